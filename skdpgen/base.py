@@ -1,0 +1,312 @@
+"""The template of every generator: validate, curate, learn, sample."""
+
+import math
+import numbers
+import warnings
+from abc import ABCMeta, abstractmethod
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from .networks import GENERATORS
+from .preprocessing import RowCodec
+from .privacy import Certificate, Curator, NoiseSource
+from .privacy.accounting import ACCOUNTANTS, RELATIONS, check_delta, check_epsilon
+from .privacy.records import read_labels, read_rows
+from .transport import sliced_wasserstein_distance
+
+__all__ = ["BaseGenerator"]
+
+# Rows are generated and decoded in pieces of this size; a score compares at most so many.
+_SAMPLE_BLOCK = 10_000
+_SCORE_ROWS = 5_000
+
+_ALWAYS_ASSUMED = (
+    "bounds, clip_norm, classes, encoder and all other parameters were chosen without looking at "
+    "the private rows",
+    "only what fit released is covered: score(X), un-noised scores of a search, and steps of a "
+    "pipeline that were fitted on private rows are not",
+    "the noise is drawn in double precision and rounded to a fixed grid",
+)
+
+
+class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
+    """Base of the generators: the public verbs, the certificate, labels, frames and dtypes.
+
+    Subclasses fill in three steps, none of which sees a private row:
+
+    - ``_plan(n_samples, n_columns, n_classes)`` fixes what will be released, and its noise;
+    - ``_learn(curator, codec, noise)`` asks the curator for releases and fits to them;
+    - ``_generate(codes, generator)`` makes rows for the classes in `codes`.
+    """
+
+    def fit(self, X, y=None):
+        """Learn the distribution of `X`, and of `y` given with it, under differential privacy.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            Private rows.
+        y : array-like of shape (n_samples,), default=None
+            Labels (int, bool, string or categorical dtype, or any dtype with `classes`), or
+            numbers (float dtype), which are treated as one more column.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            For bad data or parameters; nothing is spent then.
+        BudgetExceededError
+            If an open `PrivacyBudget` cannot pay for the fit; nothing is read then.
+        """
+        self._check_params()
+        output = _OutputFormat.of(X, y)
+        X = read_rows(self, X)
+        n_samples = len(X)
+        y, classes, inferred = read_labels(y, n_samples, self.classes)
+        if self.delta >= 1 / n_samples:
+            warnings.warn(
+                f"delta = {self.delta:g} is not below 1 / n_samples = {1 / n_samples:g}: it allows "
+                "to publish a record outright. Choose a smaller delta.",
+                UserWarning,
+                stacklevel=2,
+            )
+        codec = self._make_codec(X.shape[1], has_number=y is not None and classes is None)
+        n_classes = 1 if classes is None else len(classes)
+        plan = self._plan(n_samples, codec.n_columns, n_classes)
+        noise = NoiseSource(self.random_state)
+        with Curator(
+            X,
+            y,
+            classes=classes,
+            plan=plan,
+            noise=noise,
+            prepare=codec.encode,
+            clip_norm=self.clip_norm,
+            device=choose_device(self.device),
+            verbose=self.verbose,
+        ) as curator:
+            del X, y  # from here on only the curator holds the rows
+            self._learn(curator, codec, noise)
+            assumed = _ALWAYS_ASSUMED
+            if codec.encoder is not None:
+                assumed = ("the encoder was fitted on public data", *assumed)
+            if inferred:
+                assumed = ("the set of classes, inferred from y, is public", *assumed)
+            certificate = curator.certificate(assumed)
+        self._codec = codec
+        self._output = replace(output, classes=classes)
+        self.classes_ = classes
+        if classes is None:
+            del self.classes_
+        self.sigma_ = plan.sigma
+        self.privacy_ = certificate
+        self.epsilon_ = certificate.epsilon
+        return self
+
+    def sample(self, n_samples=1, *, y=None, random_state=None):
+        """Draw synthetic rows. This costs no privacy, however often it is done.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of rows; ignored if `y` is given.
+        y : array-like of shape (n_samples,), default=None
+            Classes to draw rows of. By default classes are drawn by their noisy frequencies.
+        random_state : None, int or numpy.random.RandomState, default=None
+            None: the estimator's own, so that with an int there, each call gives the same rows.
+
+        Returns
+        -------
+        X : ndarray or DataFrame of shape (n_samples, n_features)
+            Of the kind and floating dtype that `fit` was given (float64 for integers).
+        y : ndarray or Series of shape (n_samples,)
+            Only if `fit` was given one.
+        """
+        check_is_fitted(self, "privacy_")
+        noise = NoiseSource(self.random_state if random_state is None else random_state, stream=1)
+        generator = noise.torch_generator()
+        codes = self._draw_codes(n_samples, generator) if y is None else self._find_codes(y)
+        parts = [
+            self._codec.decode(self._generate(part, generator) * self.clip_norm)
+            for part in codes.split(_SAMPLE_BLOCK)
+        ]
+        X, numbers = zip(*parts, strict=True)
+        return self._output.give(np.concatenate(X), numbers, codes.numpy())
+
+    def _draw_codes(self, n_samples, generator):
+        if not isinstance(n_samples, numbers.Integral) or n_samples < 1:
+            raise ValueError(
+                f"Invalid value for 'n_samples': {n_samples}. The sampling requires at least one "
+                "sample."
+            )
+        probabilities = torch.as_tensor(self.class_probabilities_)
+        return torch.multinomial(probabilities, n_samples, True, generator=generator)
+
+    def _find_codes(self, y):
+        if not hasattr(self, "classes_"):
+            raise ValueError("y=... asks for classes, but fit was given none.")
+        labels = np.atleast_1d(np.asarray(y))
+        codes = pd.Index(self.classes_).get_indexer(labels)
+        if labels.ndim != 1 or len(labels) == 0 or (codes < 0).any():
+            raise ValueError(
+                f"y must be a list of at least one label, all among {list(self.classes_)}."
+            )
+        return torch.as_tensor(codes)
+
+    def score(self, X, y=None):
+        """Return how close synthetic rows are to `X`; higher is better.
+
+        The score is the negative sliced Wasserstein distance between `X` and a fixed synthetic
+        sample of the same size, at most 5,000 rows, in the units of the release.
+
+        It reads `X` outside the ledger: on private rows the score itself is not private, and
+        neither is anything chosen by it. Score on public or held-out rows that may be disclosed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to compare with.
+        y : Ignored
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self, "privacy_")
+        X = read_rows(self, X, reset=False)
+        if len(X) > _SCORE_ROWS:
+            X = X[np.random.RandomState(0).choice(len(X), _SCORE_ROWS, replace=False)]
+        synthetic = self.sample(len(X), random_state=0)
+        if isinstance(synthetic, tuple):
+            synthetic = synthetic[0]
+        encode = self._make_codec(self.n_features_in_).encode
+        return -sliced_wasserstein_distance(encode(X), encode(synthetic), random_state=0)
+
+    @abstractmethod
+    def _plan(self, n_samples, n_columns, n_classes):
+        """Return the `Plan`, from public numbers only."""
+
+    @abstractmethod
+    def _learn(self, curator, codec, noise):
+        """Make the planned releases and fit to them; sets `class_probabilities_`."""
+
+    @abstractmethod
+    def _generate(self, codes, generator):
+        """Return rows in the unit ball, an array of shape (len(codes), n_columns)."""
+
+    def _check_params(self):
+        """Refuse bad parameters before any row is read."""
+        check_epsilon(self.epsilon)
+        check_delta(self.delta)
+        check_choice("relation", self.relation, RELATIONS)
+        check_choice("accountant", self.accountant, ACCOUNTANTS)
+        check_positive("clip_norm", self.clip_norm)
+        if isinstance(self.generator, str):
+            check_choice("generator", self.generator, GENERATORS)
+        elif not callable(self.generator):
+            raise ValueError(
+                f"generator must be one of {list(GENERATORS)} or a factory; got {self.generator!r}."
+            )
+        if isinstance(self.encoder, str):
+            check_choice("encoder", self.encoder, ["dp-pca"])
+        elif self.encoder is not None:
+            for method in ("transform", "inverse_transform"):
+                if not hasattr(self.encoder, method):
+                    raise ValueError(
+                        f"encoder must be None, 'dp-pca' or an object with {method}, fitted on "
+                        "public data."
+                    )
+
+    def _make_codec(self, n_features, has_number=False):
+        return RowCodec(
+            n_features,
+            bounds=self.bounds,
+            encoder=None if isinstance(self.encoder, str) else self.encoder,
+            has_number=has_number,
+            y_bounds=self.y_bounds,
+        )
+
+    def _preview(self, n_samples, n_features, n_classes):
+        """Price a fit without data; see `skdpgen.privacy.preview`."""
+        self._check_params()
+        codec = self._make_codec(n_features)
+        plan = self._plan(n_samples, codec.n_columns, n_classes or 1)
+        return Certificate.of_plan(
+            plan, _ALWAYS_ASSUMED, reproducible=self.random_state is not None
+        )
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "density_estimator"
+        tags.target_tags.required = False
+        tags.non_deterministic = True
+        return tags
+
+
+@dataclass(frozen=True)
+class _OutputFormat:
+    """How to hand back what `fit` was given."""
+
+    columns: pd.Index | None
+    dtype: np.dtype
+    has_target: bool
+    is_series: bool
+    target_name: object
+    is_categorical: bool
+    classes: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, X, y):
+        is_frame, is_series = isinstance(X, pd.DataFrame), isinstance(y, pd.Series)
+        dtypes = set(X.dtypes) if is_frame else {getattr(X, "dtype", None)}
+        return cls(
+            columns=X.columns if is_frame else None,
+            dtype=np.dtype(np.float32 if dtypes == {np.dtype(np.float32)} else np.float64),
+            has_target=y is not None,
+            is_series=is_series,
+            target_name=y.name if is_series else None,
+            is_categorical=is_series and isinstance(y.dtype, pd.CategoricalDtype),
+        )
+
+    def give(self, X, numbers, codes):
+        X = X.astype(self.dtype, copy=False)
+        if self.columns is not None:
+            X = pd.DataFrame(X, columns=self.columns)
+        if not self.has_target:
+            return X
+        y = np.concatenate(numbers) if self.classes is None else self.classes[codes]
+        if self.is_series:
+            y = pd.Series(y, name=self.target_name)
+            y = y.astype("category") if self.is_categorical else y
+        return X, y
+
+
+def choose_device(device):
+    """Turn ``"auto"`` into CUDA where there is one, and check other names."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return torch.device(device)
+
+
+def check_choice(name, value, choices):
+    """Refuse a value that is not among `choices`."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {list(choices)}; got {value!r}.")
+
+
+def check_positive(name, value, *, whole=False, optional=False):
+    """Refuse what is not a positive (whole) number."""
+    if optional and value is None:
+        return
+    kind = numbers.Integral if whole else numbers.Real
+    if isinstance(value, bool) or not isinstance(value, kind) or not 0 < value < math.inf:
+        what = "a positive whole number" if whole else "a positive number"
+        raise ValueError(f"{name} must be {what}{' or None' if optional else ''}; got {value!r}.")

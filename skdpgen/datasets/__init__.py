@@ -1,0 +1,35 @@
+"""Public data sets, from files on disk or from OpenML."""
+
+from ._loaders import (
+    load_adult,
+    load_bank_marketing,
+    load_california_housing,
+    load_census_income,
+    load_cervical_cancer,
+    load_cifar10,
+    load_diabetes130,
+    load_fashion_mnist,
+    load_isolet,
+    load_kdd99,
+    load_mnist,
+    load_office_caltech,
+    load_olivetti_faces,
+    load_usps,
+)
+
+__all__ = [
+    "load_adult",
+    "load_bank_marketing",
+    "load_california_housing",
+    "load_census_income",
+    "load_cervical_cancer",
+    "load_cifar10",
+    "load_diabetes130",
+    "load_fashion_mnist",
+    "load_isolet",
+    "load_kdd99",
+    "load_mnist",
+    "load_office_caltech",
+    "load_olivetti_faces",
+    "load_usps",
+]

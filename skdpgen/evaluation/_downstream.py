@@ -1,0 +1,240 @@
+"""Train a classifier on synthetic rows, score it on real ones."""
+
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import torch
+from sklearn.compose import make_column_transformer
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, roc_auc_score
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from torch import nn
+
+_CLASSIFIERS = ("logistic", "mlp", "cnn")
+_METRICS = ("accuracy", "roc_auc")
+_MAX_LOGISTIC_ROWS = 10_000
+
+
+def train_on_synthetic_score(
+    X_syn, y_syn, X_test, y_test, classifier="logistic", metric="accuracy", random_state=None
+):
+    """Score on real test rows of a classifier that saw synthetic rows only.
+
+    The protocol is fixed, so that scores compare across data sets and generators. The synthetic
+    rows are shuffled; then
+
+    - ``"logistic"`` fits ``LogisticRegression(max_iter=60)`` to the first 10,000 of them;
+    - ``"mlp"`` fits ``MLPClassifier((100,), max_iter=15)`` to all;
+    - ``"cnn"`` fits to all, by 6 epochs of Adam (learning rate 1e-3, batches of 64), a network of
+      two 3 × 3 convolutions (32 and 64 channels), each with ReLU and 2 × 2 max pooling, then
+      dropout 0.25, 128 units with ReLU, dropout 0.5, and the classes.
+
+    The capped solvers may stop short of convergence, which is part of the protocol: their
+    ``ConvergenceWarning`` is silenced.
+
+    Parameters
+    ----------
+    X_syn : array-like or DataFrame of shape (n_synthetic, n_features)
+        Synthetic rows. Arrays are used as they are. DataFrames are encoded: numeric columns are
+        imputed by the median and standardised, all others are one-hot encoded, and values that
+        only `X_test` has become zeros. The encoding is fitted to the synthetic rows.
+    y_syn : array-like of shape (n_synthetic,)
+        Their classes: numbers or strings.
+    X_test : array-like or DataFrame of shape (n_test, n_features)
+        Real rows. Reading them is outside any privacy ledger: they must be public, or a held-out
+        set whose scores are not released.
+    y_test : array-like of shape (n_test,)
+        Their classes.
+    classifier : {"logistic", "mlp", "cnn"}, default="logistic"
+        ``"cnn"`` is for arrays of flat square images: side² features if grey, 3 · side² if RGB
+        with channels first; the side is at least 4.
+    metric : {"accuracy", "roc_auc"}, default="accuracy"
+        ``"roc_auc"`` is that of the second class if there are two classes, else the macro average
+        of one class versus the rest over the classes of `y_test`.
+    random_state : int, RandomState instance or None, default=None
+        Shuffling and initialisation. The global generators of NumPy and PyTorch are neither read
+        nor changed.
+
+    Returns
+    -------
+    score : float
+        In [0, 1], the higher the better. A class without synthetic rows is never predicted; with
+        one class only, the prediction is constant.
+
+    Raises
+    ------
+    ValueError
+        If `classifier` or `metric` is unknown; if there are no rows; if the two sets differ in
+        width or columns, or in the kind of their classes; if arrays or classes have missing
+        values; if rows have no square shape for ``"cnn"``; if `y_test` has one class and the
+        metric is ``"roc_auc"``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from skdpgen.evaluation import train_on_synthetic_score
+    >>> X, y = load_iris(return_X_y=True)
+    >>> score = train_on_synthetic_score(X[::2], y[::2], X[1::2], y[1::2], random_state=0)
+    >>> score > 0.9
+    True
+    """
+    if classifier not in _CLASSIFIERS:
+        raise ValueError(f"classifier must be one of {_CLASSIFIERS}, got {classifier!r}.")
+    if metric not in _METRICS:
+        raise ValueError(f"metric must be one of {_METRICS}, got {metric!r}.")
+    X_syn, X_test = _check_rows(X_syn, X_test, classifier)
+    y_syn, y_test = _check_labels(X_syn, y_syn), _check_labels(X_test, y_test)
+    if (y_syn.dtype.kind in "US") != (y_test.dtype.kind in "US"):
+        raise ValueError("y_syn and y_test must both hold numbers or both hold strings.")
+    test_classes = np.unique(y_test)
+    if metric == "roc_auc" and len(test_classes) == 1:
+        raise ValueError("roc_auc is not defined: y_test has one class only.")
+
+    # check_random_state(None) would hand out NumPy's global generator.
+    rng = np.random.RandomState() if random_state is None else check_random_state(random_state)
+    order = rng.permutation(len(y_syn))
+    if classifier == "logistic":
+        order = order[:_MAX_LOGISTIC_ROWS]
+    seed = int(rng.randint(2**31 - 1))
+
+    classes, codes = np.unique(y_syn[order], return_inverse=True)
+    if len(classes) == 1:
+        probabilities = np.ones((len(y_test), 1))
+    elif isinstance(X_syn, pd.DataFrame):
+        X_train, X_test = _encode(X_syn.iloc[order], X_test)
+        probabilities = _fit_predict(X_train, codes, X_test, classifier, seed)
+    else:
+        probabilities = _fit_predict(X_syn[order], codes, X_test, classifier, seed)
+
+    if metric == "accuracy":
+        return float(accuracy_score(y_test, classes[probabilities.argmax(axis=1)]))
+    return _roc_auc(y_test, test_classes, probabilities, classes)
+
+
+def _check_rows(X_syn, X_test, classifier):
+    """Two checked arrays of floats, or two DataFrames with the same columns."""
+    is_table = isinstance(X_syn, pd.DataFrame)
+    if is_table != isinstance(X_test, pd.DataFrame):
+        raise ValueError("X_syn and X_test must both be DataFrames or both be arrays.")
+    if is_table and classifier == "cnn":
+        raise ValueError("classifier='cnn' takes arrays of images, not DataFrames.")
+    if is_table:
+        if len(X_syn) == 0 or len(X_test) == 0:
+            raise ValueError("X_syn and X_test need at least one row each.")
+        if len(X_syn.columns) != len(X_test.columns) or set(X_syn) != set(X_test):
+            raise ValueError("X_syn and X_test must have the same columns.")
+        return X_syn, X_test
+    floats = [np.float64, np.float32]
+    X_syn = check_array(X_syn, dtype=floats, input_name="X_syn")
+    X_test = check_array(X_test, dtype=floats, input_name="X_test")
+    if X_syn.shape[1] != X_test.shape[1]:
+        raise ValueError(
+            f"X_syn has {X_syn.shape[1]} features, but X_test has {X_test.shape[1]} features."
+        )
+    if classifier == "cnn":
+        _image_shape(X_syn.shape[1])
+    return X_syn, X_test
+
+
+def _check_labels(X, y):
+    y = column_or_1d(y)
+    check_consistent_length(X, y)
+    if pd.isna(y).any():
+        raise ValueError("y_syn and y_test must not have missing values.")
+    # Through a list, object arrays get the dtype of what they hold.
+    y = np.array(y.tolist())
+    check_classification_targets(y)
+    return y
+
+
+def _encode(table, test_table):
+    """One-hot and standardised columns, fitted to the first table."""
+    is_numeric = {name: pd.api.types.is_numeric_dtype(table[name]) for name in table}
+    numeric = [name for name in table if is_numeric[name]]
+    others = [name for name in table if not is_numeric[name]]
+    encoder = make_column_transformer(
+        # A column without any value is kept, so that tables of one shape keep one width.
+        (
+            make_pipeline(
+                SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler()
+            ),
+            numeric,
+        ),
+        (OneHotEncoder(handle_unknown="ignore"), others),
+    )
+    # As strings, a category and a plain column with the same values are equal.
+    dtypes = {name: np.float64 if is_numeric[name] else str for name in table}
+    return encoder.fit_transform(table.astype(dtypes)), encoder.transform(test_table.astype(dtypes))
+
+
+def _fit_predict(X, codes, X_test, classifier, seed):
+    """Probabilities of the classes 0, ..., n_classes - 1 for each test row."""
+    if classifier == "cnn":
+        return _cnn(X, codes, X_test, seed)
+    if classifier == "mlp":
+        model = MLPClassifier((100,), max_iter=15, random_state=seed)
+    else:
+        model = LogisticRegression(max_iter=60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(X, codes).predict_proba(X_test)
+
+
+def _image_shape(n_features):
+    """(channels, side, side) of flat square images."""
+    for channels in (1, 3):
+        side = math.isqrt(n_features // channels)
+        if channels * side**2 == n_features and side >= 4:
+            return channels, side, side
+    raise ValueError(
+        "classifier='cnn' takes square images of side 4 or more: side² features if grey, "
+        f"3 · side² if RGB; got {n_features} features."
+    )
+
+
+def _cnn(X, codes, X_test, seed, n_epochs=6, batch_size=64):
+    channels, side, _ = shape = _image_shape(X.shape[1])
+    images, test_images = (
+        torch.as_tensor(rows, dtype=torch.float32).reshape(-1, *shape) for rows in (X, X_test)
+    )
+    labels = torch.as_tensor(codes)
+    with torch.random.fork_rng(devices=[]), torch.enable_grad():
+        # torch.manual_seed would also seed the generators of the accelerators.
+        torch.default_generator.manual_seed(seed)
+        model = nn.Sequential(
+            *(nn.Conv2d(channels, 32, 3, padding="same"), nn.ReLU(), nn.MaxPool2d(2)),
+            *(nn.Conv2d(32, 64, 3, padding="same"), nn.ReLU(), nn.MaxPool2d(2)),
+            *(nn.Flatten(), nn.Dropout(0.25), nn.Linear(64 * (side // 4) ** 2, 128), nn.ReLU()),
+            *(nn.Dropout(0.5), nn.Linear(128, int(codes.max()) + 1)),
+        ).float()
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+        for _ in range(n_epochs):
+            for batch in torch.randperm(len(labels)).split(batch_size):
+                loss = nn.functional.cross_entropy(model(images[batch]), labels[batch])
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+    model.eval()
+    with torch.no_grad():
+        logits = torch.cat([model(batch) for batch in test_images.split(1000)])
+    return logits.double().softmax(dim=1).numpy()
+
+
+def _roc_auc(y_test, test_classes, probabilities, classes):
+    """Area under the curve, from the probabilities of those classes that were learned."""
+    n_classes = len(np.union1d(test_classes, classes))
+    zeros = np.zeros(len(y_test))
+    columns = dict(zip(classes.tolist(), probabilities.T, strict=True))
+    # Of two classes one tells it all; 1 - p of the other would round small p to ties.
+    scored = test_classes[1:] if n_classes == 2 else test_classes
+    return float(
+        np.mean([roc_auc_score(y_test == c, columns.get(c, zeros)) for c in scored.tolist()])
+    )

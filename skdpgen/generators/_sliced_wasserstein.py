@@ -1,0 +1,296 @@
+"""A generator network fitted to a private slice sketch."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from ..base import BaseGenerator, check_choice, check_positive
+from ..networks import build, find_factory
+from ..preprocessing import PrincipalComponents
+from ..privacy import NoisyCovariance, SliceSketch, gaussian_plan
+from ..transport import SliceBasis, random_directions
+from ._network_learner import RowNetwork, fit_to_sketch
+
+__all__ = ["DPSlicedWassersteinGenerator"]
+
+# Generated rows a step, shared by the classes.
+_BATCH_SIZE = 256
+# Half-period of the basis, in standard deviations of a projection.
+_WIDTH = 3.0
+
+
+class DPSlicedWassersteinGenerator(BaseGenerator):
+    """Generator network trained on a differentially private sketch of the data's slices.
+
+    The rows are read once: for every class, sums of sines and cosines of their projections on
+    public random directions are released with Gaussian noise (the *slice sketch*). They are the
+    empirical characteristic functions of the slices that a sliced Wasserstein distance compares.
+    A network is then trained until what it generates has the same sketch, which costs no further
+    privacy, however long it takes.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget. ``inf``: no noise, and the certificate says so.
+    delta : float, default=1e-5
+        Probability scale at which ε may fail; choose it well below 1 / n_samples.
+    relation : {"zero_out", "replace_one"}, default="zero_out"
+        Which data sets are neighbours: one record replaced by a null record that counts as
+        absent, or by any other record. The number of records is public.
+    accountant : {"pld", "rdp", "autodp"}, default="pld"
+        What finds the noise and certifies it.
+    bounds : None or (lower, upper), default=None
+        Public bounds of the features, numbers or arrays of shape (n_features,). Features are
+        clipped to them, mapped to [0, 1] and divided by √n_features; samples are mapped back.
+        None: rows as they are.
+    y_bounds : None or (lower, upper), default=None
+        Public bounds of a numeric `y`.
+    clip_norm : float, default=1.0
+        Public radius, in the units after `bounds`. Each row is scaled down to it.
+    classes : array-like, default=None
+        The labels that `y` may hold. None: inferred from `y`, with a `PrivacyLeakWarning`.
+    release : {"sketch"}, default="sketch"
+        What leaves the data.
+    n_projections : int, default=None
+        Number of directions k. None: 25 for each column of the rows that are sketched (after
+        the encoder), within [50, 2000].
+    n_harmonics : int, default=None
+        Harmonics on each slice. None: 3 to 6, more where there is less noise.
+    batch_size : int, default=None
+        Generated rows a step, shared by the classes. None: 256.
+    n_steps : int, default=None
+        Largest number of training steps. None: 150 / (√ρ·(1 + ρ)) within [20, 3000], where ρ is
+        the noise on a sketch value over its largest possible size, n_samples / n_classes.
+    learning_rate : float, default=0.01
+        Of Adam, with a warm-up and a cosine decay to 0.
+    encoder : None, "dp-pca" or object, default=None
+        Dimension reduction before the sketch. ``"dp-pca"``: principal components from noisy
+        second moments, paid for by `encoder_share`; sensible from a few thousand rows on. An
+        object has `transform` and `inverse_transform` and was fitted on public data.
+    encoder_share : float, default=0.2
+        Share of the budget, of Σ s⁻² over the noise multipliers s, that ``"dp-pca"`` gets.
+    n_components : int, default=None
+        Components that ``"dp-pca"`` keeps. None: 64, or n_features if that is less.
+    generator : {"mlp", "conv28", "conv64", "dpswgen"} or callable, default="mlp"
+        Network. ``"conv28"`` makes 28×28 grey images and ``"conv64"`` 64×64 RGB ones, channels
+        first (Tables 3 and 5 of [1]_); both need `bounds`. A factory takes the numbers of inputs
+        and outputs and returns a torch module; by ``unit_output = True`` the module says that it
+        gives features in [0, 1] rather than encoded rows.
+    latent_dim : int, default=20
+        Dimension of the network's random code; the one-hot class is joined to it.
+    random_state : None, int or RandomState, default=None
+        None: noise from the operating system. Anything else is for reproducing an experiment,
+        **not a private release**: whoever has the seed can recompute the noise.
+    device : str, default="auto"
+        Where to compute: "cpu", "cuda", or "auto" for CUDA where there is one.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    privacy_ : skdpgen.privacy.Certificate
+        What was released and what it costs.
+    epsilon_ : float
+        ε spent at `delta`; at most `epsilon`.
+    sigma_ : float
+        Standard deviation of the noise on the sums of the sketch.
+    classes_ : ndarray of shape (n_classes,)
+        If `y` holds classes.
+    class_probabilities_ : ndarray of shape (n_classes,)
+        Noisy frequencies of the classes.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if `X` has string column names.
+    n_iter_ : int
+        Training steps that were made.
+    loss_curve_ : list of float
+        At each step, the estimated squared distance between generated and noisy sketch per
+        slice. Training stops early where its running mean falls to the known energy of the noise.
+
+    Notes
+    -----
+    The sketch's basis has norm 1 on each of the k slices, so a record moves it by at most
+    √(k + c²), where c weighs the coordinate that counts the class, whatever the numbers of
+    features, harmonics and classes; under ``relation="replace_one"`` by the larger of 2√k and
+    √(2(k + c²)).
+
+    A scaler or PCA that is fitted on private rows in an earlier step of a pipeline voids ε: use
+    `bounds` and `encoder` instead. In a pipeline of public steps, ``pipe[-1].sample(n)`` gives
+    rows in the units of the last step, and ``pipe[:-1].inverse_transform`` leads back.
+
+    References
+    ----------
+    .. [1] Rakotomamonjy & Ralaivola, "Differentially Private Sliced Wasserstein Distance",
+       ICML 2021.
+    .. [2] Balle & Wang, "Improving the Gaussian Mechanism for Differential Privacy", ICML 2018.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from skdpgen import DPSlicedWassersteinGenerator
+    >>> X, y = load_iris(return_X_y=True)
+    >>> generator = DPSlicedWassersteinGenerator(
+    ...     epsilon=5.0, bounds=(0, 8), classes=[0, 1, 2], random_state=0
+    ... ).fit(X, y)
+    >>> X_synthetic, y_synthetic = generator.sample(100)
+    >>> X_synthetic.shape, bool(generator.epsilon_ <= 5.0)
+    ((100, 4), True)
+    """
+
+    def __init__(
+        self,
+        epsilon=1.0,
+        delta=1e-5,
+        *,
+        relation="zero_out",
+        accountant="pld",
+        bounds=None,
+        y_bounds=None,
+        clip_norm=1.0,
+        classes=None,
+        release="sketch",
+        n_projections=None,
+        n_harmonics=None,
+        batch_size=None,
+        n_steps=None,
+        learning_rate=0.01,
+        encoder=None,
+        encoder_share=0.2,
+        n_components=None,
+        generator="mlp",
+        latent_dim=20,
+        random_state=None,
+        device="auto",
+        verbose=0,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.relation = relation
+        self.accountant = accountant
+        self.bounds = bounds
+        self.y_bounds = y_bounds
+        self.clip_norm = clip_norm
+        self.classes = classes
+        self.release = release
+        self.n_projections = n_projections
+        self.n_harmonics = n_harmonics
+        self.batch_size = batch_size
+        self.n_steps = n_steps
+        self.learning_rate = learning_rate
+        self.encoder = encoder
+        self.encoder_share = encoder_share
+        self.n_components = n_components
+        self.generator = generator
+        self.latent_dim = latent_dim
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    def _check_params(self):
+        super()._check_params()
+        check_choice("release", self.release, ["sketch"])
+        for name in ("n_projections", "n_harmonics", "batch_size", "n_steps", "n_components"):
+            check_positive(name, getattr(self, name), whole=True, optional=True)
+        check_positive("latent_dim", self.latent_dim, whole=True)
+        check_positive("learning_rate", self.learning_rate)
+        if not 0 < self.encoder_share < 1:
+            raise ValueError(f"encoder_share must be in (0, 1); got {self.encoder_share!r}.")
+
+    def _plan(self, n_samples, n_columns, n_classes):
+        shares = {SliceSketch.name: 1.0}
+        if self._has_dp_pca():
+            shares = {
+                NoisyCovariance.name: self.encoder_share,
+                SliceSketch.name: 1 - self.encoder_share,
+            }
+        plan = gaussian_plan(
+            shares, self.epsilon, self.delta, relation=self.relation, accountant=self.accountant
+        )
+        sensitivity = SliceSketch.sensitivity_of(
+            self._n_projections(n_columns), n_classes, self.relation
+        )
+        return replace(plan, sigma=plan.multiplier(SliceSketch.name) * sensitivity)
+
+    def _learn(self, curator, codec, noise):
+        n_classes, n_columns = curator.n_classes, codec.n_columns
+        n_projections = self._n_projections(n_columns)
+        n_encoded = self._n_components(n_columns) if self._has_dp_pca() else n_columns
+        # Anything that can fail comes before the first release.
+        network = self._build_network(codec, n_encoded, n_classes, noise.seed())
+        directions = random_directions(n_encoded, n_projections, generator=noise.torch_generator())
+
+        # In the unit ball a projection on a random direction has a size of about 1/√d.
+        spread, components = torch.full((n_columns,), n_columns**-0.5), None
+        if self._has_dp_pca():
+            components = PrincipalComponents.from_noisy_moments(
+                curator.release(NoisyCovariance()), curator.n_records, n_encoded
+            )
+            spread = components.spread
+            components = components.to(curator.device)
+        noise_ratio = curator.plan.sigma * n_classes / curator.n_records
+        basis = SliceBasis(
+            directions,
+            _WIDTH * torch.linalg.vector_norm(directions * spread[:, None], dim=0),
+            self.n_harmonics or _default_n_harmonics(noise_ratio),
+        ).to(curator.device)
+        encode = None if components is None else components.encode
+        sketch = curator.release(SliceSketch(basis, n_classes, encode))
+        curator.close()  # the rest is post-processing
+
+        counts = np.maximum(sketch.counts, 0)
+        uniform = np.full(n_classes, 1 / n_classes)
+        self.class_probabilities_ = counts / counts.sum() if counts.any() else uniform
+        unit = codec.unit / self.clip_norm if self._has_unit_output() else None
+        rows = RowNetwork(network, n_classes, self.latent_dim, spread, components, unit)
+        self._network, self.loss_curve_ = fit_to_sketch(
+            rows.to(curator.device),
+            basis,
+            sketch,
+            n_steps=self.n_steps or _default_n_steps(noise_ratio),
+            rows_per_class=max(2, (self.batch_size or _BATCH_SIZE) // n_classes),
+            learning_rate=self.learning_rate,
+            generator=noise.torch_generator(),
+            verbose=self.verbose,
+        )
+        self.n_iter_ = len(self.loss_curve_)
+
+    def _generate(self, codes, generator):
+        return self._network.sample(codes, generator)
+
+    def _build_network(self, codec, n_encoded, n_classes, seed):
+        if not self._has_unit_output():
+            n_outputs = n_encoded
+        elif codec.has_unit_features:
+            n_outputs = codec.n_features
+        else:
+            raise ValueError(
+                f"generator={self.generator!r} makes features in [0, 1]: it needs bounds, and no "
+                "encoder object or numeric y beside them."
+            )
+        return build(find_factory(self.generator), self.latent_dim + n_classes, n_outputs, seed)
+
+    def _has_unit_output(self):
+        return getattr(find_factory(self.generator), "unit_output", False)
+
+    def _has_dp_pca(self):
+        return isinstance(self.encoder, str)
+
+    def _n_components(self, n_columns):
+        return min(self.n_components or 64, n_columns)
+
+    def _n_projections(self, n_columns):
+        n_encoded = self._n_components(n_columns) if self._has_dp_pca() else n_columns
+        return self.n_projections or min(2000, max(50, 25 * n_encoded))
+
+
+def _default_n_steps(noise_ratio):
+    if noise_ratio == 0:
+        return 3000
+    return round(min(3000, max(20, 150 / (math.sqrt(noise_ratio) * (1 + noise_ratio)))))
+
+
+def _default_n_harmonics(noise_ratio):
+    return 6 if noise_ratio == 0 else round(min(6, max(3, 0.4 / math.sqrt(noise_ratio))))

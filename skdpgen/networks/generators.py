@@ -1,0 +1,109 @@
+"""Generator networks: from codes, with a one-hot label beside them, to rows.
+
+A factory maps the numbers of inputs and outputs to a module. The attribute ``unit_output = True``
+on the factory says that outputs are features in [0, 1], one per column of X (an image, flattened).
+Otherwise outputs are encoded rows, as a release sees them.
+"""
+
+import threading
+
+import torch
+from torch import nn
+
+__all__ = ["GENERATORS", "build", "find_factory"]
+
+_init_lock = threading.Lock()
+
+
+def mlp(n_inputs, n_outputs):
+    """Two hidden layers of 256 units with batch normalisation; for tables and encoded rows."""
+    return nn.Sequential(
+        nn.Linear(n_inputs, 256),
+        nn.BatchNorm1d(256),
+        nn.ReLU(),
+        nn.Linear(256, 256),
+        nn.BatchNorm1d(256),
+        nn.ReLU(),
+        nn.Linear(256, n_outputs),
+    )
+
+
+def dpswgen(n_inputs, n_outputs):
+    """Hidden layers of 256, 512 and 256 units."""
+    return nn.Sequential(
+        nn.Linear(n_inputs, 256),
+        nn.ReLU(),
+        nn.Linear(256, 512),
+        nn.ReLU(),
+        nn.Linear(512, 256),
+        nn.ReLU(),
+        nn.Linear(256, n_outputs),
+    )
+
+
+def conv28(n_inputs, n_outputs):
+    """28×28 grey images: Table 3 of Rakotomamonjy & Ralaivola 2021, about 180,000 parameters."""
+    _check_size("conv28", n_outputs, (1, 28, 28))
+    return nn.Sequential(
+        nn.Linear(n_inputs, 200),
+        nn.BatchNorm1d(200),
+        nn.ReLU(),
+        nn.Linear(200, 784),
+        nn.BatchNorm1d(784),
+        nn.ReLU(),
+        nn.Unflatten(1, (16, 7, 7)),
+        nn.Upsample(scale_factor=2),
+        nn.Conv2d(16, 8, 5, padding=2),
+        nn.ReLU(),
+        nn.Upsample(scale_factor=2),
+        nn.Conv2d(8, 1, 5, padding=2),
+        nn.Sigmoid(),
+        nn.Flatten(),
+    )
+
+
+def conv64(n_inputs, n_outputs):
+    """64×64 RGB images, channels first: Table 5 of Rakotomamonjy & Ralaivola 2021.
+
+    The table gives a stride of 1 to every layer, with which 64×64 cannot be reached; strides of 2
+    after the first layer do. Its Tanh is a sigmoid here, for features in [0, 1].
+    """
+    _check_size("conv64", n_outputs, (3, 64, 64))
+    layers = [nn.Unflatten(1, (n_inputs, 1, 1))]
+    widths = [n_inputs, 512, 256, 128, 64]
+    for i, (width, wider) in enumerate(zip(widths[:-1], widths[1:], strict=True)):
+        stride, padding = (1, 0) if i == 0 else (2, 1)
+        layers += [
+            nn.ConvTranspose2d(width, wider, 4, stride, padding, bias=False),
+            nn.BatchNorm2d(wider),
+            nn.ReLU(),
+        ]
+    layers += [nn.ConvTranspose2d(64, 3, 4, 2, 1), nn.Sigmoid(), nn.Flatten()]
+    return nn.Sequential(*layers)
+
+
+conv28.unit_output = conv64.unit_output = True
+GENERATORS = {"mlp": mlp, "dpswgen": dpswgen, "conv28": conv28, "conv64": conv64}
+
+
+def find_factory(generator):
+    """Return a factory from its name, or itself."""
+    return GENERATORS[generator] if isinstance(generator, str) else generator
+
+
+def build(factory, n_inputs, n_outputs, seed):
+    """Call a factory with torch's global generator seeded, and put that back afterwards."""
+    with _init_lock, torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        network = factory(n_inputs, n_outputs)
+    if not isinstance(network, nn.Module):
+        raise TypeError(f"A generator factory must return a torch module; got {type(network)}.")
+    return network
+
+
+def _check_size(name, n_outputs, shape):
+    size = shape[0] * shape[1] * shape[2]
+    if n_outputs != size:
+        raise ValueError(
+            f"generator={name!r} makes images of shape {shape}, {size} features; X has {n_outputs}."
+        )

@@ -1,0 +1,107 @@
+"""The public map between rows as users have them and rows as releases see them."""
+
+import numpy as np
+
+__all__ = ["RowCodec"]
+
+
+class RowCodec:
+    """Maps features, and a numeric target beside them, to rows and back.
+
+    With bounds, features are clipped to them, mapped to [0, 1] and divided by √(number of
+    columns), so that rows lie in the unit ball. With an encoder, features are clipped to the
+    bounds, if any, and encoded. Otherwise they are used as they are. Nothing here is learnt from
+    data.
+
+    Parameters
+    ----------
+    n_features : int
+        Columns of X.
+    bounds : None or (lower, upper), default=None
+        Public bounds, scalars or arrays of shape (n_features,).
+    encoder : object, default=None
+        With `transform` and `inverse_transform`, fitted on public data.
+    has_number : bool, default=False
+        Whether a numeric y rides along as a last column.
+    y_bounds : None or (lower, upper), default=None
+        Its public bounds.
+    """
+
+    def __init__(self, n_features, *, bounds=None, encoder=None, has_number=False, y_bounds=None):
+        self.n_features = n_features
+        self.bounds = check_bounds(bounds, n_features, "bounds")
+        self.y_bounds = check_bounds(y_bounds, 1, "y_bounds")
+        self.encoder = encoder
+        self.has_number = has_number
+        # One radius for all bounded columns together.
+        self.unit = (n_features + has_number) ** -0.5
+
+    @property
+    def has_unit_features(self):
+        """Whether a row is just its features, mapped to [0, 1] and scaled by `unit`."""
+        return self.bounds is not None and self.encoder is None and not self.has_number
+
+    @property
+    def n_columns(self):
+        """Number of columns of a row, found with a public row of zeros."""
+        y = np.zeros(1) if self.has_number else None
+        return self.encode(np.zeros((1, self.n_features)), y).shape[1]
+
+    def encode(self, X, y=None):
+        """Map (n, n_features) features, and (n,) numbers if there are any, to rows."""
+        X = np.asarray(X, dtype=np.float64)
+        if self.bounds is not None:
+            X = np.clip(X, *self.bounds)
+        if self.encoder is not None:
+            rows = np.asarray(self.encoder.transform(X), dtype=np.float64)
+        elif self.bounds is not None:
+            rows = _to_unit(X, self.bounds) * self.unit
+        else:
+            rows = X
+        if not self.has_number:
+            return rows
+        y = np.asarray(y, dtype=np.float64)[:, None]
+        if self.y_bounds is not None:
+            y = _to_unit(np.clip(y, *self.y_bounds), self.y_bounds) * self.unit
+        return np.hstack([rows, y])
+
+    def decode(self, rows):
+        """Map rows back to (features, numbers or None), within the bounds."""
+        y = None
+        if self.has_number:
+            rows, y = rows[:, :-1], rows[:, -1:]
+            if self.y_bounds is not None:
+                y = np.clip(_from_unit(y / self.unit, self.y_bounds), *self.y_bounds)
+            y = y[:, 0]
+        if self.encoder is not None:
+            X = np.asarray(self.encoder.inverse_transform(rows), dtype=np.float64)
+        elif self.bounds is not None:
+            X = _from_unit(rows / self.unit, self.bounds)
+        else:
+            X = rows
+        return (X if self.bounds is None else np.clip(X, *self.bounds)), y
+
+
+def check_bounds(bounds, n_features, name):
+    """Return bounds as two arrays of shape (n_features,), or None."""
+    if bounds is None:
+        return None
+    try:
+        lower, upper = (np.broadcast_to(np.asarray(b, dtype=float), n_features) for b in bounds)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name} must be a pair (lower, upper) of numbers or of arrays of {n_features} numbers."
+        ) from None
+    if not (np.isfinite(lower).all() and np.isfinite(upper).all() and (lower < upper).all()):
+        raise ValueError(f"{name} must be finite, with lower < upper in every column.")
+    return lower, upper
+
+
+def _to_unit(X, bounds):
+    lower, upper = bounds
+    return (X - lower) / (upper - lower)
+
+
+def _from_unit(X, bounds):
+    lower, upper = bounds
+    return lower + X * (upper - lower)

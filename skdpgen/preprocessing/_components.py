@@ -1,0 +1,66 @@
+"""Principal components from noisy second moments."""
+
+import math
+
+import numpy as np
+import torch
+from torch import nn
+
+__all__ = ["PrincipalComponents"]
+
+
+class PrincipalComponents(nn.Module):
+    """A linear map onto leading components, partly whitened, and back.
+
+    Parameters
+    ----------
+    axes : tensor of shape (n_features, p)
+        Orthonormal columns.
+    deviations : tensor of shape (p,)
+        Standard deviations of the components.
+    whiten : float, default=0.5
+        Components are divided by their deviation to this power: 0 keeps their scales, 1 makes
+        them equal.
+
+    Attributes
+    ----------
+    spread : tensor of shape (p,)
+        Standard deviations of the scaled components.
+    """
+
+    def __init__(self, axes, deviations, whiten=0.5):
+        super().__init__()
+        self.register_buffer("axes", axes)
+        self.register_buffer("scale", deviations**whiten)
+        self.register_buffer("spread", deviations ** (1 - whiten))
+
+    @classmethod
+    def from_noisy_moments(cls, moments, n_records, n_components):
+        """Take the leading components of released second moments: post-processing.
+
+        Parameters
+        ----------
+        moments : NoisySum
+            Noisy Σ xxᵀ, a matrix.
+        n_records : int
+            Number of records.
+        n_components : int
+            p ≤ n_features.
+        """
+        values, vectors = np.linalg.eigh(moments.value)
+        values, vectors = values[::-1][:n_components], vectors[:, ::-1][:, :n_components]
+        # Noise alone has eigenvalues up to σ√(2d); what is far below them says nothing.
+        floor = 0.1 * moments.std * math.sqrt(2 * len(vectors)) + 1e-9 * n_records
+        deviations = np.sqrt(np.maximum(values, floor) / n_records)
+        return cls(
+            torch.tensor(vectors.copy(), dtype=torch.float32),
+            torch.tensor(deviations, dtype=torch.float32),
+        )
+
+    def encode(self, rows):
+        """Map rows (n, n_features) to scaled components (n, p)."""
+        return rows.to(self.axes.dtype) @ (self.axes / self.scale)
+
+    def decode(self, components):
+        """Map scaled components back to rows."""
+        return (components * self.scale) @ self.axes.T

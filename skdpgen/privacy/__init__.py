@@ -1,0 +1,47 @@
+"""The only rooms that see private rows: the curator, its mechanisms, and the accounting."""
+
+from .accounting import (
+    calibrate_gaussian,
+    calibrate_sliced_gaussian,
+    ledger_delta,
+    ledger_epsilon,
+    sliced_gaussian_epsilon,
+)
+from .budget import PrivacyBudget
+from .certificate import Certificate, compose, preview, verify
+from .curator import Curator
+from .directions import SensitivityLaw, sensitivity_bound, sensitivity_law
+from .events import SlicedGaussianDpEvent
+from .exceptions import BudgetExceededError, PlanError, PrivacyLeakWarning
+from .mechanisms import GaussianSum, NoisyCovariance, Sketch, SliceSketch, SumMechanism
+from .noise import NoiseSource
+from .plan import Plan, gaussian_plan
+
+__all__ = [
+    "BudgetExceededError",
+    "Certificate",
+    "Curator",
+    "GaussianSum",
+    "NoiseSource",
+    "NoisyCovariance",
+    "Plan",
+    "PlanError",
+    "PrivacyBudget",
+    "PrivacyLeakWarning",
+    "SensitivityLaw",
+    "Sketch",
+    "SliceSketch",
+    "SlicedGaussianDpEvent",
+    "SumMechanism",
+    "calibrate_gaussian",
+    "calibrate_sliced_gaussian",
+    "compose",
+    "gaussian_plan",
+    "ledger_delta",
+    "ledger_epsilon",
+    "preview",
+    "sensitivity_bound",
+    "sensitivity_law",
+    "sliced_gaussian_epsilon",
+    "verify",
+]

@@ -1,0 +1,253 @@
+"""What a fitted estimator can show: a statement of privacy, computed from its ledger."""
+
+import json
+import math
+from dataclasses import dataclass, field
+
+from .accounting import RELATIONS, check_delta, check_epsilon, ledger_delta, ledger_epsilon
+from .events import event_from_dict, event_to_dict
+
+__all__ = ["Certificate", "compose", "preview", "verify"]
+
+_NEIGHBOURS = {
+    "zero_out": "one record is replaced by a null record, which counts as absent",
+    "replace_one": "one record is replaced by any other",
+}
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A statement of (ε, δ)-differential privacy, computed from the releases that were made.
+
+    Attributes
+    ----------
+    events : tuple of dp_accounting.DpEvent
+        What was done to private rows, in order.
+    releases : tuple of str
+        The name of each event.
+    relation : {"zero_out", "replace_one"}
+        Which data sets are neighbours. The number of records is public under both.
+    accountant : {"pld", "rdp", "autodp"}
+        Which accountant computes ε, the one that also found the noise.
+    delta : float
+        The δ at which the noise was calibrated.
+    assumptions : tuple of str
+        What the statement rests on.
+    reproducible : bool
+        Whether the noise follows from a seed that the caller chose.
+    sigma : float or None
+        Standard deviation of the noise, where there is one level.
+
+    Examples
+    --------
+    >>> from dp_accounting import GaussianDpEvent
+    >>> from skdpgen.privacy import Certificate
+    >>> certificate = Certificate((GaussianDpEvent(4.0),), ("slice sketch",), delta=1e-5)
+    >>> round(certificate.epsilon, 3)
+    0.916
+    >>> certificate.delta_at(2.0) < 1e-9
+    True
+    """
+
+    events: tuple
+    releases: tuple
+    relation: str = "zero_out"
+    accountant: str = "pld"
+    delta: float = 1e-5
+    assumptions: tuple = ()
+    reproducible: bool = False
+    sigma: float | None = field(default=None, compare=False)
+
+    def __post_init__(self):
+        if len(self.events) != len(self.releases):
+            raise ValueError("A certificate needs one name per event.")
+        if self.relation not in RELATIONS:
+            raise ValueError(f"relation must be one of {list(RELATIONS)}; got {self.relation!r}.")
+
+    @classmethod
+    def of_plan(cls, plan, assumptions=(), *, reproducible=False):
+        """Certify what a plan would cost."""
+        return cls(
+            events=plan.events,
+            releases=tuple(name for name, _ in plan.releases),
+            relation=plan.relation,
+            accountant=plan.accountant,
+            delta=plan.delta,
+            assumptions=tuple(assumptions),
+            reproducible=reproducible,
+            sigma=plan.sigma,
+        )
+
+    @property
+    def epsilon(self):
+        """ε at `delta`."""
+        return self.epsilon_at(self.delta)
+
+    def epsilon_at(self, delta):
+        """Return the smallest ε that is proved at `delta`."""
+        check_delta(delta)
+        return ledger_epsilon(
+            self.events, delta, accountant=self.accountant, relation=self.relation
+        )
+
+    def delta_at(self, epsilon):
+        """Return the smallest δ that is proved at `epsilon` ≥ 0."""
+        if epsilon != 0:
+            check_epsilon(epsilon)
+        return ledger_delta(
+            self.events, epsilon, accountant=self.accountant, relation=self.relation
+        )
+
+    def to_json(self):
+        """Write the certificate down; `verify` recomputes its ε."""
+        epsilon = self.epsilon
+        return json.dumps(
+            {
+                "statement": "differential privacy",
+                "epsilon": "inf" if math.isinf(epsilon) else epsilon,
+                "delta": self.delta,
+                "relation": self.relation,
+                "accountant": self.accountant,
+                "reproducible": self.reproducible,
+                "releases": [
+                    {"name": name, **event_to_dict(event)}
+                    for name, event in zip(self.releases, self.events, strict=True)
+                ],
+                "assumptions": list(self.assumptions),
+            },
+            indent=2,
+        )
+
+    @classmethod
+    def from_json(cls, text):
+        """Read what `to_json` wrote. The stated ε is not trusted; it is computed again."""
+        data = json.loads(text)
+        releases = [dict(release) for release in data["releases"]]
+        names = tuple(release.pop("name") for release in releases)
+        return cls(
+            events=tuple(event_from_dict(release) for release in releases),
+            releases=names,
+            relation=data["relation"],
+            accountant=data["accountant"],
+            delta=data["delta"],
+            assumptions=tuple(data["assumptions"]),
+            reproducible=data["reproducible"],
+        )
+
+    def __str__(self):
+        lines = []
+        if self.reproducible:
+            lines.append(
+                "REPRODUCIBLE MODE, NOT A PRIVATE RELEASE: whoever holds or guesses the seed can "
+                "recompute the noise."
+            )
+        epsilon = self.epsilon
+        if math.isinf(epsilon):
+            lines.append("No differential privacy: ε = inf.")
+        else:
+            lines.append(f"Differential privacy with ε = {epsilon:.4g} at δ = {self.delta:.3g}.")
+        lines.append(
+            f"Neighbours ({self.relation}): {_NEIGHBOURS[self.relation]}; the number of records is "
+            "public."
+        )
+        lines.append(f"Releases, priced together by the {self.accountant!r} accountant:")
+        for name, event in zip(self.releases, self.events, strict=True):
+            lines.append(f"  - {name}: {event}")
+        lines += [f"Assumes: {assumption}" for assumption in self.assumptions]
+        return "\n".join(lines)
+
+
+def verify(text):
+    """Recompute ε of a certificate that was written by `Certificate.to_json`.
+
+    Parameters
+    ----------
+    text : str
+        The JSON.
+
+    Returns
+    -------
+    float
+        ε at the certificate's δ, from its events alone.
+
+    Raises
+    ------
+    ValueError
+        If the text is no certificate, or states a smaller ε than its events cost.
+    """
+    try:
+        certificate = Certificate.from_json(text)
+        stated = float(json.loads(text)["epsilon"])
+    except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+        raise ValueError(f"Not a certificate: {error}.") from error
+    epsilon = certificate.epsilon
+    if not stated >= epsilon * (1 - 1e-9):
+        raise ValueError(f"The certificate states ε = {stated:g}, but its events cost {epsilon:g}.")
+    return epsilon
+
+
+def compose(*certificates):
+    """Price several fits on the same rows together.
+
+    Parameters
+    ----------
+    *certificates : Certificate
+        At least one; all with the same relation and accountant.
+
+    Returns
+    -------
+    Certificate
+        Of all releases, at the largest of their δ.
+
+    Notes
+    -----
+    Choosing a later fit's budget after seeing an earlier one's result is covered for unsampled
+    Gaussian releases; for others, fix the budgets beforehand.
+    """
+    if not certificates:
+        raise ValueError("compose needs at least one certificate.")
+    for name in ("relation", "accountant"):
+        values = {getattr(certificate, name) for certificate in certificates}
+        if len(values) > 1:
+            raise ValueError(f"Certificates with different {name} cannot be composed: {values}.")
+    assumptions = dict.fromkeys(a for c in certificates for a in c.assumptions)
+    if sum(certificate.reproducible for certificate in certificates) > 1:
+        seeds = "the seeds of the fits are different: fits that share a seed share noise"
+        assumptions[seeds] = None
+    return Certificate(
+        events=tuple(event for c in certificates for event in c.events),
+        releases=tuple(name for c in certificates for name in c.releases),
+        relation=certificates[0].relation,
+        accountant=certificates[0].accountant,
+        delta=max(certificate.delta for certificate in certificates),
+        assumptions=tuple(assumptions),
+        reproducible=any(certificate.reproducible for certificate in certificates),
+    )
+
+
+def preview(estimator, n_samples, n_features, *, n_classes=None):
+    """Return what a fit would release and cost, before any data are read.
+
+    Parameters
+    ----------
+    estimator : estimator
+        An unfitted generator.
+    n_samples, n_features : int
+        The public shape of the data.
+    n_classes : int, default=None
+        Number of classes of `y`; ``None`` for no classes.
+
+    Returns
+    -------
+    Certificate
+        With the noise level in `sigma`, where there is one.
+
+    Examples
+    --------
+    >>> from skdpgen import DPSlicedWassersteinGenerator
+    >>> from skdpgen.privacy import preview
+    >>> planned = preview(DPSlicedWassersteinGenerator(epsilon=2.0), 1000, 10)
+    >>> 1.99 < planned.epsilon <= 2.0
+    True
+    """
+    return estimator._preview(n_samples, n_features, n_classes)

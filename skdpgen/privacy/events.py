@@ -1,0 +1,127 @@
+"""What happened to private rows: dp-accounting's events, and the one that it lacks.
+
+An event says what was done and never changes its meaning. A noise multiplier is the noise's
+standard deviation over the sensitivity *under the neighbouring relation in force*.
+"""
+
+import math
+
+import attrs
+import dp_accounting
+from dp_accounting import (
+    ComposedDpEvent,
+    GaussianDpEvent,
+    NonPrivateDpEvent,
+    NoOpDpEvent,
+    PoissonSampledDpEvent,
+    SampledWithoutReplacementDpEvent,
+    SelfComposedDpEvent,
+)
+
+__all__ = [
+    "SlicedGaussianDpEvent",
+    "event_from_dict",
+    "event_to_dict",
+    "flatten",
+    "gaussian_event",
+    "total_gaussian_multiplier",
+]
+
+
+@attrs.frozen
+class SlicedGaussianDpEvent(dp_accounting.DpEvent):
+    """One record's row z of XU + V is released; U is fresh, public and independent of X.
+
+    Attributes
+    ----------
+    noise_multiplier : float
+        σ / ‖z‖: the standard deviation of V's entries over the largest change of a row *before*
+        the projection.
+    n_features, n_projections : int
+        U is n_features × n_projections.
+    orthogonal : bool
+        Whether U stacks Haar-distributed orthonormal blocks (True) or iid uniform unit columns.
+    """
+
+    noise_multiplier: float
+    n_features: int
+    n_projections: int
+    orthogonal: bool = False
+
+
+_KNOWN = {
+    cls.__name__: cls
+    for cls in (
+        ComposedDpEvent,
+        GaussianDpEvent,
+        NoOpDpEvent,
+        NonPrivateDpEvent,
+        PoissonSampledDpEvent,
+        SampledWithoutReplacementDpEvent,
+        SelfComposedDpEvent,
+        SlicedGaussianDpEvent,
+    )
+}
+
+
+def gaussian_event(noise_multiplier):
+    """Return the event of a Gaussian release; no noise is no privacy."""
+    return GaussianDpEvent(noise_multiplier) if noise_multiplier > 0 else NonPrivateDpEvent()
+
+
+def flatten(events):
+    """Undo compositions: return a dict from each leaf event to how often it happened."""
+    counts = {}
+
+    def visit(event, count):
+        if isinstance(event, ComposedDpEvent):
+            for part in event.events:
+                visit(part, count)
+        elif isinstance(event, SelfComposedDpEvent):
+            visit(event.event, count * event.count)
+        elif not isinstance(event, NoOpDpEvent) and count > 0:
+            counts[event] = counts.get(event, 0) + count
+
+    for event in events:
+        visit(event, 1)
+    return counts
+
+
+def total_gaussian_multiplier(leaves):
+    """Pool the unsampled Gaussians among `leaves`: (Σ s⁻²)^(-1/2), exact and adaptive."""
+    precision = sum(
+        count / event.noise_multiplier**2
+        for event, count in leaves.items()
+        if isinstance(event, GaussianDpEvent)
+    )
+    return math.inf if precision == 0 else precision**-0.5
+
+
+def event_to_dict(event):
+    """Return `event` as plain data, ready for JSON."""
+    name = type(event).__name__
+    if _KNOWN.get(name) is not type(event):
+        raise TypeError(f"Events of type {name} cannot be written down.")
+    fields = {}
+    for field in (f.name for f in attrs.fields(type(event))):
+        value = getattr(event, field)
+        if isinstance(value, dp_accounting.DpEvent):
+            value = event_to_dict(value)
+        elif isinstance(value, (list, tuple)):
+            value = [event_to_dict(part) for part in value]
+        fields[field] = value
+    return {"event": name, **fields}
+
+
+def event_from_dict(data):
+    """Inverse of `event_to_dict`; knows a fixed list of events and imports nothing by name."""
+    fields = dict(data)
+    name = fields.pop("event", None)
+    if name not in _KNOWN:
+        raise ValueError(f"Unknown event {name!r}; known are {sorted(_KNOWN)}.")
+    for field, value in fields.items():
+        if isinstance(value, dict):
+            fields[field] = event_from_dict(value)
+        elif isinstance(value, list):
+            fields[field] = [event_from_dict(part) for part in value]
+    return _KNOWN[name](**fields)

@@ -1,0 +1,15 @@
+"""Warnings and errors of the privacy rooms. None of them ever carries a private value."""
+
+__all__ = ["BudgetExceededError", "PlanError", "PrivacyLeakWarning"]
+
+
+class PrivacyLeakWarning(UserWarning):
+    """Something that the guarantee does not cover was taken from private rows."""
+
+
+class PlanError(RuntimeError):
+    """A release was asked for that the plan, fixed before the first release, does not hold."""
+
+
+class BudgetExceededError(RuntimeError):
+    """A plan costs more than the budget that it was given."""

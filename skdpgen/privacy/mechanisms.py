@@ -1,0 +1,242 @@
+"""What can be released: sums over records of bounded vectors, with Gaussian noise.
+
+Exactness. Floating-point sums depend on their order and can move by more than a record's share.
+So values are rounded towards zero to whole multiples of a grid, which shortens vectors and keeps
+their bound, and added as whole numbers: in any order, in any chunks, the sum is the same to the
+bit. The noise is a Gaussian G rounded to the grid. For a whole number S, S + round(G) is
+round(S + G): a post-processing of the Gaussian mechanism, whose guarantee it has, and its values
+lie on the grid whatever the data are. What remains is that G itself is drawn in double precision.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+__all__ = ["GaussianSum", "NoisyCovariance", "NoisySum", "Sketch", "SliceSketch", "SumMechanism"]
+
+# Vectors are shortened by this before they are rounded, which covers the rounding of float32
+# arithmetic in their norms.
+_MARGIN = 1e-5
+# Finest grid, and the largest noise in units of it: both fit int64 and float64 with room.
+_GRID_BITS = 20
+_NOISE_BITS = 46
+# c² / k of a slice sketch: what the counts get of the budget, relative to the sums.
+_COUNT_SHARE = 0.02
+
+
+@dataclass(frozen=True)
+class NoisySum:
+    """A released sum.
+
+    Attributes
+    ----------
+    value : ndarray
+        The noisy sum.
+    std : float
+        Standard deviation of the noise, where the mechanism does not say otherwise.
+    """
+
+    value: np.ndarray
+    std: float
+
+
+class SumMechanism(ABC):
+    """Σ f(record) + noise, for a bounded f.
+
+    Rows come from the curator in the unit ball, in blocks ``(rows, membership)``: `membership` is
+    1 where a row belongs to a class (one column where there are no classes), and all 0 for a null
+    record, which must add nothing.
+
+    Attributes
+    ----------
+    name : str
+        The release's name in the plan and on the certificate.
+    """
+
+    name = "sum"
+
+    @abstractmethod
+    def sensitivity(self, relation):
+        """Return the largest change of the sum, in Euclidean norm, between neighbours."""
+
+    @abstractmethod
+    def _block_sum(self, rows, membership, scale):
+        """Return the sum over a block in units of 1/`scale`: whole numbers, as an int64 tensor."""
+
+    def _noise_shape(self, total):
+        """Return each entry's noise, in units of multiplier × sensitivity."""
+        return np.ones(total.shape)
+
+    def _grid_bits(self, n_records):
+        return _GRID_BITS
+
+    def run(self, blocks, n_records, *, noise_multiplier, relation, noise):
+        """Read the records once and return a `NoisySum`."""
+        std = noise_multiplier * self.sensitivity(relation)
+        bits = self._grid_bits(n_records)
+        if std > 0:
+            bits = max(0, min(bits, math.floor(_NOISE_BITS - math.log2(std))))
+        scale = 2.0**bits
+        total = 0
+        for rows, membership in blocks:
+            total = total + self._block_sum(rows, membership, scale)
+        total = total.cpu().numpy()
+        total = total + noise.rounded_gaussian(std * scale * self._noise_shape(total))
+        return NoisySum(total / scale, std)
+
+
+class GaussianSum(SumMechanism):
+    """The sum of a vector-valued function of the rows, each vector clipped to a radius.
+
+    Parameters
+    ----------
+    function : callable
+        Maps rows (n, d) to vectors (n, p); public.
+    radius : float
+        Each vector is scaled down to at most this norm.
+    name : str, default="Gaussian sum"
+        Name of the release.
+    """
+
+    def __init__(self, function, radius, name="Gaussian sum"):
+        self.function = function
+        self.radius = radius
+        self.name = name
+
+    def sensitivity(self, relation):
+        return {"zero_out": 1, "replace_one": 2}[relation] * self.radius
+
+    def _block_sum(self, rows, membership, scale):
+        vectors = clip_rows(self.function(rows), self.radius) * (scale * (1 - _MARGIN))
+        return (membership.sum(1) @ vectors.double().trunc()).long()
+
+
+class NoisyCovariance(SumMechanism):
+    """The second moments Σ xxᵀ of rows in the unit ball (Analyze Gauss).
+
+    The vector (x_i², √2·x_i·x_j for i < j) has norm ‖x‖² ≤ 1. Two of them are at most √2 apart,
+    since ‖xxᵀ - yyᵀ‖² = ‖x‖⁴ + ‖y‖⁴ - 2⟨x, y⟩².
+
+    References
+    ----------
+    Dwork, Talwar, Thakurta & Zhang, "Analyze Gauss", STOC 2014.
+    """
+
+    name = "second moments"
+
+    def sensitivity(self, relation):
+        return {"zero_out": 1.0, "replace_one": math.sqrt(2)}[relation]
+
+    def _grid_bits(self, n_records):
+        # Products of two whole numbers, n of them, stay below 2^62.
+        return min(2 * _GRID_BITS, 62 - n_records.bit_length()) // 2 * 2
+
+    def _block_sum(self, rows, membership, scale):
+        half = math.sqrt(2.0 ** (math.log2(scale) // 2 * 2))
+        whole = (rows * (half * (1 - _MARGIN))).trunc() * membership.sum(1, keepdim=True)
+        return (whole.T @ whole).long() * round(scale / half**2)
+
+    def _noise_shape(self, total):
+        # One draw for each pair i < j: entry (i, j) of the matrix is 1/√2 of the vector's.
+        shape = np.triu(np.full(total.shape, math.sqrt(0.5)), 1)
+        np.fill_diagonal(shape, 1.0)
+        return shape
+
+    def run(self, blocks, n_records, *, noise_multiplier, relation, noise):
+        noisy = super().run(
+            blocks, n_records, noise_multiplier=noise_multiplier, relation=relation, noise=noise
+        )
+        # The noise is drawn for the upper triangle: mirror it.
+        return NoisySum(np.triu(noisy.value) + np.triu(noisy.value, 1).T, noisy.std)
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """A released slice sketch.
+
+    Attributes
+    ----------
+    sums : ndarray of shape (n_classes, n_values)
+        Noisy sums of the basis functions over each class.
+    counts : ndarray of shape (n_classes,)
+        Noisy numbers of records.
+    sums_std, counts_std : float
+        Standard deviations of their noise.
+    """
+
+    sums: np.ndarray
+    counts: np.ndarray
+    sums_std: float
+    counts_std: float
+
+
+class SliceSketch(SumMechanism):
+    """Per class, sums of bounded basis functions of the projections on public directions.
+
+    Each slice adds a vector of norm 1, so a record adds one of norm √k, to its own class, whatever
+    d, the number of harmonics and of classes. A constant coordinate of weight c counts the class.
+    A null record adds nothing: sensitivity √(k + c²). Replacing a record within a class moves the
+    sums by at most 2√k and no count; across classes by √(2(k + c²)).
+
+    Parameters
+    ----------
+    basis : skdpgen.transport.SliceBasis
+        The public basis functions.
+    n_classes : int, default=1
+        Number of classes.
+    encode : callable, default=None
+        A public map of the rows, applied before the basis.
+    """
+
+    name = "slice sketch"
+
+    def __init__(self, basis, n_classes=1, encode=None):
+        self.basis = basis
+        self.n_classes = n_classes
+        self.encode = encode
+
+    @staticmethod
+    def sensitivity_of(n_projections, n_classes, relation):
+        """Return the sensitivity, which does not depend on the basis."""
+        k, c2 = n_projections, _COUNT_SHARE * n_projections
+        if relation == "zero_out":
+            return math.sqrt(k + c2)
+        across = math.sqrt(2 * (k + c2)) if n_classes > 1 else 0.0
+        return max(2 * math.sqrt(k), across)
+
+    def sensitivity(self, relation):
+        return self.sensitivity_of(self.basis.n_projections, self.n_classes, relation)
+
+    @property
+    def _count_weight(self):
+        return math.sqrt(_COUNT_SHARE * self.basis.n_projections)
+
+    def _block_sum(self, rows, membership, scale):
+        if self.encode is not None:
+            rows = self.encode(rows)
+        values = self.basis.features(rows.to(self.basis.dtype)).flatten(1)
+        values = values.mul_(scale * (1 - _MARGIN)).trunc_().double()
+        count = math.floor(self._count_weight * scale)
+        return torch.cat(
+            [(membership.T @ values).long(), membership.sum(0)[:, None].long() * count], dim=1
+        )
+
+    def run(self, blocks, n_records, *, noise_multiplier, relation, noise):
+        noisy = super().run(
+            blocks, n_records, noise_multiplier=noise_multiplier, relation=relation, noise=noise
+        )
+        return Sketch(
+            sums=noisy.value[:, :-1],
+            counts=noisy.value[:, -1] / self._count_weight,
+            sums_std=noisy.std,
+            counts_std=noisy.std / self._count_weight,
+        )
+
+
+def clip_rows(rows, radius):
+    """Scale each row down to norm at most `radius`; no row looks at another."""
+    norms = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
+    return rows * (radius / norms.clamp(min=radius))

@@ -1,0 +1,100 @@
+"""Where randomness comes from."""
+
+import numbers
+import os
+import secrets
+
+import numpy as np
+import torch
+from randomgen import ChaCha
+
+__all__ = ["NoiseSource"]
+
+
+class NoiseSource:
+    """Noise, coins and directions of one fit, from one ChaCha20 stream.
+
+    Parameters
+    ----------
+    random_state : None, int or numpy.random.RandomState, default=None
+        ``None``: a 256-bit key from the operating system, the only choice that gives a private
+        release. Otherwise the stream follows from `random_state` (*reproducible mode*): whoever
+        holds or guesses it can recompute the noise.
+
+    stream : int, default=0
+        Sources with the same seed and different streams are independent of each other.
+
+    Attributes
+    ----------
+    reproducible : bool
+        Whether the stream was seeded by the caller.
+
+    Notes
+    -----
+    The state of the stream would reveal the noise, so a source cannot be pickled, and it refuses
+    to work in a forked child, where it would repeat its parent's noise. NumPy's and torch's
+    global generators are neither read nor written.
+    """
+
+    def __init__(self, random_state=None, *, stream=0):
+        self.reproducible = random_state is not None
+        if random_state is None:
+            key = secrets.randbits(256)
+        else:
+            key = _key_from_seed(random_state, stream)
+        self._generator = np.random.Generator(ChaCha(key=key, rounds=20))
+        self._pid = os.getpid()
+
+    def rounded_gaussian(self, scale):
+        """Draw Gaussians of standard deviation `scale` and round them to whole numbers.
+
+        Parameters
+        ----------
+        scale : ndarray
+            Standard deviations, in units of the grid; zeros give zeros.
+
+        Returns
+        -------
+        ndarray of int64, of the shape of `scale`
+        """
+        scale = np.asarray(scale, dtype=np.float64)
+        if not np.all(scale < 2.0**58):
+            raise ValueError("The noise does not fit the grid: the budget is too small to mean much.")
+        return np.rint(scale * self._draw().standard_normal(scale.shape)).astype(np.int64)
+
+    def torch_generator(self):
+        """Return a CPU ``torch.Generator`` seeded from the stream."""
+        return torch.Generator().manual_seed(self.seed())
+
+    def seed(self):
+        """Return a fresh seed of 63 bits, for what is not a matter of privacy."""
+        return int(self._draw().integers(2**63))
+
+    def _draw(self):
+        if os.getpid() != self._pid:
+            raise RuntimeError(
+                "This noise source was made before a fork and would repeat its parent's noise; "
+                "make a new one in the child process."
+            )
+        return self._generator
+
+    def __getstate__(self):
+        raise TypeError("A NoiseSource cannot be pickled: its state would reveal the noise.")
+
+
+def _key_from_seed(random_state, stream):
+    """Expand a caller's seed to a key, without touching global generators."""
+    if isinstance(random_state, numbers.Integral):
+        entropy = int(random_state)
+    elif isinstance(random_state, np.random.RandomState):
+        # As everywhere in scikit-learn, an instance moves on, so that fits differ.
+        entropy = [int(word) for word in random_state.randint(2**31, size=8)]
+    else:
+        raise ValueError(
+            "random_state must be None, an int or a numpy.random.RandomState; "
+            f"got {type(random_state).__name__}."
+        )
+    if isinstance(entropy, int) and entropy < 0:
+        raise ValueError(f"random_state must be non-negative; got {entropy}.")
+    words = np.random.SeedSequence(entropy, spawn_key=(stream,)).generate_state(8, np.uint32)
+    return int.from_bytes(words.tobytes(), "little")

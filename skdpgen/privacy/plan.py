@@ -1,0 +1,80 @@
+"""The plan of a fit: its releases and their noise, fixed before the first of them."""
+
+import math
+from dataclasses import dataclass
+
+from .accounting import calibrate_gaussian, check_delta, check_epsilon, ledger_epsilon
+from .events import gaussian_event
+from .exceptions import BudgetExceededError
+
+__all__ = ["Plan", "gaussian_plan"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a curator may release, once each and in this order.
+
+    Attributes
+    ----------
+    releases : tuple of (str, dp_accounting.DpEvent)
+        Name and event of each release.
+    epsilon, delta : float
+        The budget, which the events together may not exceed.
+    relation, accountant : str
+        How they are priced.
+    sigma : float or None
+        Standard deviation of the noise, where there is one level to name.
+    """
+
+    releases: tuple
+    epsilon: float
+    delta: float
+    relation: str = "zero_out"
+    accountant: str = "pld"
+    sigma: float | None = None
+
+    def __post_init__(self):
+        check_epsilon(self.epsilon)
+        check_delta(self.delta)
+        cost = ledger_epsilon(
+            self.events, self.delta, accountant=self.accountant, relation=self.relation
+        )
+        if cost > self.epsilon * (1 + 1e-9):
+            raise BudgetExceededError(
+                f"The plan costs ε = {cost:g} at δ = {self.delta:g}, over its budget of "
+                f"{self.epsilon:g}."
+            )
+
+    @property
+    def events(self):
+        """The planned events, in order."""
+        return tuple(event for _, event in self.releases)
+
+    def multiplier(self, name):
+        """Noise multiplier of the release called `name`; 0 for none."""
+        return getattr(dict(self.releases)[name], "noise_multiplier", 0.0)
+
+
+def gaussian_plan(shares, epsilon, delta, *, relation="zero_out", accountant="pld"):
+    """Plan unsampled Gaussian releases that spend a budget together.
+
+    Parameters
+    ----------
+    shares : dict of str to float
+        For each release, by name, its share of the budget: a fraction of Σ s⁻². They sum to 1.
+    epsilon, delta, relation, accountant
+        As in `Plan`.
+
+    Returns
+    -------
+    Plan
+    """
+    check_epsilon(epsilon)
+    check_delta(delta)
+    if any(share <= 0 for share in shares.values()) or not math.isclose(sum(shares.values()), 1):
+        raise ValueError(f"Shares must be positive and sum to 1; got {shares}.")
+    total = calibrate_gaussian(epsilon, delta, relation=relation, accountant=accountant)
+    releases = tuple(
+        (name, gaussian_event(total / math.sqrt(share))) for name, share in shares.items()
+    )
+    return Plan(releases, epsilon, delta, relation, accountant)

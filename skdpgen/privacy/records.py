@@ -1,0 +1,111 @@
+"""Validation of private rows and labels, whose error messages never quote a value."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
+
+from .exceptions import PrivacyLeakWarning
+
+__all__ = ["read_labels", "read_rows"]
+
+
+def read_rows(estimator, X, *, reset=True):
+    """Validate X as scikit-learn does, but without quoting cells in errors.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_features)
+        float32 or float64; float64 for other numbers. No copy where none is needed.
+    """
+    if not sparse.issparse(X):
+        _refuse_what_quotes_cells(X)
+    return validate_data(
+        estimator, X, reset=reset, dtype=[np.float64, np.float32], ensure_min_samples=1
+    )
+
+
+def read_labels(y, n_samples, classes=None):
+    """Decide by its dtype whether `y` is classes or a number, and check it.
+
+    Returns
+    -------
+    y : ndarray of shape (n_samples,) or None
+    classes : ndarray or None
+        The declared classes, or those found in `y`, sorted; None for numbers.
+    inferred : bool
+        Whether the classes were found in `y`.
+    """
+    if y is None:
+        if classes is not None:
+            raise ValueError("classes were given, but y is None; pass the labels to fit.")
+        return None, None, False
+    y = column_or_1d(np.asarray(y), warn=True)
+    check_consistent_length(y, np.empty(n_samples))
+    if pd.isna(y).any():
+        raise ValueError("Input y contains NaN or missing values; drop those rows first.")
+    if y.dtype.kind == "f" and classes is None:
+        if not np.isfinite(y).all():
+            raise ValueError("Input y contains infinity.")
+        return y.astype(np.float64), None, False
+    if y.dtype.kind not in "iubfOSU":
+        raise ValueError(f"y must be labels or numbers; got dtype {y.dtype}.")
+    if classes is not None:
+        classes = np.asarray(classes)
+        if classes.ndim != 1 or len(classes) == 0 or len(pd.unique(classes)) < len(classes):
+            raise ValueError("classes must be a 1-dimensional list of distinct labels.")
+        if (pd.Index(classes).get_indexer(y) < 0).any():
+            raise ValueError(
+                "y holds labels that are not in classes; declare every label that may occur."
+            )
+        return y, classes, False
+    warnings.warn(
+        "The classes were inferred from y and are treated as public: ε does not cover which "
+        "labels occur. Pass classes=[...] to declare them.",
+        PrivacyLeakWarning,
+        stacklevel=4,
+    )
+    found = None
+    try:
+        found = np.unique(y)
+    except TypeError:
+        pass
+    if found is None:
+        raise ValueError("y mixes labels of different types; use one type.")
+    return y, found, True
+
+
+def _refuse_what_quotes_cells(X):
+    """Raise, in our words, where scikit-learn's or NumPy's message would quote the data."""
+    ndim = np.ndim(X)
+    if ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got an array with {ndim} dimensions instead. Reshape your data: "
+            "X.reshape(-1, 1) for a single feature, X.reshape(1, -1) for a single sample."
+        )
+    dtypes = list(X.dtypes) if hasattr(X, "dtypes") and hasattr(X, "columns") else []
+    array = None if dtypes else np.asanyarray(X)
+    kinds = {getattr(dtype, "kind", "O") for dtype in dtypes or [array.dtype]}
+    if "c" in kinds:
+        raise ValueError("Complex data not supported; X must be real.")
+    if kinds <= set("iufb"):
+        return
+    cells_are_numbers = True
+    try:
+        (X if dtypes else array).astype(np.float64)
+    except ValueError:
+        cells_are_numbers = False
+    except TypeError:
+        # Names the type of a cell, not its value; validate_data says it as users know it.
+        pass
+    if not cells_are_numbers:
+        columns = [c for c, d in zip(X.columns, dtypes, strict=True) if d.kind not in "iufb"] if (
+            dtypes
+        ) else []
+        where = f" (non-numeric columns: {columns})" if columns else ""
+        raise ValueError(
+            f"X holds cells that are not numbers{where}; encode them first, for instance with "
+            "OrdinalEncoder or OneHotEncoder fitted on public categories."
+        )

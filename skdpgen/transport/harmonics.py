@@ -1,0 +1,124 @@
+"""Bounded basis functions on slices: sines and cosines of one-dimensional projections."""
+
+import math
+
+import torch
+
+__all__ = ["SliceBasis"]
+
+
+class SliceBasis:
+    """Harmonics of the projections on k directions, with norm 1 on each slice.
+
+    On slice j a row x has the angle a = π θ_j·x / r_j, and the values w_b cos(b a), w_b sin(b a)
+    for b = 1, ..., B, with w_b² ∝ 1/b and Σ w_b² = 1. Sums of them over a sample are the empirical
+    characteristic functions of its projections; low harmonics, which decide the large-scale shape
+    of the one-dimensional distribution functions, have the larger weights.
+
+    Parameters
+    ----------
+    directions : tensor of shape (n_features, k)
+        θ, one direction per column.
+    ranges : tensor of shape (k,) or float
+        r: the projections' half-period; beyond it values repeat.
+    n_harmonics : int
+        B.
+    """
+
+    def __init__(self, directions, ranges, n_harmonics):
+        self.frequencies = directions * (math.pi / ranges)
+        harmonics = torch.arange(1, n_harmonics + 1, dtype=directions.dtype)
+        weights = harmonics.pow(-0.5) / harmonics.reciprocal().sum().sqrt()
+        self.weights = weights.to(directions.device)
+
+    def to(self, device):
+        """Move the basis to `device`, in place."""
+        self.frequencies, self.weights = self.frequencies.to(device), self.weights.to(device)
+        return self
+
+    @property
+    def dtype(self):
+        return self.frequencies.dtype
+
+    @property
+    def n_projections(self):
+        """Number of slices k; a row's values have norm √k."""
+        return self.frequencies.shape[1]
+
+    @property
+    def n_values(self):
+        """Number of values of a row: 2·B·k."""
+        return 2 * len(self.weights) * self.n_projections
+
+    def features(self, rows):
+        """Return the values of `rows`, of shape (n, B, 2, k): cosines, then sines."""
+        angles = rows @ self.frequencies
+        cos, sin = angles.cos(), angles.sin()
+        harmonics = [(cos, sin)]
+        for _ in self.weights[1:]:
+            # cos((b+1)a) and sin((b+1)a) by the addition theorem.
+            c, s = harmonics[-1]
+            harmonics.append((c * cos - s * sin, s * cos + c * sin))
+        values = torch.stack([part for pair in harmonics for part in pair], dim=1)
+        return values.unflatten(1, (-1, 2)) * self.weights[:, None, None]
+
+    def squared_distance(self, rows, means, weights):
+        """Estimate Σ_c weight_c ‖E φ(G_c) - mean_c‖² / k from a batch of each G_c, differentiably.
+
+        Parameters
+        ----------
+        rows : tensor of shape (n_classes, m, n_features)
+            m ≥ 2 rows of each class.
+        means : tensor of shape (n_classes, B, 2, k)
+            Mean values to match, noisy or not.
+        weights : tensor of shape (n_classes,)
+
+        Returns
+        -------
+        tensor, 0-dimensional
+            Unbiased for fixed `means`, hence not always positive. The batch's own mean in place
+            of the expectation would add (1 - ‖E φ‖²/k) / m, and reward rows that are all alike.
+            Since every ‖φ(x)‖² is k, it suffices to stretch ‖mean φ‖² by m/(m-1) and to subtract
+            a constant.
+        """
+        return _SquaredDistance.apply(rows, means, weights, self.frequencies, self.weights)
+
+
+class _SquaredDistance(torch.autograd.Function):
+    """The loss with its gradient, slices in chunks: memory does not grow with m·k·B."""
+
+    # Slices a chunk: its tables stay in the cache.
+    chunk = 256
+
+    @staticmethod
+    def forward(ctx, rows, means, weights, frequencies, harmonic_weights):
+        n_classes, m, _ = rows.shape
+        k = frequencies.shape[1]
+        flat = rows.reshape(n_classes * m, -1)
+        gradient = torch.zeros_like(flat)
+        loss = -(weights.sum() / (m - 1))
+        stretch = m / (m - 1)
+        for start in range(0, k, _SquaredDistance.chunk):
+            chunk = slice(start, start + _SquaredDistance.chunk)
+            angles = (flat @ frequencies[:, chunk]).view(n_classes, m, -1)
+            cos, sin = angles.cos(), angles.sin()
+            c, s = cos, sin
+            slope = torch.zeros_like(angles)
+            for b, weight in enumerate(harmonic_weights.tolist()):
+                target_c, target_s = means[:, b, 0, chunk], means[:, b, 1, chunk]
+                mean_c, mean_s = weight * c.mean(1), weight * s.mean(1)
+                square = stretch * (mean_c**2 + mean_s**2) + target_c**2 + target_s**2
+                loss += (square - 2 * (mean_c * target_c + mean_s * target_s)).sum(1) @ weights / k
+                scale = (2 * (b + 1) * weight / (m * k)) * weights[:, None]
+                slope.addcmul_(c, (scale * (stretch * mean_s - target_s))[:, None])
+                slope.addcmul_(s, (scale * (target_c - stretch * mean_c))[:, None])
+                if b + 1 < len(harmonic_weights):
+                    c, s = c * cos - s * sin, s * cos + c * sin
+            gradient.addmm_(slope.view(n_classes * m, -1), frequencies[:, chunk].T)
+        ctx.save_for_backward(gradient.view_as(rows))
+        return loss
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (gradient,) = ctx.saved_tensors
+        return grad_output * gradient, None, None, None, None

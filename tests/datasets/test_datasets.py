@@ -1,0 +1,444 @@
+"""Loaders: on the real files where there are any, on small files, and on a pretended OpenML."""
+
+import os
+from urllib.error import URLError
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.utils import Bunch
+
+from skdpgen import datasets
+
+FOLDER = os.environ.get("SKDPGEN_DATA")
+needs_files = pytest.mark.skipif(not FOLDER, reason="SKDPGEN_DATA names no folder of data files")
+
+
+# The real files.
+
+ARRAYS = {
+    # n_train, n_test, n_features, n_classes, image_shape
+    "mnist": (60_000, 10_000, 784, 10, (28, 28)),
+    "fashion_mnist": (60_000, 10_000, 784, 10, (28, 28)),
+    "usps": (7_291, 2_007, 256, 10, (16, 16)),
+    "cifar10": (10_000, 2_000, 3072, 10, (3, 32, 32)),
+    "olivetti_faces": (300, 100, 4096, 40, (64, 64)),
+    "isolet": (1_170, 390, 617, 26, None),
+}
+
+TABLES = {
+    # n_train, n_test, n_features, n_numeric, target, classes (None: a regression target)
+    "adult": (32_561, 16_281, 14, 6, "income", {"<=50K", ">50K"}),
+    "bank_marketing": (33_908, 11_303, 16, 7, "y", {"no", "yes"}),
+    "diabetes130": (76_324, 25_442, 47, 11, "readmitted", {"NO", ">30", "<30"}),
+    "census_income": (74_821, 24_941, 40, 12, "income", {"- 50000", "50000+"}),
+    "kdd99": (370_515, 123_506, 41, 38, "label", 23),
+    "cervical_cancer": (643, 215, 32, 32, "Biopsy", {0, 1}),
+    "california_housing": (15_480, 5_160, 8, 8, "MedHouseVal", None),
+}
+
+
+@needs_files
+@pytest.mark.parametrize("name", ARRAYS)
+def test_real_arrays(name):
+    data = getattr(datasets, f"load_{name}")()
+    n_train, n_test, n_features, n_classes, image_shape = ARRAYS[name]
+    assert data.X_train.shape == (n_train, n_features)
+    assert data.X_test.shape == (n_test, n_features)
+    assert data.y_train.shape == (n_train,)
+    assert data.y_test.shape == (n_test,)
+    assert data.X_train.dtype == data.X_test.dtype == np.float32
+    assert data.y_train.dtype == data.y_test.dtype == np.int64
+    low = -1 if name == "isolet" else 0
+    for X, y in ((data.X_train, data.y_train), (data.X_test, data.y_test)):
+        assert low <= X.min() < low + 0.1
+        assert 0.9 < X.max() <= 1
+        assert np.array_equal(np.unique(y), np.arange(n_classes))
+    assert len(data.target_names) == n_classes
+    assert data.get("image_shape") == image_shape
+    assert data.DESCR
+
+
+@needs_files
+@pytest.mark.parametrize("name", TABLES)
+def test_real_tables(name):
+    data = getattr(datasets, f"load_{name}")()
+    n_train, n_test, n_features, n_numeric, target, classes = TABLES[name]
+    assert data.X_train.shape == (n_train, n_features)
+    assert data.X_test.shape == (n_test, n_features)
+    assert data.X_train.select_dtypes("number").shape[1] == n_numeric
+    assert list(data.X_train) == list(data.X_test) == data.feature_names
+    assert data.y_train.name == data.y_test.name == target
+    assert data.X_train.index.equals(data.y_train.index)
+    assert data.X_test.index.equals(data.y_test.index)
+    assert data.X_train.index.intersection(data.X_test.index).empty
+    if classes is None:
+        assert data.y_train.dtype == np.float64
+        assert "target_names" not in data
+    elif isinstance(classes, int):
+        assert len(data.target_names) == data.y_train.nunique() == classes
+    else:
+        assert set(data.target_names) == set(data.y_train) == set(data.y_test) == classes
+    # Missing categories are strings; only the numbers of cervical_cancer have gaps.
+    missing = pd.concat([data.X_train, data.X_test]).isna()
+    assert missing.sum().sum() == (3622 if name == "cervical_cancer" else 0)
+
+
+@needs_files
+def test_real_strings_that_pandas_would_take_for_missing():
+    data = datasets.load_diabetes130()
+    assert {"None", "Norm", ">7", ">8"} == set(data.X_train["A1Cresult"])
+    assert "?" in set(data.X_train["weight"])
+
+
+@needs_files
+def test_real_adult_keeps_the_official_split():
+    data = datasets.load_adult()
+    assert (data.y_train == ">50K").sum() == 7841
+    assert (data.y_test == ">50K").sum() == 3846
+
+
+@needs_files
+@pytest.mark.parametrize(
+    ("features", "n_features", "domains"),
+    [
+        ("surf", 800, {"amazon": 958, "caltech": 1123, "dslr": 157, "webcam": 295}),
+        ("googlenet", 1024, {"amazon": 958, "dslr": 157, "webcam": 295}),
+        ("decaf6", 4096, {"dslr": 157, "webcam": 295}),
+        ("effnet_lite0", 1280, {"amazon": 958, "caltech": 1123, "dslr": 157, "webcam": 295}),
+        ("images32", 3072, {"amazon": 958, "caltech": 1123, "dslr": 157, "webcam": 295}),
+    ],
+)
+def test_real_office_caltech(features, n_features, domains):
+    data = datasets.load_office_caltech(features)
+    assert set(data.domains) == set(domains)
+    assert len(data.target_names) == 10
+    for domain, n_rows in domains.items():
+        assert data[domain].X.shape == (n_rows, n_features)
+        assert data[domain].X.dtype == np.float32
+        assert data[domain].X.min() >= 0
+        assert (data[domain].X.max() <= 1) == (features == "images32")
+        assert data[domain].y.dtype == np.int64
+        assert set(data[domain].y) == set(range(10))
+
+
+# Small files of the same structure.
+
+
+def write_npz(folder, name, **arrays):
+    np.savez(folder / f"{name}.npz", **arrays)
+
+
+def write_csv(folder, name, **columns):
+    pd.DataFrame(columns).to_csv(folder / f"{name}.csv.gz", index=False)
+
+
+def bytes_of_shape(*shape, seed=0):
+    return np.random.default_rng(seed).integers(0, 256, size=shape, dtype=np.uint8)
+
+
+@pytest.mark.parametrize("name", ["mnist", "fashion_mnist"])
+def test_grey_images(tmp_path, name):
+    x_train, x_test = bytes_of_shape(6, 28, 28), bytes_of_shape(3, 28, 28, seed=1)
+    y_train, y_test = np.arange(6, dtype=np.uint8), np.arange(3, dtype=np.uint8)
+    write_npz(tmp_path, name, x_train=x_train, y_train=y_train, x_test=x_test, y_test=y_test)
+    data = getattr(datasets, f"load_{name}")(tmp_path)
+    np.testing.assert_allclose(data.X_train, x_train.reshape(6, 784) / 255, rtol=1e-6)
+    np.testing.assert_allclose(data.X_test, x_test.reshape(3, 784) / 255, rtol=1e-6)
+    assert data.X_train.dtype == np.float32
+    assert data.y_train.tolist() == [0, 1, 2, 3, 4, 5]
+    assert data.y_test.tolist() == [0, 1, 2]
+    assert data.y_train.dtype == np.int64
+    assert data.image_shape == (28, 28)
+
+
+def test_float_images_keep_their_scale(tmp_path):
+    x = np.random.default_rng(0).random((4, 16, 16), dtype=np.float32)
+    y = np.arange(4, dtype=np.uint8)
+    write_npz(tmp_path, "usps", x_train=x, y_train=y, x_test=x[:2], y_test=y[:2])
+    data = datasets.load_usps(tmp_path)
+    assert np.array_equal(data.X_train, x.reshape(4, 256))
+
+
+def test_rgb_images_are_channels_first(tmp_path):
+    x = bytes_of_shape(5, 32, 32, 3)
+    y = np.arange(5, dtype=np.uint8)
+    write_npz(tmp_path, "cifar10_12k", x_train=x, y_train=y, x_test=x[:2], y_test=y[:2])
+    data = datasets.load_cifar10(tmp_path)
+    images = data.X_train.reshape(5, *data.image_shape)
+    for channel in range(3):
+        np.testing.assert_allclose(images[:, channel], x[..., channel] / 255, rtol=1e-6)
+
+
+def test_arrays_without_a_split_get_a_fixed_stratified_one(tmp_path):
+    # The first pixel tells the row, so that the parts can be traced back.
+    x = np.zeros((400, 64, 64), dtype=np.uint8)
+    x[:, 0, 0], x[:, 0, 1] = np.arange(400) % 200, np.arange(400) // 200
+    y = np.repeat(np.arange(40, dtype=np.uint8), 10)
+    write_npz(tmp_path, "olivetti_faces", X=x, y=y)
+    data = datasets.load_olivetti_faces(tmp_path)
+    assert data.X_train.shape == (300, 4096)
+    row = np.rint(255 * np.concatenate([data.X_train, data.X_test])[:, :2]) @ [1, 200]
+    assert np.array_equal(np.sort(row), np.arange(400))
+    assert np.array_equal(np.concatenate([data.y_train, data.y_test]), y[row.astype(int)])
+    assert set(np.bincount(data.y_test)) == {2, 3}
+    again = datasets.load_olivetti_faces(tmp_path)
+    assert np.array_equal(again.X_test, data.X_test)
+
+
+def test_features_that_are_no_images(tmp_path):
+    x = np.random.default_rng(0).uniform(-1, 1, size=(104, 617)).astype(np.float32)
+    write_npz(tmp_path, "isolet_1560", X=x, y=np.repeat(np.arange(26, dtype=np.uint8), 4))
+    data = datasets.load_isolet(tmp_path)
+    assert data.X_train.shape == (78, 617)
+    assert np.array_equal(np.bincount(data.y_test), np.ones(26))
+    assert set(map(tuple, data.X_train)) < set(map(tuple, x))
+    assert "image_shape" not in data
+    assert data.target_names[25] == "z"
+
+
+def test_table_with_a_split_and_odd_strings(tmp_path):
+    write_csv(
+        tmp_path,
+        "adult",
+        age=[20, 30, 40, 50],
+        workclass=["?", "None", "NA", "Private"],
+        income=["<=50K", ">50K", "<=50K", ">50K"],
+        split=["train", "test", "train", "train"],
+    )
+    data = datasets.load_adult(tmp_path)
+    assert data.feature_names == ["age", "workclass"]
+    assert data.X_train["age"].tolist() == [20, 40, 50]
+    assert data.X_train["workclass"].tolist() == ["?", "NA", "Private"]
+    assert data.X_test["workclass"].tolist() == ["None"]
+    assert data.y_train.tolist() == ["<=50K", "<=50K", ">50K"]
+    assert data.y_test.tolist() == [">50K"]
+    assert data.target_names.tolist() == ["<=50K", ">50K"]
+
+
+def test_numeric_columns_with_gaps_become_numbers(tmp_path):
+    write_csv(
+        tmp_path,
+        "cervical_cancer",
+        Smokes=["0.0", "?", "1.0", "2.5"] * 4,
+        Mixed=["1", "?", "V27", "3"] * 4,
+        Unknown=["?"] * 16,
+        **dict.fromkeys(["Hinselmann", "Schiller", "Citology"], [0] * 16),
+        Biopsy=[0, 0, 1, 1] * 4,
+    )
+    data = datasets.load_cervical_cancer(tmp_path)
+    X = pd.concat([data.X_train, data.X_test]).sort_index()
+    assert list(X) == ["Smokes", "Mixed", "Unknown"]
+    np.testing.assert_array_equal(X["Smokes"], [0, np.nan, 1, 2.5] * 4)
+    assert X["Mixed"].tolist() == ["1", "?", "V27", "3"] * 4
+    assert X["Unknown"].tolist() == ["?"] * 16
+    assert data.y_test.value_counts().to_dict() == {0: 2, 1: 2}
+
+
+@pytest.mark.parametrize(
+    ("loader", "file", "target", "dropped"),
+    [
+        ("bank_marketing", "bank_marketing", "y", []),
+        ("diabetes130", "diabetes130", "readmitted", ["encounter_id", "patient_nbr"]),
+        ("census_income", "census_income_kdd_test", "income", ["instance_weight"]),
+        ("kdd99", "kdd99_10percent", "label", []),
+    ],
+)
+def test_tables_drop_what_is_no_feature_and_stratify(tmp_path, loader, file, target, dropped):
+    write_csv(
+        tmp_path,
+        file,
+        **dict.fromkeys(dropped, range(20)),
+        amount=range(20),
+        kind=["None", "b"] * 10,
+        **{target: ["common"] * 16 + ["rare"] * 4},
+    )
+    data = getattr(datasets, f"load_{loader}")(tmp_path)
+    assert list(data.X_train) == ["amount", "kind"]
+    assert data.X_train.shape == (15, 2)
+    assert data.y_test.tolist().count("rare") == 1
+    # The rows of X and y still belong together.
+    assert ((data.X_train["amount"] >= 16) == (data.y_train == "rare")).all()
+
+
+def test_regression_target_is_split_without_classes(tmp_path):
+    write_csv(tmp_path, "california_housing", MedInc=range(8), MedHouseVal=np.arange(8) + 0.5)
+    data = datasets.load_california_housing(tmp_path)
+    assert len(data.X_test) == 2
+    assert (data.y_train == data.X_train["MedInc"] + 0.5).all()
+    assert "target_names" not in data
+
+
+def test_office_caltech_has_the_domains_of_the_file(tmp_path):
+    counts = np.array([[0, 3], [100, 2]], dtype=np.uint8)
+    labels = np.array([4, 9], dtype=np.uint8)
+    names = np.array(list("abcdefghij"))
+    write_npz(tmp_path, "office_caltech_surf", class_names=names, dslr_X=counts, dslr_y=labels)
+    data = datasets.load_office_caltech(data_home=tmp_path)
+    assert data.domains == ["dslr"]
+    assert data.dslr.X.tolist() == [[0, 3], [100, 2]]
+    assert data.dslr.X.dtype == np.float32
+    assert data.dslr.y.tolist() == [4, 9]
+    assert data.target_names.tolist() == list("abcdefghij")
+    assert "image_shape" not in data
+
+
+def test_office_caltech_images_are_channels_first(tmp_path):
+    x = bytes_of_shape(2, 32, 32, 3)
+    y = np.array([0, 1], dtype=np.uint8)
+    write_npz(
+        tmp_path, "office_caltech_images32", class_names=np.array(["a"]), amazon_X=x, amazon_y=y
+    )
+    data = datasets.load_office_caltech("images32", data_home=tmp_path)
+    images = data.amazon.X.reshape(2, *data.image_shape)
+    np.testing.assert_allclose(images[:, 2], x[..., 2] / 255, rtol=1e-6)
+
+
+# Which folder, and what is said when there is none.
+
+
+def write_housing(folder, n_rows):
+    folder.mkdir()
+    write_csv(folder, "california_housing", MedInc=range(n_rows), MedHouseVal=[0.5] * n_rows)
+
+
+def test_the_argument_goes_before_the_environment(tmp_path, monkeypatch):
+    write_housing(tmp_path / "few", 4)
+    write_housing(tmp_path / "many", 8)
+    monkeypatch.setenv("SKDPGEN_DATA", str(tmp_path / "few"))
+    assert len(datasets.load_california_housing().X_train) == 3
+    assert len(datasets.load_california_housing(str(tmp_path / "many")).X_train) == 6
+
+
+@pytest.mark.parametrize("folder", ["", "no_such_folder"])
+def test_file_missing_in_the_folder(tmp_path, folder):
+    with pytest.raises(FileNotFoundError, match=r"mnist\.npz is not in the data folder"):
+        datasets.load_mnist(tmp_path / folder)
+    with pytest.raises(FileNotFoundError, match=r"office_caltech_surf\.npz is not in the data"):
+        datasets.load_office_caltech(data_home=tmp_path / folder)
+
+
+@pytest.mark.parametrize(
+    ("loader", "file"),
+    [
+        (datasets.load_olivetti_faces, "olivetti_faces.npz"),
+        (datasets.load_cervical_cancer, "cervical_cancer.csv.gz"),
+        (datasets.load_office_caltech, "office_caltech_surf.npz"),
+    ],
+)
+def test_no_folder_for_a_set_that_is_read_from_a_file_only(monkeypatch, loader, file):
+    monkeypatch.delenv("SKDPGEN_DATA", raising=False)
+    with pytest.raises(FileNotFoundError, match=f"data_home.*SKDPGEN_DATA.*{file}"):
+        loader()
+
+
+def test_unknown_office_caltech_features(tmp_path):
+    with pytest.raises(ValueError, match=r"features must be one of .*'surf'.*got 'resnet'"):
+        datasets.load_office_caltech("resnet", data_home=tmp_path)
+
+
+# OpenML, pretended.
+
+
+@pytest.fixture
+def openml(monkeypatch):
+    """Set what OpenML answers; the calls are kept."""
+    calls = []
+
+    def answer(data=None, target=None, error=None):
+        def fetch(name, *, version, as_frame):
+            calls.append((name, version, as_frame))
+            if error is not None:
+                raise error
+            return Bunch(data=data, target=target)
+
+        monkeypatch.setattr("skdpgen.datasets._loaders.fetch_openml", fetch)
+        return calls
+
+    monkeypatch.delenv("SKDPGEN_DATA", raising=False)
+    return answer
+
+
+def test_openml_mnist_keeps_the_official_split(openml):
+    X = np.zeros((60_003, 784), dtype=np.float32)
+    X[60_000, 5], X[0, 6] = 255, 51
+    y = np.array([str(i % 10) for i in range(len(X))], dtype=object)
+    calls = openml(X, y)
+    data = datasets.load_mnist()
+    assert calls == [("mnist_784", 1, False)]
+    assert data.X_train.shape == (60_000, 784)
+    assert data.X_train.dtype == np.float32
+    assert data.X_test[0, 5] == 1
+    assert data.X_train[0, 6] == pytest.approx(0.2)
+    assert data.y_train[:12].tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1]
+    assert data.y_test.tolist() == [0, 1, 2]
+    assert data.y_train.dtype == np.int64
+    assert data.image_shape == (28, 28)
+
+
+def test_openml_usps_range_and_labels(openml):
+    X = np.tile(np.linspace(-1, 1, 256), (40, 1))
+    # Sorted as strings, "10" would come before "2".
+    y = np.repeat([str(i) for i in range(1, 11)], 4).astype(object)
+    X[:, 0] = np.linspace(-1, 1, 40)
+    calls = openml(X, y)
+    data = datasets.load_usps()
+    assert calls == [("USPS", 2, False)]
+    assert data.X_train.shape == (30, 256)
+    rows = np.rint(data.X_train[:, 0] * 39).astype(int)
+    assert np.array_equal(data.y_train, rows // 4)
+    assert data.X_train[:, -1].tolist() == [1] * 30
+    assert data.X_train.min() >= 0
+
+
+def test_openml_adult_looks_like_the_file(openml):
+    names = (
+        "age workclass fnlwgt education education-num marital-status occupation relationship "
+        "race sex capital-gain capital-loss hours-per-week native-country"
+    ).split()
+    frame = pd.DataFrame({name: np.arange(8) for name in names})
+    frame["workclass"] = pd.Categorical(["Private", None] * 4)
+    frame["education-num"] = pd.Categorical(list("12345678"))
+    target = pd.Series(pd.Categorical(["<=50K", ">50K"] * 4), name="class")
+    calls = openml(frame, target)
+    data = datasets.load_adult()
+    assert calls == [("adult", 2, True)]
+    X = pd.concat([data.X_train, data.X_test]).sort_index()
+    assert list(X)[3:6] == ["education", "education_num", "marital_status"]
+    assert X["workclass"].tolist() == ["Private", "?"] * 4
+    assert X["education_num"].tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert X["education_num"].dtype == np.int64
+    assert data.y_test.name == "income"
+    assert sorted(data.y_test) == ["<=50K", ">50K"]
+    assert frame["workclass"].isna().any()  # what OpenML gave is left alone
+
+
+def test_openml_bank_marketing_gets_its_names_back(openml):
+    frame = pd.DataFrame({f"V{i}": np.arange(8) for i in range(1, 17)})
+    openml(frame, pd.Series(pd.Categorical(["1", "2"] * 4), name="Class"))
+    data = datasets.load_bank_marketing()
+    assert data.feature_names[0] == "age"
+    assert data.feature_names[-1] == "poutcome"
+    assert (data.y_train == data.X_train["age"].map(lambda row: ["no", "yes"][row % 2])).all()
+
+
+@pytest.mark.parametrize("error", [URLError("no network"), ValueError("checksum differs")])
+def test_openml_unreachable(openml, error):
+    openml(error=error)
+    with pytest.raises(OSError, match=r"'mnist_784'.*data_home.*SKDPGEN_DATA.*mnist\.npz"):
+        datasets.load_mnist()
+    with pytest.raises(OSError, match=r"'adult'.*data_home.*SKDPGEN_DATA.*adult\.csv\.gz"):
+        datasets.load_adult()
+
+
+def test_docstrings_name_file_and_source():
+    assert "``mnist.npz``" in datasets.load_mnist.__doc__
+    assert "``mnist_784``, version 1" in datasets.load_mnist.__doc__
+    for name in datasets.__all__:
+        loader = getattr(datasets, name)
+        assert loader.__name__ == name
+        assert "Parameters\n" in loader.__doc__
+        assert "Returns\n" in loader.__doc__
+        # No field of the template is left unfilled, and no line is too long.
+        assert "{" not in loader.__doc__.replace('{"surf"', "")
+        assert max(map(len, loader.__doc__.splitlines())) <= 100
