@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from .networks import GENERATORS
 from .preprocessing import RowCodec
 from .privacy import Certificate, Curator, NoiseSource
-from .privacy.accounting import ACCOUNTANTS, RELATIONS, check_delta, check_epsilon
+from .privacy.accounting import ACCOUNTANTS, RELATIONS
+from .privacy.calibration import check_delta, check_epsilon
 from .privacy.records import read_labels, read_rows
 from .transport import sliced_wasserstein_distance
 

@@ -5,6 +5,7 @@ on the factory says that outputs are features in [0, 1], one per column of X (an
 Otherwise outputs are encoded rows, as a release sees them.
 """
 
+import itertools
 import threading
 
 import torch
@@ -71,7 +72,7 @@ def conv64(n_inputs, n_outputs):
     _check_size("conv64", n_outputs, (3, 64, 64))
     layers = [nn.Unflatten(1, (n_inputs, 1, 1))]
     widths = [n_inputs, 512, 256, 128, 64]
-    for i, (width, wider) in enumerate(zip(widths[:-1], widths[1:], strict=True)):
+    for i, (width, wider) in enumerate(itertools.pairwise(widths)):
         stride, padding = (1, 0) if i == 0 else (2, 1)
         layers += [
             nn.ConvTranspose2d(width, wider, 4, stride, padding, bias=False),

@@ -1,13 +1,8 @@
 """The only rooms that see private rows: the curator, its mechanisms, and the accounting."""
 
-from .accounting import (
-    calibrate_gaussian,
-    calibrate_sliced_gaussian,
-    ledger_delta,
-    ledger_epsilon,
-    sliced_gaussian_epsilon,
-)
+from .accounting import ledger_delta, ledger_epsilon
 from .budget import PrivacyBudget
+from .calibration import calibrate_gaussian, calibrate_sliced_gaussian, sliced_gaussian_epsilon
 from .certificate import Certificate, compose, preview, verify
 from .curator import Curator
 from .directions import SensitivityLaw, sensitivity_bound, sensitivity_law

@@ -6,7 +6,8 @@ import threading
 from dp_accounting import GaussianDpEvent
 from joblib import parallel_config
 
-from .accounting import check_delta, check_epsilon, ledger_epsilon
+from .accounting import ledger_epsilon
+from .calibration import check_delta, check_epsilon
 from .events import flatten
 from .exceptions import BudgetExceededError
 

@@ -4,7 +4,8 @@ import json
 import math
 from dataclasses import dataclass, field
 
-from .accounting import RELATIONS, check_delta, check_epsilon, ledger_delta, ledger_epsilon
+from .accounting import RELATIONS, ledger_delta, ledger_epsilon
+from .calibration import check_delta, check_epsilon
 from .events import event_from_dict, event_to_dict
 
 __all__ = ["Certificate", "compose", "preview", "verify"]

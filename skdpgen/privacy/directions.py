@@ -19,6 +19,7 @@ from scipy.special import gammaln, logsumexp
 
 __all__ = ["SensitivityLaw", "log_mgf", "sensitivity_bound", "sensitivity_law"]
 
+
 class SensitivityLaw(NamedTuple):
     """A discrete law that stochastically dominates H / ‖z‖².
 
@@ -154,9 +155,7 @@ def _log_hyp1f1(a, b, t):
     if short.any():
         n_terms = int(2 * t[short].max()) + 64
         n = np.arange(n_terms + 1)
-        coefficients = (
-            gammaln(a + n) - gammaln(a) - gammaln(b + n) + gammaln(b) - gammaln(n + 1.0)
-        )
+        coefficients = gammaln(a + n) - gammaln(a) - gammaln(b + n) + gammaln(b) - gammaln(n + 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             log_t = np.log(t[short])
             terms = coefficients + np.where(n == 0, 0.0, n * log_t[:, None])
@@ -189,7 +188,6 @@ def _beta_sum(d, k):
     masses = np.diff(stats.beta(0.5, (d - 1) / 2).cdf(np.minimum(edges, 1.0)), prepend=0.0)
 
     transform = np.fft.rfft(masses)
-    size = edges.size
     total = np.maximum(np.fft.irfft(transform**k, edges.size), 0.0)
     rounding = 4 * np.finfo(float).eps * math.log2(edges.size)
     total[-1] += rounding * edges.size * (k + 1) * np.mean(np.abs(transform) ** (k - 1))

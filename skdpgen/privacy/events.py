@@ -24,6 +24,7 @@ __all__ = [
     "event_to_dict",
     "flatten",
     "gaussian_event",
+    "split_sampling",
     "total_gaussian_multiplier",
 ]
 
@@ -85,6 +86,18 @@ def flatten(events):
     for event in events:
         visit(event, 1)
     return counts
+
+
+def split_sampling(event):
+    """Split a leaf event into its base, its sampling rate, and "poisson", "fixed" or "none"."""
+    if isinstance(event, PoissonSampledDpEvent):
+        base, rate, sampling = event.event, event.sampling_probability, "poisson"
+    elif isinstance(event, SampledWithoutReplacementDpEvent):
+        base, sampling = event.event, "fixed"
+        rate = event.sample_size / event.source_dataset_size
+    else:
+        base, rate, sampling = event, 1.0, "none"
+    return base, rate, "none" if rate == 1 else sampling
 
 
 def total_gaussian_multiplier(leaves):

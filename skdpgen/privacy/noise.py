@@ -59,7 +59,9 @@ class NoiseSource:
         """
         scale = np.asarray(scale, dtype=np.float64)
         if not np.all(scale < 2.0**58):
-            raise ValueError("The noise does not fit the grid: the budget is too small to mean much.")
+            raise ValueError(
+                "The noise does not fit the grid: the budget is too small to mean much."
+            )
         return np.rint(scale * self._draw().standard_normal(scale.shape)).astype(np.int64)
 
     def torch_generator(self):

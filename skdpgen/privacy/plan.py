@@ -3,7 +3,8 @@
 import math
 from dataclasses import dataclass
 
-from .accounting import calibrate_gaussian, check_delta, check_epsilon, ledger_epsilon
+from .accounting import ledger_epsilon
+from .calibration import calibrate_gaussian, check_delta, check_epsilon
 from .events import gaussian_event
 from .exceptions import BudgetExceededError
 

@@ -101,9 +101,11 @@ def _refuse_what_quotes_cells(X):
         # Names the type of a cell, not its value; validate_data says it as users know it.
         pass
     if not cells_are_numbers:
-        columns = [c for c, d in zip(X.columns, dtypes, strict=True) if d.kind not in "iufb"] if (
-            dtypes
-        ) else []
+        columns = (
+            [c for c, d in zip(X.columns, dtypes, strict=True) if d.kind not in "iufb"]
+            if (dtypes)
+            else []
+        )
         where = f" (non-numeric columns: {columns})" if columns else ""
         raise ValueError(
             f"X holds cells that are not numbers{where}; encode them first, for instance with "

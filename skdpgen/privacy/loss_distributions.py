@@ -1,0 +1,134 @@
+"""Privacy loss distributions of one event, sampled or not.
+
+A profile maps an array of ε and μ, the largest change of the mean in units of the noise, to δ.
+"""
+
+import math
+
+import numpy as np
+from dp_accounting import GaussianDpEvent
+from dp_accounting.pld.pld_pmf import create_pmf_pessimistic_connect_dots_fixed_gap
+from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+from scipy.special import log_ndtr, ndtr
+
+from .directions import SensitivityLaw, sensitivity_law
+from .events import split_sampling
+
+__all__ = ["gaussian_delta", "largest_loss", "pld_of"]
+
+
+def gaussian_delta(epsilon, mu):
+    """Profile of the Gaussian mechanism (Balle & Wang 2018, equation 6)."""
+    epsilon = np.asarray(epsilon, dtype=float)
+    if mu == 0:
+        return np.maximum(0.0, -np.expm1(epsilon))
+    log_first = log_ndtr(mu / 2 - epsilon / mu)
+    log_second = np.minimum(epsilon + log_ndtr(-mu / 2 - epsilon / mu), log_first)
+    return np.exp(log_first) * -np.expm1(log_second - log_first)
+
+
+def _amplified(epsilon, mu, rate):
+    """q·δ_Gauss(log(1 + (e^ε - 1)/q), μ), for ε > log(1-q)."""
+    return rate * gaussian_delta(np.log1p(np.expm1(epsilon) / rate), mu)
+
+
+def _remove_profile(epsilon, mu, rate):
+    """Profile of (1-q)N(0,1) + qN(μ,1) against N(0,1)."""
+    delta = -np.expm1(epsilon)
+    above = epsilon > math.log1p(-rate)
+    delta[above] = _amplified(epsilon[above], mu, rate)
+    return delta
+
+
+def _replace_profile(epsilon, mu, rate):
+    """Profile, for ε ≥ 0, of (1-q)N(0,1) + qN(r,1) against (1-q)N(0,1) + qN(-r,1), r = μ/2.
+
+    The pair dominates every two rows of norm at most r: among events S with N(0,1)(S) = s, the
+    half-line maximises N(a,1)(S) and minimises N(b,1)(S) at once, with a = r and b = -r.
+    """
+    r = mu / 2
+    # Likelihood ratio e^ε at x: log u = ε/2 + arcsinh(B), u = exp(rx), in the log domain.
+    with np.errstate(divide="ignore"):
+        log_sinh = epsilon / 2 + np.log(-np.expm1(-epsilon)) - math.log(2)
+    log_b = math.log1p(-rate) + log_sinh - math.log(rate) + r * r / 2
+    x = (epsilon / 2 + np.logaddexp(log_b, np.logaddexp(2 * log_b, 0) / 2)) / r
+    absent = -(1 - rate) * ndtr(-x) * np.expm1(epsilon)
+    return absent + rate * (ndtr(r - x) - np.exp(epsilon + log_ndtr(-x - r)))
+
+
+def _swap(profile):
+    """Turn the profile of (P, Q) into that of (Q, P): 1 - e^ε + e^ε·δ(-ε)."""
+    return lambda epsilon, *args: -np.expm1(epsilon) + np.exp(epsilon) * profile(-epsilon, *args)
+
+
+def _symmetric(profile):
+    """Use `profile` for ε ≥ 0 in both directions (Zhu, Dong & Wang 2022)."""
+
+    def symmetric(epsilon, *args):
+        delta = profile(np.abs(epsilon), *args)
+        return np.where(epsilon >= 0, delta, -np.expm1(epsilon) + np.exp(epsilon) * delta)
+
+    return symmetric
+
+
+def _pmf(profile, law, noise_multiplier, step, low, high):
+    """Average `profile(ε, μ)` over the law of H and discretise it pessimistically.
+
+    The average is exact: U is public and independent of the rows, so that δ is a mean over U.
+    """
+    first, last = math.floor(low / step), math.ceil(high / step)
+    epsilon = np.arange(first, last + 1) * step
+    # 1e-15 covers the rounding of the profiles.
+    delta = np.full(epsilon.shape, law.infinity + 1e-15)
+    for value, weight in zip(law.values, law.weights, strict=True):
+        delta += weight * profile(epsilon, math.sqrt(value) / noise_multiplier)
+    delta = np.minimum.accumulate(np.clip(delta, 0.0, 1.0))
+    return create_pmf_pessimistic_connect_dots_fixed_gap(step, first, last, delta)
+
+
+def _law_of(base):
+    if isinstance(base, GaussianDpEvent):
+        return SensitivityLaw(np.ones(1), np.ones(1), 0.0)
+    return sensitivity_law(base.n_features, base.n_projections, base.orthogonal)
+
+
+def _law_of_larger(law):
+    """Dominate the larger of two H that may depend on each other in any way (union bound)."""
+    tail = np.minimum(1.0, 2 * (np.cumsum(law.weights[::-1])[::-1] + law.infinity))
+    infinity = min(1.0, 2 * law.infinity)
+    return SensitivityLaw(law.values, -np.diff(np.r_[tail, infinity]), infinity)
+
+
+def largest_loss(event):
+    """Return a privacy loss that a step exceeds with negligible probability."""
+    base, rate, sampling = split_sampling(event)
+    mu = math.sqrt(_law_of(base).values[-1]) / base.noise_multiplier
+    loss = mu * mu / 2 + 9 * mu
+    if sampling == "none":
+        return loss
+    return float(np.logaddexp(math.log1p(-rate), math.log(rate) + loss))
+
+
+def pld_of(event, relation, step):
+    """Return the privacy loss distribution of a leaf event, on a grid of `step`."""
+    base, rate, sampling = split_sampling(event)
+    law = _law_of(base)
+    high = largest_loss(event)
+
+    def pmf(profile, law=law, low=-high, high=high):
+        return _pmf(profile, law, base.noise_multiplier, step, low, high)
+
+    def at_rate(profile):
+        return lambda epsilon, mu: profile(epsilon, mu, rate)
+
+    if sampling == "none":
+        pmfs = [pmf(gaussian_delta)]
+    elif sampling == "fixed":
+        pmfs = [pmf(_symmetric(at_rate(_amplified)))]
+    elif relation == "replace_one":
+        pmfs = [pmf(_symmetric(at_rate(_replace_profile)), _law_of_larger(law))]
+    else:
+        edge = -math.log1p(-rate)
+        remove = at_rate(_remove_profile)
+        pmfs = [pmf(remove, low=-edge), pmf(_swap(remove), high=edge)]
+    return PrivacyLossDistribution(*pmfs)
