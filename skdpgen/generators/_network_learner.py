@@ -13,6 +13,8 @@ __all__ = ["RowNetwork", "fit_to_sketch"]
 # The running mean of the loss, which decides when to stop, is over so many steps.
 _WINDOW = 50
 _WARM_UP = 30
+# Length of the last phase, in which the learning rate falls to 0, relative to what went before.
+_COOL_DOWN = 0.25
 
 
 class RowNetwork(nn.Module):
@@ -82,7 +84,7 @@ def fit_to_sketch(
     n_steps, rows_per_class : int
         Largest number of steps; generated rows of each class at a step.
     learning_rate : float
-        Of Adam, after a warm-up and before a cosine decay.
+        Of Adam, after a warm-up and before a linear decay.
     generator : torch.Generator
         Where codes come from.
     verbose : int, default=0
@@ -110,22 +112,26 @@ def fit_to_sketch(
     optimizer = torch.optim.Adam(rows.parameters())
     losses = []
     rows.train()
-    steps = tqdm(range(n_steps), desc="generator", disable=not verbose)
-    for step in steps:
-        decay = 0.5 * (1 + math.cos(math.pi * step / n_steps))
-        optimizer.param_groups[0]["lr"] = learning_rate * decay * min(1, (step + 1) / _WARM_UP)
-        made = rows(rows.draw(classes, generator)).unflatten(0, (len(counts), rows_per_class))
-        loss = basis.squared_distance(made, means, weights)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        average.update_parameters(rows)
-        losses.append(loss.detach())
-        if (step + 1) % _WINDOW == 0:
-            running = torch.stack(losses[-_WINDOW:]).mean().item()
-            steps.set_postfix(loss=f"{running:.3g}", noise=f"{noise_energy:.3g}")
-            if running <= noise_energy:
-                break
+    # Full speed until the noise level is reached, or most steps are made; then a cool-down.
+    cooling, last = math.ceil(n_steps / (1 + _COOL_DOWN)), n_steps
+    with tqdm(total=n_steps, desc="generator", disable=not verbose) as progress:
+        while len(losses) < last:
+            step = len(losses)
+            rate = min(1.0, (step + 1) / _WARM_UP, (last - step) / max(1, last - cooling))
+            optimizer.param_groups[0]["lr"] = learning_rate * rate
+            made = rows(rows.draw(classes, generator)).unflatten(0, (len(counts), rows_per_class))
+            loss = basis.squared_distance(made, means, weights)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            average.update_parameters(rows)
+            losses.append(loss.detach())
+            progress.update()
+            if (step + 1) % _WINDOW == 0 and step < cooling:
+                running = torch.stack(losses[-_WINDOW:]).mean().item()
+                progress.set_postfix(loss=f"{running:.3g}", noise=f"{noise_energy:.3g}")
+                if running <= noise_energy:
+                    cooling, last = step, step + math.ceil(_COOL_DOWN * step)
     with torch.no_grad():
         # Batch statistics are those of the averaged weights.
         update_bn((rows.draw(classes, generator) for _ in range(20)), average)

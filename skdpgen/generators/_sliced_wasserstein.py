@@ -61,10 +61,10 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
     batch_size : int, default=None
         Generated rows a step, shared by the classes. None: 256.
     n_steps : int, default=None
-        Largest number of training steps. None: 150 / (√ρ·(1 + ρ)) within [20, 3000], where ρ is
+        Largest number of training steps. None: 250 / (√ρ·(1 + ρ)) within [20, 3000], where ρ is
         the noise on a sketch value over its largest possible size, n_samples / n_classes.
     learning_rate : float, default=0.01
-        Of Adam, with a warm-up and a cosine decay to 0.
+        Of Adam, with a warm-up and, over the last fifth of the steps, a linear decay to 0.
     encoder : None, "dp-pca" or object, default=None
         Dimension reduction before the sketch. ``"dp-pca"``: principal components from noisy
         second moments, paid for by `encoder_share`; sensible from a few thousand rows on. An
@@ -108,7 +108,8 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
         Training steps that were made.
     loss_curve_ : list of float
         At each step, the estimated squared distance between generated and noisy sketch per
-        slice. Training stops early where its running mean falls to the known energy of the noise.
+        slice. Once its running mean falls to the known energy of the noise, the learning rate
+        decays and training ends: fitting further would fit the noise.
 
     Notes
     -----
@@ -289,7 +290,7 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
 def _default_n_steps(noise_ratio):
     if noise_ratio == 0:
         return 3000
-    return round(min(3000, max(20, 150 / (math.sqrt(noise_ratio) * (1 + noise_ratio)))))
+    return round(min(3000, max(20, 250 / (math.sqrt(noise_ratio) * (1 + noise_ratio)))))
 
 
 def _default_n_harmonics(noise_ratio):

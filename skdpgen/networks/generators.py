@@ -16,6 +16,32 @@ __all__ = ["GENERATORS", "build", "find_factory"]
 _init_lock = threading.Lock()
 
 
+class UpsampledConv2d(nn.Conv2d):
+    """Upsampling ×2 (nearest) and a 5×5 convolution with padding 2, computed before upsampling.
+
+    Each of the 4 outputs that an input pixel turns into sees 3×3 input pixels, with those of the
+    5×5 weights added up that fall on the same one. So one 3×3 convolution to 4 times the channels
+    gives the same result, many times faster.
+    """
+
+    def __init__(self, in_channels, out_channels):
+        super().__init__(in_channels, out_channels, 5)
+        # fold[f, i, j] = 1 where, for output f = 0, 1 of a pixel, tap j falls on its neighbour i.
+        fold = torch.zeros(2, 3, 5)
+        for f in range(2):
+            for j in range(5):
+                fold[f, (f + j - 2) // 2 + 1, j] = 1
+        self.register_buffer("fold", fold, persistent=False)
+
+    def forward(self, images):
+        weight = torch.einsum("oiuv,fau,gbv->ofgiab", self.weight, self.fold, self.fold)
+        weight = weight.reshape(4 * self.out_channels, self.in_channels, 3, 3)
+        bias = self.bias.repeat_interleave(4)
+        return nn.functional.pixel_shuffle(
+            nn.functional.conv2d(images, weight, bias, padding=1), upscale_factor=2
+        )
+
+
 def mlp(n_inputs, n_outputs):
     """Two hidden layers of 256 units with batch normalisation; for tables and encoded rows."""
     return nn.Sequential(
@@ -53,11 +79,9 @@ def conv28(n_inputs, n_outputs):
         nn.BatchNorm1d(784),
         nn.ReLU(),
         nn.Unflatten(1, (16, 7, 7)),
-        nn.Upsample(scale_factor=2),
-        nn.Conv2d(16, 8, 5, padding=2),
+        UpsampledConv2d(16, 8),
         nn.ReLU(),
-        nn.Upsample(scale_factor=2),
-        nn.Conv2d(8, 1, 5, padding=2),
+        UpsampledConv2d(8, 1),
         nn.Sigmoid(),
         nn.Flatten(),
     )

@@ -18,7 +18,7 @@ __all__ = ["Curator"]
 
 # Rows are read in blocks of this size however they arrive, so that memory does not grow with n
 # and chunked rows give the same sums, to the bit, as rows in memory.
-_BLOCK = 512
+_BLOCK = 256
 
 
 class Curator:

@@ -1,0 +1,5 @@
+"""What fits nowhere else: checks for estimators that sample."""
+
+from .estimator_checks import check_generator, yield_checks
+
+__all__ = ["check_generator", "yield_checks"]

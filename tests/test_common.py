@@ -1,0 +1,60 @@
+"""scikit-learn's checks and ours, over every estimator."""
+
+import numpy as np
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from skdpgen import DPSlicedWassersteinGenerator
+from skdpgen.utils import check_generator, yield_checks
+from skdpgen.utils.estimator_checks import check_noise, check_score
+
+# As users get them, and as they differ in what they release.
+DEFAULTS = [DPSlicedWassersteinGenerator()]
+GENERATORS = [
+    *DEFAULTS,
+    DPSlicedWassersteinGenerator(encoder="dp-pca"),
+    DPSlicedWassersteinGenerator(
+        bounds=(-1, 1), clip_norm=0.8, accountant="rdp", n_projections=9, generator="dpswgen"
+    ),
+]
+
+
+@parametrize_with_checks(DEFAULTS)
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "check"),
+    [
+        pytest.param(estimator, check, id=f"{name}-{estimator}")
+        for estimator in GENERATORS
+        for name, check in yield_checks(estimator)
+    ],
+)
+def test_generator(estimator, check):
+    check(estimator)
+
+
+def test_checks_name_what_failed():
+    class Flawed(DPSlicedWassersteinGenerator):
+        def score(self, X, y=None):
+            return 0.0
+
+    with pytest.raises(AssertionError, match=r"check_score, Flawed\(\): score prefers"):
+        check_generator(Flawed())
+    assert ("check_score", check_score) in list(yield_checks(Flawed()))
+
+
+def test_a_check_of_noise_is_not_blind(monkeypatch):
+    """The checks hold over many seeds, but not with a little less noise."""
+    from skdpgen.privacy import NoiseSource
+
+    for _ in range(3):
+        check_noise(GENERATORS[1])
+    quiet = NoiseSource.rounded_gaussian
+    monkeypatch.setattr(
+        NoiseSource, "rounded_gaussian", lambda self, scale: quiet(self, np.asarray(scale) * 0.8)
+    )
+    with pytest.raises(AssertionError, match="times its stated deviation"):
+        check_noise(GENERATORS[1])
