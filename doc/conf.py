@@ -18,7 +18,10 @@ templates_path = ["_templates"]
 exclude_patterns = ["_build", "auto_examples/*.ipynb", "auto_examples/*.py"]
 default_role = "literal"
 html_theme = "alabaster"
-html_theme_options = {"description": "Differentially private generative models", "page_width": "1060px"}
+html_theme_options = {
+    "description": "Differentially private generative models",
+    "page_width": "1060px",
+}
 
 autosummary_generate = True
 autodoc_default_options = {"members": True, "inherited-members": False}

@@ -96,7 +96,7 @@ print(f"ε = {planned.epsilon:.4f}, noise on the sums: σ = {planned.sigma:.2f}"
 # ------------------
 #
 # Inside ``with budget:`` every fit is charged, and one that would overrun the budget is refused
-# before it reads a row.
+# before it releases anything.
 
 X = np.random.RandomState(0).uniform(size=(2000, 5))
 budget = PrivacyBudget(epsilon=1.5, delta=delta)

@@ -62,7 +62,7 @@ print(f"\nSpent on the private rows: ε = {final.epsilon_:.3f} at δ = {final.de
 #
 # If public rows are good enough to score on, but not to fit on, the candidates can be fitted to the
 # private rows. A `PrivacyBudget` charges every fit that is made inside ``with budget:``, those of
-# clones in a search included, and refuses the fit that would overrun it before it reads a row.
+# clones in a search included, and refuses a fit that would overrun it, before anything is released.
 #
 # Three candidates at ε = 0.5 each cost less together than 1.5: Gaussian releases compose by their
 # noise, not by their ε. The split below fits to the private rows and scores on the public ones.

@@ -27,11 +27,12 @@ _SAMPLE_BLOCK = 10_000
 _SCORE_ROWS = 5_000
 
 _ALWAYS_ASSUMED = (
+    "one person has one record",
     "bounds, clip_norm, classes, encoder and all other parameters were chosen without looking at "
-    "the private rows",
-    "only what fit released is covered: score(X), un-noised scores of a search, and steps of a "
-    "pipeline that were fitted on private rows are not",
-    "the noise is drawn in double precision and rounded to a fixed grid",
+    "the private rows; column names and dtypes are public",
+    "only what fit released is covered: score(X), un-noised scores of a search, steps of a "
+    "pipeline that were fitted on private rows, and whether fit raised or warned are not",
+    "the noise is made from double-precision normals, rounded to a fixed grid",
 )
 
 
@@ -65,7 +66,7 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         ValueError
             For bad data or parameters; nothing is spent then.
         BudgetExceededError
-            If an open `PrivacyBudget` cannot pay for the fit; nothing is read then.
+            If an open `PrivacyBudget` cannot pay for the fit; nothing is released then.
         """
         self._check_params()
         output = _OutputFormat.of(X, y)
@@ -96,17 +97,12 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         ) as curator:
             del X, y  # from here on only the curator holds the rows
             self._learn(curator, codec, noise)
-            assumed = _ALWAYS_ASSUMED
-            if codec.encoder is not None:
-                assumed = ("the encoder was fitted on public data", *assumed)
-            if inferred:
-                assumed = ("the set of classes, inferred from y, is public", *assumed)
-            certificate = curator.certificate(assumed)
+            certificate = curator.certificate(_assumptions(codec, inferred))
         self._codec = codec
         self._output = replace(output, classes=classes)
-        self.classes_ = classes
-        if classes is None:
-            del self.classes_
+        vars(self).pop("classes_", None)
+        if classes is not None:
+            self.classes_ = classes
         self.sigma_ = plan.sigma
         self.privacy_ = certificate
         self.epsilon_ = certificate.epsilon
@@ -158,7 +154,7 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         codes = pd.Index(self.classes_).get_indexer(labels)
         if labels.ndim != 1 or len(labels) == 0 or (codes < 0).any():
             raise ValueError(
-                f"y must be a list of at least one label, all among {list(self.classes_)}."
+                f"y must be a list of at least one label, all among {self.classes_.tolist()}."
             )
         return torch.as_tensor(codes)
 
@@ -241,7 +237,7 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         codec = self._make_codec(n_features)
         plan = self._plan(n_samples, codec.n_columns, n_classes or 1)
         return Certificate.of_plan(
-            plan, _ALWAYS_ASSUMED, reproducible=self.random_state is not None
+            plan, _assumptions(codec), reproducible=self.random_state is not None
         )
 
     def __sklearn_tags__(self):
@@ -288,6 +284,17 @@ class _OutputFormat:
             y = pd.Series(y, name=self.target_name)
             y = y.astype("category") if self.is_categorical else y
         return X, y
+
+
+def _assumptions(codec, inferred=False):
+    """List what a certificate rests on."""
+    assumed = _ALWAYS_ASSUMED
+    if codec.encoder is not None:
+        encoder = "the encoder was fitted on public data, maps each row on its own and keeps none"
+        assumed = (encoder, *assumed)
+    if inferred:
+        assumed = ("the set of classes, inferred from y, is public", *assumed)
+    return assumed
 
 
 def choose_device(device):

@@ -9,17 +9,16 @@ from skdpgen.utils import check_generator, yield_checks
 from skdpgen.utils.estimator_checks import check_noise, check_score
 
 # As users get them, and as they differ in what they release.
-DEFAULTS = [DPSlicedWassersteinGenerator()]
-GENERATORS = [
-    *DEFAULTS,
-    DPSlicedWassersteinGenerator(encoder="dp-pca"),
-    DPSlicedWassersteinGenerator(
+GENERATORS = {
+    "sliced": DPSlicedWassersteinGenerator(),
+    "sliced-pca": DPSlicedWassersteinGenerator(encoder="dp-pca"),
+    "sliced-bounds": DPSlicedWassersteinGenerator(
         bounds=(-1, 1), clip_norm=0.8, accountant="rdp", n_projections=9, generator="dpswgen"
     ),
-]
+}
 
 
-@parametrize_with_checks(DEFAULTS)
+@parametrize_with_checks([GENERATORS["sliced"]])
 def test_scikit_learn(estimator, check):
     check(estimator)
 
@@ -27,8 +26,8 @@ def test_scikit_learn(estimator, check):
 @pytest.mark.parametrize(
     ("estimator", "check"),
     [
-        pytest.param(estimator, check, id=f"{name}-{estimator}")
-        for estimator in GENERATORS
+        pytest.param(estimator, check, id=f"{which}-{name}")
+        for which, estimator in GENERATORS.items()
         for name, check in yield_checks(estimator)
     ],
 )
@@ -39,7 +38,7 @@ def test_generator(estimator, check):
 def test_checks_name_what_failed():
     class Flawed(DPSlicedWassersteinGenerator):
         def score(self, X, y=None):
-            return 0.0
+            return 0 * super().score(X)
 
     with pytest.raises(AssertionError, match=r"check_score, Flawed\(\): score prefers"):
         check_generator(Flawed())
@@ -51,10 +50,10 @@ def test_a_check_of_noise_is_not_blind(monkeypatch):
     from skdpgen.privacy import NoiseSource
 
     for _ in range(3):
-        check_noise(GENERATORS[1])
+        check_noise(GENERATORS["sliced-pca"])
     quiet = NoiseSource.rounded_gaussian
     monkeypatch.setattr(
         NoiseSource, "rounded_gaussian", lambda self, scale: quiet(self, np.asarray(scale) * 0.8)
     )
     with pytest.raises(AssertionError, match="times its stated deviation"):
-        check_noise(GENERATORS[1])
+        check_noise(GENERATORS["sliced-pca"])

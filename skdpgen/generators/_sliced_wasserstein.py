@@ -57,7 +57,7 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
         Number of directions k. None: 25 for each column of the rows that are sketched (after
         the encoder), within [50, 2000].
     n_harmonics : int, default=None
-        Harmonics on each slice. None: 3 to 6, more where there is less noise.
+        Harmonics on each slice, at most 1000. None: 3 to 6, more where there is less noise.
     batch_size : int, default=None
         Generated rows a step, shared by the classes. None: 256.
     n_steps : int, default=None
@@ -102,7 +102,7 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
         Noisy frequencies of the classes.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if `X` has string column names.
     n_iter_ : int
         Training steps that were made.

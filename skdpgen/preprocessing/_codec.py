@@ -31,6 +31,11 @@ class RowCodec:
         self.n_features = n_features
         self.bounds = check_bounds(bounds, n_features, "bounds")
         self.y_bounds = check_bounds(y_bounds, 1, "y_bounds")
+        if has_number and bounds is not None and y_bounds is None:
+            raise ValueError(
+                "y is a number (float dtype) and bounds were given: give y_bounds=(lower, upper) "
+                "too, or classes=[...] if y holds labels."
+            )
         self.encoder = encoder
         self.has_number = has_number
         # One radius for all bounded columns together.

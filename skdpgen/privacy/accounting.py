@@ -7,6 +7,7 @@ does not know, and ``inf`` is what an unbounded loss costs.
 """
 
 import math
+import numbers
 from functools import reduce
 
 import numpy as np
@@ -22,6 +23,7 @@ from dp_accounting import (
 )
 from dp_accounting.rdp.rdp_privacy_accountant import compute_delta, compute_epsilon
 
+from .directions import check_shape
 from .events import SlicedGaussianDpEvent, flatten, split_sampling, total_gaussian_multiplier
 from .loss_distributions import gaussian_delta, largest_loss, pld_of
 from .moments import ORDERS, rdp_of
@@ -35,6 +37,9 @@ RELATIONS = {
     "zero_out": NeighboringRelation.REPLACE_SPECIAL,
     "replace_one": NeighboringRelation.REPLACE_ONE,
 }
+
+# A step that can lose more than e^500 is not worth a finite claim, nor the range of a float.
+_MAX_LOSS = 500.0
 
 
 class _LedgerAccountant(PrivacyAccountant):
@@ -52,16 +57,23 @@ class _LedgerAccountant(PrivacyAccountant):
                 return self.CompositionErrorDetails(leaf, reason)
         if do_compose:
             for leaf, times in leaves.items():
-                self._leaves[leaf] = self._leaves.get(leaf, 0) + times * count
+                if not _reveals_nothing(leaf):
+                    self._leaves[leaf] = self._leaves.get(leaf, 0) + times * count
         return None
 
     def _refusal(self, leaf):
         """Say why `leaf` cannot be priced, or return None."""
         if isinstance(leaf, NonPrivateDpEvent):
             return None
-        base, _, sampling = split_sampling(leaf)
+        base, rate, sampling = split_sampling(leaf)
         if not isinstance(base, (GaussianDpEvent, SlicedGaussianDpEvent)):
             return f"events of type {type(base).__name__} are not known"
+        if not (isinstance(base.noise_multiplier, numbers.Real) and base.noise_multiplier >= 0):
+            return "a noise multiplier is a number of at least 0"
+        if not 0 <= rate <= 1:
+            return "a sampling rate is in [0, 1]"
+        if isinstance(base, SlicedGaussianDpEvent):
+            check_shape(base.n_features, base.n_projections)
         if sampling == "fixed" and self.relation != "replace_one":
             return "fixed-size sampling is accounted under relation='replace_one' only"
         return None
@@ -83,6 +95,13 @@ def _unbounded(leaf):
     return isinstance(leaf, NonPrivateDpEvent) or split_sampling(leaf)[0].noise_multiplier == 0
 
 
+def _reveals_nothing(leaf):
+    if isinstance(leaf, NonPrivateDpEvent):
+        return False
+    base, rate, _ = split_sampling(leaf)
+    return rate == 0 or math.isinf(base.noise_multiplier)
+
+
 class PLDAccountant(_LedgerAccountant):
     """Privacy loss distributions; unsampled Gaussians are pooled, and alone they are exact."""
 
@@ -94,24 +113,31 @@ class PLDAccountant(_LedgerAccountant):
             leaves[GaussianDpEvent(multiplier)] = 1
         return leaves, multiplier
 
-    def _pld(self, leaves):
+    def _pld(self):
+        """Return the composed distribution; None if one step alone can lose too much to bound."""
+        leaves, _ = self._pooled()
+        largest = max(map(largest_loss, leaves))
+        if largest > _MAX_LOSS:
+            return None
         # The grid's error, about step²/8 a repetition, adds up; all leaves share one grid.
-        step = max(1e-4, min(1e-3, math.sqrt(0.016 / sum(leaves.values()))))
-        step = max(step, *(largest_loss(event) / 50_000 for event in leaves))
+        step = max(1e-4, min(1e-3, math.sqrt(0.016 / sum(leaves.values()))), largest / 50_000)
         plds = (pld_of(e, self.relation, step).self_compose(n) for e, n in leaves.items())
         return reduce(lambda x, y: x.compose(y), plds)
 
     def _epsilon(self, delta):
         leaves, multiplier = self._pooled()
-        if len(leaves) == 1 and math.isfinite(multiplier):
-            return get_epsilon_gaussian(multiplier, delta)
-        return self._pld(leaves).get_epsilon_for_delta(delta)
+        if list(leaves) == [GaussianDpEvent(multiplier)]:
+            # Its root is found to within 1e-12.
+            return get_epsilon_gaussian(multiplier, delta) + 1e-11
+        pld = self._pld()
+        return math.inf if pld is None else pld.get_epsilon_for_delta(delta)
 
     def _delta(self, epsilon):
         leaves, multiplier = self._pooled()
-        if len(leaves) == 1 and math.isfinite(multiplier):
+        if list(leaves) == [GaussianDpEvent(multiplier)]:
             return gaussian_delta(epsilon, 1 / multiplier)
-        return self._pld(leaves).get_delta_for_epsilon(epsilon)
+        pld = self._pld()
+        return 1.0 if pld is None else pld.get_delta_for_epsilon(epsilon)
 
 
 class RDPAccountant(_LedgerAccountant):
@@ -150,15 +176,16 @@ class AutodpAccountant(RDPAccountant):
         return Composition()(list(mechanisms), list(counts))
 
     def _epsilon(self, delta):
-        return self._mechanism().get_approxDP(delta)
+        # autodp's search divides by zero on its way.
+        with np.errstate(all="ignore"):
+            return self._mechanism().get_approxDP(delta)
 
     def _delta(self, epsilon):
         # autodp gives ε(δ), which falls in δ: bisect, and keep the safe side.
-        mechanism = self._mechanism()
         low, high = -700.0, 0.0
         while high - low > 1e-6:
             middle = (low + high) / 2
-            if mechanism.get_approxDP(math.exp(middle)) > epsilon:
+            if self._epsilon(math.exp(middle)) > epsilon:
                 low = middle
             else:
                 high = middle
@@ -168,6 +195,7 @@ class AutodpAccountant(RDPAccountant):
 def _autodp_mechanism(event):
     base, rate, sampling = split_sampling(event)
     mechanism = Mechanism()
+    mechanism.name, mechanism.params = "release", {}
     mechanism.propagate_updates(
         lambda order: math.inf if np.isinf(order) else float(rdp_of(base, np.array([order]))[0]),
         "RDP",

@@ -1,12 +1,13 @@
 """One budget for several fits on the same data."""
 
 import itertools
+import os
 import threading
 
 from dp_accounting import GaussianDpEvent
 from joblib import parallel_config
 
-from .accounting import ledger_epsilon
+from .accounting import RELATIONS, ledger_epsilon
 from .calibration import check_delta, check_epsilon
 from .events import flatten
 from .exceptions import BudgetExceededError
@@ -21,8 +22,8 @@ _lock = threading.RLock()
 class PrivacyBudget:
     """A budget (ε, δ) that every fit made inside ``with budget:`` is charged to.
 
-    A fit that would overrun it is refused before any row is read. The budget is no parameter of
-    any estimator, so cloning, pickling or searching over estimators cannot reset it.
+    A fit that would overrun it is refused before anything is released. The budget is no parameter
+    of any estimator, so cloning, pickling or searching over estimators cannot reset it.
 
     Parameters
     ----------
@@ -41,7 +42,9 @@ class PrivacyBudget:
     Fits may be chosen one after the other, by what earlier ones gave: unsampled Gaussian releases
     compose exactly under such adaptivity. Other events are refused, as are fits with an int
     `random_state`, which share noise. The budget belongs to this process: inside ``with budget:``
-    joblib runs in threads, where it would start other processes otherwise.
+    joblib runs in threads by default; fits that are sent to other processes all the same are not
+    seen. Scores of private rows are not charged either: they are reads outside of every ledger.
+    A search turns a refused fit into a NaN score unless it has ``error_score="raise"``.
 
     Examples
     --------
@@ -63,9 +66,12 @@ class PrivacyBudget:
     def __init__(self, epsilon, delta, *, relation="zero_out"):
         check_epsilon(epsilon)
         check_delta(delta)
+        if relation not in RELATIONS:
+            raise ValueError(f"relation must be one of {list(RELATIONS)}; got {relation!r}.")
         self.epsilon = epsilon
         self.delta = delta
         self.relation = relation
+        self._pid = os.getpid()
         self._charges = {}
         self._tickets = itertools.count()
         self._threading = []
@@ -95,6 +101,10 @@ class PrivacyBudget:
 
     def _reserve(self, plan, reproducible):
         """Charge a whole plan, or refuse it."""
+        if os.getpid() != self._pid:
+            raise BudgetExceededError(
+                "A PrivacyBudget cannot be spent in a child process: its parent would not see it."
+            )
         if reproducible:
             raise BudgetExceededError(
                 "A PrivacyBudget refuses fits with a fixed random_state: fits that share a seed "
@@ -120,7 +130,7 @@ class PrivacyBudget:
 
     def _settle(self, ticket, events):
         """Replace what was reserved by what was released."""
-        self._charges[ticket] = tuple(events)
+        self._charges[ticket] = events
 
 
 class Reservation:
@@ -138,6 +148,7 @@ class Reservation:
 
     def settle(self, events):
         """Keep the charge for `events` only."""
+        events = tuple(events)
         with _lock:
             for budget, ticket in self._tickets:
                 budget._settle(ticket, events)

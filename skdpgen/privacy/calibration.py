@@ -47,7 +47,7 @@ def calibrate(epsilon_of, epsilon, *, guess=1.0, rtol=1e-4):
         return min(epsilon_of(math.exp(log_level)), 1e6) - epsilon
 
     low = high = math.log(guess)
-    width = 0.1
+    width = 0.03
     while excess(high) > 0:
         low, high, width = high, high + width, 2 * width
         if width > 64:
@@ -95,7 +95,7 @@ def sliced_gaussian_epsilon(
 
     At each step a fresh U is drawn, rows are sampled, and each projected row gets noise of
     standard deviation `sigma` per unit of ‖z‖, the largest change of a row: the radius of the
-    rows under ``relation="zero_out"``, their diameter under ``"replace_one"``.
+    rows under ``relation="zero_out"``, twice that under ``"replace_one"``.
 
     Parameters
     ----------
@@ -179,8 +179,8 @@ def calibrate_sliced_gaussian(
     Returns
     -------
     float
-        σ per unit of ‖z‖: multiply it by the radius of the rows (``"zero_out"``) or their
-        diameter (``"replace_one"``).
+        σ per unit of ‖z‖: multiply it by the radius of the rows (``"zero_out"``) or twice the
+        radius (``"replace_one"``).
 
     Examples
     --------

@@ -24,8 +24,8 @@ _BLOCK = 256
 class Curator:
     """Holds private rows and hands out the releases of a plan.
 
-    Before anything is released, the rows are checked, the plan is priced against the budget and
-    reserved in every open `PrivacyBudget`. Each release enters the ledger before a row is read for
+    The plan, which was priced against its budget, is reserved in every open `PrivacyBudget`; only
+    then are the rows read and checked. Each release enters the ledger before a row is read for
     it. After `close` no row is held.
 
     Parameters
@@ -75,8 +75,11 @@ class Curator:
         device="cpu",
         verbose=0,
     ):
-        if not (clip_norm > 0 and math.isfinite(clip_norm)):
-            raise ValueError(f"clip_norm must be positive and finite; got {clip_norm!r}.")
+        # Squares of much smaller norms underflow, and with them the clip.
+        if not 1e-100 <= clip_norm < math.inf:
+            raise ValueError(
+                f"clip_norm must be positive and finite (at least 1e-100); got {clip_norm!r}."
+            )
         self.plan = plan
         self.clip_norm = clip_norm
         self.device = device
@@ -85,11 +88,15 @@ class Curator:
         self._classes = None if classes is None else pd.Index(classes)
         self.n_classes = 1 if classes is None else len(self._classes)
         self._prepare = prepare
-        self._null = null
+        self._null = None if null is None else np.asarray(null, dtype=bool)
         self._chunks = X if callable(X) else lambda: iter([(X, y)])
-        self.n_records = self._check()
-        self._reservation = Reservation(plan, noise.reproducible)
         self._ledger = []
+        self._reservation = Reservation(plan, noise.reproducible)
+        try:
+            self.n_records = self._check()
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self):
         return self
@@ -119,6 +126,7 @@ class Curator:
         if done == len(self.plan.releases) or self.plan.releases[done][0] != mechanism.name:
             planned = [name for name, _ in self.plan.releases[done:]]
             raise PlanError(f"{mechanism.name!r} is not the next planned release; left: {planned}.")
+        noise_multiplier = self.plan.multiplier(mechanism.name)
         self._ledger.append(self.plan.releases[done])
         blocks = tqdm(
             self._blocks(),
@@ -129,7 +137,7 @@ class Curator:
         return mechanism.run(
             blocks,
             self.n_records,
-            noise_multiplier=self.plan.multiplier(mechanism.name),
+            noise_multiplier=noise_multiplier,
             relation=self.plan.relation,
             noise=self._noise,
         )
@@ -164,6 +172,11 @@ class Curator:
             start += len(rows)
             rows = clip_rows(rows.to(self.device), self.clip_norm) / self.clip_norm
             yield rows, membership.to(self.device)
+        if start != self.n_records:
+            raise ValueError(
+                "The chunks held another number of rows than before; a function that gives them "
+                "must return a fresh iterator over the same rows at each call."
+            )
 
     def _prepared(self):
         """Yield blocks of prepared rows with the positions of their labels in `classes`."""
@@ -196,7 +209,7 @@ class Curator:
     def _apply(self, X, numbers):
         """Apply the public map; what it raises may quote private values and goes no further."""
         if self._prepare is None:
-            return torch.as_tensor(X, dtype=torch.float64)
+            return torch.tensor(X, dtype=torch.float64)
         rows = None
         with contextlib.suppress(Exception):
             rows = np.asarray(self._prepare(X, numbers), dtype=np.float64)
@@ -205,7 +218,7 @@ class Curator:
                 "The encoder failed on the rows of X; its message is withheld, since it may quote "
                 "them. Try it on public rows."
             )
-        return torch.from_numpy(rows)
+        return torch.tensor(rows)
 
 
 def _rebatch(chunks, size):

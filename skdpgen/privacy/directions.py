@@ -149,7 +149,7 @@ def _log_hyp1f1(a, b, t):
     """
     t = np.asarray(t, dtype=float)
     # Beyond `cap` the series is long; E exp(tY) ≤ exp(t) for Y ≤ 1 is safe.
-    cap = max(2000.0, 4 * b)
+    cap = max(2000.0, min(4 * b, 20_000.0))
     short = t <= cap
     result = t.copy()
     if short.any():

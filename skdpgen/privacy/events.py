@@ -1,7 +1,9 @@
 """What happened to private rows: dp-accounting's events, and the one that it lacks.
 
 An event says what was done and never changes its meaning. A noise multiplier is the noise's
-standard deviation over the sensitivity *under the neighbouring relation in force*.
+standard deviation over the sensitivity *under the neighbouring relation in force*. For a sampled
+event under ``replace_one`` that is twice the radius, the largest norm of what one record adds, since
+a sampled record is also compared with its absence; twice the radius can exceed the diameter.
 """
 
 import math
@@ -37,7 +39,7 @@ class SlicedGaussianDpEvent(dp_accounting.DpEvent):
     ----------
     noise_multiplier : float
         σ / ‖z‖: the standard deviation of V's entries over the largest change of a row *before*
-        the projection.
+        the projection: the rows' radius, or twice that under ``replace_one``.
     n_features, n_projections : int
         U is n_features × n_projections.
     orthogonal : bool
@@ -79,7 +81,13 @@ def flatten(events):
             for part in event.events:
                 visit(part, count)
         elif isinstance(event, SelfComposedDpEvent):
+            if not isinstance(event.count, int) or event.count < 0:
+                raise ValueError(f"An event cannot happen {event.count!r} times.")
             visit(event.event, count * event.count)
+        elif isinstance(getattr(event, "event", None), (ComposedDpEvent, SelfComposedDpEvent)):
+            raise dp_accounting.UnsupportedEventError(
+                "Several releases from one sample are one event: stack their multipliers into it."
+            )
         elif not isinstance(event, NoOpDpEvent) and count > 0:
             counts[event] = counts.get(event, 0) + count
 
@@ -123,13 +131,13 @@ def event_to_dict(event):
         elif isinstance(value, (list, tuple)):
             value = [event_to_dict(part) for part in value]
         fields[field] = value
-    return {"event": name, **fields}
+    return {"type": name, **fields}
 
 
 def event_from_dict(data):
     """Inverse of `event_to_dict`; knows a fixed list of events and imports nothing by name."""
     fields = dict(data)
-    name = fields.pop("event", None)
+    name = fields.pop("type", None)
     if name not in _KNOWN:
         raise ValueError(f"Unknown event {name!r}; known are {sorted(_KNOWN)}.")
     for field, value in fields.items():

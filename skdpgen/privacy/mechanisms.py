@@ -5,7 +5,8 @@ So values are rounded towards zero to whole multiples of a grid, which shortens 
 their bound, and added as whole numbers: in any order, in any chunks, the sum is the same to the
 bit. The noise is a Gaussian G rounded to the grid. For a whole number S, S + round(G) is
 round(S + G): a post-processing of the Gaussian mechanism, whose guarantee it has, and its values
-lie on the grid whatever the data are. What remains is that G itself is drawn in double precision.
+lie on the grid whatever the data are. What remains is that G is made from double-precision normals
+(see `NoiseSource.rounded_gaussian`).
 """
 
 import math
@@ -22,7 +23,7 @@ __all__ = ["GaussianSum", "NoisyCovariance", "NoisySum", "Sketch", "SliceSketch"
 _MARGIN = 1e-5
 # Finest grid, and the largest noise in units of it: both fit int64 and float64 with room.
 _GRID_BITS = 20
-_NOISE_BITS = 46
+_NOISE_BITS = 40
 # c² / k of a slice sketch: what the counts get of the budget, relative to the sums.
 _COUNT_SHARE = 0.02
 
@@ -78,7 +79,7 @@ class SumMechanism(ABC):
         std = noise_multiplier * self.sensitivity(relation)
         bits = self._grid_bits(n_records)
         if std > 0:
-            bits = max(0, min(bits, math.floor(_NOISE_BITS - math.log2(std))))
+            bits = min(bits, math.floor(_NOISE_BITS - math.log2(std)))
         scale = 2.0**bits
         total = 0
         for rows, membership in blocks:
@@ -94,7 +95,7 @@ class GaussianSum(SumMechanism):
     Parameters
     ----------
     function : callable
-        Maps rows (n, d) to vectors (n, p); public.
+        Maps rows (n, d) to vectors (n, p), each row on its own; public.
     radius : float
         Each vector is scaled down to at most this norm.
     name : str, default="Gaussian sum"
@@ -109,9 +110,14 @@ class GaussianSum(SumMechanism):
     def sensitivity(self, relation):
         return {"zero_out": 1, "replace_one": 2}[relation] * self.radius
 
+    def _grid_bits(self, n_records):
+        return _GRID_BITS - math.ceil(math.log2(self.radius))
+
     def _block_sum(self, rows, membership, scale):
-        vectors = clip_rows(self.function(rows), self.radius) * (scale * (1 - _MARGIN))
-        return (membership.sum(1) @ vectors.double().trunc()).long()
+        # Doubles, since norms of long float32 vectors come out too small.
+        vectors = self.function(rows).double().nan_to_num(0.0, 0.0, 0.0)
+        vectors = _whole(clip_rows(vectors, self.radius), scale)
+        return (membership.sum(1) @ vectors).long()
 
 
 class NoisyCovariance(SumMechanism):
@@ -136,7 +142,7 @@ class NoisyCovariance(SumMechanism):
 
     def _block_sum(self, rows, membership, scale):
         half = math.sqrt(2.0 ** (math.log2(scale) // 2 * 2))
-        whole = (rows * (half * (1 - _MARGIN))).trunc() * membership.sum(1, keepdim=True)
+        whole = _whole(rows, half) * membership.sum(1, keepdim=True)
         return (whole.T @ whole).long() * round(scale / half**2)
 
     def _noise_shape(self, total):
@@ -218,7 +224,7 @@ class SliceSketch(SumMechanism):
         if self.encode is not None:
             rows = self.encode(rows)
         values = self.basis.features(rows.to(self.basis.dtype)).flatten(1)
-        values = values.mul_(scale * (1 - _MARGIN)).trunc_().double()
+        values = _whole(values, scale)
         count = math.floor(self._count_weight * scale)
         return torch.cat(
             [(membership.T @ values).long(), membership.sum(0)[:, None].long() * count], dim=1
@@ -234,6 +240,11 @@ class SliceSketch(SumMechanism):
             sums_std=noisy.std,
             counts_std=noisy.std / self._count_weight,
         )
+
+
+def _whole(vectors, scale):
+    """Round vectors towards zero to whole multiples of 1/`scale`; what is no number becomes 0."""
+    return (vectors * (scale * (1 - _MARGIN))).trunc_().nan_to_num_(0.0, 0.0, 0.0).double()
 
 
 def clip_rows(rows, radius):

@@ -48,6 +48,11 @@ class NoiseSource:
     def rounded_gaussian(self, scale):
         """Draw Gaussians of standard deviation `scale` and round them to whole numbers.
 
+        A double has 53 bits: at large scales the sampler's own lattice would show through the
+        rounding, and neighbouring whole numbers would not be equally likely. So a second rounded
+        Gaussian is added, 2⁻²⁰ times as wide, which averages the lattice out. It is independent
+        further noise, and the release a post-processing of one with `scale` alone.
+
         Parameters
         ----------
         scale : ndarray
@@ -62,7 +67,10 @@ class NoiseSource:
             raise ValueError(
                 "The noise does not fit the grid: the budget is too small to mean much."
             )
-        return np.rint(scale * self._draw().standard_normal(scale.shape)).astype(np.int64)
+        draw = self._draw()
+        coarse = np.rint(scale * draw.standard_normal(scale.shape)).astype(np.int64)
+        fine = np.rint(scale * 2.0**-20 * draw.standard_normal(scale.shape)).astype(np.int64)
+        return coarse + fine
 
     def torch_generator(self):
         """Return a CPU ``torch.Generator`` seeded from the stream."""

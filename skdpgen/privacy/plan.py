@@ -3,10 +3,12 @@
 import math
 from dataclasses import dataclass
 
+from dp_accounting import GaussianDpEvent, NonPrivateDpEvent
+
 from .accounting import ledger_epsilon
 from .calibration import calibrate_gaussian, check_delta, check_epsilon
 from .events import gaussian_event
-from .exceptions import BudgetExceededError
+from .exceptions import BudgetExceededError, PlanError
 
 __all__ = ["Plan", "gaussian_plan"]
 
@@ -37,6 +39,9 @@ class Plan:
     def __post_init__(self):
         check_epsilon(self.epsilon)
         check_delta(self.delta)
+        names = [name for name, _ in self.releases]
+        if len(set(names)) < len(names):
+            raise PlanError(f"Releases of a plan need different names; got {names}.")
         cost = ledger_epsilon(
             self.events, self.delta, accountant=self.accountant, relation=self.relation
         )
@@ -52,8 +57,13 @@ class Plan:
         return tuple(event for _, event in self.releases)
 
     def multiplier(self, name):
-        """Noise multiplier of the release called `name`; 0 for none."""
-        return getattr(dict(self.releases)[name], "noise_multiplier", 0.0)
+        """Return the noise multiplier of the Gaussian release called `name`; 0 for no noise."""
+        event = dict(self.releases)[name]
+        if isinstance(event, NonPrivateDpEvent):
+            return 0.0
+        if not isinstance(event, GaussianDpEvent):
+            raise PlanError(f"{name!r} is planned as {event}, which is no plain Gaussian release.")
+        return event.noise_multiplier
 
 
 def gaussian_plan(shares, epsilon, delta, *, relation="zero_out", accountant="pld"):

@@ -11,6 +11,9 @@ from .exceptions import PrivacyLeakWarning
 
 __all__ = ["read_labels", "read_rows"]
 
+# Integers with more values than this are rather numbers, which inferred classes would publish.
+_MAX_INFERRED = 100
+
 
 def read_rows(estimator, X, *, reset=True):
     """Validate X as scikit-learn does, but without quoting cells in errors.
@@ -42,16 +45,18 @@ def read_labels(y, n_samples, classes=None):
         if classes is not None:
             raise ValueError("classes were given, but y is None; pass the labels to fit.")
         return None, None, False
-    y = column_or_1d(np.asarray(y), warn=True)
+    is_categorical = isinstance(getattr(y, "dtype", None), pd.CategoricalDtype)
+    y = np.asarray(y)
+    if y.dtype.kind not in "iubfOSU":
+        raise ValueError(f"y must be labels or numbers; got dtype {y.dtype}.")
+    y = column_or_1d(y, warn=True)
     check_consistent_length(y, np.empty(n_samples))
     if pd.isna(y).any():
         raise ValueError("Input y contains NaN or missing values; drop those rows first.")
-    if y.dtype.kind == "f" and classes is None:
+    if y.dtype.kind == "f" and classes is None and not is_categorical:
         if not np.isfinite(y).all():
             raise ValueError("Input y contains infinity.")
         return y.astype(np.float64), None, False
-    if y.dtype.kind not in "iubfOSU":
-        raise ValueError(f"y must be labels or numbers; got dtype {y.dtype}.")
     if classes is not None:
         classes = np.asarray(classes)
         if classes.ndim != 1 or len(classes) == 0 or len(pd.unique(classes)) < len(classes):
@@ -74,6 +79,11 @@ def read_labels(y, n_samples, classes=None):
         pass
     if found is None:
         raise ValueError("y mixes labels of different types; use one type.")
+    if len(found) > _MAX_INFERRED:
+        raise ValueError(
+            f"y holds more than {_MAX_INFERRED} different labels. If it is a number, convert it to "
+            "float; if it is classes, declare them with classes=[...]."
+        )
     return y, found, True
 
 

@@ -26,6 +26,9 @@ class SliceBasis:
     """
 
     def __init__(self, directions, ranges, n_harmonics):
+        # The addition theorem loses digits with every harmonic.
+        if not 1 <= n_harmonics <= 1000:
+            raise ValueError(f"n_harmonics must be in [1, 1000]; got {n_harmonics}.")
         self.frequencies = directions * (math.pi / ranges)
         harmonics = torch.arange(1, n_harmonics + 1, dtype=directions.dtype)
         weights = harmonics.pow(-0.5) / harmonics.reciprocal().sum().sqrt()

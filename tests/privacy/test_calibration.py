@@ -1,0 +1,171 @@
+"""Noise levels: within the budget, tight, and those of the DP-SWD paper's Table 4."""
+
+import math
+
+import pytest
+from dp_accounting import GaussianDpEvent, UnsupportedEventError
+
+from skdpgen.privacy import (
+    calibrate_gaussian,
+    calibrate_sliced_gaussian,
+    ledger_epsilon,
+    sliced_gaussian_epsilon,
+)
+
+SMALL = dict(n_features=6, n_projections=3, sampling_rate=0.05, n_steps=10)
+# d, k, N, batch, epochs · ceil(N / batch), δ
+SETTINGS = {
+    "MNIST": (784, 1000, 60000, 100, 60000, 1e-5),
+    "U-M": (784, 200, 10000, 128, 7900, 1e-5),
+    "M-U": (784, 200, 7438, 128, 5900, 1e-5),
+    "CelebA": (8192, 2000, 162000, 256, 63300, 1e-6),
+}
+
+
+def setting(name):
+    d, k, n, batch, n_steps, delta = SETTINGS[name]
+    options = dict(n_features=d, n_projections=k, sampling_rate=batch / n, n_steps=n_steps)
+    return options | {"delta": delta}
+
+
+@pytest.mark.parametrize("accountant", ["pld", "rdp", "autodp"])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 10.0])
+def test_gaussian_is_within_the_budget_and_tight(epsilon, accountant):
+    multiplier = calibrate_gaussian(epsilon, 1e-5, accountant=accountant)
+    spent, less = (
+        ledger_epsilon([GaussianDpEvent(s)], 1e-5, accountant=accountant)
+        for s in (multiplier, 0.999 * multiplier)
+    )
+    assert spent <= epsilon < less
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "method", "orthogonal"),
+    [(0.3, "pld", True), (5.0, "pld", False), (0.3, "rdp", False), (5.0, "rdp", True)],
+)
+def test_sliced_is_within_the_budget_and_tight(epsilon, method, orthogonal):
+    options = SMALL | {"method": method, "orthogonal": orthogonal}
+    sigma = calibrate_sliced_gaussian(epsilon, 1e-5, **options)
+    spent, less = (sliced_gaussian_epsilon(s, 1e-5, **options) for s in (sigma, 0.999 * sigma))
+    assert spent <= epsilon < less
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"relation": "replace_one"},
+        {"relation": "replace_one", "sampling": "fixed"},
+        {"relation": "replace_one", "sampling": "fixed", "method": "rdp"},
+        {
+            "relation": "replace_one",
+            "sampling": "fixed",
+            "method": "bernstein",
+            "sampling_rate": 0.001,
+        },
+        {"method": "bernstein"},
+        {"sampling_rate": 1.0},
+        {"sampling_rate": 1.0, "n_steps": 1, "n_features": 1},
+    ],
+    ids=str,
+)
+def test_other_options_are_within_the_budget_and_tight(options):
+    options = SMALL | options
+    sigma = calibrate_sliced_gaussian(1.0, 1e-5, **options)
+    spent, less = (sliced_gaussian_epsilon(s, 1e-5, **options) for s in (sigma, 0.999 * sigma))
+    assert spent <= 1.0 < less
+
+
+def test_pld_needs_less_noise_than_rdp_and_orthogonal_less_than_iid():
+    pld, rdp = (calibrate_sliced_gaussian(2.0, 1e-5, method=m, **SMALL) for m in ("pld", "rdp"))
+    haar = calibrate_sliced_gaussian(2.0, 1e-5, orthogonal=True, **SMALL)
+    assert haar < pld < rdp
+
+
+@pytest.mark.parametrize(
+    ("name", "largest"), [("MNIST", 0.664), ("U-M", 0.4517), ("M-U", 0.4925), ("CelebA", 0.298)]
+)
+def test_exact_rdp_noise_of_the_papers_settings(name, largest):
+    sigma = calibrate_sliced_gaussian(10, method="rdp", **setting(name))
+    assert 0.97 * largest < sigma <= largest
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "largest"), [("MNIST", 0.6465), ("U-M", 0.4515), ("M-U", 0.4925), ("CelebA", 0.298)]
+)
+def test_exact_pld_noise_of_the_papers_settings(name, largest):
+    sigma = calibrate_sliced_gaussian(10, **setting(name))
+    assert sigma <= largest
+    assert sigma < calibrate_sliced_gaussian(10, method="rdp", **setting(name))
+
+
+@pytest.mark.parametrize(("name", "sigma"), [("MNIST", 0.6465), ("U-M", 0.45)])
+def test_pld_epsilon_of_the_papers_settings(name, sigma):
+    assert sliced_gaussian_epsilon(sigma, **setting(name)) <= 10
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "sigma"),
+    [
+        ("MNIST", "bernstein", 2.94),
+        ("U-M", "bernstein", 4.74),
+        ("M-U", "bernstein", 5.34),
+        ("CelebA", "bernstein", 2.392),
+        ("MNIST", "clt", 0.84),
+        ("CelebA", "clt", 0.37),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:kind='clt'")
+def test_table_4(name, method, sigma):
+    options = {"relation": "replace_one", "sampling": "fixed", "method": method}
+    assert calibrate_sliced_gaussian(10, **setting(name), **options) == pytest.approx(
+        sigma, rel=0.03
+    )
+
+
+def test_clt_warns():
+    with pytest.warns(UserWarning, match="proves nothing"):
+        sliced_gaussian_epsilon(1.0, 1e-5, method="clt", **SMALL)
+
+
+def test_limits():
+    assert calibrate_gaussian(math.inf, 1e-5) == 0
+    assert calibrate_sliced_gaussian(math.inf, 1e-5, **SMALL) == 0
+    assert sliced_gaussian_epsilon(0, 1e-5, **SMALL) == math.inf
+
+
+def test_dimension_and_projections_enter_through_their_ratio_only_in_the_limit():
+    # A plain Gaussian of sensitivity √(k/d) is the limit of many directions.
+    sigma = calibrate_sliced_gaussian(1.0, 1e-5, n_features=10, n_projections=20_000)
+    limit = math.sqrt(2000) * calibrate_gaussian(1.0, 1e-5)
+    assert limit < sigma < 1.04 * limit
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"epsilon": 0}, "epsilon must be a positive number"),
+        ({"epsilon": math.nan}, "epsilon must be a positive number"),
+        ({"epsilon": "1"}, "epsilon must be a positive number"),
+        ({"delta": 0}, r"delta must be a number in \(0, 1\); got 0"),
+        ({"delta": 1.0}, r"delta must be a number in \(0, 1\); got 1.0"),
+        ({"n_features": 0}, "n_features must be a whole number"),
+        ({"n_projections": 1.5}, "n_projections must be a whole number"),
+        ({"sampling_rate": 0}, r"sampling_rate must be in \(0, 1\]; got 0"),
+        ({"sampling_rate": 1.1}, r"sampling_rate must be in \(0, 1\]; got 1.1"),
+        ({"n_steps": 0}, "n_steps must be a whole number of at least 1; got 0"),
+        ({"sampling": "shuffle"}, "sampling must be 'poisson' or 'fixed'; got 'shuffle'"),
+        ({"method": "moments"}, "method must be one of .*; got 'moments'"),
+        ({"method": "bernstein", "orthogonal": True}, "is for iid directions"),
+        ({"relation": "add"}, "relation must be one of .*; got 'add'"),
+    ],
+    ids=str,
+)
+def test_bad_arguments(change, message):
+    with pytest.raises(ValueError, match=message):
+        calibrate_sliced_gaussian(**({"epsilon": 1.0, "delta": 1e-5} | SMALL | change))
+
+
+def test_poisson_rdp_under_replace_one_is_refused():
+    with pytest.raises(UnsupportedEventError, match="use 'pld'"):
+        calibrate_sliced_gaussian(1.0, 1e-5, relation="replace_one", method="rdp", **SMALL)

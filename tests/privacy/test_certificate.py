@@ -1,0 +1,230 @@
+"""Certificates: recomputed, written down, verified, composed."""
+
+import json
+import math
+from dataclasses import FrozenInstanceError
+
+import attrs
+import numpy as np
+import pytest
+from dp_accounting import (
+    ComposedDpEvent,
+    GaussianDpEvent,
+    LaplaceDpEvent,
+    NonPrivateDpEvent,
+    NoOpDpEvent,
+    PoissonSampledDpEvent,
+    SampledWithoutReplacementDpEvent,
+    SelfComposedDpEvent,
+)
+
+from skdpgen.privacy import Certificate, SlicedGaussianDpEvent, compose, gaussian_plan, verify
+from skdpgen.privacy.events import event_to_dict
+
+SLICED = SlicedGaussianDpEvent(0.8, 20, 10)
+EVENTS = {
+    "Gaussian": GaussianDpEvent(4.0),
+    "sliced": SlicedGaussianDpEvent(3.0, 20, 10, True),
+    "Poisson": SelfComposedDpEvent(PoissonSampledDpEvent(0.05, SLICED), 10),
+    "fixed": SelfComposedDpEvent(SampledWithoutReplacementDpEvent(100, 5, SLICED), 3),
+    "composed": ComposedDpEvent([GaussianDpEvent(4.0), NoOpDpEvent(), GaussianDpEvent(6.0)]),
+    "none": NonPrivateDpEvent(),
+}
+
+
+def certificate(event, **options):
+    if isinstance(getattr(event, "event", None), SampledWithoutReplacementDpEvent):
+        options["relation"] = "replace_one"
+    return Certificate((event,), ("release",), **options)
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1e-5, 1e-3])
+@pytest.mark.parametrize("accountant", ["pld", "rdp"])
+@pytest.mark.parametrize("name", ["Gaussian", "sliced", "Poisson"])
+def test_epsilon_at_and_delta_at_are_inverse(name, accountant, delta):
+    cert = certificate(EVENTS[name], accountant=accountant)
+    assert cert.delta_at(cert.epsilon_at(delta)) == pytest.approx(delta, rel=2e-3)
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_json_round_trip(name):
+    cert = certificate(EVENTS[name], assumptions=("bounds are public",), reproducible=True)
+    again = Certificate.from_json(cert.to_json())
+    assert verify(cert.to_json()) == cert.epsilon
+    assert again.to_json() == cert.to_json()
+    assert again == cert
+
+
+@pytest.mark.parametrize("name", ["Gaussian", "sliced", "Poisson", "fixed", "composed", "none"])
+def test_verify_refuses_a_smaller_epsilon(name):
+    cert = certificate(EVENTS[name])
+    forged = json.loads(cert.to_json())
+    forged["epsilon"] = min(cert.epsilon, 1e6) * 0.99
+    with pytest.raises(ValueError, match="but its events cost"):
+        verify(json.dumps(forged))
+
+
+def test_verify_accepts_a_larger_epsilon():
+    forged = json.loads(certificate(EVENTS["Gaussian"]).to_json()) | {"epsilon": "inf"}
+    assert verify(json.dumps(forged)) == certificate(EVENTS["Gaussian"]).epsilon
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "nonsense",
+        "[]",
+        "3",
+        "null",
+        "{}",
+        '{"releases": []}',
+        '{"releases": [1], "epsilon": 1}',
+    ],
+)
+def test_verify_refuses_what_is_no_certificate(text):
+    with pytest.raises(ValueError, match="Not a certificate"):
+        verify(text)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"epsilon": math.nan},
+        {"epsilon": "nan"},
+        {"epsilon": None},
+        {"delta": 0.0},
+        {"delta": 1.0},
+        {"relation": "none"},
+        {"accountant": "trust me"},
+    ],
+    ids=str,
+)
+def test_verify_refuses_bad_statements(change):
+    text = certificate(EVENTS["Gaussian"]).to_json()
+    with pytest.raises(ValueError):  # noqa: PT011
+        verify(json.dumps(json.loads(text) | change))
+
+
+@pytest.mark.parametrize("accountant", ["pld", "rdp"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"event": "os.system"},
+        {"event": "LaplaceDpEvent"},
+        {"noise_multiplier": math.nan},
+        {"noise_multiplier": -50.0},
+        {"noise_multiplier": "50"},
+        {"noise_multiplier": None},
+        {"n_features": 0},
+        {"n_projections": -3},
+        {"secret": 1},
+    ],
+    ids=str,
+)
+def test_verify_refuses_bad_events(change, accountant):
+    data = json.loads(certificate(EVENTS["sliced"], accountant=accountant).to_json())
+    data["releases"][0] |= change
+    data["epsilon"] = 1e-3
+    with pytest.raises(ValueError):  # noqa: PT011
+        verify(json.dumps(data))
+
+
+def test_unknown_events_are_not_written_down():
+    with pytest.raises(TypeError, match="LaplaceDpEvent"):
+        event_to_dict(LaplaceDpEvent(1.0))
+
+
+def test_gaussians_compose_in_closed_form():
+    parts = [certificate(GaussianDpEvent(s)) for s in (3.0, 4.0)]
+    together = certificate(GaussianDpEvent((1 / 9 + 1 / 16) ** -0.5))
+    assert compose(*parts).epsilon == pytest.approx(together.epsilon, rel=1e-9)
+
+
+def test_compose_keeps_names_assumptions_and_the_largest_delta():
+    first = certificate(EVENTS["Gaussian"], delta=1e-6, assumptions=("a", "b"))
+    second = certificate(EVENTS["sliced"], delta=1e-4, assumptions=("b", "c"))
+    both = compose(first, second)
+    assert both.events == (*first.events, *second.events)
+    assert (both.releases, both.delta) == (("release", "release"), 1e-4)
+    assert both.assumptions == ("a", "b", "c")
+
+
+@pytest.mark.parametrize("seeded", [0, 1, 2])
+def test_compose_of_reproducible_fits(seeded):
+    both = compose(*(certificate(EVENTS["Gaussian"], reproducible=i < seeded) for i in range(2)))
+    assert both.reproducible == (seeded > 0)
+    assert any("share a seed" in text for text in both.assumptions) == (seeded == 2)
+
+
+@pytest.mark.parametrize("option", [{"relation": "replace_one"}, {"accountant": "rdp"}])
+def test_compose_refuses_different_terms(option):
+    with pytest.raises(ValueError, match=f"different {next(iter(option))} cannot be composed"):
+        compose(certificate(EVENTS["Gaussian"]), certificate(EVENTS["Gaussian"], **option))
+
+
+def test_compose_of_nothing():
+    with pytest.raises(ValueError, match="at least one"):
+        compose()
+
+
+def test_text():
+    lines = str(certificate(EVENTS["Gaussian"], assumptions=("bounds are public",))).splitlines()
+    assert lines[0] == "Differential privacy with ε = 0.9263 at δ = 1e-05."
+    assert "zero_out" in lines[1]
+    assert any("release: GaussianDpEvent(noise_multiplier=4.0)" in line for line in lines)
+    assert lines[-1] == "Assumes: bounds are public"
+
+
+@pytest.mark.parametrize("name", ["Gaussian", "none"])
+def test_first_line_in_reproducible_mode(name):
+    first = str(certificate(EVENTS[name], reproducible=True)).splitlines()[0]
+    assert first.startswith("REPRODUCIBLE MODE, NOT A PRIVATE RELEASE")
+
+
+def test_no_noise_is_said():
+    cert = certificate(NonPrivateDpEvent())
+    assert cert.epsilon == math.inf
+    assert cert.delta_at(1.0) == 1.0
+    assert str(cert).splitlines()[0] == "No differential privacy: ε = inf."
+    assert json.loads(cert.to_json())["epsilon"] == "inf"
+
+
+def test_certificate_of_a_plan_is_its_budget():
+    plan = gaussian_plan({"a": 0.25, "b": 0.75}, 2.0, 1e-5)
+    cert = Certificate.of_plan(plan)
+    assert cert.releases == ("a", "b")
+    assert 1.999 < cert.epsilon <= 2.0
+    a, b = (event.noise_multiplier**-2 for event in cert.events)
+    assert a / (a + b) == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("event", [GaussianDpEvent(1.0), SLICED, EVENTS["Poisson"]])
+def test_events_are_immutable(event):
+    field = attrs.fields(type(event))[0].name
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        setattr(event, field, 100.0)
+
+
+def test_certificates_are_immutable():
+    with pytest.raises(FrozenInstanceError):
+        certificate(EVENTS["Gaussian"]).delta = 0.5
+
+
+def test_construction_is_checked():
+    with pytest.raises(ValueError, match="one name per event"):
+        Certificate((GaussianDpEvent(1.0),), ())
+    with pytest.raises(ValueError, match="relation must be one of"):
+        certificate(GaussianDpEvent(1.0), relation="add")
+
+
+@pytest.mark.parametrize("delta", [0, 1, -0.1, np.nan, "x"])
+def test_epsilon_at_refuses_bad_delta(delta):
+    with pytest.raises(ValueError, match="delta must be a number"):
+        certificate(EVENTS["Gaussian"]).epsilon_at(delta)
+
+
+@pytest.mark.parametrize("epsilon", [-1.0, np.nan, "x"])
+def test_delta_at_refuses_bad_epsilon(epsilon):
+    with pytest.raises(ValueError, match="epsilon must be a positive number"):
+        certificate(EVENTS["Gaussian"]).delta_at(epsilon)

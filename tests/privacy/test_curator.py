@@ -1,0 +1,366 @@
+"""The door to private rows: plans are kept, ledgers come first, nothing private gets out."""
+
+import copy
+import gc
+import pickle
+import weakref
+
+import numpy as np
+import pytest
+import torch
+from dp_accounting import (
+    ComposedDpEvent,
+    GaussianDpEvent,
+    NonPrivateDpEvent,
+    PoissonSampledDpEvent,
+    SelfComposedDpEvent,
+)
+
+from skdpgen.privacy import (
+    BudgetExceededError,
+    Curator,
+    GaussianSum,
+    NoiseSource,
+    NoisyCovariance,
+    Plan,
+    PlanError,
+    PrivacyBudget,
+    SlicedGaussianDpEvent,
+    SliceSketch,
+    gaussian_plan,
+)
+from skdpgen.transport import SliceBasis
+
+SECRET = 271828.125
+N = 1100
+
+
+def total(name="a"):
+    return GaussianSum(lambda rows: rows, 1.0, name=name)
+
+
+def plan(*names, epsilon=1.0):
+    names = names or ("a",)
+    return gaussian_plan({name: 1 / len(names) for name in names}, epsilon, 1e-5)
+
+
+def rows(n=N, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, 3))
+
+
+def curator(X, y=None, **options):
+    return Curator(X, y, **({"plan": plan(), "noise": NoiseSource(0)} | options))
+
+
+def messages(error):
+    """Everything that a traceback would print of an error."""
+    texts, seen = [], set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        texts += [str(error), repr(error), *getattr(error, "__notes__", [])]
+        error = error.__cause__ or error.__context__
+    return "\n".join(texts)
+
+
+class Watched:
+    """Chunks of rows that count how often they are read."""
+
+    def __init__(self, X=None):
+        self.X, self.reads = rows() if X is None else X, 0
+
+    def __call__(self):
+        self.reads += 1
+        return iter([self.X])
+
+
+# --- the plan ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sequence", [["b"], ["unplanned"], ["a", "a"], ["a", "b", "b"]])
+def test_releases_follow_the_plan_or_read_nothing(sequence):
+    watched = Watched()
+    held = curator(watched, plan=plan("a", "b"))
+    for name in sequence[:-1]:
+        held.release(total(name))
+    reads, certificate = watched.reads, held.certificate()
+    with pytest.raises(PlanError, match="is not the next planned release"):
+        held.release(total(sequence[-1]))
+    assert watched.reads == reads
+    assert held.certificate() == certificate
+
+
+def test_the_ledger_is_written_before_rows_are_read():
+    class Failing(GaussianSum):
+        def _block_sum(self, rows, membership, scale):
+            assert held.certificate().releases == ("a",)
+            raise KeyboardInterrupt
+
+    held = curator(rows(), plan=plan("a", "b"))
+    with pytest.raises(KeyboardInterrupt):
+        held.release(Failing(lambda rows: rows, 1.0, name="a"))
+    assert held.certificate().events == (held.plan.events[0],)
+
+
+def test_a_failed_release_is_charged_and_cannot_be_repeated():
+    class Failing(GaussianSum):
+        def _block_sum(self, rows, membership, scale):
+            raise RuntimeError
+
+    budget = PrivacyBudget(5.0, 1e-5)
+    with budget, curator(rows(), noise=NoiseSource()) as held:
+        with pytest.raises(RuntimeError):
+            held.release(Failing(lambda rows: rows, 1.0, name="a"))
+        with pytest.raises(PlanError):
+            held.release(total())
+    assert budget.spent == pytest.approx(1.0, rel=1e-3)
+
+
+def test_the_certificate_names_what_was_released_only():
+    held = curator(rows(), plan=plan("a", "b"))
+    assert held.certificate().epsilon == 0
+    held.release(total())
+    part = held.certificate().epsilon
+    held.release(total("b"))
+    assert 0 < part < held.certificate().epsilon <= 1.0
+
+
+def test_the_noise_is_that_of_the_plan():
+    events = (("a", GaussianDpEvent(30.0)), ("b", GaussianDpEvent(3000.0)))
+    values = []
+    for seed in range(100):
+        held = curator(rows(), plan=Plan(events, 1.0, 1e-5), noise=NoiseSource(seed))
+        values.append([held.release(total(name)).value for name in "ab"])
+    assert np.std(values, axis=0).mean(1) == pytest.approx([30, 3000], rel=0.2)
+
+
+def test_two_releases_of_one_name_have_their_own_noise():
+    events = (("a", GaussianDpEvent(3000.0)), ("a", GaussianDpEvent(30.0)))
+    try:
+        ambiguous = Plan(events, 1.0, 1e-5)
+    except (ValueError, PlanError):
+        return
+    held = curator(rows(), plan=ambiguous)
+    assert [held.release(total()).std for _ in range(2)] == [3000.0, 30.0]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        PoissonSampledDpEvent(0.01, GaussianDpEvent(20.0)),
+        SelfComposedDpEvent(GaussianDpEvent(20.0), 1),
+        ComposedDpEvent((GaussianDpEvent(20.0),)),
+        SlicedGaussianDpEvent(20.0, 50, 2),
+    ],
+    ids=lambda event: type(event).__name__,
+)
+def test_events_that_a_sum_does_not_execute_are_refused(event):
+    with pytest.raises((PlanError, ValueError, TypeError)):
+        curator(rows(), plan=Plan((("a", event),), 5.0, 1e-5)).release(total())
+
+
+def test_no_noise_is_certified_as_such():
+    held = curator(rows(), plan=Plan((("a", NonPrivateDpEvent()),), np.inf, 1e-5))
+    assert held.release(total()).std == 0
+    assert held.certificate().epsilon == np.inf
+
+
+def test_a_plan_over_its_budget_is_refused():
+    with pytest.raises(BudgetExceededError, match=r"over its budget of 0\.5"):
+        Plan((("a", GaussianDpEvent(2.0)),), 0.5, 1e-5)
+
+
+@pytest.mark.parametrize("shares", [{"a": 0.5}, {"a": 1.5, "b": -0.5}, {}])
+def test_shares_sum_to_one(shares):
+    with pytest.raises(ValueError, match="sum to 1"):
+        gaussian_plan(shares, 1.0, 1e-5)
+
+
+# --- rows ----------------------------------------------------------------------------------------
+
+
+def test_a_closed_curator_holds_no_rows():
+    X = rows()
+    held = curator(X, null=np.zeros(N, bool), prepare=lambda X, y: X)
+    held.release(total())
+    reference = weakref.ref(X)
+    held.close()
+    del X
+    gc.collect()
+    assert reference() is None
+    with pytest.raises(PlanError, match="closed and holds no rows"):
+        held.release(total())
+
+
+def test_leaving_closes_even_after_an_error():
+    held = curator(rows())
+    with pytest.raises(ZeroDivisionError), held:
+        raise ZeroDivisionError
+    with pytest.raises(PlanError, match="closed"):
+        held.release(total())
+
+
+@pytest.mark.parametrize("spread", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_pickles_and_copies_are_refused(spread):
+    with pytest.raises(TypeError, match="holds private rows"):
+        spread(curator(rows()))
+
+
+def mechanisms():
+    basis = SliceBasis(torch.eye(3), 1.0, 2)
+    return [NoisyCovariance(), total(), SliceSketch(basis, 2)]
+
+
+def released(X, y):
+    named = plan("second moments", "a", "slice sketch")
+    with curator(X, y, plan=named, classes=[0, 1], clip_norm=2.0) as held:
+        moments, sums, sketch = map(held.release, mechanisms())
+    return np.concatenate([moments.value.ravel(), sums.value, sketch.sums.ravel(), sketch.counts])
+
+
+@pytest.mark.parametrize("source", ["memmap", "chunks", "uneven", "single rows", "generator"])
+def test_rows_that_arrive_otherwise_give_the_same_bits(source, tmp_path):
+    X, y = rows(), np.arange(N) % 2
+    reference = released(X, y)
+    if source == "memmap":
+        np.save(tmp_path / "X.npy", X)
+        assert (released(np.load(tmp_path / "X.npy", mmap_mode="r"), y) == reference).all()
+        return
+    sizes = {"uneven": [700, 1, 399], "single rows": [1] * N}.get(source, [100] * 11)
+    stops = np.cumsum(sizes)
+
+    def chunks():
+        for start, stop in zip(stops - sizes, stops, strict=True):
+            yield X[start:stop], y[start:stop]
+
+    chosen = chunks if source == "generator" else lambda: iter(list(chunks()))
+    assert (released(chosen, None) == reference).all()
+
+
+def test_rows_are_clipped_one_by_one():
+    X = np.array([[30.0, 0, 0], [0, 0.5, 0], [0, 0, -2.0]])
+    held = curator(X, plan=Plan((("a", NonPrivateDpEvent()),), np.inf, 1e-5), clip_norm=2.0)
+    assert held.release(total()).value == pytest.approx([1, 0.25, -1], abs=1e-4)
+
+
+def test_null_records_are_absent_and_counted():
+    X, null = rows(), np.arange(N) % 3 == 0
+    held = curator(X, null=null, clip_norm=3.0)
+    present = curator(X[~null], clip_norm=3.0)
+    assert held.n_records == N
+    assert (held.release(total()).value == present.release(total()).value).all()
+
+
+@pytest.mark.parametrize(
+    ("X", "error"),
+    [
+        ([rows(5), rows(5)], ValueError),
+        (iter([rows(5)]), (TypeError, ValueError)),
+        (lambda: [rows(5)], TypeError),
+        (lambda: rows(5), TypeError),
+        (rows(5)[0], ValueError),
+        (np.empty((0, 3)), ValueError),
+        (lambda: iter([]), ValueError),
+        (lambda: iter([(rows(5), np.zeros(4))]), ValueError),
+    ],
+    ids=["list", "iterator", "list of chunks", "array", "1-D", "no rows", "no chunks", "short y"],
+)
+def test_misuse_is_explained(X, error):
+    with pytest.raises(error, match=r"2-dimensional|iterator|no rows"):
+        curator(X)
+
+
+def test_an_iterator_that_can_be_read_once_is_refused():
+    chunks = iter([rows(20)])
+    with pytest.raises((TypeError, ValueError, PlanError), match=r"fresh iterator|read again|rows"):
+        curator(lambda: chunks).release(total())
+
+
+def test_rows_that_change_their_number_between_readings_are_refused():
+    sizes = iter([20, 400])
+    held = curator(lambda: iter([rows(next(sizes))]))
+    with pytest.raises((TypeError, ValueError, PlanError), match=r"rows|records"):
+        held.release(total())
+
+
+def test_chunks_without_labels_are_refused():
+    with pytest.raises((TypeError, ValueError)):
+        curator(lambda: iter([rows(5)]), classes=[0, 1])
+
+
+@pytest.mark.parametrize("clip_norm", [0.0, -1.0, np.inf, np.nan])
+def test_bad_clip_norm(clip_norm):
+    with pytest.raises(ValueError, match="clip_norm must be positive and finite"):
+        curator(rows(), clip_norm=clip_norm)
+
+
+def test_null_has_one_entry_per_record():
+    with pytest.raises(ValueError, match="one entry per record"):
+        curator(rows(), null=np.zeros(N - 1, bool))
+
+
+# --- what must not get out ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("prepare", [None, lambda X, y: X])
+def test_bad_numbers_are_refused_before_anything_is_spent(value, prepare):
+    X = rows()
+    X[7, 1], X[7, 0] = value, SECRET
+    budget = PrivacyBudget(5.0, 1e-5)
+    with budget, pytest.raises(ValueError, match="NaN or infinite") as caught:
+        curator(X, noise=NoiseSource(), prepare=prepare)
+    assert str(SECRET)[:5] not in messages(caught.value)
+    assert budget.spent == 0
+
+
+def test_an_encoder_that_makes_nan_is_refused():
+    with pytest.raises(ValueError, match="or the encoder makes them so"):
+        curator(rows(), prepare=lambda X, y: X * np.nan)
+
+
+def test_the_encoders_message_is_withheld():
+    def prepare(X, y):
+        raise ValueError(f"cannot encode {X[0]}") from KeyError(X[0, 0])
+
+    X = np.full((4, 3), SECRET)
+    with pytest.raises(ValueError, match="its message is withheld") as caught:
+        curator(X, prepare=prepare)
+    assert caught.value.__cause__ is caught.value.__context__ is None
+    assert str(SECRET)[:5] not in messages(caught.value)
+
+
+@pytest.mark.parametrize(
+    "prepare", [lambda X, y: X[:-1], lambda X, y: X[0], lambda X, y: [["Smith"]] * len(X)]
+)
+def test_an_encoder_gives_a_row_for_each(prepare):
+    with pytest.raises(ValueError, match="The encoder failed") as caught:
+        curator(rows(), prepare=prepare)
+    assert "Smith" not in messages(caught.value)
+
+
+@pytest.mark.parametrize("X", [np.array([["Smith", "1"]]), np.array([["Smith", 1]], dtype=object)])
+@pytest.mark.parametrize("prepare", [None, lambda X, y: X])
+def test_cells_that_are_no_numbers_are_not_quoted(X, prepare):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        curator(lambda: iter([X]), prepare=prepare)
+    assert "Smith" not in messages(caught.value)
+
+
+@pytest.mark.parametrize("label", ["Smith", 271828])
+def test_unknown_labels_are_not_quoted(label):
+    with pytest.raises(ValueError, match="not among the given classes") as caught:
+        curator(rows(2), np.array(["a", label], dtype=object), classes=["a", "b"])
+    assert str(label) not in messages(caught.value)
+
+
+def test_numbers_reach_the_encoder_and_labels_do_not():
+    seen = []
+
+    def prepare(X, y):
+        seen.append(y)
+        return X
+
+    curator(rows(4), np.arange(4), classes=range(4), prepare=prepare)
+    curator(rows(4), np.arange(4.0), prepare=prepare)
+    assert seen[0] is None
+    assert (seen[1] == np.arange(4.0)).all()

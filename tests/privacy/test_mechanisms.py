@@ -1,0 +1,333 @@
+"""What is released: sensitivities, noise, exact sums; and the basis functions of the sketch."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from skdpgen.privacy import GaussianSum, NoiseSource, NoisyCovariance, SliceSketch
+from skdpgen.transport import SliceBasis, random_directions
+
+D = 5
+
+
+def basis(k=7, n_harmonics=3, dtype=torch.float32, d=D, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    directions = random_directions(d, k, generator=generator, dtype=dtype)
+    return SliceBasis(directions, 0.9, n_harmonics)
+
+
+MECHANISMS = {
+    "covariance": lambda: NoisyCovariance(),
+    "sketch": lambda: SliceSketch(basis(), 3),
+    "sketch of one harmonic": lambda: SliceSketch(basis(1, 1), 3),
+    "sum": lambda: GaussianSum(lambda rows: 3 * rows, 2.0),
+    "float32 sum": lambda: GaussianSum(lambda rows: rows.float() * 100, 0.7),
+}
+
+
+def unit_rows(n, seed=0, inside=True):
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(n, D))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return torch.tensor(rows * rng.random((n, 1)) ** 0.3 if inside else rows)
+
+
+def members(classes, n_classes=3):
+    """One-hot rows; class -1 is a null record."""
+    return torch.eye(n_classes + 1, dtype=torch.float64)[torch.as_tensor(classes)][:, :n_classes]
+
+
+def vector(released):
+    """A release as the vector whose norm the sensitivity bounds."""
+    if hasattr(released, "counts"):
+        weight = released.sums_std and released.sums_std / released.counts_std
+        weight = weight or math.sqrt(0.02 * released.sums.shape[1] / vector.values_per_slice)
+        return np.r_[released.sums.ravel(), released.counts * weight]
+    return released.value.ravel()  # a symmetric matrix has the norm of (x_i², √2 x_i x_j)
+
+
+def release(mechanism, blocks, multiplier=0.0, relation="zero_out", seed=0, n=1000):
+    if isinstance(mechanism, SliceSketch):
+        vector.values_per_slice = mechanism.basis.n_values // mechanism.basis.n_projections
+    return mechanism.run(
+        blocks, n, noise_multiplier=multiplier, relation=relation, noise=NoiseSource(seed)
+    )
+
+
+def one(mechanism, row, label):
+    return vector(release(mechanism, [(row[None], members([label]))]))
+
+
+# --- sensitivity -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_null_record_adds_nothing(name):
+    mechanism = MECHANISMS[name]()
+    assert not one(mechanism, unit_rows(1)[0], -1).any()
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_zero_out_sensitivity_is_a_bound_and_is_reached(name):
+    mechanism = MECHANISMS[name]()
+    rows = torch.cat([unit_rows(100), unit_rows(100, inside=False), torch.eye(D).double()])
+    changes = [np.linalg.norm(one(mechanism, row, i % 3)) for i, row in enumerate(rows)]
+    bound = mechanism.sensitivity("zero_out")
+    assert bound * 0.95 < max(changes) <= bound
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_replace_one_sensitivity_is_a_bound_and_is_approached(name):
+    mechanism = MECHANISMS[name]()
+    rows = torch.cat([unit_rows(60), unit_rows(60, inside=False), torch.eye(D).double()])
+    values = np.stack([one(mechanism, row, i % 2) for i, row in enumerate(rows)])
+    opposite = np.stack([one(mechanism, -row, i % 2) for i, row in enumerate(rows)])
+    changes = np.linalg.norm(values[:, None] - np.concatenate([values, opposite])[None], axis=2)
+    bound = mechanism.sensitivity("replace_one")
+    assert bound / 2 < changes.max() <= bound
+
+
+def test_replace_one_sensitivity_of_one_harmonic_is_reached():
+    mechanism = SliceSketch(SliceBasis(torch.eye(1), 0.5, 1), 2)
+    values = [one(mechanism, torch.tensor([x]).double(), 0) for x in (0.0, 0.5)]  # half a period
+    change = np.linalg.norm(values[0] - values[1])
+    assert 1.999 < change <= mechanism.sensitivity("replace_one") == 2.0
+
+
+@pytest.mark.parametrize("B", [1, 6, 60])
+def test_sensitivity_holds_for_any_number_of_harmonics(B):
+    mechanism = SliceSketch(basis(4, B), 1)
+    angles = torch.linspace(-1, 1, 3000).double()[:, None] * unit_rows(1, inside=False)
+    features = mechanism._block_sum(angles[:1], torch.ones(1, 1).double(), 2.0**20)
+    assert features.dtype == torch.int64
+    norms = [
+        np.linalg.norm(mechanism._block_sum(row[None], torch.ones(1, 1).double(), 2.0**20))
+        for row in angles[::6]
+    ]
+    assert max(norms) / 2**20 <= mechanism.sensitivity("zero_out")
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "relation", "expected"),
+    [(1, "zero_out", 10.2), (4, "zero_out", 10.2), (1, "replace_one", 40), (4, "replace_one", 40)],
+)
+def test_sensitivity_of_a_sketch(n_classes, relation, expected):
+    # √(k + c²), and 2√k or √(2(k + c²)), with c² = k/50.
+    assert SliceSketch.sensitivity_of(10, n_classes, relation) == pytest.approx(expected**0.5)
+
+
+@pytest.mark.parametrize("cell", [0.0, -1.0], ids=["infinite", "NaN"])
+def test_a_function_without_finite_values_does_not_escape_the_radius(cell):
+    mechanism = GaussianSum(lambda rows: rows.log(), 1.0)
+    rows = torch.tensor([[0.5, cell], [0.3, 0.3]]).double()
+    try:
+        total = release(mechanism, [(rows, torch.ones(2, 1).double())]).value
+    except ValueError:
+        return
+    assert np.linalg.norm(total) <= 2.0
+
+
+def test_an_encoding_without_finite_values_does_not_escape_the_bound():
+    mechanism = SliceSketch(basis(), 1, encode=lambda rows: 1 / rows)
+    rows = torch.zeros(1, D).double()
+    try:
+        total = release(mechanism, [(rows, torch.ones(1, 1).double())])
+    except ValueError:
+        return
+    assert np.linalg.norm(total.sums) <= mechanism.sensitivity("zero_out")
+
+
+# --- noise ---------------------------------------------------------------------------------------
+
+
+def noise_of(mechanism, multiplier, relation, n_seeds):
+    """Noise alone: the release of a null record, from `n_seeds` sources."""
+    empty = [(torch.zeros(1, D).double(), members([-1]))]
+    return [release(mechanism, empty, multiplier, relation, seed) for seed in range(n_seeds)]
+
+
+def assert_variance(values, std):
+    values = np.ravel(values) / std
+    low, high = stats.chi2(values.size).ppf([1e-5, 1 - 1e-5])
+    assert low < (values**2).sum() < high
+    assert high / low < 2  # else no factor of √2 would show
+
+
+@pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
+@pytest.mark.parametrize("multiplier", [0.01, 5.0, 1e6])
+def test_noise_of_a_sketch(multiplier, relation):
+    mechanism = SliceSketch(basis(), 3)
+    releases = noise_of(mechanism, multiplier, relation, 200)
+    std = multiplier * mechanism.sensitivity(relation)
+    count_weight = math.sqrt(0.02 * 7)
+    assert_variance([r.sums for r in releases], std)
+    assert_variance([r.counts for r in releases], std / count_weight)
+    assert (releases[0].sums_std, releases[0].counts_std) == pytest.approx(
+        (std, std / count_weight)
+    )
+
+
+@pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
+@pytest.mark.parametrize("multiplier", [0.01, 5.0, 1e6])
+def test_noise_of_a_sum(multiplier, relation):
+    mechanism = GaussianSum(lambda rows: rows, 0.3)
+    releases = noise_of(mechanism, multiplier, relation, 200)
+    std = multiplier * mechanism.sensitivity(relation)
+    assert_variance([r.value for r in releases], std)
+    assert releases[0].std == pytest.approx(std)
+
+
+@pytest.mark.parametrize("radius", [1e-7, 1e-3, 1e6])
+def test_a_sum_keeps_its_precision_at_any_radius(radius):
+    mechanism = GaussianSum(lambda rows: rows * radius, radius)
+    rows = unit_rows(50)
+    released = release(mechanism, [(rows, torch.ones(50, 1).double())])
+    assert released.value / radius == pytest.approx(rows.sum(0).numpy(), abs=0.02)
+    assert_variance([r.value for r in noise_of(mechanism, 1.0, "zero_out", 200)], radius)
+
+
+@pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
+@pytest.mark.parametrize("multiplier", [0.01, 5.0, 1e6])
+def test_noise_of_a_covariance_is_symmetric_with_half_the_variance_off_the_diagonal(
+    multiplier, relation
+):
+    mechanism = NoisyCovariance()
+    values = np.stack([r.value for r in noise_of(mechanism, multiplier, relation, 200)])
+    std = multiplier * mechanism.sensitivity(relation)
+    above, below = np.triu_indices(D, 1), np.tril_indices(D, -1)
+    assert (values == values.transpose(0, 2, 1)).all()
+    assert_variance(values[:, range(D), range(D)], std)
+    assert_variance(values[:, above[0], above[1]], std / math.sqrt(2))
+    assert_variance(values[:, below[0], below[1]], std / math.sqrt(2))
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_no_multiplier_no_noise(name):
+    mechanism = MECHANISMS[name]()
+    blocks = [(unit_rows(20), members([i % 3 for i in range(20)]))]
+    assert (vector(release(mechanism, blocks)) == vector(release(mechanism, blocks, seed=1))).all()
+
+
+# --- sums ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("multiplier", [0.0, 2.0])
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_sums_do_not_depend_on_order_or_blocks(name, multiplier):
+    mechanism = MECHANISMS[name]()
+    rows, labels = unit_rows(500), members(np.arange(500) % 4 - 1)
+    order = torch.randperm(500, generator=torch.Generator().manual_seed(0))
+    reference = vector(release(mechanism, [(rows, labels)], multiplier))
+    for sizes in ([500], [1] * 20 + [480], [33] * 15 + [5]):
+        parts = zip(rows[order].split(sizes), labels[order].split(sizes), strict=True)
+        assert (vector(release(mechanism, list(parts), multiplier)) == reference).all()
+
+
+@pytest.mark.parametrize("multiplier", [0.0, 2.0])
+def test_sums_lie_on_the_grid(multiplier):
+    blocks = [(unit_rows(100), members([0] * 100))]
+    for mechanism in (GaussianSum(lambda rows: rows, 1.0), NoisyCovariance()):
+        grid = 2.0**40
+        value = release(mechanism, blocks, multiplier).value * grid
+        assert (value == np.rint(value)).all()
+
+
+def test_values_are_accurate():
+    rows, labels = unit_rows(400), members(np.arange(400) % 3)
+    blocks = [(rows, labels)]
+    covariance = release(NoisyCovariance(), blocks).value
+    assert covariance == pytest.approx((rows.T @ rows).numpy(), abs=0.02)
+    total = release(GaussianSum(lambda x: x, 1.0), blocks).value
+    assert total == pytest.approx(rows.sum(0).numpy(), abs=0.01)
+    sketch = release(SliceSketch(basis(), 3), blocks)
+    features = basis().features(rows.float()).flatten(1).double()
+    assert sketch.sums == pytest.approx((labels.T @ features).numpy(), abs=0.02)
+    assert sketch.counts == pytest.approx(labels.sum(0).numpy(), rel=1e-4)
+
+
+def test_class_counts_are_unbiased():
+    mechanism = SliceSketch(basis(), 3)
+    labels = members([0] * 50 + [1] * 10 + [-1] * 7)
+    rows = unit_rows(67)
+    counts = np.stack(
+        [release(mechanism, [(rows, labels)], 1.0, seed=seed).counts for seed in range(400)]
+    )
+    std = mechanism.sensitivity("zero_out") / math.sqrt(0.02 * 7)
+    assert counts.mean(0) == pytest.approx([50, 10, 0], abs=4.5 * std / 20)
+
+
+def test_encode_comes_before_the_basis():
+    rows = unit_rows(30)
+    blocks = [(rows, torch.ones(30, 1).double())]
+    halved = release(SliceSketch(basis(), 1, encode=lambda x: x / 2), blocks)
+    expected = release(SliceSketch(basis()), [(rows / 2, blocks[0][1])])
+    assert (halved.sums == expected.sums).all()
+
+
+# --- basis ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_harmonics", [1, 2, 9])
+def test_features_have_norm_one_on_each_slice(n_harmonics):
+    values = basis(11, n_harmonics, torch.float64).features(10 * unit_rows(40))
+    assert values.shape == (40, n_harmonics, 2, 11)
+    assert values.square().sum((1, 2)) == pytest.approx(torch.ones(40, 11))
+
+
+@pytest.mark.parametrize("n_harmonics", [1, 2, 9])
+def test_features_are_weighted_cosines_and_sines(n_harmonics):
+    k, rows = 6, unit_rows(20)
+    directions = random_directions(
+        D, k, generator=torch.Generator().manual_seed(2), dtype=torch.float64
+    )
+    ranges = torch.linspace(0.5, 2, k, dtype=torch.float64)
+    values = SliceBasis(directions, ranges, n_harmonics).features(rows)
+    b = torch.arange(1, n_harmonics + 1, dtype=torch.float64)[:, None]
+    weights = (1 / b / (1 / b).sum()).sqrt()
+    angles = math.pi * (rows @ directions) / ranges
+    for part, wave in enumerate((torch.cos, torch.sin)):
+        expected = weights * wave(b * angles[:, None])
+        torch.testing.assert_close(values[:, :, part], expected)
+
+
+def squared_distance(functions, rows, means, weights):
+    """The estimator by its definition: ‖φ̄ - mean‖², less the batch's own variance."""
+    m = rows.shape[1]
+    features = functions.features(rows.flatten(0, 1)).unflatten(0, rows.shape[:2])
+    centre = features.mean(1)
+    variance = (features - centre[:, None]).square().sum((1, 2, 3, 4)) / (m * (m - 1))
+    distance = (centre - means).square().sum((1, 2, 3)) - variance
+    return (weights * distance).sum() / functions.n_projections
+
+
+@pytest.mark.parametrize(("k", "n_harmonics"), [(3, 1), (8, 4), (300, 2)])
+def test_squared_distance_and_gradient_match_autograd(k, n_harmonics):
+    functions = basis(k, n_harmonics, torch.float64)
+    generator = torch.Generator().manual_seed(1)
+    rows = torch.randn(2, 9, D, dtype=torch.float64, generator=generator).requires_grad_()
+    means = 0.3 * torch.randn(2, n_harmonics, 2, k, dtype=torch.float64, generator=generator)
+    weights = torch.tensor([0.3, 0.9], dtype=torch.float64)
+    results = []
+    for distance in (functions.squared_distance, lambda *args: squared_distance(functions, *args)):
+        loss = distance(rows, means, weights)
+        results.append((loss.detach(), torch.autograd.grad(2 * loss, rows)[0]))
+    torch.testing.assert_close(results[0], results[1])
+
+
+def test_squared_distance_is_unbiased():
+    functions = basis(5, 2, torch.float64)
+    generator = torch.Generator().manual_seed(0)
+    population = torch.randn(6, D, dtype=torch.float64, generator=generator) / 3
+    means = 0.2 * torch.randn(1, 2, 2, 5, dtype=torch.float64, generator=generator)
+    exact = (functions.features(population).mean(0) - means[0]).square().sum() / 5
+    weights = torch.ones(1, dtype=torch.float64)
+    # All pairs with replacement: the exact expectation of a batch of two.
+    losses = [
+        functions.squared_distance(population[[i, j]][None], means, weights)
+        for i in range(6)
+        for j in range(6)
+    ]
+    torch.testing.assert_close(torch.stack(losses).mean(), exact)

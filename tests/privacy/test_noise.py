@@ -1,0 +1,153 @@
+"""The noise source: secret by default, reproducible on request, never shared by accident."""
+
+import copy
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from skdpgen.privacy import NoiseSource
+
+
+def draw(source, n=50, scale=1e6):
+    return source.rounded_gaussian(np.full(n, scale)).tolist()
+
+
+@pytest.mark.parametrize("seed", [0, 7, np.int64(7), 2**40])
+def test_a_seed_repeats_the_noise(seed):
+    assert draw(NoiseSource(seed)) == draw(NoiseSource(seed))
+    assert NoiseSource(seed).reproducible
+
+
+def test_seeds_and_streams_differ():
+    sources = [NoiseSource(0), NoiseSource(1), NoiseSource(0, stream=1), NoiseSource(1, stream=1)]
+    draws = [tuple(draw(source)) for source in sources]
+    assert len(set(draws)) == 4
+
+
+def test_no_seed_never_repeats():
+    assert draw(NoiseSource()) != draw(NoiseSource())
+    assert not NoiseSource().reproducible
+
+
+def test_global_seeds_have_no_influence():
+    draws = []
+    for _ in range(2):
+        np.random.seed(0)  # noqa: NPY002
+        torch.manual_seed(0)
+        draws.append(draw(NoiseSource()))
+    assert draws[0] != draws[1]
+
+
+@pytest.mark.parametrize("seed", [None, 0])
+def test_global_generators_are_untouched(seed):
+    before = np.random.get_state()[1].tolist(), np.random.get_state()[2]  # noqa: NPY002
+    torch_before = torch.get_rng_state()
+    source = NoiseSource(seed)
+    draw(source)
+    torch.randn(3, generator=source.torch_generator())
+    assert before == (np.random.get_state()[1].tolist(), np.random.get_state()[2])  # noqa: NPY002
+    assert torch.equal(torch_before, torch.get_rng_state())
+
+
+def test_a_random_state_moves_on():
+    state = np.random.RandomState(0)
+    first, second = draw(NoiseSource(state)), draw(NoiseSource(state))
+    assert first != second
+    assert first == draw(NoiseSource(np.random.RandomState(0)))
+
+
+@pytest.mark.parametrize("spread", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_pickles_and_copies_are_refused(spread):
+    with pytest.raises(TypeError, match="its state would reveal the noise"):
+        spread(NoiseSource())
+
+
+def test_a_forked_child_is_refused():
+    code = """
+import os
+import numpy as np
+from skdpgen.privacy import NoiseSource
+source = NoiseSource()
+uses = source.seed, source.torch_generator, lambda: source.rounded_gaussian(np.ones(3))
+pid = os.fork()
+if pid == 0:
+    refused = 0
+    for use in uses:
+        try:
+            use()
+        except RuntimeError as error:
+            refused += "before a fork" in str(error)
+    os._exit(refused)
+status = os.waitpid(pid, 0)[1]
+for use in uses:
+    use()  # the parent goes on
+os._exit(10 + os.waitstatus_to_exitcode(status))
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 13
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0, 2.5])
+def test_small_scales_follow_the_rounded_gaussian(scale):
+    n = 100_000
+    values = NoiseSource(3).rounded_gaussian(np.full(n, scale))
+    support = np.arange(-20, 21)
+    probability = np.diff(stats.norm(scale=scale).cdf(np.r_[support - 0.5, 20.5]))
+    counts = np.array([(values == i).sum() for i in support])
+    frequent = probability * n > 10
+    rest = n - counts[frequent].sum(), n * (1 - probability[frequent].sum())
+    observed, expected = np.r_[counts[frequent], rest[0]], np.r_[n * probability[frequent], rest[1]]
+    assert stats.chisquare(observed, expected * n / expected.sum()).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("scale", [1e3, 2.0**46])
+def test_large_scales_are_gaussian(scale):
+    values = NoiseSource(3).rounded_gaussian(np.full(50_000, scale))
+    assert values.dtype == np.int64
+    assert stats.kstest(values / scale, "norm").pvalue > 1e-4
+    assert np.std(values) == pytest.approx(scale, rel=0.015)
+
+
+def test_each_entry_has_its_own_scale():
+    scales = np.array([[0.0, 10.0], [1e4, 1e8]])
+    values = np.stack([NoiseSource(i).rounded_gaussian(scales) for i in range(500)])
+    assert values.shape == (500, 2, 2)
+    assert values.std(0) == pytest.approx(scales, rel=0.15)
+
+
+def test_entries_are_uncorrelated():
+    source = NoiseSource(1)
+    values = np.array([draw(source, 8) for _ in range(4000)])
+    correlation = np.corrcoef(values.T) - np.eye(8)
+    assert np.abs(correlation).max() < 5 / np.sqrt(4000)
+
+
+@pytest.mark.parametrize("scale", [2.0**58, np.inf, np.nan])
+def test_noise_beyond_the_grid_is_refused(scale):
+    with pytest.raises(ValueError, match="does not fit the grid"):
+        NoiseSource(0).rounded_gaussian(np.array([1.0, scale]))
+
+
+@pytest.mark.parametrize(
+    ("seed", "message"),
+    [
+        (-1, "must be non-negative; got -1"),
+        ("7", "got str"),
+        (1.0, "got float"),
+        (np.random.default_rng(0), "got Generator"),
+    ],
+)
+def test_bad_seeds(seed, message):
+    with pytest.raises(ValueError, match=message):
+        NoiseSource(seed)
+
+
+@pytest.mark.parametrize("seed", [None, 0])
+def test_torch_generators_differ_from_each_other(seed):
+    source = NoiseSource(seed)
+    first, second = (torch.randn(5, generator=source.torch_generator()) for _ in range(2))
+    assert not torch.equal(first, second)

@@ -1,0 +1,187 @@
+"""Validation of private rows and labels: clear errors that quote nothing."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import BaseEstimator
+
+from skdpgen.privacy import PrivacyLeakWarning
+from skdpgen.privacy.records import read_labels, read_rows
+
+NAME, NUMBER = "Smith", 271828.125
+BAD = [NAME, "271828", "1999"]
+
+
+def messages(error):
+    """Everything that a traceback would print of an error."""
+    texts, queue = [], [error]
+    while queue:
+        error = queue.pop()
+        if error is not None:
+            texts += [str(error), repr(error), *getattr(error, "__notes__", [])]
+            queue += [error.__cause__, error.__context__]
+    return "\n".join(texts)
+
+
+def column(*values):
+    return pd.Series(values, dtype=object)
+
+
+BAD_ROWS = {
+    "strings": (np.array([[NAME, "1"], ["2", "3"]]), "not numbers"),
+    "bytes": (np.array([[b"Smith", b"1"]]), "not numbers"),
+    "object cells": (np.array([[1, NAME]], dtype=object), "not numbers"),
+    "list": ([[NAME, NUMBER], [3, 4]], "not numbers"),
+    "frame": (pd.DataFrame({"age": [1, 2], "name": [NAME, "x"]}), r"columns: \['name'\]"),
+    "category": (pd.DataFrame({"name": pd.Series([NAME], dtype="category")}), "not numbers"),
+    "string dtype": (pd.DataFrame({"name": pd.Series([NAME], dtype="string")}), "not numbers"),
+    "missing object": (pd.DataFrame({"a": column(1, pd.NA), "b": [NAME, "5"]}), "."),
+    "missing object after": (pd.DataFrame({"b": column(NAME, "5"), "a": column(1, pd.NA)}), "."),
+    "dict": (np.array([[{NAME: NUMBER}]], dtype=object), "not 'dict'"),
+    "complex": (np.array([[NUMBER + 1j]]), "Complex data not supported"),
+    "complex frame": (pd.DataFrame({"a": [NUMBER + 1j]}), "Complex data not supported"),
+    "complex object": (np.array([[NUMBER + 1j]], dtype=object), "complex"),
+    "1-D": (np.full(3, NUMBER), r"Reshape your data: X.reshape\(-1, 1\)"),
+    "series": (pd.Series([NUMBER, 1]), "Expected 2D array, got an array with 1 dimensions"),
+    "3-D": (np.full((2, 2, 2), NUMBER), "3 dimensions"),
+    "scalar": (NUMBER, "0 dimensions"),
+    "text": (NAME, "0 dimensions"),
+    "ragged": ([[NUMBER, 2], [3]], "inhomogeneous"),
+    "sparse": (sparse.csr_array([[NUMBER]]), "Sparse data was passed"),
+    "NaN": (np.array([[NUMBER, np.nan]]), "contains NaN"),
+    "missing": (pd.DataFrame({"a": pd.Series([1, pd.NA], dtype="Int64")}), "contains NaN"),
+    "infinite": (np.array([[NUMBER, np.inf]]), "contains infinity"),
+    "huge": (np.array([[10**400 * 271828, 1]], dtype=object), "too large"),
+    "interval": (pd.DataFrame({"a": pd.interval_range(1999, 2001)}), "Interval"),
+    "no rows": (np.empty((0, 3)), "0 sample"),
+    "no columns": (np.empty((3, 0)), "0 feature"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_ROWS)
+def test_bad_rows_are_refused_without_quoting_them(name):
+    X, message = BAD_ROWS[name]
+    with pytest.raises((ValueError, TypeError, OverflowError), match=message) as caught:
+        read_rows(BaseEstimator(), X)
+    assert not [bad for bad in BAD if bad in messages(caught.value)]
+
+
+@pytest.mark.parametrize(
+    ("X", "dtype"),
+    [
+        (np.ones((2, 2), np.float32), np.float32),
+        (np.ones((2, 2)), np.float64),
+        (np.ones((2, 2), np.int8), np.float64),
+        (np.ones((2, 2), bool), np.float64),
+        ([[1, 2]], np.float64),
+        (np.array([[1, 2.5]], dtype=object), np.float64),
+        (pd.DataFrame({"a": [1], "b": [2.5]}), np.float64),
+        (pd.DataFrame({"a": pd.Series([1, 2], dtype="Int64")}), np.float64),
+    ],
+)
+def test_numbers_are_read(X, dtype):
+    read = read_rows(BaseEstimator(), X)
+    assert read.dtype == dtype
+    assert (read == np.asarray(X, dtype=float)).all()
+
+
+def test_floats_are_not_copied():
+    X = np.ones((3, 2), np.float32)
+    assert np.shares_memory(read_rows(BaseEstimator(), X), X)
+
+
+def test_the_number_of_features_is_kept():
+    estimator = BaseEstimator()
+    read_rows(estimator, np.ones((2, 3)))
+    with pytest.raises(ValueError, match=r"has 2 features, but .* is expecting 3"):
+        read_rows(estimator, np.ones((2, 2)), reset=False)
+
+
+# --- labels --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("y", "found"),
+    [
+        (np.array([3, 1, 3]), [1, 3]),
+        (np.array([3, 1, 3], np.uint8), [1, 3]),
+        ([True, False, True], [False, True]),
+        (["b", "a", "b"], ["a", "b"]),
+        (np.array(["b", "a", "b"], dtype=object), ["a", "b"]),
+        (pd.Series(["b", "a", "b"], dtype="string"), ["a", "b"]),
+        (pd.Series(["b", "a", "b"], dtype="category"), ["a", "b"]),
+        (pd.Series([2, 1, 2], dtype="category"), [1, 2]),
+        (pd.Series([2.5, 1.5, 2.5], dtype="category"), [1.5, 2.5]),
+        (pd.Series([2, 1, 2], dtype="Int64"), [1, 2]),
+    ],
+    ids=lambda value: str(getattr(value, "dtype", "")),
+)
+def test_classes_are_found_with_a_warning(y, found):
+    with pytest.warns(PrivacyLeakWarning, match="inferred from y") as caught:
+        read, classes, inferred = read_labels(y, 3)
+    assert (classes.tolist(), inferred) == (found, True)
+    assert list(read) == list(y)
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, "Float64"])
+def test_floats_are_numbers(dtype):
+    y = pd.Series([0.5, 1, 2], dtype=dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read, classes, inferred = read_labels(y, 3)
+    assert read.dtype == np.float64
+    assert read.tolist() == [0.5, 1, 2]
+    assert (classes, inferred) == (None, False)
+
+
+@pytest.mark.parametrize(
+    ("y", "declared"),
+    [
+        ([1.0, 0.0], [0.0, 1.0, 2.0]),
+        ([1, 0], [0, 1]),
+        (["b", "b"], ["c", "b", "a"]),
+        (np.array(["b", "b"], dtype=object), ["b"]),
+    ],
+)
+def test_declared_classes_are_kept_in_their_order_and_silently(y, declared):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read, classes, inferred = read_labels(y, 2, declared)
+    assert list(read) == list(y)
+    assert (classes.tolist(), inferred) == (declared, False)
+
+
+def test_no_labels():
+    assert read_labels(None, 5) == (None, None, False)
+
+
+@pytest.mark.parametrize(
+    ("y", "options", "message"),
+    [
+        (None, {"classes": [1, 2]}, "y is None; pass the labels"),
+        ([NAME, "a"], {"classes": ["a", "b"]}, "labels that are not in classes"),
+        ([271828, 1], {"classes": [1, 2]}, "labels that are not in classes"),
+        ([NAME, "a"], {"classes": [1, 2]}, "labels that are not in classes"),
+        ([1, 2], {"classes": [1, 2, 2]}, "distinct labels"),
+        ([1, 2], {"classes": []}, "distinct labels"),
+        ([1, 2], {"classes": [[1, 2]]}, "1-dimensional list"),
+        ([NUMBER, np.nan], {}, "contains NaN"),
+        ([NUMBER, np.inf], {}, "contains infinity"),
+        (np.array([NAME, None], dtype=object), {}, "NaN or missing"),
+        (pd.Series([271828, pd.NA], dtype="Int64"), {}, "NaN or missing"),
+        (np.array([NAME, 271828], dtype=object), {}, "mixes labels of different types"),
+        (np.array([NUMBER + 1j, 1]), {}, "got dtype complex128"),
+        (np.array(["1999-01-01", "2001-01-01"], "M8[D]"), {}, "got dtype datetime64"),
+        ([[NUMBER, 1], [2, 3]], {}, r"got an array of shape \(2, 2\)"),
+        ([271828], {}, "inconsistent numbers of samples"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::skdpgen.privacy.PrivacyLeakWarning")
+def test_bad_labels_are_refused_without_quoting_them(y, options, message):
+    with pytest.raises((ValueError, TypeError), match=message) as caught:
+        read_labels(y, 2, **options)
+    assert not [bad for bad in BAD if bad in messages(caught.value)]
