@@ -137,4 +137,3 @@ try:
 except ValueError as error:
     print(error)
 
-plt.show()

@@ -99,4 +99,3 @@ for ax, points, title in zip(
     ax.scatter(*points.T, s=4)
     ax.set_title(title)
 fig.tight_layout()
-plt.show()

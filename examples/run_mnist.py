@@ -61,4 +61,3 @@ for ax, image in zip(axes.T.flat, images, strict=True):
     ax.set_axis_off()
 fig.tight_layout()
 fig.savefig("mnist.png", dpi=150)
-plt.show()

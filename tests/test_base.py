@@ -15,6 +15,9 @@ from numpy.testing import assert_array_equal
 from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget
 from skdpgen.base import check_choice, check_positive, choose_device
 
+# Not every test declares its classes.
+pytestmark = pytest.mark.filterwarnings("ignore::skdpgen.privacy.PrivacyLeakWarning")
+
 CLASSES = [0, 1]
 
 

@@ -8,6 +8,9 @@ from skdpgen import DPSlicedWassersteinGenerator
 from skdpgen.utils import check_generator, yield_checks
 from skdpgen.utils.estimator_checks import check_noise, check_score
 
+# Not every test declares its classes.
+pytestmark = pytest.mark.filterwarnings("ignore::skdpgen.privacy.PrivacyLeakWarning")
+
 # As users get them, and as they differ in what they release.
 GENERATORS = {
     "sliced": DPSlicedWassersteinGenerator(),

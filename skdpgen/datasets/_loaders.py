@@ -360,6 +360,7 @@ _DOC = """{title}
     data : Bunch
         {fields}
         ``DESCR`` : str
+            What the data are.
 
     Raises
     ------
@@ -463,6 +464,7 @@ def load_office_caltech(features="surf", *, data_home=None):
         ``image_shape`` : tuple
             (3, 32, 32), of ``"images32"`` only.
         ``DESCR`` : str
+            What the data are.
 
     Raises
     ------

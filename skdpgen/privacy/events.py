@@ -2,8 +2,8 @@
 
 An event says what was done and never changes its meaning. A noise multiplier is the noise's
 standard deviation over the sensitivity *under the neighbouring relation in force*. For a sampled
-event under ``replace_one`` that is twice the radius, the largest norm of what one record adds, since
-a sampled record is also compared with its absence; twice the radius can exceed the diameter.
+event under ``replace_one`` that is twice the radius, the largest norm of what one record adds: a
+sampled record is also compared with its absence, and twice the radius can exceed the diameter.
 """
 
 import math

@@ -203,7 +203,7 @@ def _transport_cost(x, y, a, b, p):
 def wasserstein_1d(x, y, *, a=None, b=None, p=2):
     """Wasserstein cost between one-dimensional samples, **to the p-th power**.
 
-    W_p^p = ∫₀¹ |F⁻¹(q) - G⁻¹(q)|^p dq, where F⁻¹ and G⁻¹ are the quantile functions
+    ``W_p^p = ∫₀¹ |F⁻¹(q) - G⁻¹(q)|^p dq``, where F⁻¹ and G⁻¹ are the quantile functions
     [1]_ (Remark 2.30). It is exact for any sizes and weights, and differentiable in ``x``, ``y``
     and the weights.
 

@@ -20,6 +20,9 @@ from torch import nn
 from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget
 from skdpgen.privacy import BudgetExceededError, PrivacyLeakWarning, SliceSketch, compose, preview
 
+# Not every test declares its classes.
+pytestmark = pytest.mark.filterwarnings("ignore::skdpgen.privacy.PrivacyLeakWarning")
+
 
 @pytest.fixture(scope="module")
 def digits():
