@@ -136,4 +136,3 @@ try:
     verify(text.replace(f'"epsilon": {together.epsilon}', '"epsilon": 0.1'))
 except ValueError as error:
     print(error)
-

@@ -68,6 +68,16 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         BudgetExceededError
             If an open `PrivacyBudget` cannot pay for the fit; nothing is released then.
         """
+        before = vars(self).copy()
+        try:
+            return self._fit(X, y)
+        except BaseException:
+            # What a failed fit has left behind is covered by no certificate.
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    def _fit(self, X, y):
         self._check_params()
         output = _OutputFormat.of(X, y)
         X = read_rows(self, X)
@@ -132,14 +142,16 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         generator = noise.torch_generator()
         codes = self._draw_codes(n_samples, generator) if y is None else self._find_codes(y)
         parts = [
-            self._codec.decode(self._generate(part, generator) * self.clip_norm)
+            self._codec.decode(self._generate(part, generator))
             for part in codes.split(_SAMPLE_BLOCK)
         ]
         X, numbers = zip(*parts, strict=True)
         return self._output.give(np.concatenate(X), numbers, codes.numpy())
 
     def _draw_codes(self, n_samples, generator):
-        if not isinstance(n_samples, numbers.Integral) or n_samples < 1:
+        if isinstance(n_samples, bool) or not isinstance(n_samples, numbers.Integral | np.integer):
+            raise ValueError(f"n_samples must be a whole number; got {n_samples!r}.")
+        if n_samples < 1:
             raise ValueError(
                 f"Invalid value for 'n_samples': {n_samples}. The sampling requires at least one "
                 "sample."
@@ -184,7 +196,7 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         synthetic = self.sample(len(X), random_state=0)
         if isinstance(synthetic, tuple):
             synthetic = synthetic[0]
-        encode = self._make_codec(self.n_features_in_).encode
+        encode = replace(self._codec, has_number=False).encode
         return -sliced_wasserstein_distance(encode(X), encode(synthetic), random_state=0)
 
     @abstractmethod
@@ -206,6 +218,7 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         check_choice("relation", self.relation, RELATIONS)
         check_choice("accountant", self.accountant, ACCOUNTANTS)
         check_positive("clip_norm", self.clip_norm)
+        choose_device(self.device)
         if isinstance(self.generator, str):
             check_choice("generator", self.generator, GENERATORS)
         elif not callable(self.generator):
@@ -229,6 +242,7 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
             encoder=None if isinstance(self.encoder, str) else self.encoder,
             has_number=has_number,
             y_bounds=self.y_bounds,
+            radius=self.clip_norm,
         )
 
     def _preview(self, n_samples, n_features, n_classes):
@@ -299,9 +313,14 @@ def _assumptions(codec, inferred=False):
 
 def choose_device(device):
     """Turn ``"auto"`` into CUDA where there is one, and check other names."""
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return torch.device(device)
+    if isinstance(device, str) and device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        return torch.empty(0, device=device or "none").device
+    except (AssertionError, RuntimeError, TypeError):
+        raise ValueError(
+            f"device must be 'auto' or one that torch has here; got {device!r}."
+        ) from None
 
 
 def check_choice(name, value, choices):

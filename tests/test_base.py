@@ -79,7 +79,6 @@ def test_parameters_set_after_fit_do_not_change_samples(X):
     assert_array_equal(fitted.sample(5), expected)
 
 
-@pytest.mark.xfail(strict=True, reason="sample multiplies by the current clip_norm")
 def test_clip_norm_set_after_fit_does_not_change_samples(X):
     fitted = make().fit(X)
     expected = fitted.sample(5)
@@ -214,7 +213,6 @@ def test_what_fails_in_training_was_paid_for(X, monkeypatch):
     assert not hasattr(estimator, "privacy_")
 
 
-@pytest.mark.xfail(strict=True, reason="class_probabilities_ are set before the certificate")
 def test_an_interrupted_refit_keeps_what_its_certificate_covers(X, y, monkeypatch):
     fitted = make(classes=CLASSES).fit(X, y)
     before = fitted.class_probabilities_
@@ -225,7 +223,6 @@ def test_an_interrupted_refit_keeps_what_its_certificate_covers(X, y, monkeypatc
     assert_array_equal(fitted.class_probabilities_, before)
 
 
-@pytest.mark.xfail(strict=True, reason="n_features_in_ is set before the rows are accepted")
 def test_a_failing_refit_keeps_the_number_of_features(X):
     fitted = make().fit(X)
     with pytest.raises(ValueError, match="inconsistent numbers"):
@@ -234,14 +231,12 @@ def test_a_failing_refit_keeps_the_number_of_features(X):
     fitted.score(X)
 
 
-@pytest.mark.xfail(strict=True, reason="training asks for gradients without turning them on")
 def test_fit_where_gradients_are_off(X):
     expected = make().fit(X).sample(5)
     with torch.no_grad():
         assert_array_equal(make().fit(X).sample(5), expected)
 
 
-@pytest.mark.xfail(strict=True, reason="components are float32 whatever the default is")
 def test_fit_with_another_default_dtype(X):
     default = torch.get_default_dtype()
     try:

@@ -53,7 +53,9 @@ class RowNetwork(nn.Module):
 
     def draw(self, classes, generator):
         """Draw codes for an array of classes; on the CPU, so that every device gets the same."""
-        latent = torch.randn(len(classes), self.latent_dim, generator=generator)
+        latent = torch.randn(
+            len(classes), self.latent_dim, generator=generator, dtype=torch.float32
+        )
         one_hot = nn.functional.one_hot(classes, self.n_classes)
         return torch.cat([latent, one_hot.to(latent.dtype)], dim=1).to(self.spread.device)
 
@@ -70,6 +72,8 @@ class RowNetwork(nn.Module):
         return rows.double().cpu().numpy()
 
 
+@torch.inference_mode(False)
+@torch.enable_grad()
 def fit_to_sketch(
     rows, basis, sketch, *, n_steps, rows_per_class, learning_rate, generator, verbose=0
 ):

@@ -68,7 +68,8 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
     encoder : None, "dp-pca" or object, default=None
         Dimension reduction before the sketch. ``"dp-pca"``: principal components from noisy
         second moments, paid for by `encoder_share`; sensible from a few thousand rows on. An
-        object has `transform` and `inverse_transform` and was fitted on public data.
+        object has `transform` and `inverse_transform` and was fitted on public data; wrap it in
+        scikit-learn's `FrozenEstimator` if the generator is to be cloned, as searches do.
     encoder_share : float, default=0.2
         Share of the budget, of Σ s⁻² over the noise multipliers s, that ``"dp-pca"`` gets.
     n_components : int, default=None
@@ -197,7 +198,8 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
             check_positive(name, getattr(self, name), whole=True, optional=True)
         check_positive("latent_dim", self.latent_dim, whole=True)
         check_positive("learning_rate", self.learning_rate)
-        if not 0 < self.encoder_share < 1:
+        check_positive("encoder_share", self.encoder_share)
+        if self.encoder_share >= 1:
             raise ValueError(f"encoder_share must be in (0, 1); got {self.encoder_share!r}.")
 
     def _plan(self, n_samples, n_columns, n_classes):
@@ -224,7 +226,7 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
         directions = random_directions(n_encoded, n_projections, generator=noise.torch_generator())
 
         # In the unit ball a projection on a random direction has a size of about 1/√d.
-        spread, components = torch.full((n_columns,), n_columns**-0.5), None
+        spread, components = torch.full((n_columns,), n_columns**-0.5, dtype=torch.float32), None
         if self._has_dp_pca():
             components = PrincipalComponents.from_noisy_moments(
                 curator.release(NoisyCovariance()), curator.n_records, n_encoded
@@ -244,7 +246,7 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
         counts = np.maximum(sketch.counts, 0)
         uniform = np.full(n_classes, 1 / n_classes)
         self.class_probabilities_ = counts / counts.sum() if counts.any() else uniform
-        unit = codec.unit / self.clip_norm if self._has_unit_output() else None
+        unit = codec.unit / codec.radius if self._has_unit_output() else None
         rows = RowNetwork(network, n_classes, self.latent_dim, spread, components, unit)
         self._network, self.loss_curve_ = fit_to_sketch(
             rows.to(curator.device),

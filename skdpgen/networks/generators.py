@@ -117,12 +117,19 @@ def find_factory(generator):
 
 
 def build(factory, n_inputs, n_outputs, seed):
-    """Call a factory with torch's global generator seeded, and put that back afterwards."""
+    """Call a factory with torch's global generator seeded, put that back, and try the network."""
     with _init_lock, torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         network = factory(n_inputs, n_outputs)
     if not isinstance(network, nn.Module):
         raise TypeError(f"A generator factory must return a torch module; got {type(network)}.")
+    network.float().eval()
+    with torch.no_grad():
+        shape = tuple(network(torch.zeros(2, n_inputs, dtype=torch.float32)).shape)
+    if shape != (2, n_outputs):
+        raise ValueError(
+            f"The generator maps codes of shape {(2, n_inputs)} to {shape}, not {(2, n_outputs)}."
+        )
     return network
 
 

@@ -1,10 +1,13 @@
 """The public map between rows as users have them and rows as releases see them."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 __all__ = ["RowCodec"]
 
 
+@dataclass(frozen=True)
 class RowCodec:
     """Maps features, and a numeric target beside them, to rows and back.
 
@@ -25,21 +28,30 @@ class RowCodec:
         Whether a numeric y rides along as a last column.
     y_bounds : None or (lower, upper), default=None
         Its public bounds.
+    radius : float, default=1.0
+        The radius of rows, which are decoded from the unit ball.
     """
 
-    def __init__(self, n_features, *, bounds=None, encoder=None, has_number=False, y_bounds=None):
-        self.n_features = n_features
-        self.bounds = check_bounds(bounds, n_features, "bounds")
-        self.y_bounds = check_bounds(y_bounds, 1, "y_bounds")
-        if has_number and bounds is not None and y_bounds is None:
+    n_features: int
+    bounds: tuple | None = None
+    encoder: object = None
+    has_number: bool = False
+    y_bounds: tuple | None = None
+    radius: float = 1.0
+
+    def __post_init__(self):
+        object.__setattr__(self, "bounds", check_bounds(self.bounds, self.n_features, "bounds"))
+        object.__setattr__(self, "y_bounds", check_bounds(self.y_bounds, 1, "y_bounds"))
+        if self.has_number and self.bounds is not None and self.y_bounds is None:
             raise ValueError(
                 "y is a number (float dtype) and bounds were given: give y_bounds=(lower, upper) "
                 "too, or classes=[...] if y holds labels."
             )
-        self.encoder = encoder
-        self.has_number = has_number
-        # One radius for all bounded columns together.
-        self.unit = (n_features + has_number) ** -0.5
+
+    @property
+    def unit(self):
+        """What a feature on a scale from 0 to 1 is multiplied by: one ball for all columns."""
+        return (self.n_features + self.has_number) ** -0.5
 
     @property
     def has_unit_features(self):
@@ -71,8 +83,8 @@ class RowCodec:
         return np.hstack([rows, y])
 
     def decode(self, rows):
-        """Map rows back to (features, numbers or None), within the bounds."""
-        y = None
+        """Map rows in the unit ball back to (features, numbers or None), within the bounds."""
+        rows, y = rows * self.radius, None
         if self.has_number:
             rows, y = rows[:, :-1], rows[:, -1:]
             if self.y_bounds is not None:

@@ -1,6 +1,8 @@
 """Validation of private rows and labels, whose error messages never quote a value."""
 
+import contextlib
 import warnings
+from collections.abc import Hashable
 
 import numpy as np
 import pandas as pd
@@ -58,13 +60,19 @@ def read_labels(y, n_samples, classes=None):
             raise ValueError("Input y contains infinity.")
         return y.astype(np.float64), None, False
     if classes is not None:
-        classes = np.asarray(classes)
+        listed, classes = list(classes), np.asarray(classes)
+        if classes.dtype.kind == "U" and not all(isinstance(label, str) for label in listed):
+            raise ValueError("classes mixes labels of different types; use one type.")
         if classes.ndim != 1 or len(classes) == 0 or len(pd.unique(classes)) < len(classes):
             raise ValueError("classes must be a 1-dimensional list of distinct labels.")
-        if (pd.Index(classes).get_indexer(y) < 0).any():
+        if not _are_labels(y) or (pd.Index(classes).get_indexer(y) < 0).any():
             raise ValueError(
                 "y holds labels that are not in classes; declare every label that may occur."
             )
+        if y.dtype.kind in "iuf" and classes.dtype.kind in "iuf":
+            # Labels are handed back in the dtype that they came in.
+            same = classes.astype(y.dtype)
+            classes = same if (same == classes).all() else classes
         return y, classes, False
     warnings.warn(
         "The classes were inferred from y and are treated as public: ε does not cover which "
@@ -73,10 +81,8 @@ def read_labels(y, n_samples, classes=None):
         stacklevel=4,
     )
     found = None
-    try:
+    with contextlib.suppress(TypeError):
         found = np.unique(y)
-    except TypeError:
-        pass
     if found is None:
         raise ValueError("y mixes labels of different types; use one type.")
     if len(found) > _MAX_INFERRED:
@@ -85,6 +91,11 @@ def read_labels(y, n_samples, classes=None):
             "float; if it is classes, declare them with classes=[...]."
         )
     return y, found, True
+
+
+def _are_labels(y):
+    """Whether every entry can be looked up."""
+    return y.dtype.kind != "O" or all(isinstance(label, Hashable) for label in y)
 
 
 def _refuse_what_quotes_cells(X):
@@ -102,7 +113,7 @@ def _refuse_what_quotes_cells(X):
         raise ValueError("Complex data not supported; X must be real.")
     if kinds <= set("iufb"):
         return
-    cells_are_numbers = True
+    cells_are_numbers = not kinds & set("mM")
     try:
         (X if dtypes else array).astype(np.float64)
     except ValueError:
@@ -111,11 +122,8 @@ def _refuse_what_quotes_cells(X):
         # Names the type of a cell, not its value; validate_data says it as users know it.
         pass
     if not cells_are_numbers:
-        columns = (
-            [c for c, d in zip(X.columns, dtypes, strict=True) if d.kind not in "iufb"]
-            if (dtypes)
-            else []
-        )
+        names = X.columns if dtypes else ()
+        columns = [c for c, d in zip(names, dtypes, strict=True) if d.kind not in "iufb"]
         where = f" (non-numeric columns: {columns})" if columns else ""
         raise ValueError(
             f"X holds cells that are not numbers{where}; encode them first, for instance with "

@@ -417,7 +417,6 @@ def test_bad_parameters(params, match):
     _refused(params, *_data(), match)
 
 
-@pytest.mark.xfail(strict=True, reason="errors of torch and of comparisons come through")
 @pytest.mark.parametrize(
     "params", [dict(device="warp"), dict(device=None), dict(encoder_share="half")]
 )
@@ -468,12 +467,10 @@ def test_unknown_labels_are_not_quoted():
     _refused(dict(classes=["Jones"]), X, None, "y is None")
 
 
-@pytest.mark.xfail(strict=True, reason="the first release is charged before the device fails")
 def test_a_missing_device_costs_nothing():
     _refused(dict(device="cuda:99", encoder="dp-pca"), *_data(), None, error=Exception)
 
 
-@pytest.mark.xfail(strict=True, reason="the factory's network is not tried before the release")
 def test_a_network_of_a_wrong_size_costs_nothing():
     factory = lambda n_inputs, n_outputs: nn.Linear(n_inputs, n_outputs + 1)  # noqa: E731
     _refused(dict(generator=factory), *_data(), None, error=Exception)
