@@ -60,7 +60,7 @@ print(f"Bernstein bound on H: {sensitivity_bound(d, k, delta / 2):.2f}")
 #
 # The setting of that paper for MNIST: d = 784, k = 1000, 60,000 rows, 100 epochs of batches of 100,
 # that is 60,000 steps with sampling rate 1/600; the budget is ε = 10 at δ = 1e-5. σ is given per
-# unit of ‖z‖, which is the radius of the rows under ``zero_out``, and their diameter under
+# unit of ‖z‖, which is the radius of the rows under ``zero_out``, and twice that under
 # ``replace_one``: compare numbers under one relation.
 
 setting = dict(n_features=d, n_projections=k, sampling_rate=1 / 600, n_steps=60_000)

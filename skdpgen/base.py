@@ -90,7 +90,10 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
                 UserWarning,
                 stacklevel=2,
             )
-        codec = self._make_codec(X.shape[1], has_number=y is not None and classes is None)
+        has_number = y is not None and classes is None
+        if self.y_bounds is not None and classes is not None:
+            raise ValueError("y_bounds are for a numeric y of float dtype; here y holds classes.")
+        codec = self._make_codec(X.shape[1], has_number=has_number)
         n_classes = 1 if classes is None else len(classes)
         plan = self._plan(n_samples, codec.n_columns, n_classes)
         noise = NoiseSource(self.random_state)

@@ -196,6 +196,8 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
         check_choice("release", self.release, ["sketch"])
         for name in ("n_projections", "n_harmonics", "batch_size", "n_steps", "n_components"):
             check_positive(name, getattr(self, name), whole=True, optional=True)
+        if self.n_harmonics is not None and self.n_harmonics > 1000:
+            raise ValueError(f"n_harmonics must be at most 1000; got {self.n_harmonics}.")
         check_positive("latent_dim", self.latent_dim, whole=True)
         check_positive("learning_rate", self.learning_rate)
         check_positive("encoder_share", self.encoder_share)

@@ -66,7 +66,8 @@ class RowCodec:
 
     def encode(self, X, y=None):
         """Map (n, n_features) features, and (n,) numbers if there are any, to rows."""
-        X = np.asarray(X, dtype=np.float64)
+        # A copy: an encoder may work in place.
+        X = np.array(X, dtype=np.float64)
         if self.bounds is not None:
             X = np.clip(X, *self.bounds)
         if self.encoder is not None:

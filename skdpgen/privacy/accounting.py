@@ -19,6 +19,8 @@ from dp_accounting import (
     NeighboringRelation,
     NonPrivateDpEvent,
     PrivacyAccountant,
+    SelfComposedDpEvent,
+    UnsupportedEventError,
     get_epsilon_gaussian,
 )
 from dp_accounting.rdp.rdp_privacy_accountant import compute_delta, compute_epsilon
@@ -38,7 +40,7 @@ RELATIONS = {
     "replace_one": NeighboringRelation.REPLACE_ONE,
 }
 
-# A step that can lose more than e^500 is not worth a finite claim, nor the range of a float.
+# Beyond a loss of 500 in one step a grid of losses leaves the range of a float.
 _MAX_LOSS = 500.0
 
 
@@ -68,12 +70,14 @@ class _LedgerAccountant(PrivacyAccountant):
         base, rate, sampling = split_sampling(leaf)
         if not isinstance(base, (GaussianDpEvent, SlicedGaussianDpEvent)):
             return f"events of type {type(base).__name__} are not known"
-        if not (isinstance(base.noise_multiplier, numbers.Real) and base.noise_multiplier >= 0):
-            return "a noise multiplier is a number of at least 0"
-        if not 0 <= rate <= 1:
+        if not _is_multiplier(base.noise_multiplier):
+            return "a noise multiplier is 0, infinite, or from 1e-9 to 1e100"
+        if not _is_rate(rate):
             return "a sampling rate is in [0, 1]"
         if isinstance(base, SlicedGaussianDpEvent):
             check_shape(base.n_features, base.n_projections)
+            if not isinstance(base.orthogonal, bool):
+                return "orthogonal is True or False"
         if sampling == "fixed" and self.relation != "replace_one":
             return "fixed-size sampling is accounted under relation='replace_one' only"
         return None
@@ -82,17 +86,38 @@ class _LedgerAccountant(PrivacyAccountant):
         """Return the smallest ε that the accountant proves at `target_delta`."""
         if any(map(_unbounded, self._leaves)):
             return math.inf
-        return max(0.0, float(self._epsilon(target_delta))) if self._leaves else 0.0
+        if not self._leaves:
+            return 0.0
+        epsilon = float(self._epsilon(target_delta))
+        return math.inf if math.isnan(epsilon) else max(0.0, epsilon)
 
     def get_delta(self, target_epsilon):
         """Return the smallest δ that the accountant proves at `target_epsilon`."""
         if any(map(_unbounded, self._leaves)):
             return 1.0
-        return min(1.0, float(self._delta(target_epsilon))) if self._leaves else 0.0
+        # δ falls in ε, so a smaller ε is safe; larger ones overflow.
+        target_epsilon = min(target_epsilon, 500.0)
+        if not self._leaves:
+            return 0.0
+        delta = float(self._delta(target_epsilon))
+        return 1.0 if math.isnan(delta) else min(1.0, delta)
 
 
 def _unbounded(leaf):
     return isinstance(leaf, NonPrivateDpEvent) or split_sampling(leaf)[0].noise_multiplier == 0
+
+
+def _is_multiplier(value):
+    # What is next to no noise, or to no information, would leave the range of a float.
+    return _is_number(value) and (1e-9 <= value <= 1e100 or value in (0, math.inf))
+
+
+def _is_rate(value):
+    return _is_number(value) and 0 <= value <= 1
+
+
+def _is_number(value):
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def _reveals_nothing(leaf):
@@ -113,13 +138,9 @@ class PLDAccountant(_LedgerAccountant):
             leaves[GaussianDpEvent(multiplier)] = 1
         return leaves, multiplier
 
-    def _pld(self):
-        """Return the composed distribution; None if one step alone can lose too much to bound."""
-        leaves, _ = self._pooled()
-        largest = max(map(largest_loss, leaves))
-        if largest > _MAX_LOSS:
-            return None
+    def _pld(self, leaves):
         # The grid's error, about step²/8 a repetition, adds up; all leaves share one grid.
+        largest = max(map(largest_loss, leaves))
         step = max(1e-4, min(1e-3, math.sqrt(0.016 / sum(leaves.values()))), largest / 50_000)
         plds = (pld_of(e, self.relation, step).self_compose(n) for e, n in leaves.items())
         return reduce(lambda x, y: x.compose(y), plds)
@@ -128,16 +149,27 @@ class PLDAccountant(_LedgerAccountant):
         leaves, multiplier = self._pooled()
         if list(leaves) == [GaussianDpEvent(multiplier)]:
             # Its root is found to within 1e-12.
-            return get_epsilon_gaussian(multiplier, delta) + 1e-11
-        pld = self._pld()
-        return math.inf if pld is None else pld.get_epsilon_for_delta(delta)
+            with np.errstate(divide="ignore"):
+                return get_epsilon_gaussian(multiplier, delta) + 1e-11
+        if max(map(largest_loss, leaves)) > _MAX_LOSS:
+            return self._from_moments(ledger_epsilon, delta)
+        return self._pld(leaves).get_epsilon_for_delta(delta)
 
     def _delta(self, epsilon):
         leaves, multiplier = self._pooled()
         if list(leaves) == [GaussianDpEvent(multiplier)]:
             return gaussian_delta(epsilon, 1 / multiplier)
-        pld = self._pld()
-        return 1.0 if pld is None else pld.get_delta_for_epsilon(epsilon)
+        if max(map(largest_loss, leaves)) > _MAX_LOSS:
+            return self._from_moments(ledger_delta, epsilon)
+        return self._pld(leaves).get_delta_for_epsilon(epsilon)
+
+    def _from_moments(self, price, target):
+        """Price by Rényi moments where losses leave the range of a grid; inf if there are none."""
+        events = [SelfComposedDpEvent(event, count) for event, count in self._leaves.items()]
+        try:
+            return price(events, target, accountant="rdp", relation=self.relation)
+        except UnsupportedEventError:
+            return math.inf
 
 
 class RDPAccountant(_LedgerAccountant):

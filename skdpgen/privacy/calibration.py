@@ -51,11 +51,11 @@ def calibrate(epsilon_of, epsilon, *, guess=1.0, rtol=1e-4):
     while excess(high) > 0:
         low, high, width = high, high + width, 2 * width
         if width > 64:
-            raise ValueError("No noise level meets the budget; is delta positive?")
+            raise ValueError("No noise level was found that meets the budget; it is too small.")
     while excess(low) <= 0:
         low, high, width = low - width, low, 2 * width
         if width > 64:
-            raise ValueError("Any noise level meets the budget; is delta below 1?")
+            raise ValueError("The budget is so large that no noise is needed; use epsilon=inf.")
     level = brentq(excess, low, high, xtol=rtol / 2)
     while excess(level) > 0:
         level += rtol / 2
@@ -68,6 +68,8 @@ def calibrate_gaussian(epsilon, delta, *, accountant="pld", relation="zero_out")
     Shares of the budget are fractions of Σ s⁻²: a release with share p of it has the multiplier
     s / √p, and all of them together cost exactly what one release at s costs.
     """
+    check_epsilon(epsilon)
+    check_delta(delta)
     if math.isinf(epsilon):
         return 0.0
 
@@ -141,6 +143,8 @@ def sliced_gaussian_epsilon(
     True
     """
     check_delta(delta)
+    if not sigma >= 0:
+        raise ValueError(f"sigma must be at least 0; got {sigma!r}.")
     return _sliced_epsilon_function(
         delta,
         n_features=n_features,
@@ -270,7 +274,8 @@ def _sliced_epsilon_function(
 
 def check_epsilon(epsilon):
     """Refuse what is no privacy budget."""
-    if not isinstance(epsilon, numbers.Real) or math.isnan(epsilon) or epsilon <= 0:
+    is_number = isinstance(epsilon, numbers.Real) and not isinstance(epsilon, bool)
+    if not is_number or not epsilon > 0:
         raise ValueError(
             f"epsilon must be a positive number, or inf for no noise; got {epsilon!r}."
         )

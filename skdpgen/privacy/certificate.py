@@ -2,6 +2,8 @@
 
 import json
 import math
+import numbers
+import warnings
 from dataclasses import dataclass, field
 
 from dp_accounting import UnsupportedEventError
@@ -9,6 +11,7 @@ from dp_accounting import UnsupportedEventError
 from .accounting import RELATIONS, ledger_delta, ledger_epsilon
 from .calibration import check_delta, check_epsilon
 from .events import event_from_dict, event_to_dict
+from .exceptions import PrivacyLeakWarning
 
 __all__ = ["Certificate", "compose", "preview", "verify"]
 
@@ -160,6 +163,18 @@ class Certificate:
         return "\n".join(lines)
 
 
+# What reading or pricing a malformed certificate can raise.
+_MALFORMED = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    UnsupportedEventError,
+    ValueError,
+)
+
+
 def verify(text):
     """Recompute ε of a certificate that was written by `Certificate.to_json`.
 
@@ -186,8 +201,15 @@ def verify(text):
         certificate = Certificate.from_json(text)
         stated = float(json.loads(text)["epsilon"])
         epsilon = certificate.epsilon
-    except (KeyError, TypeError, AttributeError, ValueError, UnsupportedEventError) as error:
+    except _MALFORMED as error:
         raise ValueError(f"Not a certificate that can be priced: {error}") from error
+    if certificate.reproducible:
+        warnings.warn(
+            "The certificate is of a fit with a fixed seed: it proves nothing towards anybody who "
+            "holds or guesses the seed.",
+            PrivacyLeakWarning,
+            stacklevel=2,
+        )
     if not stated >= epsilon * (1 - 1e-9):
         raise ValueError(f"The certificate states ε = {stated:g}, but its events cost {epsilon:g}.")
     return epsilon
@@ -213,6 +235,8 @@ def compose(*certificates):
     """
     if not certificates:
         raise ValueError("compose needs at least one certificate.")
+    if not all(isinstance(certificate, Certificate) for certificate in certificates):
+        raise TypeError("compose takes certificates, one by one: compose(a.privacy_, b.privacy_).")
     for name in ("relation", "accountant"):
         values = {getattr(certificate, name) for certificate in certificates}
         if len(values) > 1:
@@ -240,7 +264,7 @@ def preview(estimator, n_samples, n_features, *, n_classes=None):
     estimator : estimator
         An unfitted generator.
     n_samples, n_features : int
-        The public shape of the data.
+        The public shape of the data; a numeric `y` counts as one more feature.
     n_classes : int, default=None
         Number of classes of `y`; ``None`` for no classes.
 
@@ -257,4 +281,10 @@ def preview(estimator, n_samples, n_features, *, n_classes=None):
     >>> 1.99 < planned.epsilon <= 2.0
     True
     """
+    if not hasattr(estimator, "_preview"):
+        raise TypeError(f"preview takes a generator; got {type(estimator).__name__}.")
+    sizes = {"n_samples": n_samples, "n_features": n_features, "n_classes": n_classes or 1}
+    for name, value in sizes.items():
+        if not isinstance(value, numbers.Integral) or value < 1:
+            raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}.")
     return estimator._preview(n_samples, n_features, n_classes)

@@ -88,7 +88,9 @@ class Curator:
         self._classes = None if classes is None else pd.Index(classes)
         self.n_classes = 1 if classes is None else len(self._classes)
         self._prepare = prepare
-        self._null = None if null is None else np.asarray(null, dtype=bool)
+        self._null = None if null is None else np.array(null)
+        if self._null is not None and (self._null.dtype != bool or self._null.ndim != 1):
+            raise ValueError("null must be a 1-dimensional array of bool.")
         self._chunks = X if callable(X) else lambda: iter([(X, y)])
         self._ledger = []
         self._reservation = Reservation(plan, noise.reproducible)

@@ -30,6 +30,9 @@ __all__ = [
     "total_gaussian_multiplier",
 ]
 
+# Beyond this many repetitions pricing takes forever.
+_MAX_COUNT = 10**7
+
 
 @attrs.frozen
 class SlicedGaussianDpEvent(dp_accounting.DpEvent):
@@ -81,7 +84,7 @@ def flatten(events):
             for part in event.events:
                 visit(part, count)
         elif isinstance(event, SelfComposedDpEvent):
-            if not isinstance(event.count, int) or event.count < 0:
+            if type(event.count) is not int or not 0 <= event.count <= _MAX_COUNT:
                 raise ValueError(f"An event cannot happen {event.count!r} times.")
             visit(event.event, count * event.count)
         elif isinstance(getattr(event, "event", None), (ComposedDpEvent, SelfComposedDpEvent)):
@@ -102,6 +105,9 @@ def split_sampling(event):
         base, rate, sampling = event.event, event.sampling_probability, "poisson"
     elif isinstance(event, SampledWithoutReplacementDpEvent):
         base, sampling = event.event, "fixed"
+        sizes = event.sample_size, event.source_dataset_size
+        if not all(type(size) is int for size in sizes) or not 0 <= sizes[0] <= sizes[1] > 0:
+            raise ValueError("A sample's size is a whole number, at most that of its source.")
         rate = event.sample_size / event.source_dataset_size
     else:
         base, rate, sampling = event, 1.0, "none"

@@ -103,6 +103,9 @@ class GaussianSum(SumMechanism):
     """
 
     def __init__(self, function, radius, name="Gaussian sum"):
+        # Squares of much smaller norms underflow, and with them the clip.
+        if not 1e-100 <= radius <= 1e100:
+            raise ValueError(f"radius must be in [1e-100, 1e100]; got {radius!r}.")
         self.function = function
         self.radius = radius
         self.name = name

@@ -23,7 +23,7 @@ ORDERS = np.unique(
     ]
 )
 # Covers the rounding of the log-domain sums.
-_ROUNDING = 1e-12
+_ROUNDING = 1e-10
 
 
 def _log_moment(base, orders):

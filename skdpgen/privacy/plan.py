@@ -37,6 +37,8 @@ class Plan:
     sigma: float | None = None
 
     def __post_init__(self):
+        # A list could change after it was priced.
+        object.__setattr__(self, "releases", tuple(map(tuple, self.releases)))
         check_epsilon(self.epsilon)
         check_delta(self.delta)
         names = [name for name, _ in self.releases]

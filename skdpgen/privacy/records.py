@@ -2,7 +2,7 @@
 
 import contextlib
 import warnings
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 
 import numpy as np
 import pandas as pd
@@ -60,14 +60,20 @@ def read_labels(y, n_samples, classes=None):
             raise ValueError("Input y contains infinity.")
         return y.astype(np.float64), None, False
     if classes is not None:
-        listed, classes = list(classes), np.asarray(classes)
+        if not isinstance(classes, Iterable):
+            raise ValueError(f"classes must be a list of labels; got {classes!r}.")
+        listed = list(classes)
+        classes = np.asarray(listed)
+        if pd.isna(classes).any():
+            raise ValueError("classes holds missing values.")
         if classes.dtype.kind == "U" and not all(isinstance(label, str) for label in listed):
             raise ValueError("classes mixes labels of different types; use one type.")
         if classes.ndim != 1 or len(classes) == 0 or len(pd.unique(classes)) < len(classes):
             raise ValueError("classes must be a 1-dimensional list of distinct labels.")
         if not _are_labels(y) or (pd.Index(classes).get_indexer(y) < 0).any():
             raise ValueError(
-                "y holds labels that are not in classes; declare every label that may occur."
+                "y holds labels that are not in classes; declare every label that may occur, in "
+                f"the type that it has in y (dtype {y.dtype}; classes have {classes.dtype})."
             )
         if y.dtype.kind in "iuf" and classes.dtype.kind in "iuf":
             # Labels are handed back in the dtype that they came in.
@@ -107,6 +113,8 @@ def _refuse_what_quotes_cells(X):
             "X.reshape(-1, 1) for a single feature, X.reshape(1, -1) for a single sample."
         )
     dtypes = list(X.dtypes) if hasattr(X, "dtypes") and hasattr(X, "columns") else []
+    if dtypes and len(set(X.columns)) < len(dtypes):
+        raise ValueError("X has several columns of the same name.")
     array = None if dtypes else np.asanyarray(X)
     kinds = {getattr(dtype, "kind", "O") for dtype in dtypes or [array.dtype]}
     if "c" in kinds:

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.decomposition import PCA
+from sklearn.preprocessing import StandardScaler
 
 from skdpgen.preprocessing import RowCodec
 
@@ -106,3 +107,11 @@ def test_bounds_must_be_finite_and_in_order(bounds):
     if np.ndim(bounds[0]) == 0:
         with pytest.raises(ValueError, match="y_bounds must be finite, with lower < upper"):
             RowCodec(4, has_number=True, y_bounds=bounds)
+
+
+def test_an_encoder_that_works_in_place_leaves_the_rows_alone():
+    X = np.array([[1.0, 2.0], [3.0, 5.0]])
+    scaler = StandardScaler(copy=False).fit(X.copy())
+    kept = X.copy()
+    RowCodec(2, encoder=scaler).encode(X)
+    assert_array_equal(X, kept)

@@ -100,13 +100,17 @@ def test_reference_series_is_mpmath():
 )
 def test_log_mgf_is_exact(d, k, orthogonal, t):
     expected = reference_log_mgf(t, d, k, orthogonal)
-    assert log_mgf(np.array([t]), d, k, orthogonal)[0] == pytest.approx(expected, rel=1e-9)
+    assert log_mgf(np.array([t]), d, k, orthogonal)[0] == pytest.approx(
+        expected, rel=2e-9, abs=1e-8
+    )
+    # Rounded up, never down.
+    assert log_mgf(np.array([t]), d, k, orthogonal)[0] >= expected * (1 - 1e-13)
 
 
 @pytest.mark.parametrize(("d", "t"), [(8192, 3000.0), (8192, 16000.0)])
 def test_log_mgf_is_exact_in_high_dimension(d, t):
     expected = reference_log_mgf(t, d, 2000, False)
-    assert log_mgf(np.array([t]), d, 2000)[0] == pytest.approx(expected, rel=1e-9)
+    assert log_mgf(np.array([t]), d, 2000)[0] == pytest.approx(expected, rel=2e-9)
 
 
 @pytest.mark.parametrize(("d", "t"), [(3, 2500.0), (784, 5000.0), (8192, 17000.0)])
@@ -122,7 +126,7 @@ def test_rdp_of_a_sliced_release(order, orthogonal):
     t = order * (order - 1) / (2 * sigma**2)
     expected = reference_log_mgf(t, d, k, orthogonal) / (order - 1)
     event = SlicedGaussianDpEvent(sigma, d, k, orthogonal)
-    assert rdp_of(event, np.array([order]))[0] == pytest.approx(expected, rel=1e-9)
+    assert rdp_of(event, np.array([order]))[0] == pytest.approx(expected, rel=2e-9, abs=1e-8)
 
 
 def integrated_moment(alpha, q, sigma):
@@ -371,7 +375,7 @@ def test_fixed_size_rdp_is_the_theorem_of_wang_balle_kasiviswanathan():
         total += 2 * q**j * math.comb(alpha, j) * math.exp((j - 1) * base[j])
     event = SampledWithoutReplacementDpEvent(20, 1, GaussianDpEvent(s))
     expected = math.log(total) / (alpha - 1)
-    assert rdp_of(event, np.array([float(alpha)]))[0] == pytest.approx(expected, rel=1e-12)
+    assert rdp_of(event, np.array([float(alpha)]))[0] == pytest.approx(expected, rel=1e-8)
 
 
 @pytest.mark.parametrize("T", [1, 100])

@@ -169,3 +169,20 @@ def test_bad_arguments(change, message):
 def test_poisson_rdp_under_replace_one_is_refused():
     with pytest.raises(UnsupportedEventError, match="use 'pld'"):
         calibrate_sliced_gaussian(1.0, 1e-5, relation="replace_one", method="rdp", **SMALL)
+
+
+@pytest.mark.parametrize("epsilon", [300.0, 1e4])
+def test_huge_budgets_are_priced_by_moments(epsilon):
+    shape = {"n_features": 20, "n_projections": 50}
+    sigmas = [
+        calibrate_sliced_gaussian(epsilon, 1e-5, method=method, **shape)
+        for method in ("pld", "rdp")
+    ]
+    assert sigmas[0] == pytest.approx(sigmas[1], rel=1e-3)
+    assert sliced_gaussian_epsilon(sigmas[0], 1e-5, **shape) <= epsilon
+
+
+@pytest.mark.parametrize("sigma", [-1.0, math.nan])
+def test_bad_sigma(sigma):
+    with pytest.raises(ValueError, match="sigma must be at least 0"):
+        sliced_gaussian_epsilon(sigma, 1e-5, n_features=3, n_projections=3)

@@ -18,7 +18,17 @@ from dp_accounting import (
     SelfComposedDpEvent,
 )
 
-from skdpgen.privacy import Certificate, SlicedGaussianDpEvent, compose, gaussian_plan, verify
+from skdpgen import DPSlicedWassersteinGenerator
+from skdpgen.privacy import (
+    Certificate,
+    Plan,
+    PrivacyLeakWarning,
+    SlicedGaussianDpEvent,
+    compose,
+    gaussian_plan,
+    preview,
+    verify,
+)
 from skdpgen.privacy.events import event_to_dict
 
 SLICED = SlicedGaussianDpEvent(0.8, 20, 10)
@@ -50,7 +60,8 @@ def test_epsilon_at_and_delta_at_are_inverse(name, accountant, delta):
 def test_json_round_trip(name):
     cert = certificate(EVENTS[name], assumptions=("bounds are public",), reproducible=True)
     again = Certificate.from_json(cert.to_json())
-    assert verify(cert.to_json()) == cert.epsilon
+    with pytest.warns(PrivacyLeakWarning, match="fixed seed"):
+        assert verify(cert.to_json()) == cert.epsilon
     assert again.to_json() == cert.to_json()
     assert again == cert
 
@@ -228,3 +239,54 @@ def test_epsilon_at_refuses_bad_delta(delta):
 def test_delta_at_refuses_bad_epsilon(epsilon):
     with pytest.raises(ValueError, match="epsilon must be a positive number"):
         certificate(EVENTS["Gaussian"]).delta_at(epsilon)
+
+
+def test_compose_takes_certificates_one_by_one():
+    one = certificate(EVENTS["Gaussian"])
+    with pytest.raises(TypeError, match="one by one"):
+        compose([one, one])
+
+
+def test_infinite_epsilon_has_delta_zero_unless_nothing_is_private():
+    assert certificate(EVENTS["Gaussian"]).delta_at(math.inf) == 0
+    assert certificate(EVENTS["none"]).delta_at(math.inf) == 1
+
+
+@pytest.mark.parametrize("sizes", [(0, 3, None), (10, 0, None), (10, 3, -1), ("a", 3, None)])
+def test_preview_refuses_bad_sizes(sizes):
+    n_samples, n_features, n_classes = sizes
+    with pytest.raises(ValueError, match="whole number of at least 1"):
+        preview(DPSlicedWassersteinGenerator(), n_samples, n_features, n_classes=n_classes)
+
+
+def test_preview_takes_generators():
+    with pytest.raises(TypeError, match="takes a generator"):
+        preview(object(), 10, 3)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        PoissonSampledDpEvent(0.1, GaussianDpEvent(1e-153)),
+        GaussianDpEvent(1e200),
+        GaussianDpEvent(True),
+        SampledWithoutReplacementDpEvent(-10, -1, GaussianDpEvent(1.0)),
+        SampledWithoutReplacementDpEvent(0, 0, GaussianDpEvent(1.0)),
+        SelfComposedDpEvent(GaussianDpEvent(1.0), 10**8),
+        SlicedGaussianDpEvent(1.0, 10**400, 3),
+        SlicedGaussianDpEvent(1.0, 3, 3, "false"),
+    ],
+)
+@pytest.mark.parametrize("accountant", ["pld", "rdp"])
+def test_verify_refuses_events_that_mean_nothing(event, accountant):
+    text = json.loads(certificate(EVENTS["Gaussian"], accountant=accountant).to_json())
+    text["releases"] = [{"name": "release", **event_to_dict(event)}]
+    with pytest.raises(ValueError, match="Not a certificate"):
+        verify(json.dumps(text))
+
+
+def test_a_priced_plan_cannot_change():
+    releases = [("slice sketch", GaussianDpEvent(4.0))]
+    plan = Plan(releases, 1.0, 1e-5)
+    releases[0] = ("slice sketch", GaussianDpEvent(1e-3))
+    assert plan.events == (GaussianDpEvent(4.0),)

@@ -185,3 +185,28 @@ def test_bad_labels_are_refused_without_quoting_them(y, options, message):
     with pytest.raises((ValueError, TypeError), match=message) as caught:
         read_labels(y, 2, **options)
     assert not [bad for bad in BAD if bad in messages(caught.value)]
+
+
+@pytest.mark.parametrize(
+    ("classes", "match"),
+    [(3, "list of labels"), ([0, 1, np.nan], "missing"), (["a", 1], "different types")],
+)
+def test_bad_classes(classes, match):
+    with pytest.raises(ValueError, match=match):
+        read_labels(np.array([0, 1]), 2, classes)
+
+
+def test_many_integers_are_not_taken_for_classes():
+    with pytest.raises(ValueError, match="more than 100 different labels"):
+        read_labels(np.arange(101), 101)
+
+
+def test_declared_classes_come_back_in_the_dtype_of_y():
+    _, classes, _ = read_labels(np.array([0, 1], dtype=np.int32), 2, [0, 1])
+    assert classes.dtype == np.int32
+
+
+def test_duplicate_columns():
+    frame = pd.DataFrame([[1.0, 2.0]], columns=["a", "a"])
+    with pytest.raises(ValueError, match="same name"):
+        read_rows(BaseEstimator(), frame)
