@@ -22,7 +22,7 @@ ORDERS = np.unique(
         2.0 ** np.arange(9, 19),
     ]
 )
-# Covers the rounding of the log-domain sums.
+# Covers the rounding of the sums over a sampled step.
 _ROUNDING = 1e-10
 
 
@@ -58,7 +58,7 @@ def rdp_of(event, orders):
     """D_α of one leaf event at `orders` > 1; inf where no bound is computed."""
     base, rate, sampling = split_sampling(event)
     if sampling == "none":
-        return (_log_moment(base, orders) + _ROUNDING) / (orders - 1)
+        return _log_moment(base, orders) / (orders - 1)
     moment = _sampled_log_moment(base, rate, sampling) + _ROUNDING
     whole = np.arange(1, _MAX_SAMPLED_ORDER + 1)
     return np.interp(orders, whole, moment[1:], right=np.inf) / (orders - 1)
