@@ -18,10 +18,12 @@ GENERATORS = {
     "sliced-bounds": DPSlicedWassersteinGenerator(
         bounds=(-1, 1), clip_norm=0.8, accountant="rdp", n_projections=9, generator="dpswgen"
     ),
+    "rows": DPSlicedWassersteinGenerator(release="rows"),
+    "rows-pca": DPSlicedWassersteinGenerator(release="rows", encoder="dp-pca"),
 }
 
 
-@parametrize_with_checks([GENERATORS["sliced"]])
+@parametrize_with_checks([GENERATORS["sliced"], GENERATORS["rows"]])
 def test_scikit_learn(estimator, check):
     check(estimator)
 

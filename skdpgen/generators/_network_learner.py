@@ -1,4 +1,7 @@
-"""A learner: a network whose rows match a slice sketch. It sees releases only, never rows."""
+"""Learners: a network whose rows match a slice sketch, or released slices of rows, step by step.
+
+They see releases only, never rows.
+"""
 
 import math
 
@@ -8,13 +11,20 @@ from torch import nn
 from torch.optim.swa_utils import AveragedModel, update_bn
 from tqdm import tqdm
 
-__all__ = ["RowNetwork", "fit_to_sketch"]
+from ..privacy.mechanisms import clip_rows
+from ..transport import wasserstein_1d
+
+__all__ = ["RowNetwork", "fit_to_rows", "fit_to_sketch"]
 
 # The running mean of the loss, which decides when to stop, is over so many steps.
 _WINDOW = 50
 _WARM_UP = 30
 # Length of the last phase, in which the learning rate falls to 0, relative to what went before.
 _COOL_DOWN = 0.25
+# Weight of the second moments, where they are known, beside the slices of single rows.
+_MOMENTS_WEIGHT = 10.0
+# Estimated class shares start as if so many steps had found all classes alike.
+_PRIOR_STEPS = 30
 
 
 class RowNetwork(nn.Module):
@@ -48,7 +58,11 @@ class RowNetwork(nn.Module):
         outputs = self.network(codes)
         if self.unit is None:
             return outputs * self.spread
-        rows = outputs * self.unit
+        # Records are clipped, too.
+        return self.encode(clip_rows(outputs * self.unit, 1.0))
+
+    def encode(self, rows):
+        """Encode rows in the unit ball as those that `forward` makes."""
         return rows if self.components is None else self.components.encode(rows)
 
     def draw(self, classes, generator):
@@ -112,23 +126,17 @@ def fit_to_sketch(
     weights = torch.tensor(weights, dtype=basis.dtype, device=device)
     classes = torch.arange(len(counts)).repeat_interleave(rows_per_class)
 
-    average = AveragedModel(rows, avg_fn=_moving_average)
-    optimizer = torch.optim.Adam(rows.parameters())
+    training = _Training(rows, learning_rate, memory=0.99)
     losses = []
-    rows.train()
     # Full speed until the noise level is reached, or most steps are made; then a cool-down.
     cooling, last = math.ceil(n_steps / (1 + _COOL_DOWN)), n_steps
     with tqdm(total=n_steps, desc="generator", disable=not verbose) as progress:
         while len(losses) < last:
             step = len(losses)
-            rate = min(1.0, (step + 1) / _WARM_UP, (last - step) / max(1, last - cooling))
-            optimizer.param_groups[0]["lr"] = learning_rate * rate
+            rate = min(1.0, (last - step) / max(1, last - cooling))
             made = rows(rows.draw(classes, generator)).unflatten(0, (len(counts), rows_per_class))
             loss = basis.squared_distance(made, means, weights)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            average.update_parameters(rows)
+            training.step(loss, rate)
             losses.append(loss.detach())
             progress.update()
             if (step + 1) % _WINDOW == 0 and step < cooling:
@@ -136,12 +144,122 @@ def fit_to_sketch(
                 progress.set_postfix(loss=f"{running:.3g}", noise=f"{noise_energy:.3g}")
                 if running <= noise_energy:
                     cooling, last = step, step + math.ceil(_COOL_DOWN * step)
-    with torch.no_grad():
-        # Batch statistics are those of the averaged weights.
-        update_bn((rows.draw(classes, generator) for _ in range(20)), average)
-    return average.module.eval().cpu(), torch.stack(losses).tolist()
+    return training.finish(classes, generator), torch.stack(losses).tolist()
 
 
-def _moving_average(averaged, current, n_averaged):
-    """Exponential moving average, shorter at the start."""
-    return torch.lerp(current, averaged, min(0.99, (1 + n_averaged) / (10 + n_averaged)))
+@torch.inference_mode(False)
+@torch.enable_grad()
+def fit_to_rows(
+    rows, mechanism, release, *, n_steps, batch_size, learning_rate, generator, verbose=0
+):
+    """Train a network by the smoothed sliced distance to fresh releases of projected rows.
+
+    Generated rows are joined with their classes, projected, padded and noised as records are. The
+    loss is the mean W₂² over the slices of each class, summed over the classes: Algorithm 1 of the
+    DP-SWD paper. Noise hides how projections vary much more than how they are on average; where
+    components are at hand, so are the second moments of the rows, which are matched as well.
+
+    Parameters
+    ----------
+    rows : RowNetwork
+        To be trained, in place, on its device.
+    mechanism : SlicedRows
+        What is released.
+    release : callable
+        Returns the next `ProjectedRows`.
+    n_steps, batch_size : int
+        Releases; generated rows a step, as many as records are expected.
+    learning_rate : float
+        Of Adam, after a warm-up; it decays linearly to 0.
+    generator : torch.Generator
+        Where codes and the generated rows' noise come from.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Returns
+    -------
+    rows : RowNetwork
+        With averaged weights, on the CPU and in evaluation mode.
+    shares : ndarray of shape (n_classes,)
+        Estimated shares of the classes.
+    losses : list of float
+        The smoothed distance at each step.
+    """
+    device, n_classes = rows.spread.device, rows.n_classes
+    moments = None if rows.components is None else rows.spread.square().diag()
+    training = _Training(rows, learning_rate, memory=0.999)
+    total, losses = np.full(n_classes, _PRIOR_STEPS / n_classes), []
+    for step in tqdm(range(n_steps), desc="generator", disable=not verbose):
+        released = release()
+        n_slots = released.values.shape[2]
+        total += mechanism.class_shares(released) * n_slots / batch_size
+        shares = np.maximum(total, 0) + 1e-3
+        shares /= shares.sum()
+        classes = _draw_classes(shares, max(2, batch_size), generator)
+        made = rows(rows.draw(classes, generator))
+        real = torch.as_tensor(released.values, dtype=made.dtype, device=device)
+        loss = (
+            wasserstein_1d(_project(made, classes, mechanism, released, generator), real).sum()
+            / real.shape[1]
+        )
+        if moments is not None:
+            # The product of two independent estimates has no bias from their variance.
+            half = len(made) // 2
+            first, second = (
+                part.T @ part / half - moments for part in (made[:half], made[half : 2 * half])
+            )
+            loss = loss + _MOMENTS_WEIGHT / len(released.directions) * (first * second).sum()
+        training.step(loss, 1 - step / n_steps)
+        losses.append(loss.detach())
+    classes = _draw_classes(shares, max(2, batch_size), generator)
+    return training.finish(classes, generator), shares, torch.stack(losses).tolist()
+
+
+def _draw_classes(shares, size, generator):
+    return torch.multinomial(torch.as_tensor(shares), size, True, generator=generator)
+
+
+def _project(made, classes, mechanism, released, generator):
+    """Project generated rows, pad and noise them as the released ones are."""
+    n_classes, n_projections, n_slots = released.values.shape
+    classes = classes[:n_slots]
+    joined = mechanism.join(made[:n_slots], nn.functional.one_hot(classes, n_classes).to(made))
+    projected = joined @ released.directions.to(made)
+    noise = torch.randn(released.values.shape, generator=generator, dtype=made.dtype)
+    slots = torch.arange(len(classes))
+    index = (classes[:, None], torch.arange(n_projections), slots[:, None])
+    index = tuple(part.to(made.device) for part in index)
+    return (released.std * noise.to(made.device)).index_put(index, projected, accumulate=True)
+
+
+class _Training:
+    """Adam with a warm-up, and a moving average of the weights, which needs no privacy budget."""
+
+    def __init__(self, rows, learning_rate, memory):
+        self._rows = rows.train()
+        self._learning_rate = learning_rate
+        self._optimizer = torch.optim.Adam(rows.parameters())
+        self._n_steps = 0
+
+        def moving_average(averaged, current, n_averaged):
+            # Shorter at the start.
+            return torch.lerp(current, averaged, min(memory, (1 + n_averaged) / (10 + n_averaged)))
+
+        self._average = AveragedModel(rows, avg_fn=moving_average)
+
+    def step(self, loss, rate):
+        """Descend at a share `rate` of the learning rate."""
+        self._n_steps += 1
+        rate = min(rate, self._n_steps / _WARM_UP)
+        self._optimizer.param_groups[0]["lr"] = self._learning_rate * rate
+        self._optimizer.zero_grad()
+        loss.backward()
+        self._optimizer.step()
+        self._average.update_parameters(self._rows)
+
+    @torch.no_grad()
+    def finish(self, classes, generator):
+        """Return the averaged network, with batch statistics of its own."""
+        batches = (self._rows.draw(classes, generator) for _ in range(20))
+        update_bn(batches, self._average)
+        return self._average.module.eval().cpu()

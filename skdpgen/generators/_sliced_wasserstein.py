@@ -1,34 +1,50 @@
-"""A generator network fitted to a private slice sketch."""
+"""Generator networks trained by the sliced Wasserstein distance to private rows."""
 
 import math
 from dataclasses import replace
 
 import numpy as np
 import torch
+from dp_accounting import PoissonSampledDpEvent, SampledWithoutReplacementDpEvent
 
 from ..base import BaseGenerator, check_choice, check_positive
 from ..networks import build, find_factory
 from ..preprocessing import PrincipalComponents
-from ..privacy import NoisyCovariance, SliceSketch, gaussian_plan
+from ..privacy import (
+    NoisyCovariance,
+    SlicedGaussianDpEvent,
+    SlicedRows,
+    SliceSketch,
+    gaussian_plan,
+    repeated_plan,
+)
+from ..privacy.calibration import calibrate_gaussian
 from ..transport import SliceBasis, random_directions
-from ._network_learner import RowNetwork, fit_to_sketch
+from ._network_learner import RowNetwork, fit_to_rows, fit_to_sketch
 
 __all__ = ["DPSlicedWassersteinGenerator"]
 
-# Generated rows a step, shared by the classes.
+# For the sketch: generated rows a step, shared by the classes.
 _BATCH_SIZE = 256
+# For rows: the range of expected records a step.
+_FEWEST_ROWS, _MOST_ROWS = 10, 500
 # Half-period of the basis, in standard deviations of a projection.
 _WIDTH = 3.0
 
 
 class DPSlicedWassersteinGenerator(BaseGenerator):
-    """Generator network trained on a differentially private sketch of the data's slices.
+    """Generator network trained by the sliced Wasserstein distance to private rows.
 
-    The rows are read once: for every class, sums of sines and cosines of their projections on
-    public random directions are released with Gaussian noise (the *slice sketch*). They are the
-    empirical characteristic functions of the slices that a sliced Wasserstein distance compares.
-    A network is then trained until what it generates has the same sketch, which costs no further
-    privacy, however long it takes.
+    With ``release="sketch"`` the rows are read once: for every class, sums of sines and cosines of
+    their projections on public random directions are released with Gaussian noise (the *slice
+    sketch*). They are the empirical characteristic functions of the slices that a sliced
+    Wasserstein distance compares. A network is then trained until what it generates has the same
+    sketch, which costs no further privacy, however long it takes.
+
+    With ``release="rows"`` this is DP-SWD [1]_: at each step a random batch of rows is projected
+    on fresh directions and released with noise on every number, and the network descends the
+    sliced distance to these rows from generated ones that are noised alike. It needs far more
+    noise for the same ε than the sketch.
 
     Parameters
     ----------
@@ -51,20 +67,30 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
         Public radius, in the units after `bounds`. Each row is scaled down to it.
     classes : array-like, default=None
         The labels that `y` may hold. None: inferred from `y`, with a `PrivacyLeakWarning`.
-    release : {"sketch"}, default="sketch"
-        What leaves the data.
+    release : {"sketch", "rows"}, default="sketch"
+        What leaves the data: a slice sketch, once, or projected rows, at each step.
+    sampling : {"poisson", "fixed"}, default="poisson"
+        How ``"rows"`` samples its batches: by independent coins, or a fixed number without
+        replacement, which is accounted under ``relation="replace_one"`` only.
     n_projections : int, default=None
-        Number of directions k. None: 25 for each column of the rows that are sketched (after
-        the encoder), within [50, 2000].
+        Number of directions k. None: for a sketch 25 for each column of the rows (after the
+        encoder), within [50, 2000]; for rows the root of the number of their columns, for each
+        class, but at least 4.
     n_harmonics : int, default=None
-        Harmonics on each slice, at most 1000. None: 3 to 6, more where there is less noise.
+        Harmonics on each slice of a sketch, at most 1000. None: 3 to 6, more where there is less
+        noise.
     batch_size : int, default=None
-        Generated rows a step, shared by the classes. None: 256.
+        For a sketch: generated rows a step, shared by the classes; None: 256. For rows: expected
+        records a step (q is capped at 1); None: n_samples·μ / (2·√n_steps) within [10, 500],
+        where μ is 1 over the noise multiplier of a Gaussian mechanism at (ε, δ). There the
+        noise on an average over all steps is least.
     n_steps : int, default=None
-        Largest number of training steps. None: 250 / (√ρ·(1 + ρ)) within [20, 3000], where ρ is
-        the noise on a sketch value over its largest possible size, n_samples / n_classes.
-    learning_rate : float, default=0.01
-        Of Adam, with a warm-up and, over the last fifth of the steps, a linear decay to 0.
+        For a sketch: largest number of training steps; None: 250 / (√ρ·(1 + ρ)) within
+        [20, 3000], where ρ is the noise on a sketch value over its largest possible size,
+        n_samples / n_classes. For rows: private steps; None: n_samples / 20 within [30, 3000].
+    learning_rate : float, default=None
+        Of Adam, with a warm-up and a linear decay to 0: over the last fifth of the steps for a
+        sketch, over all of them for rows. None: 0.01 and 0.001.
     encoder : None, "dp-pca" or object, default=None
         Dimension reduction before the sketch. ``"dp-pca"``: principal components from noisy
         second moments, paid for by `encoder_share`; sensible from a few thousand rows on. An
@@ -73,7 +99,8 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
     encoder_share : float, default=0.2
         Share of the budget, of Σ s⁻² over the noise multipliers s, that ``"dp-pca"`` gets.
     n_components : int, default=None
-        Components that ``"dp-pca"`` keeps. None: 64, or n_features if that is less.
+        Components that ``"dp-pca"`` keeps. None: 64 for a sketch, 40 for rows, or all if they are
+        less.
     generator : {"mlp", "conv28", "conv64", "dpswgen"} or callable, default="mlp"
         Network. ``"conv28"`` makes 28×28 grey images and ``"conv64"`` 64×64 RGB ones, channels
         first (Tables 3 and 5 of [1]_); both need `bounds`. A factory takes the numbers of inputs
@@ -96,7 +123,8 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
     epsilon_ : float
         ε spent at `delta`; at most `epsilon`.
     sigma_ : float
-        Standard deviation of the noise on the sums of the sketch.
+        Standard deviation of the noise on the sums of the sketch, or on each projection of a row,
+        for rows in the unit ball.
     classes_ : ndarray of shape (n_classes,)
         If `y` holds classes.
     class_probabilities_ : ndarray of shape (n_classes,)
@@ -108,9 +136,10 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
     n_iter_ : int
         Training steps that were made.
     loss_curve_ : list of float
-        At each step, the estimated squared distance between generated and noisy sketch per
-        slice. Once its running mean falls to the known energy of the noise, the learning rate
-        decays and training ends: fitting further would fit the noise.
+        At each step, an estimate from releases alone. For a sketch, the squared distance between
+        generated and noisy sketch per slice: once its running mean falls to the known energy of
+        the noise, the learning rate decays and training ends, since fitting further would fit
+        the noise. For rows, the smoothed squared distance, summed over the classes.
 
     Notes
     -----
@@ -118,6 +147,14 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
     √(k + c²), where c weighs the coordinate that counts the class, whatever the numbers of
     features, harmonics and classes; under ``relation="replace_one"`` by the larger of 2√k and
     √(2(k + c²)).
+
+    For ``release="rows"``, a row is joined with the one-hot of its label, in the unit ball, and
+    projected for the slices of its class. Given the directions U, which are fresh at each step, a
+    record changes one row by zᵀU, so that ε is an average over the law of ‖zᵀU‖². As in [1]_,
+    generated rows get the same noise. Unlike there, rows are clipped to a public radius, batches
+    are Poisson-sampled and padded to a public size, which hides how many joined, and no
+    approximation enters ε. With ``"dp-pca"``, the second moments that were released for it are
+    matched as well.
 
     A scaler or PCA that is fitted on private rows in an earlier step of a pipeline voids ε: use
     `bounds` and `encoder` instead. In a pipeline of public steps, ``pipe[-1].sample(n)`` gives
@@ -154,11 +191,12 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
         clip_norm=1.0,
         classes=None,
         release="sketch",
+        sampling="poisson",
         n_projections=None,
         n_harmonics=None,
         batch_size=None,
         n_steps=None,
-        learning_rate=0.01,
+        learning_rate=None,
         encoder=None,
         encoder_share=0.2,
         n_components=None,
@@ -177,6 +215,7 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
         self.clip_norm = clip_norm
         self.classes = classes
         self.release = release
+        self.sampling = sampling
         self.n_projections = n_projections
         self.n_harmonics = n_harmonics
         self.batch_size = batch_size
@@ -193,18 +232,25 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
 
     def _check_params(self):
         super()._check_params()
-        check_choice("release", self.release, ["sketch"])
+        check_choice("release", self.release, ["sketch", "rows"])
+        check_choice("sampling", self.sampling, ["poisson", "fixed"])
+        if self.release == "rows" and self.sampling == "fixed" and self.relation != "replace_one":
+            raise ValueError("sampling='fixed' is accounted under relation='replace_one' only.")
         for name in ("n_projections", "n_harmonics", "batch_size", "n_steps", "n_components"):
             check_positive(name, getattr(self, name), whole=True, optional=True)
         if self.n_harmonics is not None and self.n_harmonics > 1000:
             raise ValueError(f"n_harmonics must be at most 1000; got {self.n_harmonics}.")
         check_positive("latent_dim", self.latent_dim, whole=True)
-        check_positive("learning_rate", self.learning_rate)
+        check_positive("learning_rate", self.learning_rate, optional=True)
         check_positive("encoder_share", self.encoder_share)
         if self.encoder_share >= 1:
             raise ValueError(f"encoder_share must be in (0, 1); got {self.encoder_share!r}.")
 
     def _plan(self, n_samples, n_columns, n_classes):
+        plan = self._plan_rows if self.release == "rows" else self._plan_sketch
+        return plan(n_samples, n_columns, n_classes)
+
+    def _plan_sketch(self, n_samples, n_columns, n_classes):
         shares = {SliceSketch.name: 1.0}
         if self._has_dp_pca():
             shares = {
@@ -219,48 +265,97 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
         )
         return replace(plan, sigma=plan.multiplier(SliceSketch.name) * sensitivity)
 
+    def _plan_rows(self, n_samples, n_columns, n_classes):
+        mechanism = SlicedRows(self._n_encoded(n_columns), n_classes)
+        n_steps, batch_size = self._n_private_steps(n_samples), self._batch_size(n_samples)
+
+        def step(multiplier):
+            event = SlicedGaussianDpEvent(
+                multiplier,
+                mechanism.n_features,
+                self._n_projections(n_columns, n_classes),
+                orthogonal=True,
+                n_classes=n_classes,
+            )
+            if batch_size == n_samples:
+                return event
+            if self.sampling == "fixed":
+                return SampledWithoutReplacementDpEvent(n_samples, batch_size, event)
+            return PoissonSampledDpEvent(batch_size / n_samples, event)
+
+        return repeated_plan(
+            mechanism.name,
+            step,
+            n_steps,
+            self.epsilon,
+            self.delta,
+            shares={NoisyCovariance.name: self.encoder_share} if self._has_dp_pca() else {},
+            relation=self.relation,
+            accountant=self.accountant,
+            sensitivity=mechanism.sensitivity(self.relation),
+        )
+
     def _learn(self, curator, codec, noise):
         n_classes, n_columns = curator.n_classes, codec.n_columns
-        n_projections = self._n_projections(n_columns)
-        n_encoded = self._n_components(n_columns) if self._has_dp_pca() else n_columns
+        n_encoded = self._n_encoded(n_columns)
         # Anything that can fail comes before the first release.
         network = self._build_network(codec, n_encoded, n_classes, noise.seed())
-        directions = random_directions(n_encoded, n_projections, generator=noise.torch_generator())
-
         # In the unit ball a projection on a random direction has a size of about 1/√d.
         spread, components = torch.full((n_columns,), n_columns**-0.5, dtype=torch.float32), None
         if self._has_dp_pca():
             components = PrincipalComponents.from_noisy_moments(
-                curator.release(NoisyCovariance()), curator.n_records, n_encoded
+                curator.release(NoisyCovariance()),
+                curator.n_records,
+                n_encoded,
+                unit_ball=self.release == "rows",
             )
             spread = components.spread
-            components = components.to(curator.device)
+        unit = codec.unit / codec.radius if self._has_unit_output() else None
+        rows = RowNetwork(network, n_classes, self.latent_dim, spread, components, unit)
+        learn = self._learn_rows if self.release == "rows" else self._learn_sketch
+        learn(curator, rows.to(curator.device), noise)
+        self.n_iter_ = len(self.loss_curve_)
+
+    def _learn_sketch(self, curator, rows, noise):
+        n_classes, spread = curator.n_classes, rows.spread.cpu()
         noise_ratio = curator.plan.sigma * n_classes / curator.n_records
+        directions = random_directions(
+            len(spread), self._n_projections(len(spread)), generator=noise.torch_generator()
+        )
         basis = SliceBasis(
             directions,
             _WIDTH * torch.linalg.vector_norm(directions * spread[:, None], dim=0),
             self.n_harmonics or _default_n_harmonics(noise_ratio),
         ).to(curator.device)
-        encode = None if components is None else components.encode
-        sketch = curator.release(SliceSketch(basis, n_classes, encode))
+        sketch = curator.release(SliceSketch(basis, n_classes, rows.encode))
         curator.close()  # the rest is post-processing
 
         counts = np.maximum(sketch.counts, 0)
         uniform = np.full(n_classes, 1 / n_classes)
         self.class_probabilities_ = counts / counts.sum() if counts.any() else uniform
-        unit = codec.unit / codec.radius if self._has_unit_output() else None
-        rows = RowNetwork(network, n_classes, self.latent_dim, spread, components, unit)
         self._network, self.loss_curve_ = fit_to_sketch(
-            rows.to(curator.device),
+            rows,
             basis,
             sketch,
             n_steps=self.n_steps or _default_n_steps(noise_ratio),
             rows_per_class=max(2, (self.batch_size or _BATCH_SIZE) // n_classes),
-            learning_rate=self.learning_rate,
+            learning_rate=self.learning_rate or 0.01,
             generator=noise.torch_generator(),
             verbose=self.verbose,
         )
-        self.n_iter_ = len(self.loss_curve_)
+
+    def _learn_rows(self, curator, rows, noise):
+        mechanism = SlicedRows(len(rows.spread), curator.n_classes, rows.encode)
+        self._network, self.class_probabilities_, self.loss_curve_ = fit_to_rows(
+            rows,
+            mechanism,
+            lambda: curator.release(mechanism),
+            n_steps=self._n_private_steps(curator.n_records),
+            batch_size=self._batch_size(curator.n_records),
+            learning_rate=self.learning_rate or 0.001,
+            generator=noise.torch_generator(),
+            verbose=self.verbose,
+        )
 
     def _generate(self, codes, generator):
         return self._network.sample(codes, generator)
@@ -283,12 +378,35 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
     def _has_dp_pca(self):
         return isinstance(self.encoder, str)
 
-    def _n_components(self, n_columns):
-        return min(self.n_components or 64, n_columns)
+    def _n_encoded(self, n_columns):
+        """Return the number of columns after the encoder."""
+        if not self._has_dp_pca():
+            return n_columns
+        return min(self.n_components or {"sketch": 64, "rows": 40}[self.release], n_columns)
 
-    def _n_projections(self, n_columns):
-        n_encoded = self._n_components(n_columns) if self._has_dp_pca() else n_columns
-        return self.n_projections or min(2000, max(50, 25 * n_encoded))
+    def _n_projections(self, n_columns, n_classes=1):
+        if self.n_projections:
+            return self.n_projections
+        n_encoded = self._n_encoded(n_columns)
+        if self.release == "rows":
+            return max(4, round(math.sqrt(SlicedRows(n_encoded, n_classes).n_features)))
+        return min(2000, max(50, 25 * n_encoded))
+
+    def _n_private_steps(self, n_samples):
+        return self.n_steps or min(3000, max(30, n_samples // 20))
+
+    def _batch_size(self, n_samples):
+        """Return the expected number of records at a private step.
+
+        All steps together are a Gaussian mechanism with μ ≈ q·√(T·(exp(1/s²) - 1)), nearly. The
+        noise on an average of all rows seen, s/√(T·q), is least where q = μ / (2·√T).
+        """
+        size = self.batch_size
+        if size is None:
+            multiplier = calibrate_gaussian(self.epsilon, self.delta, relation=self.relation)
+            rate = 0.5 / max(multiplier, 1e-9) / math.sqrt(self._n_private_steps(n_samples))
+            size = round(min(_MOST_ROWS, max(_FEWEST_ROWS, rate * n_samples)))
+        return min(size, n_samples)
 
 
 def _default_n_steps(noise_ratio):

@@ -21,6 +21,9 @@ class PrincipalComponents(nn.Module):
     whiten : float, default=0.5
         Components are divided by their deviation to this power: 0 keeps their scales, 1 makes
         them equal.
+    unit_ball : bool, default=False
+        Scale all components once more by one number, so that the root mean square norm of encoded
+        rows is 1.
 
     Attributes
     ----------
@@ -28,14 +31,16 @@ class PrincipalComponents(nn.Module):
         Standard deviations of the scaled components.
     """
 
-    def __init__(self, axes, deviations, whiten=0.5):
+    def __init__(self, axes, deviations, whiten=0.5, unit_ball=False):
         super().__init__()
+        spread = deviations ** (1 - whiten)
+        radius = torch.linalg.vector_norm(spread) if unit_ball else 1.0
         self.register_buffer("axes", axes)
-        self.register_buffer("scale", deviations**whiten)
-        self.register_buffer("spread", deviations ** (1 - whiten))
+        self.register_buffer("scale", deviations**whiten * radius)
+        self.register_buffer("spread", spread / radius)
 
     @classmethod
-    def from_noisy_moments(cls, moments, n_records, n_components):
+    def from_noisy_moments(cls, moments, n_records, n_components, *, unit_ball=False):
         """Take the leading components of released second moments: post-processing.
 
         Parameters
@@ -46,6 +51,8 @@ class PrincipalComponents(nn.Module):
             Number of records.
         n_components : int
             p ≤ n_features.
+        unit_ball : bool, default=False
+            As in the constructor.
         """
         values, vectors = np.linalg.eigh(moments.value)
         values, vectors = values[::-1][:n_components], vectors[:, ::-1][:, :n_components]
@@ -55,6 +62,7 @@ class PrincipalComponents(nn.Module):
         return cls(
             torch.tensor(vectors.copy(), dtype=torch.float32),
             torch.tensor(deviations, dtype=torch.float32),
+            unit_ball=unit_ball,
         )
 
     def encode(self, rows):

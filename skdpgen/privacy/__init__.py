@@ -10,7 +10,8 @@ from .events import SlicedGaussianDpEvent
 from .exceptions import BudgetExceededError, PlanError, PrivacyLeakWarning
 from .mechanisms import GaussianSum, NoisyCovariance, Sketch, SliceSketch, SumMechanism
 from .noise import NoiseSource
-from .plan import Plan, gaussian_plan
+from .plan import Plan, gaussian_plan, repeated_plan
+from .sampled_mechanisms import ProjectedRows, SampledMechanism, SlicedRows
 
 __all__ = [
     "BudgetExceededError",
@@ -23,10 +24,13 @@ __all__ = [
     "PlanError",
     "PrivacyBudget",
     "PrivacyLeakWarning",
+    "ProjectedRows",
+    "SampledMechanism",
     "SensitivityLaw",
     "Sketch",
     "SliceSketch",
     "SlicedGaussianDpEvent",
+    "SlicedRows",
     "SumMechanism",
     "calibrate_gaussian",
     "calibrate_sliced_gaussian",
@@ -35,6 +39,7 @@ __all__ = [
     "ledger_delta",
     "ledger_epsilon",
     "preview",
+    "repeated_plan",
     "sensitivity_bound",
     "sensitivity_law",
     "sliced_gaussian_epsilon",

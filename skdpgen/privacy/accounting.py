@@ -8,7 +8,7 @@ does not know, and ``inf`` is what an unbounded loss costs.
 
 import math
 import numbers
-from functools import reduce
+from functools import lru_cache, reduce
 
 import numpy as np
 from autodp.autodp_core import Mechanism
@@ -78,6 +78,8 @@ class _LedgerAccountant(PrivacyAccountant):
             check_shape(base.n_features, base.n_projections)
             if not isinstance(base.orthogonal, bool):
                 return "orthogonal is True or False"
+            if type(base.n_classes) is not int or base.n_classes < 1:
+                return "n_classes is a whole number of at least 1"
         if sampling == "fixed" and self.relation != "replace_one":
             return "fixed-size sampling is accounted under relation='replace_one' only"
         return None
@@ -88,7 +90,7 @@ class _LedgerAccountant(PrivacyAccountant):
             return math.inf
         if not self._leaves:
             return 0.0
-        epsilon = float(self._epsilon(target_delta))
+        epsilon = _epsilon_of(type(self), self.relation, tuple(self._leaves.items()), target_delta)
         return math.inf if math.isnan(epsilon) else max(0.0, epsilon)
 
     def get_delta(self, target_epsilon):
@@ -101,6 +103,14 @@ class _LedgerAccountant(PrivacyAccountant):
             return 0.0
         delta = float(self._delta(target_epsilon))
         return 1.0 if math.isnan(delta) else min(1.0, delta)
+
+
+@lru_cache(maxsize=256)
+def _epsilon_of(accountant, relation, leaves, delta):
+    """Price leaves; a fit asks for the same price when it plans, releases and certifies."""
+    filled = accountant(relation)
+    filled._leaves.update(leaves)
+    return float(filled._epsilon(delta))
 
 
 def _unbounded(leaf):
@@ -175,16 +185,11 @@ class PLDAccountant(_LedgerAccountant):
 class RDPAccountant(_LedgerAccountant):
     """Rényi moments in closed form."""
 
-    def _refusal(self, leaf):
-        reason = super()._refusal(leaf)
-        if reason is None and not isinstance(leaf, NonPrivateDpEvent):
-            if split_sampling(leaf)[2] == "poisson" and self.relation == "replace_one":
-                reason = "Poisson sampling under replace_one has no closed form; use 'pld'"
-        return reason
-
     def rdp(self, orders=ORDERS):
         """Return D_α of the whole ledger at `orders`, an array of orders above 1."""
-        parts = (count * rdp_of(event, orders) for event, count in self._leaves.items())
+        parts = (
+            count * rdp_of(event, self.relation, orders) for event, count in self._leaves.items()
+        )
         return sum(parts, np.zeros_like(orders))
 
     def _epsilon(self, delta):
@@ -199,7 +204,7 @@ class AutodpAccountant(RDPAccountant):
 
     def _mechanism(self):
         pooled = total_gaussian_multiplier(self._leaves)
-        parts = [(_autodp_mechanism(e), n) for e, n in self._leaves.items()]
+        parts = [(_autodp_mechanism(e, self.relation), n) for e, n in self._leaves.items()]
         if all(isinstance(e, GaussianDpEvent) for e in self._leaves):
             parts = [(ExactGaussianMechanism(pooled), 1)]
         mechanisms, counts = zip(*parts, strict=True)
@@ -224,17 +229,23 @@ class AutodpAccountant(RDPAccountant):
         return math.exp(high)
 
 
-def _autodp_mechanism(event):
+def _autodp_mechanism(event, relation):
     base, rate, sampling = split_sampling(event)
+    # autodp knows no Poisson sampling under replace_one: there it gets the moments of the sample.
+    known = sampling if (sampling, relation) != ("poisson", "replace_one") else "none"
+    described = event if known == "none" else base
     mechanism = Mechanism()
     mechanism.name, mechanism.params = "release", {}
-    mechanism.propagate_updates(
-        lambda order: math.inf if np.isinf(order) else float(rdp_of(base, np.array([order]))[0]),
-        "RDP",
-    )
-    if sampling == "none":
+
+    def moment(order):
+        if np.isinf(order):
+            return math.inf
+        return float(rdp_of(described, relation, np.array([order]))[0])
+
+    mechanism.propagate_updates(moment, "RDP")
+    if known == "none":
         return mechanism
-    poisson = sampling == "poisson"
+    poisson = known == "poisson"
     mechanism.neighboring = "add_remove" if poisson else "replace_one"
     amplify = AmplificationBySampling(PoissonSampling=poisson)
     return amplify(mechanism, rate, improved_bound_flag=poisson)
@@ -256,9 +267,14 @@ def ledger_delta(events, epsilon, *, accountant="pld", relation="zero_out"):
 def fill_ledger(events, accountant, relation):
     if accountant not in ACCOUNTANTS:
         raise ValueError(f"accountant must be one of {list(ACCOUNTANTS)}; got {accountant!r}.")
-    if relation not in RELATIONS:
-        raise ValueError(f"relation must be one of {list(RELATIONS)}; got {relation!r}.")
+    check_relation(relation)
     filled = ACCOUNTANTS[accountant](relation)
     for event in events:
         filled.compose(event)
     return filled
+
+
+def check_relation(relation):
+    """Refuse what is no neighbouring relation."""
+    if relation not in RELATIONS:
+        raise ValueError(f"relation must be one of {list(RELATIONS)}; got {relation!r}.")

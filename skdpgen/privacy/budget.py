@@ -7,7 +7,7 @@ import threading
 from dp_accounting import GaussianDpEvent
 from joblib import parallel_config
 
-from .accounting import RELATIONS, ledger_epsilon
+from .accounting import check_relation, ledger_epsilon
 from .calibration import check_delta, check_epsilon
 from .events import flatten
 from .exceptions import BudgetExceededError
@@ -66,8 +66,7 @@ class PrivacyBudget:
     def __init__(self, epsilon, delta, *, relation="zero_out"):
         check_epsilon(epsilon)
         check_delta(delta)
-        if relation not in RELATIONS:
-            raise ValueError(f"relation must be one of {list(RELATIONS)}; got {relation!r}.")
+        check_relation(relation)
         self.epsilon = epsilon
         self.delta = delta
         self.relation = relation

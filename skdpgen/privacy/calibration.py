@@ -22,6 +22,7 @@ __all__ = [
     "calibrate",
     "calibrate_gaussian",
     "calibrate_sliced_gaussian",
+    "calibrate_under",
     "check_delta",
     "check_epsilon",
     "sliced_gaussian_epsilon",
@@ -60,6 +61,28 @@ def calibrate(epsilon_of, epsilon, *, guess=1.0, rtol=1e-4):
     while excess(level) > 0:
         level += rtol / 2
     return math.exp(level)
+
+
+def calibrate_under(accountant, epsilon_function, epsilon, *, guess=1.0):
+    """Calibrate under one of several accountants.
+
+    Parameters
+    ----------
+    accountant : str
+        The one to keep to.
+    epsilon_function : callable
+        Takes an accountant and returns ε as a function of the noise level.
+    epsilon : float
+        The budget; ``inf`` gives 0.
+    guess : float, default=1.0
+        Where to start.
+    """
+    if math.isinf(epsilon):
+        return 0.0
+    if accountant in ("pld", "autodp"):
+        # Moments are cheap and close.
+        guess = calibrate(epsilon_function("rdp"), epsilon, guess=guess, rtol=1e-3)
+    return calibrate(epsilon_function(accountant), epsilon, guess=guess)
 
 
 def calibrate_gaussian(epsilon, delta, *, accountant="pld", relation="zero_out"):
@@ -194,8 +217,6 @@ def calibrate_sliced_gaussian(
     """
     check_epsilon(epsilon)
     check_delta(delta)
-    if math.isinf(epsilon):
-        return 0.0
     options = dict(
         n_features=n_features,
         n_projections=n_projections,
@@ -205,17 +226,13 @@ def calibrate_sliced_gaussian(
         relation=relation,
         sampling=sampling,
     )
-    epsilon_of = _sliced_epsilon_function(delta, method=method, **options)
-    guess = math.sqrt(n_projections / n_features)
-    if method == "pld":
-        # The closed form is cheap and close. Where it is missing, a pair of rows at opposite ends
-        # of the diameter costs about what one row at its middle costs.
-        missing = relation == "replace_one" and sampling == "poisson"
-        if missing:
-            options["relation"] = "zero_out"
-        rdp = _sliced_epsilon_function(delta, method="rdp", **options)
-        guess = calibrate(rdp, epsilon, guess=guess, rtol=1e-3) * (0.55 if missing else 1.0)
-    return calibrate(epsilon_of, epsilon, guess=guess)
+
+    def epsilon_function(method):
+        return _sliced_epsilon_function(delta, method=method, **options)
+
+    return calibrate_under(
+        method, epsilon_function, epsilon, guess=math.sqrt(n_projections / n_features)
+    )
 
 
 def _sliced_epsilon_function(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from dp_accounting import UnsupportedEventError
 
-from .accounting import RELATIONS, ledger_delta, ledger_epsilon
+from .accounting import check_relation, ledger_delta, ledger_epsilon
 from .calibration import check_delta, check_epsilon
 from .events import event_from_dict, event_to_dict
 from .exceptions import PrivacyLeakWarning
@@ -67,8 +67,7 @@ class Certificate:
     def __post_init__(self):
         if len(self.events) != len(self.releases):
             raise ValueError("A certificate needs one name per event.")
-        if self.relation not in RELATIONS:
-            raise ValueError(f"relation must be one of {list(RELATIONS)}; got {self.relation!r}.")
+        check_relation(self.relation)
 
     @classmethod
     def of_plan(cls, plan, assumptions=(), *, reproducible=False):

@@ -1,24 +1,16 @@
 """The one door to private rows."""
 
-import contextlib
-import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-import numpy as np
-import pandas as pd
-import torch
-from tqdm import tqdm
+from dp_accounting import DpEvent
 
 from .budget import Reservation
 from .certificate import Certificate
+from .events import repeat, split_repetition
 from .exceptions import PlanError
-from .mechanisms import clip_rows
+from .source import RecordSource
 
 __all__ = ["Curator"]
-
-# Rows are read in blocks of this size however they arrive, so that memory does not grow with n
-# and chunked rows give the same sums, to the bit, as rows in memory.
-_BLOCK = 256
 
 
 class Curator:
@@ -75,30 +67,27 @@ class Curator:
         device="cpu",
         verbose=0,
     ):
-        # Squares of much smaller norms underflow, and with them the clip.
-        if not 1e-100 <= clip_norm < math.inf:
-            raise ValueError(
-                f"clip_norm must be positive and finite (at least 1e-100); got {clip_norm!r}."
-            )
         self.plan = plan
-        self.clip_norm = clip_norm
         self.device = device
         self._noise = noise
-        self._verbose = verbose
-        self._classes = None if classes is None else pd.Index(classes)
-        self.n_classes = 1 if classes is None else len(self._classes)
-        self._prepare = prepare
-        self._null = None if null is None else np.array(null)
-        if self._null is not None and (self._null.dtype != bool or self._null.ndim != 1):
-            raise ValueError("null must be a 1-dimensional array of bool.")
-        self._chunks = X if callable(X) else lambda: iter([(X, y)])
         self._ledger = []
         self._reservation = Reservation(plan, noise.reproducible)
         try:
-            self.n_records = self._check()
+            self._source = RecordSource(
+                X,
+                y,
+                classes=classes,
+                prepare=prepare,
+                clip_norm=clip_norm,
+                null=null,
+                device=device,
+                verbose=verbose,
+            )
         except BaseException:
+            self._source = None
             self.close()
             raise
+        self.n_records, self.n_classes = self._source.n_records, self._source.n_classes
 
     def __enter__(self):
         return self
@@ -114,134 +103,54 @@ class Curator:
 
         Parameters
         ----------
-        mechanism : SumMechanism
-            Its name must be the next in the plan, which fixes its noise.
+        mechanism : SumMechanism or SampledMechanism
+            Its name must be the next in the plan, which fixes its noise and its sampling. A
+            release that is planned to be repeated is asked for as many times, one by one.
 
         Raises
         ------
         PlanError
-            If it is not; no row is read then.
+            If it is not, or does something else than its planned event says; no row is read then.
         """
-        if self._chunks is None:
+        if self._source is None:
             raise PlanError("The curator is closed and holds no rows.")
-        done = len(self._ledger)
-        if done == len(self.plan.releases) or self.plan.releases[done][0] != mechanism.name:
-            planned = [name for name, _ in self.plan.releases[done:]]
+        position = len(self._ledger) - 1
+        if position < 0 or self._ledger[position].count == self._count(position):
+            position += 1
+        if position == len(self.plan.releases) or self.plan.releases[position][0] != mechanism.name:
+            planned = [name for name, _ in self.plan.releases[position:]]
             raise PlanError(f"{mechanism.name!r} is not the next planned release; left: {planned}.")
-        noise_multiplier = self.plan.multiplier(mechanism.name)
-        self._ledger.append(self.plan.releases[done])
-        blocks = tqdm(
-            self._blocks(),
-            desc=mechanism.name,
-            total=-(-self.n_records // _BLOCK),
-            disable=not self._verbose,
-        )
-        return mechanism.run(
-            blocks,
-            self.n_records,
-            noise_multiplier=noise_multiplier,
-            relation=self.plan.relation,
-            noise=self._noise,
-        )
+        event, _ = split_repetition(self.plan.releases[position][1])
+        mechanism.check(event)
+        if position == len(self._ledger):
+            self._ledger.append(_Entry(mechanism.name, event))
+        self._ledger[position].count += 1
+        return mechanism.run(self._source, event, relation=self.plan.relation, noise=self._noise)
 
     def close(self):
         """Let go of the rows; budgets keep the charge for what was released only."""
-        self._chunks = self._null = self._prepare = None
-        self._reservation.settle(event for _, event in self._ledger)
+        self._source = None
+        self._reservation.settle(entry.total for entry in self._ledger)
 
     def certificate(self, assumptions=()):
         """Return the certificate of what was released so far."""
-        done = replace(self.plan, releases=tuple(self._ledger))
+        releases = tuple((entry.name, entry.total) for entry in self._ledger)
+        done = replace(self.plan, releases=releases)
         return Certificate.of_plan(done, assumptions, reproducible=self._noise.reproducible)
 
-    def _check(self):
-        """Read everything once, count the records and refuse bad ones before anything is spent."""
-        n_records = sum(len(rows) for rows, _ in self._prepared())
-        if n_records == 0:
-            raise ValueError("X holds no rows.")
-        if self._null is not None and len(self._null) != n_records:
-            raise ValueError("null must have one entry per record.")
-        return n_records
-
-    def _blocks(self):
-        """Yield (rows, membership): rows in the unit ball, in blocks of a fixed size."""
-        start = 0
-        for rows, codes in self._prepared():
-            membership = torch.zeros(len(rows), self.n_classes, dtype=torch.float64)
-            membership[torch.arange(len(rows)), codes] = 1
-            if self._null is not None:
-                membership[torch.as_tensor(self._null[start : start + len(rows)])] = 0
-            start += len(rows)
-            rows = clip_rows(rows.to(self.device), self.clip_norm) / self.clip_norm
-            yield rows, membership.to(self.device)
-        if start != self.n_records:
-            raise ValueError(
-                "The chunks held another number of rows than before; a function that gives them "
-                "must return a fresh iterator over the same rows at each call."
-            )
-
-    def _prepared(self):
-        """Yield blocks of prepared rows with the positions of their labels in `classes`."""
-        for X, y in _rebatch(self._arrays(), _BLOCK):
-            if self._classes is None:
-                codes, numbers = np.zeros(len(X), dtype=int), y
-            else:
-                codes, numbers = self._classes.get_indexer(y), None
-            if (codes < 0).any():
-                raise ValueError("y holds labels that are not among the given classes.")
-            rows = self._apply(X, numbers)
-            if not torch.isfinite(rows).all():
-                raise ValueError(
-                    "Rows are NaN or infinite, or the encoder makes them so; impute or drop them."
-                )
-            yield rows, torch.as_tensor(codes)
-
-    def _arrays(self):
-        """Yield (X, y) chunks as they come."""
-        chunks = self._chunks()
-        if not hasattr(chunks, "__next__"):
-            raise TypeError("A function that yields chunks must return a fresh iterator.")
-        for chunk in chunks:
-            X, y = chunk if isinstance(chunk, tuple) else (chunk, None)
-            X, y = np.asanyarray(X), None if y is None else np.asanyarray(y)
-            if X.ndim != 2 or (y is not None and len(y) != len(X)):
-                raise ValueError("X must be 2-dimensional, with one label per row in y.")
-            yield X, y
-
-    def _apply(self, X, numbers):
-        """Apply the public map; what it raises may quote private values and goes no further."""
-        if self._prepare is None:
-            return torch.tensor(X, dtype=torch.float64)
-        rows = None
-        with contextlib.suppress(Exception):
-            rows = np.asarray(self._prepare(X, numbers), dtype=np.float64)
-        if rows is None or rows.ndim != 2 or len(rows) != len(X):
-            raise ValueError(
-                "The encoder failed on the rows of X; its message is withheld, since it may quote "
-                "them. Try it on public rows."
-            )
-        return torch.tensor(rows)
+    def _count(self, position):
+        """Return how often the release at a position of the plan may happen."""
+        return split_repetition(self.plan.releases[position][1])[1]
 
 
-def _rebatch(chunks, size):
-    """Cut chunks of any sizes into blocks of `size` rows and a last, shorter one."""
-    held_X, held_y, held = [], [], 0
-    for X, y in chunks:
-        start = 0
-        while start < len(X):
-            stop = min(len(X), start + size - held)
-            held_X.append(X[start:stop])
-            held_y.append(None if y is None else y[start:stop])
-            held += stop - start
-            start = stop
-            if held == size:
-                yield _join(held_X, held_y)
-                held_X, held_y, held = [], [], 0
-    if held:
-        yield _join(held_X, held_y)
+@dataclass
+class _Entry:
+    """A line of the ledger: a release, and how often it has happened."""
 
+    name: str
+    event: DpEvent
+    count: int = 0
 
-def _join(Xs, ys):
-    if len(Xs) == 1:
-        return Xs[0], ys[0]
-    return np.concatenate(Xs), None if ys[0] is None else np.concatenate(ys)
+    @property
+    def total(self):
+        return repeat(self.event, self.count)

@@ -20,12 +20,17 @@ from dp_accounting import (
     SelfComposedDpEvent,
 )
 
+from .exceptions import PlanError
+
 __all__ = [
     "SlicedGaussianDpEvent",
     "event_from_dict",
     "event_to_dict",
     "flatten",
     "gaussian_event",
+    "plain_multiplier",
+    "repeat",
+    "split_repetition",
     "split_sampling",
     "total_gaussian_multiplier",
 ]
@@ -47,12 +52,16 @@ class SlicedGaussianDpEvent(dp_accounting.DpEvent):
         U is n_features × n_projections.
     orthogonal : bool
         Whether U stacks Haar-distributed orthonormal blocks (True) or iid uniform unit columns.
+    n_classes : int
+        With more than one, XU is released for each class, with zeros for rows of other classes;
+        so under ``replace_one`` a record can change one row of each of two classes.
     """
 
     noise_multiplier: float
     n_features: int
     n_projections: int
     orthogonal: bool = False
+    n_classes: int = 1
 
 
 _KNOWN = {
@@ -73,6 +82,15 @@ _KNOWN = {
 def gaussian_event(noise_multiplier):
     """Return the event of a Gaussian release; no noise is no privacy."""
     return GaussianDpEvent(noise_multiplier) if noise_multiplier > 0 else NonPrivateDpEvent()
+
+
+def plain_multiplier(event):
+    """Return the noise multiplier of an unsampled Gaussian release; 0 for no noise."""
+    if isinstance(event, NonPrivateDpEvent):
+        return 0.0
+    if not isinstance(event, GaussianDpEvent):
+        raise PlanError(f"{event} is no plain Gaussian release.")
+    return event.noise_multiplier
 
 
 def flatten(events):
@@ -97,6 +115,16 @@ def flatten(events):
     for event in events:
         visit(event, 1)
     return counts
+
+
+def repeat(event, count):
+    """Return the event of `count` times `event`."""
+    return event if count == 1 else SelfComposedDpEvent(event, count)
+
+
+def split_repetition(event):
+    """Inverse of `repeat`: return the event that is repeated, and how often."""
+    return (event.event, event.count) if isinstance(event, SelfComposedDpEvent) else (event, 1)
 
 
 def split_sampling(event):

@@ -71,17 +71,23 @@ def _symmetric(profile):
     return symmetric
 
 
-def _pmf(profile, law, noise_multiplier, step, low, high):
-    """Average `profile(ε, μ)` over the law of H and discretise it pessimistically.
+def _average(profile, epsilon, law, noise_multiplier):
+    """Average `profile(ε, μ)` over the law of H.
 
     The average is exact: U is public and independent of the rows, so that δ is a mean over U.
     """
-    first, last = math.floor(low / step), math.ceil(high / step)
-    epsilon = np.arange(first, last + 1) * step
     # 1e-15 covers the rounding of the profiles.
     delta = np.full(epsilon.shape, law.infinity + 1e-15)
     for value, weight in zip(law.values, law.weights, strict=True):
         delta += weight * profile(epsilon, math.sqrt(value) / noise_multiplier)
+    return delta
+
+
+def _pmf(profile, laws, noise_multiplier, step, low, high):
+    """Discretise pessimistically the profile that dominates all neighbours."""
+    first, last = math.floor(low / step), math.ceil(high / step)
+    epsilon = np.arange(first, last + 1) * step
+    delta = np.max([_average(profile, epsilon, law, noise_multiplier) for law in laws], axis=0)
     delta = np.minimum.accumulate(np.clip(delta, 0.0, 1.0))
     return create_pmf_pessimistic_connect_dots_fixed_gap(step, first, last, delta)
 
@@ -90,6 +96,19 @@ def _law_of(base):
     if isinstance(base, GaussianDpEvent):
         return SensitivityLaw(np.ones(1), np.ones(1), 0.0)
     return sensitivity_law(base.n_features, base.n_projections, base.orthogonal)
+
+
+def _laws_of_change(base, relation):
+    """Laws of H, one for each kind of neighbours.
+
+    A record that is replaced by one of another class changes two rows, of norm at most half of
+    what one row of one class can change: H is at most half of the larger of two.
+    """
+    law = _law_of(base)
+    if relation == "zero_out" or isinstance(base, GaussianDpEvent) or base.n_classes == 1:
+        return [law]
+    larger = _law_of_larger(law)
+    return [law, larger._replace(values=larger.values / 2)]
 
 
 def _law_of_larger(law):
@@ -112,11 +131,11 @@ def largest_loss(event):
 def pld_of(event, relation, step):
     """Return the privacy loss distribution of a leaf event, on a grid of `step`."""
     base, rate, sampling = split_sampling(event)
-    law = _law_of(base)
+    laws = _laws_of_change(base, relation)
     high = largest_loss(event)
 
-    def pmf(profile, law=law, low=-high, high=high):
-        return _pmf(profile, law, base.noise_multiplier, step, low, high)
+    def pmf(profile, laws=laws, low=-high, high=high):
+        return _pmf(profile, laws, base.noise_multiplier, step, low, high)
 
     def at_rate(profile):
         return lambda epsilon, mu: profile(epsilon, mu, rate)
@@ -126,7 +145,7 @@ def pld_of(event, relation, step):
     elif sampling == "fixed":
         pmfs = [pmf(_symmetric(at_rate(_amplified)))]
     elif relation == "replace_one":
-        pmfs = [pmf(_symmetric(at_rate(_replace_profile)), _law_of_larger(law))]
+        pmfs = [pmf(_symmetric(at_rate(_replace_profile)), [_law_of_larger(_law_of(base))])]
     else:
         edge = -math.log1p(-rate)
         remove = at_rate(_remove_profile)

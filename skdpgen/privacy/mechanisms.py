@@ -1,4 +1,4 @@
-"""What can be released: sums over records of bounded vectors, with Gaussian noise.
+"""What can be released: noisy sums over records of bounded vectors; and what all releases share.
 
 Exactness. Floating-point sums depend on their order and can move by more than a record's share.
 So values are rounded towards zero to whole multiples of a grid, which shortens vectors and keeps
@@ -16,7 +16,18 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-__all__ = ["GaussianSum", "NoisyCovariance", "NoisySum", "Sketch", "SliceSketch", "SumMechanism"]
+from .events import plain_multiplier
+
+__all__ = [
+    "GaussianSum",
+    "Measurement",
+    "Mechanism",
+    "NoisyCovariance",
+    "NoisySum",
+    "Sketch",
+    "SliceSketch",
+    "SumMechanism",
+]
 
 # Vectors are shortened by this before they are rounded, which covers the rounding of float32
 # arithmetic in their norms.
@@ -44,17 +55,68 @@ class NoisySum:
     std: float
 
 
-class SumMechanism(ABC):
-    """Σ f(record) + noise, for a bounded f.
+@dataclass(frozen=True)
+class Measurement:
+    """What a mechanism is about to release: whole numbers on a grid, before their noise.
 
-    Rows come from the curator in the unit ball, in blocks ``(rows, membership)``: `membership` is
-    1 where a row belongs to a class (one column where there are no classes), and all 0 for a null
-    record, which must add nothing.
+    Attributes
+    ----------
+    exact : ndarray of int64
+        In units of 1/`scale`.
+    scale : float
+        1 over the grid's step.
+    std : float or ndarray
+        Standard deviations of the noise, which broadcast to the shape of `exact`.
+    public : object
+        What else is released, independent of all records.
+    """
+
+    exact: np.ndarray
+    scale: float
+    std: float | np.ndarray
+    public: object = None
+
+
+class Mechanism(ABC):
+    """A release. Noise is added here, in one place, to whatever is measured.
 
     Attributes
     ----------
     name : str
         The release's name in the plan and on the certificate.
+    """
+
+    name = "release"
+
+    @abstractmethod
+    def sensitivity(self, relation):
+        """Return what noise multipliers are multiplied by to get the noise."""
+
+    @abstractmethod
+    def check(self, event):
+        """Refuse an event that says something else than what `run` does, by a `PlanError`."""
+
+    @abstractmethod
+    def _measure(self, source, event, relation, noise):
+        """Read records and return a `Measurement`."""
+
+    @abstractmethod
+    def _present(self, noisy, measured):
+        """Return the release from the noisy numbers: post-processing."""
+
+    def run(self, source, event, *, relation, noise):
+        """Read records from a `RecordSource` and return a dataclass of what is released."""
+        measured = self._measure(source, event, relation, noise)
+        std = np.broadcast_to(measured.std * measured.scale, measured.exact.shape)
+        noisy = measured.exact + noise.rounded_gaussian(std)
+        return self._present(noisy / measured.scale, measured)
+
+
+class SumMechanism(Mechanism):
+    """Σ f(record) + noise, for a bounded f.
+
+    Records come in blocks ``(rows, membership)``, as `RecordSource` says; a null record, whose
+    membership is all 0, must add nothing.
     """
 
     name = "sum"
@@ -74,19 +136,20 @@ class SumMechanism(ABC):
     def _grid_bits(self, n_records):
         return _GRID_BITS
 
-    def run(self, blocks, n_records, *, noise_multiplier, relation, noise):
-        """Read the records once and return a `NoisySum`."""
-        std = noise_multiplier * self.sensitivity(relation)
-        bits = self._grid_bits(n_records)
-        if std > 0:
-            bits = min(bits, math.floor(_NOISE_BITS - math.log2(std)))
-        scale = 2.0**bits
+    def check(self, event):
+        plain_multiplier(event)
+
+    def _measure(self, source, event, relation, noise):
+        std = plain_multiplier(event) * self.sensitivity(relation)
+        scale = grid_scale(std, self._grid_bits(source.n_records))
         total = 0
-        for rows, membership in blocks:
+        for rows, membership in source.blocks(self.name):
             total = total + self._block_sum(rows, membership, scale)
         total = total.cpu().numpy()
-        total = total + noise.rounded_gaussian(std * scale * self._noise_shape(total))
-        return NoisySum(total / scale, std)
+        return Measurement(total, scale, std * self._noise_shape(total), public=std)
+
+    def _present(self, noisy, measured):
+        return NoisySum(noisy, std=measured.public)
 
 
 class GaussianSum(SumMechanism):
@@ -119,7 +182,7 @@ class GaussianSum(SumMechanism):
     def _block_sum(self, rows, membership, scale):
         # Doubles, since norms of long float32 vectors come out too small.
         vectors = self.function(rows).double().nan_to_num(0.0, 0.0, 0.0)
-        vectors = _whole(clip_rows(vectors, self.radius), scale)
+        vectors = to_grid(clip_rows(vectors, self.radius), scale)
         return (membership.sum(1) @ vectors).long()
 
 
@@ -145,7 +208,7 @@ class NoisyCovariance(SumMechanism):
 
     def _block_sum(self, rows, membership, scale):
         half = math.sqrt(2.0 ** (math.log2(scale) // 2 * 2))
-        whole = _whole(rows, half) * membership.sum(1, keepdim=True)
+        whole = to_grid(rows, half) * membership.sum(1, keepdim=True)
         return (whole.T @ whole).long() * round(scale / half**2)
 
     def _noise_shape(self, total):
@@ -154,12 +217,10 @@ class NoisyCovariance(SumMechanism):
         np.fill_diagonal(shape, 1.0)
         return shape
 
-    def run(self, blocks, n_records, *, noise_multiplier, relation, noise):
-        noisy = super().run(
-            blocks, n_records, noise_multiplier=noise_multiplier, relation=relation, noise=noise
-        )
+    def _present(self, noisy, measured):
         # The noise is drawn for the upper triangle: mirror it.
-        return NoisySum(np.triu(noisy.value) + np.triu(noisy.value, 1).T, noisy.std)
+        mirrored = np.triu(noisy) + np.triu(noisy, 1).T
+        return NoisySum(mirrored, std=measured.public)
 
 
 @dataclass(frozen=True)
@@ -227,25 +288,30 @@ class SliceSketch(SumMechanism):
         if self.encode is not None:
             rows = self.encode(rows)
         values = self.basis.features(rows.to(self.basis.dtype)).flatten(1)
-        values = _whole(values, scale)
+        values = to_grid(values, scale)
         count = math.floor(self._count_weight * scale)
         return torch.cat(
             [(membership.T @ values).long(), membership.sum(0)[:, None].long() * count], dim=1
         )
 
-    def run(self, blocks, n_records, *, noise_multiplier, relation, noise):
-        noisy = super().run(
-            blocks, n_records, noise_multiplier=noise_multiplier, relation=relation, noise=noise
-        )
+    def _present(self, noisy, measured):
+        std = measured.public
         return Sketch(
-            sums=noisy.value[:, :-1],
-            counts=noisy.value[:, -1] / self._count_weight,
-            sums_std=noisy.std,
-            counts_std=noisy.std / self._count_weight,
+            sums=noisy[:, :-1],
+            counts=noisy[:, -1] / self._count_weight,
+            sums_std=std,
+            counts_std=std / self._count_weight,
         )
 
 
-def _whole(vectors, scale):
+def grid_scale(std, bits=_GRID_BITS):
+    """Return 1 over the grid's step for noise of this standard deviation, at most 2^`bits`."""
+    if std > 0:
+        bits = min(bits, math.floor(_NOISE_BITS - math.log2(std)))
+    return 2.0**bits
+
+
+def to_grid(vectors, scale):
     """Round vectors towards zero to whole multiples of 1/`scale`; what is no number becomes 0."""
     return (vectors * (scale * (1 - _MARGIN))).trunc_().nan_to_num_(0.0, 0.0, 0.0).double()
 

@@ -1,6 +1,7 @@
 """Rényi moments of one event, sampled or not, in closed form."""
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from dp_accounting import GaussianDpEvent
@@ -34,31 +35,37 @@ def _log_moment(base, orders):
     return log_mgf(t, base.n_features, base.n_projections, base.orthogonal)
 
 
-def _sampled_log_moment(base, rate, sampling):
+@lru_cache(maxsize=64)
+def _sampled_log_moment(base, rate, sampling, relation):
     """(α-1)·D_α at α = 0, 1, ..., 256 of a sampled release.
 
-    Poisson sampling: the closed form, which holds for the mixture over H as for each H. Fixed
-    size: Wang, Balle & Kasiviswanathan 2019, Theorem 9.
+    Poisson sampling under ``zero_out``: the closed form, which holds for the mixture over H as for
+    each H. Otherwise the pair is (1-q)A + qB and (1-q)A + qC, and no two of A, B and C are further
+    apart than two records are, with Poisson sampling as with a fixed size: the smaller of Wang,
+    Balle & Kasiviswanathan 2019, Theorem 9, and of joint convexity. Both are averages of moments
+    of single pairs; so they hold for averages over H, and, by the inequality of Cauchy and
+    Schwarz, for records of two classes.
     """
     j = np.arange(_MAX_SAMPLED_ORDER + 1.0)
     log_comb = gammaln(j[:, None] + 1) - gammaln(j + 1) - gammaln(np.maximum(j[:, None] - j, 0) + 1)
     log_comb[j[:, None] < j] = -np.inf
     moment = _log_moment(base, j)
-    if sampling == "poisson":
+    if sampling == "poisson" and relation == "zero_out":
         stay_out = np.maximum(j[:, None] - j, 0) * math.log1p(-rate)
         return logsumexp(log_comb + stay_out + j * math.log(rate) + moment, axis=1)
     terms = j * math.log(rate) + log_comb + moment + math.log(2)
     second = moment[2]
     terms[:, 2] += min(math.log(2) + math.log(-math.expm1(-second)), 0.0)
     terms[:, 0], terms[:, 1] = 0.0, -np.inf
-    return logsumexp(terms, axis=1)
+    convexity = np.logaddexp(math.log1p(-rate), math.log(rate) + moment)
+    return np.minimum(logsumexp(terms, axis=1), convexity)
 
 
-def rdp_of(event, orders):
+def rdp_of(event, relation, orders):
     """D_α of one leaf event at `orders` > 1; inf where no bound is computed."""
     base, rate, sampling = split_sampling(event)
     if sampling == "none":
         return _log_moment(base, orders) / (orders - 1)
-    moment = _sampled_log_moment(base, rate, sampling) + _ROUNDING
+    moment = _sampled_log_moment(base, rate, sampling, relation) + _ROUNDING
     whole = np.arange(1, _MAX_SAMPLED_ORDER + 1)
     return np.interp(orders, whole, moment[1:], right=np.inf) / (orders - 1)

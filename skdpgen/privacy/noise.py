@@ -72,6 +72,18 @@ class NoiseSource:
         fine = np.rint(scale * 2.0**-20 * draw.standard_normal(scale.shape)).astype(np.int64)
         return coarse + fine
 
+    def poisson_sample(self, n_records, rate):
+        """Toss a coin for each record; return the positions of those that it chose."""
+        return np.flatnonzero(self._draw().random(n_records) < rate)
+
+    def fixed_sample(self, n_records, size):
+        """Draw `size` of the records without replacement, in random order."""
+        return self._draw().choice(n_records, size, replace=False)
+
+    def public_generator(self):
+        """Return a fast generator with a 256-bit seed from the stream, for what will be public."""
+        return np.random.Generator(np.random.SFC64(self._draw().integers(2**63, size=5).tolist()))
+
     def torch_generator(self):
         """Return a CPU ``torch.Generator`` seeded from the stream."""
         return torch.Generator().manual_seed(self.seed())

@@ -3,24 +3,23 @@
 import math
 from dataclasses import dataclass
 
-from dp_accounting import GaussianDpEvent, NonPrivateDpEvent
-
 from .accounting import ledger_epsilon
-from .calibration import calibrate_gaussian, check_delta, check_epsilon
-from .events import gaussian_event
+from .calibration import calibrate_gaussian, calibrate_under, check_delta, check_epsilon
+from .events import gaussian_event, plain_multiplier, repeat
 from .exceptions import BudgetExceededError, PlanError
 
-__all__ = ["Plan", "gaussian_plan"]
+__all__ = ["Plan", "gaussian_plan", "repeated_plan"]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a curator may release, once each and in this order.
+    """What a curator may release, and in which order.
 
     Attributes
     ----------
     releases : tuple of (str, dp_accounting.DpEvent)
-        Name and event of each release.
+        Name and event of each release. One that is repeated, step by step, is planned as a
+        `SelfComposedDpEvent` of the step.
     epsilon, delta : float
         The budget, which the events together may not exceed.
     relation, accountant : str
@@ -60,12 +59,7 @@ class Plan:
 
     def multiplier(self, name):
         """Return the noise multiplier of the Gaussian release called `name`; 0 for no noise."""
-        event = dict(self.releases)[name]
-        if isinstance(event, NonPrivateDpEvent):
-            return 0.0
-        if not isinstance(event, GaussianDpEvent):
-            raise PlanError(f"{name!r} is planned as {event}, which is no plain Gaussian release.")
-        return event.noise_multiplier
+        return plain_multiplier(dict(self.releases)[name])
 
 
 def gaussian_plan(shares, epsilon, delta, *, relation="zero_out", accountant="pld"):
@@ -82,12 +76,67 @@ def gaussian_plan(shares, epsilon, delta, *, relation="zero_out", accountant="pl
     -------
     Plan
     """
-    check_epsilon(epsilon)
-    check_delta(delta)
-    if any(share <= 0 for share in shares.values()) or not math.isclose(sum(shares.values()), 1):
-        raise ValueError(f"Shares must be positive and sum to 1; got {shares}.")
     total = calibrate_gaussian(epsilon, delta, relation=relation, accountant=accountant)
-    releases = tuple(
-        (name, gaussian_event(total / math.sqrt(share))) for name, share in shares.items()
+    if not math.isclose(sum(shares.values()), 1):
+        raise ValueError(f"Shares must sum to 1; got {shares}.")
+    return Plan(_gaussian_releases(shares, total), epsilon, delta, relation, accountant)
+
+
+def repeated_plan(
+    name,
+    step,
+    n_steps,
+    epsilon,
+    delta,
+    *,
+    shares=None,
+    relation="zero_out",
+    accountant="pld",
+    sensitivity=1.0,
+):
+    """Plan unsampled Gaussian releases, and then one that is repeated with what is left.
+
+    Parameters
+    ----------
+    name : str
+        The repeated release.
+    step : callable
+        The event of one step, as a function of its noise multiplier.
+    n_steps : int
+        How often it happens.
+    epsilon, delta, relation, accountant
+        As in `Plan`.
+    shares : dict of str to float, default=None
+        For each Gaussian release, by name, its share of Σ s⁻² of what Gaussian releases alone
+        could spend.
+    sensitivity : float, default=1.0
+        By which multipliers of the repeated release are multiplied to get its noise.
+
+    Returns
+    -------
+    Plan
+    """
+    total = calibrate_gaussian(epsilon, delta, relation=relation, accountant=accountant)
+    first = _gaussian_releases(shares or {}, total)
+
+    def releases_at(multiplier):
+        return (*first, (name, repeat(step(multiplier), n_steps)))
+
+    def epsilon_function(accountant):
+        def epsilon_of(multiplier):
+            events = [event for _, event in releases_at(multiplier)]
+            return ledger_epsilon(events, delta, accountant=accountant, relation=relation)
+
+        return epsilon_of
+
+    multiplier = calibrate_under(accountant, epsilon_function, epsilon)
+    return Plan(
+        releases_at(multiplier), epsilon, delta, relation, accountant, multiplier * sensitivity
     )
-    return Plan(releases, epsilon, delta, relation, accountant)
+
+
+def _gaussian_releases(shares, total):
+    """Split a total multiplier: a share p of Σ s⁻² has the multiplier s / √p."""
+    if any(not share > 0 for share in shares.values()):
+        raise ValueError(f"Shares must be positive; got {shares}.")
+    return tuple((name, gaussian_event(total / math.sqrt(share))) for name, share in shares.items())

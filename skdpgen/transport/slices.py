@@ -101,7 +101,7 @@ def random_directions(
     orthogonal : bool, default=True
         True: independent Haar orthonormal blocks of d columns, the last one of the k mod d that
         remain. False: independent directions.
-    generator : torch.Generator, optional
+    generator : torch.Generator or numpy.random.Generator, optional
         A CPU generator; None uses torch's default one. Draws are made on the CPU in float64, so
         that every device sees the same directions.
     dtype, device
@@ -138,6 +138,8 @@ def random_directions(
             raise ValueError(f"{name} must be at least 1, got {value}.")
 
     def gaussian(*shape):
+        if isinstance(generator, np.random.Generator):
+            return torch.from_numpy(generator.standard_normal(shape))
         return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
     if orthogonal:

@@ -1,0 +1,181 @@
+"""What can be released of a random sample of the records: at each step, of a fresh one."""
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import torch
+from scipy import stats
+
+from ..transport import random_directions
+from .events import SlicedGaussianDpEvent, split_sampling
+from .exceptions import PlanError
+from .mechanisms import Measurement, Mechanism, clip_rows, grid_scale, to_grid
+
+__all__ = ["ProjectedRows", "SampledMechanism", "SlicedRows", "count_slots"]
+
+# Probability with which a Poisson sample is larger than the slots that are kept for it.
+_OVERFLOW = 0.002
+# Norm of the label's one-hot in a row of norm 1.
+_LABEL_WEIGHT = 0.3
+
+
+@lru_cache(maxsize=64)
+def count_slots(n_records, rate):
+    """Return for how many records a step has room: public, and seldom too few."""
+    return max(1, min(n_records, int(stats.binom.isf(_OVERFLOW, n_records, rate))))
+
+
+class SampledMechanism(Mechanism):
+    """A release of a fixed number of slots, into which sampled records go at random.
+
+    The event says how records are sampled: by independent coins (Poisson), a fixed number without
+    replacement, or all. What is released has the same shape and noise however many joined, since
+    a shape that followed the size of a Poisson sample would reveal that size, which amplification
+    by sampling takes to be hidden. If more are drawn than there are slots, none joins. A null
+    record is drawn, takes a slot and adds nothing: two neighbours overflow together.
+    """
+
+    @abstractmethod
+    def _check_base(self, base):
+        """Refuse an unsampled event that says something else than what is measured."""
+
+    @abstractmethod
+    def _measure_batch(self, rows, membership, slots, n_slots, base, relation, noise):
+        """Return the `Measurement` of `rows`, each in its slot."""
+
+    def check(self, event):
+        self._check_base(split_sampling(event)[0])
+
+    def _measure(self, source, event, relation, noise):
+        base, rate, sampling = split_sampling(event)
+        n_records = source.n_records
+        if sampling == "poisson":
+            n_slots = count_slots(n_records, rate)
+            positions = noise.poisson_sample(n_records, rate)
+            if len(positions) > n_slots:
+                positions = positions[:0]
+        elif sampling == "fixed":
+            if event.source_dataset_size != n_records:
+                raise PlanError(
+                    f"The plan samples from {event.source_dataset_size} records, not {n_records}."
+                )
+            n_slots = event.sample_size
+            positions = noise.fixed_sample(n_records, n_slots)
+        else:
+            n_slots = n_records
+            positions = np.arange(n_records)
+        slots = noise.fixed_sample(n_slots, len(positions))
+        rows, membership = source.take(positions)
+        return self._measure_batch(rows, membership, slots, n_slots, base, relation, noise)
+
+
+@dataclass(frozen=True)
+class ProjectedRows:
+    """Released projections of rows.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_classes, n_projections, n_slots)
+        For each class, the noisy projections of what is in the slots: a record of the class, or
+        zeros.
+    directions : tensor of shape (n_features, n_projections)
+        The public directions.
+    std : float
+        Standard deviation of the noise.
+    """
+
+    values: np.ndarray
+    directions: torch.Tensor
+    std: float
+
+
+class SlicedRows(SampledMechanism):
+    """Noisy projections of single rows on fresh random directions: XU + V.
+
+    A row is joined with its label: (√(1-w²)·x, w·one-hot), of norm at most 1. It is projected in
+    the block of its class, and is zero in those of other classes: the slices of the joint
+    distribution of x and y along directions that belong to one class each. Without noise, slices
+    that mix classes would say as much; but noise hides how a row's projection depends on its label
+    long before it hides the mean projection of a class.
+
+    Parameters
+    ----------
+    n_columns : int
+        Columns of a row, after `encode`.
+    n_classes : int, default=1
+        Number of classes; 1: rows are projected as they are.
+    encode : callable, default=None
+        A public map of the rows, applied first; its results are clipped to the unit ball.
+
+    References
+    ----------
+    Rakotomamonjy & Ralaivola, "Differentially Private Sliced Wasserstein Distance", ICML 2021,
+    Algorithm 1.
+    """
+
+    name = "sliced rows"
+
+    def __init__(self, n_columns, n_classes=1, encode=None):
+        self.n_columns = n_columns
+        self.n_classes = n_classes
+        self.encode = encode
+
+    def sensitivity(self, relation):
+        """Return by how much a row can change, before it is projected."""
+        return {"zero_out": 1.0, "replace_one": 2.0}[relation]
+
+    @property
+    def n_features(self):
+        """Columns of a joined row."""
+        return self.n_columns + (self.n_classes if self.n_classes > 1 else 0)
+
+    def join(self, rows, membership):
+        """Join rows in the unit ball (clipped to it) with the one-hot of their labels."""
+        rows = clip_rows(rows, 1.0)
+        if self.n_classes == 1:
+            return rows
+        label = _LABEL_WEIGHT * membership.to(rows.dtype)
+        return torch.cat([math.sqrt(1 - _LABEL_WEIGHT**2) * rows, label], dim=1)
+
+    def class_shares(self, released):
+        """Estimate, without bias, the share of each class among the slots."""
+        # U Uᵀ is (k/d)·I on average, so (d/k)·U finds the label's coordinates again.
+        d, k = released.directions.shape
+        labels = released.directions[-self.n_classes :].numpy()
+        means = released.values.mean(axis=2)
+        return np.einsum("ck,ck->c", labels, means) * d / k / _LABEL_WEIGHT
+
+    def _check_base(self, base):
+        expected = (self.n_features, self.n_classes)
+        if not isinstance(base, SlicedGaussianDpEvent) or expected != (
+            base.n_features,
+            base.n_classes,
+        ):
+            raise PlanError(
+                f"{self.name!r} projects rows of {expected[0]} columns and {expected[1]} classes; "
+                f"it is planned as {base}."
+            )
+
+    def _measure_batch(self, rows, membership, slots, n_slots, base, relation, noise):
+        directions = random_directions(
+            base.n_features,
+            base.n_projections,
+            orthogonal=base.orthogonal,
+            generator=noise.public_generator(),
+            dtype=torch.float64,
+        )
+        std = base.noise_multiplier * self.sensitivity(relation)
+        scale = grid_scale(std)
+        joined = self.join(rows if self.encode is None else self.encode(rows).double(), membership)
+        projected = to_grid(joined @ directions.to(joined.device), scale)
+        projected *= membership.sum(1, keepdim=True)
+        exact = np.zeros((self.n_classes, base.n_projections, n_slots), dtype=np.int64)
+        codes = membership.argmax(1).cpu().numpy()
+        exact[codes, :, slots] = projected.cpu().numpy()
+        return Measurement(exact, scale, std, public=directions)
+
+    def _present(self, noisy, measured):
+        return ProjectedRows(noisy, measured.public, measured.std)
