@@ -29,6 +29,10 @@ __all__ = [
 ]
 
 
+# Events have no multipliers below 1e-9.
+_LEAST_LEVEL = 1e-8
+
+
 def calibrate(epsilon_of, epsilon, *, guess=1.0, rtol=1e-4):
     """Return the smallest noise level, within `rtol`, that stays within the budget.
 
@@ -45,7 +49,7 @@ def calibrate(epsilon_of, epsilon, *, guess=1.0, rtol=1e-4):
     """
 
     def excess(log_level):
-        return min(epsilon_of(math.exp(log_level)), 1e6) - epsilon
+        return min(epsilon_of(math.exp(log_level)), 2 * epsilon + 1e6) - epsilon
 
     low = high = math.log(guess)
     width = 0.03
@@ -55,7 +59,7 @@ def calibrate(epsilon_of, epsilon, *, guess=1.0, rtol=1e-4):
             raise ValueError("No noise level was found that meets the budget; it is too small.")
     while excess(low) <= 0:
         low, high, width = low - width, low, 2 * width
-        if width > 64:
+        if low < math.log(_LEAST_LEVEL):
             raise ValueError("The budget is so large that no noise is needed; use epsilon=inf.")
     level = brentq(excess, low, high, xtol=rtol / 2)
     while excess(level) > 0:
@@ -217,6 +221,7 @@ def calibrate_sliced_gaussian(
     """
     check_epsilon(epsilon)
     check_delta(delta)
+    n_features, n_projections = check_shape(n_features, n_projections)
     options = dict(
         n_features=n_features,
         n_projections=n_projections,

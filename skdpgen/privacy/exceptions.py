@@ -1,6 +1,6 @@
 """Warnings and errors of the privacy rooms. None of them ever carries a private value."""
 
-__all__ = ["BudgetExceededError", "PlanError", "PrivacyLeakWarning"]
+__all__ = ["BudgetExceededError", "PlanError", "PrivacyLeakWarning", "TableError"]
 
 
 class PrivacyLeakWarning(UserWarning):
@@ -13,3 +13,7 @@ class PlanError(RuntimeError):
 
 class BudgetExceededError(RuntimeError):
     """A plan costs more than the budget that it was given."""
+
+
+class TableError(ValueError):
+    """A table does not fit its schema. The message quotes names, dtypes and the schema only."""

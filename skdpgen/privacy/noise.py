@@ -48,7 +48,7 @@ class NoiseSource:
     def rounded_gaussian(self, scale):
         """Draw Gaussians of standard deviation `scale` and round them to whole numbers.
 
-        A double has 53 bits: at large scales the sampler's own lattice would show through the
+        A double has 53 bits: at scales above 2²⁰ the sampler's own lattice would show through the
         rounding, and neighbouring whole numbers would not be equally likely. So a second rounded
         Gaussian is added, 2⁻²⁰ times as wide, which averages the lattice out. It is independent
         further noise, and the release a post-processing of one with `scale` alone.
@@ -69,6 +69,8 @@ class NoiseSource:
             )
         draw = self._draw()
         coarse = np.rint(scale * draw.standard_normal(scale.shape)).astype(np.int64)
+        if not (scale > 2.0**20).any():
+            return coarse
         fine = np.rint(scale * 2.0**-20 * draw.standard_normal(scale.shape)).astype(np.int64)
         return coarse + fine
 

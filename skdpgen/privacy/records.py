@@ -7,11 +7,17 @@ from collections.abc import Hashable, Iterable
 import numpy as np
 import pandas as pd
 from scipy import sparse
-from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_n_features,
+    check_consistent_length,
+    column_or_1d,
+    validate_data,
+)
 
-from .exceptions import PrivacyLeakWarning
+from .exceptions import PrivacyLeakWarning, TableError
 
-__all__ = ["read_labels", "read_rows"]
+__all__ = ["read_labels", "read_rows", "read_table"]
 
 # Integers with more values than this are rather numbers, which inferred classes would publish.
 _MAX_INFERRED = 100
@@ -30,6 +36,34 @@ def read_rows(estimator, X, *, reset=True):
     return validate_data(
         estimator, X, reset=reset, dtype=[np.float64, np.float32], ensure_min_samples=1
     )
+
+
+def read_table(estimator, X, y, label, names, *, reset=True):
+    """Take the cells of a table, with the label beside them, in the order of the schema.
+
+    Nothing is looked at but names and sizes: whether cells are as declared is checked when they are
+    encoded.
+
+    Returns
+    -------
+    ndarray of object of shape (n_samples, n_columns)
+    """
+    _check_feature_names(estimator, X, reset=reset)
+    _check_n_features(estimator, X, reset=reset)
+    if y is not None:
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(y, X)
+        X = X.assign(**{label: y}) if isinstance(label, str) else X
+    lacking = [name for name in names if name not in X.columns]
+    extra = [name for name in X.columns if name not in names]
+    if lacking or extra:
+        raise TableError(
+            f"The table lacks columns {lacking} of the schema and has columns {extra} that it does "
+            "not declare; declare them, or drop them."
+        )
+    if len(X) == 0:
+        raise TableError("Found array with 0 sample(s): the table has no rows.")
+    return X[list(names)].to_numpy(dtype=object)
 
 
 def read_labels(y, n_samples, classes=None):

@@ -36,6 +36,10 @@ class SampledMechanism(Mechanism):
     a shape that followed the size of a Poisson sample would reveal that size, which amplification
     by sampling takes to be hidden. If more are drawn than there are slots, none joins. A null
     record is drawn, takes a slot and adds nothing: two neighbours overflow together.
+
+    Rows come to public maps slot by slot: as many, and each in the same place, however many
+    joined, for the rounding of floating-point numbers may depend on both. An empty slot holds the
+    first record as a member of no class.
     """
 
     @abstractmethod
@@ -43,8 +47,8 @@ class SampledMechanism(Mechanism):
         """Refuse an unsampled event that says something else than what is measured."""
 
     @abstractmethod
-    def _measure_batch(self, rows, membership, slots, n_slots, base, relation, noise):
-        """Return the `Measurement` of `rows`, each in its slot."""
+    def _measure_batch(self, rows, membership, base, relation, noise):
+        """Return the `Measurement` of `rows`, one for each slot."""
 
     def check(self, event):
         self._check_base(split_sampling(event)[0])
@@ -68,8 +72,10 @@ class SampledMechanism(Mechanism):
             n_slots = n_records
             positions = np.arange(n_records)
         slots = noise.fixed_sample(n_slots, len(positions))
-        rows, membership = source.take(positions)
-        return self._measure_batch(rows, membership, slots, n_slots, base, relation, noise)
+        in_slots, joined = np.zeros(n_slots, dtype=np.int64), torch.zeros(n_slots, 1)
+        in_slots[slots], joined[slots] = positions, 1.0
+        rows, membership = source.take(in_slots)
+        return self._measure_batch(rows, membership * joined.to(membership), base, relation, noise)
 
 
 @dataclass(frozen=True)
@@ -143,6 +149,8 @@ class SlicedRows(SampledMechanism):
     def class_shares(self, released):
         """Estimate, without bias, the share of each class among the slots."""
         # U Uᵀ is (k/d)·I on average, so (d/k)·U finds the label's coordinates again.
+        if self.n_classes == 1:
+            return np.ones(1)
         d, k = released.directions.shape
         labels = released.directions[-self.n_classes :].numpy()
         means = released.values.mean(axis=2)
@@ -159,7 +167,14 @@ class SlicedRows(SampledMechanism):
                 f"it is planned as {base}."
             )
 
-    def _measure_batch(self, rows, membership, slots, n_slots, base, relation, noise):
+    def _measure(self, source, event, relation, noise):
+        if source.n_classes != self.n_classes:
+            raise PlanError(
+                f"{self.name!r} is for {self.n_classes} classes; the rows have {source.n_classes}."
+            )
+        return super()._measure(source, event, relation, noise)
+
+    def _measure_batch(self, rows, membership, base, relation, noise):
         directions = random_directions(
             base.n_features,
             base.n_projections,
@@ -172,9 +187,9 @@ class SlicedRows(SampledMechanism):
         joined = self.join(rows if self.encode is None else self.encode(rows).double(), membership)
         projected = to_grid(joined @ directions.to(joined.device), scale)
         projected *= membership.sum(1, keepdim=True)
-        exact = np.zeros((self.n_classes, base.n_projections, n_slots), dtype=np.int64)
+        exact = np.zeros((self.n_classes, base.n_projections, len(rows)), dtype=np.int64)
         codes = membership.argmax(1).cpu().numpy()
-        exact[codes, :, slots] = projected.cpu().numpy()
+        exact[codes, :, np.arange(len(rows))] = projected.cpu().numpy()
         return Measurement(exact, scale, std, public=directions)
 
     def _present(self, noisy, measured):

@@ -1,6 +1,5 @@
 """Reading private rows: all of them in blocks, or a few by their positions."""
 
-import contextlib
 import math
 
 import numpy as np
@@ -8,7 +7,7 @@ import pandas as pd
 import torch
 from tqdm import tqdm
 
-from .exceptions import PlanError
+from .exceptions import PlanError, TableError
 from .mechanisms import clip_rows
 
 __all__ = ["RecordSource"]
@@ -81,16 +80,12 @@ class RecordSource:
             )
 
     def take(self, positions):
-        """Return the records at an array of positions."""
+        """Return the records at an array of positions, of which there is at least one."""
         if self._arrays is None:
             raise PlanError(
                 "Releases from samples of the rows need them in memory or memory-mapped; chunks "
                 "cannot be read at random."
             )
-        if len(positions) == 0:
-            # Public maps may refuse to work on no rows, which would tell that there are none.
-            rows, membership = self.take(np.zeros(1, dtype=int))
-            return rows[:0], membership[:0]
         X, y = _checked_arrays(*self._arrays)
         prepared = self._prepared_rows(X[positions], None if y is None else y[positions])
         return self._finish(*prepared, torch.as_tensor(positions))
@@ -130,9 +125,12 @@ class RecordSource:
         """Apply the public map; what it raises may quote private values and goes no further."""
         if self._prepare is None:
             return torch.tensor(X, dtype=torch.float64)
-        rows = None
-        with contextlib.suppress(Exception):
+        try:
             rows = np.asarray(self._prepare(X, numbers), dtype=np.float64)
+        except TableError:
+            raise
+        except Exception:
+            rows = None
         if rows is None or rows.ndim != 2 or len(rows) != len(X):
             raise ValueError(
                 "The encoder failed on the rows of X; its message is withheld, since it may quote "

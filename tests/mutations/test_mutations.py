@@ -57,46 +57,60 @@ def _common(check, estimator="sliced-pca"):
     return f"tests/test_common.py::test_generator[{estimator}-{check}]"
 
 
+def _sampled(test):
+    return f"tests/privacy/test_sampled_mechanisms.py::test_{test}"
+
+
 MUTATIONS = {
     "no noise": Mutation(
         "privacy/mechanisms.py",
-        "total = total + noise.rounded_gaussian(",
-        "noise.rounded_gaussian(",
+        "noisy = measured.exact + noise.rounded_gaussian(std)",
+        "noisy = measured.exact",
         _common("check_noise"),
     ),
     "noise over √2": Mutation(
         "privacy/mechanisms.py",
-        "std * scale * self._noise_shape(total)",
-        "std * scale * self._noise_shape(total) / math.sqrt(2)",
+        "np.broadcast_to(measured.std * measured.scale,",
+        "np.broadcast_to(measured.std * measured.scale / math.sqrt(2),",
         _common("check_noise"),
     ),
     "noise for another relation": Mutation(
         "privacy/curator.py",
-        "relation=self.plan.relation,",
-        'relation="zero_out",',
+        "relation=self.plan.relation, noise=",
+        'relation="zero_out", noise=',
         _common("check_noise"),
     ),
     "numbers without noise": Mutation(
         "privacy/mechanisms.py",
-        "np.triu(noisy.value) + np.triu(noisy.value, 1).T",
-        "noisy.value",
+        "np.triu(noisy) + np.triu(noisy, 1).T",
+        "noisy",
         _common("check_noise"),
     ),
     "an event is missing from the certificate": Mutation(
         "privacy/curator.py",
-        "releases=tuple(self._ledger)",
-        "releases=tuple(self._ledger[1:])",
+        "(entry.name, entry.total) for entry in self._ledger)",
+        "(entry.name, entry.total) for entry in self._ledger[1:])",
         _common("check_ledger"),
     ),
     "a release is not in the ledger": Mutation(
         "privacy/curator.py",
-        "self._ledger.append(self.plan.releases[done])",
-        "pass",
+        """\
+        if position == len(self._ledger):
+            self._ledger.append(_Entry(mechanism.name, event))
+        self._ledger[position].count += 1
+""",
+        "",
         _common("check_ledger", "sliced"),
+    ),
+    "repeated releases are counted once": Mutation(
+        "privacy/curator.py",
+        "self._ledger[position].count += 1",
+        "self._ledger[position].count = 1",
+        _common("check_ledger", "rows"),
     ),
     "a budget is not charged": Mutation(
         "privacy/curator.py",
-        "self._reservation.settle(event for _, event in self._ledger)",
+        "self._reservation.settle(entry.total for entry in self._ledger)",
         "self._reservation.settle(())",
         "tests/generators/test_sliced_wasserstein.py::test_budget",
     ),
@@ -113,9 +127,9 @@ MUTATIONS = {
         "tests/test_base.py::test_fitted_attributes_are_those_that_are_documented",
     ),
     "rows are not clipped": Mutation(
-        "privacy/curator.py",
-        "clip_rows(rows.to(self.device), self.clip_norm)",
-        "rows.to(self.device)",
+        "privacy/source.py",
+        "clip_rows(rows.to(self._device), self._clip_norm)",
+        "rows.to(self._device)",
         _common("check_neighbours"),
     ),
     "rows are clipped by the largest of them": Mutation(
@@ -143,10 +157,78 @@ MUTATIONS = {
         _common("check_neighbours"),
     ),
     "null records are counted": Mutation(
-        "privacy/curator.py",
-        "membership[torch.as_tensor(self._null[start : start + len(rows)])] = 0",
+        "privacy/source.py",
+        "membership[self._null[positions]] = 0",
         "pass",
         _common("check_neighbours", "sliced"),
+    ),
+    "the shape follows the size of a Poisson sample": Mutation(
+        "privacy/sampled_mechanisms.py",
+        """\
+            n_slots = count_slots(n_records, rate)
+            positions = noise.poisson_sample(n_records, rate)
+""",
+        """\
+            positions = noise.poisson_sample(n_records, rate)
+            n_slots = max(1, len(positions))
+""",
+        _sampled("shape_and_noise_do_not_tell_how_many_joined"),
+    ),
+    "slots without a record have no noise": Mutation(
+        "privacy/sampled_mechanisms.py",
+        "return Measurement(exact, scale, std, public=directions)",
+        "return Measurement(exact, scale, std * exact.any((0, 1)), public=directions)",
+        _sampled("an_empty_sample_releases_noise_and_is_charged"),
+    ),
+    "fixed samples for Poisson samples": Mutation(
+        "privacy/sampled_mechanisms.py",
+        "positions = noise.poisson_sample(n_records, rate)",
+        "positions = noise.fixed_sample(n_records, round(rate * n_records))",
+        _sampled("poisson_samples_are_independent_coins"),
+    ),
+    "samples that are too large are cut": Mutation(
+        "privacy/sampled_mechanisms.py",
+        "positions = positions[:0]",
+        "positions = positions[:n_slots]",
+        _sampled("more_records_than_slots_leave_noise_only"),
+    ),
+    "null records take no slot": Mutation(
+        "privacy/sampled_mechanisms.py",
+        "            if len(positions) > n_slots:",
+        """\
+            positions = positions[source.take(positions)[1].any(1).numpy()]
+            if len(positions) > n_slots:""",
+        _sampled("a_null_record_takes_a_slot_and_adds_nothing"),
+    ),
+    "public maps see the size of a sample": Mutation(
+        "privacy/sampled_mechanisms.py",
+        "self.encode(rows).double(), membership)",
+        "self.encode(rows[membership.any(1)]).double().new_zeros(rows.shape), membership)",
+        _sampled("public_maps_see_as_many_rows_however_many_joined"),
+    ),
+    "joined rows are divided by the largest norm of the batch": Mutation(
+        "privacy/sampled_mechanisms.py",
+        "rows = clip_rows(rows, 1.0)",
+        "rows = rows / torch.linalg.vector_norm(rows, dim=1).max().clamp(min=1.0)",
+        _sampled("no_row_looks_at_another_when_joined"),
+    ),
+    "directions are used again": Mutation(
+        "privacy/sampled_mechanisms.py",
+        "generator=noise.public_generator()",
+        "generator=np.random.default_rng(0)",
+        _sampled("directions_are_fresh_at_each_step"),
+    ),
+    "sensitivity of sampled rows is understated": Mutation(
+        "privacy/sampled_mechanisms.py",
+        '"replace_one": 2.0}',
+        '"replace_one": 1.0}',
+        _sampled("replacing_a_record_in_a_fixed_sample_costs_what_is_certified"),
+    ),
+    "records of another class cost nothing more": Mutation(
+        "privacy/loss_distributions.py",
+        "return [law, larger._replace(values=larger.values / 2)]",
+        "return [law]",
+        _sampled("a_record_of_another_class_costs_more_than_one_of_its_own"),
     ),
     "noise follows a global seed": Mutation(
         "privacy/noise.py",

@@ -160,6 +160,41 @@ def test_poisson_moments_between_whole_orders_are_upper_bounds(alpha):
     assert exact < rdp_of(event, "zero_out", np.array([alpha]))[0]
 
 
+def integrated_replace_moment(alpha, q, r):
+    """E_Q (P/Q)^α for P = (1-q)N(0,1) + qN(r,1) and Q = (1-q)N(0,1) + qN(-r,1), by quadrature."""
+
+    def log_density(x, mean):
+        log_ratio = np.logaddexp(math.log1p(-q), math.log(q) + mean * x - mean * mean / 2)
+        return log_ratio + stats.norm.logpdf(x)
+
+    def integrand(x):
+        return math.exp(alpha * log_density(x, r) + (1 - alpha) * log_density(x, -r))
+
+    peak = (2 * alpha - 1) * r
+    return integrate.quad(integrand, -peak - 14, peak + 14, points=[0, r, peak], limit=500)[0]
+
+
+@pytest.mark.parametrize("alpha", [1.3, 2, 3, 4.5, 8, 20])
+@pytest.mark.parametrize(
+    ("q", "r"), [(0.01, 0.3), (0.01, 1.5), (0.2, 0.5), (0.5, 0.1), (0.5, 1.2), (0.95, 0.4)]
+)
+def test_poisson_moments_under_replace_one_bound_quadrature(alpha, q, r):
+    event = PoissonSampledDpEvent(q, GaussianDpEvent(1 / (2 * r)))
+    exact = math.log(integrated_replace_moment(alpha, q, r)) / (alpha - 1)
+    bound = rdp_of(event, "replace_one", np.array([float(alpha)]))[0]
+    assert 0 < exact <= bound
+    # Nor more than without sampling, up to the interpolation between whole orders.
+    whole = math.ceil(alpha)
+    assert bound <= 2 * r * r * whole * (whole - 1) / (alpha - 1) * (1 + 1e-9) + 1e-9
+
+
+def test_poisson_moments_under_replace_one_are_those_of_a_fixed_size():
+    base, orders = SlicedGaussianDpEvent(0.7, 9, 4), np.array([2.0, 5.0, 30.0])
+    poisson, fixed = PoissonSampledDpEvent(0.1, base), SampledWithoutReplacementDpEvent(10, 1, base)
+    assert (rdp_of(poisson, "replace_one", orders) == rdp_of(fixed, "replace_one", orders)).all()
+    assert (rdp_of(poisson, "zero_out", orders) < rdp_of(poisson, "replace_one", orders)).all()
+
+
 def test_poisson_moments_of_slices_average_over_the_directions():
     q, sigma, d, k, alpha = 0.3, 0.6, 7, 3, 4
     law = stats.beta(k / 2, (d - k) / 2)
@@ -316,6 +351,47 @@ def test_replace_one_slices_bound_simulated_pairs():
         assert certified >= deltas.mean() - 4 * error
         if b_sign == -1:
             assert certified <= 1.6 * deltas.mean()  # the union bound over the two rows
+
+
+@pytest.mark.parametrize("accountant", ["rdp", "autodp"])
+@pytest.mark.parametrize(("q", "T", "s"), [(0.1, 1, 1.0), (0.02, 200, 1.5), (0.5, 4, 3.0)])
+def test_moments_under_replace_one_cost_no_less_than_pld(q, T, s, accountant):
+    ledger, options = steps(SlicedGaussianDpEvent(s, 12, 8), q, T), {"relation": "replace_one"}
+    pld = ledger_epsilon(ledger, 1e-5, **options)
+    moments = ledger_epsilon(ledger, 1e-5, accountant=accountant, **options)
+    unsampled = ledger_epsilon(steps(SlicedGaussianDpEvent(s, 12, 8), T=T), 1e-5, accountant="rdp")
+    assert 0 < pld <= moments <= 1.001 * unsampled
+
+
+@pytest.mark.parametrize("accountant", ["pld", "rdp"])
+@pytest.mark.parametrize(("q", "sampling"), [(1.0, None), (0.1, "poisson"), (0.1, "fixed")])
+def test_classes_cost_under_replace_one_only(q, sampling, accountant):
+    def epsilon(n_classes, relation):
+        event = SlicedGaussianDpEvent(0.05, 4, 1, True, n_classes)
+        ledger = steps(event, q, 2, sampling)
+        return ledger_epsilon(ledger, 1e-5, accountant=accountant, relation=relation)
+
+    assert epsilon(1, "replace_one") <= epsilon(2, "replace_one") == epsilon(10, "replace_one")
+    if sampling != "fixed":
+        assert epsilon(1, "zero_out") == epsilon(2, "zero_out")
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
+def test_records_of_two_classes_cost_at_most_what_is_certified(epsilon):
+    # Each changes a row of its own class, by half of the diameter, along the same directions.
+    s, d, k, n = 0.3, 4, 1, 100_000
+    rng = np.random.default_rng(0)
+    U = rng.normal(size=(n, d, k))
+    U /= np.linalg.norm(U, axis=1, keepdims=True)
+    one, two = (
+        ledger_delta([SlicedGaussianDpEvent(s, d, k, True, c)], epsilon, relation="replace_one")
+        for c in (1, 2)
+    )
+    h = (U**2).sum(2)
+    for other in (0, 1):  # the same row, or one at a right angle
+        deltas = gaussian_delta(epsilon, np.sqrt((h[:, 0] + h[:, other]) / 4) / s)
+        assert deltas.mean() <= two + 4 * deltas.std() / math.sqrt(n)
+    assert one < two
 
 
 def test_replace_one_costs_less_than_a_doubled_radius():
@@ -555,13 +631,6 @@ def test_an_infinite_multiplier_is_free():
 def test_fixed_size_samples_need_replace_one():
     with pytest.raises(UnsupportedEventError, match="replace_one"):
         ledger_epsilon(steps(GaussianDpEvent(1.0), 0.1, sampling="fixed"), 1e-5)
-
-
-@pytest.mark.parametrize("accountant", ["rdp", "autodp"])
-def test_poisson_samples_under_replace_one_need_pld(accountant):
-    ledger = steps(GaussianDpEvent(1.0), 0.1)
-    with pytest.raises(UnsupportedEventError, match="use 'pld'"):
-        ledger_epsilon(ledger, 1e-5, accountant=accountant, relation="replace_one")
 
 
 @pytest.mark.parametrize("option", ["accountant", "relation"])

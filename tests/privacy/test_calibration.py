@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from dp_accounting import GaussianDpEvent, UnsupportedEventError
+from dp_accounting import GaussianDpEvent
 
 from skdpgen.privacy import (
     calibrate_gaussian,
@@ -166,9 +166,12 @@ def test_bad_arguments(change, message):
         calibrate_sliced_gaussian(**({"epsilon": 1.0, "delta": 1e-5} | SMALL | change))
 
 
-def test_poisson_rdp_under_replace_one_is_refused():
-    with pytest.raises(UnsupportedEventError, match="use 'pld'"):
-        calibrate_sliced_gaussian(1.0, 1e-5, relation="replace_one", method="rdp", **SMALL)
+def test_poisson_moments_under_replace_one_ask_for_more_noise():
+    pld, rdp = (
+        calibrate_sliced_gaussian(1.0, 1e-5, relation="replace_one", method=method, **SMALL)
+        for method in ("pld", "rdp")
+    )
+    assert pld < rdp < 3 * pld
 
 
 @pytest.mark.parametrize("epsilon", [300.0, 1e4])

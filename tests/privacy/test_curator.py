@@ -28,6 +28,7 @@ from skdpgen.privacy import (
     SlicedGaussianDpEvent,
     SliceSketch,
     gaussian_plan,
+    ledger_epsilon,
 )
 from skdpgen.transport import SliceBasis
 
@@ -147,7 +148,7 @@ def test_two_releases_of_one_name_have_their_own_noise():
     "event",
     [
         PoissonSampledDpEvent(0.01, GaussianDpEvent(20.0)),
-        SelfComposedDpEvent(GaussianDpEvent(20.0), 1),
+        SelfComposedDpEvent(SelfComposedDpEvent(GaussianDpEvent(20.0), 2), 2),
         ComposedDpEvent((GaussianDpEvent(20.0),)),
         SlicedGaussianDpEvent(20.0, 50, 2),
     ],
@@ -156,6 +157,27 @@ def test_two_releases_of_one_name_have_their_own_noise():
 def test_events_that_a_sum_does_not_execute_are_refused(event):
     with pytest.raises((PlanError, ValueError, TypeError)):
         curator(rows(), plan=Plan((("a", event),), 5.0, 1e-5)).release(total())
+
+
+def test_a_repeated_sum_is_charged_as_often_as_it_happened():
+    event, budget = GaussianDpEvent(20.0), PrivacyBudget(5.0, 1e-5)
+    repeated = Plan((("a", SelfComposedDpEvent(event, 3)), ("b", event)), 5.0, 1e-5)
+    for n_done in (2, 3):
+        before = budget.spent
+        with budget, curator(rows(), plan=repeated, noise=NoiseSource()) as held:
+            values = [held.release(total()).value for _ in range(n_done)]
+            if n_done == 2:
+                with pytest.raises(PlanError, match="not the next planned release"):
+                    held.release(total("b"))
+            else:
+                held.release(total("b"))
+            certificate = held.certificate()
+        assert len(np.unique(values)) == 3 * n_done  # each has its own noise
+        assert certificate.epsilon == ledger_epsilon(
+            [SelfComposedDpEvent(event, {2: 2, 3: 4}[n_done])], 1e-5
+        )
+        assert budget.spent > before
+    assert budget.spent == pytest.approx(ledger_epsilon([event] * 6, 1e-5))
 
 
 def test_no_noise_is_certified_as_such():
@@ -169,9 +191,15 @@ def test_a_plan_over_its_budget_is_refused():
         Plan((("a", GaussianDpEvent(2.0)),), 0.5, 1e-5)
 
 
-@pytest.mark.parametrize("shares", [{"a": 0.5}, {"a": 1.5, "b": -0.5}, {}])
+@pytest.mark.parametrize("shares", [{"a": 0.5}, {"a": 1.5}, {}])
 def test_shares_sum_to_one(shares):
     with pytest.raises(ValueError, match="sum to 1"):
+        gaussian_plan(shares, 1.0, 1e-5)
+
+
+@pytest.mark.parametrize("shares", [{"a": 1.5, "b": -0.5}, {"a": 1.0, "b": 0.0}])
+def test_shares_are_positive(shares):
+    with pytest.raises(ValueError, match="must be positive"):
         gaussian_plan(shares, 1.0, 1e-5)
 
 

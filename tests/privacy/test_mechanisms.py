@@ -8,6 +8,7 @@ import torch
 from scipy import stats
 
 from skdpgen.privacy import GaussianSum, NoiseSource, NoisyCovariance, SliceSketch
+from skdpgen.privacy.events import gaussian_event
 from skdpgen.transport import SliceBasis, random_directions
 
 D = 5
@@ -40,6 +41,18 @@ def members(classes, n_classes=3):
     return torch.eye(n_classes + 1, dtype=torch.float64)[torch.as_tensor(classes)][:, :n_classes]
 
 
+class Blocks:
+    """A source of records that are given in blocks."""
+
+    n_records = 1000
+
+    def __init__(self, blocks):
+        self._blocks = blocks
+
+    def blocks(self, name):
+        return iter(self._blocks)
+
+
 def vector(released):
     """A release as the vector whose norm the sensitivity bounds."""
     if hasattr(released, "counts"):
@@ -49,12 +62,11 @@ def vector(released):
     return released.value.ravel()  # a symmetric matrix has the norm of (x_i², √2 x_i x_j)
 
 
-def release(mechanism, blocks, multiplier=0.0, relation="zero_out", seed=0, n=1000):
+def release(mechanism, blocks, multiplier=0.0, relation="zero_out", seed=0):
     if isinstance(mechanism, SliceSketch):
         vector.values_per_slice = mechanism.basis.n_values // mechanism.basis.n_projections
-    return mechanism.run(
-        blocks, n, noise_multiplier=multiplier, relation=relation, noise=NoiseSource(seed)
-    )
+    event = gaussian_event(multiplier)
+    return mechanism.run(Blocks(blocks), event, relation=relation, noise=NoiseSource(seed))
 
 
 def one(mechanism, row, label):
