@@ -3,8 +3,13 @@
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
-__all__ = ["RowCodec"]
+from ..privacy.exceptions import TableError
+from ._schema import Schema
+from ._table_encoder import TableEncoder
+
+__all__ = ["RowCodec", "TableCodec"]
 
 
 @dataclass(frozen=True)
@@ -98,6 +103,51 @@ class RowCodec:
         else:
             X = rows
         return (X if self.bounds is None else np.clip(X, *self.bounds)), y
+
+
+@dataclass(frozen=True)
+class TableCodec:
+    """Maps tables with a public schema to rows in the unit ball and back.
+
+    Parameters
+    ----------
+    schema : Schema
+        The columns.
+    """
+
+    schema: Schema
+    encoder = None
+
+    @property
+    def _table_encoder(self):
+        return TableEncoder(self.schema)
+
+    @property
+    def names(self):
+        """Names of the columns."""
+        return list(self.schema)
+
+    @property
+    def blocks(self):
+        """The name of each column, and its columns in rows."""
+        return self._table_encoder.blocks
+
+    @property
+    def n_columns(self):
+        """Number of columns of a row."""
+        return self._table_encoder.n_columns
+
+    def encode(self, X, y=None):
+        """Map cells, an array of objects in the order of the schema, to rows."""
+        try:
+            return self._table_encoder.transform(pd.DataFrame(X, columns=self.names))
+        except ValueError as error:
+            # The encoder of tables quotes no cells.
+            raise TableError(str(error)) from None
+
+    def decode(self, rows, random_state):
+        """Draw a table from rows of probabilities."""
+        return self._table_encoder.draw(rows, random_state)
 
 
 def check_bounds(bounds, n_features, name):
