@@ -33,6 +33,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--columns", type=int, choices=[8192, 12288], default=8192)
 parser.add_argument("--generator", choices=["conv64", "mlp", "dpswgen"], default="conv64")
 parser.add_argument("--epsilon", type=float, default=10.0)
+parser.add_argument("--n-projections", type=int, default=2000)
 parser.add_argument("--n-steps", type=int, default=40)
 parser.add_argument("--batch-size", type=int, default=64)
 parser.add_argument("--seed", type=int, help="for an experiment; not a private release")
@@ -102,11 +103,13 @@ def conv64_encoded(n_inputs, n_outputs):
 
 
 # %%
-# 10,000 images play the private rows.
+# 10,000 images play the private rows, the test images are public.
 
 data = load_cifar10()
-X = data.X_train.reshape(-1, *data.image_shape).repeat(2, axis=2).repeat(2, axis=3)
-X = X.reshape(len(X), -1)
+X, X_public = (
+    rows.reshape(-1, *data.image_shape).repeat(2, axis=2).repeat(2, axis=3).reshape(len(rows), -1)
+    for rows in (data.X_train, data.X_test)
+)
 
 encoded, makes_images = options.columns == N_ENCODED, options.generator == "conv64"
 generator = DPSlicedWassersteinGenerator(
@@ -118,7 +121,7 @@ generator = DPSlicedWassersteinGenerator(
     generator=conv64_encoded if makes_images and encoded else options.generator,
     latent_dim=32,
     release="rows",
-    n_projections=2000,
+    n_projections=options.n_projections,
     n_steps=options.n_steps,
     batch_size=options.batch_size,
     random_state=options.seed,
@@ -140,6 +143,7 @@ loss = np.array(generator.loss_curve_)
 tenth = max(1, len(loss) // 10)
 print(f"Noise on a projection: {generator.sigma_:.3f}.")
 print(f"Loss: {loss[:tenth].mean():.3e} at first, {loss[-tenth:].mean():.3e} at last.")
+print(f"Distance to public images: {-generator.score(X_public):.5f}.")
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.5))
 left.plot(loss)

@@ -2,10 +2,10 @@
 MNIST and Fashion-MNIST
 =======================
 
-28 × 28 images by a convolutional generator, at δ = 1e-5, without public data. They come from a folder
-named by the environment variable ``SKDPGEN_DATA`` (which holds ``mnist.npz`` and
-``fashion_mnist.npz``), or else from OpenML. The gallery does not run this script; it takes minutes on
-a CPU::
+28 × 28 images by a convolutional generator, at δ = 1e-5, without public data. They come from a
+folder named by the environment variable ``SKDPGEN_DATA`` (which holds ``mnist.npz`` and
+``fashion_mnist.npz``), or else from OpenML. The gallery does not run this script; it takes minutes
+on a CPU::
 
     python examples/run_mnist.py
     python examples/run_mnist.py --data fashion --release rows --n-steps 5000

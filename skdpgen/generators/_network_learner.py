@@ -22,7 +22,7 @@ _WARM_UP = 30
 # Length of the last phase, in which the learning rate falls to 0, relative to what went before.
 _COOL_DOWN = 0.25
 # Weight of the second moments, where they are known, beside the slices of single rows.
-_MOMENTS_WEIGHT = 10.0
+_MOMENTS_WEIGHT = 3.0
 # Estimated class shares start as if so many steps had found all classes alike.
 _PRIOR_STEPS = 30
 
@@ -126,25 +126,49 @@ def fit_to_sketch(
     weights = torch.tensor(weights, dtype=basis.dtype, device=device)
     classes = torch.arange(len(counts)).repeat_interleave(rows_per_class)
 
-    training = _Training(rows, learning_rate, memory=0.99)
+    training = Training(rows, learning_rate, memory=0.99)
+
+    def loss():
+        made = rows(rows.draw(classes, generator)).unflatten(0, (len(counts), rows_per_class))
+        return basis.squared_distance(made, means, weights)
+
+    losses = descend_to_noise(training, loss, noise_energy, n_steps, verbose)
+    return training.finish(lambda: rows.draw(classes, generator)), losses
+
+
+def descend_to_noise(training, loss, noise_energy, n_steps, verbose=0):
+    """Train until the loss is down to the energy of the noise, and no further.
+
+    Parameters
+    ----------
+    training : Training
+    loss : callable
+        Returns an unbiased estimate of a squared distance to something noisy.
+    noise_energy : float
+        The mean squared distance of the noisy thing from the one without noise.
+    n_steps : int
+        Largest number of steps.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Returns
+    -------
+    losses : list of float
+    """
     losses = []
     # Full speed until the noise level is reached, or most steps are made; then a cool-down.
     cooling, last = math.ceil(n_steps / (1 + _COOL_DOWN)), n_steps
     with tqdm(total=n_steps, desc="generator", disable=not verbose) as progress:
         while len(losses) < last:
             step = len(losses)
-            rate = min(1.0, (last - step) / max(1, last - cooling))
-            made = rows(rows.draw(classes, generator)).unflatten(0, (len(counts), rows_per_class))
-            loss = basis.squared_distance(made, means, weights)
-            training.step(loss, rate)
-            losses.append(loss.detach())
+            losses.append(training.step(loss(), min(1.0, (last - step) / max(1, last - cooling))))
             progress.update()
             if (step + 1) % _WINDOW == 0 and step < cooling:
                 running = torch.stack(losses[-_WINDOW:]).mean().item()
                 progress.set_postfix(loss=f"{running:.3g}", noise=f"{noise_energy:.3g}")
                 if running <= noise_energy:
                     cooling, last = step, step + math.ceil(_COOL_DOWN * step)
-    return training.finish(classes, generator), torch.stack(losses).tolist()
+    return torch.stack(losses).tolist()
 
 
 @torch.inference_mode(False)
@@ -187,7 +211,7 @@ def fit_to_rows(
     """
     device, n_classes = rows.spread.device, rows.n_classes
     moments = None if rows.components is None else rows.spread.square().diag()
-    training = _Training(rows, learning_rate, memory=0.999)
+    training = Training(rows, learning_rate, memory=0.999)
     total, losses = np.full(n_classes, _PRIOR_STEPS / n_classes), []
     for step in tqdm(range(n_steps), desc="generator", disable=not verbose):
         released = release()
@@ -209,10 +233,10 @@ def fit_to_rows(
                 part.T @ part / half - moments for part in (made[:half], made[half : 2 * half])
             )
             loss = loss + _MOMENTS_WEIGHT / len(released.directions) * (first * second).sum()
-        training.step(loss, 1 - step / n_steps)
-        losses.append(loss.detach())
+        losses.append(training.step(loss, 1 - step / n_steps))
     classes = _draw_classes(shares, max(2, batch_size), generator)
-    return training.finish(classes, generator), shares, torch.stack(losses).tolist()
+    averaged = training.finish(lambda: rows.draw(classes, generator))
+    return averaged, shares, torch.stack(losses).tolist()
 
 
 def _draw_classes(shares, size, generator):
@@ -221,18 +245,17 @@ def _draw_classes(shares, size, generator):
 
 def _project(made, classes, mechanism, released, generator):
     """Project generated rows, pad and noise them as the released ones are."""
-    n_classes, n_projections, n_slots = released.values.shape
+    n_classes, _, n_slots = released.values.shape
     classes = classes[:n_slots]
-    joined = mechanism.join(made[:n_slots], nn.functional.one_hot(classes, n_classes).to(made))
-    projected = joined @ released.directions.to(made)
+    one_hot = nn.functional.one_hot(classes, n_classes).to(made)
+    joined = mechanism.join(made[:n_slots], one_hot)
+    projected = one_hot.T.unsqueeze(1) * (released.directions.to(made).T @ joined.T)
     noise = torch.randn(released.values.shape, generator=generator, dtype=made.dtype)
-    slots = torch.arange(len(classes))
-    index = (classes[:, None], torch.arange(n_projections), slots[:, None])
-    index = tuple(part.to(made.device) for part in index)
-    return (released.std * noise.to(made.device)).index_put(index, projected, accumulate=True)
+    padded = nn.functional.pad(projected, (0, n_slots - len(classes)))
+    return padded + noise.to(made.device) * released.std
 
 
-class _Training:
+class Training:
     """Adam with a warm-up, and a moving average of the weights, which needs no privacy budget."""
 
     def __init__(self, rows, learning_rate, memory):
@@ -248,7 +271,7 @@ class _Training:
         self._average = AveragedModel(rows, avg_fn=moving_average)
 
     def step(self, loss, rate):
-        """Descend at a share `rate` of the learning rate."""
+        """Descend at a share `rate` of the learning rate; return the loss."""
         self._n_steps += 1
         rate = min(rate, self._n_steps / _WARM_UP)
         self._optimizer.param_groups[0]["lr"] = self._learning_rate * rate
@@ -256,10 +279,10 @@ class _Training:
         loss.backward()
         self._optimizer.step()
         self._average.update_parameters(self._rows)
+        return loss.detach()
 
     @torch.no_grad()
-    def finish(self, classes, generator):
-        """Return the averaged network, with batch statistics of its own."""
-        batches = (self._rows.draw(classes, generator) for _ in range(20))
-        update_bn(batches, self._average)
+    def finish(self, draw):
+        """Return the averaged network, with batch statistics of its own, on what `draw` gives."""
+        update_bn((draw() for _ in range(20)), self._average)
         return self._average.module.eval().cpu()

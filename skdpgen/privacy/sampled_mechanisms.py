@@ -185,11 +185,9 @@ class SlicedRows(SampledMechanism):
         std = base.noise_multiplier * self.sensitivity(relation)
         scale = grid_scale(std)
         joined = self.join(rows if self.encode is None else self.encode(rows).double(), membership)
-        projected = to_grid(joined @ directions.to(joined.device), scale)
-        projected *= membership.sum(1, keepdim=True)
-        exact = np.zeros((self.n_classes, base.n_projections, len(rows)), dtype=np.int64)
-        codes = membership.argmax(1).cpu().numpy()
-        exact[codes, :, np.arange(len(rows))] = projected.cpu().numpy()
+        projected = to_grid(directions.T.to(joined.device) @ joined.T, scale)
+        # In the block of its class; null records and empty slots are in none.
+        exact = (membership.T.unsqueeze(1) * projected).long().cpu().numpy()
         return Measurement(exact, scale, std, public=directions)
 
     def _present(self, noisy, measured):

@@ -1,0 +1,236 @@
+"""DP-SWD as published: a generator trained on noisy projections of single rows."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from dp_accounting import (
+    GaussianDpEvent,
+    PoissonSampledDpEvent,
+    SampledWithoutReplacementDpEvent,
+    SelfComposedDpEvent,
+)
+from numpy.testing import assert_allclose
+from sklearn.datasets import load_digits, load_iris
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, train_test_split
+
+from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget
+from skdpgen.generators._network_learner import RowNetwork, fit_to_rows
+from skdpgen.networks import build, find_factory
+from skdpgen.privacy import (
+    BudgetExceededError,
+    ProjectedRows,
+    SlicedGaussianDpEvent,
+    SlicedRows,
+    ledger_epsilon,
+    preview,
+)
+from skdpgen.privacy.calibration import calibrate
+from skdpgen.transport import random_directions
+
+DIGITS = dict(bounds=(0, 16), clip_norm=0.7, classes=range(10))
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return train_test_split(X, y, test_size=450, random_state=0, stratify=y)
+
+
+@pytest.fixture(scope="module")
+def iris():
+    return load_iris(return_X_y=True)
+
+
+def make(**params):
+    return DPSlicedWassersteinGenerator(**{"release": "rows", "random_state": 0, **params})
+
+
+# What it learns.
+
+
+@pytest.mark.parametrize("encoder", [None, "dp-pca"])
+def test_digits_without_noise(digits, encoder):
+    X, X_test, y, y_test = digits
+    generator = make(**DIGITS, epsilon=math.inf, n_steps=250, batch_size=250, encoder=encoder)
+    X_made, y_made = generator.fit(X, y).sample(1000)
+    classifier = LogisticRegression(max_iter=300).fit(X_made / 16, y_made)
+    assert classifier.score(X_test / 16, y_test) > 0.75
+    assert_allclose(generator.class_probabilities_, np.bincount(y) / len(y), atol=0.02)
+
+
+def test_digits_at_a_large_budget(digits):
+    X, X_test, y, y_test = digits
+    generator = make(**DIGITS, epsilon=100, n_steps=300).fit(X, y)
+    X_made, y_made = generator.sample(1000)
+    classifier = LogisticRegression(max_iter=300).fit(X_made / 16, y_made)
+    assert classifier.score(X_test / 16, y_test) > 0.4  # chance is 0.1
+
+
+def test_moments_without_noise():
+    X = np.random.RandomState(0).normal([0.1, -0.2], [0.3, 0.1], size=(500, 2))
+    made = make(epsilon=math.inf, n_steps=400, batch_size=200).fit(X).sample(20_000)
+    assert_allclose(made.mean(0), X.mean(0), atol=0.04)
+    assert_allclose(made.std(0), X.std(0), atol=0.04)
+
+
+def test_class_probabilities():
+    rng = np.random.RandomState(0)
+    X, y = rng.normal(size=(2000, 3)), rng.choice(3, size=2000, p=[0.7, 0.25, 0.05])
+    generator = make(epsilon=math.inf, n_steps=300, batch_size=100, classes=[0, 1, 2]).fit(X, y)
+    assert_allclose(generator.class_probabilities_, [0.7, 0.25, 0.05], atol=0.03)
+
+
+def test_noise_alone_moves_no_mean():
+    """Noise in the releases averages out."""
+    X = np.tile([0.5, -0.3, 0.1], (400, 1))
+    made = make(epsilon=300, n_steps=300, batch_size=100).fit(X).sample(5000)
+    assert_allclose(made.mean(0), X[0], atol=0.06)  # a noisy projection is off by 0.4
+
+
+def test_second_moments_are_matched():
+    """With components at hand, the network has the rows' second moments, even if all is noise."""
+    rng = np.random.RandomState(0)
+    X = rng.normal(size=(20_000, 6)) * [0.5, 0.3, 0.2, 0.05, 0.05, 0.05]
+    made = make(epsilon=5, encoder="dp-pca", n_components=3, n_steps=300).fit(X).sample(20_000)
+    clipped = X / np.maximum(1, np.linalg.norm(X, axis=1, keepdims=True))
+    assert_allclose(made.std(0)[:3], clipped.std(0)[:3], rtol=0.25)
+
+
+def test_generated_rows_are_noised_as_records_are():
+    """Where records and generated rows are alike, so are their releases: the loss stays small."""
+    records = torch.tensor([[0.6, 0.0], [0.0, -0.6]])
+    network = RowNetwork(build(find_factory("mlp"), 4, 2, 0), 2, 2, torch.ones(2))
+    network.forward = lambda codes: records[codes[:, 2:].argmax(1)].clone().requires_grad_()
+    mechanism, generator = SlicedRows(2, 2), torch.Generator().manual_seed(0)
+
+    def release():
+        directions = random_directions(4, 4, generator=generator, dtype=torch.float64)
+        classes = torch.randint(2, (300,), generator=generator)
+        one_hot = torch.eye(2)[classes]
+        projected = mechanism.join(records[classes], one_hot).double() @ directions
+        values = 0.5 * torch.randn(2, 4, 400, generator=generator, dtype=torch.float64)
+        values[classes, :, torch.arange(300)] += projected
+        return ProjectedRows(values.numpy(), directions, 0.5)
+
+    options = dict(n_steps=20, batch_size=300, learning_rate=1e-9, generator=generator)
+    _, shares, losses = fit_to_rows(network, mechanism, release, **options)
+    # Two samples of 400 from one law: W₂² between them is far below the noise's variance, 0.25.
+    assert np.mean(losses[5:]) < 2 * 0.02
+    assert_allclose(shares, 0.5, atol=0.1)
+
+
+# What it plans.
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 10.0])
+def test_default_batches_have_the_least_noise_on_an_average(epsilon):
+    n_samples, n_steps = 60_000, 3000
+    estimator = make(epsilon=epsilon, n_steps=n_steps)
+    rule = estimator._batch_size(n_samples) / n_samples
+    if epsilon == 10:
+        assert rule == 500 / n_samples  # the largest default
+        rule = estimator.set_params(n_steps=100_000)._batch_size(n_samples) / n_samples
+    n_steps = estimator.n_steps
+
+    def noise(rate):
+        def epsilon_of(multiplier):
+            step = PoissonSampledDpEvent(rate, GaussianDpEvent(multiplier))
+            return ledger_epsilon(
+                [SelfComposedDpEvent(step, n_steps)], estimator.delta, accountant="rdp"
+            )
+
+        return calibrate(epsilon_of, epsilon) / math.sqrt(rate * n_steps)
+
+    assert noise(rule) < 1.07 * min(noise(rule * factor) for factor in (0.3, 0.6, 1.6, 3.0))
+
+
+def test_events(iris):
+    X, y = iris
+    options = dict(epsilon=3.0, n_steps=4, batch_size=30, n_projections=5, classes=[0, 1, 2])
+    generator = make(**options).fit(X, y)
+    (event,) = generator.privacy_.events
+    base = SlicedGaussianDpEvent(generator.sigma_, 7, 5, True, 3)
+    assert event == SelfComposedDpEvent(PoissonSampledDpEvent(0.2, base), 4)
+    assert 0.99 * 3 < generator.epsilon_ <= 3
+
+    fixed = make(**options, relation="replace_one", sampling="fixed").fit(X, y)
+    (event,) = fixed.privacy_.events
+    base = SlicedGaussianDpEvent(fixed.sigma_ / 2, 7, 5, True, 3)
+    assert event == SelfComposedDpEvent(SampledWithoutReplacementDpEvent(150, 30, base), 4)
+
+    whole = make(**{**options, "batch_size": 1000, "classes": None}).fit(X)
+    (event,) = whole.privacy_.events
+    assert event == SelfComposedDpEvent(SlicedGaussianDpEvent(whole.sigma_, 4, 5, True), 4)
+
+
+def test_components_are_paid_for(iris):
+    generator = make(epsilon=3.0, encoder="dp-pca", n_steps=3).fit(iris[0])
+    assert generator.privacy_.releases == ("second moments", "sliced rows")
+    assert 0.99 * 3 < generator.epsilon_ <= 3
+    assert generator.privacy_.events[0].noise_multiplier == pytest.approx(
+        calibrate(lambda s: ledger_epsilon([GaussianDpEvent(s)], 1e-5), 3.0) / math.sqrt(0.2),
+        rel=1e-3,
+    )
+
+
+def test_preview_is_what_fit_does(iris):
+    X, y = iris
+    for params in ({}, {"encoder": "dp-pca", "relation": "replace_one"}, {"batch_size": 150}):
+        estimator = make(n_steps=2, classes=[0, 1, 2], epsilon=3.0, **params)
+        planned, fitted = preview(estimator, 150, 4, n_classes=3), estimator.fit(X, y)
+        assert planned.sigma == fitted.sigma_
+        assert planned.epsilon == fitted.epsilon_
+        assert planned.events == fitted.privacy_.events
+
+
+# How it behaves.
+
+
+def test_fixed_batches_need_replace_one(iris):
+    with pytest.raises(ValueError, match="relation='replace_one' only"):
+        make(sampling="fixed").fit(iris[0])
+    with pytest.raises(ValueError, match="sampling must be one of"):
+        make(sampling="shuffled").fit(iris[0])
+
+
+def test_budgets_hold_no_sampled_releases(iris):
+    budget = PrivacyBudget(10.0, 1e-5)
+    with budget, pytest.raises(BudgetExceededError, match="unsampled"):
+        make(random_state=None).fit(iris[0])
+    assert budget.spent == 0
+
+
+def test_search(iris):
+    X, y = iris
+    search = GridSearchCV(
+        make(n_steps=2, bounds=(0, 8), classes=[0, 1, 2]), {"n_projections": [2, 7]}, cv=2
+    ).fit(X, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+@pytest.mark.parametrize("encoder", [None, "dp-pca"])
+def test_one_record_and_constant_columns(encoder):
+    for X in (np.array([[0.3, 0.1]]), np.zeros((9, 2)), np.full((9, 2), 7.0)):
+        generator = make(n_steps=2, encoder=encoder).fit(X)
+        assert np.isfinite(generator.sample(20)).all()
+    single = make(n_steps=2, classes=["a", "b"]).fit(np.array([[0.3, 0.1]]), ["b"])
+    assert np.isfinite(single.sample(20)[0]).all()
+
+
+def test_conv28():
+    images = np.random.RandomState(0).rand(30, 784)
+    generator = make(epsilon=100, bounds=(0, 1), generator="conv28", n_steps=2).fit(images)
+    made = generator.sample(3)
+    assert made.shape == (3, 784)
+    assert made.min() >= 0
+    assert made.max() <= 1
+
+
+def test_verbose(iris, capfd):
+    make(n_steps=2, verbose=1).fit(iris[0])
+    assert "generator" in capfd.readouterr().err
+    make(n_steps=2).fit(iris[0])
+    assert capfd.readouterr() == ("", "")
