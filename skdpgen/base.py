@@ -13,11 +13,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .networks import GENERATORS
-from .preprocessing import RowCodec
+from .preprocessing import RowCodec, Schema, TableCodec
 from .privacy import Certificate, Curator, NoiseSource
 from .privacy.accounting import ACCOUNTANTS, RELATIONS
 from .privacy.calibration import check_delta, check_epsilon
-from .privacy.records import read_labels, read_rows
+from .privacy.records import read_labels, read_rows, read_table
 from .transport import sliced_wasserstein_distance
 
 __all__ = ["BaseGenerator"]
@@ -25,6 +25,15 @@ __all__ = ["BaseGenerator"]
 # Rows are generated and decoded in pieces of this size; a score compares at most so many.
 _SAMPLE_BLOCK = 10_000
 _SCORE_ROWS = 5_000
+
+# Parameters that a schema stands in for, and what they must be with one.
+_NOT_WITH_SCHEMA = {
+    "bounds": None,
+    "y_bounds": None,
+    "clip_norm": 1.0,
+    "classes": None,
+    "encoder": None,
+}
 
 _ALWAYS_ASSUMED = (
     "one person has one record",
@@ -46,16 +55,19 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
     - ``_generate(codes, generator)`` makes rows for the classes in `codes`.
     """
 
-    def fit(self, X, y=None):
+    def fit(self, X, y=None, *, target=None):
         """Learn the distribution of `X`, and of `y` given with it, under differential privacy.
 
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_samples, n_features)
-            Private rows.
+            Private rows. With a `schema`, a DataFrame with its columns.
         y : array-like of shape (n_samples,), default=None
             Labels (int, bool, string or categorical dtype, or any dtype with `classes`), or
-            numbers (float dtype), which are treated as one more column.
+            numbers (float dtype), which are treated as one more column. With a `schema`, the one
+            column that `X` lacks.
+        target : str, default=None
+            With a `schema`, the column of `X` whose levels `sample` can be asked for by `y`.
 
         Returns
         -------
@@ -70,32 +82,44 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         """
         before = vars(self).copy()
         try:
-            return self._fit(X, y)
+            return self._fit(X, y, target)
         except BaseException:
             # What a failed fit has left behind is covered by no certificate.
             vars(self).clear()
             vars(self).update(before)
             raise
 
-    def _fit(self, X, y):
+    def _fit(self, X, y, target):
         self._check_params()
-        output = _OutputFormat.of(X, y)
-        X = read_rows(self, X)
+        if self.schema is not None:
+            codec = TableCodec(self.schema)
+            output = _TableFormat.of(codec.schema, X, y, target)
+            X, y = (
+                read_table(self, X, y, output.label if y is not None else None, codec.names),
+                None,
+            )
+            classes, inferred = None, False
+        else:
+            if target is not None:
+                raise ValueError("target=... names a column of a schema; without one, give y.")
+            output = _OutputFormat.of(X, y)
+            X = read_rows(self, X)
+            y, classes, inferred = read_labels(y, len(X), self.classes)
+            if self.y_bounds is not None and classes is not None:
+                raise ValueError(
+                    "y_bounds are for a numeric y of float dtype; here y holds classes."
+                )
+            codec = self._make_codec(X.shape[1], has_number=y is not None and classes is None)
+            output = replace(output, classes=classes)
         n_samples = len(X)
-        y, classes, inferred = read_labels(y, n_samples, self.classes)
         if self.delta >= 1 / n_samples:
             warnings.warn(
                 f"delta = {self.delta:g} is not below 1 / n_samples = {1 / n_samples:g}: it allows "
                 "to publish a record outright. Choose a smaller delta.",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        has_number = y is not None and classes is None
-        if self.y_bounds is not None and classes is not None:
-            raise ValueError("y_bounds are for a numeric y of float dtype; here y holds classes.")
-        codec = self._make_codec(X.shape[1], has_number=has_number)
-        n_classes = 1 if classes is None else len(classes)
-        plan = self._plan(n_samples, codec.n_columns, n_classes)
+        plan = self._plan(n_samples, codec.n_columns, 1 if classes is None else len(classes))
         noise = NoiseSource(self.random_state)
         with Curator(
             X,
@@ -112,16 +136,16 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
             self._learn(curator, codec, noise)
             certificate = curator.certificate(_assumptions(codec, inferred))
         self._codec = codec
-        self._output = replace(output, classes=classes)
+        self._output = output
         vars(self).pop("classes_", None)
-        if classes is not None:
-            self.classes_ = classes
+        if output.classes is not None:
+            self.classes_ = output.classes
         self.sigma_ = plan.sigma
         self.privacy_ = certificate
         self.epsilon_ = certificate.epsilon
         return self
 
-    def sample(self, n_samples=1, *, y=None, random_state=None):
+    def sample(self, n_samples=1, *, y=None, where=None, random_state=None):
         """Draw synthetic rows. This costs no privacy, however often it is done.
 
         Parameters
@@ -130,19 +154,26 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
             Number of rows; ignored if `y` is given.
         y : array-like of shape (n_samples,), default=None
             Classes to draw rows of. By default classes are drawn by their noisy frequencies.
+        where : dict, default=None
+            With a `schema`, levels that all rows have: ``{"sex": "Female"}``.
         random_state : None, int or numpy.random.RandomState, default=None
             None: the estimator's own, so that with an int there, each call gives the same rows.
 
         Returns
         -------
         X : ndarray or DataFrame of shape (n_samples, n_features)
-            Of the kind and floating dtype that `fit` was given (float64 for integers).
+            Of the kind and floating dtype that `fit` was given (float64 for integers); with a
+            `schema`, of its dtypes.
         y : ndarray or Series of shape (n_samples,)
             Only if `fit` was given one.
         """
         check_is_fitted(self, "privacy_")
         noise = NoiseSource(self.random_state if random_state is None else random_state, stream=1)
         generator = noise.torch_generator()
+        if self.schema is not None:
+            return self._sample_table(n_samples, y, where, noise)
+        if where is not None:
+            raise ValueError("where=... needs a schema; ask for classes by y=[...].")
         codes = self._draw_codes(n_samples, generator) if y is None else self._find_codes(y)
         parts = [
             self._codec.decode(self._generate(part, generator))
@@ -151,14 +182,58 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         X, numbers = zip(*parts, strict=True)
         return self._output.give(np.concatenate(X), numbers, codes.numpy())
 
+    def _sample_table(self, n_samples, y, where, noise):
+        label, blocks = self._output.label, dict(self._codec.blocks)
+        conditions = {}
+        for name, level in (where or {}).items():
+            conditions.update(self._find_level(name, level, blocks))
+        generator, public = noise.torch_generator(), noise.public_generator()
+        if y is None:
+            rows = self._generate_where(_check_count(n_samples), conditions, generator, public)
+        else:
+            codes = self._find_codes(y).numpy()
+            rows = np.empty((len(codes), self._codec.n_columns))
+            for code in np.unique(codes):
+                asked = self._find_level(label, self.classes_[code], blocks)
+                chosen = codes == code
+                rows[chosen] = self._generate_where(
+                    chosen.sum(), conditions | asked, generator, public
+                )
+        return self._output.give(self._codec.decode(rows, public))
+
+    def _find_level(self, name, level, blocks):
+        """Return the columns of a block of levels, and the position of one among them."""
+        kind = self.schema.get(name)
+        levels = getattr(kind, "levels", None)
+        if levels is None:
+            raise ValueError(f"where names {name!r}, which is no column of categories.")
+        if level not in levels:
+            raise ValueError(f"{level!r} is not among the levels of {name!r}: {list(levels)}.")
+        return {name: (blocks[name], levels.index(level))}
+
+    def _generate_where(self, n_rows, conditions, generator, public):
+        """Generate rows; under conditions, drawn from many in proportion to how likely they are.
+
+        Given its code, a row's columns are independent: the probability of the conditions is a
+        product, and the other columns do not change.
+        """
+        if not conditions:
+            parts = torch.zeros(n_rows, dtype=torch.int64).split(_SAMPLE_BLOCK)
+            return np.concatenate([self._generate(part, generator) for part in parts])
+        n_candidates = max(_SAMPLE_BLOCK, 4 * n_rows)
+        rows = self._generate_where(n_candidates, {}, generator, public)
+        likely = np.prod([rows[:, where][:, i] for where, i in conditions.values()], axis=0)
+        if not likely.sum() > 0:
+            raise ValueError("No rows were generated for which where=... could hold.")
+        rows = rows[public.choice(n_candidates, n_rows, p=likely / likely.sum())]
+        for where, i in conditions.values():
+            total = rows[:, where].sum(axis=1)
+            rows[:, where] = 0
+            rows[:, where.start + i] = total
+        return rows
+
     def _draw_codes(self, n_samples, generator):
-        if isinstance(n_samples, bool) or not isinstance(n_samples, numbers.Integral | np.integer):
-            raise ValueError(f"n_samples must be a whole number; got {n_samples!r}.")
-        if n_samples < 1:
-            raise ValueError(
-                f"Invalid value for 'n_samples': {n_samples}. The sampling requires at least one "
-                "sample."
-            )
+        n_samples = _check_count(n_samples)
         probabilities = torch.as_tensor(self.class_probabilities_)
         return torch.multinomial(probabilities, n_samples, True, generator=generator)
 
@@ -193,13 +268,20 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         float
         """
         check_is_fitted(self, "privacy_")
-        X = read_rows(self, X, reset=False)
+        if self.schema is None:
+            X = read_rows(self, X, reset=False)
+            encode = replace(self._codec, has_number=False).encode
+        else:
+            names = self._output.features(X)
+            X = read_table(self, X, None, None, names, reset=False)
+            encode = TableCodec(self.schema.select(names)).encode
         if len(X) > _SCORE_ROWS:
             X = X[np.random.RandomState(0).choice(len(X), _SCORE_ROWS, replace=False)]
         synthetic = self.sample(len(X), random_state=0)
         if isinstance(synthetic, tuple):
             synthetic = synthetic[0]
-        encode = replace(self._codec, has_number=False).encode
+        if self.schema is not None:
+            synthetic = synthetic[names]
         return -sliced_wasserstein_distance(encode(X), encode(synthetic), random_state=0)
 
     @abstractmethod
@@ -221,6 +303,12 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         check_choice("relation", self.relation, RELATIONS)
         check_choice("accountant", self.accountant, ACCOUNTANTS)
         check_positive("clip_norm", self.clip_norm)
+        if self.schema is not None:
+            if not isinstance(self.schema, Schema):
+                raise ValueError(f"schema must be a Schema; got {type(self.schema).__name__}.")
+            for name, default in _NOT_WITH_SCHEMA.items():
+                if getattr(self, name) is not default and getattr(self, name) != default:
+                    raise ValueError(f"{name} is not for tables with a schema, which says it all.")
         choose_device(self.device)
         if isinstance(self.generator, str):
             check_choice("generator", self.generator, GENERATORS)
@@ -251,7 +339,7 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
     def _preview(self, n_samples, n_features, n_classes):
         """Price a fit without data; see `skdpgen.privacy.preview`."""
         self._check_params()
-        codec = self._make_codec(n_features)
+        codec = self._make_codec(n_features) if self.schema is None else TableCodec(self.schema)
         plan = self._plan(n_samples, codec.n_columns, n_classes or 1)
         return Certificate.of_plan(
             plan, _assumptions(codec), reproducible=self.random_state is not None
@@ -303,6 +391,71 @@ class _OutputFormat:
         return X, y
 
 
+@dataclass(frozen=True)
+class _TableFormat:
+    """How to hand back a table: its columns and dtypes, and which column is the label."""
+
+    names: tuple
+    dtypes: dict
+    label: object
+    is_split: bool
+    is_series: bool
+    classes: np.ndarray | None
+
+    @classmethod
+    def of(cls, schema, X, y, target):
+        if not isinstance(X, pd.DataFrame):
+            raise ValueError(f"With a schema, X must be a DataFrame; got {type(X).__name__}.")
+        if not X.columns.is_unique:
+            raise ValueError("The table has several columns of the same name.")
+        names, label = tuple(X.columns), target
+        if y is not None:
+            if target is not None:
+                raise ValueError("Give y or target, not both.")
+            lacking = [name for name in schema if name not in names]
+            if len(lacking) != 1:
+                raise ValueError(
+                    "y must be the one column of the schema that X lacks; X lacks "
+                    f"{lacking or 'none'}."
+                )
+            label = lacking[0]
+        elif target is not None and target not in schema:
+            raise ValueError(f"target must be a column of the schema; got {target!r}.")
+        levels = getattr(schema.get(label), "levels", None)
+        return cls(
+            names=names,
+            dtypes={**X.dtypes, **({label: getattr(y, "dtype", None)} if y is not None else {})},
+            label=label,
+            is_split=y is not None,
+            is_series=isinstance(y, pd.Series),
+            classes=None if levels is None else np.array(levels),
+        )
+
+    def features(self, X):
+        """Return those columns that a table to be scored has to have."""
+        if not isinstance(X, pd.DataFrame):
+            raise ValueError(f"With a schema, X must be a DataFrame; got {type(X).__name__}.")
+        return list(self.names)
+
+    def give(self, frame):
+        for name, dtype in self.dtypes.items():
+            if dtype is not None and frame[name].dtype != dtype:
+                frame[name] = _cast(frame[name], dtype)
+        X = frame[list(self.names)]
+        if not self.is_split:
+            return X
+        y = frame[self.label]
+        return X, y if self.is_series else y.to_numpy()
+
+
+def _cast(column, dtype):
+    """Give a column the dtype that it had in the private table, where that can hold it."""
+    try:
+        return column.astype(dtype)
+    except (TypeError, ValueError):
+        return column
+
+
 def _assumptions(codec, inferred=False):
     """List what a certificate rests on."""
     assumed = _ALWAYS_ASSUMED
@@ -312,6 +465,17 @@ def _assumptions(codec, inferred=False):
     if inferred:
         assumed = ("the set of classes, inferred from y, is public", *assumed)
     return assumed
+
+
+def _check_count(n_samples):
+    if isinstance(n_samples, bool) or not isinstance(n_samples, numbers.Integral | np.integer):
+        raise ValueError(f"n_samples must be a whole number; got {n_samples!r}.")
+    if n_samples < 1:
+        raise ValueError(
+            f"Invalid value for 'n_samples': {n_samples}. The sampling requires at least one "
+            "sample."
+        )
+    return int(n_samples)
 
 
 def choose_device(device):

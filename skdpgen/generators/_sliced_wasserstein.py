@@ -21,6 +21,7 @@ from ..privacy import (
 from ..privacy.calibration import calibrate_gaussian
 from ..transport import SliceBasis, random_directions
 from ._network_learner import RowNetwork, fit_to_rows, fit_to_sketch
+from ._table_learner import fit_to_moments
 
 __all__ = ["DPSlicedWassersteinGenerator"]
 
@@ -81,9 +82,9 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
         noise.
     batch_size : int, default=None
         For a sketch: generated rows a step, shared by the classes; None: 256. For rows: expected
-        records a step (q is capped at 1); None: n_samples·μ / (2·√n_steps) within [10, 500],
+        records a step (q is capped at 1); None: 0.75·n_samples·μ / √n_steps within [10, 500],
         where μ is 1 over the noise multiplier of a Gaussian mechanism at (ε, δ). There the
-        noise on an average over all steps is least.
+        noise on an average over all steps is about least.
     n_steps : int, default=None
         For a sketch: largest number of training steps; None: 250 / (√ρ·(1 + ρ)) within
         [20, 3000], where ρ is the noise on a sketch value over its largest possible size,
@@ -99,7 +100,7 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
     encoder_share : float, default=0.2
         Share of the budget, of Σ s⁻² over the noise multipliers s, that ``"dp-pca"`` gets.
     n_components : int, default=None
-        Components that ``"dp-pca"`` keeps. None: 64 for a sketch, 40 for rows, or all if they are
+        Components that ``"dp-pca"`` keeps. None: 64 for a sketch, 30 for rows, or all if they are
         less.
     generator : {"mlp", "conv28", "conv64", "dpswgen"} or callable, default="mlp"
         Network. ``"conv28"`` makes 28×28 grey images and ``"conv64"`` 64×64 RGB ones, channels
@@ -108,6 +109,11 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
         gives features in [0, 1] rather than encoded rows.
     latent_dim : int, default=20
         Dimension of the network's random code; the one-hot class is joined to it.
+    schema : Schema, default=None
+        Public kinds, bounds and levels of the columns of a table. Then X is a DataFrame, and what
+        is released are its *two-way tables*: for each pair of columns, how often their levels
+        (or values near the knots of numbers and dates) occur together. The network gives
+        probabilities of levels. `bounds`, `clip_norm`, `classes` and `encoder` are not for tables.
     random_state : None, int or RandomState, default=None
         None: noise from the operating system. Anything else is for reproducing an experiment,
         **not a private release**: whoever has the seed can recompute the noise.
@@ -156,6 +162,10 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
     approximation enters ε. With ``"dp-pca"``, the second moments that were released for it are
     matched as well.
 
+    With a `schema`, each row is encoded as one block of weights for each column, and has norm 1:
+    its second moments hold all two-way tables, and a record moves them by at most 1 (√2 under
+    ``relation="replace_one"``), however many columns and levels there are.
+
     A scaler or PCA that is fitted on private rows in an earlier step of a pipeline voids ε: use
     `bounds` and `encoder` instead. In a pipeline of public steps, ``pipe[-1].sample(n)`` gives
     rows in the units of the last step, and ``pipe[:-1].inverse_transform`` leads back.
@@ -202,6 +212,7 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
         n_components=None,
         generator="mlp",
         latent_dim=20,
+        schema=None,
         random_state=None,
         device="auto",
         verbose=0,
@@ -226,6 +237,7 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
         self.n_components = n_components
         self.generator = generator
         self.latent_dim = latent_dim
+        self.schema = schema
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
@@ -245,8 +257,14 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
         check_positive("encoder_share", self.encoder_share)
         if self.encoder_share >= 1:
             raise ValueError(f"encoder_share must be in (0, 1); got {self.encoder_share!r}.")
+        if self.schema is not None and self.release != "sketch":
+            raise ValueError("With a schema, release must be 'sketch'.")
+        if self.schema is not None and self._has_unit_output():
+            raise ValueError(f"generator={self.generator!r} makes images, not tables.")
 
     def _plan(self, n_samples, n_columns, n_classes):
+        if self.schema is not None:
+            return self._plan_table()
         plan = self._plan_rows if self.release == "rows" else self._plan_sketch
         return plan(n_samples, n_columns, n_classes)
 
@@ -264,6 +282,17 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
             self._n_projections(n_columns), n_classes, self.relation
         )
         return replace(plan, sigma=plan.multiplier(SliceSketch.name) * sensitivity)
+
+    def _plan_table(self):
+        plan = gaussian_plan(
+            {NoisyCovariance.name: 1.0},
+            self.epsilon,
+            self.delta,
+            relation=self.relation,
+            accountant=self.accountant,
+        )
+        sensitivity = NoisyCovariance().sensitivity(self.relation)
+        return replace(plan, sigma=plan.multiplier(NoisyCovariance.name) * sensitivity)
 
     def _plan_rows(self, n_samples, n_columns, n_classes):
         mechanism = SlicedRows(self._n_encoded(n_columns), n_classes)
@@ -296,6 +325,31 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
         )
 
     def _learn(self, curator, codec, noise):
+        learn = self._learn_arrays if self.schema is None else self._learn_table
+        learn(curator, codec, noise)
+        self.n_iter_ = len(self.loss_curve_)
+
+    def _learn_table(self, curator, codec, noise):
+        sizes = [where.stop - where.start for _, where in codec.blocks]
+        factory = find_factory(self.generator)
+        network = build(factory, self.latent_dim, codec.n_columns, noise.seed())
+        moments = curator.release(NoisyCovariance())
+        curator.close()  # the rest is post-processing
+        self._network, self.loss_curve_ = fit_to_moments(
+            network,
+            sizes,
+            moments,
+            curator.n_records,
+            latent_dim=self.latent_dim,
+            n_steps=self.n_steps or 1000,
+            batch_size=self.batch_size or 500,
+            learning_rate=self.learning_rate or 0.003,
+            generator=noise.torch_generator(),
+            device=curator.device,
+            verbose=self.verbose,
+        )
+
+    def _learn_arrays(self, curator, codec, noise):
         n_classes, n_columns = curator.n_classes, codec.n_columns
         n_encoded = self._n_encoded(n_columns)
         # Anything that can fail comes before the first release.
@@ -314,7 +368,6 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
         rows = RowNetwork(network, n_classes, self.latent_dim, spread, components, unit)
         learn = self._learn_rows if self.release == "rows" else self._learn_sketch
         learn(curator, rows.to(curator.device), noise)
-        self.n_iter_ = len(self.loss_curve_)
 
     def _learn_sketch(self, curator, rows, noise):
         n_classes, spread = curator.n_classes, rows.spread.cpu()
@@ -358,6 +411,8 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
         )
 
     def _generate(self, codes, generator):
+        if self.schema is not None:
+            return self._network.sample(len(codes), generator)
         return self._network.sample(codes, generator)
 
     def _build_network(self, codec, n_encoded, n_classes, seed):
@@ -382,7 +437,7 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
         """Return the number of columns after the encoder."""
         if not self._has_dp_pca():
             return n_columns
-        return min(self.n_components or {"sketch": 64, "rows": 40}[self.release], n_columns)
+        return min(self.n_components or {"sketch": 64, "rows": 30}[self.release], n_columns)
 
     def _n_projections(self, n_columns, n_classes=1):
         if self.n_projections:
@@ -398,13 +453,14 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
     def _batch_size(self, n_samples):
         """Return the expected number of records at a private step.
 
-        All steps together are a Gaussian mechanism with μ ≈ q·√(T·(exp(1/s²) - 1)), nearly. The
-        noise on an average of all rows seen, s/√(T·q), is least where q = μ / (2·√T).
+        All steps together are nearly a Gaussian mechanism with μ = q·√(T·(exp(1/s²) - 1)). The
+        noise on an average of all rows seen, s / √(T·q), is then least at q = 0.5·μ / √T; by the
+        accountant, at that for large ε and at twice that for small ε.
         """
         size = self.batch_size
         if size is None:
             multiplier = calibrate_gaussian(self.epsilon, self.delta, relation=self.relation)
-            rate = 0.5 / max(multiplier, 1e-9) / math.sqrt(self._n_private_steps(n_samples))
+            rate = 0.75 / max(multiplier, 1e-9) / math.sqrt(self._n_private_steps(n_samples))
             size = round(min(_MOST_ROWS, max(_FEWEST_ROWS, rate * n_samples)))
         return min(size, n_samples)
 

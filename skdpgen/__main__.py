@@ -1,0 +1,205 @@
+"""The command line: synthetic tables from private ones, in files.
+
+    skdpgen synthesize private.csv --schema schema.json --epsilon 1 --delta 1e-6 \
+        --output synthetic.csv --certificate certificate.json
+"""
+
+import argparse
+import contextlib
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import pandas as pd
+
+from . import DPSlicedWassersteinGenerator, PrivacyBudget
+from .preprocessing import Boolean, Date, Number, Schema
+from .privacy import preview, verify
+from .privacy.accounting import RELATIONS
+from .privacy.exceptions import BudgetExceededError, TableError
+
+# Cells that stand for missing values where there is no such level.
+_MISSING = {"", "NA", "N/A", "NaN", "nan", "null", "None", "NULL"}
+_BOOLEANS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
+
+
+def main(arguments=None):
+    """Run the command line; return its exit code."""
+    parser = _make_parser()
+    options = parser.parse_args(arguments)
+    try:
+        options.run(options)
+    except (BudgetExceededError, OSError, ImportError, ValueError) as error:
+        print(f"skdpgen: error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _make_parser():
+    parser = argparse.ArgumentParser(
+        prog="skdpgen", description="Synthetic tables under differential privacy."
+    )
+    commands = parser.add_subparsers(title="commands", required=True)
+
+    command = commands.add_parser("synthesize", help="make a synthetic table from a private one")
+    command.add_argument("table", help="private rows, a .csv or .parquet file")
+    command.add_argument("--output", required=True, help="synthetic rows, .csv or .parquet")
+    command.add_argument("--certificate", help="where to write what was released, as JSON")
+    command.add_argument("--target", help="the column that is to be predicted, if there is one")
+    command.add_argument("--n-rows", type=int, help="synthetic rows; default: as many as private")
+    command.add_argument("--quiet", action="store_true", help="no progress bar, no statement")
+    _add_privacy(command)
+    command.set_defaults(run=_synthesize)
+
+    command = commands.add_parser("schema", help="describe the columns of a PUBLIC table")
+    command.add_argument("table", help="a public .csv or .parquet file; never private rows")
+    command.add_argument("--output", help="where to write the schema; default: standard output")
+    command.set_defaults(run=_describe)
+
+    command = commands.add_parser("preview", help="say what a synthesis would release and cost")
+    command.add_argument("--n-rows", type=int, required=True, help="number of private rows")
+    _add_privacy(command)
+    command.set_defaults(run=_preview)
+
+    command = commands.add_parser("verify", help="recompute ε of a certificate")
+    command.add_argument("certificate", help="a JSON file that synthesize wrote")
+    command.set_defaults(run=_verify)
+    return parser
+
+
+def _add_privacy(command):
+    command.add_argument(
+        "--schema", required=True, help="a JSON file: what is public of the columns"
+    )
+    command.add_argument("--epsilon", type=float, required=True, help="privacy budget")
+    command.add_argument("--delta", type=float, required=True, help="well below 1 / rows")
+    command.add_argument("--relation", choices=list(RELATIONS), default="zero_out")
+
+
+def _make_generator(options, **params):
+    return DPSlicedWassersteinGenerator(
+        epsilon=options.epsilon,
+        delta=options.delta,
+        relation=options.relation,
+        schema=Schema.from_json(Path(options.schema)),
+        **params,
+    )
+
+
+def _synthesize(options):
+    generator = _make_generator(options, verbose=0 if options.quiet else 1)
+    budget = PrivacyBudget(options.epsilon, options.delta, relation=options.relation)
+    outputs = [options.output] + [options.certificate] * (options.certificate is not None)
+    try:
+        with _written_at_once(outputs) as paths:
+            table = _read_private(options.table, generator.schema)
+            with budget:
+                generator.fit(table, target=options.target)
+            made = generator.sample(options.n_rows or len(table))
+            _write(made, paths[0], Path(options.output).suffix)
+            if options.certificate is not None:
+                Path(paths[1]).write_text(generator.privacy_.to_json() + "\n", encoding="utf-8")
+    except KeyboardInterrupt:
+        raise ValueError(
+            f"interrupted: no file was written. Until then ε = {budget.spent:.4g} was spent, on "
+            "releases that nobody has seen."
+        ) from None
+    if not options.quiet:
+        print(generator.privacy_)
+
+
+def _describe(options):
+    print(
+        "The schema publishes bounds and levels of this table: it must be public.", file=sys.stderr
+    )
+    text = Schema.from_public(_read_public(options.table)).to_json()
+    if options.output is None:
+        print(text)
+    else:
+        with _written_at_once([options.output]) as (path,):
+            Path(path).write_text(text + "\n", encoding="utf-8")
+
+
+def _preview(options):
+    generator = _make_generator(options)
+    print(preview(generator, options.n_rows, len(generator.schema)))
+
+
+def _verify(options):
+    text = Path(options.certificate).read_text(encoding="utf-8")
+    print(f"The events cost ε = {verify(text):.6g}, as stated.")
+
+
+def _read_public(path):
+    if Path(path).suffix == ".parquet":
+        return pd.read_parquet(path)
+    frame = pd.read_csv(path)
+    for name in frame.select_dtypes(exclude=["number", "bool"]).columns:
+        with contextlib.suppress(ValueError, TypeError):
+            frame[name] = pd.to_datetime(frame[name], format="ISO8601")
+    return frame
+
+
+def _write(frame, path, suffix):
+    if suffix == ".parquet":
+        frame.to_parquet(path, index=False)
+    else:
+        frame.to_csv(path, index=False)
+
+
+def _read_private(path, schema):
+    """Read a table as its schema says. Errors name columns, and quote no cell."""
+    if Path(path).suffix == ".parquet":
+        return pd.read_parquet(path)
+    try:
+        frame = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8")
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError):
+        raise TableError(f"{path} is no CSV file in UTF-8 with a header.") from None
+    for name in set(frame.columns) & set(schema):
+        frame[name] = _parse(frame[name], name, schema[name])
+    return frame
+
+
+def _parse(cells, name, kind):
+    """Turn a column of texts into values; empty cells, NA and the like are missing."""
+    cells = cells.str.strip()
+    if not isinstance(kind, (Boolean, Date, Number)):
+        # Levels come in their own type, which may be that of numbers.
+        levels = {str(level): level for level in kind.levels}
+        return cells.map(lambda c: levels.get(c, None if c in _MISSING else c)).astype(object)
+    present = ~cells.isin(_MISSING)
+    if isinstance(kind, Number):
+        values = pd.to_numeric(cells.where(present), errors="coerce")
+    elif isinstance(kind, Date):
+        values = pd.to_datetime(cells.where(present), errors="coerce", format="ISO8601")
+    else:
+        values = cells.str.lower().map(_BOOLEANS).where(present)
+    if (values.isna() & present).any():
+        wanted = {Number: "numbers", Date: "dates (YYYY-MM-DD)", Boolean: "true or false"}
+        raise TableError(f"Column {name!r} holds cells that are not {wanted[type(kind)]}.")
+    return values.astype(object).where(present, None) if isinstance(kind, Boolean) else values
+
+
+@contextlib.contextmanager
+def _written_at_once(paths):
+    """Give temporary files beside `paths`, which replace them only if all goes well."""
+    temporary = []
+    try:
+        for path in paths:
+            folder = Path(path).resolve().parent
+            handle, name = tempfile.mkstemp(dir=folder, prefix=".skdpgen-")
+            os.close(handle)
+            temporary.append(name)
+        yield temporary
+        for name, path in zip(temporary, paths, strict=True):
+            os.chmod(name, 0o644)
+            os.replace(name, path)
+    finally:
+        for name in temporary:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

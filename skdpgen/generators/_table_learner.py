@@ -1,0 +1,128 @@
+"""A learner: a network whose rows of a table have released second moments. It sees no rows."""
+
+import numpy as np
+import torch
+from torch import nn
+
+from ._network_learner import Training, descend_to_noise
+
+__all__ = ["TableNetwork", "fit_to_moments"]
+
+
+class TableNetwork(nn.Module):
+    """A network that gives, for each column of a table, probabilities of its levels.
+
+    Given the code, columns are independent: the mean product of two blocks of probabilities is the
+    joint law of two columns.
+
+    Parameters
+    ----------
+    network : torch.nn.Module
+        Maps (n, latent_dim) codes to (n, n_levels).
+    sizes : list of int
+        Number of levels of each column.
+    latent_dim : int
+        Width of the Gaussian code.
+    marginals : tensor of shape (n_levels,)
+        Probabilities to start from.
+    """
+
+    def __init__(self, network, sizes, latent_dim, marginals):
+        super().__init__()
+        self.network = network
+        self.sizes = sizes
+        self.latent_dim = latent_dim
+        self.register_buffer("offset", marginals.clamp(min=1e-6).log())
+
+    def forward(self, codes):
+        """Map codes to blocks of probabilities."""
+        logits = self.network(codes) + self.offset
+        return torch.cat([block.softmax(1) for block in logits.split(self.sizes, dim=1)], dim=1)
+
+    def draw(self, n_rows, generator):
+        """Draw codes; on the CPU, so that every device gets the same."""
+        codes = torch.randn(n_rows, self.latent_dim, generator=generator, dtype=torch.float32)
+        return codes.to(self.offset.device)
+
+    @torch.no_grad()
+    def sample(self, n_rows, generator):
+        """Return rows as the encoder of tables makes them: blocks that sum to 1/√(columns)."""
+        rows = self(self.draw(n_rows, generator)).double().cpu().numpy()
+        return rows / len(self.sizes) ** 0.5
+
+
+@torch.inference_mode(False)
+@torch.enable_grad()
+def fit_to_moments(
+    network,
+    sizes,
+    moments,
+    n_records,
+    *,
+    latent_dim,
+    n_steps,
+    batch_size,
+    learning_rate,
+    generator,
+    device,
+    verbose=0,
+):
+    """Train a network until the tables of all pairs of columns are those released, but for noise.
+
+    Encoded rows hold one block of weights per column, so that the second moments of rows hold, for
+    each pair of columns, the table of their levels.
+
+    Parameters
+    ----------
+    network : torch.nn.Module
+        Maps codes to one number for each level.
+    sizes : list of int
+        Number of levels of each column.
+    moments : NoisySum
+        Released Σ xxᵀ over encoded rows.
+    n_records : int
+        Number of records.
+    latent_dim, n_steps, batch_size : int
+        Width of the codes; largest number of steps; generated rows a step.
+    learning_rate : float
+        Of Adam, after a warm-up and before a linear decay.
+    generator : torch.Generator
+        Where codes come from.
+    device : torch.device
+        Where to train.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Returns
+    -------
+    rows : TableNetwork
+        With averaged weights, on the CPU and in evaluation mode.
+    losses : list of float
+        At each step, the estimated squared distance between generated and noisy tables.
+    """
+    n_columns = len(sizes)
+    tables = moments.value * n_columns / n_records
+    std = moments.std * n_columns / n_records
+    # A column is not independent of itself, given the code: its own table is left out.
+    column = np.repeat(np.arange(n_columns), sizes)
+    is_pair = column[:, None] != column
+    # Each table sums to the marginals, its own included; the noise is less off the diagonal.
+    marginals = tables.mean(axis=1) * len(tables) / n_columns
+    noise_energy = std**2 / 2 * is_pair.sum() + std**2 / 2 * (len(tables) / n_columns) ** 2
+
+    as_tensor = {"dtype": torch.float32, "device": device}
+    marginals = torch.tensor(np.clip(marginals, 0, 1), **as_tensor)
+    tables, is_pair = torch.tensor(tables, **as_tensor), torch.tensor(is_pair, **as_tensor)
+    rows = TableNetwork(network, sizes, latent_dim, marginals).to(device)
+    training = Training(rows, learning_rate, memory=0.99)
+    half = max(1, batch_size // 2)
+
+    def loss():
+        # The product of two independent estimates has no bias from their variance.
+        halves = rows(rows.draw(2 * half, generator)).split(half)
+        first, second = ((part.T @ part / half - tables) * is_pair for part in halves)
+        first_mean, second_mean = (part.mean(0) - marginals for part in halves)
+        return (first * second).sum() + first_mean @ second_mean
+
+    losses = descend_to_noise(training, loss, noise_energy, n_steps, verbose)
+    return training.finish(lambda: rows.draw(2 * half, generator)), losses

@@ -1,0 +1,262 @@
+"""Tables of mixed types with a public schema: what comes back, and what is refused."""
+
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget
+from skdpgen.preprocessing import Boolean, Category, Date, Number, Ordinal, Schema
+from skdpgen.privacy import PrivacyLeakWarning, preview, verify
+
+SCHEMA = Schema(
+    {
+        "age": Number(18, 90, decimals=0),
+        "income": Number(0, 1e5, decimals=2, scale="log", missing=True),
+        "job": Category(["nurse", "clerk", "cook"], other="another"),
+        "risk": Ordinal(["low", "medium", "high"]),
+        "smoker": Boolean(),
+        "admitted": Date("2020-01-01", "2020-12-31"),
+    }
+)
+SECRET = "Smith-31415"
+
+
+def make_table(n=600, seed=0):
+    rng = np.random.RandomState(seed)
+    age = rng.randint(18, 91, n)
+    old = age > 55
+    income = np.round(rng.lognormal(8, 1, n).clip(0, 1e5), 2)
+    income[rng.rand(n) < 0.1] = np.nan
+    return pd.DataFrame(
+        {
+            "age": age,
+            "income": income,
+            "job": np.array(["nurse", "clerk", "cook"])[rng.randint(3, size=n)],
+            "risk": np.where(old, "high", np.where(rng.rand(n) < 0.5, "low", "medium")),
+            "smoker": rng.rand(n) < 0.3,
+            "admitted": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.randint(366, size=n), "D"),
+        }
+    )
+
+
+def make(**params):
+    return DPSlicedWassersteinGenerator(
+        **{"schema": SCHEMA, "random_state": 0, "n_steps": 60, **params}
+    )
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return make(epsilon=math.inf, n_steps=400).fit(make_table(3000), target="risk")
+
+
+# What comes back.
+
+
+def test_columns_dtypes_and_values(fitted):
+    table, made = make_table(), fitted.sample(500)
+    assert list(made.columns) == list(table.columns)
+    assert dict(made.dtypes) == dict(table.dtypes)
+    assert made["age"].between(18, 90).all()
+    assert made["income"].isna().any()
+    assert made["income"].dropna().between(0, 1e5).all()
+    assert_allclose(made["income"], made["income"].round(2))
+    assert set(made["job"]) <= {"nurse", "clerk", "cook", "another"}
+    assert made["admitted"].between("2020-01-01", "2020-12-31").all()
+
+
+def test_dependence_is_kept(fitted):
+    made = fitted.sample(3000)
+    old = made["age"] > 55
+    assert (made["risk"] == "high")[old].mean() > 0.75
+    assert (made["risk"] == "high")[~old].mean() < 0.2
+
+
+def test_marginals_are_kept(fitted):
+    table, made = make_table(3000), fitted.sample(5000)
+    for name in ("job", "risk", "smoker"):
+        expected = table[name].value_counts(normalize=True)
+        got = made[name].value_counts(normalize=True).reindex(expected.index)
+        assert_allclose(got, expected, atol=0.05)
+    assert_allclose(made["income"].isna().mean(), table["income"].isna().mean(), atol=0.03)
+    assert_allclose(made["age"].mean(), table["age"].mean(), atol=2)
+
+
+def test_with_noise_little_is_lost():
+    made = make(epsilon=2.0, n_steps=None).fit(make_table(3000)).sample(3000)
+    old = made["age"] > 55
+    assert (made["risk"] == "high")[old].mean() > (made["risk"] == "high")[~old].mean() + 0.2
+
+
+def test_where(fitted):
+    made = fitted.sample(400, where={"risk": "high", "smoker": True})
+    assert (made["risk"] == "high").all()
+    assert made["smoker"].all()
+    assert (made["age"] > 50).mean() > 0.7  # as among the private rows with this level
+    seldom = fitted.sample(3, where={"job": "another"})
+    assert (seldom["job"] == "another").all()
+
+
+def test_levels_of_the_target_can_be_asked_for(fitted):
+    made = fitted.sample(y=["low", "high", "low"])
+    assert made["risk"].tolist() == ["low", "high", "low"]
+    assert fitted.classes_.tolist() == ["low", "medium", "high"]
+    with pytest.raises(ValueError, match="all among"):
+        fitted.sample(y=["none"])
+
+
+def test_a_label_apart():
+    table = make_table()
+    X, y = table.drop(columns="job"), table["job"]
+    generator = make(epsilon=5.0).fit(X, y)
+    made, labels = generator.sample(20)
+    assert list(made.columns) == list(X.columns)
+    assert isinstance(labels, pd.Series)
+    assert labels.name == "job"
+    assert isinstance(make(n_steps=2).fit(X, y.to_numpy()).sample(2)[1], np.ndarray)
+    made, labels = generator.sample(y=["cook", "nurse"])
+    assert labels.tolist() == ["cook", "nurse"]
+    assert np.isfinite(generator.score(X))
+
+
+def test_any_order_of_columns_and_any_dtype():
+    table = make_table()[["smoker", "risk", "age", "admitted", "job", "income"]]
+    table["job"] = table["job"].astype("category")
+    table["age"] = table["age"].astype(np.int16)
+    made = make(n_steps=2).fit(table).sample(5)
+    assert list(made.columns) == list(table.columns)
+    assert made["age"].dtype == np.int16
+    assert isinstance(made["job"].dtype, pd.CategoricalDtype)
+
+
+def test_scores_prefer_alike_tables(fitted):
+    far = make_table().assign(age=18, risk="high", smoker=True)
+    assert fitted.score(make_table(seed=1)) > fitted.score(far)
+
+
+def test_seeds_pickles_and_clones(fitted):
+    pd.testing.assert_frame_equal(fitted.sample(50), fitted.sample(50))
+    assert not fitted.sample(50).equals(fitted.sample(50, random_state=1))
+    loaded = pickle.loads(pickle.dumps(fitted))
+    pd.testing.assert_frame_equal(fitted.sample(50), loaded.sample(50))
+    with pytest.raises(NotFittedError):
+        clone(fitted).sample()
+
+
+def test_one_column_and_one_row():
+    schema = Schema({"job": Category(["nurse", "cook"])})
+    made = make(schema=schema, epsilon=math.inf, n_steps=200).fit(
+        pd.DataFrame({"job": ["nurse"] * 90 + ["cook"] * 10})
+    )
+    assert (made.sample(2000)["job"] == "nurse").mean() == pytest.approx(0.9, abs=0.05)
+    assert len(make(n_steps=2).fit(make_table(1)).sample(3)) == 3
+
+
+# What it costs.
+
+
+@pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
+def test_certificate(relation):
+    generator = make(epsilon=1.5, relation=relation).fit(make_table())
+    assert generator.privacy_.releases == ("second moments",)
+    assert 0.999 * 1.5 < generator.epsilon_ <= 1.5
+    with pytest.warns(PrivacyLeakWarning, match="fixed seed"):
+        assert verify(generator.privacy_.to_json()) == generator.epsilon_
+    planned = preview(make(epsilon=1.5, relation=relation), 600, 6)
+    assert planned.events == generator.privacy_.events
+    assert planned.sigma == generator.sigma_
+
+
+def test_budget():
+    budget = PrivacyBudget(1.0, 1e-5)
+    with budget:
+        make(epsilon=0.5, random_state=None, n_steps=1).fit(make_table())
+    assert 0.49 < budget.spent <= 0.5
+
+
+def test_no_cell_is_in_the_pickle():
+    table = make_table()
+    table.loc[3, "income"] = 31415.92
+    stored = pickle.dumps(make(n_steps=2).fit(table))
+    assert np.float64(31415.92).tobytes() not in stored
+    assert b"31415.92" not in stored
+
+
+# What is refused; messages quote no cell.
+
+
+def _with(name, value, dtype=object):
+    table = make_table()
+    column = table[name].astype(dtype)
+    column[7] = value
+    return table.assign(**{name: column})
+
+
+@pytest.mark.parametrize(
+    ("table", "match"),
+    [
+        (_with("age", SECRET), "age"),
+        (_with("risk", SECRET), "risk"),
+        (_with("smoker", SECRET), "smoker"),
+        (_with("admitted", SECRET), "admitted"),
+        (_with("age", np.nan, float), "missing"),
+        (make_table().drop(columns="age"), "lacks columns"),
+        (make_table().assign(name=SECRET), "does not declare"),
+        (pd.concat([make_table(), make_table()[["age"]]], axis=1), "same name"),
+        (make_table().iloc[:0], "no rows"),
+        (make_table().to_numpy(), "must be a DataFrame"),
+    ],
+)
+def test_bad_tables(table, match):
+    budget, generator = PrivacyBudget(10.0, 1e-5), make(random_state=None)
+    with budget, pytest.raises(ValueError, match=match) as raised:
+        generator.fit(table)
+    assert budget.spent == 0
+    assert not hasattr(generator, "privacy_")
+    error = raised.value
+    while error is not None:
+        assert SECRET not in str(error)
+        error = error.__cause__ or error.__context__
+
+
+@pytest.mark.parametrize(
+    ("params", "match"),
+    [
+        (dict(schema={"age": Number(0, 1)}), "schema must be a Schema"),
+        (dict(bounds=(0, 1)), "bounds is not for tables"),
+        (dict(clip_norm=2.0), "clip_norm is not for tables"),
+        (dict(classes=["low"]), "classes is not for tables"),
+        (dict(encoder="dp-pca"), "encoder is not for tables"),
+        (dict(release="rows"), "release must be 'sketch'"),
+        (dict(generator="conv28"), "makes images"),
+    ],
+)
+def test_bad_parameters(params, match):
+    with pytest.raises(ValueError, match=match):
+        make(**params).fit(make_table())
+
+
+def test_bad_targets(fitted):
+    table = make_table()
+    with pytest.raises(ValueError, match="target must be a column"):
+        make().fit(table, target="name")
+    with pytest.raises(ValueError, match="y must be the one column"):
+        make().fit(table, table["job"])
+    with pytest.raises(ValueError, match="not both"):
+        make().fit(table.drop(columns="job"), table["job"], target="risk")
+    with pytest.raises(ValueError, match="names a column of a schema"):
+        make(schema=None).fit(table[["age"]], target="age")
+    with pytest.raises(ValueError, match="no column of categories"):
+        fitted.sample(3, where={"age": 18})
+    with pytest.raises(ValueError, match="not among the levels"):
+        fitted.sample(3, where={"job": SECRET})
+    with pytest.raises(ValueError, match="needs a schema"):
+        make(schema=None, n_steps=1).fit(table[["age"]]).sample(3, where={"age": 18})
+    with pytest.raises(ValueError, match="fit was given none"):
+        make(n_steps=1).fit(table).sample(y=["low"])

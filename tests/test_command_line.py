@@ -1,0 +1,168 @@
+"""The command line: files in, files out, one clear line when something is wrong."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skdpgen import DPSlicedWassersteinGenerator
+from skdpgen.__main__ import main
+
+SECRET = "Smith-31415"
+SCHEMA = {
+    "age": {"type": "number", "lower": 0, "upper": 99, "decimals": 0},
+    "ward": {"type": "category", "categories": ["A", "B"], "missing": True},
+    "code": {"type": "category", "categories": [1, 2]},
+    "smoker": {"type": "boolean"},
+    "day": {"type": "date", "lower": "2020-01-01", "upper": "2020-12-31"},
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.RandomState(0)
+    n = 200
+    frame = pd.DataFrame(
+        {
+            "age": rng.randint(0, 100, n),
+            "ward": np.array(["A", "B", ""])[rng.randint(3, size=n)],
+            "code": rng.randint(1, 3, n),
+            "smoker": rng.rand(n) < 0.5,
+            "day": (pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.randint(366, size=n), "D")),
+        }
+    )
+    frame.to_csv("private.csv", index=False)
+    (tmp_path / "schema.json").write_text(json.dumps(SCHEMA))
+    return tmp_path
+
+
+def synthesize(*options):
+    always = [
+        "--schema",
+        "schema.json",
+        "--epsilon",
+        "1",
+        "--delta",
+        "1e-6",
+        "--output",
+        "made.csv",
+    ]
+    return main(["synthesize", "private.csv", *always, "--quiet", *options])
+
+
+def test_synthesize(folder):
+    assert synthesize("--target", "ward", "--certificate", "certificate.json") == 0
+    made = pd.read_csv("made.csv")
+    assert list(made.columns) == list(SCHEMA)
+    assert len(made) == 200
+    assert made["age"].between(0, 99).all()
+    assert set(made["ward"].dropna()) <= {"A", "B"}
+    assert set(made["code"]) <= {1, 2}
+    assert made["smoker"].dtype == bool
+    assert pd.to_datetime(made["day"]).between("2020-01-01", "2020-12-31").all()
+    assert main(["verify", "certificate.json"]) == 0
+    assert json.loads((folder / "certificate.json").read_text())["epsilon"] <= 1
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "certificate.json",
+        "made.csv",
+        "private.csv",
+        "schema.json",
+    ]
+
+
+def test_number_of_rows(folder):
+    assert synthesize("--n-rows", "7") == 0
+    assert len(pd.read_csv("made.csv")) == 7
+
+
+def test_a_statement_and_a_progress_bar_unless_quiet(folder, capsys):
+    assert synthesize() == 0
+    assert capsys.readouterr() == ("", "")
+    options = ["--schema", "schema.json", "--epsilon", "1", "--delta", "1e-6", "--output", "b.csv"]
+    assert main(["synthesize", "private.csv", *options]) == 0
+    printed = capsys.readouterr()
+    assert "ε = 1" in printed.out
+    assert "second moments" in printed.err
+
+
+def test_schema_and_preview(folder, capsys):
+    assert main(["schema", "private.csv", "--output", "found.json"]) == 0
+    assert "must be public" in capsys.readouterr().err
+    assert set(json.loads((folder / "found.json").read_text())) == set(SCHEMA)
+    options = ["--schema", "schema.json", "--epsilon", "2", "--delta", "1e-6", "--n-rows", "1000"]
+    assert main(["preview", *options]) == 0
+    assert "ε = 2" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("column", "match"),
+    [("age", "not numbers"), ("ward", "not among"), ("smoker", "true or"), ("day", "not dates")],
+)
+def test_bad_cells_are_named_by_column_and_not_quoted(folder, capsys, column, match):
+    frame = pd.read_csv("private.csv", dtype=str, keep_default_na=False)
+    frame.loc[5, column] = SECRET
+    frame.to_csv("private.csv", index=False)
+    assert synthesize() == 1
+    printed = capsys.readouterr().err
+    assert column in printed
+    assert match in printed
+    assert SECRET not in printed
+    assert printed.count("\n") == 1
+    assert not (folder / "made.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        (["--schema", "none.json"], "none.json"),
+        (["--epsilon", "-1"], "epsilon must be"),
+        (["--target", "none"], "target must be a column"),
+        (["--output", "no/such/folder/made.csv"], "no/such/folder"),
+    ],
+)
+def test_errors_are_one_line(folder, capsys, options, match):
+    assert synthesize(*options) == 1
+    printed = capsys.readouterr().err
+    assert match in printed
+    assert printed.count("\n") == 1
+
+
+def test_a_table_that_is_no_table(folder, capsys):
+    (folder / "private.csv").write_text('a,b\n1,"2\n')
+    assert synthesize() == 1
+    (folder / "private.csv").write_text("")
+    assert synthesize() == 1
+    assert capsys.readouterr().err.count("\n") == 2
+
+
+def test_a_certificate_that_claims_too_little(folder, capsys):
+    assert synthesize("--certificate", "certificate.json") == 0
+    path = folder / "certificate.json"
+    stated = json.loads(path.read_text())
+    path.write_text(json.dumps({**stated, "epsilon": 0.5}))
+    assert main(["verify", "certificate.json"]) == 1
+    assert "states" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("stage", "spent"), [("fit", "0"), ("sample", "1")])
+def test_an_interrupt_leaves_no_file_and_says_what_was_spent(
+    folder, capsys, monkeypatch, stage, spent
+):
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(DPSlicedWassersteinGenerator, stage, interrupt)
+    assert synthesize("--certificate", "certificate.json") == 1
+    assert f"ε = {spent} was spent" in capsys.readouterr().err
+    assert sorted(path.name for path in folder.iterdir()) == ["private.csv", "schema.json"]
+
+
+def test_as_a_module():
+    printed = subprocess.run(
+        [sys.executable, "-m", "skdpgen", "--help"], capture_output=True, text=True, check=True
+    )
+    assert "synthesize" in printed.stdout
