@@ -12,6 +12,7 @@ a CPU::
 
     python examples/run_conv64.py
     python examples/run_conv64.py --epsilon inf
+    python examples/run_conv64.py --n-projections 90 --n-steps 300
     python examples/run_conv64.py --columns 12288
     python examples/run_conv64.py --generator dpswgen
 """
@@ -137,7 +138,9 @@ print(generator.privacy_)
 
 # %%
 # The loss is a squared distance between samples that have noise of standard deviation ``sigma_`` on
-# each projection. Two such samples of one distribution are apart, too.
+# each projection. Two such samples of one distribution are apart, too. With k = 2000, ε = 10 and
+# few steps on 10,000 rows, that is all there is to see. At ε = inf the loss falls, and with fewer
+# projections, each with less noise, it falls a little at ε = 10, too.
 
 loss = np.array(generator.loss_curve_)
 tenth = max(1, len(loss) // 10)

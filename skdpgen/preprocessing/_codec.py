@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ..privacy.exceptions import TableError
 from ._schema import Schema
 from ._table_encoder import TableEncoder
 
@@ -139,11 +138,7 @@ class TableCodec:
 
     def encode(self, X, y=None):
         """Map cells, an array of objects in the order of the schema, to rows."""
-        try:
-            return self._table_encoder.transform(pd.DataFrame(X, columns=self.names))
-        except ValueError as error:
-            # The encoder of tables quotes no cells.
-            raise TableError(str(error)) from None
+        return self._table_encoder.transform(pd.DataFrame(X, columns=self.names))
 
     def decode(self, rows, random_state):
         """Draw a table from rows of probabilities."""

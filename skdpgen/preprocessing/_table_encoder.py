@@ -8,6 +8,7 @@ from pandas.api.types import is_hashable
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 
+from ..privacy.exceptions import TableError
 from ._schema import DATE_CODES, Boolean, Date, Number, Ordinal, Schema, read_dates, read_numbers
 
 __all__ = ["TableEncoder"]
@@ -105,7 +106,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         Raises
         ------
-        ValueError
+        TableError
             If `X` is no DataFrame, is empty, or has other columns than the schema; if a column has
             values of another type, categories that are not declared, or missing values where there
             may be none. No message quotes a value.
@@ -224,24 +225,24 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _check_table(self, table):
         if not isinstance(table, pd.DataFrame):
-            raise ValueError(f"A table must be a pandas DataFrame; got {type(table).__name__}.")
+            raise TableError(f"A table must be a pandas DataFrame; got {type(table).__name__}.")
         if not table.columns.is_unique:
             repeated = table.columns[table.columns.duplicated()].unique().tolist()
-            raise ValueError(f"The table has several columns of the same name: {repeated}.")
+            raise TableError(f"The table has several columns of the same name: {repeated}.")
         lacking = [name for name in self.schema if name not in table.columns]
         if lacking:
-            raise ValueError(
+            raise TableError(
                 f"The table lacks columns {lacking}; drop them from the schema with "
                 "schema.drop(...) if there are none."
             )
         extra = [name for name in table.columns if name not in self.schema]
         if extra:
-            raise ValueError(
+            raise TableError(
                 f"The table has columns {extra} that the schema does not; declare them, or drop "
                 "them from the table."
             )
         if not len(table):
-            raise ValueError("The table has no rows.")
+            raise TableError("The table has no rows.")
 
     def _check_rows(self, rows):
         given, rows = rows, None
@@ -297,7 +298,7 @@ class _Block:
         if present.all():
             return
         if not self.kind.missing:
-            raise ValueError(
+            raise TableError(
                 f"Column {self.name!r} has missing values; declare it with missing=True, or drop "
                 "those rows."
             )
@@ -336,13 +337,13 @@ class _LevelBlock(_Block):
 
     def _code_of_unknown(self, dtype):
         if isinstance(self.kind, Boolean):
-            raise ValueError(
+            raise TableError(
                 f"Column {self.name!r} holds values other than True and False (dtype {dtype}); "
                 "convert them, or declare the column as a category."
             )
         if getattr(self.kind, "other", None) is None:
             types = sorted({type(level).__name__ for level in self.kind.levels})
-            raise ValueError(
+            raise TableError(
                 f"Column {self.name!r} holds values that are not among its categories (the column "
                 f"has dtype {dtype}, the categories are of type {' and '.join(types)}); declare "
                 "all that may occur, or other=... for a category."
@@ -412,7 +413,7 @@ class _KnotBlock(_Block):
             read, wanted, convert = read_dates, "dates without time zone", "to_datetime"
         present, values = read(column)
         if values is None:
-            raise ValueError(
+            raise TableError(
                 f"Column {self.name!r} holds values that are no {wanted} (dtype {column.dtype}); "
                 f"convert them, as with pandas.{convert}, or declare the column as another kind."
             )

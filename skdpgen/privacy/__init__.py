@@ -7,7 +7,7 @@ from .certificate import Certificate, compose, preview, verify
 from .curator import Curator
 from .directions import SensitivityLaw, sensitivity_bound, sensitivity_law
 from .events import SlicedGaussianDpEvent
-from .exceptions import BudgetExceededError, PlanError, PrivacyLeakWarning
+from .exceptions import BudgetExceededError, PlanError, PrivacyLeakWarning, TableError
 from .mechanisms import GaussianSum, NoisyCovariance, Sketch, SliceSketch, SumMechanism
 from .noise import NoiseSource
 from .plan import Plan, gaussian_plan, repeated_plan
@@ -32,6 +32,7 @@ __all__ = [
     "SlicedGaussianDpEvent",
     "SlicedRows",
     "SumMechanism",
+    "TableError",
     "calibrate_gaussian",
     "calibrate_sliced_gaussian",
     "compose",
