@@ -26,14 +26,8 @@ __all__ = ["BaseGenerator"]
 _SAMPLE_BLOCK = 10_000
 _SCORE_ROWS = 5_000
 
-# Parameters that a schema stands in for, and what they must be with one.
-_NOT_WITH_SCHEMA = {
-    "bounds": None,
-    "y_bounds": None,
-    "clip_norm": 1.0,
-    "classes": None,
-    "encoder": None,
-}
+# What a schema says, too.
+_NOT_WITH_SCHEMA = ("bounds", "y_bounds", "classes", "encoder")
 
 _ALWAYS_ASSUMED = (
     "one person has one record",
@@ -94,11 +88,8 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         if self.schema is not None:
             codec = TableCodec(self.schema)
             output = _TableFormat.of(codec.schema, X, y, target)
-            X, y = (
-                read_table(self, X, y, output.label if y is not None else None, codec.names),
-                None,
-            )
-            classes, inferred = None, False
+            X = read_table(self, X, y, output.label, codec.names)
+            y, classes, inferred = None, None, False
         else:
             if target is not None:
                 raise ValueError("target=... names a column of a schema; without one, give y.")
@@ -306,9 +297,10 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         if self.schema is not None:
             if not isinstance(self.schema, Schema):
                 raise ValueError(f"schema must be a Schema; got {type(self.schema).__name__}.")
-            for name, default in _NOT_WITH_SCHEMA.items():
-                if getattr(self, name) is not default and getattr(self, name) != default:
-                    raise ValueError(f"{name} is not for tables with a schema, which says it all.")
+            given = [name for name in _NOT_WITH_SCHEMA if getattr(self, name) is not None]
+            given += ["clip_norm"] if self.clip_norm != 1 else []
+            if given:
+                raise ValueError(f"{given[0]} is not for tables with a schema, which says it all.")
         choose_device(self.device)
         if isinstance(self.generator, str):
             check_choice("generator", self.generator, GENERATORS)

@@ -231,7 +231,7 @@ def test_bad_tables(table, match):
         (dict(schema={"age": Number(0, 1)}), "schema must be a Schema"),
         (dict(bounds=(0, 1)), "bounds is not for tables"),
         (dict(clip_norm=2.0), "clip_norm is not for tables"),
-        (dict(classes=["low"]), "classes is not for tables"),
+        (dict(classes=np.array(["low", "high"])), "classes is not for tables"),
         (dict(encoder="dp-pca"), "encoder is not for tables"),
         (dict(release="rows"), "release must be 'sketch'"),
         (dict(generator="conv28"), "makes images"),
