@@ -27,6 +27,8 @@ __all__ = ["DPSlicedWassersteinGenerator"]
 
 # For the sketch: generated rows a step, shared by the classes.
 _BATCH_SIZE = 256
+# For tables: the loss is a difference of squares, and too noisy to stop by in smaller batches.
+_TABLE_BATCH_SIZE = 2000
 # For rows: the range of expected records a step.
 _FEWEST_ROWS, _MOST_ROWS = 10, 500
 # Half-period of the basis, in standard deviations of a projection.
@@ -81,17 +83,19 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
         Harmonics on each slice of a sketch, at most 1000. None: 3 to 6, more where there is less
         noise.
     batch_size : int, default=None
-        For a sketch: generated rows a step, shared by the classes; None: 256. For rows: expected
+        For a sketch: generated rows a step, shared by the classes; None: 256, or 2000 for tables.
+        For rows: expected
         records a step (q is capped at 1); None: 0.75·n_samples·μ / √n_steps within [10, 500],
         where μ is 1 over the noise multiplier of a Gaussian mechanism at (ε, δ). There the
         noise on an average over all steps is about least.
     n_steps : int, default=None
         For a sketch: largest number of training steps; None: 250 / (√ρ·(1 + ρ)) within
         [20, 3000], where ρ is the noise on a sketch value over its largest possible size,
-        n_samples / n_classes. For rows: private steps; None: n_samples / 20 within [30, 3000].
+        n_samples / n_classes, or 1000 for tables. For rows: private steps; None: n_samples / 20
+        within [30, 3000].
     learning_rate : float, default=None
         Of Adam, with a warm-up and a linear decay to 0: over the last fifth of the steps for a
-        sketch, over all of them for rows. None: 0.01 and 0.001.
+        sketch, over all of them for rows. None: 0.01 and 0.001, or 0.003 for tables.
     encoder : None, "dp-pca" or object, default=None
         Dimension reduction before the sketch. ``"dp-pca"``: principal components from noisy
         second moments, paid for by `encoder_share`; sensible from a few thousand rows on. An
@@ -342,7 +346,7 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
             curator.n_records,
             latent_dim=self.latent_dim,
             n_steps=self.n_steps or 1000,
-            batch_size=self.batch_size or 500,
+            batch_size=self.batch_size or _TABLE_BATCH_SIZE,
             learning_rate=self.learning_rate or 0.003,
             generator=noise.torch_generator(),
             device=curator.device,
