@@ -113,12 +113,12 @@ def _describe(options):
     print(
         "The schema publishes bounds and levels of this table: it must be public.", file=sys.stderr
     )
-    text = Schema.from_public(_read_public(options.table)).to_json()
+    schema = Schema.from_public(_read_public(options.table))
     if options.output is None:
-        print(text)
+        print(schema.to_json(), end="")
     else:
         with _written_at_once([options.output]) as (path,):
-            Path(path).write_text(text + "\n", encoding="utf-8")
+            schema.to_json(path)
 
 
 def _preview(options):

@@ -4,7 +4,7 @@ import math
 import numbers
 import warnings
 from abc import ABCMeta, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,7 @@ import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ._formats import ArrayFormat, TableFormat
 from .networks import GENERATORS
 from .preprocessing import RowCodec, Schema, TableCodec
 from .privacy import Certificate, Curator, NoiseSource
@@ -87,13 +88,13 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         self._check_params()
         if self.schema is not None:
             codec = TableCodec(self.schema)
-            output = _TableFormat.of(codec.schema, X, y, target)
-            X = read_table(self, X, y, output.label, codec.names)
+            output = TableFormat.of(codec.schema, X, y, target)
+            X = read_table(self, X, y, output.label, codec)
             y, classes, inferred = None, None, False
         else:
             if target is not None:
                 raise ValueError("target=... names a column of a schema; without one, give y.")
-            output = _OutputFormat.of(X, y)
+            output = ArrayFormat.of(X, y)
             X = read_rows(self, X)
             y, classes, inferred = read_labels(y, len(X), self.classes)
             if self.y_bounds is not None and classes is not None:
@@ -263,9 +264,9 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
             X = read_rows(self, X, reset=False)
             encode = replace(self._codec, has_number=False).encode
         else:
-            names = self._output.features(X)
-            X = read_table(self, X, None, None, names, reset=False)
-            encode = TableCodec(self.schema.select(names)).encode
+            names = list(self._output.names)
+            codec = TableCodec(self.schema.select(names))
+            X, encode = read_table(self, X, None, None, codec, reset=False), codec.encode
         if len(X) > _SCORE_ROWS:
             X = X[np.random.RandomState(0).choice(len(X), _SCORE_ROWS, replace=False)]
         synthetic = self.sample(len(X), random_state=0)
@@ -343,109 +344,6 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         tags.target_tags.required = False
         tags.non_deterministic = True
         return tags
-
-
-@dataclass(frozen=True)
-class _OutputFormat:
-    """How to hand back what `fit` was given."""
-
-    columns: pd.Index | None
-    dtype: np.dtype
-    has_target: bool
-    is_series: bool
-    target_name: object
-    is_categorical: bool
-    classes: np.ndarray | None = None
-
-    @classmethod
-    def of(cls, X, y):
-        is_frame, is_series = isinstance(X, pd.DataFrame), isinstance(y, pd.Series)
-        dtypes = set(X.dtypes) if is_frame else {getattr(X, "dtype", None)}
-        return cls(
-            columns=X.columns if is_frame else None,
-            dtype=np.dtype(np.float32 if dtypes == {np.dtype(np.float32)} else np.float64),
-            has_target=y is not None,
-            is_series=is_series,
-            target_name=y.name if is_series else None,
-            is_categorical=is_series and isinstance(y.dtype, pd.CategoricalDtype),
-        )
-
-    def give(self, X, numbers, codes):
-        X = X.astype(self.dtype, copy=False)
-        if self.columns is not None:
-            X = pd.DataFrame(X, columns=self.columns)
-        if not self.has_target:
-            return X
-        y = np.concatenate(numbers) if self.classes is None else self.classes[codes]
-        if self.is_series:
-            y = pd.Series(y, name=self.target_name)
-            y = y.astype("category") if self.is_categorical else y
-        return X, y
-
-
-@dataclass(frozen=True)
-class _TableFormat:
-    """How to hand back a table: its columns and dtypes, and which column is the label."""
-
-    names: tuple
-    dtypes: dict
-    label: object
-    is_split: bool
-    is_series: bool
-    classes: np.ndarray | None
-
-    @classmethod
-    def of(cls, schema, X, y, target):
-        if not isinstance(X, pd.DataFrame):
-            raise ValueError(f"With a schema, X must be a DataFrame; got {type(X).__name__}.")
-        if not X.columns.is_unique:
-            raise ValueError("The table has several columns of the same name.")
-        names, label = tuple(X.columns), target
-        if y is not None:
-            if target is not None:
-                raise ValueError("Give y or target, not both.")
-            lacking = [name for name in schema if name not in names]
-            if len(lacking) != 1:
-                raise ValueError(
-                    "y must be the one column of the schema that X lacks; X lacks "
-                    f"{lacking or 'none'}."
-                )
-            label = lacking[0]
-        elif target is not None and target not in schema:
-            raise ValueError(f"target must be a column of the schema; got {target!r}.")
-        levels = getattr(schema.get(label), "levels", None)
-        return cls(
-            names=names,
-            dtypes={**X.dtypes, **({label: getattr(y, "dtype", None)} if y is not None else {})},
-            label=label,
-            is_split=y is not None,
-            is_series=isinstance(y, pd.Series),
-            classes=None if levels is None else np.array(levels),
-        )
-
-    def features(self, X):
-        """Return those columns that a table to be scored has to have."""
-        if not isinstance(X, pd.DataFrame):
-            raise ValueError(f"With a schema, X must be a DataFrame; got {type(X).__name__}.")
-        return list(self.names)
-
-    def give(self, frame):
-        for name, dtype in self.dtypes.items():
-            if dtype is not None and frame[name].dtype != dtype:
-                frame[name] = _cast(frame[name], dtype)
-        X = frame[list(self.names)]
-        if not self.is_split:
-            return X
-        y = frame[self.label]
-        return X, y if self.is_series else y.to_numpy()
-
-
-def _cast(column, dtype):
-    """Give a column the dtype that it had in the private table, where that can hold it."""
-    try:
-        return column.astype(dtype)
-    except (TypeError, ValueError):
-        return column
 
 
 def _assumptions(codec, inferred=False):

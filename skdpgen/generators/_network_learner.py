@@ -227,16 +227,24 @@ def fit_to_rows(
             / real.shape[1]
         )
         if moments is not None:
-            # The product of two independent estimates has no bias from their variance.
-            half = len(made) // 2
-            first, second = (
-                part.T @ part / half - moments for part in (made[:half], made[half : 2 * half])
-            )
-            loss = loss + _MOMENTS_WEIGHT / len(released.directions) * (first * second).sum()
+            gap = moments_gap(made, moments)
+            loss = loss + _MOMENTS_WEIGHT / len(released.directions) * gap.sum()
         losses.append(training.step(loss, 1 - step / n_steps))
     classes = _draw_classes(shares, max(2, batch_size), generator)
     averaged = training.finish(lambda: rows.draw(classes, generator))
     return averaged, shares, torch.stack(losses).tolist()
+
+
+def moments_gap(rows, moments):
+    """Estimate the squared differences between the second moments of rows and given ones.
+
+    The product of two independent estimates has no bias from their variance.
+    """
+    half = len(rows) // 2
+    first, second = (
+        part.T @ part / half - moments for part in (rows[:half], rows[half : 2 * half])
+    )
+    return first * second
 
 
 def _draw_classes(shares, size, generator):

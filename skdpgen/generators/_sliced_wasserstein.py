@@ -415,8 +415,6 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
         )
 
     def _generate(self, codes, generator):
-        if self.schema is not None:
-            return self._network.sample(len(codes), generator)
         return self._network.sample(codes, generator)
 
     def _build_network(self, codec, n_encoded, n_classes, seed):

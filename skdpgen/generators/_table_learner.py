@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from ._network_learner import Training, descend_to_noise
+from ._network_learner import Training, descend_to_noise, moments_gap
 
 __all__ = ["TableNetwork", "fit_to_moments"]
 
@@ -45,9 +45,12 @@ class TableNetwork(nn.Module):
         return codes.to(self.offset.device)
 
     @torch.no_grad()
-    def sample(self, n_rows, generator):
-        """Return rows as the encoder of tables makes them: blocks that sum to 1/√(columns)."""
-        rows = self(self.draw(n_rows, generator)).double().cpu().numpy()
+    def sample(self, classes, generator):
+        """Return a row for each of `classes`, as the encoder of tables makes them.
+
+        Its blocks sum to 1/√(columns). Classes are one of the columns, and are not looked at.
+        """
+        rows = self(self.draw(len(classes), generator)).double().cpu().numpy()
         return rows / len(self.sizes) ** 0.5
 
 
@@ -118,11 +121,9 @@ def fit_to_moments(
     half = max(1, batch_size // 2)
 
     def loss():
-        # The product of two independent estimates has no bias from their variance.
-        halves = rows(rows.draw(2 * half, generator)).split(half)
-        first, second = ((part.T @ part / half - tables) * is_pair for part in halves)
-        first_mean, second_mean = (part.mean(0) - marginals for part in halves)
-        return (first * second).sum() + first_mean @ second_mean
+        made = rows(rows.draw(2 * half, generator))
+        first_mean, second_mean = (part.mean(0) - marginals for part in made.split(half))
+        return (moments_gap(made, tables) * is_pair).sum() + first_mean @ second_mean
 
     losses = descend_to_noise(training, loss, noise_energy, n_steps, verbose)
     return training.finish(lambda: rows.draw(2 * half, generator)), losses

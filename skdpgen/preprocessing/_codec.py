@@ -121,10 +121,10 @@ class TableCodec:
     def _table_encoder(self):
         return TableEncoder(self.schema)
 
-    @property
-    def names(self):
-        """Names of the columns."""
-        return list(self.schema)
+    def cells(self, table):
+        """Check the columns of a table, and return its cells in the order of the schema."""
+        self._table_encoder.fit(table)
+        return table[list(self.schema)].to_numpy(dtype=object)
 
     @property
     def blocks(self):
@@ -138,7 +138,7 @@ class TableCodec:
 
     def encode(self, X, y=None):
         """Map cells, an array of objects in the order of the schema, to rows."""
-        return self._table_encoder.transform(pd.DataFrame(X, columns=self.names))
+        return self._table_encoder.transform(pd.DataFrame(X, columns=list(self.schema)))
 
     def decode(self, rows, random_state):
         """Draw a table from rows of probabilities."""

@@ -113,7 +113,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         blocks = self._make_blocks()
         self._check_table(X)
-        rows = np.zeros((len(X), self.n_columns))
+        rows = np.zeros((len(X), blocks[-1].where.stop))
         for block in blocks:
             block.encode(X[block.name], rows[:, block.where])
         rows /= np.sqrt(len(blocks))
@@ -238,8 +238,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         extra = [name for name in table.columns if name not in self.schema]
         if extra:
             raise TableError(
-                f"The table has columns {extra} that the schema does not; declare them, or drop "
-                "them from the table."
+                f"The table has columns {extra} that the schema does not declare; declare them, or "
+                "drop them from the table."
             )
         if not len(table):
             raise TableError("The table has no rows.")

@@ -15,7 +15,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from .exceptions import PrivacyLeakWarning, TableError
+from .exceptions import PrivacyLeakWarning
 
 __all__ = ["read_labels", "read_rows", "read_table"]
 
@@ -38,7 +38,7 @@ def read_rows(estimator, X, *, reset=True):
     )
 
 
-def read_table(estimator, X, y, label, names, *, reset=True):
+def read_table(estimator, X, y, label, codec, *, reset=True):
     """Take the cells of a table, with the label beside them, in the order of the schema.
 
     Nothing is looked at but names and sizes: whether cells are as declared is checked when they are
@@ -48,22 +48,15 @@ def read_table(estimator, X, y, label, names, *, reset=True):
     -------
     ndarray of object of shape (n_samples, n_columns)
     """
-    _check_feature_names(estimator, X, reset=reset)
-    _check_n_features(estimator, X, reset=reset)
+    table = X
     if y is not None:
         y = column_or_1d(y, warn=True)
         check_consistent_length(y, X)
-        X = X.assign(**{label: y}) if isinstance(label, str) else X
-    lacking = [name for name in names if name not in X.columns]
-    extra = [name for name in X.columns if name not in names]
-    if lacking or extra:
-        raise TableError(
-            f"The table lacks columns {lacking} of the schema and has columns {extra} that it does "
-            "not declare; declare them, or drop them."
-        )
-    if len(X) == 0:
-        raise TableError("Found array with 0 sample(s): the table has no rows.")
-    return X[list(names)].to_numpy(dtype=object)
+        table = X.assign(**{label: y})
+    cells = codec.cells(table)
+    _check_feature_names(estimator, X, reset=reset)
+    _check_n_features(estimator, X, reset=reset)
+    return cells
 
 
 def read_labels(y, n_samples, classes=None):

@@ -12,9 +12,8 @@ from dp_accounting import (
     SelfComposedDpEvent,
 )
 from numpy.testing import assert_allclose
-from sklearn.datasets import load_digits, load_iris
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.model_selection import GridSearchCV
 
 from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget
 from skdpgen.generators._network_learner import RowNetwork, fit_to_rows
@@ -31,17 +30,6 @@ from skdpgen.privacy.calibration import calibrate
 from skdpgen.transport import random_directions
 
 DIGITS = dict(bounds=(0, 16), clip_norm=0.7, classes=range(10))
-
-
-@pytest.fixture(scope="module")
-def digits():
-    X, y = load_digits(return_X_y=True)
-    return train_test_split(X, y, test_size=450, random_state=0, stratify=y)
-
-
-@pytest.fixture(scope="module")
-def iris():
-    return load_iris(return_X_y=True)
 
 
 def make(**params):
