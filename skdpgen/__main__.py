@@ -14,14 +14,13 @@ from pathlib import Path
 import pandas as pd
 
 from . import DPSlicedWassersteinGenerator, PrivacyBudget
-from .preprocessing import Boolean, Date, Number, Schema
-from .privacy import preview, verify
+from .preprocessing import Schema, parse_texts
+from .privacy import TableFile, preview, verify
 from .privacy.accounting import RELATIONS
-from .privacy.exceptions import BudgetExceededError, TableError
+from .privacy.exceptions import BudgetExceededError
 
-# Cells that stand for missing values where there is no such level.
-_MISSING = {"", "NA", "N/A", "NaN", "nan", "null", "None", "NULL"}
-_BOOLEANS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
+# Synthetic rows are made and written in pieces of this size.
+_PIECE = 100_000
 
 
 def main(arguments=None):
@@ -30,6 +29,11 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     try:
         options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read has gone; nor is anything to be flushed at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except (BudgetExceededError, OSError, ImportError, ValueError) as error:
         print(f"skdpgen: error: {error}", file=sys.stderr)
         return 1
@@ -72,6 +76,11 @@ def _add_privacy(command):
     command.add_argument(
         "--schema", required=True, help="a JSON file: what is public of the columns"
     )
+    command.add_argument(
+        "--infer",
+        choices=["private"],
+        help="how to find bounds and categories that the schema leaves open: by noisy counts",
+    )
     command.add_argument("--epsilon", type=float, required=True, help="privacy budget")
     command.add_argument("--delta", type=float, required=True, help="well below 1 / rows")
     command.add_argument("--relation", choices=list(RELATIONS), default="zero_out")
@@ -83,6 +92,7 @@ def _make_generator(options, **params):
         delta=options.delta,
         relation=options.relation,
         schema=Schema.from_json(Path(options.schema)),
+        infer=options.infer,
         **params,
     )
 
@@ -93,11 +103,12 @@ def _synthesize(options):
     outputs = [options.output] + [options.certificate] * (options.certificate is not None)
     try:
         with _written_at_once(outputs) as paths:
-            table = _read_private(options.table, generator.schema)
+            schema = generator.schema
+            table = TableFile(options.table, lambda texts: parse_texts(texts, schema))
             with budget:
                 generator.fit(table, target=options.target)
-            made = generator.sample(options.n_rows or len(table))
-            _write(made, paths[0], Path(options.output).suffix)
+            write = _write_parquet if _is_parquet(options.output) else _write_csv
+            write(_sample_in_pieces(generator, options.n_rows), paths[0])
             if options.certificate is not None:
                 Path(paths[1]).write_text(generator.privacy_.to_json() + "\n", encoding="utf-8")
     except KeyboardInterrupt:
@@ -132,7 +143,7 @@ def _verify(options):
 
 
 def _read_public(path):
-    if Path(path).suffix == ".parquet":
+    if _is_parquet(path):
         return pd.read_parquet(path)
     frame = pd.read_csv(path)
     for name in frame.select_dtypes(exclude=["number", "bool"]).columns:
@@ -141,44 +152,34 @@ def _read_public(path):
     return frame
 
 
-def _write(frame, path, suffix):
-    if suffix == ".parquet":
-        frame.to_parquet(path, index=False)
-    else:
-        frame.to_csv(path, index=False)
+def _is_parquet(path):
+    return Path(path).suffix == ".parquet"
 
 
-def _read_private(path, schema):
-    """Read a table as its schema says. Errors name columns, and quote no cell."""
-    if Path(path).suffix == ".parquet":
-        return pd.read_parquet(path)
-    try:
-        frame = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8")
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError):
-        raise TableError(f"{path} is no CSV file in UTF-8 with a header.") from None
-    for name in set(frame.columns) & set(schema):
-        frame[name] = _parse(frame[name], name, schema[name])
-    return frame
+def _sample_in_pieces(generator, n_rows):
+    left = generator.n_samples_ if n_rows is None else n_rows
+    while True:
+        yield generator.sample(min(left, _PIECE))
+        left -= _PIECE
+        if left <= 0:
+            return
 
 
-def _parse(cells, name, kind):
-    """Turn a column of texts into values; empty cells, NA and the like are missing."""
-    cells = cells.str.strip()
-    if not isinstance(kind, (Boolean, Date, Number)):
-        # Levels come in their own type, which may be that of numbers.
-        levels = {str(level): level for level in kind.levels}
-        return cells.map(lambda c: levels.get(c, None if c in _MISSING else c)).astype(object)
-    present = ~cells.isin(_MISSING)
-    if isinstance(kind, Number):
-        values = pd.to_numeric(cells.where(present), errors="coerce")
-    elif isinstance(kind, Date):
-        values = pd.to_datetime(cells.where(present), errors="coerce", format="ISO8601")
-    else:
-        values = cells.str.lower().map(_BOOLEANS).where(present)
-    if (values.isna() & present).any():
-        wanted = {Number: "numbers", Date: "dates (YYYY-MM-DD)", Boolean: "true or false"}
-        raise TableError(f"Column {name!r} holds cells that are not {wanted[type(kind)]}.")
-    return values.astype(object).where(present, None) if isinstance(kind, Boolean) else values
+def _write_csv(pieces, path):
+    for i, piece in enumerate(pieces):
+        piece.to_csv(path, index=False, mode="a" if i else "w", header=i == 0)
+
+
+def _write_parquet(pieces, path):
+    from pyarrow import Table
+    from pyarrow.parquet import ParquetWriter
+
+    tables = (Table.from_pandas(piece, preserve_index=False) for piece in pieces)
+    first = next(tables)
+    with ParquetWriter(path, first.schema) as writer:
+        writer.write_table(first)
+        for table in tables:
+            writer.write_table(table)
 
 
 @contextlib.contextmanager

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-__all__ = ["ArrayFormat", "TableFormat"]
+from .privacy.records import first_chunk
+
+__all__ = ["ArrayFormat", "TableFormat", "check_frame"]
 
 
 @dataclass(frozen=True)
@@ -55,13 +57,12 @@ class TableFormat:
     label: object
     is_split: bool
     is_series: bool
-    classes: np.ndarray | None
+    classes: np.ndarray | None = None
 
     @classmethod
     def of(cls, schema, X, y, target):
-        if not isinstance(X, pd.DataFrame):
-            raise ValueError(f"With a schema, X must be a DataFrame; got {type(X).__name__}.")
-        names, label = tuple(X.columns), target
+        head = check_frame(first_chunk(X))
+        names, label = tuple(head.columns), target
         if y is not None:
             if target is not None:
                 raise ValueError("Give y or target, not both.")
@@ -74,14 +75,13 @@ class TableFormat:
             label = lacking[0]
         elif target is not None and target not in schema:
             raise ValueError(f"target must be a column of the schema; got {target!r}.")
-        levels = getattr(schema.get(label), "levels", None)
         return cls(
             names=names,
-            dtypes={**X.dtypes, **({label: getattr(y, "dtype", None)} if y is not None else {})},
+            # Chunks may differ in them.
+            dtypes={} if callable(X) else {label: getattr(y, "dtype", None), **X.dtypes},
             label=label,
             is_split=y is not None,
             is_series=isinstance(y, pd.Series),
-            classes=None if levels is None else np.array(levels),
         )
 
     def give(self, frame):
@@ -101,3 +101,10 @@ def _cast(column, dtype):
         return column.astype(dtype)
     except (TypeError, ValueError):
         return column
+
+
+def check_frame(X):
+    """Refuse tables that are no DataFrames."""
+    if not isinstance(X, pd.DataFrame):
+        raise ValueError(f"With a schema, X must be a DataFrame; got {type(X).__name__}.")
+    return X

@@ -12,13 +12,13 @@ import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ._formats import ArrayFormat, TableFormat
+from ._formats import ArrayFormat, TableFormat, check_frame
 from .networks import GENERATORS
-from .preprocessing import RowCodec, Schema, TableCodec
-from .privacy import Certificate, Curator, NoiseSource
+from .preprocessing import RowCodec, Schema, TableCodec, check_closed, declare_by_dtypes
+from .privacy import CategoryCounts, Certificate, Curator, NoiseSource
 from .privacy.accounting import ACCOUNTANTS, RELATIONS
 from .privacy.calibration import check_delta, check_epsilon
-from .privacy.records import read_labels, read_rows, read_table
+from .privacy.records import first_chunk, read_labels, read_rows, read_table
 from .transport import sliced_wasserstein_distance
 
 __all__ = ["BaseGenerator"]
@@ -45,7 +45,7 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
 
     Subclasses fill in three steps, none of which sees a private row:
 
-    - ``_plan(n_samples, n_columns, n_classes)`` fixes what will be released, and its noise;
+    - ``_plan(n_samples, codec, n_classes)`` fixes what will be released, and its noise;
     - ``_learn(curator, codec, noise)`` asks the curator for releases and fits to them;
     - ``_generate(codes, generator)`` makes rows for the classes in `codes`.
     """
@@ -56,7 +56,8 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_samples, n_features)
-            Private rows. With a `schema`, a DataFrame with its columns.
+            Private rows. With a `schema`, a DataFrame with its columns; or, for tables that are
+            larger than memory, a function that returns a fresh iterator over DataFrames.
         y : array-like of shape (n_samples,), default=None
             Labels (int, bool, string or categorical dtype, or any dtype with `classes`), or
             numbers (float dtype), which are treated as one more column. With a `schema`, the one
@@ -86,10 +87,10 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
 
     def _fit(self, X, y, target):
         self._check_params()
-        if self.schema is not None:
-            codec = TableCodec(self.schema)
+        if self._is_table():
+            codec = TableCodec(self._declare(X, y))
             output = TableFormat.of(codec.schema, X, y, target)
-            X = read_table(self, X, y, output.label, codec)
+            X, n_samples = read_table(self, X, y, output.label, codec)
             y, classes, inferred = None, None, False
         else:
             if target is not None:
@@ -102,8 +103,7 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
                     "y_bounds are for a numeric y of float dtype; here y holds classes."
                 )
             codec = self._make_codec(X.shape[1], has_number=y is not None and classes is None)
-            output = replace(output, classes=classes)
-        n_samples = len(X)
+            n_samples = len(X)
         if self.delta >= 1 / n_samples:
             warnings.warn(
                 f"delta = {self.delta:g} is not below 1 / n_samples = {1 / n_samples:g}: it allows "
@@ -111,8 +111,10 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
                 UserWarning,
                 stacklevel=3,
             )
-        plan = self._plan(n_samples, codec.n_columns, 1 if classes is None else len(classes))
+        plan = self._plan(n_samples, codec, 1 if classes is None else len(classes))
         noise = NoiseSource(self.random_state)
+        for name in ("classes_", "class_probabilities_", "schema_"):
+            vars(self).pop(name, None)
         with Curator(
             X,
             y,
@@ -125,17 +127,39 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
             verbose=self.verbose,
         ) as curator:
             del X, y  # from here on only the curator holds the rows
+            codec = codec.settle(curator)
             self._learn(curator, codec, noise)
             certificate = curator.certificate(_assumptions(codec, inferred))
         self._codec = codec
-        self._output = output
-        vars(self).pop("classes_", None)
-        if output.classes is not None:
-            self.classes_ = output.classes
+        if self._is_table():
+            self.schema_ = codec.schema
+            classes = codec.levels(output.label)
+        if classes is not None:
+            self.classes_ = classes
+        self._output = replace(output, classes=classes)
+        self.n_samples_ = n_samples
         self.sigma_ = plan.sigma
         self.privacy_ = certificate
         self.epsilon_ = certificate.epsilon
         return self
+
+    def _is_table(self):
+        return self.schema is not None or self.infer is not None
+
+    def _declare(self, X, y):
+        """Return the schema; if it may be inferred, with the columns that it lacks left open."""
+        if self.infer is None:
+            return self.schema
+        dtypes = dict(check_frame(first_chunk(X)).dtypes)
+        if y is not None and set(self.schema or ()) <= set(X.columns):
+            dtypes[getattr(y, "name", None) or "target"] = np.asarray(y).dtype
+        return declare_by_dtypes(dtypes, self.schema)
+
+    def _inference_shares(self, codec):
+        """Return the shares of the releases that close a schema, and the δ' of thresholds."""
+        shares = {name: self.infer_share / len(codec.releases) for name in codec.releases}
+        thresholds = {name: 0.1 * self.delta for name in shares if name == CategoryCounts.name}
+        return shares, thresholds
 
     def sample(self, n_samples=1, *, y=None, where=None, random_state=None):
         """Draw synthetic rows. This costs no privacy, however often it is done.
@@ -162,7 +186,7 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         check_is_fitted(self, "privacy_")
         noise = NoiseSource(self.random_state if random_state is None else random_state, stream=1)
         generator = noise.torch_generator()
-        if self.schema is not None:
+        if self._is_table():
             return self._sample_table(n_samples, y, where, noise)
         if where is not None:
             raise ValueError("where=... needs a schema; ask for classes by y=[...].")
@@ -195,7 +219,7 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
 
     def _find_level(self, name, level, blocks):
         """Return the columns of a block of levels, and the position of one among them."""
-        kind = self.schema.get(name)
+        kind = self.schema_.get(name)
         levels = getattr(kind, "levels", None)
         if levels is None:
             raise ValueError(f"where names {name!r}, which is no column of categories.")
@@ -214,7 +238,7 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
             return np.concatenate([self._generate(part, generator) for part in parts])
         n_candidates = max(_SAMPLE_BLOCK, 4 * n_rows)
         rows = self._generate_where(n_candidates, {}, generator, public)
-        likely = np.prod([rows[:, where][:, i] for where, i in conditions.values()], axis=0)
+        likely = np.prod([rows[:, where][:, i].clip(0) for where, i in conditions.values()], axis=0)
         if not likely.sum() > 0:
             raise ValueError("No rows were generated for which where=... could hold.")
         rows = rows[public.choice(n_candidates, n_rows, p=likely / likely.sum())]
@@ -260,25 +284,25 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         float
         """
         check_is_fitted(self, "privacy_")
-        if self.schema is None:
+        if self._is_table():
+            names = list(self._output.names)
+            codec = TableCodec(self.schema_.select(names))
+            (X, _), encode = read_table(self, X, None, None, codec, reset=False), codec.encode
+        else:
             X = read_rows(self, X, reset=False)
             encode = replace(self._codec, has_number=False).encode
-        else:
-            names = list(self._output.names)
-            codec = TableCodec(self.schema.select(names))
-            X, encode = read_table(self, X, None, None, codec, reset=False), codec.encode
         if len(X) > _SCORE_ROWS:
             X = X[np.random.RandomState(0).choice(len(X), _SCORE_ROWS, replace=False)]
         synthetic = self.sample(len(X), random_state=0)
         if isinstance(synthetic, tuple):
             synthetic = synthetic[0]
-        if self.schema is not None:
+        if self._is_table():
             synthetic = synthetic[names]
         return -sliced_wasserstein_distance(encode(X), encode(synthetic), random_state=0)
 
     @abstractmethod
-    def _plan(self, n_samples, n_columns, n_classes):
-        """Return the `Plan`, from public numbers only."""
+    def _plan(self, n_samples, codec, n_classes):
+        """Return the `Plan`, from public numbers only; first what the codec has to release."""
 
     @abstractmethod
     def _learn(self, curator, codec, noise):
@@ -295,13 +319,18 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         check_choice("relation", self.relation, RELATIONS)
         check_choice("accountant", self.accountant, ACCOUNTANTS)
         check_positive("clip_norm", self.clip_norm)
-        if self.schema is not None:
-            if not isinstance(self.schema, Schema):
-                raise ValueError(f"schema must be a Schema; got {type(self.schema).__name__}.")
+        if self.infer not in (None, "private"):
+            raise ValueError(f"infer must be None or 'private'; got {self.infer!r}.")
+        check_share("infer_share", self.infer_share)
+        if self.schema is not None and not isinstance(self.schema, Schema):
+            raise ValueError(f"schema must be a Schema; got {type(self.schema).__name__}.")
+        if self._is_table():
             given = [name for name in _NOT_WITH_SCHEMA if getattr(self, name) is not None]
             given += ["clip_norm"] if self.clip_norm != 1 else []
             if given:
                 raise ValueError(f"{given[0]} is not for tables with a schema, which says it all.")
+            if self.infer is None:
+                check_closed(self.schema)
         choose_device(self.device)
         if isinstance(self.generator, str):
             check_choice("generator", self.generator, GENERATORS)
@@ -332,8 +361,10 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
     def _preview(self, n_samples, n_features, n_classes):
         """Price a fit without data; see `skdpgen.privacy.preview`."""
         self._check_params()
-        codec = self._make_codec(n_features) if self.schema is None else TableCodec(self.schema)
-        plan = self._plan(n_samples, codec.n_columns, n_classes or 1)
+        if self.infer is not None and self.schema is None:
+            raise ValueError("preview needs a schema: without a table, no column is known.")
+        codec = TableCodec(self.schema) if self._is_table() else self._make_codec(n_features)
+        plan = self._plan(n_samples, codec, n_classes or 1)
         return Certificate.of_plan(
             plan, _assumptions(codec), reproducible=self.random_state is not None
         )
@@ -384,6 +415,13 @@ def check_choice(name, value, choices):
     """Refuse a value that is not among `choices`."""
     if value not in choices:
         raise ValueError(f"{name} must be one of {list(choices)}; got {value!r}.")
+
+
+def check_share(name, value):
+    """Refuse what is no share of a budget."""
+    check_positive(name, value)
+    if value >= 1:
+        raise ValueError(f"{name} must be in (0, 1); got {value!r}.")
 
 
 def check_positive(name, value, *, whole=False, optional=False):

@@ -166,3 +166,39 @@ def test_as_a_module():
         [sys.executable, "-m", "skdpgen", "--help"], capture_output=True, text=True, check=True
     )
     assert "synthesize" in printed.stdout
+
+
+def test_what_is_open_is_found(folder, capsys):
+    spec = {**SCHEMA, "age": {"type": "number", "decimals": 0}, "ward": {"type": "category"}}
+    (folder / "schema.json").write_text(json.dumps(spec))
+    assert synthesize() == 1
+    assert "does not declare" in capsys.readouterr().err
+    spec["ward"]["missing"] = True
+    (folder / "schema.json").write_text(json.dumps(spec))
+    assert synthesize("--infer", "private", "--certificate", "c.json") == 0
+    names = [release["name"] for release in json.loads((folder / "c.json").read_text())["releases"]]
+    assert names == ["value ranges", "value counts", "category counts", "second moments"]
+
+
+def test_parquet_in_and_out(folder):
+    pytest.importorskip("pyarrow")
+    frame = pd.read_csv("private.csv", parse_dates=["day"])
+    frame.to_parquet("private.parquet")
+    options = ["--schema", "schema.json", "--epsilon", "1", "--delta", "1e-6", "--quiet"]
+    assert main(["synthesize", "private.parquet", *options, "--output", "made.parquet"]) == 0
+    made = pd.read_parquet("made.parquet")
+    assert list(made.columns) == list(SCHEMA)
+    assert len(made) == len(frame)
+
+
+def test_long_tables_are_read_and_written_in_pieces(folder, monkeypatch):
+    pytest.importorskip("pyarrow")
+    from skdpgen import __main__ as module
+    from skdpgen.privacy import files
+
+    monkeypatch.setattr(files, "_CHUNK_ROWS", 30)
+    monkeypatch.setattr(module, "_PIECE", 70)
+    assert synthesize() == 0
+    assert len(pd.read_csv("made.csv")) == 200
+    assert synthesize("--n-rows", "100", "--output", "made.parquet") == 0
+    assert len(pd.read_parquet("made.parquet")) == 100

@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 import torch
 from dp_accounting import PoissonSampledDpEvent, SampledWithoutReplacementDpEvent
+from torch import nn
 
-from ..base import BaseGenerator, check_choice, check_positive
+from ..base import BaseGenerator, check_choice, check_positive, check_share
 from ..networks import build, find_factory
 from ..preprocessing import PrincipalComponents
 from ..privacy import (
@@ -21,7 +22,7 @@ from ..privacy import (
 from ..privacy.calibration import calibrate_gaussian
 from ..transport import SliceBasis, random_directions
 from ._network_learner import RowNetwork, fit_to_rows, fit_to_sketch
-from ._table_learner import fit_to_moments
+from ._table_learner import SoftmaxBlocks, fit_to_moments
 
 __all__ = ["DPSlicedWassersteinGenerator"]
 
@@ -117,7 +118,17 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
         Public kinds, bounds and levels of the columns of a table. Then X is a DataFrame, and what
         is released are its *two-way tables*: for each pair of columns, how often their levels
         (or values near the knots of numbers and dates) occur together. The network gives
-        probabilities of levels. `bounds`, `clip_norm`, `classes` and `encoder` are not for tables.
+        probabilities of levels. With ``release="rows"``, encoded rows are released as others are.
+        `bounds`, `clip_norm`, `classes` and `encoder` are not for tables.
+    infer : None or "private", default=None
+        How to find bounds and categories that the schema leaves open, or those of columns that it
+        lacks, or of all if there is none. None: not at all; such columns are refused.
+        ``"private"``: by noisy histograms of numbers and dates, and by noisy counts of categories,
+        paid for by `infer_share`. The dtypes of the table are public. Rare categories, which no
+        count shows, become ``"other"``.
+    infer_share : float, default=0.2
+        Share of the budget, of Σ s⁻² over the noise multipliers s, that ``infer="private"`` gets
+        if something is open. Counts of categories also take a tenth of δ.
     random_state : None, int or RandomState, default=None
         None: noise from the operating system. Anything else is for reproducing an experiment,
         **not a private release**: whoever has the seed can recompute the noise.
@@ -130,6 +141,8 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
     ----------
     privacy_ : skdpgen.privacy.Certificate
         What was released and what it costs.
+    schema_ : Schema
+        The columns of the table, if there is one, with what was found of them.
     epsilon_ : float
         ε spent at `delta`; at most `epsilon`.
     sigma_ : float
@@ -139,6 +152,8 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
         If `y` holds classes.
     class_probabilities_ : ndarray of shape (n_classes,)
         Noisy frequencies of the classes.
+    n_samples_ : int
+        Number of rows, which is public.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -217,6 +232,8 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
         generator="mlp",
         latent_dim=20,
         schema=None,
+        infer=None,
+        infer_share=0.2,
         random_state=None,
         device="auto",
         verbose=0,
@@ -242,6 +259,8 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
         self.generator = generator
         self.latent_dim = latent_dim
         self.schema = schema
+        self.infer = infer
+        self.infer_share = infer_share
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
@@ -258,47 +277,37 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
             raise ValueError(f"n_harmonics must be at most 1000; got {self.n_harmonics}.")
         check_positive("latent_dim", self.latent_dim, whole=True)
         check_positive("learning_rate", self.learning_rate, optional=True)
-        check_positive("encoder_share", self.encoder_share)
-        if self.encoder_share >= 1:
-            raise ValueError(f"encoder_share must be in (0, 1); got {self.encoder_share!r}.")
-        if self.schema is not None and self.release != "sketch":
-            raise ValueError("With a schema, release must be 'sketch'.")
-        if self.schema is not None and self._has_unit_output():
+        check_share("encoder_share", self.encoder_share)
+        if self._is_table() and self._has_unit_output():
             raise ValueError(f"generator={self.generator!r} makes images, not tables.")
 
-    def _plan(self, n_samples, n_columns, n_classes):
-        if self.schema is not None:
-            return self._plan_table()
-        plan = self._plan_rows if self.release == "rows" else self._plan_sketch
-        return plan(n_samples, n_columns, n_classes)
+    def _plan(self, n_samples, codec, n_classes):
+        shares, thresholds = self._inference_shares(codec)
+        options = {
+            "thresholds": thresholds,
+            "relation": self.relation,
+            "accountant": self.accountant,
+        }
+        if self.release == "rows":
+            return self._plan_rows(shares, n_samples, codec.n_columns, n_classes, options)
+        rest = 1 - sum(shares.values())
+        if self._is_table():
+            shares[NoisyCovariance.name] = rest
+            sensitivity = NoisyCovariance().sensitivity(self.relation)
+        else:
+            if self._has_dp_pca():
+                shares[NoisyCovariance.name] = self.encoder_share
+                rest -= self.encoder_share
+            shares[SliceSketch.name] = rest
+            sensitivity = SliceSketch.sensitivity_of(
+                self._n_projections(codec.n_columns), n_classes, self.relation
+            )
+        plan = gaussian_plan(shares, self.epsilon, self.delta, **options)
+        return replace(plan, sigma=plan.multiplier(list(shares)[-1]) * sensitivity)
 
-    def _plan_sketch(self, n_samples, n_columns, n_classes):
-        shares = {SliceSketch.name: 1.0}
+    def _plan_rows(self, shares, n_samples, n_columns, n_classes, options):
         if self._has_dp_pca():
-            shares = {
-                NoisyCovariance.name: self.encoder_share,
-                SliceSketch.name: 1 - self.encoder_share,
-            }
-        plan = gaussian_plan(
-            shares, self.epsilon, self.delta, relation=self.relation, accountant=self.accountant
-        )
-        sensitivity = SliceSketch.sensitivity_of(
-            self._n_projections(n_columns), n_classes, self.relation
-        )
-        return replace(plan, sigma=plan.multiplier(SliceSketch.name) * sensitivity)
-
-    def _plan_table(self):
-        plan = gaussian_plan(
-            {NoisyCovariance.name: 1.0},
-            self.epsilon,
-            self.delta,
-            relation=self.relation,
-            accountant=self.accountant,
-        )
-        sensitivity = NoisyCovariance().sensitivity(self.relation)
-        return replace(plan, sigma=plan.multiplier(NoisyCovariance.name) * sensitivity)
-
-    def _plan_rows(self, n_samples, n_columns, n_classes):
+            shares[NoisyCovariance.name] = self.encoder_share
         mechanism = SlicedRows(self._n_encoded(n_columns), n_classes)
         n_steps, batch_size = self._n_private_steps(n_samples), self._batch_size(n_samples)
 
@@ -322,26 +331,26 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
             n_steps,
             self.epsilon,
             self.delta,
-            shares={NoisyCovariance.name: self.encoder_share} if self._has_dp_pca() else {},
-            relation=self.relation,
-            accountant=self.accountant,
+            shares=shares,
             sensitivity=mechanism.sensitivity(self.relation),
+            **options,
         )
 
     def _learn(self, curator, codec, noise):
-        learn = self._learn_arrays if self.schema is None else self._learn_table
-        learn(curator, codec, noise)
+        if self._is_table() and self.release == "sketch":
+            self._learn_table(curator, codec, noise)
+        else:
+            self._learn_encoded(curator, codec, noise)
         self.n_iter_ = len(self.loss_curve_)
 
     def _learn_table(self, curator, codec, noise):
-        sizes = [where.stop - where.start for _, where in codec.blocks]
         factory = find_factory(self.generator)
         network = build(factory, self.latent_dim, codec.n_columns, noise.seed())
         moments = curator.release(NoisyCovariance())
         curator.close()  # the rest is post-processing
         self._network, self.loss_curve_ = fit_to_moments(
             network,
-            sizes,
+            codec.block_sizes,
             moments,
             curator.n_records,
             latent_dim=self.latent_dim,
@@ -353,13 +362,16 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
             verbose=self.verbose,
         )
 
-    def _learn_arrays(self, curator, codec, noise):
+    def _learn_encoded(self, curator, codec, noise):
         n_classes, n_columns = curator.n_classes, codec.n_columns
         n_encoded = self._n_encoded(n_columns)
         # Anything that can fail comes before the first release.
         network = self._build_network(codec, n_encoded, n_classes, noise.seed())
         # In the unit ball a projection on a random direction has a size of about 1/√d.
         spread, components = torch.full((n_columns,), n_columns**-0.5, dtype=torch.float32), None
+        if self._is_table():
+            network = nn.Sequential(network, SoftmaxBlocks(codec.block_sizes))
+            spread.fill_(len(codec.block_sizes) ** -0.5)
         if self._has_dp_pca():
             components = PrincipalComponents.from_noisy_moments(
                 curator.release(NoisyCovariance()),

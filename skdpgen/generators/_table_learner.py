@@ -6,7 +6,18 @@ from torch import nn
 
 from ._network_learner import Training, descend_to_noise, moments_gap
 
-__all__ = ["TableNetwork", "fit_to_moments"]
+__all__ = ["SoftmaxBlocks", "TableNetwork", "fit_to_moments"]
+
+
+class SoftmaxBlocks(nn.Module):
+    """Turns each block of columns into probabilities."""
+
+    def __init__(self, sizes):
+        super().__init__()
+        self.sizes = sizes
+
+    def forward(self, logits):
+        return torch.cat([block.softmax(1) for block in logits.split(self.sizes, dim=1)], dim=1)
 
 
 class TableNetwork(nn.Module):
@@ -30,14 +41,13 @@ class TableNetwork(nn.Module):
     def __init__(self, network, sizes, latent_dim, marginals):
         super().__init__()
         self.network = network
-        self.sizes = sizes
+        self.blocks = SoftmaxBlocks(sizes)
         self.latent_dim = latent_dim
         self.register_buffer("offset", marginals.clamp(min=1e-6).log())
 
     def forward(self, codes):
         """Map codes to blocks of probabilities."""
-        logits = self.network(codes) + self.offset
-        return torch.cat([block.softmax(1) for block in logits.split(self.sizes, dim=1)], dim=1)
+        return self.blocks(self.network(codes) + self.offset)
 
     def draw(self, n_rows, generator):
         """Draw codes; on the CPU, so that every device gets the same."""
@@ -51,7 +61,7 @@ class TableNetwork(nn.Module):
         Its blocks sum to 1/√(columns). Classes are one of the columns, and are not looked at.
         """
         rows = self(self.draw(len(classes), generator)).double().cpu().numpy()
-        return rows / len(self.sizes) ** 0.5
+        return rows / len(self.blocks.sizes) ** 0.5
 
 
 @torch.inference_mode(False)

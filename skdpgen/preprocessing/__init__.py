@@ -2,8 +2,10 @@
 
 from ._codec import RowCodec, TableCodec
 from ._components import PrincipalComponents
+from ._inference import declare_by_dtypes
 from ._schema import Boolean, Category, Date, Number, Ordinal, Schema
-from ._table_encoder import TableEncoder
+from ._table_encoder import TableEncoder, check_closed
+from ._texts import parse_texts
 
 __all__ = [
     "Boolean",
@@ -16,4 +18,7 @@ __all__ = [
     "Schema",
     "TableCodec",
     "TableEncoder",
+    "check_closed",
+    "declare_by_dtypes",
+    "parse_texts",
 ]

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from ._inference import SchemaInference
 from ._schema import Schema
-from ._table_encoder import TableEncoder
+from ._table_encoder import TableEncoder, check_columns
 
 __all__ = ["RowCodec", "TableCodec"]
 
@@ -68,6 +69,12 @@ class RowCodec:
         y = np.zeros(1) if self.has_number else None
         return self.encode(np.zeros((1, self.n_features)), y).shape[1]
 
+    releases = ()
+
+    def settle(self, curator):
+        """Return the codec of what is to be learnt: nothing had to be found first."""
+        return self
+
     def encode(self, X, y=None):
         """Map (n, n_features) features, and (n,) numbers if there are any, to rows."""
         # A copy: an encoder may work in place.
@@ -111,11 +118,24 @@ class TableCodec:
     Parameters
     ----------
     schema : Schema
-        The columns.
+        The columns. Those that are open have to be found first: see `settle`.
     """
 
     schema: Schema
     encoder = None
+
+    @property
+    def releases(self):
+        """The names of what `settle` asks a curator for."""
+        return SchemaInference(self.schema).releases
+
+    def settle(self, curator):
+        """Find what is open, and return a codec that the curator then encodes rows by."""
+        if not self.schema.open_names:
+            return self
+        settled = TableCodec(SchemaInference(self.schema).run(curator))
+        curator.prepare(settled.encode)
+        return settled
 
     @property
     def _table_encoder(self):
@@ -123,7 +143,7 @@ class TableCodec:
 
     def cells(self, table):
         """Check the columns of a table, and return its cells in the order of the schema."""
-        self._table_encoder.fit(table)
+        check_columns(table, self.schema)
         return table[list(self.schema)].to_numpy(dtype=object)
 
     @property
@@ -138,7 +158,19 @@ class TableCodec:
 
     def encode(self, X, y=None):
         """Map cells, an array of objects in the order of the schema, to rows."""
+        if self.schema.open_names:
+            return SchemaInference(self.schema).encode(X)
         return self._table_encoder.transform(pd.DataFrame(X, columns=list(self.schema)))
+
+    @property
+    def block_sizes(self):
+        """Number of columns of each block."""
+        return [where.stop - where.start for _, where in self.blocks]
+
+    def levels(self, name):
+        """Return the levels of a column, or None for one of numbers or dates."""
+        levels = getattr(self.schema.get(name), "levels", None)
+        return None if levels is None else np.array(levels)
 
     def decode(self, rows, random_state):
         """Draw a table from rows of probabilities."""

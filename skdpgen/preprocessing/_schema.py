@@ -19,7 +19,7 @@ __all__ = ["Boolean", "Category", "Date", "Number", "Ordinal", "Schema"]
 
 # Numbers with decimals have fewer units than this, or float64 could not tell them apart after
 # a few operations.
-_MAX_UNITS = 1e14
+MAX_UNITS = 1e14
 
 # A public sample with more different values than this holds names or texts rather than categories.
 _MAX_INFERRED = 100
@@ -29,6 +29,9 @@ DATE_CODES = {"day": "D", "second": "s"}
 
 class _Column:
     """What the kinds of columns share: a short repr, and the way to a dict."""
+
+    # Whether something has to be found before the column can be encoded.
+    is_open = False
 
     def to_dict(self):
         """Return the column as a dict, without what is at its default.
@@ -60,8 +63,9 @@ class Number(_Column):
 
     Parameters
     ----------
-    lower, upper : float
-        Bounds, to which values are clipped.
+    lower, upper : float, default=None
+        Bounds, to which values are clipped. None: not known, and to be found and paid for by a
+        generator with ``infer="private"``; others refuse the column.
     decimals : int, default=None
         Synthetic values are rounded to so many decimals; 0 for whole numbers, None to leave them.
     n_knots : int, default=16
@@ -91,8 +95,8 @@ class Number(_Column):
     array([  0.,  25.,  50.,  75., 100.])
     """
 
-    lower: float
-    upper: float
+    lower: float | None = None
+    upper: float | None = None
     decimals: int | None = None
     n_knots: int = 16
     scale: str = "linear"
@@ -100,11 +104,6 @@ class Number(_Column):
     missing: bool = False
 
     def __post_init__(self):
-        lower, upper = _check_number("lower", self.lower), _check_number("upper", self.upper)
-        if not lower < upper:
-            raise ValueError(f"lower must be below upper; got {lower!r} and {upper!r}.")
-        if not math.isfinite(float(upper) - float(lower)):
-            raise ValueError(f"bounds are too far apart; got {lower!r} and {upper!r}.")
         decimals = self.decimals
         if decimals is not None:
             decimals = _check_whole("decimals", decimals, 0, 15)
@@ -112,6 +111,10 @@ class Number(_Column):
         if self.scale not in ("linear", "log"):
             raise ValueError(f"scale must be 'linear' or 'log'; got {self.scale!r}.")
         _check_flag(self.missing)
+        lower, upper = (
+            None if bound is None else _check_number(name, bound)
+            for name, bound in (("lower", self.lower), ("upper", self.upper))
+        )
         knots = self.knots
         if knots is not None:
             knots = tuple(_check_number("knots", knot) for knot in _check_list("knots", knots))
@@ -122,12 +125,24 @@ class Number(_Column):
             if not all(a < b for a, b in pairwise(knots)):
                 raise ValueError("knots must increase.")
         self._set(lower=lower, upper=upper, decimals=decimals, n_knots=n_knots, knots=knots)
+        if not self.is_open:
+            if not lower < upper:
+                raise ValueError(f"lower must be below upper; got {lower!r} and {upper!r}.")
+            if not math.isfinite(float(upper) - float(lower)):
+                raise ValueError(f"bounds are too far apart; got {lower!r} and {upper!r}.")
         if decimals is not None:
             self._check_decimals(knots or (lower, upper))
 
+    @property
+    def is_open(self):
+        """Whether a bound is not known."""
+        return self.lower is None or self.upper is None
+
     def _check_decimals(self, values):
         for value in values:
-            if abs(value) * 10.0**self.decimals > _MAX_UNITS:
+            if value is None:
+                continue
+            if abs(value) * 10.0**self.decimals > MAX_UNITS:
                 raise ValueError(
                     f"{value!r} is too large for decimals={self.decimals}: floats hold about 14 "
                     "digits; use fewer decimals, or None."
@@ -157,10 +172,12 @@ class Category(_Column):
 
     Parameters
     ----------
-    categories : list of str or of numbers
-        All values that may occur, in the type that they have in the table.
+    categories : list of str or of numbers, default=None
+        All values that may occur, in the type that they have in the table. None: not known, and
+        to be found and paid for by a generator with ``infer="private"``; others refuse the column.
     other : str or number, default=None
         A category, listed or new, for values that are not listed. Without it they are refused.
+        Where categories are not known it is ``"other"``, unless it is given.
     missing : bool, default=False
         Whether values may be missing.
 
@@ -181,21 +198,31 @@ class Category(_Column):
     ('cat', 'dog', 'another animal')
     """
 
-    categories: tuple
+    categories: tuple | None = None
     other: object = None
     missing: bool = False
 
     def __post_init__(self):
-        categories, other = _check_labels(self.categories), _plain(self.other)
+        categories, other = self.categories, _plain(self.other)
+        if categories is None:
+            other = "other" if other is None else other
+        else:
+            categories = _check_labels(categories)
         self._set(categories=categories, other=other)
         _check_labels(self.levels)
         _check_flag(self.missing)
 
     @property
+    def is_open(self):
+        """Whether the categories are not known."""
+        return self.categories is None
+
+    @property
     def levels(self):
         """All values that synthetic rows have."""
-        is_new = self.other is not None and self.other not in self.categories
-        return self.categories + (self.other,) * is_new
+        known = self.categories or ()
+        is_new = self.other is not None and self.other not in known
+        return known + (self.other,) * is_new
 
 
 @dataclass(frozen=True, repr=False)
@@ -283,9 +310,11 @@ class Date(_Column):
 
     Parameters
     ----------
-    lower, upper : str, date or datetime
+    lower, upper : str, date or datetime, default=None
         Bounds, to which values are clipped, such as ``"2020-01-31"`` or
-        ``"2020-01-31T12:00:00"``. A day without a time stands for its first second.
+        ``"2020-01-31T12:00:00"``. A day without a time stands for its first second. None: not
+        known, and to be found and paid for by a generator with ``infer="private"``; others refuse
+        the column.
     unit : {"day", "second"}, default="day"
         What values are rounded down to.
     n_knots : int, default=16
@@ -311,8 +340,8 @@ class Date(_Column):
     array([18262., 18444., 18627.])
     """
 
-    lower: str
-    upper: str
+    lower: str | None = None
+    upper: str | None = None
     unit: str = "day"
     n_knots: int = 16
     missing: bool = False
@@ -323,9 +352,12 @@ class Date(_Column):
         n_knots = _check_whole("n_knots", self.n_knots, 2)
         _check_flag(self.missing)
         lower, upper = (
-            str(_check_date(name, getattr(self, name), self.unit)) for name in ("lower", "upper")
+            None if bound is None else str(_check_date(name, bound, self.unit))
+            for name, bound in (("lower", self.lower), ("upper", self.upper))
         )
         self._set(lower=lower, upper=upper, n_knots=n_knots)
+        if self.is_open:
+            return
         first, last = self._bounds()
         if not first < last:
             raise ValueError(f"lower must be before upper; got {lower!r} and {upper!r}.")
@@ -335,6 +367,11 @@ class Date(_Column):
         """Where the knots are."""
         first, last = self._bounds()
         return _tidy_knots(np.linspace(first, last, self.n_knots), first, last, 0)
+
+    @property
+    def is_open(self):
+        """Whether a bound is not known."""
+        return self.lower is None or self.upper is None
 
     def _bounds(self):
         """Return the bounds in units since 1970."""
@@ -363,6 +400,8 @@ class Schema(Mapping):
     ----------
     columns : tuple of (str, kind)
     names : tuple of str
+    open_names : tuple of str
+        Names of the columns whose bounds or categories are not known.
 
     Raises
     ------
@@ -563,6 +602,11 @@ class Schema(Mapping):
         """Names of the columns, in order."""
         return tuple(name for name, _ in self.columns)
 
+    @property
+    def open_names(self):
+        """Names of the columns whose bounds or categories are not known."""
+        return tuple(name for name, kind in self.columns if kind.is_open)
+
     def __getitem__(self, name):
         for known, kind in self.columns:
             if known == name:
@@ -669,7 +713,7 @@ def _extremes(values):
 def _count_decimals(numbers):
     """Return how many decimals suffice, or None for more than 6."""
     for decimals in range(7):
-        if np.abs(numbers).max() * 10.0**decimals > _MAX_UNITS:
+        if np.abs(numbers).max() * 10.0**decimals > MAX_UNITS:
             return None
         if (np.round(numbers, decimals) == numbers).all():
             return decimals
@@ -705,7 +749,7 @@ def _kind_of_dict(spec):
         )
     lacking = [f.name for f in known if f.default is MISSING and f.name not in given]
     if lacking:
-        raise ValueError(f"a {name} needs {lacking}.")
+        raise ValueError(f"{name} needs {lacking}.")
     return _KINDS[name](**given)
 
 

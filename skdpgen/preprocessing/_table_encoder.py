@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from ..privacy.exceptions import TableError
 from ._schema import DATE_CODES, Boolean, Date, Number, Ordinal, Schema, read_dates, read_numbers
 
-__all__ = ["TableEncoder"]
+__all__ = ["TableEncoder", "check_closed", "check_columns"]
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -88,7 +88,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             As in `transform`, but no value is looked at.
         """
         self._make_blocks()
-        self._check_table(X)
+        check_columns(X, self.schema)
         return self
 
     def transform(self, X):
@@ -112,7 +112,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             may be none. No message quotes a value.
         """
         blocks = self._make_blocks()
-        self._check_table(X)
+        check_columns(X, self.schema)
         rows = np.zeros((len(X), blocks[-1].where.stop))
         for block in blocks:
             block.encode(X[block.name], rows[:, block.where])
@@ -216,33 +216,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _make_blocks(self):
         if not isinstance(self.schema, Schema):
             raise ValueError(f"schema must be a Schema; got {type(self.schema).__name__}.")
+        check_closed(self.schema)
         blocks, start = [], 0
         for name, kind in self.schema.items():
             make = _KnotBlock if isinstance(kind, Number | Date) else _LevelBlock
             blocks.append(make(name, kind, start))
             start = blocks[-1].where.stop
         return blocks
-
-    def _check_table(self, table):
-        if not isinstance(table, pd.DataFrame):
-            raise TableError(f"A table must be a pandas DataFrame; got {type(table).__name__}.")
-        if not table.columns.is_unique:
-            repeated = table.columns[table.columns.duplicated()].unique().tolist()
-            raise TableError(f"The table has several columns of the same name: {repeated}.")
-        lacking = [name for name in self.schema if name not in table.columns]
-        if lacking:
-            raise TableError(
-                f"The table lacks columns {lacking}; drop them from the schema with "
-                "schema.drop(...) if there are none."
-            )
-        extra = [name for name in table.columns if name not in self.schema]
-        if extra:
-            raise TableError(
-                f"The table has columns {extra} that the schema does not declare; declare them, or "
-                "drop them from the table."
-            )
-        if not len(table):
-            raise TableError("The table has no rows.")
 
     def _check_rows(self, rows):
         given, rows = rows, None
@@ -271,6 +251,40 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
         return tags
+
+
+def check_closed(schema):
+    """Refuse a schema that does not declare all bounds and categories."""
+    if schema.open_names:
+        raise ValueError(
+            f"The schema does not declare the bounds or categories of {list(schema.open_names)}. "
+            "Declare them, as Number(lower, upper) or Category([...]), from public knowledge; or "
+            'let a generator pay for finding them, with infer="private".'
+        )
+
+
+def check_columns(table, schema):
+    """Refuse what is no table with just the columns of a schema; no cell is looked at."""
+    if not isinstance(table, pd.DataFrame):
+        raise TableError(f"A table must be a pandas DataFrame; got {type(table).__name__}.")
+    if not table.columns.is_unique:
+        repeated = table.columns[table.columns.duplicated()].unique().tolist()
+        raise TableError(f"The table has several columns of the same name: {repeated}.")
+    lacking = [name for name in schema if name not in table.columns]
+    if lacking:
+        raise TableError(
+            f"The table lacks columns {lacking}; drop them from the schema with "
+            "schema.drop(...) if there are none."
+        )
+    extra = [name for name in table.columns if name not in schema]
+    if extra:
+        raise TableError(
+            f"The table has columns {extra} that the schema does not declare; declare them, "
+            "drop them from the table, or let a generator pay for bounds and categories, with "
+            'infer="private".'
+        )
+    if not len(table):
+        raise TableError("The table has no rows.")
 
 
 class _Block:

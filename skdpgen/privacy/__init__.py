@@ -6,15 +6,24 @@ from .calibration import calibrate_gaussian, calibrate_sliced_gaussian, sliced_g
 from .certificate import Certificate, compose, preview, verify
 from .curator import Curator
 from .directions import SensitivityLaw, sensitivity_bound, sensitivity_law
-from .events import SlicedGaussianDpEvent
+from .events import SlicedGaussianDpEvent, ThresholdDpEvent
 from .exceptions import BudgetExceededError, PlanError, PrivacyLeakWarning, TableError
-from .mechanisms import GaussianSum, NoisyCovariance, Sketch, SliceSketch, SumMechanism
+from .files import TableFile
+from .mechanisms import (
+    CategoryCounts,
+    GaussianSum,
+    NoisyCovariance,
+    Sketch,
+    SliceSketch,
+    SumMechanism,
+)
 from .noise import NoiseSource
 from .plan import Plan, gaussian_plan, repeated_plan
 from .sampled_mechanisms import ProjectedRows, SampledMechanism, SlicedRows
 
 __all__ = [
     "BudgetExceededError",
+    "CategoryCounts",
     "Certificate",
     "Curator",
     "GaussianSum",
@@ -33,6 +42,8 @@ __all__ = [
     "SlicedRows",
     "SumMechanism",
     "TableError",
+    "TableFile",
+    "ThresholdDpEvent",
     "calibrate_gaussian",
     "calibrate_sliced_gaussian",
     "compose",

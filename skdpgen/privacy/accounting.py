@@ -26,7 +26,13 @@ from dp_accounting import (
 from dp_accounting.rdp.rdp_privacy_accountant import compute_delta, compute_epsilon
 
 from .directions import check_shape
-from .events import SlicedGaussianDpEvent, flatten, split_sampling, total_gaussian_multiplier
+from .events import (
+    SlicedGaussianDpEvent,
+    ThresholdDpEvent,
+    flatten,
+    split_sampling,
+    total_gaussian_multiplier,
+)
 from .loss_distributions import gaussian_delta, largest_loss, pld_of
 from .moments import ORDERS, rdp_of
 
@@ -45,12 +51,17 @@ _MAX_LOSS = 500.0
 
 
 class _LedgerAccountant(PrivacyAccountant):
-    """Collects leaf events; subclasses price them."""
+    """Collects leaf events; subclasses price them.
+
+    Thresholds are taken out of δ, and a little out of ε: see `ThresholdDpEvent`.
+    """
 
     def __init__(self, relation="zero_out"):
         super().__init__(RELATIONS[relation])
         self.relation = relation
         self._leaves = {}
+        self._threshold_delta = 0.0
+        self._threshold_epsilon = 0.0
 
     def _maybe_compose(self, event, count, do_compose):
         leaves = flatten([event])
@@ -59,6 +70,10 @@ class _LedgerAccountant(PrivacyAccountant):
                 return self.CompositionErrorDetails(leaf, reason)
         if do_compose:
             for leaf, times in leaves.items():
+                if isinstance(leaf, ThresholdDpEvent):
+                    self._threshold_delta += times * count * leaf.delta
+                    self._threshold_epsilon -= times * count * math.log1p(-leaf.delta)
+                    leaf = GaussianDpEvent(leaf.noise_multiplier)
                 if not _reveals_nothing(leaf):
                     self._leaves[leaf] = self._leaves.get(leaf, 0) + times * count
         return None
@@ -68,7 +83,10 @@ class _LedgerAccountant(PrivacyAccountant):
         if isinstance(leaf, NonPrivateDpEvent):
             return None
         base, rate, sampling = split_sampling(leaf)
-        if not isinstance(base, (GaussianDpEvent, SlicedGaussianDpEvent)):
+        if isinstance(leaf, ThresholdDpEvent):
+            if not (_is_rate(leaf.delta) and leaf.delta < 1):
+                return "the delta of a threshold is in [0, 1)"
+        elif not isinstance(base, (GaussianDpEvent, SlicedGaussianDpEvent)):
             return f"events of type {type(base).__name__} are not known"
         if not _is_multiplier(base.noise_multiplier):
             return "a noise multiplier is 0, infinite, or from 1e-9 to 1e100"
@@ -88,21 +106,24 @@ class _LedgerAccountant(PrivacyAccountant):
         """Return the smallest ε that the accountant proves at `target_delta`."""
         if any(map(_unbounded, self._leaves)):
             return math.inf
+        target_delta -= self._threshold_delta
+        if target_delta <= 0 < self._threshold_delta:
+            return math.inf
         if not self._leaves:
-            return 0.0
+            return self._threshold_epsilon
         epsilon = _epsilon_of(type(self), self.relation, tuple(self._leaves.items()), target_delta)
-        return math.inf if math.isnan(epsilon) else max(0.0, epsilon)
+        return math.inf if math.isnan(epsilon) else max(0.0, epsilon) + self._threshold_epsilon
 
     def get_delta(self, target_epsilon):
         """Return the smallest δ that the accountant proves at `target_epsilon`."""
         if any(map(_unbounded, self._leaves)):
             return 1.0
         # δ falls in ε, so a smaller ε is safe; larger ones overflow.
-        target_epsilon = min(target_epsilon, 500.0)
-        if not self._leaves:
-            return 0.0
-        delta = float(self._delta(target_epsilon))
-        return 1.0 if math.isnan(delta) else min(1.0, delta)
+        target_epsilon = min(target_epsilon, 500.0) - self._threshold_epsilon
+        if target_epsilon < 0:
+            return 1.0
+        delta = float(self._delta(target_epsilon)) if self._leaves else 0.0
+        return 1.0 if math.isnan(delta) else min(1.0, delta + self._threshold_delta)
 
 
 @lru_cache(maxsize=256)

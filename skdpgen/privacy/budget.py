@@ -9,7 +9,7 @@ from joblib import parallel_config
 
 from .accounting import check_relation, ledger_epsilon
 from .calibration import check_delta, check_epsilon
-from .events import flatten
+from .events import ThresholdDpEvent, flatten
 from .exceptions import BudgetExceededError
 
 __all__ = ["PrivacyBudget"]
@@ -39,8 +39,8 @@ class PrivacyBudget:
 
     Notes
     -----
-    Fits may be chosen one after the other, by what earlier ones gave: unsampled Gaussian releases
-    compose exactly under such adaptivity. Other events are refused, as are fits with an int
+    Fits may be chosen one after the other, by what earlier ones gave: unsampled Gaussian releases,
+    with thresholds or without, compose exactly under such adaptivity. Other events are refused, as are fits with an int
     `random_state`, which share noise. The budget belongs to this process: inside ``with budget:``
     joblib runs in threads by default; fits that are sent to other processes all the same are not
     seen. Scores of private rows are not charged either: they are reads outside of every ledger.
@@ -113,7 +113,8 @@ class PrivacyBudget:
             raise BudgetExceededError(
                 f"The budget is for relation={self.relation!r}; the fit has {plan.relation!r}."
             )
-        if not all(isinstance(event, GaussianDpEvent) for event in flatten(plan.events)):
+        known = GaussianDpEvent, ThresholdDpEvent
+        if not all(isinstance(event, known) for event in flatten(plan.events)):
             raise BudgetExceededError(
                 "A PrivacyBudget holds unsampled Gaussian releases only; the fit plans others."
             )

@@ -127,6 +127,10 @@ class Curator:
         self._ledger[position].count += 1
         return mechanism.run(self._source, event, relation=self.plan.relation, noise=self._noise)
 
+    def prepare(self, function):
+        """Exchange the public map of the rows, which may follow from what was released before."""
+        self._source.prepare = function
+
     def close(self):
         """Let go of the rows; budgets keep the charge for what was released only."""
         self._source = None

@@ -24,6 +24,7 @@ from .exceptions import PlanError
 
 __all__ = [
     "SlicedGaussianDpEvent",
+    "ThresholdDpEvent",
     "event_from_dict",
     "event_to_dict",
     "flatten",
@@ -64,6 +65,27 @@ class SlicedGaussianDpEvent(dp_accounting.DpEvent):
     n_classes: int = 1
 
 
+@attrs.frozen
+class ThresholdDpEvent(dp_accounting.DpEvent):
+    """Noisy counts of what records hold are released, of those things that pass a threshold.
+
+    What one record alone holds fails the threshold, independently of all other noise, with
+    probability 1 - δ' at least. If it does, this is a Gaussian release of the counts of what
+    others hold. So, whatever is composed with it, ε(δ) of the Gaussian release becomes
+    ε(δ - δ') - log(1 - δ').
+
+    Attributes
+    ----------
+    noise_multiplier : float
+        The standard deviation of the noise over the largest change of the counts.
+    delta : float
+        δ'.
+    """
+
+    noise_multiplier: float
+    delta: float
+
+
 _KNOWN = {
     cls.__name__: cls
     for cls in (
@@ -75,20 +97,25 @@ _KNOWN = {
         SampledWithoutReplacementDpEvent,
         SelfComposedDpEvent,
         SlicedGaussianDpEvent,
+        ThresholdDpEvent,
     )
 }
 
 
-def gaussian_event(noise_multiplier):
-    """Return the event of a Gaussian release; no noise is no privacy."""
-    return GaussianDpEvent(noise_multiplier) if noise_multiplier > 0 else NonPrivateDpEvent()
+def gaussian_event(noise_multiplier, threshold_delta=None):
+    """Return the event of a Gaussian release, of all or by a threshold; no noise is no privacy."""
+    if not noise_multiplier > 0:
+        return NonPrivateDpEvent()
+    if threshold_delta is None:
+        return GaussianDpEvent(noise_multiplier)
+    return ThresholdDpEvent(noise_multiplier, threshold_delta)
 
 
 def plain_multiplier(event):
     """Return the noise multiplier of an unsampled Gaussian release; 0 for no noise."""
     if isinstance(event, NonPrivateDpEvent):
         return 0.0
-    if not isinstance(event, GaussianDpEvent):
+    if not isinstance(event, (GaussianDpEvent, ThresholdDpEvent)):
         raise PlanError(f"{event} is no plain Gaussian release.")
     return event.noise_multiplier
 

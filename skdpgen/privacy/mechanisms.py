@@ -11,14 +11,20 @@ lie on the grid whatever the data are. What remains is that G is made from doubl
 
 import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import torch
+from dp_accounting import NonPrivateDpEvent
+from scipy.stats import norm
 
-from .events import plain_multiplier
+from .events import ThresholdDpEvent, plain_multiplier
+from .exceptions import PlanError
 
 __all__ = [
+    "CategoryCounts",
     "GaussianSum",
     "Measurement",
     "Mechanism",
@@ -67,14 +73,14 @@ class Measurement:
         1 over the grid's step.
     std : float or ndarray
         Standard deviations of the noise, which broadcast to the shape of `exact`.
-    public : object
-        What else is released, independent of all records.
+    context : object
+        What `_present` needs beside the noisy numbers.
     """
 
     exact: np.ndarray
     scale: float
     std: float | np.ndarray
-    public: object = None
+    context: object = None
 
 
 class Mechanism(ABC):
@@ -102,7 +108,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def _present(self, noisy, measured):
-        """Return the release from the noisy numbers: post-processing."""
+        """Return the release from the noisy numbers."""
 
     def run(self, source, event, *, relation, noise):
         """Read records from a `RecordSource` and return a dataclass of what is released."""
@@ -146,10 +152,10 @@ class SumMechanism(Mechanism):
         for rows, membership in source.blocks(self.name):
             total = total + self._block_sum(rows, membership, scale)
         total = total.cpu().numpy()
-        return Measurement(total, scale, std * self._noise_shape(total), public=std)
+        return Measurement(total, scale, std * self._noise_shape(total), context=std)
 
     def _present(self, noisy, measured):
-        return NoisySum(noisy, std=measured.public)
+        return NoisySum(noisy, std=measured.context)
 
 
 class GaussianSum(SumMechanism):
@@ -220,7 +226,7 @@ class NoisyCovariance(SumMechanism):
     def _present(self, noisy, measured):
         # The noise is drawn for the upper triangle: mirror it.
         mirrored = np.triu(noisy) + np.triu(noisy, 1).T
-        return NoisySum(mirrored, std=measured.public)
+        return NoisySum(mirrored, std=measured.context)
 
 
 @dataclass(frozen=True)
@@ -295,13 +301,71 @@ class SliceSketch(SumMechanism):
         )
 
     def _present(self, noisy, measured):
-        std = measured.public
+        std = measured.context
         return Sketch(
             sums=noisy[:, :-1],
             counts=noisy[:, -1] / self._count_weight,
             sums_std=std,
             counts_std=std / self._count_weight,
         )
+
+
+class CategoryCounts(Mechanism):
+    """How often each category of some columns occurs, of those that occur often.
+
+    Categories need not be known beforehand: a noisy count is released if it passes a threshold,
+    which what a single record holds does with a probability of at most the event's δ', over all
+    columns. A record adds 1 to one count of each of m columns: sensitivity √m, or √(2m) if it is
+    replaced by another.
+
+    Parameters
+    ----------
+    columns : dict of str to int
+        Their names, and their positions among the cells. Missing cells are not counted.
+
+    References
+    ----------
+    Korolova, Kenthapadi, Mishra & Ntoulas, "Releasing Search Queries and Clicks Privately", 2009;
+    Wilson et al., "Differentially Private SQL with Bounded User Contribution", 2020.
+    """
+
+    name = "category counts"
+
+    def __init__(self, columns):
+        self.columns = columns
+
+    def sensitivity(self, relation):
+        return math.sqrt({"zero_out": 1, "replace_one": 2}[relation] * len(self.columns))
+
+    def check(self, event):
+        if not isinstance(event, (ThresholdDpEvent, NonPrivateDpEvent)):
+            raise PlanError(f"{event} is no release by a threshold.")
+
+    def _measure(self, source, event, relation, noise):
+        counts = {name: Counter() for name in self.columns}
+        for cells, membership in source.cells(self.name):
+            cells = cells[membership.sum(1).bool().numpy()]
+            for name, position in self.columns.items():
+                column = cells[:, position]
+                counts[name].update(column[~pd.isna(column)].tolist())
+        # In an order that does not depend on that of the records.
+        keys = [(name, key) for name in counts for key in sorted(counts[name], key=repr)]
+        std = plain_multiplier(event) * self.sensitivity(relation)
+        threshold = 0
+        if std > 0:
+            # 1 + noise passes if the noise, before it was rounded, is beyond its quantile.
+            quantile = float(norm.isf(event.delta / len(self.columns)))
+            threshold = 2 + math.ceil(std * quantile * (1 + 1e-6))
+        exact = np.array([counts[name][key] for name, key in keys], dtype=np.int64)
+        return Measurement(exact, 1.0, std, context=(keys, threshold))
+
+    def _present(self, noisy, measured):
+        keys, threshold = measured.context
+        passed = {name: {} for name in self.columns}
+        for (name, key), count in zip(keys, noisy.tolist(), strict=True):
+            if count > threshold:
+                passed[name][key] = count
+        return passed
 
 
 def grid_scale(std, bits=_GRID_BITS):

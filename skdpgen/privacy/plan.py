@@ -62,7 +62,9 @@ class Plan:
         return plain_multiplier(dict(self.releases)[name])
 
 
-def gaussian_plan(shares, epsilon, delta, *, relation="zero_out", accountant="pld"):
+def gaussian_plan(
+    shares, epsilon, delta, *, thresholds=None, relation="zero_out", accountant="pld"
+):
     """Plan unsampled Gaussian releases that spend a budget together.
 
     Parameters
@@ -71,15 +73,17 @@ def gaussian_plan(shares, epsilon, delta, *, relation="zero_out", accountant="pl
         For each release, by name, its share of the budget: a fraction of Σ s⁻². They sum to 1.
     epsilon, delta, relation, accountant
         As in `Plan`.
+    thresholds : dict of str to float, default=None
+        The δ' of those releases that have a threshold; see `ThresholdDpEvent`.
 
     Returns
     -------
     Plan
     """
-    total = calibrate_gaussian(epsilon, delta, relation=relation, accountant=accountant)
     if not math.isclose(sum(shares.values()), 1):
         raise ValueError(f"Shares must sum to 1; got {shares}.")
-    return Plan(_gaussian_releases(shares, total), epsilon, delta, relation, accountant)
+    releases = _gaussian_releases(shares, thresholds or {}, epsilon, delta, relation, accountant)
+    return Plan(releases, epsilon, delta, relation, accountant)
 
 
 def repeated_plan(
@@ -90,6 +94,7 @@ def repeated_plan(
     delta,
     *,
     shares=None,
+    thresholds=None,
     relation="zero_out",
     accountant="pld",
     sensitivity=1.0,
@@ -109,6 +114,8 @@ def repeated_plan(
     shares : dict of str to float, default=None
         For each Gaussian release, by name, its share of Σ s⁻² of what Gaussian releases alone
         could spend.
+    thresholds : dict of str to float, default=None
+        The δ' of those that have a threshold.
     sensitivity : float, default=1.0
         By which multipliers of the repeated release are multiplied to get its noise.
 
@@ -116,8 +123,7 @@ def repeated_plan(
     -------
     Plan
     """
-    total = calibrate_gaussian(epsilon, delta, relation=relation, accountant=accountant)
-    first = _gaussian_releases(shares or {}, total)
+    first = _gaussian_releases(shares or {}, thresholds or {}, epsilon, delta, relation, accountant)
 
     def releases_at(multiplier):
         return (*first, (name, repeat(step(multiplier), n_steps)))
@@ -135,8 +141,17 @@ def repeated_plan(
     )
 
 
-def _gaussian_releases(shares, total):
-    """Split a total multiplier: a share p of Σ s⁻² has the multiplier s / √p."""
+def _gaussian_releases(shares, thresholds, epsilon, delta, relation, accountant):
+    """Split the multiplier s that spends the budget: a share p of Σ s⁻² has s / √p."""
     if any(not share > 0 for share in shares.values()):
         raise ValueError(f"Shares must be positive; got {shares}.")
-    return tuple((name, gaussian_event(total / math.sqrt(share))) for name, share in shares.items())
+    total = calibrate_gaussian(
+        epsilon + sum(math.log1p(-slack) for slack in thresholds.values()),
+        delta - sum(thresholds.values()),
+        relation=relation,
+        accountant=accountant,
+    )
+    return tuple(
+        (name, gaussian_event(total / math.sqrt(share), thresholds.get(name)))
+        for name, share in shares.items()
+    )

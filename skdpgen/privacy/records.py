@@ -15,9 +15,9 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from .exceptions import PrivacyLeakWarning
+from .exceptions import PrivacyLeakWarning, TableError
 
-__all__ = ["read_labels", "read_rows", "read_table"]
+__all__ = ["first_chunk", "read_labels", "read_rows", "read_table"]
 
 # Integers with more values than this are rather numbers, which inferred classes would publish.
 _MAX_INFERRED = 100
@@ -38,6 +38,16 @@ def read_rows(estimator, X, *, reset=True):
     )
 
 
+def first_chunk(X):
+    """Return the first chunk of a table that a function gives, or the table itself."""
+    if not callable(X):
+        return X
+    chunk = next(iter(X()), None)
+    if chunk is None:
+        raise TableError("The table has no rows.")
+    return chunk
+
+
 def read_table(estimator, X, y, label, codec, *, reset=True):
     """Take the cells of a table, with the label beside them, in the order of the schema.
 
@@ -46,17 +56,26 @@ def read_table(estimator, X, y, label, codec, *, reset=True):
 
     Returns
     -------
-    ndarray of object of shape (n_samples, n_columns)
+    cells : ndarray of object of shape (n_samples, n_columns), or callable
+        A function that gives chunks of such cells if `X` gives chunks.
+    n_samples : int
     """
-    table = X
-    if y is not None:
-        y = column_or_1d(y, warn=True)
-        check_consistent_length(y, X)
-        table = X.assign(**{label: y})
-    cells = codec.cells(table)
-    _check_feature_names(estimator, X, reset=reset)
-    _check_n_features(estimator, X, reset=reset)
-    return cells
+    head = first_chunk(X)
+    if callable(X):
+        if y is not None:
+            raise ValueError("Chunks of a table hold all of its columns; give target, not y.")
+        cells, n_samples = lambda: map(codec.cells, X()), sum(map(len, X()))
+        codec.cells(head)
+    else:
+        table = X
+        if y is not None:
+            y = column_or_1d(y, warn=True)
+            check_consistent_length(y, X)
+            table = X.assign(**{label: y})
+        cells, n_samples = codec.cells(table), len(X)
+    _check_feature_names(estimator, head, reset=reset)
+    _check_n_features(estimator, head, reset=reset)
+    return cells, n_samples
 
 
 def read_labels(y, n_samples, classes=None):

@@ -188,7 +188,7 @@ class SlicedRows(SampledMechanism):
         projected = to_grid(directions.T.to(joined.device) @ joined.T, scale)
         # In the block of its class; null records and empty slots are in none.
         exact = (membership.T.unsqueeze(1) * projected).long().cpu().numpy()
-        return Measurement(exact, scale, std, public=directions)
+        return Measurement(exact, scale, std, context=directions)
 
     def _present(self, noisy, measured):
-        return ProjectedRows(noisy, measured.public, measured.std)
+        return ProjectedRows(noisy, measured.context, measured.std)

@@ -23,7 +23,7 @@ class RecordSource:
     Everything is read and checked once on construction. What mechanisms get is
     ``(rows, membership)``: tensors of shape (n, n_columns) and (n, n_classes). `membership` is 1
     where a row belongs to a class (one column where there are no classes) and all 0 for a null
-    record.
+    record. A few get cells as they are in place of rows.
 
     Parameters
     ----------
@@ -33,6 +33,8 @@ class RecordSource:
     Attributes
     ----------
     n_records, n_classes : int
+    prepare : callable or None
+        May be exchanged between releases.
     """
 
     def __init__(self, X, y, *, classes, prepare, clip_norm, null, device, verbose):
@@ -46,13 +48,13 @@ class RecordSource:
         self._verbose = verbose
         self._classes = None if classes is None else pd.Index(classes)
         self.n_classes = 1 if classes is None else len(self._classes)
-        self._prepare = prepare
+        self.prepare = prepare
         self._null = None if null is None else torch.as_tensor(np.array(null))
         if self._null is not None and (self._null.dtype != torch.bool or self._null.ndim != 1):
             raise ValueError("null must be a 1-dimensional array of bool.")
         self._arrays = None if callable(X) else (X, y)
         self._chunks = X if callable(X) else lambda: iter([(X, y)])
-        self.n_records = sum(len(rows) for rows, _ in self._prepared())
+        self.n_records = sum(len(self._prepared_rows(X, y)[0]) for X, y in self._batches())
         if self.n_records == 0:
             raise ValueError("X holds no rows.")
         if self._null is not None and len(self._null) != self.n_records:
@@ -60,19 +62,28 @@ class RecordSource:
 
     def blocks(self, name):
         """Yield all records in blocks, behind a progress bar called `name` when verbose."""
+        for X, y, positions in self._read(name):
+            yield self._finish(*self._prepared_rows(X, y), positions)
+
+    def cells(self, name):
+        """Yield all records like `blocks`, with their cells, an array, in place of the rows."""
+        for X, y, positions in self._read(name):
+            yield X, self._membership(self._codes(X, y), positions)
+
+    def _read(self, name):
         start = 0
         progress = tqdm(
-            self._prepared(),
+            self._batches(),
             desc=name,
             total=-(-self.n_records // _BLOCK),
             disable=not self._verbose,
         )
-        for rows, codes in progress:
-            positions = torch.arange(start, start + len(rows))
-            start += len(rows)
+        for X, y in progress:
+            positions = torch.arange(start, start + len(X))
+            start += len(X)
             if start > self.n_records:
                 break
-            yield self._finish(rows, codes, positions)
+            yield X, y, positions
         if start != self.n_records:
             raise ValueError(
                 "The chunks held another number of rows than before; a function that gives them "
@@ -91,42 +102,48 @@ class RecordSource:
         return self._finish(*prepared, torch.as_tensor(positions))
 
     def _finish(self, rows, codes, positions):
-        membership = torch.zeros(len(rows), self.n_classes, dtype=torch.float64)
-        membership[torch.arange(len(rows)), codes] = 1
+        rows = clip_rows(rows.to(self._device), self._clip_norm) / self._clip_norm
+        return rows, self._membership(codes, positions).to(self._device)
+
+    def _membership(self, codes, positions):
+        membership = torch.zeros(len(codes), self.n_classes, dtype=torch.float64)
+        membership[torch.arange(len(codes)), codes] = 1
         if self._null is not None:
             membership[self._null[positions]] = 0
-        rows = clip_rows(rows.to(self._device), self._clip_norm) / self._clip_norm
-        return rows, membership.to(self._device)
+        return membership
 
-    def _prepared(self):
-        """Yield blocks of prepared rows with the positions of their labels in `classes`."""
+    def _batches(self):
         chunks = self._chunks()
         if not hasattr(chunks, "__next__"):
             raise TypeError("A function that yields chunks must return a fresh iterator.")
         pairs = (chunk if isinstance(chunk, tuple) else (chunk, None) for chunk in chunks)
-        for X, y in _rebatch((_checked_arrays(X, y) for X, y in pairs), _BLOCK):
-            yield self._prepared_rows(X, y)
+        return _rebatch((_checked_arrays(X, y) for X, y in pairs), _BLOCK)
 
-    def _prepared_rows(self, X, y):
+    def _codes(self, X, y):
+        """Return the position of each record's label in `classes`."""
         if self._classes is None:
-            codes, numbers = np.zeros(len(X), dtype=int), y
-        else:
-            codes, numbers = self._classes.get_indexer(y), None
+            return torch.zeros(len(X), dtype=torch.int64)
+        codes = self._classes.get_indexer(y)
         if (codes < 0).any():
             raise ValueError("y holds labels that are not among the given classes.")
-        rows = self._apply(X, numbers)
+        return torch.as_tensor(codes)
+
+    def _prepared_rows(self, X, y):
+        """Return rows after the public map, with the positions of their labels in `classes`."""
+        codes = self._codes(X, y)
+        rows = self._apply(X, y if self._classes is None else None)
         if not torch.isfinite(rows).all():
             raise ValueError(
                 "Rows are NaN or infinite, or the encoder makes them so; impute or drop them."
             )
-        return rows, torch.as_tensor(codes)
+        return rows, codes
 
     def _apply(self, X, numbers):
         """Apply the public map; what it raises may quote private values and goes no further."""
-        if self._prepare is None:
+        if self.prepare is None:
             return torch.tensor(X, dtype=torch.float64)
         try:
-            rows = np.asarray(self._prepare(X, numbers), dtype=np.float64)
+            rows = np.asarray(self.prepare(X, numbers), dtype=np.float64)
         except TableError:
             raise
         except Exception:

@@ -233,7 +233,6 @@ def test_bad_tables(table, match):
         (dict(clip_norm=2.0), "clip_norm is not for tables"),
         (dict(classes=np.array(["low", "high"])), "classes is not for tables"),
         (dict(encoder="dp-pca"), "encoder is not for tables"),
-        (dict(release="rows"), "release must be 'sketch'"),
         (dict(generator="conv28"), "makes images"),
     ],
 )
@@ -260,3 +259,123 @@ def test_bad_targets(fitted):
         make(schema=None, n_steps=1).fit(table[["age"]]).sample(3, where={"age": 18})
     with pytest.raises(ValueError, match="fit was given none"):
         make(n_steps=1).fit(table).sample(y=["low"])
+
+
+# Schemas that leave something open, and tables in chunks.
+
+
+def test_an_open_schema_is_refused_unless_it_is_paid_for():
+    schema = Schema({**SCHEMA, "age": Number(decimals=0)})
+    with pytest.raises(ValueError, match=r"does not declare .*'age'.*infer=\"private\""):
+        make(schema=schema).fit(make_table())
+    with pytest.raises(ValueError, match="infer must be None or 'private'"):
+        make(infer="public").fit(make_table())
+    with pytest.raises(ValueError, match="infer_share must be in"):
+        make(infer_share=1.0).fit(make_table())
+
+
+@pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
+def test_what_is_open_is_paid_for(relation):
+    table = make_table(3000)
+    generator = make(
+        epsilon=5.0, delta=1e-6, schema=None, infer="private", infer_share=0.3, relation=relation
+    ).fit(table, target="risk")
+    names = ("value ranges", "value counts", "category counts", "second moments")
+    assert generator.privacy_.releases == names
+    assert 0.99 * 5 < generator.epsilon_ <= 5
+    verify(generator.privacy_.to_json())
+    precisions = [event.noise_multiplier**-2 for event in generator.privacy_.events]
+    assert_allclose(np.array(precisions) / sum(precisions), [0.1, 0.1, 0.1, 0.7])
+    made = generator.sample(500)
+    assert list(made.columns) == list(table.columns)
+    assert made["age"].dtype == table["age"].dtype
+    assert set(generator.classes_) == {"low", "medium", "high", "other"}
+    assert 10 < made["age"].min()
+    assert made["age"].max() < 100
+    assert len(generator.sample(50, where={"job": "nurse"})) == 50
+    assert not generator.schema_.open_names
+
+
+def test_declared_columns_are_not_paid_for():
+    generator = make(epsilon=3.0, infer="private").fit(make_table(500))
+    assert generator.privacy_.releases == ("second moments",)
+    assert generator.schema_ == SCHEMA
+
+
+def test_labels_beside_the_table_are_found_too():
+    table = make_table(2000)
+    X, y = table.drop(columns="risk"), table["risk"]
+    generator = make(epsilon=5.0, schema=None, infer="private").fit(X, y)
+    made, labels = generator.sample(100)
+    assert labels.name == "risk"
+    assert list(made.columns) == list(X.columns)
+
+
+def test_preview_of_an_open_schema():
+    schema = Schema({"age": Number(decimals=0), "job": Category()})
+    certificate = preview(make(epsilon=2.0, schema=schema, infer="private"), 1000, 2)
+    assert certificate.releases[:3] == ("value ranges", "value counts", "category counts")
+    assert 1.99 < certificate.epsilon <= 2
+    with pytest.raises(ValueError, match="preview needs a schema"):
+        preview(make(schema=None, infer="private"), 1000, 2)
+
+
+def test_chunks_give_what_the_table_gives():
+    table = make_table(700)
+    whole = make(epsilon=1.0).fit(table, target="risk")
+    chunked = make(epsilon=1.0).fit(
+        lambda: (table[i : i + 90] for i in range(0, 700, 90)), target="risk"
+    )
+    assert chunked.n_samples_ == 700
+    one, other = (generator.sample(20).astype(object) for generator in (whole, chunked))
+    pd.testing.assert_frame_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("X", "match"),
+    [
+        (lambda: iter([]), "has no rows"),
+        (lambda: iter([1]), "must be a DataFrame"),
+        (lambda: iter([make_table(), make_table().drop(columns="age")]), "lacks columns"),
+    ],
+)
+def test_bad_chunks(X, match):
+    with pytest.raises(ValueError, match=match):
+        make().fit(X)
+    with pytest.raises(ValueError, match="give target, not y"):
+        make().fit(lambda: iter([make_table().drop(columns="risk")]), make_table()["risk"])
+
+
+def test_tables_from_sliced_rows():
+    table = make_table(2000)
+    generator = make(epsilon=math.inf, release="rows", n_steps=300).fit(table, target="risk")
+    made = generator.sample(1000)
+    assert_allclose(made["smoker"].mean(), table["smoker"].mean(), atol=0.15)
+    assert set(generator.sample(y=["low"])["risk"]) == {"low"}
+
+
+def test_noise_of_tables():
+    """The released tables are off by the noise that the certificate states."""
+    from skdpgen.privacy import Curator
+
+    seen = []
+    original = Curator.release
+
+    def spy(self, mechanism):
+        seen.append(original(self, mechanism))
+        return seen[-1]
+
+    table = make_table(300)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Curator, "release", spy)
+        exact = make(epsilon=math.inf, n_steps=1).fit(table)
+        for seed in range(4):
+            make(epsilon=1.0, n_steps=1, random_state=seed).fit(table)
+    sigma = preview(make(epsilon=1.0), 300, 6).sigma
+    assert exact.sigma_ == 0
+    residuals = np.array([noisy.value - seen[0].value for noisy in seen[1:]])
+    diagonal = residuals.diagonal(axis1=1, axis2=2)
+    i, j = np.triu_indices(residuals.shape[1], 1)
+    above = residuals[:, i, j]
+    assert_allclose(diagonal.std(), sigma, rtol=0.15)
+    assert_allclose(above.std(), sigma / math.sqrt(2), rtol=0.05)

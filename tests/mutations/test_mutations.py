@@ -176,8 +176,8 @@ MUTATIONS = {
     ),
     "slots without a record have no noise": Mutation(
         "privacy/sampled_mechanisms.py",
-        "return Measurement(exact, scale, std, public=directions)",
-        "return Measurement(exact, scale, std * exact.any((0, 1)), public=directions)",
+        "return Measurement(exact, scale, std, context=directions)",
+        "return Measurement(exact, scale, std * exact.any((0, 1)), context=directions)",
         _sampled("an_empty_sample_releases_noise_and_is_charged"),
     ),
     "fixed samples for Poisson samples": Mutation(

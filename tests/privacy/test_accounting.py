@@ -371,9 +371,11 @@ def test_classes_cost_under_replace_one_only(q, sampling, accountant):
         ledger = steps(event, q, 2, sampling)
         return ledger_epsilon(ledger, 1e-5, accountant=accountant, relation=relation)
 
-    assert epsilon(1, "replace_one") <= epsilon(2, "replace_one") == epsilon(10, "replace_one")
+    one, two, ten = (epsilon(n_classes, "replace_one") for n_classes in (1, 2, 10))
+    assert one <= two * (1 + 1e-9)
+    assert two == pytest.approx(ten)
     if sampling != "fixed":
-        assert epsilon(1, "zero_out") == epsilon(2, "zero_out")
+        assert epsilon(1, "zero_out") == pytest.approx(epsilon(2, "zero_out"))
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3])

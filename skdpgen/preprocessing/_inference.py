@@ -1,0 +1,175 @@
+"""Finding the bounds and categories that a schema leaves open, by releases that are paid for."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_bool_dtype, is_datetime64_dtype, is_integer_dtype, is_numeric_dtype
+from scipy.stats import norm
+
+from ..privacy.exceptions import TableError
+from ..privacy.mechanisms import CategoryCounts, GaussianSum
+from ._schema import DATE_CODES, MAX_UNITS, Boolean, Category, Date, Number, Schema
+from ._table_encoder import TableEncoder
+
+__all__ = ["SchemaInference", "declare_by_dtypes"]
+
+# Numbers are looked for up to 2^40 on both sides of zero, by eighths of octaves from 2^-10 on.
+_MAGNITUDES = 2.0 ** (np.arange(-80, 321) / 8)
+# Dates are looked for in these years, by quarters.
+_DATES, _N_QUARTERS = ("1900-01-01", "2100-01-01"), 800
+# Knots of the second, finer grid.
+_N_FINE = 128
+# How likely it is that, somewhere on a grid, mere noise is taken for values.
+_FALSE_ALARM = 0.02
+
+
+def declare_by_dtypes(dtypes, schema=None):
+    """Return a schema of all columns: those of `schema`, and others by their dtypes.
+
+    Bounds and categories are left open, those of categorical dtypes too: in a private table they
+    are data. Strings, objects and categories become categories, and dates are rounded to days.
+    Values may be missing wherever the dtype can hold such.
+    """
+    kinds = {name: _kind_of_dtype(dtype) for name, dtype in dtypes.items()}
+    return Schema({**kinds, **(schema or {})})
+
+
+def _kind_of_dtype(dtype):
+    missing = not (isinstance(dtype, np.dtype) and dtype.kind in "biu")
+    if is_bool_dtype(dtype):
+        return Boolean(missing)
+    if is_numeric_dtype(dtype):
+        return Number(decimals=0 if is_integer_dtype(dtype) else None, missing=missing)
+    return Date(missing=missing) if is_datetime64_dtype(dtype) else Category(missing=missing)
+
+
+class SchemaInference:
+    """Closes a schema by private releases: histograms of numbers and dates, counts of categories.
+
+    Numbers and dates are counted near the knots of a wide grid, and then of a finer one within
+    the range that the first showed. Bounds are the outermost knots where there is more than noise,
+    and knots are quantiles. Categories are those whose noisy counts pass a threshold.
+
+    Parameters
+    ----------
+    schema : Schema
+
+    Attributes
+    ----------
+    releases : tuple of str
+        What is to be planned, in this order; empty if nothing is open.
+    """
+
+    def __init__(self, schema):
+        self.schema = schema
+        opened = [(name, isinstance(schema[name], Category)) for name in schema.open_names]
+        self._scales = [name for name, is_category in opened if not is_category]
+        self._categories = [name for name, is_category in opened if is_category]
+        self.releases = ("value ranges", "value counts") * bool(self._scales)
+        self.releases += (CategoryCounts.name,) * bool(self._categories)
+        self._wide = Schema(
+            {name: _widen(kind) if kind.is_open else kind for name, kind in schema.items()}
+        )
+
+    def encode(self, cells, y=None):
+        """Encode open numbers and dates on the wide grid, and check the other columns, too."""
+        table = pd.DataFrame(cells, columns=list(self.schema))
+        for name in self._categories:
+            _check_type(name, table[name], self.schema[name].other)
+        rows = TableEncoder(self._wide).transform(table)
+        return self._encode_scales(self._wide, table) if self._scales else rows
+
+    def run(self, curator):
+        """Make the releases and return a schema that leaves nothing open."""
+        kinds = dict(self.schema)
+        if self._scales:
+            kinds.update(self._find_knots(curator))
+        if self._categories:
+            positions = {name: self.schema.names.index(name) for name in self._categories}
+            for name, counts in curator.release(CategoryCounts(positions)).items():
+                kinds[name] = replace(kinds[name], categories=sorted(counts) or [kinds[name].other])
+        return Schema(kinds)
+
+    def _find_knots(self, curator):
+        """Look at the open numbers and dates twice; return their kinds."""
+        schema = self._wide
+        for release, n_knots, margin in zip(self.releases, (_N_FINE, None), (1, 0), strict=False):
+            noisy = curator.release(GaussianSum(lambda rows: rows, 1.0, release))
+            unit = math.sqrt(len(self._scales))
+            found = {}
+            for name, where in TableEncoder(schema.select(self._scales)).blocks:
+                kind, knots = self.schema[name], schema[name].positions
+                counts = noisy.value[where][: len(knots)] * unit
+                knots = _zoom(knots, counts, noisy.std * unit, n_knots or kind.n_knots, margin)
+                found[name] = _with_knots(kind, knots)
+            schema = Schema({**schema, **found})
+            curator.prepare(lambda cells, y, schema=schema: self._encode_scales(schema, cells))
+        return found
+
+    def _encode_scales(self, schema, cells):
+        table = pd.DataFrame(cells, columns=list(self.schema))[self._scales]
+        return TableEncoder(schema.select(self._scales)).transform(table)
+
+
+def _widen(kind):
+    """Return a kind for the first look at an open column; declared bounds are kept."""
+    if isinstance(kind, Category):
+        return replace(kind, categories=[kind.other])
+    if isinstance(kind, Date):
+        lower, upper = kind.lower or _DATES[0], kind.upper or _DATES[1]
+        return replace(kind, lower=lower, upper=upper, n_knots=_N_QUARTERS)
+    sizes = _MAGNITUDES[_MAGNITUDES * 10.0 ** (kind.decimals or 0) <= MAX_UNITS]
+    return _with_knots(kind, np.r_[-sizes[::-1], 0, sizes])
+
+
+def _with_knots(kind, knots):
+    """Return a number or date with these knots, within the bounds that are declared."""
+    if isinstance(kind, Date):
+        unit = DATE_CODES[kind.unit]
+        first, last = (str(np.datetime64(int(knot), unit)) for knot in knots[[0, -1]])
+        return replace(kind, lower=kind.lower or first, upper=kind.upper or last)
+    knots = knots if kind.decimals is None else np.round(knots, kind.decimals) + 0.0
+    knots = knots.astype(np.int64) if kind.decimals == 0 else knots
+    lower, upper = (
+        found if declared is None else declared
+        for declared, found in zip((kind.lower, kind.upper), knots[[0, -1]], strict=True)
+    )
+    knots = np.unique(np.r_[lower, knots[(lower < knots) & (knots < upper)], upper]).tolist()
+    if kind.scale == "log":
+        return replace(kind, lower=lower, upper=upper)
+    return replace(kind, lower=lower, upper=upper, n_knots=16, knots=knots)
+
+
+def _zoom(knots, counts, std, n_knots, margin):
+    """Return quantiles of noisy counts, and the knots at which much is, as new knots.
+
+    What is beyond the outermost knots with more than noise, and `margin` knots further, is left
+    out.
+    """
+    is_more = counts > std * norm.isf(_FALSE_ALARM / len(knots))
+    if not is_more.any():
+        is_more = counts == counts.max()
+    first, last = np.flatnonzero(is_more)[[0, -1]]
+    margin = max(margin, int(first == last))
+    within = slice(max(0, first - margin), last + margin + 1)
+    knots, counts = knots[within], counts[within]
+    # Sums of noise grow slowly; sums of its positive part would not.
+    cumulative = np.r_[0, np.cumsum((counts[1:] + counts[:-1]) / 2)]
+    cumulative = np.maximum.accumulate(cumulative.clip(0, max(cumulative[-1], 0)))
+    cumulative += 1e-3 * max(cumulative[-1], 1) * np.linspace(0, 1, len(knots))
+    quantiles = np.interp(np.linspace(0, cumulative[-1], n_knots), cumulative, knots)
+    much = is_more[within] & (counts > counts.sum() / n_knots)
+    return np.union1d(quantiles, knots[much])
+
+
+def _check_type(name, column, other):
+    """Refuse categories of another type than `other`, of which all will be."""
+    wanted = str if isinstance(other, str) else (int, float)
+    if not all(isinstance(value, wanted) for value in column[~column.isna()]):
+        what = "strings; convert them" if wanted is str else "numbers"
+        raise TableError(
+            f"Column {name!r} holds categories that are not {what}. Declare it, with other=... of "
+            "the type of its categories if these are to be found."
+        )

@@ -1,0 +1,176 @@
+"""What a schema leaves open is found from noisy counts, near what is in the table."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+from skdpgen.preprocessing import Boolean, Category, Date, Number, Schema, declare_by_dtypes
+from skdpgen.preprocessing._inference import SchemaInference
+from skdpgen.privacy import CategoryCounts, Curator, NoiseSource, TableError, gaussian_plan
+
+
+def infer(frame, schema, epsilon=math.inf, seed=0):
+    inference = SchemaInference(schema)
+    plan = gaussian_plan(
+        {name: 1 / len(inference.releases) for name in inference.releases},
+        epsilon,
+        1e-6,
+        thresholds={CategoryCounts.name: 1e-7} if CategoryCounts.name in inference.releases else {},
+    )
+    cells = frame[list(schema)].to_numpy(dtype=object)
+    with Curator(cells, plan=plan, noise=NoiseSource(seed), prepare=inference.encode) as curator:
+        return inference.run(curator)
+
+
+def make_frame(n=5000, seed=0):
+    rng = np.random.RandomState(seed)
+    return pd.DataFrame(
+        {
+            "age": rng.randint(18, 91, n),
+            "year": rng.randint(1990, 2021, n),
+            "income": np.round(rng.lognormal(10, 1, n), 2),
+            "city": rng.choice(["Lyon", "Graz"], n),
+            "day": pd.Timestamp("2021-03-01") + pd.to_timedelta(rng.randint(90, size=n), "D"),
+            "smoker": rng.rand(n) < 0.3,
+        }
+    )
+
+
+OPEN = {
+    "age": Number(decimals=0),
+    "year": Number(decimals=0),
+    "income": Number(decimals=2),
+    "city": Category(),
+    "day": Date(),
+    "smoker": Boolean(),
+}
+
+
+@pytest.mark.parametrize("epsilon", [math.inf, 2.0])
+def test_bounds_and_categories_are_found(epsilon):
+    frame = make_frame()
+    found = infer(frame, Schema(OPEN), epsilon)
+    assert not found.open_names
+    assert set(found["city"].categories) == {"Lyon", "Graz"}
+    assert 15 <= found["age"].lower <= 20
+    assert 88 <= found["age"].upper <= 96
+    assert 1985 <= found["year"].lower <= 1992
+    assert 2018 <= found["year"].upper <= 2025
+    assert found["income"].upper > frame["income"].quantile(0.97)
+    assert found["income"].lower < frame["income"].quantile(0.03)
+    assert "2020-12" <= found["day"].lower <= "2021-03-05"
+    assert "2021-05-25" <= found["day"].upper <= "2021-08"
+    assert found["smoker"] == Boolean()
+
+
+def test_knots_are_quantiles():
+    frame = make_frame(20_000)[["income"]]
+    knots = infer(frame, Schema({"income": Number(n_knots=9)}))["income"].positions
+    inner = frame["income"].quantile(np.arange(1, 8) / 8)
+    distances = np.abs(np.log(knots[:, None] / inner.to_numpy())).min(axis=0)
+    assert distances.max() < 0.05
+
+
+def test_much_at_one_value_is_a_knot():
+    rng = np.random.RandomState(0)
+    gain = np.where(rng.rand(4000) < 0.8, 0, rng.randint(1000, 9000, 4000))
+    found = infer(pd.DataFrame({"gain": gain}), Schema({"gain": Number(decimals=0)}))["gain"]
+    assert 0 in found.positions
+    assert found.lower == 0
+
+
+def test_declared_halves_are_kept():
+    frame = make_frame()
+    schema = Schema(
+        {
+            "age": Number(0, decimals=0),
+            "income": Number(upper=1e9, scale="log", n_knots=5),
+            "day": Date("2000-01-01"),
+            "city": Category(other="elsewhere"),
+        }
+    )
+    found = infer(frame[list(schema)], schema)
+    assert found["age"].lower == 0
+    assert found["income"].upper == 1e9
+    assert found["income"].scale == "log"
+    assert len(found["income"].positions) == 5
+    assert found["day"].lower == "2000-01-01"
+    assert found["city"].other == "elsewhere"
+
+
+@pytest.mark.parametrize("value", [0.0, 5.0, -3.25, 1e30, -1e30, 1e-9])
+def test_a_constant_column_has_bounds_around_it(value):
+    found = infer(pd.DataFrame({"a": [value] * 50}), Schema({"a": Number()}))["a"]
+    assert found.lower < found.upper
+    assert found.lower <= np.clip(value, -(2.0**40), 2.0**40) <= found.upper
+
+
+def test_little_data_still_gives_a_schema():
+    found = infer(make_frame(20), Schema(OPEN), epsilon=0.1)
+    assert not found.open_names
+    assert found["city"].levels == ("other",)
+
+
+def test_missing_values_and_infinities():
+    frame = pd.DataFrame({"a": [1.0, np.nan, 2.0, np.inf] * 50, "b": ["x", None, "y", "x"] * 50})
+    schema = Schema({"a": Number(missing=True), "b": Category(missing=True)})
+    found = infer(frame, schema)
+    assert found["a"].lower <= 1
+    assert found["a"].missing
+    assert set(found["b"].categories) == {"x", "y"}
+
+
+def test_dtypes_declare_types_and_no_values():
+    frame = make_frame(10)
+    frame["city"] = frame["city"].astype("category")
+    frame["count"] = pd.array([1, None] * 5, dtype="Int64")
+    frame["small"] = frame["income"].astype(np.float32)
+    frame["flag"] = pd.array([True, None] * 5, dtype="boolean")
+    schema = declare_by_dtypes(dict(frame.dtypes), Schema({"age": Number(0, 99)}))
+    assert schema == Schema(
+        {
+            "age": Number(0, 99),
+            "year": Number(decimals=0),
+            "income": Number(missing=True),
+            "city": Category(missing=True),
+            "day": Date(missing=True),
+            "smoker": Boolean(),
+            "count": Number(decimals=0, missing=True),
+            "small": Number(missing=True),
+            "flag": Boolean(missing=True),
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [(["x", 1], Category()), ([1, 2], Category()), (["x", "y"], Category(other=-1))],
+)
+def test_categories_of_another_type_are_refused(cells, kind):
+    with pytest.raises(TableError, match="'here' holds categories that are not"):
+        infer(pd.DataFrame({"here": pd.Series(cells, dtype=object)}), Schema({"here": kind}))
+
+
+def test_numeric_categories():
+    frame = pd.DataFrame({"code": [3, 5, 5, 3] * 20})
+    found = infer(frame, Schema({"code": Category(other=-1)}))["code"]
+    assert found.levels == (3, 5, -1)
+
+
+def test_what_is_declared_is_checked_before_anything_is_released():
+    schema = Schema({"age": Number(), "city": Category(["Rome"])})
+    with pytest.raises(TableError, match="'city' holds values"):
+        infer(make_frame(50)[["age", "city"]], schema)
+
+
+def test_ranges_do_not_follow_a_single_record():
+    """An outlier is one of 5,000: neither bounds nor quantiles of a private schema show it."""
+    frame = make_frame()[["age"]]
+    outlier = frame.copy()
+    outlier.loc[0, "age"] = 10**9
+    schema = Schema({"age": Number(decimals=0)})
+    one, other = (infer(f, schema, epsilon=1.0)["age"].positions for f in (frame, outlier))
+    assert_allclose(one, other, atol=2)

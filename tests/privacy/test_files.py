@@ -1,0 +1,62 @@
+"""Private files in chunks; errors that quote nothing."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skdpgen.privacy import TableError, TableFile
+from skdpgen.privacy import files as module
+
+SECRET = "Smith-31415"
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    monkeypatch.setattr(module, "_CHUNK_ROWS", 7)
+
+
+def test_csv_comes_in_chunks_of_texts(tmp_path, small_chunks):
+    path = tmp_path / "table.csv"
+    frame = pd.DataFrame({"a": np.arange(20), "b": [f"{i}x" for i in range(20)]})
+    frame.to_csv(path, index=False)
+    table = TableFile(path, lambda texts: texts)
+    for _ in range(2):  # a fresh iterator at each call
+        chunks = list(table())
+        assert [len(chunk) for chunk in chunks] == [7, 7, 6]
+        pd.testing.assert_frame_equal(pd.concat(chunks), frame.astype(str), check_dtype=False)
+
+
+def test_parquet_comes_in_chunks_with_dtypes(tmp_path, small_chunks):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "table.parquet"
+    frame = pd.DataFrame({"a": np.arange(20, dtype=np.int32), "b": ["x", "y"] * 10})
+    frame.to_parquet(path)
+    chunks = list(TableFile(path, None)())
+    assert [len(chunk) for chunk in chunks] == [7, 7, 6]
+    assert chunks[0]["a"].dtype == np.int32
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", f"a,b\n{SECRET},2\n{SECRET},2,3,4\n", f'a,b\n"{SECRET},2\n', "a\n\udcff\udcfe\n"],
+)
+def test_what_is_no_csv_is_refused_without_quoting_it(tmp_path, text):
+    path = tmp_path / "table.csv"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(TableError, match="is no CSV file") as caught:
+        list(TableFile(path, lambda texts: texts)())
+    assert SECRET not in str(caught.value)
+
+
+def test_what_is_no_parquet_is_refused(tmp_path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "table.parquet"
+    path.write_text(SECRET)
+    with pytest.raises(TableError, match="is no Parquet file") as caught:
+        list(TableFile(path, None)())
+    assert SECRET not in str(caught.value)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        list(TableFile(tmp_path / "none.csv", None)())
