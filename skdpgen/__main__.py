@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from . import DPSlicedWassersteinGenerator, PrivacyBudget
-from .preprocessing import Schema, parse_texts
+from .preprocessing import Schema, declare_by_dtypes, parse_texts
 from .privacy import TableFile, preview, verify
 from .privacy.accounting import RELATIONS
 from .privacy.exceptions import BudgetExceededError
@@ -73,38 +73,48 @@ def _make_parser():
 
 
 def _add_privacy(command):
-    command.add_argument(
-        "--schema", required=True, help="a JSON file: what is public of the columns"
-    )
+    command.add_argument("--schema", help="a JSON file: what is public of the columns")
     command.add_argument(
         "--infer",
         choices=["private"],
-        help="how to find bounds and categories that the schema leaves open: by noisy counts",
+        help="pay for bounds and categories that are not in the schema, by noisy counts; the "
+        "types of the columns are taken to be public",
     )
     command.add_argument("--epsilon", type=float, required=True, help="privacy budget")
     command.add_argument("--delta", type=float, required=True, help="well below 1 / rows")
     command.add_argument("--relation", choices=list(RELATIONS), default="zero_out")
 
 
-def _make_generator(options, **params):
+def _read_schema(options):
+    if options.schema is None and options.infer is None:
+        raise ValueError(
+            "say what is public of the columns by --schema, or pay for finding it by --infer "
+            "private."
+        )
+    return None if options.schema is None else Schema.from_json(Path(options.schema))
+
+
+def _make_generator(options, schema, **params):
     return DPSlicedWassersteinGenerator(
         epsilon=options.epsilon,
         delta=options.delta,
         relation=options.relation,
-        schema=Schema.from_json(Path(options.schema)),
+        schema=schema,
         infer=options.infer,
         **params,
     )
 
 
 def _synthesize(options):
-    generator = _make_generator(options, verbose=0 if options.quiet else 1)
+    schema = _read_schema(options)
+    table = TableFile(options.table, lambda texts: parse_texts(texts, schema))
+    if options.infer is not None:
+        schema = declare_by_dtypes(table.dtypes(), schema)
+    generator = _make_generator(options, schema, verbose=0 if options.quiet else 1)
     budget = PrivacyBudget(options.epsilon, options.delta, relation=options.relation)
     outputs = [options.output] + [options.certificate] * (options.certificate is not None)
     try:
         with _written_at_once(outputs) as paths:
-            schema = generator.schema
-            table = TableFile(options.table, lambda texts: parse_texts(texts, schema))
             with budget:
                 generator.fit(table, target=options.target)
             write = _write_parquet if _is_parquet(options.output) else _write_csv
@@ -133,8 +143,8 @@ def _describe(options):
 
 
 def _preview(options):
-    generator = _make_generator(options)
-    print(preview(generator, options.n_rows, len(generator.schema)))
+    schema = _read_schema(options)
+    print(preview(_make_generator(options, schema), options.n_rows, len(schema or (1,))))
 
 
 def _verify(options):

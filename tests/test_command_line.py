@@ -202,3 +202,16 @@ def test_long_tables_are_read_and_written_in_pieces(folder, monkeypatch):
     assert len(pd.read_csv("made.csv")) == 200
     assert synthesize("--n-rows", "100", "--output", "made.parquet") == 0
     assert len(pd.read_parquet("made.parquet")) == 100
+
+
+def test_no_schema_is_needed_where_all_is_paid_for(folder, capsys):
+    options = ["--epsilon", "5", "--delta", "1e-6", "--output", "made.csv", "--quiet"]
+    assert main(["synthesize", "private.csv", *options]) == 1
+    assert "--infer private" in capsys.readouterr().err
+    assert main(["synthesize", "private.csv", *options, "--infer", "private"]) == 0
+    made = pd.read_csv("made.csv")
+    assert list(made.columns) == list(SCHEMA)
+    assert len(made) == 200
+    preview = ["preview", "--n-rows", "10", "--epsilon", "1", "--delta", "1e-6"]
+    assert main([*preview, "--infer", "private"]) == 1
+    assert "needs a schema" in capsys.readouterr().err

@@ -3,12 +3,11 @@
 import pandas as pd
 
 from ..privacy.exceptions import TableError
+from ..privacy.files import MISSING_TEXTS
 from ._schema import Boolean, Date, Number
 
 __all__ = ["parse_texts"]
 
-# Cells that stand for missing values where there is no such level.
-_MISSING = {"", "NA", "N/A", "NaN", "nan", "null", "None", "NULL"}
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
 _WANTED = {Number: "numbers", Date: "dates (YYYY-MM-DD)", Boolean: "true or false"}
 
@@ -48,8 +47,8 @@ def _parse(cells, name, kind):
             return _parse(cells, name, Number(0, 1))
         # Levels come in their own type, which may be that of numbers.
         levels = {str(level): level for level in kind.levels}
-        return cells.map(lambda c: levels.get(c, None if c in _MISSING else c)).astype(object)
-    present = ~cells.isin(_MISSING)
+        return cells.map(lambda c: levels.get(c, None if c in MISSING_TEXTS else c)).astype(object)
+    present = ~cells.isin(MISSING_TEXTS)
     if isinstance(kind, Number):
         values = pd.to_numeric(cells.where(present), errors="coerce")
     elif isinstance(kind, Date):

@@ -40,8 +40,9 @@ class PrivacyBudget:
     Notes
     -----
     Fits may be chosen one after the other, by what earlier ones gave: unsampled Gaussian releases,
-    with thresholds or without, compose exactly under such adaptivity. Other events are refused, as are fits with an int
-    `random_state`, which share noise. The budget belongs to this process: inside ``with budget:``
+    with thresholds or without, compose exactly under such adaptivity. Other events are refused, as
+    are fits with an int `random_state`, which share noise. The budget belongs to this process:
+    inside ``with budget:``
     joblib runs in threads by default; fits that are sent to other processes all the same are not
     seen. Scores of private rows are not charged either: they are reads outside of every ledger.
     A search turns a refused fit into a NaN score unless it has ``error_score="raise"``.

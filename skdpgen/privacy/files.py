@@ -6,7 +6,10 @@ import pandas as pd
 
 from .exceptions import TableError
 
-__all__ = ["TableFile"]
+__all__ = ["MISSING_TEXTS", "TableFile"]
+
+# Cells of a CSV file that stand for missing values, unless they are declared as categories.
+MISSING_TEXTS = {"", "NA", "N/A", "NaN", "nan", "null", "None", "NULL"}
 
 _CHUNK_ROWS = 50_000
 
@@ -29,12 +32,34 @@ class TableFile:
         self._parse = parse
 
     @property
-    def has_dtypes(self):
-        """Whether the file says of what type its columns are."""
+    def _is_parquet(self):
         return self._path.suffix == ".parquet"
 
     def __call__(self):
-        return self._read_parquet() if self.has_dtypes else self._read_csv()
+        return self._read_parquet() if self._is_parquet else map(self._parse, self._read_csv())
+
+    def dtypes(self):
+        """Return the dtype of each column, which is taken to be public.
+
+        Those of a CSV file are found by reading it: boolean for true and false, Int64, float64,
+        datetime64[s] for dates in ISO form, else object.
+        """
+        if self._is_parquet:
+            return dict(next(self._read_parquet()).dtypes)
+        fitting, has_cells = {}, set()
+        for chunk in self._read_csv():
+            for name, cells in chunk.items():
+                cells = cells.str.strip()
+                cells = cells[~cells.isin(MISSING_TEXTS)].drop_duplicates()
+                if len(cells):
+                    has_cells.add(name)
+                candidates = fitting.get(name, list(_DTYPES))
+                fitting[name] = [dtype for dtype in candidates if _DTYPES[dtype](cells)]
+        # A column without cells fits everything.
+        return {
+            name: pd.api.types.pandas_dtype([*candidates * (name in has_cells), "object"][0])
+            for name, candidates in fitting.items()
+        }
 
     def _read_parquet(self):
         from pyarrow import ArrowException
@@ -58,9 +83,24 @@ class TableFile:
                 chunksize=_CHUNK_ROWS,
             )
             with chunks:
-                for chunk in chunks:
-                    yield self._parse(chunk)
+                yield from chunks
         except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError):
             raise TableError(
                 f"{self._path} is no CSV file in UTF-8 with a header and as many cells in each row."
             ) from None
+
+
+def _is_whole(cells):
+    numbers = pd.to_numeric(cells, errors="coerce")
+    return (numbers % 1 == 0).all() and not cells.str.contains(".", regex=False).any()
+
+
+# From the narrowest; whether distinct texts are values of it.
+_DTYPES = {
+    "boolean": lambda cells: cells.str.lower().isin(["true", "false"]).all(),
+    "Int64": _is_whole,
+    "float64": lambda cells: pd.to_numeric(cells, errors="coerce").notna().all(),
+    "datetime64[s]": lambda cells: (
+        pd.to_datetime(cells, errors="coerce", format="ISO8601").notna().all()
+    ),
+}

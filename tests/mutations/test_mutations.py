@@ -61,6 +61,10 @@ def _sampled(test):
     return f"tests/privacy/test_sampled_mechanisms.py::test_{test}"
 
 
+def _counts(test):
+    return f"tests/privacy/test_category_counts.py::test_{test}"
+
+
 MUTATIONS = {
     "no noise": Mutation(
         "privacy/mechanisms.py",
@@ -229,6 +233,24 @@ MUTATIONS = {
         "return [law, larger._replace(values=larger.values / 2)]",
         "return [law]",
         _sampled("a_record_of_another_class_costs_more_than_one_of_its_own"),
+    ),
+    "categories that one record holds are shown": Mutation(
+        "privacy/mechanisms.py",
+        "if count > threshold:",
+        "if count > 0:",
+        _counts("what_one_record_holds_passes_as_rarely_as_stated"),
+    ),
+    "the threshold is for one column": Mutation(
+        "privacy/mechanisms.py",
+        "norm.isf(event.delta / len(self.columns))",
+        "norm.isf(event.delta * 8)",
+        _counts("what_one_record_holds_passes_as_rarely_as_stated"),
+    ),
+    "a threshold costs nothing": Mutation(
+        "privacy/accounting.py",
+        "self._threshold_delta += times * count * leaf.delta",
+        "self._threshold_delta += 0.0",
+        _counts("price_is_that_of_the_gaussian_at_a_smaller_delta"),
     ),
     "noise follows a global seed": Mutation(
         "privacy/noise.py",

@@ -60,3 +60,41 @@ def test_what_is_no_parquet_is_refused(tmp_path):
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(FileNotFoundError):
         list(TableFile(tmp_path / "none.csv", None)())
+
+
+def test_dtypes_are_found_over_all_chunks(tmp_path, small_chunks):
+    frame = pd.DataFrame(
+        {
+            "whole": [1, 2] * 10,
+            "late": [1] * 19 + [0.5],
+            "mixed": ["1"] * 19 + ["x"],
+            "gaps": ["", "NA", "3", ""] * 5,
+            "empty": [""] * 20,
+            "day": ["2020-01-01"] * 20,
+            "flag": ["True", "FALSE"] * 10,
+            "answer": ["yes", "no"] * 10,
+            "float": ["1.0", "2.0"] * 10,
+        }
+    )
+    path = tmp_path / "table.csv"
+    frame.to_csv(path, index=False)
+    found = {name: str(dtype) for name, dtype in TableFile(path, None).dtypes().items()}
+    assert found == {
+        "whole": "Int64",
+        "late": "float64",
+        "mixed": "object",
+        "gaps": "Int64",
+        "empty": "object",
+        "day": "datetime64[s]",
+        "flag": "boolean",
+        "answer": "object",
+        "float": "float64",
+    }
+
+
+def test_dtypes_of_parquet(tmp_path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "table.parquet"
+    frame = pd.DataFrame({"a": np.arange(3, dtype=np.int32), "b": [0.5, 1, 2]})
+    frame.to_parquet(path)
+    assert TableFile(path, None).dtypes() == dict(frame.dtypes)
