@@ -332,12 +332,6 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
             if self.infer is None:
                 check_closed(self.schema)
         choose_device(self.device)
-        if isinstance(self.generator, str):
-            check_choice("generator", self.generator, GENERATORS)
-        elif not callable(self.generator):
-            raise ValueError(
-                f"generator must be one of {list(GENERATORS)} or a factory; got {self.generator!r}."
-            )
         if isinstance(self.encoder, str):
             check_choice("encoder", self.encoder, ["dp-pca"])
         elif self.encoder is not None:
@@ -409,6 +403,16 @@ def choose_device(device):
         raise ValueError(
             f"device must be 'auto' or one that torch has here; got {device!r}."
         ) from None
+
+
+def check_generator(generator):
+    """Refuse what is neither the name of a network nor a factory."""
+    if isinstance(generator, str):
+        check_choice("generator", generator, GENERATORS)
+    elif not callable(generator):
+        raise ValueError(
+            f"generator must be one of {list(GENERATORS)} or a factory; got {generator!r}."
+        )
 
 
 def check_choice(name, value, choices):

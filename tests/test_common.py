@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skdpgen import DPSlicedWassersteinGenerator
+from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler
 from skdpgen.utils import check_generator, yield_checks
 from skdpgen.utils.estimator_checks import check_noise, check_score
 
@@ -19,11 +19,15 @@ GENERATORS = {
         bounds=(-1, 1), clip_norm=0.8, accountant="rdp", n_projections=9, generator="dpswgen"
     ),
     "rows": DPSlicedWassersteinGenerator(release="rows"),
+    "flow": DPSWFlowSampler(),
+    "flow-pca": DPSWFlowSampler(encoder="dp-pca"),
+    "flow-r": DPSWFlowSampler(release="resample"),
+    "flow-once": DPSWFlowSampler(release="presample"),
     "rows-pca": DPSlicedWassersteinGenerator(release="rows", encoder="dp-pca"),
 }
 
 
-@parametrize_with_checks([GENERATORS["sliced"], GENERATORS["rows"]])
+@parametrize_with_checks([GENERATORS[which] for which in ("sliced", "rows", "flow", "flow-r")])
 def test_scikit_learn(estimator, check):
     check(estimator)
 

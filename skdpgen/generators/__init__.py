@@ -1,5 +1,6 @@
 """Generators: one file per method."""
 
+from ._sliced_flow import DPSWFlowSampler
 from ._sliced_wasserstein import DPSlicedWassersteinGenerator
 
-__all__ = ["DPSlicedWassersteinGenerator"]
+__all__ = ["DPSWFlowSampler", "DPSlicedWassersteinGenerator"]

@@ -14,7 +14,17 @@ from tqdm import tqdm
 from ..privacy.mechanisms import clip_rows
 from ..transport import wasserstein_1d
 
-__all__ = ["RowNetwork", "fit_to_rows", "fit_to_sketch"]
+__all__ = [
+    "ClassShares",
+    "Descent",
+    "RowNetwork",
+    "Training",
+    "descend_to_noise",
+    "fit_to_rows",
+    "fit_to_sketch",
+    "moments_gap",
+    "read_sketch",
+]
 
 # The running mean of the loss, which decides when to stop, is over so many steps.
 _WINDOW = 50
@@ -115,25 +125,39 @@ def fit_to_sketch(
     losses : list of float
         The estimated distance to the noisy sketch at each step.
     """
-    device = basis.frequencies.device
-    counts = np.maximum(sketch.counts, max(sketch.counts_std, 1.0))
-    # ‖n_c·E φ - S_c‖², over a common scale: noise is the same on all sums.
-    weights = (counts / counts.mean()) ** 2
-    noise_energy = np.sum(weights * basis.n_values / basis.n_projections / counts**2)
-    noise_energy *= sketch.sums_std**2
-    means = torch.tensor(sketch.sums / counts[:, None], dtype=basis.dtype, device=device)
-    means = means.view(len(counts), -1, 2, basis.n_projections)
-    weights = torch.tensor(weights, dtype=basis.dtype, device=device)
-    classes = torch.arange(len(counts)).repeat_interleave(rows_per_class)
+    means, weights, noise_energy = read_sketch(basis, sketch)
+    classes = torch.arange(len(means)).repeat_interleave(rows_per_class)
 
     training = Training(rows, learning_rate, memory=0.99)
 
     def loss():
-        made = rows(rows.draw(classes, generator)).unflatten(0, (len(counts), rows_per_class))
+        made = rows(rows.draw(classes, generator)).unflatten(0, (len(means), rows_per_class))
         return basis.squared_distance(made, means, weights)
 
-    losses = descend_to_noise(training, loss, noise_energy, n_steps, verbose)
+    losses = descend_to_noise(training, loss, noise_energy.sum(), n_steps, verbose)
     return training.finish(lambda: rows.draw(classes, generator)), losses
+
+
+def read_sketch(basis, sketch):
+    """Return what a learner needs of a sketch.
+
+    Returns
+    -------
+    means : tensor of shape (n_classes, B, 2, k)
+        Noisy mean values of the basis over each class.
+    weights : tensor of shape (n_classes,)
+        ‖n_c·E φ - S_c‖² over a common scale is Σ weight_c ‖E φ - mean_c‖²: noise is the same on
+        all sums.
+    noise_energy : ndarray of shape (n_classes,)
+        What the noise adds to weight_c ‖E φ - mean_c‖² / k, on average.
+    """
+    counts = np.maximum(sketch.counts, max(sketch.counts_std, 1.0))
+    weights = (counts / counts.mean()) ** 2
+    noise_energy = weights * basis.n_values / basis.n_projections * (sketch.sums_std / counts) ** 2
+    as_tensor = {"dtype": basis.dtype, "device": basis.frequencies.device}
+    means = torch.tensor(sketch.sums / counts[:, None], **as_tensor)
+    means = means.view(len(counts), -1, 2, basis.n_projections)
+    return means, torch.tensor(weights, **as_tensor), noise_energy
 
 
 def descend_to_noise(training, loss, noise_energy, n_steps, verbose=0):
@@ -209,17 +233,13 @@ def fit_to_rows(
     losses : list of float
         The smoothed distance at each step.
     """
-    device, n_classes = rows.spread.device, rows.n_classes
+    device = rows.spread.device
     moments = None if rows.components is None else rows.spread.square().diag()
     training = Training(rows, learning_rate, memory=0.999)
-    total, losses = np.full(n_classes, _PRIOR_STEPS / n_classes), []
+    shares, losses = ClassShares(mechanism, batch_size), []
     for step in tqdm(range(n_steps), desc="generator", disable=not verbose):
         released = release()
-        n_slots = released.values.shape[2]
-        total += mechanism.class_shares(released) * n_slots / batch_size
-        shares = np.maximum(total, 0) + 1e-3
-        shares /= shares.sum()
-        classes = _draw_classes(shares, max(2, batch_size), generator)
+        classes = _draw_classes(shares.update(released), max(2, batch_size), generator)
         made = rows(rows.draw(classes, generator))
         real = torch.as_tensor(released.values, dtype=made.dtype, device=device)
         loss = (
@@ -230,9 +250,37 @@ def fit_to_rows(
             gap = moments_gap(made, moments)
             loss = loss + _MOMENTS_WEIGHT / len(released.directions) * gap.sum()
         losses.append(training.step(loss, 1 - step / n_steps))
-    classes = _draw_classes(shares, max(2, batch_size), generator)
+    classes = _draw_classes(shares.mean, max(2, batch_size), generator)
     averaged = training.finish(lambda: rows.draw(classes, generator))
-    return averaged, shares, torch.stack(losses).tolist()
+    return averaged, shares.mean, torch.stack(losses).tolist()
+
+
+class ClassShares:
+    """Shares of the classes among records, estimated from releases of sliced rows.
+
+    Parameters
+    ----------
+    mechanism : SlicedRows
+    batch_size : int
+        Expected records a release.
+    """
+
+    def __init__(self, mechanism, batch_size):
+        self._mechanism = mechanism
+        self._batch_size = batch_size
+        self._total = np.full(mechanism.n_classes, _PRIOR_STEPS / mechanism.n_classes)
+
+    def update(self, released):
+        """Take in a release, and return the shares."""
+        n_slots = released.values.shape[2]
+        self._total += self._mechanism.class_shares(released) * n_slots / self._batch_size
+        return self.mean
+
+    @property
+    def mean(self):
+        """The shares, an array of shape (n_classes,) with sum 1."""
+        shares = np.maximum(self._total, 0) + 1e-3
+        return shares / shares.sum()
 
 
 def moments_gap(rows, moments):
@@ -263,20 +311,13 @@ def _project(made, classes, mechanism, released, generator):
     return padded + noise.to(made.device) * released.std
 
 
-class Training:
-    """Adam with a warm-up, and a moving average of the weights, which needs no privacy budget."""
+class Descent:
+    """Adam with a warm-up."""
 
-    def __init__(self, rows, learning_rate, memory):
-        self._rows = rows.train()
+    def __init__(self, parameters, learning_rate):
         self._learning_rate = learning_rate
-        self._optimizer = torch.optim.Adam(rows.parameters())
+        self._optimizer = torch.optim.Adam(parameters)
         self._n_steps = 0
-
-        def moving_average(averaged, current, n_averaged):
-            # Shorter at the start.
-            return torch.lerp(current, averaged, min(memory, (1 + n_averaged) / (10 + n_averaged)))
-
-        self._average = AveragedModel(rows, avg_fn=moving_average)
 
     def step(self, loss, rate):
         """Descend at a share `rate` of the learning rate; return the loss."""
@@ -286,8 +327,26 @@ class Training:
         self._optimizer.zero_grad()
         loss.backward()
         self._optimizer.step()
-        self._average.update_parameters(self._rows)
         return loss.detach()
+
+
+class Training(Descent):
+    """Also keeps a moving average of a module's weights, which needs no privacy budget."""
+
+    def __init__(self, rows, learning_rate, memory):
+        super().__init__(rows.parameters(), learning_rate)
+        self._rows = rows.train()
+
+        def moving_average(averaged, current, n_averaged):
+            # Shorter at the start.
+            return torch.lerp(current, averaged, min(memory, (1 + n_averaged) / (10 + n_averaged)))
+
+        self._average = AveragedModel(rows, avg_fn=moving_average)
+
+    def step(self, loss, rate):
+        loss = super().step(loss, rate)
+        self._average.update_parameters(self._rows)
+        return loss
 
     @torch.no_grad()
     def finish(self, draw):

@@ -1,28 +1,16 @@
 """Generator networks trained by the sliced Wasserstein distance to private rows."""
 
 import math
-from dataclasses import replace
+from functools import partial
 
-import numpy as np
-import torch
-from dp_accounting import PoissonSampledDpEvent, SampledWithoutReplacementDpEvent
 from torch import nn
 
-from ..base import BaseGenerator, check_choice, check_positive, check_share
+from ..base import check_generator, check_positive
 from ..networks import build, find_factory
-from ..preprocessing import PrincipalComponents
-from ..privacy import (
-    NoisyCovariance,
-    SlicedGaussianDpEvent,
-    SlicedRows,
-    SliceSketch,
-    gaussian_plan,
-    repeated_plan,
-)
-from ..privacy.calibration import calibrate_gaussian
-from ..transport import SliceBasis, random_directions
+from ..privacy import NoisyCovariance, SlicedRows
 from ._network_learner import RowNetwork, fit_to_rows, fit_to_sketch
-from ._table_learner import SoftmaxBlocks, fit_to_moments
+from ._sliced_generator import SlicedGenerator
+from ._table_learner import SoftmaxBlocks, TableNetwork, fit_to_moments
 
 __all__ = ["DPSlicedWassersteinGenerator"]
 
@@ -30,13 +18,9 @@ __all__ = ["DPSlicedWassersteinGenerator"]
 _BATCH_SIZE = 256
 # For tables: the loss is a difference of squares, and too noisy to stop by in smaller batches.
 _TABLE_BATCH_SIZE = 2000
-# For rows: the range of expected records a step.
-_FEWEST_ROWS, _MOST_ROWS = 10, 500
-# Half-period of the basis, in standard deviations of a projection.
-_WIDTH = 3.0
 
 
-class DPSlicedWassersteinGenerator(BaseGenerator):
+class DPSlicedWassersteinGenerator(SlicedGenerator):
     """Generator network trained by the sliced Wasserstein distance to private rows.
 
     With ``release="sketch"`` the rows are read once: for every class, sums of sines and cosines of
@@ -265,76 +249,15 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
         self.device = device
         self.verbose = verbose
 
+    _releases = ("sketch", "rows")
+
     def _check_params(self):
         super()._check_params()
-        check_choice("release", self.release, ["sketch", "rows"])
-        check_choice("sampling", self.sampling, ["poisson", "fixed"])
-        if self.release == "rows" and self.sampling == "fixed" and self.relation != "replace_one":
-            raise ValueError("sampling='fixed' is accounted under relation='replace_one' only.")
-        for name in ("n_projections", "n_harmonics", "batch_size", "n_steps", "n_components"):
-            check_positive(name, getattr(self, name), whole=True, optional=True)
-        if self.n_harmonics is not None and self.n_harmonics > 1000:
-            raise ValueError(f"n_harmonics must be at most 1000; got {self.n_harmonics}.")
+        check_generator(self.generator)
         check_positive("latent_dim", self.latent_dim, whole=True)
         check_positive("learning_rate", self.learning_rate, optional=True)
-        check_share("encoder_share", self.encoder_share)
         if self._is_table() and self._has_unit_output():
             raise ValueError(f"generator={self.generator!r} makes images, not tables.")
-
-    def _plan(self, n_samples, codec, n_classes):
-        shares, thresholds = self._inference_shares(codec)
-        options = {
-            "thresholds": thresholds,
-            "relation": self.relation,
-            "accountant": self.accountant,
-        }
-        if self.release == "rows":
-            return self._plan_rows(shares, n_samples, codec.n_columns, n_classes, options)
-        rest = 1 - sum(shares.values())
-        if self._is_table():
-            shares[NoisyCovariance.name] = rest
-            sensitivity = NoisyCovariance().sensitivity(self.relation)
-        else:
-            if self._has_dp_pca():
-                shares[NoisyCovariance.name] = self.encoder_share
-                rest -= self.encoder_share
-            shares[SliceSketch.name] = rest
-            sensitivity = SliceSketch.sensitivity_of(
-                self._n_projections(codec.n_columns), n_classes, self.relation
-            )
-        plan = gaussian_plan(shares, self.epsilon, self.delta, **options)
-        return replace(plan, sigma=plan.multiplier(list(shares)[-1]) * sensitivity)
-
-    def _plan_rows(self, shares, n_samples, n_columns, n_classes, options):
-        if self._has_dp_pca():
-            shares[NoisyCovariance.name] = self.encoder_share
-        mechanism = SlicedRows(self._n_encoded(n_columns), n_classes)
-        n_steps, batch_size = self._n_private_steps(n_samples), self._batch_size(n_samples)
-
-        def step(multiplier):
-            event = SlicedGaussianDpEvent(
-                multiplier,
-                mechanism.n_features,
-                self._n_projections(n_columns, n_classes),
-                orthogonal=True,
-                n_classes=n_classes,
-            )
-            if batch_size == n_samples:
-                return event
-            if self.sampling == "fixed":
-                return SampledWithoutReplacementDpEvent(n_samples, batch_size, event)
-            return PoissonSampledDpEvent(batch_size / n_samples, event)
-
-        return repeated_plan(
-            mechanism.name,
-            step,
-            n_steps,
-            self.epsilon,
-            self.delta,
-            shares=shares,
-            sensitivity=mechanism.sensitivity(self.relation),
-            **options,
-        )
 
     def _learn(self, curator, codec, noise):
         if self._is_table() and self.release == "sketch":
@@ -349,11 +272,10 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
         moments = curator.release(NoisyCovariance())
         curator.close()  # the rest is post-processing
         self._network, self.loss_curve_ = fit_to_moments(
-            network,
+            partial(TableNetwork, network, self.latent_dim),
             codec.block_sizes,
             moments,
             curator.n_records,
-            latent_dim=self.latent_dim,
             n_steps=self.n_steps or 1000,
             batch_size=self.batch_size or _TABLE_BATCH_SIZE,
             learning_rate=self.learning_rate or 0.003,
@@ -363,51 +285,28 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
         )
 
     def _learn_encoded(self, curator, codec, noise):
-        n_classes, n_columns = curator.n_classes, codec.n_columns
-        n_encoded = self._n_encoded(n_columns)
+        n_classes = curator.n_classes
         # Anything that can fail comes before the first release.
-        network = self._build_network(codec, n_encoded, n_classes, noise.seed())
-        # In the unit ball a projection on a random direction has a size of about 1/√d.
-        spread, components = torch.full((n_columns,), n_columns**-0.5, dtype=torch.float32), None
+        network = self._build_network(codec, n_classes, noise.seed())
+        components, spread = self._release_components(curator, codec.n_columns)
         if self._is_table():
             network = nn.Sequential(network, SoftmaxBlocks(codec.block_sizes))
             spread.fill_(len(codec.block_sizes) ** -0.5)
-        if self._has_dp_pca():
-            components = PrincipalComponents.from_noisy_moments(
-                curator.release(NoisyCovariance()),
-                curator.n_records,
-                n_encoded,
-                unit_ball=self.release == "rows",
-            )
-            spread = components.spread
         unit = codec.unit / codec.radius if self._has_unit_output() else None
         rows = RowNetwork(network, n_classes, self.latent_dim, spread, components, unit)
-        learn = self._learn_rows if self.release == "rows" else self._learn_sketch
+        learn = self._learn_rows if self._has_rows() else self._learn_sketch
         learn(curator, rows.to(curator.device), noise)
 
     def _learn_sketch(self, curator, rows, noise):
-        n_classes, spread = curator.n_classes, rows.spread.cpu()
-        noise_ratio = curator.plan.sigma * n_classes / curator.n_records
-        directions = random_directions(
-            len(spread), self._n_projections(len(spread)), generator=noise.torch_generator()
-        )
-        basis = SliceBasis(
-            directions,
-            _WIDTH * torch.linalg.vector_norm(directions * spread[:, None], dim=0),
-            self.n_harmonics or _default_n_harmonics(noise_ratio),
-        ).to(curator.device)
-        sketch = curator.release(SliceSketch(basis, n_classes, rows.encode))
+        basis, sketch = self._release_sketch(curator, rows.encode, rows.spread.cpu(), noise)
         curator.close()  # the rest is post-processing
-
-        counts = np.maximum(sketch.counts, 0)
-        uniform = np.full(n_classes, 1 / n_classes)
-        self.class_probabilities_ = counts / counts.sum() if counts.any() else uniform
+        self.class_probabilities_ = sketch.class_shares
         self._network, self.loss_curve_ = fit_to_sketch(
             rows,
             basis,
             sketch,
-            n_steps=self.n_steps or _default_n_steps(noise_ratio),
-            rows_per_class=max(2, (self.batch_size or _BATCH_SIZE) // n_classes),
+            n_steps=self.n_steps or _default_n_steps(self._noise_ratio(curator)),
+            rows_per_class=max(2, (self.batch_size or _BATCH_SIZE) // curator.n_classes),
             learning_rate=self.learning_rate or 0.01,
             generator=noise.torch_generator(),
             verbose=self.verbose,
@@ -429,9 +328,9 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
     def _generate(self, codes, generator):
         return self._network.sample(codes, generator)
 
-    def _build_network(self, codec, n_encoded, n_classes, seed):
+    def _build_network(self, codec, n_classes, seed):
         if not self._has_unit_output():
-            n_outputs = n_encoded
+            n_outputs = self._n_encoded(codec.n_columns)
         elif codec.has_unit_features:
             n_outputs = codec.n_features
         else:
@@ -444,46 +343,8 @@ class DPSlicedWassersteinGenerator(BaseGenerator):
     def _has_unit_output(self):
         return getattr(find_factory(self.generator), "unit_output", False)
 
-    def _has_dp_pca(self):
-        return isinstance(self.encoder, str)
-
-    def _n_encoded(self, n_columns):
-        """Return the number of columns after the encoder."""
-        if not self._has_dp_pca():
-            return n_columns
-        return min(self.n_components or {"sketch": 64, "rows": 30}[self.release], n_columns)
-
-    def _n_projections(self, n_columns, n_classes=1):
-        if self.n_projections:
-            return self.n_projections
-        n_encoded = self._n_encoded(n_columns)
-        if self.release == "rows":
-            return max(4, round(math.sqrt(SlicedRows(n_encoded, n_classes).n_features)))
-        return min(2000, max(50, 25 * n_encoded))
-
-    def _n_private_steps(self, n_samples):
-        return self.n_steps or min(3000, max(30, n_samples // 20))
-
-    def _batch_size(self, n_samples):
-        """Return the expected number of records at a private step.
-
-        All steps together are nearly a Gaussian mechanism with μ = q·√(T·(exp(1/s²) - 1)). The
-        noise on an average of all rows seen, s / √(T·q), is then least at q = 0.5·μ / √T; by the
-        accountant, at that for large ε and at twice that for small ε.
-        """
-        size = self.batch_size
-        if size is None:
-            multiplier = calibrate_gaussian(self.epsilon, self.delta, relation=self.relation)
-            rate = 0.75 / max(multiplier, 1e-9) / math.sqrt(self._n_private_steps(n_samples))
-            size = round(min(_MOST_ROWS, max(_FEWEST_ROWS, rate * n_samples)))
-        return min(size, n_samples)
-
 
 def _default_n_steps(noise_ratio):
     if noise_ratio == 0:
         return 3000
     return round(min(3000, max(20, 250 / (math.sqrt(noise_ratio) * (1 + noise_ratio)))))
-
-
-def _default_n_harmonics(noise_ratio):
-    return 6 if noise_ratio == 0 else round(min(6, max(3, 0.4 / math.sqrt(noise_ratio))))

@@ -1,4 +1,4 @@
-"""A learner: a network whose rows of a table have released second moments. It sees no rows."""
+"""A learner: a network, or particles, that have the released second moments of a table."""
 
 import numpy as np
 import torch
@@ -6,7 +6,7 @@ from torch import nn
 
 from ._network_learner import Training, descend_to_noise, moments_gap
 
-__all__ = ["SoftmaxBlocks", "TableNetwork", "fit_to_moments"]
+__all__ = ["SoftmaxBlocks", "TableNetwork", "TableParticles", "draw_in_rounds", "fit_to_moments"]
 
 
 class SoftmaxBlocks(nn.Module):
@@ -20,39 +20,24 @@ class SoftmaxBlocks(nn.Module):
         return torch.cat([block.softmax(1) for block in logits.split(self.sizes, dim=1)], dim=1)
 
 
-class TableNetwork(nn.Module):
-    """A network that gives, for each column of a table, probabilities of its levels.
+class TableRows(nn.Module):
+    """Something that gives, for each column of a table, probabilities of its levels.
 
     Given the code, columns are independent: the mean product of two blocks of probabilities is the
     joint law of two columns.
 
     Parameters
     ----------
-    network : torch.nn.Module
-        Maps (n, latent_dim) codes to (n, n_levels).
     sizes : list of int
         Number of levels of each column.
-    latent_dim : int
-        Width of the Gaussian code.
     marginals : tensor of shape (n_levels,)
         Probabilities to start from.
     """
 
-    def __init__(self, network, sizes, latent_dim, marginals):
+    def __init__(self, sizes, marginals):
         super().__init__()
-        self.network = network
         self.blocks = SoftmaxBlocks(sizes)
-        self.latent_dim = latent_dim
         self.register_buffer("offset", marginals.clamp(min=1e-6).log())
-
-    def forward(self, codes):
-        """Map codes to blocks of probabilities."""
-        return self.blocks(self.network(codes) + self.offset)
-
-    def draw(self, n_rows, generator):
-        """Draw codes; on the CPU, so that every device gets the same."""
-        codes = torch.randn(n_rows, self.latent_dim, generator=generator, dtype=torch.float32)
-        return codes.to(self.offset.device)
 
     @torch.no_grad()
     def sample(self, classes, generator):
@@ -64,15 +49,74 @@ class TableNetwork(nn.Module):
         return rows / len(self.blocks.sizes) ** 0.5
 
 
+class TableNetwork(TableRows):
+    """A network from Gaussian codes to probabilities of levels.
+
+    Parameters
+    ----------
+    network : torch.nn.Module
+        Maps (n, latent_dim) codes to (n, n_levels).
+    latent_dim : int
+        Width of the Gaussian code.
+    sizes, marginals
+        As in `TableRows`.
+    """
+
+    def __init__(self, network, latent_dim, sizes, marginals):
+        super().__init__(sizes, marginals)
+        self.network = network
+        self.latent_dim = latent_dim
+
+    def forward(self, codes):
+        """Map codes to blocks of probabilities."""
+        return self.blocks(self.network(codes) + self.offset)
+
+    def draw(self, n_rows, generator):
+        """Draw codes; on the CPU, so that every device gets the same."""
+        codes = torch.randn(n_rows, self.latent_dim, generator=generator, dtype=torch.float32)
+        return codes.to(self.offset.device)
+
+
+class TableParticles(TableRows):
+    """Particles, each with its own probabilities of levels. Their codes are their positions.
+
+    Parameters
+    ----------
+    n_particles : int
+    generator : torch.Generator
+        Where the particles' starts come from.
+    sizes, marginals
+        As in `TableRows`.
+    """
+
+    def __init__(self, n_particles, generator, sizes, marginals):
+        super().__init__(sizes, marginals)
+        noise = torch.randn(n_particles, len(marginals), generator=generator)
+        self.logits = nn.Parameter(self.offset + noise.to(self.offset))
+
+    def forward(self, codes):
+        """Return the blocks of probabilities of particles."""
+        return self.blocks(self.logits[codes])
+
+    def draw(self, n_rows, generator):
+        """Draw particles in random order, again and again if there are fewer."""
+        return draw_in_rounds(len(self.logits), n_rows, generator).to(self.offset.device)
+
+
+def draw_in_rounds(n_particles, n, generator):
+    """Return `n` positions of particles: all in random order, again and again."""
+    order = [torch.randperm(n_particles, generator=generator) for _ in range(-(-n // n_particles))]
+    return torch.cat(order)[:n]
+
+
 @torch.inference_mode(False)
 @torch.enable_grad()
 def fit_to_moments(
-    network,
+    make_rows,
     sizes,
     moments,
     n_records,
     *,
-    latent_dim,
     n_steps,
     batch_size,
     learning_rate,
@@ -80,23 +124,23 @@ def fit_to_moments(
     device,
     verbose=0,
 ):
-    """Train a network until the tables of all pairs of columns are those released, but for noise.
+    """Train until the tables of all pairs of columns are those released, but for noise.
 
     Encoded rows hold one block of weights per column, so that the second moments of rows hold, for
     each pair of columns, the table of their levels.
 
     Parameters
     ----------
-    network : torch.nn.Module
-        Maps codes to one number for each level.
+    make_rows : callable
+        Gives the `TableRows` to be trained, from the sizes of the columns and noisy marginals.
     sizes : list of int
         Number of levels of each column.
     moments : NoisySum
         Released Σ xxᵀ over encoded rows.
     n_records : int
         Number of records.
-    latent_dim, n_steps, batch_size : int
-        Width of the codes; largest number of steps; generated rows a step.
+    n_steps, batch_size : int
+        Largest number of steps; generated rows a step.
     learning_rate : float
         Of Adam, after a warm-up and before a linear decay.
     generator : torch.Generator
@@ -108,7 +152,7 @@ def fit_to_moments(
 
     Returns
     -------
-    rows : TableNetwork
+    rows : TableRows
         With averaged weights, on the CPU and in evaluation mode.
     losses : list of float
         At each step, the estimated squared distance between generated and noisy tables.
@@ -126,7 +170,7 @@ def fit_to_moments(
     as_tensor = {"dtype": torch.float32, "device": device}
     marginals = torch.tensor(np.clip(marginals, 0, 1), **as_tensor)
     tables, is_pair = torch.tensor(tables, **as_tensor), torch.tensor(is_pair, **as_tensor)
-    rows = TableNetwork(network, sizes, latent_dim, marginals).to(device)
+    rows = make_rows(sizes, marginals).to(device)
     training = Training(rows, learning_rate, memory=0.99)
     half = max(1, batch_size // 2)
 

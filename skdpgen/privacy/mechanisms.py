@@ -248,6 +248,12 @@ class Sketch:
     sums_std: float
     counts_std: float
 
+    @property
+    def class_shares(self):
+        """Noisy frequencies of the classes; equal ones if no count is positive."""
+        counts = np.maximum(self.counts, 0)
+        return (counts if counts.any() else np.ones_like(counts)) / (counts.sum() or len(counts))
+
 
 class SliceSketch(SumMechanism):
     """Per class, sums of bounded basis functions of the projections on public directions.

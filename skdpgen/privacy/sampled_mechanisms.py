@@ -138,13 +138,18 @@ class SlicedRows(SampledMechanism):
         """Columns of a joined row."""
         return self.n_columns + (self.n_classes if self.n_classes > 1 else 0)
 
+    @property
+    def row_weight(self):
+        """What rows are multiplied by when they are joined with their label."""
+        return math.sqrt(1 - _LABEL_WEIGHT**2) if self.n_classes > 1 else 1.0
+
     def join(self, rows, membership):
         """Join rows in the unit ball (clipped to it) with the one-hot of their labels."""
         rows = clip_rows(rows, 1.0)
         if self.n_classes == 1:
             return rows
         label = _LABEL_WEIGHT * membership.to(rows.dtype)
-        return torch.cat([math.sqrt(1 - _LABEL_WEIGHT**2) * rows, label], dim=1)
+        return torch.cat([self.row_weight * rows, label], dim=1)
 
     def class_shares(self, released):
         """Estimate, without bias, the share of each class among the slots."""

@@ -1,6 +1,16 @@
-"""Optimal transport on tensors: one-dimensional slices."""
+"""Optimal transport on tensors: one-dimensional slices, and entropic plans and losses."""
 
+from .flow import sliced_drift
 from .harmonics import SliceBasis
+from .sinkhorn import (
+    entropic_wasserstein,
+    pairwise_cost,
+    semi_debiased_sinkhorn_loss,
+    semi_debiased_sinkhorn_terms,
+    sinkhorn_divergence,
+    sinkhorn_plan,
+    sinkhorn_potentials,
+)
 from .slices import (
     random_directions,
     sliced_wasserstein_distance,
@@ -10,7 +20,15 @@ from .slices import (
 
 __all__ = [
     "SliceBasis",
+    "entropic_wasserstein",
+    "pairwise_cost",
     "random_directions",
+    "semi_debiased_sinkhorn_loss",
+    "semi_debiased_sinkhorn_terms",
+    "sinkhorn_divergence",
+    "sinkhorn_plan",
+    "sinkhorn_potentials",
+    "sliced_drift",
     "sliced_wasserstein_distance",
     "smoothed_sliced_wasserstein_distance",
     "wasserstein_1d",

@@ -1,6 +1,7 @@
 """Bounded basis functions on slices: sines and cosines of one-dimensional projections."""
 
 import math
+from copy import copy
 
 import torch
 
@@ -65,7 +66,13 @@ class SliceBasis:
         values = torch.stack([part for pair in harmonics for part in pair], dim=1)
         return values.unflatten(1, (-1, 2)) * self.weights[:, None, None]
 
-    def squared_distance(self, rows, means, weights):
+    def subset(self, slices):
+        """Return the basis on some of the slices, an array of their positions."""
+        subset = copy(self)
+        subset.frequencies = self.frequencies[:, slices]
+        return subset
+
+    def squared_distance(self, rows, means, weights, *, unbiased=True):
         """Estimate Σ_c weight_c ‖E φ(G_c) - mean_c‖² / k from a batch of each G_c, differentiably.
 
         Parameters
@@ -75,6 +82,8 @@ class SliceBasis:
         means : tensor of shape (n_classes, B, 2, k)
             Mean values to match, noisy or not.
         weights : tensor of shape (n_classes,)
+        unbiased : bool, default=True
+            False: the rows are all of G_c, and the distance is just that.
 
         Returns
         -------
@@ -84,7 +93,8 @@ class SliceBasis:
             Since every ‖φ(x)‖² is k, it suffices to stretch ‖mean φ‖² by m/(m-1) and to subtract
             a constant.
         """
-        return _SquaredDistance.apply(rows, means, weights, self.frequencies, self.weights)
+        excess = 1 / (rows.shape[1] - 1) if unbiased else 0.0
+        return _SquaredDistance.apply(rows, means, weights, excess, self.frequencies, self.weights)
 
 
 class _SquaredDistance(torch.autograd.Function):
@@ -94,13 +104,13 @@ class _SquaredDistance(torch.autograd.Function):
     chunk = 256
 
     @staticmethod
-    def forward(ctx, rows, means, weights, frequencies, harmonic_weights):
+    def forward(ctx, rows, means, weights, excess, frequencies, harmonic_weights):
         n_classes, m, _ = rows.shape
         k = frequencies.shape[1]
         flat = rows.reshape(n_classes * m, -1)
         gradient = torch.zeros_like(flat)
-        loss = -(weights.sum() / (m - 1))
-        stretch = m / (m - 1)
+        loss = -excess * weights.sum()
+        stretch = 1 + excess
         for start in range(0, k, _SquaredDistance.chunk):
             chunk = slice(start, start + _SquaredDistance.chunk)
             angles = (flat @ frequencies[:, chunk]).view(n_classes, m, -1)
@@ -124,4 +134,4 @@ class _SquaredDistance(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad_output):
         (gradient,) = ctx.saved_tensors
-        return grad_output * gradient, None, None, None, None
+        return grad_output * gradient, None, None, None, None, None

@@ -590,7 +590,7 @@ class _Spy:
         source = _WatchedSource(source)
         measured = self.mechanism._measure(source, event, relation, noise)
         self.event, self.blocks, self.std = event, source.seen, measured.std
-        directions = measured.public
+        directions = measured.context
         is_projection = isinstance(directions, torch.Tensor)
         self.stretch = torch.linalg.matrix_norm(directions, 2).item() if is_projection else 1.0
 

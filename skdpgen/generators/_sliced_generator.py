@@ -1,0 +1,178 @@
+"""What generators share that learn from a slice sketch or from sliced rows: the releases."""
+
+import math
+from dataclasses import replace
+
+import torch
+from dp_accounting import PoissonSampledDpEvent, SampledWithoutReplacementDpEvent
+
+from ..base import BaseGenerator, check_choice, check_positive, check_share
+from ..preprocessing import PrincipalComponents
+from ..privacy import (
+    NoisyCovariance,
+    SlicedGaussianDpEvent,
+    SlicedRows,
+    SliceSketch,
+    gaussian_plan,
+    repeated_plan,
+)
+from ..privacy.calibration import calibrate_gaussian
+from ..transport import SliceBasis, random_directions
+
+__all__ = ["SlicedGenerator"]
+
+# For rows: the range of expected records a step.
+_FEWEST_ROWS, _MOST_ROWS = 10, 500
+# Half-period of the basis, in standard deviations of a projection.
+_WIDTH = 3.0
+
+
+class SlicedGenerator(BaseGenerator):
+    """Plans and makes the releases of sliced methods; subclasses fit to them.
+
+    A release is a slice sketch (``release="sketch"``), noisy two-way tables (a sketch of a table),
+    or sliced rows, once or at each of several steps. Parameters are those that
+    `DPSlicedWassersteinGenerator` documents.
+    """
+
+    # The ways of releasing, of which "sketch" is the one that is not of single rows.
+    _releases = ("sketch",)
+
+    def _check_params(self):
+        super()._check_params()
+        check_choice("release", self.release, self._releases)
+        check_choice("sampling", self.sampling, ["poisson", "fixed"])
+        if self._has_rows() and self.sampling == "fixed" and self.relation != "replace_one":
+            raise ValueError("sampling='fixed' is accounted under relation='replace_one' only.")
+        for name in ("n_projections", "n_harmonics", "batch_size", "n_steps", "n_components"):
+            check_positive(name, getattr(self, name), whole=True, optional=True)
+        if self.n_harmonics is not None and self.n_harmonics > 1000:
+            raise ValueError(f"n_harmonics must be at most 1000; got {self.n_harmonics}.")
+        check_share("encoder_share", self.encoder_share)
+
+    def _has_rows(self):
+        return self.release != "sketch"
+
+    def _has_dp_pca(self):
+        return isinstance(self.encoder, str)
+
+    # Plans.
+
+    def _plan(self, n_samples, codec, n_classes):
+        shares, thresholds = self._inference_shares(codec)
+        if self._has_dp_pca():
+            shares[NoisyCovariance.name] = self.encoder_share
+        options = {
+            "thresholds": thresholds,
+            "relation": self.relation,
+            "accountant": self.accountant,
+        }
+        if self._has_rows():
+            return self._plan_rows(shares, n_samples, codec.n_columns, n_classes, options)
+        rest = 1 - sum(shares.values())
+        if self._is_table():
+            name, sensitivity = NoisyCovariance.name, NoisyCovariance().sensitivity(self.relation)
+        else:
+            n_projections = self._n_projections(codec.n_columns)
+            name = SliceSketch.name
+            sensitivity = SliceSketch.sensitivity_of(n_projections, n_classes, self.relation)
+        plan = gaussian_plan({**shares, name: rest}, self.epsilon, self.delta, **options)
+        return replace(plan, sigma=plan.multiplier(name) * sensitivity)
+
+    def _plan_rows(self, shares, n_samples, n_columns, n_classes, options):
+        mechanism = SlicedRows(self._n_encoded(n_columns), n_classes)
+        batch_size = self._batch_size(n_samples)
+
+        def step(multiplier):
+            event = SlicedGaussianDpEvent(
+                multiplier,
+                mechanism.n_features,
+                self._n_projections(n_columns, n_classes),
+                orthogonal=True,
+                n_classes=n_classes,
+            )
+            if batch_size == n_samples:
+                return event
+            if self.sampling == "fixed":
+                return SampledWithoutReplacementDpEvent(n_samples, batch_size, event)
+            return PoissonSampledDpEvent(batch_size / n_samples, event)
+
+        return repeated_plan(
+            mechanism.name,
+            step,
+            self._n_private_steps(n_samples),
+            self.epsilon,
+            self.delta,
+            shares=shares,
+            sensitivity=mechanism.sensitivity(self.relation),
+            **options,
+        )
+
+    # Releases.
+
+    def _release_components(self, curator, n_columns):
+        """Return noisy principal components if they are the encoder, and how wide rows are then."""
+        if not self._has_dp_pca():
+            # In the unit ball a projection on a random direction has a size of about 1/√d.
+            return None, torch.full((n_columns,), n_columns**-0.5, dtype=torch.float32)
+        components = PrincipalComponents.from_noisy_moments(
+            curator.release(NoisyCovariance()),
+            curator.n_records,
+            self._n_encoded(n_columns),
+            unit_ball=self._has_rows(),
+        ).to(curator.device)
+        return components, components.spread.cpu()
+
+    def _release_sketch(self, curator, encode, spread, noise):
+        """Draw a basis for encoded rows of a spread; return it, and the sketch."""
+        directions = random_directions(
+            len(spread), self._n_projections(len(spread)), generator=noise.torch_generator()
+        )
+        basis = SliceBasis(
+            directions,
+            _WIDTH * torch.linalg.vector_norm(directions * spread[:, None], dim=0),
+            self.n_harmonics or _default_n_harmonics(self._noise_ratio(curator)),
+        ).to(curator.device)
+        return basis, curator.release(SliceSketch(basis, curator.n_classes, encode))
+
+    # Defaults.
+
+    @staticmethod
+    def _noise_ratio(curator):
+        """Return the noise on a sketch value over the largest that it can be."""
+        return curator.plan.sigma * curator.n_classes / curator.n_records
+
+    def _n_encoded(self, n_columns):
+        """Return the number of columns after the encoder."""
+        if not self._has_dp_pca():
+            return n_columns
+        return min(self.n_components or (30 if self._has_rows() else 64), n_columns)
+
+    def _n_projections(self, n_columns, n_classes=1):
+        if self.n_projections:
+            return self.n_projections
+        n_encoded = self._n_encoded(n_columns)
+        if self._has_rows():
+            return max(4, round(math.sqrt(SlicedRows(n_encoded, n_classes).n_features)))
+        return min(2000, max(50, 25 * n_encoded))
+
+    def _n_private_steps(self, n_samples):
+        return self.n_steps or min(3000, max(30, n_samples // 20))
+
+    def _batch_size(self, n_samples):
+        """Return the expected number of records at a private step.
+
+        All steps together are nearly a Gaussian mechanism with μ = q·√(T·(exp(1/s²) - 1)). The
+        noise on an average of all rows seen, s / √(T·q), is then least at q = 0.5·μ / √T; by the
+        accountant, at that for large ε and at twice that for small ε.
+        """
+        size = self.batch_size
+        if size is None:
+            multiplier = calibrate_gaussian(self.epsilon, self.delta, relation=self.relation)
+            rate = 0.75 / max(multiplier, 1e-9) / math.sqrt(self._n_private_steps(n_samples))
+            size = round(min(_MOST_ROWS, max(_FEWEST_ROWS, rate * n_samples)))
+        return min(size, n_samples)
+
+
+def _default_n_harmonics(noise_ratio):
+    return 6 if noise_ratio == 0 else round(min(6, max(3, 0.4 / math.sqrt(noise_ratio))))

@@ -1,0 +1,586 @@
+"""Entropic optimal transport between weighted points: plans, potentials, costs and losses.
+
+The plan of a cost C (n × m) at regularisation reg is the minimiser over plans π with marginals
+a and b of ``⟨π, C⟩ + reg · KL(π | a ⊗ b)``. It is ``π = a b exp((f + g - C) / reg)``, where the
+potentials f and g are found by Sinkhorn's alternate scalings of a kernel.
+"""
+
+import math
+import warnings
+
+import numpy as np
+import torch
+from sklearn.exceptions import ConvergenceWarning
+
+from .slices import _as_float, _as_weights
+
+# Scalings stay within exp(± this) of 1: beyond it, what underflows in the kernel could matter.
+SAFE_LOG = {torch.float32: 30.0, torch.float64: 200.0}
+# Zero weights are iterated with as this, far below any tolerance, and are exact in the plan.
+LEAST_WEIGHT = 1e-20
+# Costs spread over more than this many reg are first solved at larger ones, 4 times smaller each,
+# to this marginal error.
+SPREAD, COARSE_TOL = 50, 1e-3
+# Newton steps change the logarithms of scalings by at most this.
+LONGEST_STEP = 5.0
+
+
+def _kernel(C, g, reg):
+    """``exp((g - C - top) / reg)``, with the ``top`` of each row that makes its maximum 1."""
+    Z = g.mT - C
+    top = Z.amax(-1, keepdim=True)
+    return Z.sub_(top).div_(reg).exp_(), top
+
+
+def _transform(C, g, reg, b):
+    """Potential of the other side: one update of Sinkhorn in the log domain."""
+    K, top = _kernel(C, g, reg)
+    return -top - reg * (K @ b).log()
+
+
+def _newton_direction(K, KT, u, w, a, b, t, residual, n_iter):
+    """Ascent direction of the dual in log(w), by conjugate gradients, and the steps it took.
+
+    The Hessian is ``diag(πᵀ1) - πᵀ diag(1/a) π``; a step costs two products, as does a Sinkhorn
+    iteration, which is the gradient step preconditioned by the diagonal. Where the direction
+    leaves a box the search ends: it follows flat directions, far along which the dual is not
+    quadratic.
+    """
+    xp = torch if isinstance(K, torch.Tensor) else np
+    diagonal, bw, auu = b * t, b * w, a * u * u
+    z = residual / diagonal
+    d, p, rho = 0 * z, z, (residual * z).sum(-2, keepdims=True)
+    goal, resolution = 0.01 * rho, xp.finfo(K.dtype).eps
+    for step in range(n_iter):
+        Dp = diagonal * p
+        Hp = Dp - bw * (KT @ (auu * (K @ (bw * p))))
+        curvature = (p * Hp).sum(-2, keepdims=True)
+        active = (rho > goal) & (curvature > resolution * (p * Dp).sum(-2, keepdims=True))
+        active = active & (xp.amax(abs(d), -2, keepdims=True) < LONGEST_STEP)
+        if not active.any():
+            n_iter = step + 1
+            break
+        length = xp.where(active, rho / curvature, 0 * rho)
+        d, residual = d + length * p, residual - length * Hp
+        z = residual / diagonal
+        rho, last = (residual * z).sum(-2, keepdims=True), rho
+        p = z + xp.where(active, rho / last, 0 * rho) * p
+    return d * (LONGEST_STEP / xp.amax(abs(d), -2, keepdims=True).clip(LONGEST_STEP)), n_iter
+
+
+def _scale(K, a, b, n_iter, tol, limit):
+    """Scalings u, w of a plan ``a u K b w`` with exact rows, its error on columns, steps left.
+
+    Three Sinkhorn iterations and a Newton step take turns. No steps are left at convergence; some
+    are where the scalings came to the limit of what the kernel can hold.
+    """
+    xp = torch if isinstance(K, torch.Tensor) else np
+    KT = K.swapaxes(-2, -1)
+    w = safe = xp.ones_like(b)
+    while True:
+        for _ in range(3):
+            w = 1 / (KT @ (a / (K @ (b * w))))
+        u = 1 / (K @ (b * w))
+        t = w * (KT @ (a * u))  # marginal over b
+        residual = b * (1 - t)
+        error = abs(residual).sum(-2, keepdims=True)
+        n_iter -= 4
+        if not (abs(xp.log(w)).max() <= limit and xp.isfinite(error).all()):
+            w = w if xp.isfinite(xp.log(w)).all() else safe
+            return 1 / (K @ (b * w)), w, math.inf * error, n_iter
+        going = error > tol
+        if n_iter <= 0 or not going.any():
+            return u, w, error, 0
+        safe = w
+
+        d, steps = _newton_direction(K, KT, u, w, a, b, t, residual * going, n_iter)
+        slope = (residual * d).sum(-2, keepdims=True)
+        length = xp.ones_like(slope)
+        for _ in range(5):  # back off from points far beyond the maximum of the (concave) dual
+            trial = w * xp.exp(length * d)
+            t = trial * (KT @ (a / (K @ (b * trial))))
+            steps += 1
+            ahead = (b * (1 - t) * d).sum(-2, keepdims=True)
+            beyond = ahead < -0.9 * slope
+            if not beyond.any():
+                break
+            length = length * xp.where(beyond, (slope / (slope - ahead)).clip(0.1), 1 + 0 * slope)
+        w = xp.where(beyond, w, trial)
+        n_iter -= steps
+
+
+def _solve(C, reg, a, b, n_iter, tol, init):
+    """Potentials and plan of checked problems, C (B, n, m), a (B, n, 1) and b (B, m, 1)."""
+    dtype, eps = C.dtype, torch.finfo(C.dtype).eps
+    a_, b_ = a.clamp_min(LEAST_WEIGHT), b.clamp_min(LEAST_WEIGHT)
+    low, high = C.amin((-2, -1), keepdim=True), C.amax((-2, -1), keepdim=True)
+    # Within what the dtype resolves next to the costs; the plan is the same beyond it.
+    size = torch.maximum(-low, high).clamp_min(torch.finfo(dtype).tiny / eps**2)
+    reg = torch.full_like(size, reg, dtype=torch.float64)
+    reg = reg.clamp(8 * eps * size.double(), size.double() / eps).to(dtype)
+    coarse, regs = (high - low) / SPREAD, [reg]
+    g = torch.zeros_like(b)
+    if init is None:
+        while (coarse > 2 * regs[0]).any():
+            regs.insert(0, 4 * regs[0])
+    else:
+        g = init
+
+    def array(x):  # numpy's products of a matrix and a vector take about half the time of torch's
+        return x.numpy() if x.device.type == "cpu" else x
+
+    for reg in regs:
+        last, left = reg is regs[-1], n_iter
+        while True:
+            K, top = _kernel(C, g, reg)
+            with np.errstate(all="ignore"):
+                u, w, error, left = _scale(
+                    *map(array, (K, a_, b_)), left, tol if last else COARSE_TOL, SAFE_LOG[dtype]
+                )
+            u, w = torch.as_tensor(u), torch.as_tensor(w)
+            g = g + reg * w.log()
+            if left <= 0:
+                break
+            g = _transform(C.mT, _transform(C, g, reg, b_), reg, a_)
+            left -= 2
+    if not (error <= tol).all():
+        warnings.warn(
+            f"Sinkhorn did not reach a marginal error of tol={tol} in n_iter={n_iter} iterations; "
+            "raise reg, n_iter or tol.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    return reg * u.log() - top, g, K.mul_(a * u).mul_((b * w).mT)
+
+
+def _as_pair(X, Y):
+    """Two samples, checked, of one dtype and device; and whether a tensor was among them."""
+    as_tensor = isinstance(X, torch.Tensor) or isinstance(Y, torch.Tensor)
+    device = next((Z.device for Z in (X, Y) if isinstance(Z, torch.Tensor)), "cpu")
+    X, Y = _as_float(X, "X"), _as_float(Y, "Y")
+    if min(X.ndim, Y.ndim) < 2 or X.shape[-1] != Y.shape[-1]:
+        raise ValueError(
+            "X and Y must have rows of the same number of features, "
+            f"got shapes {tuple(X.shape)} and {tuple(Y.shape)}."
+        )
+    dtype = torch.promote_types(X.dtype, Y.dtype)
+    return X.to(device, dtype), Y.to(device, dtype), as_tensor
+
+
+def _shares(cost, a, b):
+    """Weights of a problem, (..., n) and (..., m), that sum to 1, and their total (..., 1)."""
+    a, b = _as_weights(a, "a", cost.mT), _as_weights(b, "b", cost)
+    given = next((w for w in (a, b) if w is not None), None)
+    total = 1.0 if given is None else given.sum(-1, keepdim=True)
+    if a is not None and b is not None and (total / b.sum(-1, keepdim=True) - 1).abs().max() > 1e-5:
+        raise ValueError("a and b have different totals; scale them to the same one.")
+
+    def share(weights, name, n):
+        if weights is None:
+            return cost.new_full((*cost.shape[:-2], n), 1 / n)
+        try:
+            weights = weights.expand(*cost.shape[:-2], n)
+        except RuntimeError:
+            raise ValueError(f"{name} has leading axes that do not fit those of cost.") from None
+        return (weights / weights.sum(-1, keepdim=True)).to(cost.dtype)
+
+    n, m = cost.shape[-2:]
+    return share(a, "a", n), share(b, "b", m), total
+
+
+def _transport(cost, reg, a, b, n_iter, tol, init=None):
+    """Checked and solved: potentials (..., n) and (..., m), plan, and the dual objective."""
+    if cost.ndim < 2:
+        raise ValueError(f"cost must have at least 2 dimensions, got shape {tuple(cost.shape)}.")
+    if not 0 < reg < math.inf:
+        raise ValueError(f"reg must be a positive finite number, got {reg}.")
+    if n_iter < 1:
+        raise ValueError(f"n_iter must be at least 1, got {n_iter}.")
+    if not tol > 0:
+        raise ValueError(f"tol must be positive, got {tol}.")
+    cost = cost.detach()
+    a, b, total = _shares(cost, a, b)
+    batch, (n, m) = cost.shape[:-2], cost.shape[-2:]
+    if init is not None:
+        init = _as_float(init[1], "init").to(cost)
+        if init.shape[-1] != m:
+            raise ValueError(f"init must be potentials (f, g), g of {m} columns.")
+        init = init.expand(*batch, m).reshape(-1, m, 1)
+    columns = a.reshape(-1, n, 1), b.reshape(-1, m, 1)
+    f, g, plan = _solve(cost.reshape(-1, n, m), reg, *columns, n_iter, tol, init)
+    f, g, plan = f.view(*batch, n), g.view(*batch, m), plan.view(*batch, n, m)
+    objective = ((a * f).sum(-1, keepdim=True) + (b * g).sum(-1, keepdim=True)) * total
+    if isinstance(total, torch.Tensor):
+        plan = plan * total[..., None].to(plan)
+    return f, g, plan, objective[..., 0].to(plan)
+
+
+def sinkhorn_plan(cost, reg, *, a=None, b=None, n_iter=1000, tol=1e-6):
+    """Entropic optimal transport plan by Sinkhorn's algorithm [1]_, with Newton steps.
+
+    Scalings of a kernel are iterated, which costs products of a matrix and a vector only; they are
+    absorbed into potentials in the log domain [2]_ before they leave the range of the dtype. Small
+    regularisations are reached over larger ones. In between, Newton steps on the dual [3]_, solved
+    by conjugate gradients with the same products, take over where Sinkhorn's iterations are slow.
+
+    Parameters
+    ----------
+    cost : tensor or array-like of shape (..., n, m)
+        Costs; leading axes are separate problems. float32 and float64 are kept.
+    reg : float
+        Regularisation, positive, in the units of the cost: the factor of ``KL(π | a ⊗ b)``.
+    a : tensor or array-like of shape (n,) or (..., n), optional
+        Non-negative weights of the rows; None is uniform.
+    b : tensor or array-like of shape (m,) or (..., m), optional
+        Weights of the columns, of the same total as ``a``; the plan has that total, or 1.
+    n_iter : int, default=1000
+        About the most iterations, of two products of the kernel and a vector each, at ``reg`` and
+        at each larger one before it.
+    tol : float, default=1e-6
+        Iterations end where the plan's marginals differ from the weights by at most this share
+        of the total, summed over rows or columns.
+
+    Returns
+    -------
+    plan : tensor or array of shape (..., n, m)
+        An array for an array, a tensor without gradient for a tensor.
+
+    Raises
+    ------
+    ValueError
+        For reg <= 0, costs that are not finite, and weights that are negative, sum to 0, are not
+        one per row or column, or have different totals.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If ``tol`` was not reached; the plan is then as near as ``n_iter`` iterations came.
+
+    See Also
+    --------
+    sinkhorn_potentials : The dual solution, for a warm start.
+
+    Notes
+    -----
+    A ``reg`` below the rounding of the costs, 8 eps max|C|, is taken as that. Rows are exact up to
+    rounding; the error is in the columns.
+
+    References
+    ----------
+    .. [1] M. Cuturi, "Sinkhorn distances: lightspeed computation of optimal transport",
+       NeurIPS 2013.
+    .. [2] B. Schmitzer, "Stabilized sparse scaling algorithms for entropy regularized transport
+       problems", SIAM Journal on Scientific Computing 41 (2019).
+    .. [3] C. Brauer, C. Clason, D. Lorenz, B. Wirth, "A Sinkhorn-Newton method for entropic
+       optimal transport", 2017.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sinkhorn_plan(np.array([[0.0, 1.0], [1.0, 0.0]]), 0.1).round(3)
+    array([[0.5, 0. ],
+           [0. , 0.5]])
+    """
+    checked = _as_float(cost, "cost")
+    plan = _transport(checked, reg, a, b, n_iter, tol)[2]
+    return plan if isinstance(cost, torch.Tensor) else plan.numpy()
+
+
+def sinkhorn_potentials(cost, reg, *, a=None, b=None, n_iter=1000, tol=1e-6, init=None):
+    """Dual potentials f and g of `sinkhorn_plan`, ``π = a b exp((f + g - C) / reg) / total``.
+
+    Parameters
+    ----------
+    cost, reg, a, b, n_iter, tol
+        As in `sinkhorn_plan`.
+    init : (f, g), optional
+        Potentials of a similar problem, to start from at ``reg`` itself. Only g is read: the first
+        update computes f from it.
+
+    Returns
+    -------
+    f : tensor or array of shape (..., n)
+    g : tensor or array of shape (..., m)
+        Both are determined up to a constant that moves from one to the other.
+
+    Raises
+    ------
+    ValueError
+        As in `sinkhorn_plan`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> cost = np.array([[0.0, 1.0], [1.0, 0.0]])
+    >>> f, g = sinkhorn_potentials(cost, 0.1)
+    >>> (np.exp((f[:, None] + g - cost) / 0.1) / 4).round(3)
+    array([[0.5, 0. ],
+           [0. , 0.5]])
+    """
+    checked = _as_float(cost, "cost")
+    f, g = _transport(checked, reg, a, b, n_iter, tol, init)[:2]
+    return (f, g) if isinstance(cost, torch.Tensor) else (f.numpy(), g.numpy())
+
+
+def _pairwise_cost(X, Y, p, l1_weight):
+    if p == 1:
+        if l1_weight:
+            raise ValueError("l1_weight is a share of L1 next to p=2; leave it at 0 with p=1.")
+        return torch.cdist(X, Y, p=1)
+    if p != 2:
+        raise ValueError(f"p must be 1 or 2, got {p}.")
+    if not 0 <= l1_weight < math.inf:
+        raise ValueError(f"l1_weight must be a finite number of at least 0, got {l1_weight}.")
+    # Distances do not depend on the origin, but their rounding does.
+    origin = Y.detach().mean(-2, keepdim=True)
+    A, B = X - origin, Y - origin
+    cost = A.square().sum(-1)[..., None] + B.square().sum(-1)[..., None, :] - 2 * (A @ B.mT)
+    cost = cost.clamp_min(0)
+    return cost + l1_weight * torch.cdist(X, Y, p=1) if l1_weight else cost
+
+
+def pairwise_cost(X, Y, *, p=2, l1_weight=0.0):
+    """Costs between rows: ‖x - y‖₁ for p=1, ‖x - y‖₂² + l1_weight ‖x - y‖₁ for p=2.
+
+    The mixture is the cost of DP-Sinkhorn [1]_ (section 4.4). Nothing of size n m d is held:
+    squared distances come from the product of X and Y.
+
+    Parameters
+    ----------
+    X : tensor or array-like of shape (..., n, d)
+    Y : tensor or array-like of shape (..., m, d)
+    p : {1, 2}, default=2
+    l1_weight : float, default=0
+        Weight m of the L1 part; 0 with p=1.
+
+    Returns
+    -------
+    cost : tensor or array of shape (..., n, m)
+        Differentiable in tensors ``X`` and ``Y``.
+
+    Raises
+    ------
+    ValueError
+        For other ``p``, negative ``l1_weight``, and samples that are empty, not finite or of
+        different numbers of features.
+
+    References
+    ----------
+    .. [1] T. Cao, A. Bie, A. Vahdat, S. Fidler, K. Kreis, "Don't generate me: training
+       differentially private generative models with Sinkhorn divergence", NeurIPS 2021.
+
+    Examples
+    --------
+    >>> pairwise_cost([[0.0, 0.0]], [[3.0, 4.0]])
+    array([[25.]])
+    >>> pairwise_cost([[0.0, 0.0]], [[3.0, 4.0]], l1_weight=2)
+    array([[39.]])
+    """
+    X, Y, as_tensor = _as_pair(X, Y)
+    cost = _pairwise_cost(X, Y, p, l1_weight)
+    return cost if as_tensor else cost.numpy()
+
+
+def _loss(X, Y, reg, p, l1_weight, a, b, n_iter, tol, entropy):
+    cost = _pairwise_cost(X, Y, p, l1_weight)
+    _, _, plan, objective = _transport(cost, reg, a, b, n_iter, tol)
+    value = (plan * cost).sum((-2, -1))
+    # The entropy's value without a gradient: the plan is fixed (envelope theorem).
+    return value + (objective - value.detach()) if entropy else value
+
+
+def _plain(value, as_tensor):
+    return value if as_tensor else value.numpy() if value.ndim else value.item()
+
+
+def entropic_wasserstein(
+    X,
+    Y,
+    *,
+    reg,
+    p=2,
+    l1_weight=0.0,
+    a=None,
+    b=None,
+    n_iter=1000,
+    tol=1e-6,
+    entropy=False,
+):
+    """Cost of the entropic optimal transport plan π between samples, ⟨π, C⟩.
+
+    Its gradient is that of ⟨π, C⟩ at the fixed plan. By the envelope theorem it is the exact
+    gradient of the entropic objective ``min ⟨π, C⟩ + reg · KL(π | a ⊗ b)``, the loss of entropic
+    Wasserstein GANs: with ``p`` and ``reg = p σ^p`` it removes in expectation the Laplace (p=1,
+    scale σ) or Gaussian (p=2) noise of privatised data [1]_ (Algorithm 1).
+
+    Parameters
+    ----------
+    X : tensor or array-like of shape (..., n, d)
+    Y : tensor or array-like of shape (..., m, d)
+    reg : float
+        Regularisation, positive, in the units of the cost.
+    p, l1_weight
+        The cost, as in `pairwise_cost`.
+    a, b, n_iter, tol
+        Weights and iterations, as in `sinkhorn_plan`.
+    entropy : bool, default=False
+        True: the value is the entropic objective; the gradient is the same. Next to it the value
+        has the rounding of ``reg``, which matters where ``reg`` is far above the costs.
+
+    Returns
+    -------
+    value : tensor of shape (...), differentiable in ``X`` and ``Y``; a float for arrays
+
+    Raises
+    ------
+    ValueError
+        As in `pairwise_cost` and `sinkhorn_plan`.
+
+    References
+    ----------
+    .. [1] D. Reshetova, W.-N. Chen, A. Özgür, "Training generative models from privatized data",
+       2023.
+
+    Examples
+    --------
+    >>> X, Y = [[0.0], [1.0]], [[1.0], [2.0]]
+    >>> round(entropic_wasserstein(X, Y, reg=0.01), 6)
+    1.0
+    """
+    X, Y, as_tensor = _as_pair(X, Y)
+    return _plain(_loss(X, Y, reg, p, l1_weight, a, b, n_iter, tol, entropy), as_tensor)
+
+
+def sinkhorn_divergence(X, Y, *, reg, p=2, l1_weight=0.0, a=None, b=None, n_iter=1000, tol=1e-6):
+    """Sinkhorn divergence, ``W(X, Y) - W(X, X) / 2 - W(Y, Y) / 2`` of entropic objectives W [1]_.
+
+    It is 0 between equal samples, at least 0, and exact in its gradients, by the envelope theorem.
+
+    Parameters
+    ----------
+    X, Y, reg, p, l1_weight, a, b, n_iter, tol
+        As in `entropic_wasserstein`.
+
+    Returns
+    -------
+    value : tensor of shape (...), differentiable in ``X`` and ``Y``; a float for arrays
+
+    Raises
+    ------
+    ValueError
+        As in `entropic_wasserstein`.
+
+    References
+    ----------
+    .. [1] J. Feydy, T. Séjourné, F.-X. Vialard, S. Amari, A. Trouvé, G. Peyré, "Interpolating
+       between optimal transport and MMD using Sinkhorn divergences", AISTATS 2019, equation 3.
+
+    Examples
+    --------
+    >>> X, Y = [[0.0], [1.0]], [[1.0], [2.0]]
+    >>> round(sinkhorn_divergence(X, Y, reg=0.5), 4)
+    1.0
+    """
+    X, Y, as_tensor = _as_pair(X, Y)
+
+    def objective(X, Y, a, b):
+        return _loss(X, Y, reg, p, l1_weight, a, b, n_iter, tol, entropy=True)
+
+    selves = (objective(X, X, a, a) + objective(Y, Y, b, b)) / 2
+    return _plain(objective(X, Y, a, b) - selves, as_tensor)
+
+
+def semi_debiased_sinkhorn_terms(X, Y, *, n_debias, reg, l1_weight=1.0, n_iter=1000, tol=1e-6):
+    """Cross term and debiasing term of `semi_debiased_sinkhorn_loss`, one by one.
+
+    Only the cross term reads ``Y``, and its gradient in the last ``n_debias`` rows of X is 0.
+
+    Parameters
+    ----------
+    X, Y, n_debias, reg, l1_weight, n_iter, tol
+        As in `semi_debiased_sinkhorn_loss`.
+
+    Returns
+    -------
+    cross : tensor of shape (...), or float
+        Ŵ(X[:n], Y).
+    debiasing : tensor of shape (...), or float
+        Ŵ(X[:n], X[n_debias:]).
+
+    Raises
+    ------
+    ValueError
+        As in `semi_debiased_sinkhorn_loss`.
+
+    Examples
+    --------
+    >>> cross, debiasing = semi_debiased_sinkhorn_terms(
+    ...     [[0.0], [1.0], [2.0]], [[1.0], [2.0]], n_debias=1, reg=0.01
+    ... )
+    >>> round(cross, 6), round(debiasing, 6)
+    (2.0, 2.0)
+    """
+    X, Y, as_tensor = _as_pair(X, Y)
+    n = X.shape[-2] - n_debias
+    if not 0 <= n_debias <= n:
+        raise ValueError(
+            f"n_debias must be between 0 and half the {X.shape[-2]} rows of X, got {n_debias}."
+        )
+    first = X[..., :n, :]
+    return tuple(
+        _plain(_loss(first, other, reg, 2, l1_weight, None, None, n_iter, tol, False), as_tensor)
+        for other in (Y, X[..., n_debias:, :])
+    )
+
+
+def semi_debiased_sinkhorn_loss(X, Y, *, n_debias, reg, l1_weight=1.0, n_iter=1000, tol=1e-6):
+    """Semi-debiased Sinkhorn loss of DP-Sinkhorn [1]_ (Definition 4.3).
+
+    ``2 Ŵ(X[:n], Y) - Ŵ(X[:n], X[n_debias:])`` for n + n_debias generated rows X, where Ŵ is
+    `entropic_wasserstein` with the cost L2² + l1_weight · L1. Both sides of the second term have n
+    rows, and share n - n_debias of them: none of them at ``n_debias = n``, which is unbiased, and
+    all of them at 0.
+
+    Parameters
+    ----------
+    X : tensor or array-like of shape (..., n + n_debias, d)
+        Generated rows.
+    Y : tensor or array-like of shape (..., m, d)
+        Real rows.
+    n_debias : int
+        Number n' of the rows drawn for debiasing, at most n.
+    reg : float
+        Regularisation λ, positive, in the units of the cost.
+    l1_weight : float, default=1
+        Weight m of the L1 part of the cost.
+    n_iter, tol
+        As in `sinkhorn_plan`.
+
+    Returns
+    -------
+    loss : tensor of shape (...), differentiable in ``X`` and ``Y``; a float for arrays
+
+    Raises
+    ------
+    ValueError
+        For ``n_debias`` outside [0, n], and as in `entropic_wasserstein`.
+
+    See Also
+    --------
+    semi_debiased_sinkhorn_terms : The two terms, for a mechanism that treats them apart.
+
+    References
+    ----------
+    .. [1] T. Cao, A. Bie, A. Vahdat, S. Fidler, K. Kreis, "Don't generate me: training
+       differentially private generative models with Sinkhorn divergence", NeurIPS 2021.
+
+    Examples
+    --------
+    >>> X, Y = [[0.0], [1.0], [2.0]], [[1.0], [2.0]]
+    >>> round(semi_debiased_sinkhorn_loss(X, Y, n_debias=1, reg=0.01), 6)
+    2.0
+    """
+    cross, debiasing = semi_debiased_sinkhorn_terms(
+        X, Y, n_debias=n_debias, reg=reg, l1_weight=l1_weight, n_iter=n_iter, tol=tol
+    )
+    return 2 * cross - debiasing

@@ -1,0 +1,561 @@
+import math
+import warnings
+
+import numpy as np
+import ot
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+from sklearn.exceptions import ConvergenceWarning
+
+from skdpgen.transport import (
+    entropic_wasserstein,
+    pairwise_cost,
+    semi_debiased_sinkhorn_loss,
+    semi_debiased_sinkhorn_terms,
+    sinkhorn,
+    sinkhorn_divergence,
+    sinkhorn_plan,
+    sinkhorn_potentials,
+)
+
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+DTYPES = [torch.float32, torch.float64]
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(autouse=True)
+def _no_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def normal(*shape, seed=0, dtype=torch.float64):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def weights(n, seed=0, zeros=0, dtype=torch.float64):
+    w = torch.rand(n, generator=torch.Generator().manual_seed(seed), dtype=dtype) + 0.1
+    w[:zeros] = 0
+    return w / w.sum()
+
+
+def uniform(n):
+    return torch.full((n,), 1 / n, dtype=torch.float64)
+
+
+def marginal_error(plan, a=None, b=None):
+    """L1 errors of rows and columns, the larger of the two."""
+    n, m = plan.shape[-2:]
+    a, b = uniform(n) if a is None else a, uniform(m) if b is None else b
+    plan = plan.double()
+    rows, columns = (plan.sum(-1) - a).abs().sum(-1), (plan.sum(-2) - b).abs().sum(-1)
+    return torch.maximum(rows.max(), columns.max()).item()
+
+
+def entropy(plan, a, b):
+    """KL(plan | a ⊗ b)."""
+    return torch.special.xlogy(plan, plan / (a[:, None] * b)).nansum()
+
+
+# --- plans ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reg", [0.05, 0.3, 2.0, 50.0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_plan_equals_pot(reg, weighted):
+    cost = pairwise_cost(normal(12, 3, seed=1), normal(9, 3, seed=2))
+    a, b = (weights(12), weights(9, seed=1)) if weighted else (uniform(12), uniform(9))
+    plan = sinkhorn_plan(cost, reg, tol=1e-9, **({"a": a, "b": b} if weighted else {}))
+    expected = ot.sinkhorn(a, b, cost, reg, "sinkhorn_log", numItermax=200_000, stopThr=1e-10)
+    torch.testing.assert_close(plan, expected, rtol=1e-6, atol=1e-8)
+    assert marginal_error(plan, a, b) <= 1e-9
+
+
+def test_plan_of_large_problem_equals_pot_where_newton_and_coarser_levels_work():
+    cost = pairwise_cost(normal(80, 2, seed=1), normal(60, 2, seed=2))
+    reg = cost.max().item() / 300
+    plan = sinkhorn_plan(cost, reg, tol=1e-9)
+    expected = ot.sinkhorn([], [], cost, reg, "sinkhorn_log", numItermax=200_000, stopThr=1e-11)
+    torch.testing.assert_close(plan, expected, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("ratio", [1e-2, 1e-3, 1e-4])
+def test_small_regularisation_converges(ratio, dtype):
+    # Plain Sinkhorn needs tens of thousands of iterations for these.
+    cost = pairwise_cost(normal(50, 2, seed=1, dtype=dtype), normal(50, 2, seed=2, dtype=dtype) + 1)
+    plan = sinkhorn_plan(cost, ratio * cost.mean().item())
+    assert plan.dtype == dtype
+    assert marginal_error(plan) <= 2e-6
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("ratio", [1e-300, 1e-12, 1e-6, 1e-3, 1, 1e3, 1e12, 1e300])
+@pytest.mark.parametrize(
+    "kind", ["random", "constant", "zero", "duplicated", "zero_weights", "far", "one", "negative"]
+)
+def test_any_regularisation_is_finite(ratio, kind, dtype):
+    X, Y = normal(9, 2, seed=1, dtype=dtype), normal(7, 2, seed=2, dtype=dtype)
+    cost = pairwise_cost(X, Y)
+    kw, (a, b) = {}, (uniform(9), uniform(7))
+    if kind == "constant":
+        cost = torch.full_like(cost, 7.0)
+    elif kind == "zero":
+        cost = torch.zeros_like(cost)
+    elif kind == "duplicated":
+        cost = pairwise_cost(X[[0, 0, 0, 1, 1, 2, 2, 2, 2]], X[[0, 0, 1, 1, 1, 1, 2]])
+    elif kind == "zero_weights":
+        a, b = weights(9, zeros=3), weights(7, zeros=2)
+        kw = {"a": a, "b": b}
+    elif kind == "far":
+        cost[2] += 1e8
+        cost[:, 3] += 1e6
+    elif kind == "one":
+        cost, a = cost[:1], uniform(1)
+    elif kind == "negative":
+        cost = -cost
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        plan = sinkhorn_plan(cost, ratio, **kw)
+        f, g = sinkhorn_potentials(cost, ratio, **kw)
+    assert {w.category for w in caught} <= {ConvergenceWarning}
+    assert all(t.isfinite().all() for t in (plan, f, g))
+    assert (plan >= 0).all()
+    assert marginal_error(plan, a, b) <= (0.05 if caught else 2e-6)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_zero_weights_have_no_mass_and_change_nothing(dtype):
+    cost = pairwise_cost(normal(9, 2, seed=1, dtype=dtype), normal(7, 2, seed=2, dtype=dtype))
+    a, b = weights(9, zeros=3, dtype=dtype), weights(7, zeros=2, dtype=dtype)
+    plan = sinkhorn_plan(cost, 0.1, a=a, b=b)
+    assert (plan[:3] == 0).all()
+    assert (plan[:, :2] == 0).all()
+    without = sinkhorn_plan(cost[3:, 2:], 0.1, a=a[3:], b=b[2:])
+    torch.testing.assert_close(plan[3:, 2:], without, rtol=1e-4, atol=1e-6)
+
+
+def test_large_regularisation_gives_the_product():
+    cost, a, b = pairwise_cost(normal(9, 2), normal(7, 2)), weights(9), weights(7)
+    plan = sinkhorn_plan(cost, 1e9 * cost.max().item(), a=a, b=b)
+    torch.testing.assert_close(plan, a[:, None] * b, rtol=1e-8, atol=0)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_small_regularisation_gives_the_assignment(dtype):
+    cost = pairwise_cost(normal(12, 2, seed=1, dtype=dtype), normal(12, 2, seed=2, dtype=dtype))
+    plan = sinkhorn_plan(cost, 1e-5 * cost.max().item())
+    rows, columns = linear_sum_assignment(cost)
+    expected = torch.zeros_like(cost)
+    expected[rows, columns] = 1 / 12
+    torch.testing.assert_close(plan, expected, rtol=0, atol=1e-6)
+
+
+def test_total_of_the_weights():
+    cost, a, b = pairwise_cost(normal(9, 2), normal(7, 2)), weights(9), weights(7)
+    plan = sinkhorn_plan(cost, 0.5, a=a, b=b)
+    scaled = sinkhorn_plan(cost, 0.5, a=6 * a, b=(6 * b).tolist())
+    torch.testing.assert_close(scaled, 6 * plan)
+    one_sided = sinkhorn_plan(cost, 0.5, b=3 * b)
+    torch.testing.assert_close(one_sided, 3 * sinkhorn_plan(cost, 0.5, b=b))
+    torch.testing.assert_close(one_sided.sum(-1), 3 * uniform(9))
+
+
+@pytest.mark.parametrize("reg", [0.03, 0.3])
+def test_batches_equal_loops(reg):
+    cost = pairwise_cost(normal(3, 2, 9, 2, seed=1), normal(3, 2, 7, 2, seed=2))
+    cost[1] *= 10  # so that the problems differ in difficulty
+    a = torch.stack([weights(9, seed=i) for i in range(6)]).view(3, 2, 9)
+    plan = sinkhorn_plan(cost, reg, a=a, tol=1e-9)
+    f, g = sinkhorn_potentials(cost, reg, a=a, tol=1e-9)
+    assert (plan.shape, f.shape, g.shape) == ((3, 2, 9, 7), (3, 2, 9), (3, 2, 7))
+    for i in np.ndindex(3, 2):
+        single = sinkhorn_plan(cost[i], reg, a=a[i], tol=1e-9)
+        torch.testing.assert_close(plan[i], single, rtol=1e-5, atol=1e-8)
+    shared = sinkhorn_plan(cost, reg, a=weights(9))
+    torch.testing.assert_close(shared[1, 1], sinkhorn_plan(cost[1, 1], reg, a=weights(9)))
+
+
+def test_arrays_and_tensors():
+    cost = pairwise_cost(normal(9, 2), normal(7, 2)).requires_grad_()
+    plan = sinkhorn_plan(cost, 0.5)
+    assert isinstance(plan, torch.Tensor)
+    assert not plan.requires_grad
+    array = cost.detach().numpy()
+    for convert in (np.asarray, np.ndarray.tolist, np.asfortranarray):
+        assert np.allclose(sinkhorn_plan(convert(array), 0.5), plan, atol=1e-12)
+    single = sinkhorn_plan(array.astype(np.float32), 0.5)
+    assert isinstance(single, np.ndarray)
+    assert single.dtype == np.float32
+    assert np.allclose(single, plan, rtol=1e-4)
+    f, g = sinkhorn_potentials(array, 0.5)
+    assert isinstance(f, np.ndarray)
+    assert isinstance(g, np.ndarray)
+
+
+def test_inputs_are_left_alone():
+    cost, a, b = pairwise_cost(normal(9, 2), normal(7, 2)), weights(9, zeros=1), weights(7)
+    copies = cost.clone(), a.clone(), b.clone()
+    first = sinkhorn_plan(cost, 1e-3, a=a, b=b)
+    assert all(torch.equal(x, y) for x, y in zip((cost, a, b), copies, strict=True))
+    assert torch.equal(sinkhorn_plan(cost, 1e-3, a=a, b=b), first)
+
+
+def test_warning():
+    cost = pairwise_cost(normal(40, 2, seed=1), normal(40, 2, seed=2))
+    reg = 1e-3 * cost.mean().item()
+    with pytest.warns(ConvergenceWarning, match="tol=1e-06 in n_iter=3 iterations"):
+        plan = sinkhorn_plan(cost, reg, n_iter=3)
+    assert plan.isfinite().all()
+    torch.testing.assert_close(plan.sum(-1), uniform(40))
+
+
+# --- potentials ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ratio", [1e-3, 0.1, 10])
+def test_potentials_give_the_plan(ratio):
+    cost, a, b = pairwise_cost(normal(9, 2), normal(7, 2)), 2 * weights(9), 2 * weights(7)
+    reg = ratio * cost.mean().item()
+    f, g = sinkhorn_potentials(cost, reg, a=a, b=b)
+    plan = a[:, None] * b * ((f[:, None] + g - cost) / reg).exp() / 2
+    torch.testing.assert_close(plan, sinkhorn_plan(cost, reg, a=a, b=b), rtol=1e-8, atol=1e-12)
+
+
+def test_warm_start_reaches_the_same_plan_in_fewer_iterations():
+    X, Y = normal(60, 3, seed=1), normal(60, 3, seed=2)
+    cost = pairwise_cost(X, Y)
+    reg = 0.02 * cost.mean().item()
+    init = sinkhorn_potentials(cost, reg)
+    moved = pairwise_cost(X + 1e-4 * normal(60, 3, seed=3), Y)
+    cold, warm = (sinkhorn_potentials(moved, reg, tol=1e-9, init=i) for i in (None, init))
+    shift = cold[0].mean() - warm[0].mean()
+    torch.testing.assert_close(cold[0], warm[0] + shift, rtol=0, atol=1e-6)
+    torch.testing.assert_close(cold[1], warm[1] - shift, rtol=0, atol=1e-6)
+    sinkhorn_potentials(moved, reg, tol=1e-3, n_iter=6, init=init)
+    with pytest.warns(ConvergenceWarning):
+        sinkhorn_potentials(moved, reg, tol=1e-3, n_iter=6)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_bad_warm_start_does_no_harm(dtype):
+    cost = pairwise_cost(normal(9, 2, seed=1, dtype=dtype), normal(7, 2, seed=2, dtype=dtype))
+    init = normal(9, dtype=dtype), 1e4 * normal(7, dtype=dtype)
+    f, g = sinkhorn_potentials(cost, 0.2, init=init)
+    plan = ((f[:, None] + g - cost) / 0.2).exp() / 63
+    assert marginal_error(plan) < (1e-5 if dtype == torch.float64 else 0.05)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_kernels_out_of_range_go_on_in_the_log_domain(dtype):
+    # From potentials of 0 and at reg itself, whole columns of the first kernel underflow.
+    cost = pairwise_cost(normal(20, 2, seed=1, dtype=dtype), normal(20, 2, seed=2, dtype=dtype) + 5)
+    reg = 1e-3 * cost.mean().item()
+    zeros = torch.zeros(20, dtype=dtype)
+    cold, direct = (
+        sinkhorn_potentials(cost, reg, n_iter=5000, init=init) for init in (None, (zeros, zeros))
+    )
+    objectives = [(f.mean() + g.mean()).item() for f, g in (cold, direct)]
+    assert objectives[0] == pytest.approx(objectives[1], rel=1e-5)
+
+
+def test_iterations_are_the_same_on_tensors_and_arrays():
+    cost = pairwise_cost(normal(2, 30, 2, seed=1), normal(2, 25, 2, seed=2))
+    a, b = uniform(30).expand(2, 30)[..., None], uniform(25).expand(2, 25)[..., None]
+    kernel = (-cost / 0.05).exp()
+    tensors = sinkhorn._scale(kernel, a, b, 1000, 1e-9, 200)
+    with np.errstate(all="ignore"):
+        arrays = sinkhorn._scale(kernel.numpy(), a.numpy(), b.numpy(), 1000, 1e-9, 200)
+    for x, y in zip(tensors[:3], arrays[:3], strict=True):
+        torch.testing.assert_close(x, torch.from_numpy(y), rtol=1e-6, atol=1e-9)
+    assert tensors[3] == arrays[3] == 0
+    assert tensors[2].max() <= 1e-9
+
+
+# --- costs ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_costs(dtype):
+    X, Y = normal(9, 4, seed=1, dtype=dtype), normal(7, 4, seed=2, dtype=dtype)
+    l1, l2 = (torch.from_numpy(cdist(X, Y, metric)) for metric in ("cityblock", "sqeuclidean"))
+    for kw, expected in [
+        ({}, l2),
+        ({"p": 1}, l1),
+        ({"l1_weight": 0.7}, l2 + 0.7 * l1),
+    ]:
+        cost = pairwise_cost(X, Y, **kw)
+        assert cost.dtype == dtype
+        torch.testing.assert_close(cost.double(), expected, rtol=1e-5, atol=1e-5)
+        array = pairwise_cost(X.numpy(), Y.numpy(), **kw)
+        assert isinstance(array, np.ndarray)
+        assert np.array_equal(array, cost)
+        batch = pairwise_cost(torch.stack([X, 2 * X]), Y, **kw)
+        torch.testing.assert_close(batch[0], cost)
+
+
+def test_squared_distances_far_from_the_origin():
+    X = normal(20, 5, dtype=torch.float32)
+    far = pairwise_cost(X + 1000, X + 1000)
+    torch.testing.assert_close(far, pairwise_cost(X, X), rtol=1e-2, atol=1e-2)
+    assert (far >= 0).all()
+
+
+@pytest.mark.parametrize("kw", [{}, {"p": 1}, {"l1_weight": 0.7}])
+def test_cost_gradients(kw):
+    X, Y = normal(5, 3, seed=1).requires_grad_(), normal(4, 3, seed=2).requires_grad_()
+    assert torch.autograd.gradcheck(lambda X, Y: pairwise_cost(X, Y, **kw), (X, Y))
+
+
+# --- losses --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reg", [0.05, 0.5, 4.0])
+def test_discretised_gaussians(reg):
+    # Janati et al. 2020: the plan between N(m, s²) and N(m', s'²) is Gaussian, with covariance c.
+    s, t, shift = 0.8, 1.3, 0.6
+    grid = torch.linspace(-9, 9, 300, dtype=torch.float64)
+    a, b = (-(grid**2) / (2 * s**2)).exp(), (-((grid - shift) ** 2) / (2 * t**2)).exp()
+    a, b = a / a.sum(), b / b.sum()
+    c = (math.sqrt(4 * s**2 * t**2 + reg**2 / 4) - reg / 2) / 2
+    transport = shift**2 + s**2 + t**2 - 2 * c
+    objective = transport - reg / 2 * math.log(1 - c**2 / (s * t) ** 2)
+    kw = {"reg": reg, "a": a, "b": b, "tol": 1e-9}
+    X = grid[:, None]
+    assert entropic_wasserstein(X, X, **kw).item() == pytest.approx(transport, rel=1e-6)
+    value = entropic_wasserstein(X, X, entropy=True, **kw)
+    assert value.item() == pytest.approx(objective, rel=1e-6)
+    plan = sinkhorn_plan(pairwise_cost(X, X), reg, a=a, b=b, tol=1e-9)
+    assert (plan * grid[:, None] * (grid - shift)).sum().item() == pytest.approx(c, rel=1e-6)
+
+    def self_objective(s):
+        c = (math.sqrt(4 * s**4 + reg**2 / 4) - reg / 2) / 2
+        return 2 * s**2 - 2 * c - reg / 2 * math.log(1 - c**2 / s**4)
+
+    divergence = objective - (self_objective(s) + self_objective(t)) / 2
+    assert sinkhorn_divergence(X, X, **kw).item() == pytest.approx(divergence, rel=1e-6)
+
+
+@pytest.mark.parametrize("kw", [{}, {"p": 1}, {"l1_weight": 0.7}])
+def test_values_are_those_of_the_plan(kw):
+    X, Y, a, b = normal(9, 3, seed=1), normal(7, 3, seed=2), weights(9), weights(7)
+    cost = pairwise_cost(X, Y, **kw)
+    plan = sinkhorn_plan(cost, 0.5, a=a, b=b, tol=1e-9)
+    kw = {"reg": 0.5, "a": a, "b": b, "tol": 1e-9, **kw}
+    transport = (plan * cost).sum()
+    torch.testing.assert_close(entropic_wasserstein(X, Y, **kw), transport)
+    objective = transport + 0.5 * entropy(plan, a, b)
+    torch.testing.assert_close(entropic_wasserstein(X, Y, entropy=True, **kw), objective)
+    doubled = entropic_wasserstein(X, Y, entropy=True, **{**kw, "a": 2 * a, "b": 2 * b})
+    torch.testing.assert_close(doubled, 2 * objective)
+
+
+@pytest.mark.parametrize("kw", [{}, {"p": 1}, {"l1_weight": 0.7}])
+def test_gradients_are_exact_for_the_objectives(kw):
+    X, Y = normal(6, 3, seed=1).requires_grad_(), normal(5, 3, seed=2).requires_grad_()
+    kw = {"reg": 1.0, "tol": 1e-11, "a": weights(6), **kw}
+    check = torch.autograd.gradcheck
+    assert check(lambda X, Y: entropic_wasserstein(X, Y, entropy=True, **kw), (X, Y), eps=1e-5)
+    assert check(lambda X, Y: sinkhorn_divergence(X, Y, **kw), (X, Y), eps=1e-5)
+
+
+def test_gradient_of_the_transport_cost_is_that_at_the_fixed_plan():
+    X, Y = normal(6, 3, seed=1).requires_grad_(), normal(5, 3, seed=2)
+    plan = sinkhorn_plan(pairwise_cost(X, Y), 0.5)
+    expected = 2 * (plan.sum(-1, keepdim=True) * X - plan @ Y)
+    for flag in (False, True):
+        (grad,) = torch.autograd.grad(entropic_wasserstein(X, Y, reg=0.5, entropy=flag), X)
+        torch.testing.assert_close(grad, expected)
+
+
+def test_divergence_is_a_divergence():
+    X, Y = normal(30, 3, seed=1).requires_grad_(), normal(40, 3, seed=2) + 0.3
+    value = sinkhorn_divergence(X, X.detach(), reg=0.5)
+    (grad,) = torch.autograd.grad(value, X)
+    assert value.item() == pytest.approx(0, abs=1e-6)
+    torch.testing.assert_close(grad, torch.zeros_like(grad), rtol=0, atol=1e-6)
+    forth, back = sinkhorn_divergence(X, Y, reg=0.5), sinkhorn_divergence(Y, X, reg=0.5)
+    assert forth > 0.05
+    assert forth.item() == pytest.approx(back.item(), rel=1e-5)
+
+
+@pytest.mark.parametrize("n_debias", [0, 2, 6])
+def test_semi_debiased_loss_is_definition_4_3(n_debias):
+    n, reg = 6, 0.5
+    X, Y = normal(n + n_debias, 3, seed=1).requires_grad_(), normal(5, 3, seed=2)
+
+    def w(A, B):
+        cost = pairwise_cost(A, B, l1_weight=1.0)
+        return (sinkhorn_plan(cost, reg) * cost).sum()
+
+    expected = 2 * w(X[:n], Y) - w(X[:n], X[n_debias : n_debias + n])
+    loss = semi_debiased_sinkhorn_loss(X, Y, n_debias=n_debias, reg=reg)
+    torch.testing.assert_close(loss, expected)
+    torch.testing.assert_close(*(torch.autograd.grad(z, X)[0] for z in (loss, expected)))
+
+
+def test_semi_debiased_terms():
+    X, Y = normal(8, 3, seed=1).requires_grad_(), normal(5, 3, seed=2)
+    kw = {"n_debias": 2, "reg": 0.5, "l1_weight": 3.0}
+    cross, debiasing = semi_debiased_sinkhorn_terms(X, Y, **kw)
+    torch.testing.assert_close(
+        2 * cross - debiasing, semi_debiased_sinkhorn_loss(X, Y, **kw), rtol=1e-12, atol=0
+    )
+    (grad,) = torch.autograd.grad(cross, X)
+    assert (grad[6:] == 0).all()
+    assert (grad[:6] != 0).all()
+    torch.testing.assert_close(cross, entropic_wasserstein(X[:6], Y, reg=0.5, l1_weight=3.0))
+    assert torch.equal(semi_debiased_sinkhorn_terms(X, 2 * Y, **kw)[1], debiasing)
+    (grad,) = torch.autograd.grad(debiasing, X)
+    assert (grad != 0).all()
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        entropic_wasserstein,
+        sinkhorn_divergence,
+        lambda X, Y, **kw: semi_debiased_sinkhorn_loss(X, Y, n_debias=1, **kw),
+    ],
+)
+def test_kinds_and_dtypes_of_losses(loss):
+    X, Y = normal(9, 3, seed=1), normal(7, 3, seed=2)
+    value = loss(X, Y, reg=0.5)
+    assert value.shape == ()
+    plain = loss(X.numpy(), Y.tolist(), reg=0.5)
+    assert type(plain) is float
+    assert plain == pytest.approx(value.item())
+    single = loss(X.float(), Y.float(), reg=0.5)
+    assert single.dtype == torch.float32
+    torch.testing.assert_close(single.double(), value, rtol=1e-4, atol=1e-5)
+    assert loss(X.float(), Y, reg=0.5).dtype == torch.float64
+    batch = loss(torch.stack([X, X + 1]), torch.stack([Y, Y]), reg=0.5)
+    assert batch.shape == (2,)
+    torch.testing.assert_close(batch[0], value, rtol=1e-5, atol=1e-6)
+    array = loss(np.stack([X, X + 1]), np.stack([Y, Y]), reg=0.5)
+    assert isinstance(array, np.ndarray)
+    assert array.shape == (2,)
+
+
+@settings(deadline=None, max_examples=25, derandomize=True)
+@given(st.integers(1, 8), st.integers(1, 8), st.floats(-2, 3), st.integers(0, 10))
+def test_duality(n, m, exponent, seed):
+    # At the optimum the primal and the dual objective agree, which proves both optimal.
+    X, Y, reg = normal(n, 2, seed=seed), normal(m, 2, seed=seed + 1), 10**exponent
+    a, b = weights(n, seed), weights(m, seed + 1)
+    kw = {"a": a, "b": b, "tol": 1e-9, "n_iter": 5000}
+    cost = pairwise_cost(X, Y)
+    f, g = sinkhorn_potentials(cost, reg, **kw)
+    plan = sinkhorn_plan(cost, reg, **kw)
+    primal = (plan * cost).sum() + reg * entropy(plan, a, b)
+    assert primal.item() == pytest.approx((a @ f + b @ g).item(), rel=1e-6, abs=1e-6)
+    assert marginal_error(plan, a, b) <= 1e-8
+
+
+# --- errors --------------------------------------------------------------------------------
+
+C9 = np.full((4, 3), 987.0)
+NAN9 = C9.copy()
+NAN9[1, 1] = np.nan
+
+
+@pytest.mark.parametrize("function", [sinkhorn_plan, sinkhorn_potentials])
+@pytest.mark.parametrize(
+    ("cost", "reg", "kw", "message"),
+    [
+        (C9, 0, {}, "reg must be a positive"),
+        (C9, -1.0, {}, "reg must be a positive"),
+        (C9, math.nan, {}, "reg must be a positive"),
+        (C9, math.inf, {}, "reg must be a positive"),
+        (C9, 1, {"n_iter": 0}, "n_iter must be at least 1"),
+        (C9, 1, {"tol": 0}, "tol must be positive"),
+        (C9, 1, {"tol": math.nan}, "tol must be positive"),
+        (NAN9, 1, {}, "cost holds NaN or infinite"),
+        (-np.inf * C9, 1, {}, "cost holds NaN or infinite"),
+        (C9[0], 1, {}, "cost must have at least 2 dimensions"),
+        (C9[:0], 1, {}, "cost must be a non-empty"),
+        ([["x987"]], 1, {}, "cost is not an array of numbers"),
+        (C9, 1, {"a": [1, 1, -987, 1]}, "a holds negative weights"),
+        (C9, 1, {"a": [1, 1, np.nan, 1]}, "a holds NaN"),
+        (C9, 1, {"a": [1, 1, 1]}, "a has 3 weights for 4 samples"),
+        (C9, 1, {"b": np.zeros(3)}, "b sums to 0"),
+        (C9, 1, {"a": [1, 1, 1, 1], "b": [1, 1, 987]}, "a and b have different totals"),
+        (C9, 1, {"a": np.ones((2, 4))}, "a has leading axes that do not fit"),
+    ],
+)
+def test_errors(function, cost, reg, kw, message):
+    with pytest.raises(ValueError, match=message) as error:
+        function(cost, reg, **kw)
+    assert "987" not in str(error.value)
+
+
+def test_init_errors():
+    with pytest.raises(ValueError, match=r"init must be potentials \(f, g\), g of 3 columns"):
+        sinkhorn_potentials(C9, 1, init=(np.zeros(3), np.zeros(4)))
+    with pytest.raises(ValueError, match="init holds NaN"):
+        sinkhorn_potentials(C9, 1, init=(np.zeros(4), NAN9[1]))
+
+
+@pytest.mark.parametrize(
+    ("X", "Y", "kw", "message"),
+    [
+        (C9, C9, {"p": 3}, "p must be 1 or 2"),
+        (C9, C9, {"p": 1, "l1_weight": 1.0}, "leave it at 0 with p=1"),
+        (C9, C9, {"l1_weight": -1.0}, "l1_weight must be"),
+        (C9, C9, {"l1_weight": math.nan}, "l1_weight must be"),
+        (C9, C9[:, :2], {}, "same number of features"),
+        (C9[0], C9, {}, "rows of the same number"),
+        (NAN9, C9, {}, "X holds NaN"),
+        (C9, NAN9, {}, "Y holds NaN"),
+        (C9[:0], C9, {}, "X must be a non-empty"),
+    ],
+)
+def test_pair_errors(X, Y, kw, message):
+    for function in (
+        pairwise_cost,
+        lambda *args, **kw: entropic_wasserstein(*args, reg=1, **kw),
+        lambda *args, **kw: sinkhorn_divergence(*args, reg=1, **kw),
+    ):
+        with pytest.raises(ValueError, match=message) as error:
+            function(X, Y, **kw)
+        assert "987" not in str(error.value)
+
+
+@pytest.mark.parametrize("n_debias", [-1, 3, 5])
+def test_n_debias_errors(n_debias):
+    with pytest.raises(ValueError, match="n_debias must be between 0 and half the 4 rows"):
+        semi_debiased_sinkhorn_loss(C9, C9, n_debias=n_debias, reg=1)
+
+
+# --- CUDA ----------------------------------------------------------------------------------
+
+
+@needs_cuda
+@pytest.mark.parametrize("ratio", [1e-3, 1e-2, 1.0])
+def test_cuda_equals_cpu(ratio):
+    X, Y, a = normal(2, 30, 4, seed=1), normal(2, 21, 4, seed=2), weights(30)
+    reg = ratio * pairwise_cost(X, Y).mean().item()
+
+    def run(device):
+        Z = X.to(device).requires_grad_()
+        value = entropic_wasserstein(Z, Y.to(device), reg=reg, a=a, tol=1e-9, entropy=True)
+        assert value.device.type == device
+        return value.cpu(), torch.autograd.grad(value.sum(), Z)[0].cpu()
+
+    for cpu, cuda in zip(run("cpu"), run("cuda"), strict=True):
+        torch.testing.assert_close(cuda, cpu, rtol=1e-6, atol=1e-8)
+    plan = sinkhorn_plan(pairwise_cost(X.cuda(), Y.numpy()), reg)
+    assert plan.is_cuda
+    assert marginal_error(plan.cpu()) <= 2e-6
