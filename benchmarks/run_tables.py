@@ -1,14 +1,28 @@
 """Synthetic tables: classifiers trained on them, tested on real rows; and how far tables are off.
 
 The categories are those of the published codebooks, and so are the bounds. Several fits, each with
-other noise; the real training rows beside them.
+other noise; the real training rows beside them. A hospital stay of diabetes130 is a record, so that
+a patient with several stays is protected less.
 
     SKDPGEN_DATA=folder python benchmarks/run_tables.py [--epsilon 1] [--seeds 3]
+
+MST and AIM of smartnoise-synth are run beside it, on the same rows, by `--peers` with the Python of
+an environment of their own:
+
+    python -m venv peers
+    peers/bin/pip install smartnoise-synth==1.0.8
+    SKDPGEN_DATA=folder python benchmarks/run_tables.py --peers peers/bin/python
+
+They take categories only: a number is given as its nearest knot in the schema, and what they make
+of it is drawn evenly from the values around that knot. See peers_tables.py for their settings.
 """
 
 import argparse
 import itertools
+import subprocess
+import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -20,7 +34,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from skdpgen import DPSlicedWassersteinGenerator
-from skdpgen.datasets import load_adult, load_bank_marketing
+from skdpgen.datasets import load_adult, load_bank_marketing, load_diabetes130
 from skdpgen.preprocessing import Category, Number, Schema
 
 
@@ -28,7 +42,11 @@ def whole(lower, upper, **params):
     return Number(lower, upper, decimals=0, **params)
 
 
-LOADERS = {"adult": load_adult, "bank_marketing": load_bank_marketing}
+LOADERS = {
+    "adult": load_adult,
+    "bank_marketing": load_bank_marketing,
+    "diabetes130": load_diabetes130,
+}
 NUMBERS = {
     "adult": {
         "age": whole(17, 90),
@@ -47,26 +65,130 @@ NUMBERS = {
         "pdays": whole(-1, 900, scale="log"),
         "previous": whole(0, 300, scale="log"),
     },
+    "diabetes130": {
+        "time_in_hospital": whole(1, 14),
+        "num_lab_procedures": whole(0, 150),
+        "num_procedures": whole(0, 6),
+        "num_medications": whole(0, 100, n_knots=21),
+        "number_outpatient": whole(0, 100, scale="log"),
+        "number_emergency": whole(0, 100, scale="log"),
+        "number_inpatient": whole(0, 50, scale="log"),
+        "number_diagnoses": whole(1, 16),
+    },
+}
+
+# Groups of ICD-9 codes: chapters, with the symptoms of the same organs. Both are those of Strack et
+# al., who published diabetes130 (BioMed Research International, 2014).
+DIAGNOSES = {
+    "circulatory": [*range(390, 460), 785],
+    "respiratory": [*range(460, 520), 786],
+    "digestive": [*range(520, 580), 787],
+    "diabetes": [250],
+    "injury": range(800, 1000),
+    "musculoskeletal": range(710, 740),
+    "genitourinary": [*range(580, 630), 788],
+    "neoplasms": range(140, 240),
+}
+SPECIALTIES = (
+    "? Cardiology Emergency/Trauma Family/GeneralPractice InternalMedicine Surgery-General"
+)
+DRUGS = """
+    metformin repaglinide nateglinide chlorpropamide glimepiride acetohexamide glipizide glyburide
+    tolbutamide pioglitazone rosiglitazone acarbose miglitol troglitazone tolazamide examide
+    citoglipton insulin glyburide-metformin glipizide-metformin glimepiride-pioglitazone
+    metformin-rosiglitazone metformin-pioglitazone
+"""
+# Where levels of the codebook may not occur, or those that occur are not all listed.
+CATEGORIES = {
+    "diabetes130": {
+        "admission_type_id": Category(list(range(1, 9))),
+        "discharge_disposition_id": Category(list(range(1, 31))),
+        "admission_source_id": Category(list(range(1, 27))),
+        "medical_specialty": Category(SPECIALTIES.split(), other="other"),
+        **{f"diag_{i}": Category(["?", *DIAGNOSES], other="other") for i in (1, 2, 3)},
+        **{drug: Category(["No", "Down", "Steady", "Up"]) for drug in DRUGS.split()},
+    }
 }
 
 
+def group_diagnosis(code):
+    """Return the group of an ICD-9 code; those with a letter are in none."""
+    if code[0].isdigit():
+        number = int(float(code))
+        return next((group for group, codes in DIAGNOSES.items() if number in codes), "other")
+    return "?" if code == "?" else "other"
+
+
 def load(name):
-    """Return training and test tables with their target as last column, and its name."""
+    """Return training and test tables with their target as last column."""
     data = LOADERS[name]()
     train, test = (
         X.assign(target=np.asarray(y))
         for X, y in ((data.X_train, data.y_train), (data.X_test, data.y_test))
     )
+    if name == "diabetes130":
+        for table in (train, test):
+            for column in ("diag_1", "diag_2", "diag_3"):
+                table[column] = table[column].map(group_diagnosis)
+            is_listed = table["medical_specialty"].isin(SPECIALTIES.split())
+            table["medical_specialty"] = table["medical_specialty"].where(is_listed, "other")
+            table["target"] = np.where(table["target"] == "<30", "within 30 days", "no")
     return train, test
 
 
 def make_schema(name, train, test):
-    kinds = dict(NUMBERS[name])
+    kinds = NUMBERS[name] | CATEGORIES.get(name, {})
     for column in train.columns:
         if column not in kinds:
             levels = pd.concat([train[column], test[column]]).astype(object).unique()
             kinds[column] = Category(sorted(levels.tolist()))
     return Schema({column: kinds[column] for column in train.columns})
+
+
+def synthesize(train, schema, options, seed):
+    generator = DPSlicedWassersteinGenerator(
+        options.epsilon, options.delta, schema=schema, random_state=seed
+    )
+    return generator.fit(train, target="target").sample(len(train))
+
+
+def synthesize_by_peer(method, train, schema, options, seed):
+    """Write the rows as codes, have them synthesized by another Python, and read the codes."""
+    sizes = [
+        len(kind.positions if isinstance(kind, Number) else kind.levels) for kind in schema.values()
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        rows, synthetic = Path(folder, "rows.csv"), Path(folder, "synthetic.csv")
+        codes = {name: encode(train[name], kind) for name, kind in schema.items()}
+        pd.DataFrame(codes).to_csv(rows, index=False)
+        script = Path(__file__).with_name("peers_tables.py")
+        command = [options.peers, "-W", "ignore", script, method, rows, synthetic]
+        command += ["--epsilon", options.epsilon, "--delta", options.delta]
+        command += ["--seed", seed, "--sizes", *sizes]
+        subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
+        codes = pd.read_csv(synthetic)
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame({name: decode(codes[name], kind, rng) for name, kind in schema.items()})
+
+
+def encode(column, kind):
+    """Return the codes of levels, or of the knots that numbers are nearest to."""
+    if isinstance(kind, Number):
+        return np.searchsorted(edges_around_knots(kind)[1:-1], column)
+    return pd.Index(kind.levels).get_indexer(column)
+
+
+def decode(codes, kind, rng):
+    """Return levels, or numbers drawn evenly from those that are nearest to the knots."""
+    if isinstance(kind, Number):
+        edges = edges_around_knots(kind)
+        return rng.uniform(edges[codes], edges[codes + 1]).round(kind.decimals)
+    return np.array(kind.levels)[codes]
+
+
+def edges_around_knots(kind):
+    knots = kind.positions
+    return np.r_[knots[0], (knots[1:] + knots[:-1]) / 2, knots[-1]]
 
 
 def areas_under_curves(table, test, numbers):
@@ -126,26 +248,30 @@ def main():
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--delta", type=float, default=1e-6)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--data", nargs="+", choices=list(LOADERS), default=list(LOADERS))
+    parser.add_argument("--peers", metavar="PYTHON", help="of an environment for peers_tables.py")
+    parser.add_argument("--methods", nargs="+", choices=["skdpgen", "mst", "aim"])
     options = parser.parse_args()
-    print(f"{'':<24}{'LR':>8}{'trees':>8}{'1-way':>8}{'2-way':>8}{'seconds':>9}")
-    for name in LOADERS:
+    methods = options.methods or (["skdpgen", "mst", "aim"] if options.peers else ["skdpgen"])
+    if options.peers is None and methods != ["skdpgen"]:
+        parser.error("mst and aim need --peers.")
+    print(f"{'':<32}{'LR':>8}{'trees':>8}{'1-way':>8}{'2-way':>8}{'seconds':>9}")
+    for name in options.data:
         train, test = load(name)
+        schema = make_schema(name, train, test)
         numbers = list(NUMBERS[name])
         areas = areas_under_curves(train, test, numbers)
-        print(f"{name + ', real':<24}{areas[0]:>8.4f}{areas[1]:>8.4f}")
-        for seed in range(options.seeds):
+        print(f"{name + ', real':<32}{areas[0]:>8.4f}{areas[1]:>8.4f}", flush=True)
+        for method, seed in itertools.product(methods, range(options.seeds)):
             start = time.perf_counter()
-            generator = DPSlicedWassersteinGenerator(
-                options.epsilon,
-                options.delta,
-                schema=make_schema(name, train, test),
-                random_state=seed,
-            ).fit(train, target="target")
-            table = generator.sample(len(train))
+            if method == "skdpgen":
+                table = synthesize(train, schema, options, seed)
+            else:
+                table = synthesize_by_peer(method, train, schema, options, seed)
             seconds = time.perf_counter() - start
             figures = areas_under_curves(table, test, numbers) + variations(table, train, numbers)
             printed = "".join(f"{figure:>8.4f}" for figure in figures)
-            print(f"{f'{name}, seed {seed}':<24}{printed}{seconds:>9.0f}", flush=True)
+            print(f"{f'{name}, {method}, seed {seed}':<32}{printed}{seconds:>9.0f}", flush=True)
 
 
 if __name__ == "__main__":

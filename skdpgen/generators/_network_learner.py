@@ -33,8 +33,8 @@ _WARM_UP = 30
 _COOL_DOWN = 0.25
 # Weight of the second moments, where they are known, beside the slices of single rows.
 _MOMENTS_WEIGHT = 3.0
-# Estimated class shares start as if so many steps had found all classes alike.
-_PRIOR_STEPS = 30
+# Before anything is known, a class is as frequent as the others up to this share of it.
+_PRIOR_STD = 0.3
 
 
 class RowNetwork(nn.Module):
@@ -268,12 +268,17 @@ class ClassShares:
     def __init__(self, mechanism, batch_size):
         self._mechanism = mechanism
         self._batch_size = batch_size
-        self._total = np.full(mechanism.n_classes, _PRIOR_STEPS / mechanism.n_classes)
+        n_classes = mechanism.n_classes
+        self._total = np.full(n_classes, n_classes / _PRIOR_STD**2)
 
     def update(self, released):
         """Take in a release, and return the shares."""
-        n_slots = released.values.shape[2]
-        self._total += self._mechanism.class_shares(released) * n_slots / self._batch_size
+        (d, k), n_slots = released.directions.shape, released.values.shape[2]
+        # Of the noise, and of which records are drawn.
+        variance = (released.std * n_slots / self._batch_size / self._mechanism.label_weight) ** 2
+        variance = variance * d / k / n_slots + 0.25 / self._batch_size
+        estimate = self._mechanism.class_shares(released) * n_slots / self._batch_size
+        self._total += estimate / variance
         return self.mean
 
     @property

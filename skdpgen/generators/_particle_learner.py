@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from tqdm import tqdm
 
+from ..privacy.mechanisms import clip_rows
 from ..transport import sliced_drift
 from ._network_learner import ClassShares, Descent, descend_to_noise, read_sketch
 from ._table_learner import draw_in_rounds
@@ -60,7 +61,7 @@ class Particles:
 @torch.inference_mode(False)
 @torch.enable_grad()
 def fit_particles_to_sketch(
-    basis, sketch, spread, *, n_particles, n_steps, learning_rate, generator, verbose=0
+    basis, sketch, spread, scale, *, n_particles, n_steps, learning_rate, generator, verbose=0
 ):
     """Move particles, from noise, until they have the sketch, up to the sketch's noise.
 
@@ -70,6 +71,9 @@ def fit_particles_to_sketch(
     sketch : skdpgen.privacy.Sketch
     spread : tensor of shape (n_encoded,)
         Standard deviations of the noise that particles start from.
+    scale : tensor of shape (n_encoded,) or float
+        What encoded rows are multiplied by to be in the unit ball. Particles stay there, too: far
+        outside of it harmonics come round again.
     n_particles, n_steps : int
         For each class; the largest number of steps for each class.
     learning_rate : float
@@ -95,6 +99,8 @@ def fit_particles_to_sketch(
         rows = start.clone().requires_grad_(True)
 
         def loss(rows=rows, mean=mean):
+            with torch.no_grad():
+                rows.copy_(clip_rows(rows * scale, 1.0) / scale)
             slices = torch.randperm(k, generator=generator)[:_SLICES].to(spread.device)
             return basis.subset(slices).squared_distance(
                 rows[None], mean[None, ..., slices], one, unbiased=False
@@ -185,6 +191,8 @@ def flow_along_slices(
             drift[code] = moved[:, : rows.shape[2]] / scale
         normals = torch.randn(rows.shape, generator=generator).to(rows)
         rows = rows + step_size * drift + math.sqrt(2 * diffusion * step_size) * normals
+        # As records are.
+        rows = clip_rows(rows.flatten(0, 1), 1.0).view_as(rows)
         losses.append(drift.square().sum(-1).mean().item())
     return rows, shares.mean, losses
 

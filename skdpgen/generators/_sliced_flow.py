@@ -243,6 +243,8 @@ class DPSWFlowSampler(SlicedGenerator):
         self.verbose = verbose
 
     _releases = ("sketch", "resample", "presample")
+    # Particles go wherever a sketch lets them: small components need less weight than in a network.
+    _whiten = 0.4
 
     def _check_params(self):
         super()._check_params()
@@ -280,14 +282,16 @@ class DPSWFlowSampler(SlicedGenerator):
 
     def _learn_encoded(self, curator, codec, noise):
         components, spread = self._release_components(curator, codec.n_columns)
-        encode = None if components is None else components.encode
         n_particles = self._n_particles(curator.n_records, curator.n_classes)
         learn = self._flow if self._has_rows() else self._descend
-        rows = learn(curator, encode, spread.to(curator.device), n_particles, noise)
+        rows = learn(curator, components, spread.to(curator.device), n_particles, noise)
         self._particles = Particles(rows, components)
 
-    def _descend(self, curator, encode, spread, n_particles, noise):
+    def _descend(self, curator, components, spread, n_particles, noise):
         """Return particles with the sketch of the rows."""
+        encode, scale = None, 1.0
+        if components is not None:
+            encode, scale = components.encode, components.scale
         basis, sketch = self._release_sketch(curator, encode, spread.cpu(), noise)
         curator.close()  # the rest is post-processing
         self.class_probabilities_ = sketch.class_shares
@@ -295,6 +299,7 @@ class DPSWFlowSampler(SlicedGenerator):
             basis,
             sketch,
             spread,
+            scale,
             n_particles=n_particles,
             n_steps=self.n_steps or 2000,
             learning_rate=self.step_size or 0.05,
@@ -303,8 +308,9 @@ class DPSWFlowSampler(SlicedGenerator):
         )
         return rows
 
-    def _flow(self, curator, encode, spread, n_particles, noise):
+    def _flow(self, curator, components, spread, n_particles, noise):
         """Return particles at the end of a flow along projected rows."""
+        encode = None if components is None else components.encode
         mechanism = SlicedRows(len(spread), curator.n_classes, encode)
         generator, n_directions = noise.torch_generator(), None
         starts = torch.randn(curator.n_classes, n_particles, len(spread), generator=generator)

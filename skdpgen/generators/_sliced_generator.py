@@ -37,6 +37,8 @@ class SlicedGenerator(BaseGenerator):
 
     # The ways of releasing, of which "sketch" is the one that is not of single rows.
     _releases = ("sketch",)
+    # By how much principal components are whitened for a sketch.
+    _whiten = 0.5
 
     def _check_params(self):
         super()._check_params()
@@ -119,6 +121,7 @@ class SlicedGenerator(BaseGenerator):
             curator.release(NoisyCovariance()),
             curator.n_records,
             self._n_encoded(n_columns),
+            whiten=0.5 if self._has_rows() else self._whiten,
             unit_ball=self._has_rows(),
         ).to(curator.device)
         return components, components.spread.cpu()

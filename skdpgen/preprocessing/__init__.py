@@ -1,13 +1,17 @@
 """Maps of rows: public bounds, schemas and encoders, and components from noisy moments."""
 
+from ._autoencoder import Autoencoder
 from ._codec import RowCodec, TableCodec
 from ._components import PrincipalComponents
+from ._dp_pca import DPPCA
 from ._inference import declare_by_dtypes
 from ._schema import Boolean, Category, Date, Number, Ordinal, Schema
 from ._table_encoder import TableEncoder, check_closed
 from ._texts import parse_texts
 
 __all__ = [
+    "DPPCA",
+    "Autoencoder",
     "Boolean",
     "Category",
     "Date",

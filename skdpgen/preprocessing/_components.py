@@ -40,7 +40,7 @@ class PrincipalComponents(nn.Module):
         self.register_buffer("spread", spread / radius)
 
     @classmethod
-    def from_noisy_moments(cls, moments, n_records, n_components, *, unit_ball=False):
+    def from_noisy_moments(cls, moments, n_records, n_components, *, whiten=0.5, unit_ball=False):
         """Take the leading components of released second moments: post-processing.
 
         Parameters
@@ -51,7 +51,7 @@ class PrincipalComponents(nn.Module):
             Number of records.
         n_components : int
             p ≤ n_features.
-        unit_ball : bool, default=False
+        whiten, unit_ball
             As in the constructor.
         """
         values, vectors = np.linalg.eigh(moments.value)
@@ -62,6 +62,7 @@ class PrincipalComponents(nn.Module):
         return cls(
             torch.tensor(vectors.copy(), dtype=torch.float32),
             torch.tensor(deviations, dtype=torch.float32),
+            whiten=whiten,
             unit_ball=unit_ball,
         )
 

@@ -18,8 +18,6 @@ __all__ = ["ProjectedRows", "SampledMechanism", "SlicedRows", "count_slots"]
 
 # Probability with which a Poisson sample is larger than the slots that are kept for it.
 _OVERFLOW = 0.002
-# Norm of the label's one-hot in a row of norm 1.
-_LABEL_WEIGHT = 0.3
 
 
 @lru_cache(maxsize=64)
@@ -123,6 +121,8 @@ class SlicedRows(SampledMechanism):
     """
 
     name = "sliced rows"
+    # Norm of the label's one-hot in a row of norm 1.
+    label_weight = 0.3
 
     def __init__(self, n_columns, n_classes=1, encode=None):
         self.n_columns = n_columns
@@ -141,25 +141,27 @@ class SlicedRows(SampledMechanism):
     @property
     def row_weight(self):
         """What rows are multiplied by when they are joined with their label."""
-        return math.sqrt(1 - _LABEL_WEIGHT**2) if self.n_classes > 1 else 1.0
+        return math.sqrt(1 - self.label_weight**2) if self.n_classes > 1 else 1.0
 
     def join(self, rows, membership):
         """Join rows in the unit ball (clipped to it) with the one-hot of their labels."""
         rows = clip_rows(rows, 1.0)
         if self.n_classes == 1:
             return rows
-        label = _LABEL_WEIGHT * membership.to(rows.dtype)
+        label = self.label_weight * membership.to(rows.dtype)
         return torch.cat([self.row_weight * rows, label], dim=1)
 
     def class_shares(self, released):
         """Estimate, without bias, the share of each class among the slots."""
-        # U Uᵀ is (k/d)·I on average, so (d/k)·U finds the label's coordinates again.
         if self.n_classes == 1:
             return np.ones(1)
-        d, k = released.directions.shape
-        labels = released.directions[-self.n_classes :].numpy()
+        directions = released.directions.numpy()
+        d, k = directions.shape
+        # U Uᵀ is (k/d)·I on average, so (d/k)·U finds the label's coordinates again; with as many
+        # directions as columns, they are known.
+        inverse = directions * (d / k) if k < d else np.linalg.pinv(directions.T)
         means = released.values.mean(axis=2)
-        return np.einsum("ck,ck->c", labels, means) * d / k / _LABEL_WEIGHT
+        return np.einsum("ck,ck->c", inverse[-self.n_classes :], means) / self.label_weight
 
     def _check_base(self, base):
         expected = (self.n_features, self.n_classes)

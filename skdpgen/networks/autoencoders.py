@@ -1,0 +1,149 @@
+"""Autoencoders of images and other features in [0, 1], with codes on the unit sphere.
+
+Rows are flat; images are channels first.
+"""
+
+import itertools
+import math
+
+import torch
+from torch import nn
+
+__all__ = ["SphericalAutoencoder", "infer_image_shape", "make_autoencoder"]
+
+
+class SphericalAutoencoder(nn.Module):
+    """An encoder and a decoder, between which codes are scaled to norm 1.
+
+    Parameters
+    ----------
+    encoder : torch.nn.Module
+        Maps rows (n, n_features) to codes (n, n_components) of any norm.
+    decoder : torch.nn.Module
+        Maps codes of norm 1 to rows in [0, 1].
+    """
+
+    def __init__(self, encoder, decoder):
+        super().__init__()
+        self.encoder = encoder
+        self.decoder = decoder
+
+    def encode(self, rows):
+        """Map rows to codes of norm 1."""
+        return nn.functional.normalize(self.encoder(rows), dim=1)
+
+    def decode(self, codes):
+        """Map codes of any norm to rows."""
+        return self.decoder(nn.functional.normalize(codes, dim=1))
+
+    def forward(self, rows):
+        return self.decode(self.encode(rows))
+
+
+def make_autoencoder(n_features, n_components, image_shape=None):
+    """Make the autoencoder for images of a shape, or for rows that are no images.
+
+    Parameters
+    ----------
+    n_features, n_components : int
+    image_shape : tuple of (channels, height, width), default=None
+        28×28, 32×32 or 64×64. None: a multilayer perceptron.
+
+    Returns
+    -------
+    SphericalAutoencoder
+    """
+    if image_shape is None:
+        return _make_mlp(n_features, n_components)
+    shape = tuple(image_shape) if isinstance(image_shape, tuple | list) else ()
+    if len(shape) != 3 or shape[1:] not in [(28, 28), (32, 32), (64, 64)]:
+        raise ValueError(
+            "image_shape must be (channels, height, width), of 28×28, 32×32 or 64×64; got "
+            f"{image_shape!r}."
+        )
+    if math.prod(shape) != n_features:
+        raise ValueError(
+            f"Images of shape {shape} have {math.prod(shape)} features; X has {n_features}."
+        )
+    make = _make_conv64 if shape[1] == 64 else _make_conv32
+    # The memory format is the one that CPUs are fast with.
+    return make(shape, n_components).to(memory_format=torch.channels_last)
+
+
+def infer_image_shape(n_features):
+    """Return the shape that rows of common numbers of features are taken to have, or None."""
+    return {784: (1, 28, 28), 1024: (1, 32, 32), 12288: (3, 64, 64)}.get(n_features)
+
+
+def _make_mlp(n_features, n_components):
+    """One hidden layer of 256 units on each side."""
+    return SphericalAutoencoder(
+        nn.Sequential(nn.Linear(n_features, 256), nn.ReLU(), nn.Linear(256, n_components)),
+        nn.Sequential(
+            nn.Linear(n_components, 256), nn.ReLU(), nn.Linear(256, n_features), nn.Sigmoid()
+        ),
+    )
+
+
+def _make_conv32(image_shape, n_components):
+    """32×32 images, or 28×28 ones with a margin: that of Sebag et al. for MNIST (appendix C.2).
+
+    Their second convolution is printed with a kernel of 4, stride 2 and no padding, which takes
+    32×32 to 15×15, but the decoder starts at 16×16. A kernel of 2 gives that, as in the decoder's
+    own layer of stride 2, and in the design that they took over.
+    """
+    n_channels, height, _ = image_shape
+    margin = (32 - height) // 2
+    encoder = nn.Sequential(
+        nn.Unflatten(1, image_shape),
+        nn.ZeroPad2d(margin),
+        nn.Conv2d(n_channels, 3, 3, 1, 1),
+        nn.ReLU(),
+        nn.Conv2d(3, 32, 2, 2, 0),
+        nn.ReLU(),
+        nn.Conv2d(32, 32, 3, 1, 1),
+        nn.ReLU(),
+        nn.Conv2d(32, 32, 3, 1, 1),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(32 * 16 * 16, n_components),
+    )
+    decoder = nn.Sequential(
+        nn.Linear(n_components, 32 * 16 * 16),
+        nn.ReLU(),
+        nn.Unflatten(1, (32, 16, 16)),
+        nn.Conv2d(32, 32, 3, 1, 1),
+        nn.ReLU(),
+        nn.Conv2d(32, 32, 3, 1, 1),
+        nn.ReLU(),
+        nn.ConvTranspose2d(32, 32, 2, 2, 0),
+        nn.ReLU(),
+        nn.Conv2d(32, n_channels, 3, 1, 1),
+        nn.Sigmoid(),
+        nn.ZeroPad2d(-margin),
+        nn.Flatten(),
+    )
+    return SphericalAutoencoder(encoder, decoder)
+
+
+def _make_conv64(image_shape, n_components):
+    """64×64 images, after DCGAN: that of Sebag et al. for faces (appendix C.2).
+
+    The four transposed convolutions of its decoder lead to 32×32; a fifth leads to the image.
+    """
+    widths = [64, 128, 256, 512]
+    layers = [nn.Unflatten(1, image_shape), nn.Conv2d(image_shape[0], 64, 3, 1, 1)]
+    for width, wider in itertools.pairwise(widths):
+        layers += [nn.LeakyReLU(0.2), nn.Conv2d(width, wider, 4, 2, 1)]
+    layers += [nn.LeakyReLU(0.2), nn.Flatten(), nn.Linear(512 * 8 * 8, n_components)]
+    encoder = nn.Sequential(*layers)
+    layers, stride, padding = [nn.Unflatten(1, (n_components, 1, 1))], 1, 0
+    for wider, width in itertools.pairwise([n_components, *widths[::-1]]):
+        layers += [
+            nn.ConvTranspose2d(wider, width, 4, stride, padding),
+            nn.LeakyReLU(0.2),
+            nn.BatchNorm2d(width),
+        ]
+        stride, padding = 2, 1
+    layers += [nn.ConvTranspose2d(64, image_shape[0], 4, 2, 1), nn.Sigmoid(), nn.Flatten()]
+    return SphericalAutoencoder(encoder, nn.Sequential(*layers))

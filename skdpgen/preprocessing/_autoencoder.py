@@ -1,0 +1,294 @@
+"""An autoencoder of public rows, for dimension reduction before a release."""
+
+import math
+from copy import deepcopy
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from torch import nn
+from tqdm import tqdm
+
+from ..networks import build, infer_image_shape, make_autoencoder
+from ..privacy import NoiseSource
+from ._codec import check_bounds
+
+__all__ = ["Autoencoder"]
+
+# Rows are encoded and decoded in blocks of this size.
+_BLOCK = 500
+# About how many training steps there are by default, if epochs are not more than so many.
+_N_STEPS, _MOST_EPOCHS = 2400, 50
+# Share of the steps over which the learning rate rises.
+_WARM_UP = 0.1
+
+
+class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Autoencoder with codes on the unit sphere, **for public data only**.
+
+    .. warning::
+
+       There is no privacy here. `fit` learns from the rows as they are, and whatever is fitted on
+       private rows **voids every guarantee** of what is done with it. Fit it on public rows of the
+       same kind as the private ones, and give it to a generator as ``encoder=``.
+
+    Codes have norm 1, so that no row is clipped at a radius of 1. Networks are those of [1]_:
+    convolutions for 28×28, 32×32 and 64×64 images, and one hidden layer of 256 units for rows that
+    are no images.
+
+    Parameters
+    ----------
+    n_components : int, default=8
+        Dimension of the codes.
+    image_shape : None or (channels, height, width), default=None
+        Shape of the images that rows hold, flattened, channels first: 28×28, 32×32 or 64×64.
+        None: rows of 784, 1024 and 12288 features are taken for (1, 28, 28), (1, 32, 32) and
+        (3, 64, 64), and all others for no images.
+    n_epochs : int, default=None
+        Passes over the rows. None: as many as make about 2400 training steps, at least 1 and at
+        most 50. For 30,000 grey images these are 4, which take a few minutes on one core; with a
+        GPU, more are worth while.
+    batch_size : int, default=50
+        Rows a step. For the same time, small batches give smaller errors.
+    learning_rate : float, default=None
+        Of Adam; it rises over the first tenth of the steps and then decays linearly to 0. None:
+        0.003, or 0.0005 for 64×64 images.
+    bounds : (lower, upper), default=(0, 1)
+        Public bounds of the features, numbers or arrays of shape (n_features,). Features are
+        clipped to them.
+    random_state : None, int or RandomState, default=None
+        Seed of the weights and of the order of the rows. Results repeat on the same device.
+    device : str, default="auto"
+        Where to compute: "cpu", "cuda", or "auto" for CUDA where there is one.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    image_shape_ : tuple of int or None
+        Shape of the images; None for rows that are no images.
+    loss_curve_ : list of float
+        For each epoch, the mean squared error of features on a scale from 0 to 1, as the networks
+        were during it. What is minimised is the cross-entropy.
+    n_iter_ : int
+        Number of epochs.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if `X` has string column names.
+
+    See Also
+    --------
+    skdpgen.DPPCA : Components of private rows, paid for.
+
+    Notes
+    -----
+    Each row is mapped on its own: which rows are beside it changes nothing but, for images, the
+    rounding of single-precision numbers.
+
+    In a generator that will be cloned, as searches do, wrap the fitted autoencoder in
+    scikit-learn's `FrozenEstimator`.
+
+    References
+    ----------
+    .. [1] Sebag, Pydi, Franceschi, Rakotomamonjy, Gartrell, Atif & Allauzen, "Differentially
+       Private Gradient Flow based on the Sliced Wasserstein Distance", 2023, appendix C.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_digits
+    >>> from skdpgen import DPSlicedWassersteinGenerator
+    >>> from skdpgen.preprocessing import Autoencoder
+    >>> X = load_digits().data
+    >>> public, private = X[:900], X[900:]
+    >>> encoder = Autoencoder(n_components=4, bounds=(0, 16), n_epochs=5, random_state=0)
+    >>> codes = encoder.fit(public).transform(private)
+    >>> codes.shape, bool(np.allclose(np.linalg.norm(codes, axis=1), 1))
+    ((897, 4), True)
+    >>> generator = DPSlicedWassersteinGenerator(encoder=encoder, n_steps=10).fit(private)
+    >>> generator.sample(10).shape
+    (10, 64)
+    """
+
+    def __init__(
+        self,
+        n_components=8,
+        *,
+        image_shape=None,
+        n_epochs=None,
+        batch_size=50,
+        learning_rate=None,
+        bounds=(0, 1),
+        random_state=None,
+        device="auto",
+        verbose=0,
+    ):
+        self.n_components = n_components
+        self.image_shape = image_shape
+        self.n_epochs = n_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.bounds = bounds
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    def fit(self, X, y=None):
+        """Train the networks to reconstruct **public** rows.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            Public rows.
+        y : Ignored
+
+        Returns
+        -------
+        self : object
+        """
+        device = self._check_params()
+        X = validate_data(self, X, dtype=[np.float64, np.float32])
+        n_samples, n_features = X.shape
+        bounds = check_bounds(self.bounds, n_features, "bounds")
+        if bounds is None:
+            raise ValueError("bounds must be a pair (lower, upper) of numbers or arrays; got None.")
+        shape = self.image_shape
+        if shape is None:
+            shape = infer_image_shape(n_features)
+        seeds = NoiseSource(self.random_state)
+        network = build(
+            lambda n_inputs, _: make_autoencoder(n_inputs, self.n_components, shape),
+            n_features,
+            n_features,
+            seeds.seed(),
+        )
+        is_large = shape is not None and shape[1] == 64
+        self._bounds = bounds
+        self.loss_curve_ = _train(
+            network.to(device),
+            lambda rows: self._read_features(X[rows], torch.float32).to(device),
+            n_samples,
+            n_epochs=self.n_epochs or self._default_n_epochs(n_samples),
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate or (0.0005 if is_large else 0.003),
+            generator=seeds.torch_generator(),
+            verbose=self.verbose,
+        )
+        # Doubles where they cost little: the same to the last digits whatever rows are beside.
+        self._dtype = torch.float64 if shape is None else torch.float32
+        self._network = network.to("cpu", self._dtype)
+        self._n_features_out = self.n_components
+        self.image_shape_ = None if shape is None else tuple(shape)
+        self.n_iter_ = len(self.loss_curve_)
+        return self
+
+    def transform(self, X):
+        """Encode rows, each on its own. Codes of private rows are as private as the rows.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        codes : ndarray of shape (n_samples, n_components)
+            Of norm 1, and of the floating dtype of `X`.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        return self._apply("encode", lambda block: self._read_features(X[block], self._dtype), X)
+
+    def inverse_transform(self, X):
+        """Decode codes, after scaling them to norm 1.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Codes, encoded or generated.
+
+        Returns
+        -------
+        rows : ndarray of shape (n_samples, n_features)
+            Features within `bounds`, of the floating dtype of `X`.
+        """
+        check_is_fitted(self)
+        X = check_array(X, dtype=[np.float64, np.float32])
+        if X.shape[1] != self._n_features_out:
+            raise ValueError(
+                f"Codes have {self._n_features_out} columns; got an array of shape {X.shape}."
+            )
+        unit = self._apply("decode", lambda block: torch.tensor(X[block], dtype=self._dtype), X)
+        lower, upper = self._bounds
+        return np.clip(lower + unit * (upper - lower), lower, upper).astype(X.dtype, copy=False)
+
+    def _read_features(self, rows, dtype):
+        """Map features to [0, 1]."""
+        lower, upper = self._bounds
+        return torch.tensor((np.clip(rows, lower, upper) - lower) / (upper - lower), dtype=dtype)
+
+    @torch.no_grad()
+    def _apply(self, method, read, X):
+        """Run one half of the network on blocks of rows."""
+        device, network = self._check_params(), self._network
+        if device.type != "cpu":
+            network = deepcopy(network).to(device)
+        blocks = [slice(i, i + _BLOCK) for i in range(0, len(X), _BLOCK)]
+        parts = [getattr(network, method)(read(block).to(device)).cpu() for block in blocks]
+        return torch.cat(parts).numpy().astype(X.dtype, copy=False)
+
+    def _default_n_epochs(self, n_samples):
+        n_epochs = round(_N_STEPS / math.ceil(n_samples / self.batch_size))
+        return min(_MOST_EPOCHS, max(1, n_epochs))
+
+    def _check_params(self):
+        """Refuse bad parameters; return the device."""
+        # base imports this folder.
+        from ..base import check_positive, choose_device
+
+        check_positive("n_components", self.n_components, whole=True)
+        check_positive("n_epochs", self.n_epochs, whole=True, optional=True)
+        check_positive("batch_size", self.batch_size, whole=True)
+        check_positive("learning_rate", self.learning_rate, optional=True)
+        return choose_device(self.device)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _train(network, read, n_samples, *, n_epochs, batch_size, learning_rate, generator, verbose):
+    """Minimise the cross-entropy of reconstruction; return the mean squared error of each epoch.
+
+    Parameters
+    ----------
+    read : callable
+        Maps an array of positions of rows to features in [0, 1], a tensor.
+    """
+    n_steps = n_epochs * math.ceil(n_samples / batch_size)
+    optimizer = torch.optim.Adam(network.parameters(), learning_rate, fused=True)
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min((step + 1) / (_WARM_UP * n_steps), 1 - step / n_steps)
+    )
+    network.train()
+    curve = []
+    with tqdm(total=n_steps, desc="autoencoder", disable=not verbose) as progress:
+        for _ in range(n_epochs):
+            total = 0.0
+            order = torch.randperm(n_samples, generator=generator)
+            for batch in order.split(batch_size):
+                rows = read(batch.numpy())
+                made = network(rows)
+                optimizer.zero_grad()
+                # On a sigmoid, its gradient does not vanish where the squared error's does.
+                nn.functional.binary_cross_entropy(made, rows).backward()
+                optimizer.step()
+                schedule.step()
+                progress.update()
+                total += (made.detach() - rows).square().mean().item() * len(rows)
+            curve.append(total / n_samples)
+    network.eval()
+    return curve

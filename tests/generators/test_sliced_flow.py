@@ -1,0 +1,241 @@
+"""Particles from a sketch and along sliced rows: what they learn, release and cost."""
+
+import itertools
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from dp_accounting import PoissonSampledDpEvent
+from numpy.testing import assert_allclose
+from scipy.spatial.distance import cdist
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+
+from skdpgen import DPSWFlowSampler
+from skdpgen.preprocessing import Boolean, Category, Number, Schema
+from skdpgen.privacy import (
+    Curator,
+    SlicedGaussianDpEvent,
+    calibrate_sliced_gaussian,
+    preview,
+    sensitivity_bound,
+)
+from skdpgen.privacy.events import split_repetition
+from skdpgen.transport import sliced_wasserstein_distance
+
+RELEASES = ["sketch", "resample", "presample"]
+
+
+def make(**params):
+    return DPSWFlowSampler(**{"epsilon": math.inf, "random_state": 0, **params})
+
+
+@pytest.fixture(scope="module")
+def five_gaussians():
+    rng = np.random.RandomState(0)
+    centres = np.array([[0.5, 0.5], [0.5, -0.5], [-0.5, 0.5], [-0.5, -0.5], [0, 0]])
+    return centres[rng.randint(5, size=2000)] + 0.05 * rng.randn(2000, 2)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_five_gaussians_without_noise(five_gaussians, release):
+    params = {
+        "sketch": {"n_harmonics": 12, "n_steps": 500},
+        "resample": {"n_steps": 300},
+        "presample": {"n_projections": 40, "n_steps": 300},
+    }[release]
+    sampler = make(release=release, **params)
+    made = sampler.fit(five_gaussians).sample(2000)
+    start = np.random.RandomState(1).randn(2000, 2) * five_gaussians.std(0)
+    before, after = (
+        sliced_wasserstein_distance(five_gaussians, X, random_state=0) for X in (start, made)
+    )
+    assert after < 0.5 * before
+    assert sampler.epsilon_ == math.inf
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_classes_are_learnt_without_noise(release):
+    rng = np.random.RandomState(0)
+    y = (rng.rand(1500) < 0.3).astype(int)
+    X = 0.1 * rng.randn(1500, 3) + np.where(y == 1, 0.4, -0.2)[:, None]
+    sampler = make(release=release, classes=[0, 1], n_projections=12, n_steps=400).fit(X, y)
+    made, labels = sampler.sample(2000)
+    assert_allclose(np.mean(labels == 1), 0.3, atol=0.05)
+    for label, mean in [(0, -0.2), (1, 0.4)]:
+        assert_allclose(made[labels == label].mean(0), mean, atol=0.06)
+
+
+def test_digits_at_a_moderate_budget():
+    X, y = load_digits(return_X_y=True)
+    sampler = DPSWFlowSampler(
+        epsilon=10.0, bounds=(0, 16), clip_norm=0.5, classes=range(10), random_state=0
+    ).fit(X[:1200], y[:1200])
+    model = LogisticRegression(max_iter=200).fit(*sampler.sample(1000))
+    assert model.score(X[1200:], y[1200:]) > 0.8
+
+
+# What is released, and what it costs.
+
+
+def count_releases(sampler, X, y=None):
+    seen = []
+    original = Curator.release
+
+    def spy(self, mechanism):
+        seen.append(mechanism.name)
+        return original(self, mechanism)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Curator, "release", spy)
+        sampler.fit(X, y)
+    return seen
+
+
+def test_presample_releases_once_and_resample_at_each_step(five_gaussians):
+    X = five_gaussians[:300]
+    assert count_releases(make(epsilon=1.0, release="presample", n_steps=7), X) == ["sliced rows"]
+    resampled = count_releases(make(epsilon=1.0, release="resample", n_steps=7), X)
+    assert resampled == ["sliced rows"] * 7
+    assert count_releases(make(epsilon=1.0), X) == ["slice sketch"]
+
+
+def test_free_steps_cost_nothing(five_gaussians):
+    X = five_gaussians[:300]
+    few, many = (make(epsilon=1.0, release="presample", n_steps=n).fit(X) for n in (3, 30))
+    assert few.privacy_ == many.privacy_
+    assert len(many.loss_curve_) == many.n_iter_ == 30
+
+
+@pytest.mark.parametrize(("n_samples", "sampled"), [(300, False), (5000, True)])
+def test_the_event_of_presample(n_samples, sampled):
+    certificate = preview(make(epsilon=2.0, release="presample"), n_samples, 8)
+    (event,) = certificate.events
+    event, count = split_repetition(event)
+    assert count == 1
+    assert isinstance(event, PoissonSampledDpEvent) == sampled
+    base = event.event if sampled else event
+    # √8 is about 3, at least 4, and 8 times as many directions.
+    assert base == SlicedGaussianDpEvent(base.noise_multiplier, 8, 32, orthogonal=True)
+    assert 1.9 < certificate.epsilon <= 2.0
+
+
+def test_presample_needs_less_noise_than_the_bound_of_the_paper():
+    epsilon, delta, d, k = 5.0, 1e-5, 8, 1000
+    exact = calibrate_sliced_gaussian(epsilon, delta, n_features=d, n_projections=k)
+    # Lemma 1 at δ/2, and the classical Gaussian mechanism at the other half.
+    bound = math.sqrt(sensitivity_bound(d, k, delta / 2))
+    classical = bound * math.sqrt(2 * math.log(2 * 1.25 / delta)) / epsilon
+    assert exact < 0.85 * classical
+
+
+def test_each_step_has_noise_of_its_own(five_gaussians):
+    released = []
+    original = Curator.release
+
+    def spy(self, mechanism):
+        released.append(original(self, mechanism))
+        return released[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Curator, "release", spy)
+        make(epsilon=1.0, release="resample", n_steps=4).fit(five_gaussians[:200])
+    for one, other in itertools.combinations(released, 2):
+        assert not np.allclose(one.directions, other.directions)
+        assert one.values.shape == other.values.shape
+
+
+# Particles and samples.
+
+
+def test_number_of_particles(five_gaussians):
+    assert make(n_steps=2, n_particles=77).fit(five_gaussians)._particles.rows.shape == (1, 77, 2)
+    X, y = five_gaussians[:90], np.arange(90) % 3
+    fitted = make(n_steps=2, n_particles=50, classes=[0, 1, 2]).fit(X, y)
+    assert fitted._particles.rows.shape == (3, 16, 2)
+
+
+@pytest.mark.parametrize("n", [10, 5000])
+def test_the_smoothed_bootstrap_keeps_means_and_variances(five_gaussians, n):
+    sampler = make(n_steps=200, n_particles=200).fit(five_gaussians)
+    particles = sampler._particles.rows[0].numpy()
+    made = sampler.sample(n)
+    assert made.shape == (n, 2)
+    if n > 200:
+        assert_allclose(made.mean(0), particles.mean(0), atol=0.01)
+        assert_allclose(made.std(0), particles.std(0), rtol=0.03)
+        assert len(np.unique(made, axis=0)) == n
+
+
+def test_no_record_comes_out():
+    """Synthetic rows are not nearer to records than records are to each other."""
+    X = load_digits().data[:600]
+    made = (
+        DPSWFlowSampler(epsilon=5.0, bounds=(0, 16), clip_norm=0.5, random_state=0)
+        .fit(X)
+        .sample(600)
+    )
+    between = cdist(X, X) + np.diag(np.full(600, np.inf))
+    assert np.quantile(cdist(made, X).min(1), 0.05) > np.quantile(between.min(1), 0.05)
+
+
+@pytest.mark.parametrize("diffusion", [0.0, 0.05])
+def test_diffusion_spreads_particles(diffusion):
+    X = np.full((400, 2), 0.3)
+    sampler = make(release="resample", n_steps=150, diffusion=diffusion, annealing=0.0).fit(X)
+    spread = sampler.sample(1000).std()
+    assert spread < 0.05 if diffusion == 0 else spread > 0.1
+
+
+def test_pickles_hold_no_rows_and_sample_alike(five_gaussians):
+    sampler = make(epsilon=1.0, n_steps=5).fit(five_gaussians[:100])
+    again = pickle.loads(pickle.dumps(sampler))
+    assert_allclose(again.sample(10), sampler.sample(10))
+
+
+# Tables.
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_tables(release):
+    rng = np.random.RandomState(0)
+    n = 2000
+    smoker = rng.rand(n) < 0.3
+    table = pd.DataFrame(
+        {
+            "age": rng.randint(20, 80, n),
+            "smoker": smoker,
+            "ill": np.where(rng.rand(n) < np.where(smoker, 0.6, 0.1), "yes", "no"),
+        }
+    )
+    schema = Schema(
+        {"age": Number(20, 80, decimals=0), "smoker": Boolean(), "ill": Category(["no", "yes"])}
+    )
+    made = make(release=release, schema=schema).fit(table, target="ill").sample(3000)
+    assert list(made.columns) == list(table.columns)
+    assert_allclose(made["smoker"].mean(), 0.3, atol=0.1)
+    if release == "sketch":
+        assert_allclose(
+            (made["ill"] == "yes").groupby(made["smoker"]).mean(), [0.1, 0.6], atol=0.06
+        )
+
+
+# Bad parameters.
+
+
+@pytest.mark.parametrize(
+    ("params", "match"),
+    [
+        ({"release": "rows"}, "release must be one of"),
+        ({"n_particles": 0}, "n_particles must be a positive whole number"),
+        ({"step_size": 0.0}, "step_size must be a positive number"),
+        ({"diffusion": -1.0}, "diffusion must be"),
+        ({"annealing": 1.5}, "annealing must be in"),
+        ({"release": "presample", "sampling": "fixed"}, "replace_one"),
+    ],
+)
+def test_bad_parameters(five_gaussians, params, match):
+    with pytest.raises(ValueError, match=match):
+        make(**params).fit(five_gaussians)

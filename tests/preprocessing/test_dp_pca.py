@@ -1,0 +1,370 @@
+import math
+import pickle
+import warnings
+from functools import partial
+from unittest import mock
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from skdpgen import DPPCA, DPSlicedWassersteinGenerator, PrivacyBudget
+from skdpgen.preprocessing import _dp_pca
+from skdpgen.privacy import (
+    BudgetExceededError,
+    Curator,
+    NoiseSource,
+    PrivacyLeakWarning,
+    calibrate_gaussian,
+    compose,
+    preview,
+    verify,
+)
+from skdpgen.privacy.accounting import ACCOUNTANTS, RELATIONS
+
+
+@parametrize_with_checks([DPPCA()])
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def X():
+    rng = np.random.RandomState(0)
+    axes = np.linalg.qr(rng.normal(size=(6, 6)))[0]
+    return 0.2 * rng.normal(size=(500, 6)) * [1, 0.7, 0.5, 0.3, 0.2, 0.1] @ axes.T
+
+
+def release(estimator, X, null=None):
+    """Return the released moments and the fitted estimator."""
+    released = []
+
+    def keep(curator, mechanism, call=Curator.release):
+        released.append(call(curator, mechanism).value)
+        return mock.Mock(value=released[0])
+
+    with (
+        mock.patch.object(Curator, "release", keep),
+        mock.patch.object(_dp_pca, "Curator", partial(Curator, null=null)),
+    ):
+        fitted = estimator.fit(X)
+    assert len(released) == 1
+    return released[0], fitted
+
+
+def assert_same_axes(first, second, atol=1e-4):
+    assert_allclose(np.abs(first @ second.T), np.eye(len(first)), atol=atol)
+
+
+def test_without_noise_these_are_eigenvectors_of_second_moments(X):
+    rows = X + 0.1  # a mean, which is not taken off
+    fitted = DPPCA(4, epsilon=math.inf, clip_norm=10.0).fit(rows)
+    values, vectors = np.linalg.eigh(rows.T @ rows / len(rows))
+    assert_same_axes(fitted.components_, vectors.T[::-1][:4])
+    assert_allclose(fitted.explained_variance_, values[::-1][:4], rtol=1e-3)
+    assert_allclose(fitted.components_ @ fitted.components_.T, np.eye(4), atol=1e-12)
+    encoded = fitted.transform(rows)
+    assert_allclose(np.mean(encoded**2, axis=0), fitted.explained_variance_, rtol=1e-3)
+    assert fitted.n_components_ == 4
+
+
+def test_rows_are_clipped_to_the_radius(X):
+    X[0] *= 1e6
+    clipped = X * np.minimum(1, 0.3 / np.linalg.norm(X, axis=1, keepdims=True))
+    fitted = DPPCA(epsilon=math.inf, clip_norm=0.3).fit(X)
+    values, vectors = np.linalg.eigh(clipped.T @ clipped / len(X))
+    assert_same_axes(fitted.components_, vectors.T[::-1], atol=1e-3)
+    assert_allclose(fitted.explained_variance_, values[::-1], rtol=1e-3)
+    # transform is linear
+    assert_allclose(fitted.transform(X[:1]) / 1e6, fitted.transform(X[:1] / 1e6))
+
+
+def test_bounds(X):
+    lower, upper = np.full(6, -1.0), np.arange(1.0, 7.0)
+    fitted = DPPCA(epsilon=math.inf, bounds=(lower, upper)).fit(X)
+    rows = (np.clip(X, lower, upper) - lower) / (upper - lower) / math.sqrt(6)
+    _, vectors = np.linalg.eigh(rows.T @ rows / len(X))
+    assert_same_axes(fitted.components_, vectors.T[::-1], atol=1e-3)
+    assert_allclose(fitted.transform(X), rows @ fitted.components_.T)
+    assert_allclose(fitted.inverse_transform(fitted.transform(X)), np.clip(X, lower, upper))
+    far = fitted.inverse_transform(np.random.RandomState(0).normal(size=(50, 6)))
+    assert ((lower <= far) & (far <= upper)).all()
+    assert fitted.explained_variance_[0] > 0.5 * fitted.explained_variance_.sum()
+
+
+@pytest.mark.parametrize("bounds", [None, (-1, 1)])
+def test_inverse_is_the_projection(X, bounds):
+    fitted = DPPCA(3, bounds=bounds, random_state=0).fit(X)
+    once = fitted.inverse_transform(fitted.transform(X))
+    assert_allclose(fitted.inverse_transform(fitted.transform(once)), once, atol=1e-12)
+    if bounds is None:
+        residual = X - once
+        assert_allclose(residual @ fitted.components_.T, 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_noise_has_the_stated_deviation(relation):
+    X = np.random.RandomState(0).normal(scale=0.1, size=(100, 40))
+    make = partial(DPPCA, epsilon=0.7, delta=1e-6, relation=relation)
+    exact, _ = release(make(epsilon=math.inf), X)
+    noise, fits = [], []
+    for seed in range(10):
+        noisy, fitted = release(make(random_state=seed), X)
+        noise.append(noisy - exact)
+        fits.append(fitted)
+    noise, sigma = np.stack(noise), fits[0].sigma_
+    sensitivity = {"zero_out": 1, "replace_one": math.sqrt(2)}[relation]
+    assert_allclose(sigma, sensitivity * calibrate_gaussian(0.7, 1e-6, relation=relation))
+    assert_allclose(noise, noise.swapaxes(1, 2))
+    diagonal = np.diagonal(noise, axis1=1, axis2=2)
+    above = noise[:, np.triu(np.ones((40, 40), dtype=bool), 1)]
+    for part, expected in [(diagonal, sigma), (above, sigma / math.sqrt(2))]:
+        assert_allclose(part.std(), expected, rtol=6 / math.sqrt(2 * part.size))
+        assert abs(part.mean()) < 6 * expected / math.sqrt(part.size)
+    assert len({fitted.explained_variance_[0] for fitted in fits}) == 10
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("bounds", [None, (-1, 1)])
+def test_neighbours(relation, bounds, monkeypatch):
+    """Without its noise, the release moves by no more than its sensitivity, and reaches it."""
+    monkeypatch.setattr(
+        NoiseSource, "rounded_gaussian", lambda self, scale: np.zeros(np.shape(scale), np.int64)
+    )
+    others = np.tile([0.6, 0.8, 0.0], (12, 1))
+    records = [[0, 0, 0], [1, 0, 0], [0, -1e6, 0], [1e9, 1e9, 1e9], [-1e9, 1e-9, 0], [0.1, 0.2, 0]]
+    make = partial(DPPCA, relation=relation, bounds=bounds, clip_norm=0.8)
+    moved = []
+    for record in records:
+        rows = others.copy()
+        rows[0] = record
+        moved.append(release(make(), rows)[0])
+    if relation == "zero_out":
+        absent = release(make(), others, null=np.arange(12) == 0)[0]
+        pairs = [(present, absent) for present in moved]
+    else:
+        pairs = [(a, b) for i, a in enumerate(moved) for b in moved[:i]]
+    largest = max(np.linalg.norm(a - b) for a, b in pairs)
+    stated = {"zero_out": 1, "replace_one": math.sqrt(2)}[relation]
+    assert 0.5 * stated < largest <= stated
+
+
+@pytest.mark.parametrize("accountant", ACCOUNTANTS)
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_certificate(X, relation, accountant):
+    pca = DPPCA(epsilon=0.5, delta=1e-6, relation=relation, accountant=accountant, random_state=0)
+    fitted = clone(pca).fit(X)
+    assert 0.49 < fitted.epsilon_ <= 0.5
+    certificate = fitted.privacy_
+    with pytest.warns(PrivacyLeakWarning, match="fixed seed"):
+        assert certificate.epsilon == fitted.epsilon_ == verify(certificate.to_json())
+    assert certificate.releases == ("second moments",)
+    assert (certificate.relation, certificate.accountant) == (relation, accountant)
+    assert certificate.sigma == fitted.sigma_
+    assert certificate.reproducible
+    assert "Assumes" in str(certificate)
+    assert preview(pca, *X.shape) == certificate
+    assert not hasattr(pca, "privacy_")
+
+
+def test_no_noise_is_certified_as_such(X):
+    fitted = DPPCA(epsilon=math.inf).fit(X)
+    assert fitted.epsilon_ == math.inf
+    assert fitted.sigma_ == 0
+    assert "No differential privacy" in str(fitted.privacy_)
+
+
+def test_composition_with_a_generator(X):
+    pca = DPPCA(3, epsilon=1.0).fit(X)
+    generator = DPSlicedWassersteinGenerator(encoder=pca, n_projections=9, n_steps=2).fit(X)
+    assert generator.privacy_.releases == ("slice sketch",)
+    both = compose(pca.privacy_, generator.privacy_)
+    assert both.releases == ("second moments", "slice sketch")
+    assert 1.3 < both.epsilon < 2.0
+    made = generator.sample(20)
+    assert made.shape == (20, 6)
+    # Samples lie in the span of the components.
+    assert_allclose(pca.inverse_transform(pca.transform(made)), made, atol=1e-6)
+
+
+def test_budget(X):
+    budget = PrivacyBudget(1.2, 1e-5)
+    with budget:
+        DPPCA(epsilon=1.0).fit(X)
+        assert 0.99 < budget.spent <= 1.0
+        refused = DPPCA(epsilon=1.0)
+        with pytest.raises(BudgetExceededError, match=r"over the budget of 1\.2"):
+            refused.fit(X)
+        assert not hasattr(refused, "components_")
+    assert budget.spent <= 1.0
+
+
+def test_no_row_is_kept(X):
+    X[7, :3] = [0.3141592653589793, -0.2718281828459045, 0.1772156649015329]
+    for rows in (X, pd.DataFrame(X, columns=list("abcdef"))):
+        fitted = DPPCA(bounds=(-1, 1)).fit(rows)
+        for name, value in vars(fitted).items():
+            assert np.shape(value)[:1] != (len(X),), f"{name} has one entry for each row."
+        stored = pickle.dumps(fitted)
+        encoded = (X + 1) / 2 / math.sqrt(6)
+        for row in np.vstack([X, encoded]):
+            assert row.tobytes() not in stored
+        for cell in X[7, :3]:
+            assert cell.tobytes() not in stored
+        fitted.transform(rows)
+        assert len(pickle.dumps(fitted)) == len(stored)
+
+
+def test_fitted_attributes_are_those_that_are_documented(X):
+    fitted = DPPCA().fit(pd.DataFrame(X, columns=list("abcdef")))
+    attributes = DPPCA.__doc__.split("Attributes\n")[1].split("See Also")[0]
+    learnt = {name for name in vars(fitted) if name.endswith("_")}
+    assert learnt == {name for name in learnt if f"\n    {name} : " in attributes}
+    assert learnt == {
+        line.split(" :")[0].strip() for line in attributes.splitlines() if "_ :" in line
+    }
+
+
+def test_seeds_and_global_generators(X):
+    numpy_before, torch_before = np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+    fits = [DPPCA(random_state=seed).fit(X) for seed in (0, 0, 1, None, None)]
+    assert_array_equal(fits[0].components_, fits[1].components_)
+    for i, j in [(0, 2), (3, 4)]:
+        assert (fits[i].explained_variance_ != fits[j].explained_variance_).all()
+    assert not fits[3].privacy_.reproducible
+    for before, after in zip(numpy_before, np.random.get_state(), strict=True):  # noqa: NPY002
+        assert_array_equal(before, after)
+    assert torch.equal(torch_before, torch.get_rng_state())
+
+
+def test_many_rows_beat_the_noise():
+    rng = np.random.RandomState(0)
+    axes = np.linalg.qr(rng.normal(size=(30, 30)))[0][:2]
+    X = rng.normal(scale=[0.4, 0.2], size=(20_000, 2)) @ axes
+    fitted = DPPCA(2, epsilon=1.0, random_state=0).fit(X)
+    assert_same_axes(fitted.components_, axes, atol=0.05)
+    assert fitted.transform(X.astype(np.float32)).dtype == np.float32
+
+
+@pytest.mark.parametrize(("n_features", "kept"), [(1, 1), (20, 20), (70, 64)])
+def test_default_number_of_components(n_features, kept):
+    X = np.random.RandomState(0).normal(size=(10, n_features))
+    fitted = DPPCA().fit(X)
+    assert fitted.n_components_ == kept
+    assert fitted.transform(X).shape == (10, kept)
+    assert fitted.explained_variance_.shape == (kept,)
+    assert fitted.components_.shape == (kept, n_features)
+
+
+def test_pickle_and_clone(X):
+    fitted = DPPCA(3, bounds=(-1, 1), random_state=0).fit(X)
+    loaded = pickle.loads(pickle.dumps(fitted))
+    assert_array_equal(loaded.transform(X), fitted.transform(X))
+    assert_array_equal(loaded.inverse_transform(X[:, :3]), fitted.inverse_transform(X[:, :3]))
+    assert loaded.privacy_ == fitted.privacy_
+    with pytest.raises(NotFittedError):
+        clone(fitted).transform(X)
+    with pytest.raises(NotFittedError):
+        DPPCA().inverse_transform(X)
+
+
+def test_frames(X):
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    fitted = DPPCA(2, random_state=0).fit(frame)
+    assert list(fitted.feature_names_in_) == list("abcdef")
+    assert list(fitted.get_feature_names_out()) == ["dppca0", "dppca1"]
+    made = fitted.set_output(transform="pandas").transform(frame)
+    assert list(made.columns) == ["dppca0", "dppca1"]
+    assert_array_equal(made, DPPCA(2, random_state=0).fit(X).transform(X))
+
+
+def test_input_unchanged(X):
+    X[0] *= 1e6
+    X.flags.writeable = False
+    kept = X.copy()
+    fitted = DPPCA(2).fit(X)
+    fitted.inverse_transform(fitted.transform(X))
+    assert_array_equal(X, kept)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"n_components": 0}, "n_components must be a positive whole number or None"),
+        ({"n_components": 1.5}, "n_components must be a positive whole number or None"),
+        ({"n_components": 7}, "n_components must be at most the number of features, 6; got 7"),
+        ({"epsilon": 0}, "epsilon must be"),
+        ({"delta": 1.0}, "delta must be"),
+        ({"relation": "add"}, "relation must be one of"),
+        ({"accountant": "moments"}, "accountant must be one of"),
+        ({"bounds": (1, 0)}, "lower < upper"),
+        ({"bounds": 3}, "bounds must be a pair"),
+        ({"clip_norm": 0}, "clip_norm must be a positive number"),
+        ({"device": "abacus"}, "device must be"),
+        ({"random_state": "seed"}, "random_state must be"),
+    ],
+)
+def test_bad_parameters(X, params, message):
+    budget = PrivacyBudget(100.0, 1e-5)
+    pca = DPPCA(**params)
+    with budget, pytest.raises(ValueError, match=message):
+        pca.fit(X)
+    assert budget.spent == 0
+    assert vars(pca) == vars(DPPCA(**params))  # not even n_features_in_
+    if "random_state" not in params:
+        with pytest.raises(ValueError, match=message):
+            preview(DPPCA(**params), *X.shape)
+
+
+def test_failing_fits_tell_nothing_and_change_nothing(X):
+    fitted = DPPCA(2, random_state=0).fit(X)
+    before = vars(fitted).copy()
+    nan, text = X.copy(), X.astype(object)
+    nan[3, 1], text[3, 1] = np.nan, "Smith"
+    for rows in (nan, text, X[:, :0], X[:0], X[0]):
+        with pytest.raises(ValueError, match=r"X |array") as failure:
+            fitted.fit(rows)
+        assert "Smith" not in str(failure.value)
+        assert vars(fitted).keys() == before.keys()
+        assert all(vars(fitted)[name] is value for name, value in before.items())
+        failing = DPPCA()
+        with pytest.raises(ValueError, match=r"X |array"):
+            failing.fit(rows)
+        assert vars(failing) == vars(DPPCA())
+
+
+def test_failure_after_the_release_restores_too(X, monkeypatch):
+    fitted = DPPCA(2, random_state=0).fit(X)
+    before = vars(fitted).copy()
+
+    def fail(matrix):
+        raise np.linalg.LinAlgError("no convergence")
+
+    monkeypatch.setattr(np.linalg, "eigh", fail)
+    budget = PrivacyBudget(100.0, 1e-5)
+    with budget, pytest.raises(np.linalg.LinAlgError):
+        fitted.set_params(random_state=None, epsilon=2.0).fit(X)
+    assert budget.spent > 1.9  # it was released
+    assert fitted.components_ is before["components_"]
+    assert fitted.epsilon_ <= 1.0
+
+
+def test_large_delta_is_announced(X):
+    with pytest.warns(UserWarning, match=r"delta = 0\.01 is not below 1 / n_samples = 0\.002"):
+        DPPCA(delta=0.01).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        DPPCA().fit(X)
+
+
+def test_bad_projections(X):
+    fitted = DPPCA(3).fit(X)
+    with pytest.raises(ValueError, match="Projections have 3 columns"):
+        fitted.inverse_transform(X)
+    with pytest.raises(ValueError, match="NaN"):
+        fitted.inverse_transform(np.full((1, 3), np.nan))
