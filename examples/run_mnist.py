@@ -2,27 +2,31 @@
 MNIST and Fashion-MNIST
 =======================
 
-28 × 28 images by a convolutional generator, at δ = 1e-5, without public data. They come from a
+28 × 28 images by a convolutional generator or as particles of a flow, at δ = 1e-5, without public
+data. They come from a
 folder named by the environment variable ``SKDPGEN_DATA`` (which holds ``mnist.npz`` and
 ``fashion_mnist.npz``), or else from OpenML. The gallery does not run this script; it takes minutes
 on a CPU::
 
     python examples/run_mnist.py
     python examples/run_mnist.py --data fashion --release rows --n-steps 5000
+    python examples/run_mnist.py --method flow --epsilon 1
 """
 
 import argparse
 import time
+from functools import partial
 
 import matplotlib.pyplot as plt
 
-from skdpgen import DPSlicedWassersteinGenerator
+from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler
 from skdpgen.datasets import load_fashion_mnist, load_mnist
 from skdpgen.evaluation import train_on_synthetic_score
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--data", choices=["mnist", "fashion"], default="mnist")
-parser.add_argument("--release", choices=["sketch", "rows"], default="sketch")
+parser.add_argument("--method", choices=["generator", "flow"], default="generator")
+parser.add_argument("--release", default="sketch")
 parser.add_argument("--epsilon", type=float, default=10.0)
 parser.add_argument("--n-steps", type=int)
 parser.add_argument("--seed", type=int, help="for an experiment; not a private release")
@@ -40,14 +44,17 @@ data = load_mnist() if options.data == "mnist" else load_fashion_mnist()
 # and leaves the rest to the release of the components: their sketch, or projections of single rows
 # as in the DP-SWD paper.
 
-generator = DPSlicedWassersteinGenerator(
+methods = {
+    "generator": partial(DPSlicedWassersteinGenerator, generator="conv28"),
+    "flow": DPSWFlowSampler,
+}
+generator = methods[options.method](
     epsilon=options.epsilon,
     delta=1e-5,
     bounds=(0, 1),
     clip_norm=9 / 28,
     classes=range(10),
     encoder="dp-pca",
-    generator="conv28",
     release=options.release,
     n_steps=options.n_steps,
     random_state=options.seed,
@@ -61,8 +68,8 @@ print(generator.privacy_)
 # %%
 # Classifiers that saw synthetic rows only.
 
-X_synthetic, y_synthetic = generator.sample(60_000)
-for classifier in ("logistic", "mlp"):
+X_synthetic, y_synthetic = generator.sample(60_000 if options.method == "generator" else 10_000)
+for classifier in ("logistic", "mlp", "cnn"):
     accuracy = train_on_synthetic_score(
         X_synthetic, y_synthetic, data.X_test, data.y_test, classifier, random_state=0
     )

@@ -65,6 +65,10 @@ def _counts(test):
     return f"tests/privacy/test_category_counts.py::test_{test}"
 
 
+def _flow(test):
+    return f"tests/generators/test_sliced_flow.py::test_{test}"
+
+
 MUTATIONS = {
     "no noise": Mutation(
         "privacy/mechanisms.py",
@@ -251,6 +255,18 @@ MUTATIONS = {
         "self._threshold_delta += times * count * leaf.delta",
         "self._threshold_delta += 0.0",
         _counts("price_is_that_of_the_gaussian_at_a_smaller_delta"),
+    ),
+    "fresh noise at each free step": Mutation(
+        "generators/_sliced_flow.py",
+        "itertools.repeat(curator.release(mechanism))",
+        "iter([curator.release(mechanism) for _ in range(n_steps)])",
+        _flow("presample_releases_once_and_resample_at_each_step"),
+    ),
+    "an encoder is fitted on private rows": Mutation(
+        "base.py",
+        "            n_samples = len(X)\n",
+        "            n_samples = len(X)\n            self.encoder and self.encoder.fit(X)\n",
+        _flow("public_encoders_are_not_fitted"),
     ),
     "noise follows a global seed": Mutation(
         "privacy/noise.py",
