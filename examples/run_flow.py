@@ -24,6 +24,7 @@ import argparse
 import math
 import time
 import warnings
+from functools import partial
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -71,18 +72,17 @@ report("private rows, decoded", decoded, y_private[:10_000], 0)
 # %%
 # The three methods of the paper, and the sketch.
 
+flow = partial(DPSWFlowSampler, n_particles=3000)
 METHODS = {
-    "flow-r": (DPSWFlowSampler, {"release": "resample"}),
-    "flow": (DPSWFlowSampler, {"release": "presample"}),
-    "generator": (DPSlicedWassersteinGenerator, {"release": "rows", "generator": "dpswgen"}),
-    "sketch": (DPSWFlowSampler, {}),
+    "flow-r": partial(flow, release="resample"),
+    "flow": partial(flow, release="presample"),
+    "generator": partial(DPSlicedWassersteinGenerator, release="rows", generator="dpswgen"),
+    "sketch": flow,
 }
 for epsilon in options.epsilons:
-    for name, (method, params) in METHODS.items():
+    for name, method in METHODS.items():
         for seed in range(options.seeds):
-            model = method(
-                epsilon, 1e-5, encoder=autoencoder, classes=range(10), random_state=seed, **params
-            )
+            model = method(epsilon, 1e-5, encoder=autoencoder, classes=range(10), random_state=seed)
             start = time.perf_counter()
             model.fit(X_private, y_private)
             seconds = time.perf_counter() - start

@@ -14,7 +14,7 @@ from ._table_learner import TableParticles, fit_to_moments
 __all__ = ["DPSWFlowSampler"]
 
 # Particles, over all classes.
-_FEWEST, _MOST = 500, 5000
+_FEWEST, _MOST = 500, 10_000
 # For tables: particles a step.
 _TABLE_BATCH_SIZE = 2000
 # For "presample": records that are projected, at most; steps; and how many times as many directions
@@ -72,7 +72,7 @@ class DPSWFlowSampler(SlicedGenerator):
         noise.
     n_particles : int, default=None
         Number of particles, shared equally by the classes. None: n_samples / 2 within
-        [500, 5000].
+        [500, 10000].
     batch_size : int, default=None
         Expected records that are projected (q is capped at 1). None: for ``"resample"``
         0.75·n_samples·μ / √n_steps within [10, 500], where μ is 1 over the noise multiplier of a
@@ -84,7 +84,7 @@ class DPSWFlowSampler(SlicedGenerator):
         None: 1500.
     step_size : float, default=None
         For a sketch: the learning rate of Adam, in units of the particles' mean spread; None:
-        0.05. Else h, the step of Euler and Maruyama; None: the number of columns over 20, since
+        0.05. Else h, the step of Euler and Maruyama; None: the number of columns over 10, since
         the drift is an average over directions, and so the smaller the more columns there are.
     diffusion : float, default=0.0
         λ: particles get √(2λh) of Gaussian noise at each step of a flow along projected rows.
@@ -344,7 +344,7 @@ class DPSWFlowSampler(SlicedGenerator):
         return max(2, total // n_classes)
 
     def _step_sizes(self, n_steps, n_features):
-        start = self.step_size or n_features / 20
+        start = self.step_size or n_features / 10
         falling = self.annealing * n_steps
         return [start * min(1.0, (n_steps - i) / max(falling, 1.0)) for i in range(n_steps)]
 
