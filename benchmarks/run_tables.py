@@ -33,7 +33,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
-from skdpgen import DPSlicedWassersteinGenerator
+from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler
 from skdpgen.datasets import load_adult, load_bank_marketing, load_diabetes130
 from skdpgen.preprocessing import Category, Number, Schema
 
@@ -42,6 +42,9 @@ def whole(lower, upper, **params):
     return Number(lower, upper, decimals=0, **params)
 
 
+# A network; one with the bounds of numbers left open, and paid for; and particles.
+OURS = ["network", "open", "particles"]
+PEERS = ["mst", "aim"]
 LOADERS = {
     "adult": load_adult,
     "bank_marketing": load_bank_marketing,
@@ -145,11 +148,23 @@ def make_schema(name, train, test):
     return Schema({column: kinds[column] for column in train.columns})
 
 
-def synthesize(train, schema, options, seed):
-    generator = DPSlicedWassersteinGenerator(
-        options.epsilon, options.delta, schema=schema, random_state=seed
+def synthesize(method, train, schema, options, seed):
+    if method == "open":
+        kinds = {name: Number(decimals=0) for name in train.columns if is_number(schema[name])}
+        schema = Schema({**schema, **kinds})
+    sampler = DPSWFlowSampler if method == "particles" else DPSlicedWassersteinGenerator
+    generator = sampler(
+        options.epsilon,
+        options.delta,
+        schema=schema,
+        infer="private" if method == "open" else None,
+        random_state=seed,
     )
     return generator.fit(train, target="target").sample(len(train))
+
+
+def is_number(kind):
+    return isinstance(kind, Number)
 
 
 def synthesize_by_peer(method, train, schema, options, seed):
@@ -250,10 +265,10 @@ def main():
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--data", nargs="+", choices=list(LOADERS), default=list(LOADERS))
     parser.add_argument("--peers", metavar="PYTHON", help="of an environment for peers_tables.py")
-    parser.add_argument("--methods", nargs="+", choices=["skdpgen", "mst", "aim"])
+    parser.add_argument("--methods", nargs="+", choices=OURS + PEERS)
     options = parser.parse_args()
-    methods = options.methods or (["skdpgen", "mst", "aim"] if options.peers else ["skdpgen"])
-    if options.peers is None and methods != ["skdpgen"]:
+    methods = options.methods or (OURS + PEERS if options.peers else OURS)
+    if options.peers is None and set(methods) & set(PEERS):
         parser.error("mst and aim need --peers.")
     print(f"{'':<32}{'LR':>8}{'trees':>8}{'1-way':>8}{'2-way':>8}{'seconds':>9}")
     for name in options.data:
@@ -264,8 +279,8 @@ def main():
         print(f"{name + ', real':<32}{areas[0]:>8.4f}{areas[1]:>8.4f}", flush=True)
         for method, seed in itertools.product(methods, range(options.seeds)):
             start = time.perf_counter()
-            if method == "skdpgen":
-                table = synthesize(train, schema, options, seed)
+            if method in OURS:
+                table = synthesize(method, train, schema, options, seed)
             else:
                 table = synthesize_by_peer(method, train, schema, options, seed)
             seconds = time.perf_counter() - start

@@ -84,8 +84,9 @@ class DPSWFlowSampler(SlicedGenerator):
         None: 1500.
     step_size : float, default=None
         For a sketch: the learning rate of Adam, in units of the particles' mean spread; None:
-        0.05. Else h, the step of Euler and Maruyama; None: the number of columns over 10, since
-        the drift is an average over directions, and so the smaller the more columns there are.
+        0.05. For a table's sketch, of their logits; None: 0.03. Else h, the step of Euler and
+        Maruyama; None: the number of columns over 10, since the drift is an average over
+        directions, and so the smaller the more columns there are.
     diffusion : float, default=0.0
         λ: particles get √(2λh) of Gaussian noise at each step of a flow along projected rows.
         This regularises; no privacy is claimed from it.
@@ -274,7 +275,7 @@ class DPSWFlowSampler(SlicedGenerator):
             curator.n_records,
             n_steps=self.n_steps or 1000,
             batch_size=min(self.batch_size or _TABLE_BATCH_SIZE, n_particles),
-            learning_rate=self.step_size or 0.1,
+            learning_rate=self.step_size or 0.03,
             generator=noise.torch_generator(),
             device=curator.device,
             verbose=self.verbose,
