@@ -1,8 +1,6 @@
 """The template of every generator: validate, curate, learn, sample."""
 
-import math
 import numbers
-import warnings
 from abc import ABCMeta, abstractmethod
 from dataclasses import replace
 
@@ -13,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ._formats import ArrayFormat, TableFormat, check_frame
+from ._validation import check_choice, check_positive, check_share, choose_device, warn_of_delta
 from .networks import GENERATORS
 from .preprocessing import RowCodec, Schema, TableCodec, check_closed, declare_by_dtypes
 from .privacy import CategoryCounts, Certificate, Curator, NoiseSource
@@ -104,13 +103,7 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
                 )
             codec = self._make_codec(X.shape[1], has_number=y is not None and classes is None)
             n_samples = len(X)
-        if self.delta >= 1 / n_samples:
-            warnings.warn(
-                f"delta = {self.delta:g} is not below 1 / n_samples = {1 / n_samples:g}: it allows "
-                "to publish a record outright. Choose a smaller delta.",
-                UserWarning,
-                stacklevel=3,
-            )
+        warn_of_delta(self.delta, n_samples, stacklevel=3)
         plan = self._plan(n_samples, codec, 1 if classes is None else len(classes))
         noise = NoiseSource(self.random_state)
         for name in ("classes_", "class_probabilities_", "schema_"):
@@ -375,8 +368,12 @@ def _assumptions(codec, inferred=False):
     """List what a certificate rests on."""
     assumed = _ALWAYS_ASSUMED
     if codec.encoder is not None:
-        encoder = "the encoder was fitted on public data, maps each row on its own and keeps none"
-        assumed = (encoder, *assumed)
+        fitted = "was fitted on public data"
+        if hasattr(codec.encoder, "privacy_"):
+            fitted = (
+                "is paid for in a certificate of its own, which is to be composed with this one"
+            )
+        assumed = (f"the encoder {fitted}, maps each row on its own and keeps none", *assumed)
     if inferred:
         assumed = ("the set of classes, inferred from y, is public", *assumed)
     return assumed
@@ -393,18 +390,6 @@ def _check_count(n_samples):
     return int(n_samples)
 
 
-def choose_device(device):
-    """Turn ``"auto"`` into CUDA where there is one, and check other names."""
-    if isinstance(device, str) and device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        return torch.empty(0, device=device or "none").device
-    except (AssertionError, RuntimeError, TypeError):
-        raise ValueError(
-            f"device must be 'auto' or one that torch has here; got {device!r}."
-        ) from None
-
-
 def check_generator(generator):
     """Refuse what is neither the name of a network nor a factory."""
     if isinstance(generator, str):
@@ -413,26 +398,3 @@ def check_generator(generator):
         raise ValueError(
             f"generator must be one of {list(GENERATORS)} or a factory; got {generator!r}."
         )
-
-
-def check_choice(name, value, choices):
-    """Refuse a value that is not among `choices`."""
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {list(choices)}; got {value!r}.")
-
-
-def check_share(name, value):
-    """Refuse what is no share of a budget."""
-    check_positive(name, value)
-    if value >= 1:
-        raise ValueError(f"{name} must be in (0, 1); got {value!r}.")
-
-
-def check_positive(name, value, *, whole=False, optional=False):
-    """Refuse what is not a positive (whole) number."""
-    if optional and value is None:
-        return
-    kind = numbers.Integral if whole else numbers.Real
-    if isinstance(value, bool) or not isinstance(value, kind) or not 0 < value < math.inf:
-        what = "a positive whole number" if whole else "a positive number"
-        raise ValueError(f"{name} must be {what}{' or None' if optional else ''}; got {value!r}.")

@@ -5,7 +5,7 @@ from functools import partial
 
 import torch
 
-from ..base import check_positive
+from .._validation import check_positive
 from ..privacy import NoisyCovariance, SlicedRows
 from ._particle_learner import Particles, fit_particles_to_sketch, flow_along_slices
 from ._sliced_generator import SlicedGenerator

@@ -6,7 +6,8 @@ from dataclasses import replace
 import torch
 from dp_accounting import PoissonSampledDpEvent, SampledWithoutReplacementDpEvent
 
-from ..base import BaseGenerator, check_choice, check_positive, check_share
+from .._validation import check_choice, check_positive, check_share
+from ..base import BaseGenerator
 from ..preprocessing import PrincipalComponents
 from ..privacy import (
     NoisyCovariance,

@@ -5,7 +5,8 @@ from functools import partial
 
 from torch import nn
 
-from ..base import check_generator, check_positive
+from .._validation import check_positive
+from ..base import check_generator
 from ..networks import build, find_factory
 from ..privacy import NoisyCovariance, SlicedRows
 from ._network_learner import RowNetwork, fit_to_rows, fit_to_sketch

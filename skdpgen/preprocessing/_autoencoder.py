@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from torch import nn
 from tqdm import tqdm
 
+from .._validation import check_positive, choose_device
 from ..networks import build, infer_image_shape, make_autoencoder
 from ..privacy import NoiseSource
 from ._codec import check_bounds
@@ -245,9 +246,6 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _check_params(self):
         """Refuse bad parameters; return the device."""
-        # base imports this folder.
-        from ..base import check_positive, choose_device
-
         check_positive("n_components", self.n_components, whole=True)
         check_positive("n_epochs", self.n_epochs, whole=True, optional=True)
         check_positive("batch_size", self.batch_size, whole=True)

@@ -1,13 +1,12 @@
 """Principal components of private rows, from noisy second moments."""
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from .._validation import check_choice, check_positive, choose_device, warn_of_delta
 from ..privacy import Certificate, Curator, NoiseSource, NoisyCovariance, gaussian_plan
 from ..privacy.accounting import ACCOUNTANTS, RELATIONS
 from ..privacy.calibration import check_delta, check_epsilon
@@ -182,17 +181,11 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _fit(self, X):
         device = self._check_params()
-        X = self._read(X)
+        X = read_rows(self, X)
         n_samples, n_features = X.shape
         codec = RowCodec(n_features, bounds=self.bounds)
         n_components = self._n_components(n_features)
-        if self.delta >= 1 / n_samples:
-            warnings.warn(
-                f"delta = {self.delta:g} is not below 1 / n_samples = {1 / n_samples:g}: it allows "
-                "to publish a record outright. Choose a smaller delta.",
-                UserWarning,
-                stacklevel=3,
-            )
+        warn_of_delta(self.delta, n_samples, stacklevel=3)
         plan = self._plan()
         with Curator(
             X,
@@ -234,7 +227,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             In the units after `bounds`, and of the floating dtype of `X`.
         """
         check_is_fitted(self, "privacy_")
-        X = self._read(X, reset=False)
+        X = read_rows(self, X, reset=False)
         return (self._codec.encode(X) @ self.components_.T).astype(X.dtype, copy=False)
 
     def inverse_transform(self, X):
@@ -257,11 +250,6 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             )
         features, _ = self._codec.decode(X.astype(np.float64) @ self.components_)
         return features.astype(X.dtype, copy=False)
-
-    def _read(self, X, *, reset=True):
-        if not (hasattr(X, "columns") or sparse.issparse(X)):
-            X = np.asanyarray(X)
-        return read_rows(self, X, reset=reset)
 
     def _plan(self):
         plan = gaussian_plan(
@@ -294,9 +282,6 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _check_params(self):
         """Refuse bad parameters before any row is read; return the device."""
-        # base imports this folder.
-        from ..base import check_choice, check_positive, choose_device
-
         check_positive("n_components", self.n_components, whole=True, optional=True)
         check_epsilon(self.epsilon)
         check_delta(self.delta)

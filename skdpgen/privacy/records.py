@@ -152,7 +152,7 @@ def _are_labels(y):
 
 def _refuse_what_quotes_cells(X):
     """Raise, in our words, where scikit-learn's or NumPy's message would quote the data."""
-    ndim = np.ndim(X)
+    ndim = X.ndim if hasattr(X, "ndim") else np.asanyarray(X).ndim
     if ndim != 2:
         raise ValueError(
             f"Expected 2D array, got an array with {ndim} dimensions instead. Reshape your data: "
