@@ -84,7 +84,7 @@ METHODS = {
 for epsilon in options.epsilons:
     for name, method in METHODS.items():
         for seed in range(options.seeds):
-            model = method(epsilon, 1e-5, encoder=autoencoder, classes=range(10), random_state=seed)
+            model = method(epsilon, 1e-5, classes=range(10), random_state=seed)
             start = time.perf_counter()
             Z, y = model.fit(Z_private, y_private).sample(10_000)
             seconds = time.perf_counter() - start

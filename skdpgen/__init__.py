@@ -1,14 +1,22 @@
 """Differentially private generative models by optimal transport, as scikit-learn estimators."""
 
 from ._version import __version__
-from .generators import DPSlicedWassersteinGenerator, DPSWFlowSampler
-from .preprocessing import DPPCA
+from .generators import (
+    DPSinkhornGenerator,
+    DPSlicedWassersteinGenerator,
+    DPSWFlowSampler,
+    LDPEntropicGAN,
+)
+from .preprocessing import DPPCA, LocalPrivatizer
 from .privacy import PrivacyBudget
 
 __all__ = [
     "DPPCA",
     "DPSWFlowSampler",
+    "DPSinkhornGenerator",
     "DPSlicedWassersteinGenerator",
+    "LDPEntropicGAN",
+    "LocalPrivatizer",
     "PrivacyBudget",
     "__version__",
 ]

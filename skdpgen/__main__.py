@@ -17,6 +17,7 @@ from . import DPSlicedWassersteinGenerator, PrivacyBudget
 from .preprocessing import Schema, declare_by_dtypes, parse_texts
 from .privacy import TableFile, preview, verify
 from .privacy.accounting import RELATIONS
+from .privacy.events import threshold_delta
 from .privacy.exceptions import BudgetExceededError
 
 # Synthetic rows are made and written in pieces of this size.
@@ -47,7 +48,7 @@ def _make_parser():
     commands = parser.add_subparsers(title="commands", required=True)
 
     command = commands.add_parser("synthesize", help="make a synthetic table from a private one")
-    command.add_argument("table", help="private rows, a .csv or .parquet file")
+    command.add_argument("table", help="private rows, a .parquet file or a CSV file with a header")
     command.add_argument("--output", required=True, help="synthetic rows, .csv or .parquet")
     command.add_argument("--certificate", help="where to write what was released, as JSON")
     command.add_argument("--target", help="the column that is to be predicted, if there is one")
@@ -109,9 +110,14 @@ def _synthesize(options):
     schema = _read_schema(options)
     table = TableFile(options.table, lambda texts: parse_texts(texts, schema))
     if options.infer is not None:
-        schema = declare_by_dtypes(table.dtypes(), schema)
+        schema = _declare_types(table, schema)
     generator = _make_generator(options, schema, verbose=0 if options.quiet else 1)
-    budget = PrivacyBudget(options.epsilon, options.delta, relation=options.relation)
+    budget = PrivacyBudget(
+        options.epsilon,
+        options.delta,
+        relation=options.relation,
+        threshold_delta=threshold_delta(preview(generator, 1, len(schema)).events),
+    )
     outputs = [options.output] + [options.certificate] * (options.certificate is not None)
     try:
         with _written_at_once(outputs) as paths:
@@ -128,6 +134,20 @@ def _synthesize(options):
         ) from None
     if not options.quiet:
         print(generator.privacy_)
+
+
+def _declare_types(table, schema):
+    """Declare the columns that a schema lacks by their types, and say so."""
+    known, schema = set(schema or ()), declare_by_dtypes(table.dtypes(), schema)
+    found = [
+        f"{name} ({type(kind).__name__})" for name, kind in schema.items() if name not in known
+    ]
+    if found:
+        print(
+            f"The types of these columns are taken to be public: {', '.join(found)}.",
+            file=sys.stderr,
+        )
+    return schema
 
 
 def _describe(options):

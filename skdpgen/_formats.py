@@ -1,5 +1,6 @@
 """How samples are handed back: as what `fit` was given."""
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,7 +79,9 @@ class TableFormat:
         return cls(
             names=names,
             # Chunks may differ in them.
-            dtypes={} if callable(X) else {label: getattr(y, "dtype", None), **X.dtypes},
+            dtypes={}
+            if callable(X)
+            else _keep_plain({label: getattr(y, "dtype", None), **X.dtypes}),
             label=label,
             is_split=y is not None,
             is_series=isinstance(y, pd.Series),
@@ -86,13 +89,26 @@ class TableFormat:
 
     def give(self, frame):
         for name, dtype in self.dtypes.items():
-            if dtype is not None and frame[name].dtype != dtype:
+            if frame[name].dtype != dtype:
                 frame[name] = _cast(frame[name], dtype)
         X = frame[list(self.names)]
         if not self.is_split:
             return X
         y = frame[self.label]
         return X, y if self.is_series else y.to_numpy()
+
+
+# Of pandas' own dtypes, those that hold no values.
+_PLAIN = re.compile(r"(U?Int|Float)\d+|boolean|str(ing)?")
+
+
+def _keep_plain(dtypes):
+    """Leave out dtypes that say more than a type: a categorical one holds private categories."""
+    return {
+        name: dtype
+        for name, dtype in dtypes.items()
+        if isinstance(dtype, np.dtype) or _PLAIN.fullmatch(str(dtype))
+    }
 
 
 def _cast(column, dtype):

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler
+from skdpgen import (
+    DPSinkhornGenerator,
+    DPSlicedWassersteinGenerator,
+    DPSWFlowSampler,
+    LDPEntropicGAN,
+    LocalPrivatizer,
+)
 from skdpgen.utils import check_generator, yield_checks
 from skdpgen.utils.estimator_checks import check_noise, check_score
 
@@ -23,11 +29,22 @@ GENERATORS = {
     "flow-pca": DPSWFlowSampler(encoder="dp-pca"),
     "flow-r": DPSWFlowSampler(release="resample"),
     "flow-once": DPSWFlowSampler(release="presample"),
+    "local": LDPEntropicGAN(),
+    "local-gaussian": LDPEntropicGAN(
+        mechanism="gaussian", basis="dct", keep=0.9, radius=0.8, accountant="rdp"
+    ),
     "rows-pca": DPSlicedWassersteinGenerator(release="rows", encoder="dp-pca"),
+    "sinkhorn": DPSinkhornGenerator(),
+    "sinkhorn-weights": DPSinkhornGenerator(
+        perturb="parameters", bounds=(-1, 1), accountant="rdp", grad_clip=0.7, optimizer="sgd"
+    ),
 }
 
 
-@parametrize_with_checks([GENERATORS[which] for which in ("sliced", "rows", "flow", "flow-r")])
+@parametrize_with_checks(
+    [GENERATORS[which] for which in ("sliced", "rows", "flow", "flow-r", "local", "sinkhorn")]
+    + [LocalPrivatizer(), LocalPrivatizer("gaussian", basis="dct")]
+)
 def test_scikit_learn(estimator, check):
     check(estimator)
 

@@ -1,6 +1,13 @@
 """Generators: one file per method."""
 
+from ._ldp_entropic_gan import LDPEntropicGAN
+from ._sinkhorn_generator import DPSinkhornGenerator
 from ._sliced_flow import DPSWFlowSampler
 from ._sliced_wasserstein import DPSlicedWassersteinGenerator
 
-__all__ = ["DPSWFlowSampler", "DPSlicedWassersteinGenerator"]
+__all__ = [
+    "DPSWFlowSampler",
+    "DPSinkhornGenerator",
+    "DPSlicedWassersteinGenerator",
+    "LDPEntropicGAN",
+]

@@ -47,6 +47,8 @@ class SlicedGenerator(BaseGenerator):
         check_choice("sampling", self.sampling, ["poisson", "fixed"])
         if self._has_rows() and self.sampling == "fixed" and self.relation != "replace_one":
             raise ValueError("sampling='fixed' is accounted under relation='replace_one' only.")
+        if self._has_rows() and self.infer is not None:
+            raise ValueError("infer='private' is for release='sketch'; declare all of the schema.")
         for name in ("n_projections", "n_harmonics", "batch_size", "n_steps", "n_components"):
             check_positive(name, getattr(self, name), whole=True, optional=True)
         if self.n_harmonics is not None and self.n_harmonics > 1000:

@@ -107,8 +107,81 @@ def conv64(n_inputs, n_outputs):
     return nn.Sequential(*layers)
 
 
-conv28.unit_output = conv64.unit_output = True
-GENERATORS = {"mlp": mlp, "dpswgen": dpswgen, "conv28": conv28, "conv64": conv64}
+class ResidualUp(nn.Module):
+    """Upsampling ×2 and two 3×3 convolutions, beside a 1×1 convolution: a block of BigGAN."""
+
+    def __init__(self, in_channels, out_channels):
+        super().__init__()
+        self.path = nn.Sequential(
+            nn.BatchNorm2d(in_channels),
+            nn.ReLU(),
+            nn.Upsample(scale_factor=2),
+            nn.Conv2d(in_channels, out_channels, 3, padding=1, bias=False),
+            nn.BatchNorm2d(out_channels),
+            nn.ReLU(),
+            nn.Conv2d(out_channels, out_channels, 3, padding=1),
+        )
+        # A 1×1 convolution gives the same before the upsampling as after it.
+        self.shortcut = nn.Sequential(
+            nn.Conv2d(in_channels, out_channels, 1), nn.Upsample(scale_factor=2)
+        )
+
+    def forward(self, images):
+        return self.path(images) + self.shortcut(images)
+
+
+def dcgan28(n_inputs, n_outputs):
+    """28×28 grey images: the four layers after DCGAN of Cao et al. 2021, with their 64 channels.
+
+    About 50 times the work of ``"conv28"``. Outputs are in [0, 1] rather than [-1, 1].
+    """
+    _check_size("dcgan28", n_outputs, (1, 28, 28))
+    return nn.Sequential(
+        nn.Unflatten(1, (n_inputs, 1, 1)),
+        nn.ConvTranspose2d(n_inputs, 256, 7, bias=False),
+        nn.BatchNorm2d(256),
+        nn.LeakyReLU(0.2),
+        nn.ConvTranspose2d(256, 128, 4, 2, 1, bias=False),
+        nn.BatchNorm2d(128),
+        nn.LeakyReLU(0.2),
+        nn.ConvTranspose2d(128, 64, 4, 2, 1, bias=False),
+        nn.BatchNorm2d(64),
+        nn.LeakyReLU(0.2),
+        nn.Conv2d(64, 1, 3, padding=1),
+        nn.Sigmoid(),
+        nn.Flatten(),
+    )
+
+
+def resnet32(n_inputs, n_outputs):
+    """32×32 RGB images, channels first, by residual blocks, as Cao et al. 2021 have for faces.
+
+    After BigGAN, with three blocks of 64 channels; codes enter at the first layer only.
+    """
+    _check_size("resnet32", n_outputs, (3, 32, 32))
+    return nn.Sequential(
+        nn.Linear(n_inputs, 64 * 4 * 4),
+        nn.Unflatten(1, (64, 4, 4)),
+        ResidualUp(64, 64),
+        ResidualUp(64, 64),
+        ResidualUp(64, 64),
+        nn.BatchNorm2d(64),
+        nn.ReLU(),
+        nn.Conv2d(64, 3, 3, padding=1),
+        nn.Sigmoid(),
+        nn.Flatten(),
+    )
+
+
+conv28.unit_output = conv64.unit_output = dcgan28.unit_output = resnet32.unit_output = True
+GENERATORS = {
+    "mlp": mlp,
+    "dpswgen": dpswgen,
+    "conv28": conv28,
+    "conv64": conv64,
+    "dcgan28": dcgan28,
+    "resnet32": resnet32,
+}
 
 
 def find_factory(generator):

@@ -5,16 +5,21 @@ from ._codec import RowCodec, TableCodec
 from ._components import PrincipalComponents
 from ._dp_pca import DPPCA
 from ._inference import declare_by_dtypes
+from ._local_codec import LocalCodec, cosine_matrices
+from ._local_privatizer import LOCAL_NORMS, LocalPrivatizer
 from ._schema import Boolean, Category, Date, Number, Ordinal, Schema
 from ._table_encoder import TableEncoder, check_closed
 from ._texts import parse_texts
 
 __all__ = [
     "DPPCA",
+    "LOCAL_NORMS",
     "Autoencoder",
     "Boolean",
     "Category",
     "Date",
+    "LocalCodec",
+    "LocalPrivatizer",
     "Number",
     "Ordinal",
     "PrincipalComponents",
@@ -23,6 +28,7 @@ __all__ = [
     "TableCodec",
     "TableEncoder",
     "check_closed",
+    "cosine_matrices",
     "declare_by_dtypes",
     "parse_texts",
 ]

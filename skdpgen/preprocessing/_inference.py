@@ -96,7 +96,7 @@ class SchemaInference:
         """Look at the open numbers and dates twice; return their kinds."""
         schema = self._wide
         for release, n_knots, margin in zip(self.releases, (_N_FINE, None), (1, 0), strict=False):
-            noisy = curator.release(GaussianSum(lambda rows: rows, 1.0, release))
+            noisy = curator.release(_weights(release))
             unit = math.sqrt(len(self._scales))
             found = {}
             for name, where in TableEncoder(schema.select(self._scales)).blocks:
@@ -111,6 +111,11 @@ class SchemaInference:
     def _encode_scales(self, schema, cells):
         table = pd.DataFrame(cells, columns=list(self.schema))[self._scales]
         return TableEncoder(schema.select(self._scales)).transform(table)
+
+
+def _weights(name):
+    """Return the sum of encoded rows, whose weights are not negative."""
+    return GaussianSum(lambda rows: rows, 1.0, name, nonnegative=True)
 
 
 def _widen(kind):

@@ -1,5 +1,7 @@
 """From the texts of a CSV file to values, as a schema says."""
 
+import contextlib
+
 import pandas as pd
 
 from ..privacy.exceptions import TableError
@@ -52,9 +54,16 @@ def _parse(cells, name, kind):
     if isinstance(kind, Number):
         values = pd.to_numeric(cells.where(present), errors="coerce")
     elif isinstance(kind, Date):
-        values = pd.to_datetime(cells.where(present), errors="coerce", format="ISO8601")
+        values = _parse_dates(cells.where(present))
     else:
         values = cells.str.lower().map(_BOOLEANS).where(present)
     if (values.isna() & present).any():
         raise TableError(f"Column {name!r} holds cells that are not {_WANTED[type(kind)]}.")
     return values.astype(object).where(present, None) if isinstance(kind, Boolean) else values
+
+
+def _parse_dates(cells):
+    """Parse dates; all become missing where they are of several time zones."""
+    with contextlib.suppress(ValueError):
+        return pd.to_datetime(cells, errors="coerce", format="ISO8601")
+    return pd.Series(pd.NaT, index=cells.index)

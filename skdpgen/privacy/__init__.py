@@ -9,6 +9,8 @@ from .directions import SensitivityLaw, sensitivity_bound, sensitivity_law
 from .events import SlicedGaussianDpEvent, ThresholdDpEvent
 from .exceptions import BudgetExceededError, PlanError, PrivacyLeakWarning, TableError
 from .files import TableFile
+from .gradient_mechanisms import ClassCounts, ClippedGradient, NoisyGradient
+from .local_mechanisms import LocalLabels, LocalRows, NoisedLabels, NoisedRows, local_plan
 from .mechanisms import (
     CategoryCounts,
     GaussianSum,
@@ -25,10 +27,17 @@ __all__ = [
     "BudgetExceededError",
     "CategoryCounts",
     "Certificate",
+    "ClassCounts",
+    "ClippedGradient",
     "Curator",
     "GaussianSum",
+    "LocalLabels",
+    "LocalRows",
     "NoiseSource",
+    "NoisedLabels",
+    "NoisedRows",
     "NoisyCovariance",
+    "NoisyGradient",
     "Plan",
     "PlanError",
     "PrivacyBudget",
@@ -50,6 +59,7 @@ __all__ = [
     "gaussian_plan",
     "ledger_delta",
     "ledger_epsilon",
+    "local_plan",
     "preview",
     "repeated_plan",
     "sensitivity_bound",

@@ -16,9 +16,11 @@ from autodp.mechanism_zoo import ExactGaussianMechanism
 from autodp.transformer_zoo import AmplificationBySampling, Composition
 from dp_accounting import (
     GaussianDpEvent,
+    LaplaceDpEvent,
     NeighboringRelation,
     NonPrivateDpEvent,
     PrivacyAccountant,
+    RandomizedResponseDpEvent,
     SelfComposedDpEvent,
     UnsupportedEventError,
     get_epsilon_gaussian,
@@ -30,6 +32,7 @@ from .events import (
     SlicedGaussianDpEvent,
     ThresholdDpEvent,
     flatten,
+    pure_epsilon,
     split_sampling,
     total_gaussian_multiplier,
 )
@@ -53,7 +56,9 @@ _MAX_LOSS = 500.0
 class _LedgerAccountant(PrivacyAccountant):
     """Collects leaf events; subclasses price them.
 
-    Thresholds are taken out of δ, and a little out of ε: see `ThresholdDpEvent`.
+    Thresholds are taken out of δ, and a little out of ε: see `ThresholdDpEvent`. Pure releases, of
+    Laplace noise and of randomised response, add their ε to what all others cost at any δ: that is
+    basic composition, which is exact where all releases are pure and δ is 0.
     """
 
     def __init__(self, relation="zero_out"):
@@ -62,6 +67,7 @@ class _LedgerAccountant(PrivacyAccountant):
         self._leaves = {}
         self._threshold_delta = 0.0
         self._threshold_epsilon = 0.0
+        self._pure_epsilon = 0.0
 
     def _maybe_compose(self, event, count, do_compose):
         leaves = flatten([event])
@@ -74,7 +80,9 @@ class _LedgerAccountant(PrivacyAccountant):
                     self._threshold_delta += times * count * leaf.delta
                     self._threshold_epsilon -= times * count * math.log1p(-leaf.delta)
                     leaf = GaussianDpEvent(leaf.noise_multiplier)
-                if not _reveals_nothing(leaf):
+                if (pure := pure_epsilon(leaf)) is not None:
+                    self._pure_epsilon += times * count * pure
+                elif not _reveals_nothing(leaf):
                     self._leaves[leaf] = self._leaves.get(leaf, 0) + times * count
         return None
 
@@ -82,10 +90,15 @@ class _LedgerAccountant(PrivacyAccountant):
         """Say why `leaf` cannot be priced, or return None."""
         if isinstance(leaf, NonPrivateDpEvent):
             return None
+        if isinstance(leaf, RandomizedResponseDpEvent):
+            return self._refusal_of_response(leaf)
         base, rate, sampling = split_sampling(leaf)
         if isinstance(leaf, ThresholdDpEvent):
             if not (_is_rate(leaf.delta) and leaf.delta < 1):
                 return "the delta of a threshold is in [0, 1)"
+        elif isinstance(base, LaplaceDpEvent):
+            if sampling != "none":
+                return "samples of Laplace releases are not known"
         elif not isinstance(base, (GaussianDpEvent, SlicedGaussianDpEvent)):
             return f"events of type {type(base).__name__} are not known"
         if not _is_multiplier(base.noise_multiplier):
@@ -102,24 +115,37 @@ class _LedgerAccountant(PrivacyAccountant):
             return "fixed-size sampling is accounted under relation='replace_one' only"
         return None
 
+    def _refusal_of_response(self, leaf):
+        if self.relation != "replace_one":
+            return "randomised response is accounted under relation='replace_one' only"
+        if not _is_rate(leaf.noise_parameter):
+            return "the noise parameter of randomised response is in [0, 1]"
+        if type(leaf.num_buckets) is not int or leaf.num_buckets < 1:
+            return "randomised response has a whole number of buckets"
+        return None
+
     def get_epsilon(self, target_delta):
         """Return the smallest ε that the accountant proves at `target_delta`."""
-        if any(map(_unbounded, self._leaves)):
+        if any(map(_unbounded, self._leaves)) or math.isinf(self._pure_epsilon):
             return math.inf
         target_delta -= self._threshold_delta
         if target_delta <= 0 < self._threshold_delta:
             return math.inf
+        beside = self._threshold_epsilon + self._pure_epsilon
         if not self._leaves:
-            return self._threshold_epsilon
+            return beside
         epsilon = _epsilon_of(type(self), self.relation, tuple(self._leaves.items()), target_delta)
-        return math.inf if math.isnan(epsilon) else max(0.0, epsilon) + self._threshold_epsilon
+        return math.inf if math.isnan(epsilon) else max(0.0, epsilon) + beside
 
     def get_delta(self, target_epsilon):
         """Return the smallest δ that the accountant proves at `target_epsilon`."""
         if any(map(_unbounded, self._leaves)):
             return 1.0
+        if math.isinf(self._pure_epsilon):
+            return 1.0
         # δ falls in ε, so a smaller ε is safe; larger ones overflow.
-        target_epsilon = min(target_epsilon, 500.0) - self._threshold_epsilon
+        target_epsilon = target_epsilon - self._threshold_epsilon - self._pure_epsilon
+        target_epsilon = min(target_epsilon, 500.0)
         if target_epsilon < 0:
             return 1.0
         delta = float(self._delta(target_epsilon)) if self._leaves else 0.0

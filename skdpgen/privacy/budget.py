@@ -1,6 +1,7 @@
 """One budget for several fits on the same data."""
 
 import itertools
+import math
 import os
 import threading
 
@@ -9,7 +10,14 @@ from joblib import parallel_config
 
 from .accounting import check_relation, ledger_epsilon
 from .calibration import check_delta, check_epsilon
-from .events import ThresholdDpEvent, flatten
+from .events import (
+    ThresholdDpEvent,
+    flatten,
+    gaussian_event,
+    plain_multiplier,
+    repeat,
+    threshold_delta,
+)
 from .exceptions import BudgetExceededError
 
 __all__ = ["PrivacyBudget"]
@@ -31,6 +39,9 @@ class PrivacyBudget:
         What all fits together may cost.
     relation : {"zero_out", "replace_one"}, default="zero_out"
         Which data sets are neighbours; fits under another relation are refused.
+    threshold_delta : float, default=0.0
+        The part of δ that is set aside for releases by a threshold, as ``infer="private"`` makes
+        them of categories; a tenth of the δ of each such fit. Nothing else can use it.
 
     Attributes
     ----------
@@ -39,10 +50,11 @@ class PrivacyBudget:
 
     Notes
     -----
-    Fits may be chosen one after the other, by what earlier ones gave: unsampled Gaussian releases,
-    with thresholds or without, compose exactly under such adaptivity. Other events are refused, as
-    are fits with an int `random_state`, which share noise. The budget belongs to this process:
-    inside ``with budget:``
+    Fits may be chosen one after the other, by what earlier ones gave: unsampled Gaussian releases
+    compose exactly under such adaptivity. Thresholds add their δ', which is set aside beforehand:
+    if what one kind of release leaves were open to the other, the choice between them could be
+    made to cost up to twice δ. Other events are refused, as are fits with an int `random_state`,
+    which share noise. The budget belongs to this process: inside ``with budget:``
     joblib runs in threads by default; fits that are sent to other processes all the same are not
     seen. Scores of private rows are not charged either: they are reads outside of every ledger.
     A search turns a refused fit into a NaN score unless it has ``error_score="raise"``.
@@ -64,13 +76,16 @@ class PrivacyBudget:
     skdpgen.privacy.exceptions.BudgetExceededError: ...
     """
 
-    def __init__(self, epsilon, delta, *, relation="zero_out"):
+    def __init__(self, epsilon, delta, *, relation="zero_out", threshold_delta=0.0):
         check_epsilon(epsilon)
         check_delta(delta)
+        if not 0 <= threshold_delta < delta:
+            raise ValueError(f"threshold_delta must be in [0, delta); got {threshold_delta!r}.")
         check_relation(relation)
         self.epsilon = epsilon
         self.delta = delta
         self.relation = relation
+        self.threshold_delta = threshold_delta
         self._pid = os.getpid()
         self._charges = {}
         self._tickets = itertools.count()
@@ -96,8 +111,24 @@ class PrivacyBudget:
         raise TypeError("A PrivacyBudget cannot be copied or pickled: the copy could be spent too.")
 
     def _cost(self, events):
-        charged = [event for charge in self._charges.values() for event in charge]
-        return ledger_epsilon([*charged, *events], self.delta, relation=self.relation)
+        """Price what is charged and `events`; Gaussian releases at the δ that is left for them."""
+        charged = flatten([*itertools.chain(*self._charges.values()), *events])
+        gaussians = [
+            repeat(gaussian_event(plain_multiplier(event)), count)
+            for event, count in charged.items()
+        ]
+        left = self.delta - self.threshold_delta
+        cost = ledger_epsilon(gaussians, left, relation=self.relation)
+        return cost - math.log1p(-self.threshold_delta) if charged else 0.0
+
+    def _check_thresholds(self, events):
+        charged = itertools.chain(*self._charges.values(), events)
+        total = threshold_delta(charged)
+        if total > self.threshold_delta * (1 + 1e-9):
+            raise BudgetExceededError(
+                f"With this fit releases by a threshold would take {total:g} of δ; the budget sets "
+                f"aside threshold_delta={self.threshold_delta:g} for them."
+            )
 
     def _reserve(self, plan, reproducible):
         """Charge a whole plan, or refuse it."""
@@ -119,6 +150,7 @@ class PrivacyBudget:
             raise BudgetExceededError(
                 "A PrivacyBudget holds unsampled Gaussian releases only; the fit plans others."
             )
+        self._check_thresholds(plan.events)
         cost = self._cost(plan.events)
         if cost > self.epsilon * (1 + 1e-9):
             raise BudgetExceededError(

@@ -13,9 +13,11 @@ import dp_accounting
 from dp_accounting import (
     ComposedDpEvent,
     GaussianDpEvent,
+    LaplaceDpEvent,
     NonPrivateDpEvent,
     NoOpDpEvent,
     PoissonSampledDpEvent,
+    RandomizedResponseDpEvent,
     SampledWithoutReplacementDpEvent,
     SelfComposedDpEvent,
 )
@@ -30,9 +32,11 @@ __all__ = [
     "flatten",
     "gaussian_event",
     "plain_multiplier",
+    "pure_epsilon",
     "repeat",
     "split_repetition",
     "split_sampling",
+    "threshold_delta",
     "total_gaussian_multiplier",
 ]
 
@@ -69,10 +73,12 @@ class SlicedGaussianDpEvent(dp_accounting.DpEvent):
 class ThresholdDpEvent(dp_accounting.DpEvent):
     """Noisy counts of what records hold are released, of those things that pass a threshold.
 
-    What one record alone holds fails the threshold, independently of all other noise, with
-    probability 1 - δ' at least. If it does, this is a Gaussian release of the counts of what
-    others hold. So, whatever is composed with it, ε(δ) of the Gaussian release becomes
-    ε(δ - δ') - log(1 - δ').
+    What one record alone holds fails the threshold, independently of all other noise and given all
+    that was released before, with probability 1 - δ' at least. If it does, this is a Gaussian
+    release G of the counts of what others hold, which is all that the neighbour shows. So its law
+    M is at least (1 - δ')·G and within δ' of it: M(S) ≤ G(S) + δ', and G(S) ≤ M(S) / (1 - δ').
+    Hence, whatever is composed with it, ε(δ) of the Gaussian release becomes
+    ε(δ - δ') - log(1 - δ'); for several thresholds both sums add up.
 
     Attributes
     ----------
@@ -91,9 +97,11 @@ _KNOWN = {
     for cls in (
         ComposedDpEvent,
         GaussianDpEvent,
+        LaplaceDpEvent,
         NoOpDpEvent,
         NonPrivateDpEvent,
         PoissonSampledDpEvent,
+        RandomizedResponseDpEvent,
         SampledWithoutReplacementDpEvent,
         SelfComposedDpEvent,
         SlicedGaussianDpEvent,
@@ -118,6 +126,33 @@ def plain_multiplier(event):
     if not isinstance(event, (GaussianDpEvent, ThresholdDpEvent)):
         raise PlanError(f"{event} is no plain Gaussian release.")
     return event.noise_multiplier
+
+
+def pure_epsilon(event):
+    """Return the ε that a release has at δ = 0, or None for events of which none is known.
+
+    Laplace noise of scale b on vectors that differ by at most Δ in L1 norm: Δ / b, since each
+    coordinate's densities differ by a factor of at most exp(|difference| / b). Randomised
+    response over k labels, uniform with probability p: the largest ratio of two probabilities of
+    one answer, (1 - p + p/k) / (p/k).
+    """
+    if isinstance(event, LaplaceDpEvent):
+        return math.inf if event.noise_multiplier == 0 else 1 / event.noise_multiplier
+    if isinstance(event, RandomizedResponseDpEvent):
+        p, k = event.noise_parameter, event.num_buckets
+        if k == 1:
+            return 0.0
+        return math.inf if p == 0 else math.log1p(k * (1 - p) / p)
+    return None
+
+
+def threshold_delta(events):
+    """Return the sum of the δ' of all releases by a threshold."""
+    return sum(
+        count * event.delta
+        for event, count in flatten(events).items()
+        if isinstance(event, ThresholdDpEvent)
+    )
 
 
 def flatten(events):

@@ -36,18 +36,19 @@ class TableFile:
         return self._path.suffix == ".parquet"
 
     def __call__(self):
-        return self._read_parquet() if self._is_parquet else map(self._parse, self._read_csv())
+        chunks = self._read_parquet() if self._is_parquet else map(self._parse, self._read_csv())
+        return self._withhold(chunks)
 
     def dtypes(self):
         """Return the dtype of each column, which is taken to be public.
 
-        Those of a CSV file are found by reading it: boolean for true and false, Int64, float64,
-        datetime64[s] for dates in ISO form, else object.
+        A Parquet file states them. Those of a CSV file are found by reading it: boolean for true
+        and false, Int64, float64, datetime64[s] for dates in ISO form, else object.
         """
         if self._is_parquet:
-            return dict(next(self._read_parquet()).dtypes)
+            return self._parquet_dtypes()
         fitting, has_cells = {}, set()
-        for chunk in self._read_csv():
+        for chunk in self._withhold(self._read_csv()):
             for name, cells in chunk.items():
                 cells = cells.str.strip()
                 cells = cells[~cells.isin(MISSING_TEXTS)].drop_duplicates()
@@ -61,33 +62,52 @@ class TableFile:
             for name, candidates in fitting.items()
         }
 
+    def _parquet_dtypes(self):
+        import pyarrow as pa
+        from pyarrow.parquet import read_schema
+
+        # Whether values are missing is not in the file's schema.
+        nullable = {pa.bool_(): pd.BooleanDtype()}
+        for bits in (8, 16, 32, 64):
+            for name in (f"int{bits}", f"uint{bits}"):
+                dtype = name.replace("uint", "UInt").replace("int", "Int")
+                nullable[getattr(pa, name)()] = pd.api.types.pandas_dtype(dtype)
+        empty = read_schema(self._path).empty_table()
+        return dict(empty.to_pandas(types_mapper=nullable.get).dtypes)
+
     def _read_parquet(self):
-        from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
 
-        try:
-            with ParquetFile(self._path) as file:
-                for batch in file.iter_batches(_CHUNK_ROWS):
-                    yield batch.to_pandas()
-        except ArrowException:
-            raise TableError(f"{self._path} is no Parquet file that can be read.") from None
+        with ParquetFile(self._path) as file:
+            for batch in file.iter_batches(_CHUNK_ROWS):
+                yield batch.to_pandas()
 
     def _read_csv(self):
-        try:
-            chunks = pd.read_csv(
-                self._path,
-                dtype=str,
-                keep_default_na=False,
-                encoding="utf-8",
-                index_col=False,
-                chunksize=_CHUNK_ROWS,
-            )
-            with chunks:
-                yield from chunks
-        except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError):
-            raise TableError(
-                f"{self._path} is no CSV file in UTF-8 with a header and as many cells in each row."
-            ) from None
+        with pd.read_csv(
+            self._path, dtype=str, keep_default_na=False, encoding="utf-8", chunksize=_CHUNK_ROWS
+        ) as chunks:
+            for chunk in chunks:
+                # Where the first row has more cells than the header, they become an index.
+                if not isinstance(chunk.index, pd.RangeIndex):
+                    raise pd.errors.ParserError
+                yield chunk
+
+    def _withhold(self, chunks):
+        """Yield chunks; what readers raise may hold private bytes, and goes no further."""
+        while True:
+            chunk, failed = None, False
+            try:
+                chunk = next(chunks, None)
+            except (ImportError, OSError, TableError):
+                raise
+            except Exception:
+                failed = True
+            if failed:
+                kind = "Parquet file" if self._is_parquet else _CSV
+                raise TableError(f"{self._path} is no {kind}.")
+            if chunk is None:
+                return
+            yield chunk
 
 
 def _is_whole(cells):
@@ -95,12 +115,18 @@ def _is_whole(cells):
     return (numbers % 1 == 0).all() and not cells.str.contains(".", regex=False).any()
 
 
+def _is_date(cells):
+    try:
+        return pd.to_datetime(cells, errors="coerce", format="ISO8601").notna().all()
+    except ValueError:  # of several time zones
+        return False
+
+
+_CSV = "CSV file in UTF-8 with a header, and no row longer than that"
 # From the narrowest; whether distinct texts are values of it.
 _DTYPES = {
     "boolean": lambda cells: cells.str.lower().isin(["true", "false"]).all(),
     "Int64": _is_whole,
     "float64": lambda cells: pd.to_numeric(cells, errors="coerce").notna().all(),
-    "datetime64[s]": lambda cells: (
-        pd.to_datetime(cells, errors="coerce", format="ISO8601").notna().all()
-    ),
+    "datetime64[s]": _is_date,
 }

@@ -10,6 +10,7 @@ lie on the grid whatever the data are. What remains is that G is made from doubl
 """
 
 import math
+import numbers
 from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass
@@ -169,18 +170,22 @@ class GaussianSum(SumMechanism):
         Each vector is scaled down to at most this norm.
     name : str, default="Gaussian sum"
         Name of the release.
+    nonnegative : bool, default=False
+        Whether negative numbers become 0. Two such vectors are at most √2·radius apart.
     """
 
-    def __init__(self, function, radius, name="Gaussian sum"):
+    def __init__(self, function, radius, name="Gaussian sum", *, nonnegative=False):
         # Squares of much smaller norms underflow, and with them the clip.
         if not 1e-100 <= radius <= 1e100:
             raise ValueError(f"radius must be in [1e-100, 1e100]; got {radius!r}.")
         self.function = function
         self.radius = radius
         self.name = name
+        self.nonnegative = nonnegative
 
     def sensitivity(self, relation):
-        return {"zero_out": 1, "replace_one": 2}[relation] * self.radius
+        apart = math.sqrt(2) if self.nonnegative else 2
+        return {"zero_out": 1, "replace_one": apart}[relation] * self.radius
 
     def _grid_bits(self, n_records):
         return _GRID_BITS - math.ceil(math.log2(self.radius))
@@ -188,6 +193,8 @@ class GaussianSum(SumMechanism):
     def _block_sum(self, rows, membership, scale):
         # Doubles, since norms of long float32 vectors come out too small.
         vectors = self.function(rows).double().nan_to_num(0.0, 0.0, 0.0)
+        if self.nonnegative:
+            vectors = vectors.clamp(min=0)
         vectors = to_grid(clip_rows(vectors, self.radius), scale)
         return (membership.sum(1) @ vectors).long()
 
@@ -327,7 +334,8 @@ class CategoryCounts(Mechanism):
     Parameters
     ----------
     columns : dict of str to int
-        Their names, and their positions among the cells. Missing cells are not counted.
+        Their names, and their positions among the cells. Strings and finite numbers are counted,
+        whole ones as int; missing cells and all others are not.
 
     References
     ----------
@@ -344,7 +352,8 @@ class CategoryCounts(Mechanism):
         return math.sqrt({"zero_out": 1, "replace_one": 2}[relation] * len(self.columns))
 
     def check(self, event):
-        if not isinstance(event, (ThresholdDpEvent, NonPrivateDpEvent)):
+        is_threshold = isinstance(event, ThresholdDpEvent) and event.delta > 0
+        if not (is_threshold or isinstance(event, NonPrivateDpEvent)):
             raise PlanError(f"{event} is no release by a threshold.")
 
     def _measure(self, source, event, relation, noise):
@@ -353,9 +362,11 @@ class CategoryCounts(Mechanism):
             cells = cells[membership.sum(1).bool().numpy()]
             for name, position in self.columns.items():
                 column = cells[:, position]
-                counts[name].update(column[~pd.isna(column)].tolist())
+                counts[name].update(map(_as_category, column[~pd.isna(column)].tolist()))
+        for count in counts.values():
+            count.pop(None, None)
         # In an order that does not depend on that of the records.
-        keys = [(name, key) for name in counts for key in sorted(counts[name], key=repr)]
+        keys = [(name, key) for name in counts for key in sorted(counts[name], key=_sort_key)]
         std = plain_multiplier(event) * self.sensitivity(relation)
         threshold = 0
         if std > 0:
@@ -372,6 +383,22 @@ class CategoryCounts(Mechanism):
             if count > threshold:
                 passed[name][key] = count
         return passed
+
+
+def _as_category(value):
+    """Return the one of all equal categories that is released; None for what is none.
+
+    Equal keys can differ, as 1, 1.0 and True do, or carry more than their value.
+    """
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, numbers.Real) and math.isfinite(value):
+        return int(value) if value == int(value) else float(value)
+    return None
+
+
+def _sort_key(key):
+    return isinstance(key, str), key
 
 
 def grid_scale(std, bits=_GRID_BITS):

@@ -74,6 +74,37 @@ class NoiseSource:
         fine = np.rint(scale * 2.0**-20 * draw.standard_normal(scale.shape)).astype(np.int64)
         return coarse + fine
 
+    def rounded_laplace(self, scale):
+        """Draw Laplace noise of scale parameter `scale` and round it to whole numbers.
+
+        It is the difference of two exponentials, whose tails the sampler does not cut off.
+
+        Parameters
+        ----------
+        scale : ndarray
+            Scale parameters, in units of the grid, at most 2²⁰; zeros give zeros.
+
+        Returns
+        -------
+        ndarray of int64, of the shape of `scale`
+        """
+        scale = np.asarray(scale, dtype=np.float64)
+        if not np.all(scale <= 2.0**20):
+            # Beyond it the sampler's own lattice would show: see `rounded_gaussian`.
+            raise ValueError("The noise does not fit the grid.")
+        draw = self._draw()
+        first, second = (draw.standard_exponential(scale.shape) for _ in range(2))
+        return np.rint(scale * (first - second)).astype(np.int64)
+
+    def randomized_response(self, codes, n_classes, probability):
+        """Replace each code, with a probability, by one drawn uniformly from all classes.
+
+        The coins are exact for a probability that is a multiple of 2⁻⁵³.
+        """
+        draw = self._draw()
+        replaced = draw.random(len(codes)) < probability
+        return np.where(replaced, draw.integers(n_classes, size=len(codes)), codes)
+
     def poisson_sample(self, n_records, rate):
         """Toss a coin for each record; return the positions of those that it chose."""
         return np.flatnonzero(self._draw().random(n_records) < rate)

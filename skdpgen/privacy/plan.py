@@ -26,6 +26,8 @@ class Plan:
         How they are priced.
     sigma : float or None
         Standard deviation of the noise, where there is one level to name.
+    local : bool
+        Whether every release noises each record on its own, as its owner can.
     """
 
     releases: tuple
@@ -34,6 +36,7 @@ class Plan:
     relation: str = "zero_out"
     accountant: str = "pld"
     sigma: float | None = None
+    local: bool = False
 
     def __post_init__(self):
         # A list could change after it was priced.

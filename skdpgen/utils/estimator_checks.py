@@ -17,6 +17,7 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import torch
+from dp_accounting import LaplaceDpEvent, RandomizedResponseDpEvent
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
@@ -377,12 +378,18 @@ def check_noise(estimator):
             _make(estimator, y, relation=relation).fit(X, y)
         for spy in spies:
             base = split_sampling(spy.event)[0]
+            if isinstance(base, RandomizedResponseDpEvent):
+                _check_response(spy, base)
+                continue
             stated = base.noise_multiplier * spy.mechanism.sensitivity(relation)
+            # Laplace noise has √2 times its scale, and a kurtosis of 6 in place of 3.
+            is_laplace = isinstance(base, LaplaceDpEvent)
+            stated, kurtosis = stated * math.sqrt(2 if is_laplace else 1), 6 if is_laplace else 3
             shape = np.broadcast_to(spy.std / np.max(spy.std), spy.exact.shape)
             noise = np.stack(spy.noisy) - spy.exact
             noise = (noise[:, shape > 0] / shape[shape > 0]).ravel()
             # Six standard errors of a standard deviation and of a mean.
-            error = 6 / math.sqrt(2 * noise.size)
+            error = 6 * math.sqrt((kurtosis - 1) / (4 * noise.size))
             ratio = noise.std() / stated
             assert abs(ratio - 1) < error, (
                 f"{spy.name}, {relation}: noise has {ratio:.3f} times its stated deviation."
@@ -392,6 +399,19 @@ def check_noise(estimator):
             # What leaves the mechanism, after any reshaping, holds no number without noise.
             clean = np.mean(spy.result == spy.silent_result)
             assert clean < 0.01, f"{spy.name}, {relation}: numbers are released without noise."
+
+
+def _check_response(spy, event):
+    """Labels are replaced as often as certified, by each of the others alike."""
+    k = event.num_buckets
+    steps = (np.stack(spy.noisy) - spy.exact) % k
+    stated = event.noise_parameter / k
+    for step in range(1, k):
+        share = np.mean(steps == step)
+        error = 6 * math.sqrt(stated * (1 - stated) / steps.size)
+        assert abs(share - stated) < error, (
+            f"{spy.name}: {share:.3f} of the labels become a certain other, not {stated:.3f}."
+        )
 
 
 def check_rows_in_ball(estimator):
@@ -408,8 +428,8 @@ def check_neighbours(estimator):
     """Without its noise, a release moves by no more than its sensitivity between neighbours.
 
     One record among many that are alike takes extreme values in turn, so that a statistic of all
-    records would show. Some pair of neighbours reaches half the sensitivity: it is not grossly
-    overstated either.
+    records would show. Some pair of neighbours reaches half the sensitivity, or the `least_reach`
+    of a mechanism whose bound is seldom met: it is not grossly overstated either.
     """
     others = np.tile([0.6, 0.8, 0.0], (12, 1))
     for relation in _choices(estimator, "relation", RELATIONS):
@@ -432,16 +452,20 @@ def check_neighbours(estimator):
                 absent = release(others, y, np.arange(len(others)) == 0)
                 pairs = [(present, absent) for present in moved]
             reached = dict.fromkeys([spy.name for spy in spies], 0.0)
+            needed = {spy.name: getattr(spy.mechanism, "least_reach", 0.5) for spy in spies}
             for i, spy in enumerate(spies):
                 # Directions of rows may stretch them, which their event accounts for.
                 stated = spy.mechanism.sensitivity(relation) * spy.stretch
-                largest = max(np.linalg.norm(a[i] - b[i]) for a, b in pairs)
+                order = getattr(spy.mechanism, "norm_order", 2)
+                largest = max(np.linalg.norm((a[i] - b[i]).ravel(), order) for a, b in pairs)
                 case = f"{spy.name}, {relation}, {'no ' if y is None else ''}classes"
                 assert largest <= stated, f"{case}: moves by {largest}, over {stated}."
                 reached[spy.name] = max(reached[spy.name], largest / stated)
             # A record is not in every sample.
             for name, share in reached.items():
-                assert share >= 0.5, f"{name}, {relation}: moves by {share:.0%} of the stated."
+                assert share >= needed[name], (
+                    f"{name}, {relation}: moves by {share:.0%} of the stated."
+                )
 
 
 def check_post_processing(estimator):
@@ -542,7 +566,10 @@ def _make(estimator, y=None, **params):
 
 
 def _choices(estimator, name, choices):
-    return list(choices) if name in estimator.get_params(deep=False) else [None]
+    if name in estimator.get_params(deep=False):
+        return list(choices)
+    # Some estimators know one choice only.
+    return [getattr(estimator, name, None)]
 
 
 def _sample(fitted, y, *args):
@@ -557,6 +584,12 @@ class _SilentSource(NoiseSource):
 
     def rounded_gaussian(self, scale):
         return np.zeros(np.shape(scale), dtype=np.int64)
+
+    def rounded_laplace(self, scale):
+        return np.zeros(np.shape(scale), dtype=np.int64)
+
+    def randomized_response(self, codes, n_classes, probability):
+        return codes
 
 
 class _WatchedSource:

@@ -379,3 +379,16 @@ def test_noise_of_tables():
     above = residuals[:, i, j]
     assert_allclose(diagonal.std(), sigma, rtol=0.15)
     assert_allclose(above.std(), sigma / math.sqrt(2), rtol=0.05)
+
+
+@pytest.mark.parametrize("infer", [None, "private"])
+def test_categorical_dtypes_do_not_carry_private_categories_out(infer):
+    table = make_table(500)[["job", "smoker"]]
+    table.loc[3, "job"] = SECRET
+    table["job"] = table["job"].astype("category")
+    schema = None if infer else SCHEMA.select(["job", "smoker"])
+    generator = make(epsilon=3.0, schema=schema, infer=infer, n_steps=5).fit(table)
+    made = generator.sample(50)
+    assert SECRET not in list(made["job"].cat.categories)
+    assert infer or not made["job"].isna().any()
+    assert SECRET.encode() not in pickle.dumps(generator)

@@ -61,6 +61,10 @@ def _sampled(test):
     return f"tests/privacy/test_sampled_mechanisms.py::test_{test}"
 
 
+def _gradients(test):
+    return f"tests/privacy/test_gradient_mechanisms.py::test_{test}"
+
+
 def _counts(test):
     return f"tests/privacy/test_category_counts.py::test_{test}"
 
@@ -267,6 +271,42 @@ MUTATIONS = {
         "            n_samples = len(X)\n",
         "            n_samples = len(X)\n            self.encoder and self.encoder.fit(X)\n",
         _flow("public_encoders_are_not_fitted"),
+    ),
+    "a generated batch of the sample's size": Mutation(
+        "privacy/gradient_mechanisms.py",
+        "return Measurement(exact, scale, std)",
+        "return Measurement(exact[: int(joined.sum())], scale, std)",
+        _gradients("shape_and_noise_do_not_tell_how_many_joined"),
+    ),
+    "gradients are clipped row by row": Mutation(
+        "privacy/gradient_mechanisms.py",
+        "torch.linalg.vector_norm(values / largest)",
+        "torch.linalg.vector_norm(values / largest, dim=-1, keepdim=True)",
+        _gradients("neighbours_are_at_most_twice_the_clip_apart"),
+    ),
+    "the noise of gradients is Δσ": Mutation(
+        "privacy/gradient_mechanisms.py",
+        '{"zero_out": 2, "replace_one": 4}[relation]',
+        '{"zero_out": 1, "replace_one": 2}[relation]',
+        _gradients("noise_is_the_multiplier_times_twice_the_clip"),
+    ),
+    "the radius for the diameter": Mutation(
+        "privacy/local_mechanisms.py",
+        "        return 2.0\n",
+        "        return 1.0\n",
+        "tests/privacy/test_local_mechanisms.py::test_noise_is_calibrated_to_the_diameter",
+    ),
+    "rows are noised again in each epoch": Mutation(
+        "generators/_ldp_entropic_gan.py",
+        "noised = curator.release(LocalRows(codec.p))",
+        "noised = [curator.release(LocalRows(codec.p)) for _ in range(3)][-1]",
+        "tests/generators/test_ldp_entropic_gan.py::test_rows_are_noised_once",
+    ),
+    "the regularisation does not match the noise": Mutation(
+        "generators/_ldp_entropic_gan.py",
+        "return p * scale**p if",
+        "return scale**p if",
+        "tests/generators/test_ldp_entropic_gan.py::test_the_regularisation_matches_the_noise",
     ),
     "noise follows a global seed": Mutation(
         "privacy/noise.py",

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from dp_accounting import (
     ComposedDpEvent,
+    DiscreteLaplaceDpEvent,
     GaussianDpEvent,
     LaplaceDpEvent,
     NeighboringRelation,
@@ -591,7 +592,7 @@ def test_nothing_costs_nothing(ledger, accountant):
 @pytest.mark.parametrize(
     "event",
     [
-        LaplaceDpEvent(1.0),
+        DiscreteLaplaceDpEvent(1.0, 1),
         PoissonSampledDpEvent(0.1, LaplaceDpEvent(1.0)),
         PoissonSampledDpEvent(0.1, PoissonSampledDpEvent(0.1, GaussianDpEvent(1.0))),
         PoissonSampledDpEvent(0.1, ComposedDpEvent([GaussianDpEvent(1.0)] * 2)),

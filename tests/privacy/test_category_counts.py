@@ -9,6 +9,7 @@ from dp_accounting import GaussianDpEvent, NonPrivateDpEvent, SelfComposedDpEven
 from scipy.stats import norm
 
 from skdpgen.privacy import (
+    BudgetExceededError,
     CategoryCounts,
     Certificate,
     Curator,
@@ -162,7 +163,7 @@ def test_certificates_and_budgets_know_thresholds():
     certificate = Certificate((event,), ("category counts",), delta=DELTA)
     assert verify(certificate.to_json()) == pytest.approx(certificate.epsilon)
     plan = Plan((("category counts", ThresholdDpEvent(5.0, 1e-7)),), 1.0, DELTA)
-    budget = PrivacyBudget(1.0, DELTA)
+    budget = PrivacyBudget(1.0, DELTA, threshold_delta=1e-7)
     with budget:
         with Curator(
             np.array([["x"]] * 5, dtype=object),
@@ -172,3 +173,57 @@ def test_certificates_and_budgets_know_thresholds():
         ) as curator:
             curator.release(CategoryCounts({"a": 0}))
     assert budget.spent == pytest.approx(ledger_epsilon(plan.events, DELTA))
+
+
+class Tagged(str):
+    """A string that knows more than it says."""
+
+
+@pytest.mark.parametrize("first", [1, 1.0, True, np.int8(1)])
+def test_equal_categories_are_one_whatever_comes_first(first):
+    cells = [[first], [1.0], [1], [-0.0], [0], [math.inf], [math.nan], [2.5], [["list"]]]
+    (counts,) = release(cells, NonPrivateDpEvent())
+    assert list(counts["a"].items()) == [(0, 2), (1, 3), (2.5, 1)]
+    assert [type(key) for key in counts["a"]] == [int, int, float]
+
+
+def test_strings_are_plain():
+    tagged = Tagged("x")
+    tagged.patient = "Smith"
+    (counts,) = release([[tagged], ["x"]], NonPrivateDpEvent())
+    assert counts == {"a": {"x": 2}}
+    assert type(next(iter(counts["a"]))) is str
+
+
+def test_a_threshold_that_nothing_can_fail_is_refused():
+    with pytest.raises(PlanError, match="threshold"):
+        list(release([["x"]], ThresholdDpEvent(1.0, 0.0)))
+
+
+def test_budgets_set_the_delta_of_thresholds_aside():
+    """Else the choice between a threshold and more Gaussians could cost twice δ."""
+    plan = Plan((("category counts", ThresholdDpEvent(9.0, 9e-6)),), 1.0, DELTA)
+
+    def reserve(budget):
+        with (
+            budget,
+            Curator(
+                np.array([["x"]] * 5, dtype=object),
+                plan=plan,
+                noise=NoiseSource(),
+                prepare=lambda X, y: np.zeros((len(X), 1)),
+            ) as curator,
+        ):
+            curator.release(CategoryCounts({"a": 0}))
+
+    with pytest.raises(BudgetExceededError, match="threshold_delta=0"):
+        reserve(PrivacyBudget(1.0, DELTA))
+    budget = PrivacyBudget(1.0, DELTA, threshold_delta=9e-6)
+    reserve(budget)
+    expected = ledger_epsilon([GaussianDpEvent(9.0)], DELTA - 9e-6) - math.log1p(-9e-6)
+    assert budget.spent == pytest.approx(expected)
+    with pytest.raises(BudgetExceededError, match=r"would take 1\.8e-05 of"):
+        reserve(budget)
+    for bad in (-1e-6, DELTA):
+        with pytest.raises(ValueError, match="threshold_delta must be in"):
+            PrivacyBudget(1.0, DELTA, threshold_delta=bad)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from dp_accounting import (
     ComposedDpEvent,
+    DiscreteLaplaceDpEvent,
     GaussianDpEvent,
-    LaplaceDpEvent,
     NonPrivateDpEvent,
     NoOpDpEvent,
     PoissonSampledDpEvent,
@@ -142,8 +142,8 @@ def test_verify_refuses_bad_events(change, accountant):
 
 
 def test_unknown_events_are_not_written_down():
-    with pytest.raises(TypeError, match="LaplaceDpEvent"):
-        event_to_dict(LaplaceDpEvent(1.0))
+    with pytest.raises(TypeError, match="DiscreteLaplaceDpEvent"):
+        event_to_dict(DiscreteLaplaceDpEvent(1.0, 1))
 
 
 def test_gaussians_compose_in_closed_form():

@@ -38,7 +38,13 @@ def test_parquet_comes_in_chunks_with_dtypes(tmp_path, small_chunks):
 
 @pytest.mark.parametrize(
     "text",
-    ["", f"a,b\n{SECRET},2\n{SECRET},2,3,4\n", f'a,b\n"{SECRET},2\n', "a\n\udcff\udcfe\n"],
+    [
+        "",
+        f"a,b\n{SECRET},2\n{SECRET},2,3,4\n",
+        f"a,b\n{SECRET},2,3\n{SECRET},2,3\n",
+        f'a,b\n"{SECRET},2\n',
+        "a\n\udcff\udcfe\n",
+    ],
 )
 def test_what_is_no_csv_is_refused_without_quoting_it(tmp_path, text):
     path = tmp_path / "table.csv"
@@ -46,6 +52,7 @@ def test_what_is_no_csv_is_refused_without_quoting_it(tmp_path, text):
     with pytest.raises(TableError, match="is no CSV file") as caught:
         list(TableFile(path, lambda texts: texts)())
     assert SECRET not in str(caught.value)
+    assert caught.value.__context__ is None
 
 
 def test_what_is_no_parquet_is_refused(tmp_path):
@@ -95,6 +102,16 @@ def test_dtypes_are_found_over_all_chunks(tmp_path, small_chunks):
 def test_dtypes_of_parquet(tmp_path):
     pytest.importorskip("pyarrow")
     path = tmp_path / "table.parquet"
-    frame = pd.DataFrame({"a": np.arange(3, dtype=np.int32), "b": [0.5, 1, 2]})
+    frame = pd.DataFrame(
+        {"a": np.arange(3, dtype=np.int32), "b": [0.5, 1, 2], "c": [True, False, None]}
+    )
     frame.to_parquet(path)
-    assert TableFile(path, None).dtypes() == dict(frame.dtypes)
+    found = {name: str(dtype) for name, dtype in TableFile(path, None).dtypes().items()}
+    # Whatever the values are: from the file's schema.
+    assert found == {"a": "Int32", "b": "float64", "c": "boolean"}
+
+
+def test_dates_of_several_time_zones_are_texts(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("day\n2020-01-01T00:00:00+01:00\n2020-06-01T00:00:00+02:00\n")
+    assert str(TableFile(path, None).dtypes()["day"]) == "object"

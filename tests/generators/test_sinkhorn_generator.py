@@ -1,0 +1,330 @@
+"""DP-Sinkhorn: what it learns from noisy gradients, what it plans, and what it refuses."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
+from numpy.testing import assert_allclose
+from sklearn.linear_model import LogisticRegression
+
+from skdpgen import DPSinkhornGenerator, PrivacyBudget
+from skdpgen.generators._gradient_learner import SinkhornLoss, _stratified
+from skdpgen.preprocessing import Category, Number, Schema
+from skdpgen.privacy import (
+    BudgetExceededError,
+    ClippedGradient,
+    Curator,
+    NoiseSource,
+    ledger_epsilon,
+    preview,
+)
+from skdpgen.transport import semi_debiased_sinkhorn_loss
+
+DIGITS = dict(bounds=(0, 16), classes=range(10))
+
+
+def make(**params):
+    return DPSinkhornGenerator(**{"random_state": 0, **params})
+
+
+def watch(monkeypatch):
+    """Keep the mechanisms that are released, and what came of them."""
+    seen, release = [], Curator.release
+
+    def watched(curator, mechanism):
+        released = release(curator, mechanism)
+        seen.append((mechanism, released))
+        return released
+
+    monkeypatch.setattr(Curator, "release", watched)
+    return seen
+
+
+# The loss.
+
+
+@pytest.mark.parametrize("l1_weight", [0.0, 0.7])
+@pytest.mark.parametrize("n_debias", [0, 2, 6])
+def test_gradients_are_those_of_the_semi_debiased_loss(n_debias, l1_weight, monkeypatch):
+    monkeypatch.setattr("skdpgen.generators._gradient_learner._TOL", 1e-8)
+    monkeypatch.setattr("skdpgen.generators._gradient_learner._N_ITER", 3000)
+    rng = torch.Generator().manual_seed(0)
+    made, real = (torch.randn(size, 3, generator=rng).double() for size in (6 + n_debias, 9))
+    codes, real_codes = torch.arange(6 + n_debias) % 2, torch.arange(9) % 2
+    scale, weight = 1.7, 0.4
+
+    def join(x, y):
+        return torch.cat([scale * x, weight * torch.eye(2).double()[y]], dim=1)
+
+    x = made.clone().requires_grad_()
+    semi_debiased_sinkhorn_loss(
+        join(x, codes),
+        join(real, real_codes),
+        n_debias=n_debias,
+        reg=0.5,
+        l1_weight=l1_weight,
+        tol=1e-8,
+        n_iter=3000,
+    ).backward()
+    loss = SinkhornLoss(0.5, l1_weight, weight, scale, balance=False)
+    # Two empty slots.
+    rows = torch.cat([real, torch.zeros(2, 3).double()])
+    membership = torch.cat([torch.eye(2).double()[real_codes], torch.zeros(2, 2).double()])
+    gradient = loss.apart(made, codes, n_debias)
+    cross, active = loss.cross(made[:6], codes[:6], rows, membership)
+    gradient[:6] += cross
+    assert active.all()
+    assert_allclose(gradient, x.grad, atol=1e-5)
+
+
+def test_without_debiasing_there_is_no_second_term():
+    loss = SinkhornLoss(0.5, 0.0, 1.0, debias=False)
+    assert not loss.apart(torch.randn(6, 2), torch.zeros(6, dtype=int), 1).any()
+
+
+def test_balanced_classes_are_drawn_to_their_own_class():
+    """With far more records of one class, the other one's rows are not drawn to it."""
+    made = torch.zeros(10, 2)
+    codes = torch.tensor([0] * 5 + [1] * 5)
+    rows = torch.tensor([[1.0, 0.0]] * 9 + [[0.0, 1.0]])
+    membership = torch.eye(2)[[0] * 9 + [1]]
+    gradient, active = SinkhornLoss(0.01, 0.0, 15.0).cross(made, codes, rows, membership)
+    assert active.all()
+    assert_allclose(gradient[:5], -np.array([[0.4, 0.0]] * 5), atol=2e-2)
+    assert_allclose(gradient[5:], -np.array([[0.0, 0.4]] * 5), atol=2e-2)
+    mixed, _ = SinkhornLoss(0.01, 0.0, 15.0, balance=False).cross(made, codes, rows, membership)
+    assert (mixed[5:, 0] < -0.1).all()
+    # Classes that were not drawn, or are not generated, are left out.
+    gradient, active = SinkhornLoss(0.01, 0.0, 15.0).cross(made, codes, rows[:9], membership[:9])
+    assert active[:, 0].tolist() == [True] * 5 + [False] * 5
+    assert not gradient[5:].any()
+    gradient, active = SinkhornLoss(0.01, 0.0, 15.0).cross(
+        made[:5], codes[:5], rows[9:], membership[9:]
+    )
+    assert not gradient.any()
+    assert not active.any()
+
+
+def test_signs_do_not_depend_on_chunks(monkeypatch):
+    rng = torch.Generator().manual_seed(0)
+    made, codes = torch.randn(12, 3, generator=rng), torch.zeros(12, dtype=int)
+    loss = SinkhornLoss(0.5, 1.0, 0.0)
+    whole = loss.apart(made, codes, 3)
+    monkeypatch.setattr("skdpgen.generators._gradient_learner._CHUNK", 1)
+    assert_allclose(loss.apart(made, codes, 3), whole, atol=1e-6)
+
+
+def test_classes_are_generated_by_their_shares():
+    generator = torch.Generator().manual_seed(0)
+    counts = np.mean(
+        [np.bincount(_stratified([0.5, 0.3, 0.2], 7, generator), minlength=3) for _ in range(400)],
+        axis=0,
+    )
+    assert_allclose(counts, [3.5, 2.1, 1.4], atol=0.15)
+    exact = np.bincount(_stratified([0.5, 0.3, 0.2], 10, generator), minlength=3)
+    assert abs(exact - [5, 3, 2]).max() <= 1
+
+
+# What it learns.
+
+
+@pytest.mark.parametrize("perturb", ["images", "parameters"])
+def test_digits_without_noise(digits, perturb):
+    X, X_test, y, y_test = digits
+    generator = make(
+        **DIGITS, epsilon=math.inf, n_steps=200, learning_rate=0.002, averaging=0.9, perturb=perturb
+    )
+    X_made, y_made = generator.fit(X, y).sample(1000)
+    classifier = LogisticRegression(max_iter=300).fit(X_made / 16, y_made)
+    assert classifier.score(X_test / 16, y_test) > 0.65
+    assert_allclose(generator.class_probabilities_, np.bincount(y) / len(y), atol=1e-9)
+
+
+def test_a_mean_is_found_through_the_noise():
+    rng = np.random.RandomState(0)
+    X = np.array([0.5, -0.4, 0.2]) + rng.normal(scale=0.05, size=(20_000, 3))
+    generator = make(epsilon=5, n_steps=300, batch_size=50, averaging=0.97, accountant="rdp").fit(X)
+    assert_allclose(generator.sample(4000).mean(0), X.mean(0), atol=0.1)
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+def test_moments_without_noise(optimizer):
+    X = np.random.RandomState(0).normal([0.1, -0.2], [0.3, 0.1], size=(500, 2))
+    rate = {"adam": 0.003, "sgd": 3.0}[optimizer]
+    generator = make(
+        epsilon=math.inf, n_steps=400, batch_size=100, optimizer=optimizer, learning_rate=rate
+    )
+    made = generator.fit(X).sample(20_000)
+    assert_allclose(made.mean(0), X.mean(0), atol=0.05)
+    assert_allclose(made.std(0), X.std(0), atol=0.1)
+
+
+def test_debiasing_keeps_the_spread():
+    """Without the second term rows shrink to what is transported to them: averages."""
+    X = np.random.RandomState(0).uniform(-0.5, 0.5, size=(500, 2))
+    options = dict(epsilon=math.inf, n_steps=300, batch_size=100, reg=0.3)
+    spread = [make(**options, debias=debias).fit(X).sample(4000).std() for debias in (True, False)]
+    assert spread[0] > 1.3 * spread[1]
+
+
+def test_tables():
+    rng = np.random.RandomState(0)
+    table = pd.DataFrame(
+        {
+            "age": rng.normal(40, 5, 300).clip(0, 100),
+            "sex": rng.choice(["f", "m"], 300, p=[0.8, 0.2]),
+        }
+    )
+    schema = Schema({"age": Number(0, 100), "sex": Category(["f", "m"])})
+    generator = make(epsilon=math.inf, n_steps=150, batch_size=100, averaging=0.9, schema=schema)
+    made = generator.fit(table, target="sex").sample(2000)
+    assert list(made.columns) == ["age", "sex"]
+    assert 0.6 < (made["sex"] == "f").mean() < 0.95
+    assert abs(made["age"].mean() - 40) < 8
+    assert set(generator.sample(y=["m", "m"])["sex"]) == {"m"}
+
+
+@pytest.mark.parametrize(("name", "shape"), [("dcgan28", (1, 28, 28)), ("resnet32", (3, 32, 32))])
+def test_images(name, shape):
+    X = np.random.RandomState(0).uniform(size=(30, math.prod(shape)))
+    made = make(generator=name, bounds=(0, 1), n_steps=2).fit(X).sample(2)
+    assert made.shape == (2, math.prod(shape))
+    assert 0 <= made.min() < made.max() <= 1
+    with pytest.raises(ValueError, match="it needs bounds"):
+        make(generator=name).fit(X)
+
+
+# What it releases and plans.
+
+
+@pytest.mark.parametrize("n_records", [20, 90])
+@pytest.mark.parametrize("perturb", ["images", "parameters"])
+def test_the_generated_batch_is_of_a_fixed_size(n_records, perturb, monkeypatch):
+    """Whoever joins: shapes, and the noise, follow from parameters."""
+    seen = watch(monkeypatch)
+    X = np.random.RandomState(0).normal(size=(n_records, 3))
+    generator = make(batch_size=5, n_generated=8, n_debias=3, n_steps=12, perturb=perturb).fit(X)
+    size = sum(p.numel() for p in generator._network.network.parameters())
+    shape = (8, 3) if perturb == "images" else (size,)
+    assert {released.value.shape for _, released in seen} == {shape}
+    assert {mechanism.shape for mechanism, _ in seen} == {shape}
+    assert {released.std for _, released in seen} == {generator.sigma_}
+
+
+def test_the_generated_batch_does_not_follow_the_sample(monkeypatch):
+    sizes = []
+    cross = SinkhornLoss.cross
+
+    def watched(self, made, codes, rows, membership):
+        sizes.append((len(made), int(membership.any(1).sum())))
+        return cross(self, made, codes, rows, membership)
+
+    monkeypatch.setattr(SinkhornLoss, "cross", watched)
+    make(batch_size=6, n_steps=30).fit(np.random.RandomState(0).normal(size=(60, 3)))
+    made, real = map(set, zip(*sizes, strict=True))
+    assert made == {6}, f"Batches of {made} rows are generated."
+    assert len(real) > 3
+
+
+def test_events():
+    X, y = np.random.RandomState(0).normal(size=(400, 3)), np.arange(400) % 2
+    generator = make(classes=[0, 1], batch_size=20, n_steps=15).fit(X, y)
+    certificate = generator.privacy_
+    assert certificate.releases == ("class counts", "clipped gradient")
+    counts, steps = certificate.events
+    assert isinstance(counts, GaussianDpEvent)
+    assert isinstance(steps, SelfComposedDpEvent)
+    assert steps.count == generator.n_iter_ == 15
+    assert steps.event.sampling_probability == 20 / 400
+    assert generator.sigma_ == pytest.approx(0.2 * steps.event.event.noise_multiplier)
+    planned = preview(make(classes=[0, 1], batch_size=20, n_steps=15), 400, 3, n_classes=2)
+    assert planned.events == certificate.events
+    assert make().fit(X).privacy_.releases == ("clipped gradient",)
+
+
+@pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
+@pytest.mark.parametrize("accountant", ["pld", "rdp"])
+def test_the_number_of_steps_follows_from_the_noise(relation, accountant):
+    estimator = make(
+        epsilon=3.0,
+        noise_multiplier=1.2,
+        batch_size=20,
+        grad_clip=0.3,
+        relation=relation,
+        accountant=accountant,
+    )
+    planned = preview(estimator, 1000, 3, n_classes=2)
+    counts, steps = planned.events
+    assert steps.event == PoissonSampledDpEvent(0.02, GaussianDpEvent(1.2))
+    assert planned.sigma == pytest.approx({"zero_out": 2, "replace_one": 4}[relation] * 0.3 * 1.2)
+    options = {"accountant": accountant, "relation": relation}
+    assert 0.99 * 3 < planned.epsilon <= 3.0
+    more = SelfComposedDpEvent(steps.event, steps.count + max(2, steps.count // 500))
+    assert ledger_epsilon([counts, more], 1e-5, **options) > 3.0
+
+
+def test_a_fit_makes_the_steps_that_follow():
+    X = np.random.RandomState(0).normal(size=(200, 3))
+    generator = make(noise_multiplier=5.0, batch_size=20, epsilon=0.3).fit(X)
+    assert generator.n_iter_ == generator.privacy_.events[0].count > 10
+    with pytest.raises(BudgetExceededError, match="One step"):
+        make(noise_multiplier=0.1, epsilon=0.1).fit(X)
+
+
+def test_all_records_at_each_step():
+    X = np.random.RandomState(0).normal(size=(40, 3))
+    generator = make(batch_size=1000, n_steps=3, epsilon=5).fit(X)
+    assert generator.privacy_.events == (
+        SelfComposedDpEvent(GaussianDpEvent(pytest.approx(generator.sigma_ / 0.2)), 3),
+    )
+
+
+def test_budgets_refuse_sampled_releases():
+    X = np.random.RandomState(0).normal(size=(100, 3))
+    with PrivacyBudget(1.0, 1e-5), pytest.raises((BudgetExceededError, ValueError)):
+        make(random_state=None).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("params", "match"),
+    [
+        (dict(n_steps=10, noise_multiplier=1.0), "not both"),
+        (dict(epsilon=math.inf, noise_multiplier=1.0), "give n_steps"),
+        (dict(grad_clip=0), "grad_clip"),
+        (dict(grad_clip=None), "grad_clip"),
+        (dict(noise_multiplier=0), "noise_multiplier"),
+        (dict(batch_size=0), "batch_size"),
+        (dict(n_generated=1.5), "n_generated"),
+        (dict(n_generated=1), "at least 2"),
+        (dict(n_debias=-1), "n_debias"),
+        (dict(n_generated=4, n_debias=5), "n_debias"),
+        (dict(reg=0), "reg"),
+        (dict(l1_weight=-1), "l1_weight"),
+        (dict(label_weight=math.inf), "label_weight"),
+        (dict(decay=1.1), "decay"),
+        (dict(averaging=1), "averaging"),
+        (dict(perturb="weights"), "perturb"),
+        (dict(optimizer="lbfgs"), "optimizer"),
+        (dict(encoder="dp-pca"), "encoder"),
+        (dict(generator="none"), "generator"),
+    ],
+)
+def test_parameters_that_are_refused(params, match):
+    with pytest.raises(ValueError, match=match):
+        make(**params).fit(np.ones((20, 3)))
+
+
+def test_fitted_attributes_are_those_that_are_documented():
+    """A new attribute could be a leak: whoever adds one says here that it is post-processing."""
+    X, y = np.random.RandomState(0).normal(size=(40, 3)), np.arange(40) % 2
+    fitted = make(classes=[0, 1], n_steps=3).fit(X, y)
+    public = {"n_samples_", "n_features_in_", "classes_", "privacy_", "epsilon_", "sigma_"}
+    released = {"class_probabilities_", "n_iter_", "_network"}
+    known = public | released | {"_codec", "_output"}
+    assert vars(fitted).keys() - fitted.get_params().keys() == known
+    assert not hasattr(fitted, "loss_curve_")
+    assert ClippedGradient.name in str(fitted.privacy_)
+    assert NoiseSource(0).reproducible

@@ -1,0 +1,212 @@
+"""The owners' half of local privacy: what rows become, and that noise never repeats."""
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.fft import dctn
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from skdpgen import LocalPrivatizer
+from skdpgen.preprocessing import LocalCodec
+from skdpgen.preprocessing._local_codec import project_on_ball
+from skdpgen.privacy import preview, verify
+
+
+@pytest.fixture
+def X():
+    return np.random.RandomState(0).normal(size=(60, 6))
+
+
+@pytest.fixture
+def y():
+    return np.arange(60) % 3
+
+
+# Noise.
+
+
+def test_a_fixed_seed_never_repeats_noise(X):
+    privatizer = LocalPrivatizer(random_state=0).fit(X)
+    outputs = [privatizer.transform(X), privatizer.transform(X), privatizer.fit(X).transform(X)]
+    outputs += [privatizer.fit_transform(X), privatizer.privatize(X)]
+    for i, first in enumerate(outputs):
+        for second in outputs[:i]:
+            assert not (first == second).any()
+    # The differences of two calls do not give away those of the rows.
+    Z = X + 1e-3
+    assert abs(privatizer.transform(Z) - outputs[0] - (Z - X)).min() > 1e-9
+    again = LocalPrivatizer(random_state=0).fit(X)
+    assert_array_equal(again.transform(X), outputs[0])
+    again.set_params(random_state=0)
+    assert_array_equal(again.fit(X).transform(X), outputs[0])
+
+
+def test_without_a_seed_copies_do_not_repeat_noise(X):
+    privatizer = LocalPrivatizer().fit(X)
+    copies = [privatizer, copy.deepcopy(privatizer), pickle.loads(pickle.dumps(privatizer))]
+    outputs = [each.transform(X) for each in [*copies, clone(privatizer).fit(X)]]
+    for i, first in enumerate(outputs):
+        for second in outputs[:i]:
+            assert not (first == second).any()
+
+
+@pytest.mark.parametrize(("mechanism", "factor"), [("laplace", math.sqrt(2)), ("gaussian", 1.0)])
+def test_noise_is_as_wide_as_stated_and_spans_the_diameter(mechanism, factor):
+    X = np.zeros((5000, 6))
+    privatizer = LocalPrivatizer(mechanism, 4.0, radius=3.0).fit(X)
+    std = privatizer.transform(X).std()
+    # 30,000 draws: six standard errors are below 4 %.
+    assert std == pytest.approx(factor * privatizer.sigma_, rel=0.04)
+    if mechanism == "laplace":
+        assert privatizer.sigma_ == pytest.approx(2 * 3.0 / 4.0)
+    else:
+        assert privatizer.sigma_ > LocalPrivatizer(mechanism, 4.0, radius=1.5).fit(X).sigma_ * 1.99
+
+
+def test_no_noise_at_infinite_epsilon(X, y):
+    for mechanism in ("laplace", "gaussian"):
+        privatizer = LocalPrivatizer(mechanism, math.inf, radius=100.0, classes=[0, 1, 2]).fit(X)
+        rows, labels = privatizer.privatize(X, y)
+        assert_allclose(rows, X, atol=1e-3)
+        assert_array_equal(labels, y)
+        assert "No differential privacy" in str(privatizer.privacy_)
+
+
+def test_labels(X, y):
+    names = np.array(["low", "mid", "high"])
+    for mechanism in ("laplace", "gaussian"):
+        privatizer = LocalPrivatizer(mechanism, 5.0, classes=names, label_share=0.4).fit(X)
+        rows, labels = privatizer.privatize(X, names[y])
+        assert rows.shape == X.shape
+        assert set(labels) <= set(names)
+        assert 4.9 < privatizer.epsilon_ <= 5
+        assert len(privatizer.privacy_.events) == 2
+        assert verify(privatizer.privacy_.to_json()) == privatizer.epsilon_
+    with pytest.raises(ValueError, match="not in classes") as caught:
+        privatizer.privatize(X, np.where(y == 0, "Smith", "low"))
+    assert "Smith" not in str(caught.value)
+    with pytest.raises(ValueError, match="randomised response"):
+        LocalPrivatizer().fit(X).privatize(X, y)
+
+
+def test_what_is_certified_is_released(X):
+    privatizer = LocalPrivatizer("laplace", 5.0).fit(X)
+    assert privatizer.privacy_.local
+    assert privatizer.privacy_.relation == "replace_one"
+    assert privatizer.privacy_.shuffled(400_000, 1e-6) == pytest.approx(0.467, rel=0.01)
+    assert preview(LocalPrivatizer("laplace", 5.0), 1, 6).epsilon == privatizer.epsilon_
+    with pytest.raises(ValueError, match="laplace"):
+        LocalPrivatizer("gaussian").fit(X).privacy_.shuffled(400_000, 1e-6)
+
+
+# The map.
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_projection_is_the_nearest_point(p):
+    rng = np.random.RandomState(0)
+    rows = rng.normal(size=(50, 3)) * 2
+    projected = project_on_ball(rows, 1.2, p)
+    assert (np.linalg.norm(projected, ord=p, axis=1) <= 1.2 + 1e-12).all()
+    # The angle from there to the row and to any point of the ball is obtuse.
+    others = np.vstack([1.2 * np.eye(3), -1.2 * np.eye(3), rng.normal(size=(500, 3))])
+    others /= np.maximum(np.linalg.norm(others, ord=p, axis=1, keepdims=True) / 1.2, 1)
+    for row, point in zip(rows, projected, strict=True):
+        assert ((others - point) @ (row - point)).max() <= 1e-12
+
+
+def test_bounds_span_the_ball_and_nothing_is_projected():
+    corners = np.array([[0.0, 10.0, -1.0], [2.0, 20.0, 1.0], [1.0, 15.0, 0.0]])
+    bounds = ([0, 10, -1], [2, 20, 1])
+    for p, radius in [(1, 3.0), (2, math.sqrt(3))]:
+        codec = LocalCodec(3, p, bounds=bounds)
+        assert codec.radius == pytest.approx(radius)
+        rows = codec.encode(corners)
+        assert_allclose(np.linalg.norm(rows, ord=p, axis=1), [1, 1, 0], atol=1e-12)
+        assert_allclose(codec.decode(rows)[0], corners)
+        assert_allclose(codec.decode(3 * rows)[0], corners, atol=1e-12)  # clipped to the bounds
+
+
+@pytest.mark.parametrize("image_shape", [None, (2, 3), (1, 3, 2)])
+def test_cosine_transform(X, image_shape):
+    codec = LocalCodec(6, 2, radius=100.0, basis="dct", image_shape=image_shape)
+    images = X.reshape(len(X), *codec.grid)
+    expected = dctn(images, axes=(2, 3), norm="ortho").reshape(X.shape)
+    assert_allclose(codec.encode(X) * 100, expected, atol=1e-12)
+    assert_allclose(codec.decode(codec.encode(X))[0], X, atol=1e-12)
+    kept = LocalCodec(6, 2, radius=100.0, basis="dct", keep=0.3, image_shape=image_shape).encode(X)
+    assert ((kept != 0).sum(1) == 2).all()
+    # Each row keeps its own: no row looks at another.
+    alone = LocalCodec(6, 2, radius=100.0, basis="dct", keep=0.3, image_shape=image_shape)
+    assert_array_equal(kept[:1], alone.encode(X[:1]))
+    noised = LocalPrivatizer("gaussian", math.inf, radius=100.0, basis="dct").fit(X)
+    assert_allclose(noised.inverse_transform(noised.transform(X)), X, atol=1e-2)
+
+
+def test_huge_numbers_stay_finite():
+    for p in (1, 2):
+        rows = LocalCodec(2, p).encode([[1e308, -1e308], [1e290, 0.0]])
+        assert np.isfinite(rows).all()
+        assert (np.linalg.norm(rows, ord=p, axis=1) <= 1 + 1e-12).all()
+
+
+# The interface.
+
+
+def test_dtypes_and_names(X):
+    frame = pd.DataFrame(X.astype(np.float32), columns=list("abcdef"))
+    privatizer = LocalPrivatizer().fit(frame)
+    assert privatizer.transform(frame).dtype == np.float32
+    assert list(privatizer.feature_names_in_) == list("abcdef")
+    assert len(privatizer.get_feature_names_out()) == 6
+    assert privatizer.set_output(transform="pandas").transform(frame).shape == (60, 6)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"radius": 0}, "radius must be a positive number"),
+        ({"radius": -1.0}, "radius must be a positive number"),
+        ({"radius": math.inf}, "radius must be a positive number"),
+        ({"mechanism": "exponential"}, "mechanism must be one of"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"delta": 0}, "delta"),
+        ({"basis": "wavelet"}, "basis must be one of"),
+        ({"keep": 0.5}, "keep is a share"),
+        ({"keep": 1.5, "basis": "dct"}, "keep is a share"),
+        ({"keep": 0, "basis": "dct"}, "keep must be"),
+        ({"image_shape": (2, 2)}, "does not fit 6"),
+        ({"image_shape": (6,)}, "image_shape must be"),
+        ({"label_share": 1.0}, "label_share"),
+        ({"accountant": "none"}, "accountant"),
+        ({"bounds": (1, 0)}, "lower < upper"),
+        ({"classes": [0, 0]}, "distinct"),
+    ],
+)
+def test_bad_parameters(X, params, message):
+    with pytest.raises(ValueError, match=message):
+        LocalPrivatizer(**params).fit(X)
+
+
+def test_bad_rows(X):
+    privatizer = LocalPrivatizer()
+    with pytest.raises(NotFittedError):
+        privatizer.transform(X)
+    privatizer.fit(X)
+    with pytest.raises(ValueError, match="features"):
+        privatizer.transform(X[:, :5])
+    with pytest.raises(ValueError, match="6 columns"):
+        privatizer.inverse_transform(X[:, :5])
+    with pytest.raises(ValueError, match="NaN"):
+        privatizer.transform(np.full_like(X, np.nan))
+    text = X.astype(object)
+    text[0, 0] = "Smith"
+    with pytest.raises(ValueError, match="not numbers") as caught:
+        privatizer.transform(text)
+    assert "Smith" not in str(caught.value)
