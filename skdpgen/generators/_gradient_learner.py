@@ -4,7 +4,10 @@ What reads private rows here is `CrossGradient`, a public function, and only whe
 applies it behind the curator's door.
 """
 
+import warnings
+
 import torch
+from sklearn.exceptions import ConvergenceWarning
 from torch import nn
 from torch.func import functional_call
 from tqdm import tqdm
@@ -118,7 +121,10 @@ class SinkhornLoss:
                 # can gain. Plans of costs that spread less are found sooner.
                 apart = min(apart, cost.max().item() + 10 * self.reg)
             cost += apart * (x_codes[:, None] != y_codes)
-        plan = sinkhorn_plan(cost, self.reg, b=b, n_iter=_N_ITER, tol=_TOL)
+        with warnings.catch_warnings():
+            # A plan that is nearly there will do, and is no news at each of many steps.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            plan = sinkhorn_plan(cost, self.reg, b=b, n_iter=_N_ITER, tol=_TOL)
         in_x = 2 * (plan.sum(1, keepdim=True) * X - plan @ Y)
         in_y = 2 * (plan.sum(0)[:, None] * Y - plan.T @ X)
         if self.l1_weight:
@@ -169,24 +175,26 @@ class WeightGradient:
     ----------
     function : CrossGradient
         The gradient in the first n rows that the network makes.
+    apart : tensor of shape (n', n_columns)
+        The gradient in the others.
     network : torch.nn.Module
         Weights and statistics are kept as they are now.
     latent : tensor
         What rows are made of.
     """
 
-    def __init__(self, function, network, latent):
-        self.function, self.network, self.latent = function, network, latent
+    def __init__(self, function, apart, network, latent):
+        self.function, self.apart, self.network, self.latent = function, apart, network, latent
         self.weights = {k: v.detach().clone() for k, v in network.named_parameters()}
         self.statistics = {k: v.clone() for k, v in network.named_buffers()}
 
     def __call__(self, rows, membership):
-        gradient = self.function(rows, membership)
+        gradient = torch.cat([self.function(rows, membership), self.apart])
         weights = {k: v.clone().requires_grad_() for k, v in self.weights.items()}
         statistics = {k: v.clone() for k, v in self.statistics.items()}
         with torch.enable_grad():
             made = functional_call(self.network, weights | statistics, (self.latent,))
-        pulled = torch.autograd.grad(made[: len(gradient)], list(weights.values()), gradient)
+        pulled = torch.autograd.grad(made, list(weights.values()), gradient)
         return nn.utils.parameters_to_vector(pulled)
 
 
@@ -274,18 +282,18 @@ def fit_to_gradients(
         fixed = made.detach()
         apart = loss.apart(fixed, codes, n_debias)
         function = CrossGradient(loss, fixed[:n], codes[:n], apart[:n])
-        # No private row has a part in it: it is clipped, so as to be no larger than the other one.
-        pull = (made[n:] * clip_whole(apart[n:], grad_clip)).sum()
         if perturb == "images":
             noisy = release(ClippedGradient(function, (n, made.shape[1]), grad_clip)).value
+            # No private row has a part in the debiasing block: it is clipped only.
+            noisy = torch.cat([torch.as_tensor(noisy).to(made), clip_whole(apart[n:], grad_clip)])
             # Back-propagation of what was released is post-processing.
-            pull = pull + (made[:n] * torch.as_tensor(noisy).to(made)).sum()
+            pull = (made * noisy).sum()
         else:
-            function = WeightGradient(function, rows, latent)
+            function = WeightGradient(function, apart[n:], rows, latent)
             size = sum(weight.numel() for weight in weights)
             noisy = torch.as_tensor(release(ClippedGradient(function, (size,), grad_clip)).value)
             flat = nn.utils.parameters_to_vector(weights)
-            pull = pull + (flat * noisy.to(flat)).sum()
+            pull = (flat * noisy.to(flat)).sum()
         left = 1 - step / n_steps
         training.step(pull, left / decay if left < decay else 1.0)
     return training.finish(lambda: draw()[1])

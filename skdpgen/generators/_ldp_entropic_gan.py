@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from ..base import BaseGenerator, check_choice, check_generator, check_positive, choose_device
+from .._validation import check_choice, check_positive, choose_device
+from ..base import BaseGenerator, check_generator
 from ..networks import build, find_factory
 from ..preprocessing import LOCAL_NORMS, LocalPrivatizer
 from ..privacy import LocalLabels, LocalRows, NoiseSource

@@ -90,7 +90,8 @@ class DPSinkhornGenerator(BaseGenerator):
         Weigh the rows of a sample so that each class has the same share as among the generated
         ones, and leave out classes that were not drawn. False: all rows weigh the same, as in [1]_.
     perturb : {"images", "parameters"}, default="images"
-        What is released: the gradient in the generated rows, or that in the network's weights.
+        What is released: the gradient in the generated rows, or that of the whole loss in the
+        network's weights.
     optimizer : {"adam", "sgd"}, default="adam"
         With a warm-up.
     learning_rate : float, default=None

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from .._formats import ArrayFormat
+from .._validation import check_choice, check_positive, check_share
 from ..privacy import Certificate, Curator, LocalLabels, LocalRows, NoiseSource, local_plan
 from ..privacy.accounting import ACCOUNTANTS
 from ..privacy.calibration import check_delta, check_epsilon
@@ -341,9 +342,6 @@ class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     def _check_params(self):
         """Refuse bad parameters before any row is read."""
-        # base imports this folder.
-        from ..base import check_choice, check_positive, check_share
-
         check_choice("mechanism", self.mechanism, LOCAL_NORMS)
         check_epsilon(self.epsilon)
         check_delta(self.delta)

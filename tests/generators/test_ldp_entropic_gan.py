@@ -99,7 +99,7 @@ def test_certificates(X, y):
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 def test_the_entropic_loss_removes_noise(mechanism):
-    """In 20 seeds the ratio was below 0.4; it is 1 where no noise is removed."""
+    """In four seeds the ratio was 0.14 to 0.26; it is 1 where no noise is removed."""
     X, distances = half_circle(20_000), {}
     radius = 2**0.5 if mechanism == "laplace" else 1.0
     for loss in ("entropic", "wasserstein"):

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from dp_accounting import (
     ComposedDpEvent,
-    DiscreteLaplaceDpEvent,
     GaussianDpEvent,
     LaplaceDpEvent,
     NeighboringRelation,
@@ -592,7 +591,7 @@ def test_nothing_costs_nothing(ledger, accountant):
 @pytest.mark.parametrize(
     "event",
     [
-        DiscreteLaplaceDpEvent(1.0, 1),
+        dp_accounting.dp_event.ZCDpEvent(1.0),
         PoissonSampledDpEvent(0.1, LaplaceDpEvent(1.0)),
         PoissonSampledDpEvent(0.1, PoissonSampledDpEvent(0.1, GaussianDpEvent(1.0))),
         PoissonSampledDpEvent(0.1, ComposedDpEvent([GaussianDpEvent(1.0)] * 2)),
