@@ -1,6 +1,7 @@
 """Differentially private generative models by optimal transport, as scikit-learn estimators."""
 
 from ._version import __version__
+from .adaptation import DPSWDDomainAdapter
 from .generators import (
     DPSinkhornGenerator,
     DPSlicedWassersteinGenerator,
@@ -12,6 +13,7 @@ from .privacy import PrivacyBudget
 
 __all__ = [
     "DPPCA",
+    "DPSWDDomainAdapter",
     "DPSWFlowSampler",
     "DPSinkhornGenerator",
     "DPSlicedWassersteinGenerator",

@@ -327,19 +327,27 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         choose_device(self.device)
         if isinstance(self.encoder, str):
             check_choice("encoder", self.encoder, ["dp-pca"])
-        elif self.encoder is not None:
-            for method in ("transform", "inverse_transform"):
-                if not hasattr(self.encoder, method):
-                    raise ValueError(
-                        f"encoder must be None, 'dp-pca' or an object with {method}, fitted on "
-                        "public data."
-                    )
+        elif isinstance(self.encoder, tuple) and self.encoder[1:] != ("dp-pca",):
+            raise ValueError("encoder as a pair is (object, 'dp-pca').")
+        fitted = self._fitted_encoder()
+        for method in ("transform", "inverse_transform"):
+            if fitted is not None and not hasattr(fitted, method):
+                raise ValueError(
+                    f"encoder must be None, 'dp-pca' or an object with {method}, fitted on "
+                    "public data."
+                )
+
+    def _fitted_encoder(self):
+        """Return the encoder that was fitted beforehand, if there is one."""
+        if isinstance(self.encoder, tuple):
+            return self.encoder[0]
+        return None if isinstance(self.encoder, str) else self.encoder
 
     def _make_codec(self, n_features, has_number=False):
         return RowCodec(
             n_features,
             bounds=self.bounds,
-            encoder=None if isinstance(self.encoder, str) else self.encoder,
+            encoder=self._fitted_encoder(),
             has_number=has_number,
             y_bounds=self.y_bounds,
             radius=self.clip_norm,

@@ -257,7 +257,7 @@ class DPSinkhornGenerator(BaseGenerator):
 
     def _check_params(self):
         super()._check_params()
-        if isinstance(self.encoder, str):
+        if isinstance(self.encoder, (str, tuple)):
             raise ValueError("encoder must be None or an object that was fitted on public data.")
         check_generator(self.generator)
         for name in ("batch_size", "n_steps", "n_generated"):

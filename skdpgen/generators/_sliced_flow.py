@@ -93,12 +93,13 @@ class DPSWFlowSampler(SlicedGenerator):
     annealing : float, default=0.5
         For a flow along projected rows: the share of the steps, at the end, in which the step size
         falls linearly to 0.
-    encoder : None, "dp-pca" or object, default=None
+    encoder : None, "dp-pca", object or (object, "dp-pca"), default=None
         Dimension reduction before the release. ``"dp-pca"``: principal components from noisy
         second moments, paid for by `encoder_share`; sensible from a few thousand rows on. An
         object, such as `Autoencoder`, has `transform` and `inverse_transform` and was fitted on
         public data; wrap it in scikit-learn's `FrozenEstimator` if the sampler is to be cloned, as
-        searches do.
+        searches do. A pair: principal components of what the object makes, such as
+        `LowFrequencies`. Fewer columns have less noise in their components.
     encoder_share : float, default=0.2
         Share of the budget, of Σ s⁻² over the noise multipliers s, that ``"dp-pca"`` gets.
     n_components : int, default=None
@@ -338,6 +339,14 @@ class DPSWFlowSampler(SlicedGenerator):
 
     def _generate(self, codes, generator):
         return self._particles.sample(codes, generator)
+
+    def _project(self, X):
+        """Return features without what the release has not seen of them: a public map of rows."""
+        rows = torch.as_tensor(self._codec.encode(X) / self._codec.radius)
+        if self._particles.components is not None:
+            components = self._particles.components
+            rows = components.decode(components.encode(rows))
+        return self._codec.decode(rows.double().numpy())[0]
 
     def _n_particles(self, n_samples, n_classes):
         """Return the number of particles of a class."""

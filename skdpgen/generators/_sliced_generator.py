@@ -59,7 +59,7 @@ class SlicedGenerator(BaseGenerator):
         return self.release != "sketch"
 
     def _has_dp_pca(self):
-        return isinstance(self.encoder, str)
+        return isinstance(self.encoder, (str, tuple))
 
     # Plans.
 

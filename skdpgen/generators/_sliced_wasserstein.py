@@ -82,11 +82,13 @@ class DPSlicedWassersteinGenerator(SlicedGenerator):
     learning_rate : float, default=None
         Of Adam, with a warm-up and a linear decay to 0: over the last fifth of the steps for a
         sketch, over all of them for rows. None: 0.01 and 0.001, or 0.003 for tables.
-    encoder : None, "dp-pca" or object, default=None
+    encoder : None, "dp-pca", object or (object, "dp-pca"), default=None
         Dimension reduction before the sketch. ``"dp-pca"``: principal components from noisy
         second moments, paid for by `encoder_share`; sensible from a few thousand rows on. An
-        object has `transform` and `inverse_transform` and was fitted on public data; wrap it in
-        scikit-learn's `FrozenEstimator` if the generator is to be cloned, as searches do.
+        object, such as `Autoencoder`, has `transform` and `inverse_transform` and was fitted on
+        public data; wrap it in scikit-learn's `FrozenEstimator` if the generator is to be cloned,
+        as searches do. A pair: principal components of what the object makes, such as
+        `LowFrequencies`. Fewer columns have less noise in their components.
     encoder_share : float, default=0.2
         Share of the budget, of Σ s⁻² over the noise multipliers s, that ``"dp-pca"`` gets.
     n_components : int, default=None

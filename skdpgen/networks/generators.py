@@ -11,7 +11,7 @@ import threading
 import torch
 from torch import nn
 
-__all__ = ["GENERATORS", "build", "find_factory"]
+__all__ = ["GENERATORS", "build", "find_factory", "make_seeded"]
 
 _init_lock = threading.Lock()
 
@@ -189,14 +189,19 @@ def find_factory(generator):
     return GENERATORS[generator] if isinstance(generator, str) else generator
 
 
-def build(factory, n_inputs, n_outputs, seed):
-    """Call a factory with torch's global generator seeded, put that back, and try the network."""
+def make_seeded(make, seed):
+    """Call a function that makes a network, with torch's global generator seeded and put back."""
     with _init_lock, torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
-        network = factory(n_inputs, n_outputs)
+        network = make()
     if not isinstance(network, nn.Module):
-        raise TypeError(f"A generator factory must return a torch module; got {type(network)}.")
-    network.float().eval()
+        raise TypeError(f"A factory of networks must return a torch module; got {type(network)}.")
+    return network.float()
+
+
+def build(factory, n_inputs, n_outputs, seed):
+    """Call a factory of generators with a seed, and try the network."""
+    network = make_seeded(lambda: factory(n_inputs, n_outputs), seed).eval()
     with torch.no_grad():
         shape = tuple(network(torch.zeros(2, n_inputs, dtype=torch.float32)).shape)
     if shape != (2, n_outputs):

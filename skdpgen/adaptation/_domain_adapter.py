@@ -1,0 +1,557 @@
+"""Adapt a representation to a private target domain."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import torch
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
+from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+from torch import nn
+
+from .._validation import check_choice, check_positive, check_share, choose_device
+from ..generators import DPSWFlowSampler
+from ..networks import ENCODERS, build_encoder
+from ..preprocessing import LowFrequencies, check_bounds
+from ..privacy import Certificate, NoiseSource
+from ..privacy.accounting import ACCOUNTANTS, RELATIONS
+from ..privacy.calibration import check_delta, check_epsilon
+from ..privacy.records import read_rows
+from ._adaptation_learner import fit_adaptation
+from ._domains import Whole, split_domains
+
+__all__ = ["DPSWDDomainAdapter", "DPSWDDomainClassifier"]
+
+# From so many target rows on, their own principal components are worth their price.
+_MANY_ROWS = 1000
+# Columns that a sketch can do with as they are; components of the source, of few target rows.
+_FEW_COLUMNS, _SOURCE_COMPONENTS = 64, 32
+# Frequencies of 28×28 images.
+_FREQUENCIES = 14
+# Synthetic target rows.
+_FEWEST, _MOST = 500, 5000
+_BLOCK = 10_000
+_ASSUMED = (
+    "the rows and labels of the source are public",
+    "only the fitted map is covered: what it makes of private rows is as private as they are, and "
+    "so is a classifier that is fitted on it",
+)
+
+
+class _Input:
+    """The map of rows, of either domain, to what the network reads.
+
+    They are clipped to the bounds, and what the release has not seen of target rows is left out of
+    all rows: a network would know it of the source alone. Then they are mapped to [0, 1], or
+    standardised by the source.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+        Rows of the source.
+    bounds : pair of arrays of shape (n_features,)
+    sampler : DPSWFlowSampler or None
+        Fitted to the target.
+    standardise : bool
+    """
+
+    def __init__(self, X, bounds, sampler, standardise):
+        self.bounds = bounds
+        self.sampler = sampler
+        self.mean, self.scale = 0.0, 1.0
+        if standardise:
+            rows = self(X).numpy()
+            self.mean, deviations = rows.mean(axis=0), rows.std(axis=0)
+            # What hardly varies in the source is not blown up.
+            typical = np.sqrt(np.mean(deviations**2))
+            self.scale = np.hypot(deviations, 0.1 * typical or 1.0)
+
+    def __call__(self, X):
+        lower, upper = self.bounds
+        X = np.clip(X, lower, upper)
+        if self.sampler is not None:
+            X = self.sampler._project(X)
+        rows = (X - lower) / (upper - lower)
+        return torch.as_tensor((rows - self.mean) / self.scale, dtype=torch.float32)
+
+
+class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """A representation in which a public source and a private target look alike.
+
+    The source is public and labelled; the target is private, and its labels are never asked for.
+    A slice sketch of the target rows is released once, with Gaussian noise, and particles with the
+    same sketch stand in for them: synthetic target rows (see `DPSWFlowSampler`). A network and a
+    classifier on top of it are then trained on the labelled source rows, while the squared sliced
+    Wasserstein distance between both domains, and that between the means of their classes, as the
+    classifier sees them, are kept small in the representation [1]_. All of that is
+    post-processing: it costs no privacy, however long it takes.
+
+    `transform` is one map of rows, for both domains::
+
+        make_pipeline(DPSWDDomainAdapter(), LogisticRegression()).fit(
+            X_source, y_source, dpswddomainadapter__X_target=X_target
+        )
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget for the target. ``inf``: no noise, and the certificate says so.
+    delta : float, default=1e-5
+        Probability scale at which ε may fail; choose it well below 1 / n_target.
+    relation : {"zero_out", "replace_one"}, default="zero_out"
+        Which target data sets are neighbours: one record replaced by a null record that counts as
+        absent, or by any other record. The number of records is public.
+    accountant : {"pld", "rdp", "autodp"}, default="pld"
+        What finds the noise and certifies it.
+    bounds : None or (lower, upper), default=None
+        Bounds of the features, numbers or arrays of shape (n_features,), to which rows of both
+        domains are clipped. None: the least and the greatest value in the source.
+    clip_norm : float, default=None
+        Radius of target rows, in the units after `bounds` and the encoder. None: the 0.9-quantile
+        of the norms of the source's.
+    network : {"mlp", "conv28"} or callable, default="mlp"
+        The representation: ``"mlp"``, two layers, of rows that are standardised by the source;
+        ``"conv28"``, two convolutions, of 28×28 grey images in [0, 1]. A factory takes the number
+        of features and `n_components`, and returns a torch module; by ``unit_input = True`` it says
+        that it wants features in [0, 1].
+    n_components : int, default=None
+        Columns of the representation. None: 50, or 1280 for ``"conv28"``.
+    n_projections : int, default=200
+        Directions on which the domains are compared at each step.
+    align_weight : float, default=0.1
+        Weight of the squared sliced distance, summed over the columns of the representation.
+    class_align_weight : float, default=0.1
+        Weight of the squared distance between the means of the classes.
+    n_steps : int, default=None
+        Steps. None: twenty times through the source, within [200, 3000].
+    batch_size : int, default=128
+        Rows a step from each domain.
+    learning_rate : float, default=0.002
+        Of Adam.
+    encoder : "auto", None, "dp-pca", object or (object, "dp-pca"), default="auto"
+        Dimension reduction before the sketch, as for `DPSWFlowSampler`. The network, too, sees
+        rows through it only, in both domains. ``"auto"``: of more than 64 columns, 64 principal
+        components of the target, paid for by `encoder_share`, if there are 1000 target rows; else
+        32 of the source, which cost nothing. For ``"conv28"``, those of the target are in the 14×14
+        lowest frequencies.
+    encoder_share : float, default=0.2
+        Share of the budget, of Σ s⁻² over the noise multipliers s, that ``"dp-pca"`` gets.
+    random_state : None, int or RandomState, default=None
+        None: noise from the operating system. Anything else is for reproducing an experiment,
+        **not a private release**: whoever has the seed can recompute the noise.
+    device : str, default="auto"
+        Where to compute: "cpu", "cuda", or "auto" for CUDA where there is one.
+    verbose : int, default=0
+        1 shows progress bars.
+
+    Attributes
+    ----------
+    privacy_ : skdpgen.privacy.Certificate
+        What was released of the target and what it costs.
+    epsilon_ : float
+        ε spent at `delta`; at most `epsilon`, and 0 without a target.
+    sigma_ : float or None
+        Standard deviation of the noise on the sketch.
+    target_sampler_ : DPSWFlowSampler or None
+        What makes synthetic target rows, by ``target_sampler_.sample(n)``.
+    classes_ : ndarray of shape (n_classes,)
+        Labels of the source.
+    n_target_ : int
+        Number of target rows, which is public.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if `X` has string column names.
+    n_iter_ : int
+        Steps that were made.
+    loss_curve_ : list of float
+        Loss of each step, on source rows and synthetic ones.
+
+    Notes
+    -----
+    Algorithm 2 of [1]_ publishes a gradient that passes through raw target features, and scales
+    rows by the largest norm in a private batch. Neither is a post-processing of noisy projections;
+    here nothing of a target row is used but the sketch.
+
+    **Pipelines.** Earlier steps are fitted on the source, and see the source only: `X_target` is
+    handed to this step as it was given. Put the adapter first, or ask for the same public maps of
+    the target by ``Pipeline(..., transform_input=["X_target"])``, with metadata routing on. Such
+    maps must treat each row on its own.
+
+    **Searches.** Every fit pays anew: a grid search over c candidates and f folds costs as much as
+    c·f + 1 fits, which an open `PrivacyBudget` adds up. A target of as many rows as X would be
+    sliced by fold; wrap it in `Whole`. Scores on folds of the source are public.
+
+    References
+    ----------
+    .. [1] Rakotomamonjy & Ralaivola, "Differentially Private Sliced Wasserstein Distance", ICML
+       2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from skdpgen import DPSWDDomainAdapter
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(2, size=400)
+    >>> X = rng.normal(size=(400, 2)) + np.c_[4 * y, 0 * y]
+    >>> X_target = X[:, ::-1] + 1.0
+    >>> adapter = DPSWDDomainAdapter(epsilon=5.0, delta=1e-4, random_state=0)
+    >>> model = make_pipeline(adapter, LogisticRegression())
+    >>> model = model.fit(X, y, dpswddomainadapter__X_target=X_target)
+    >>> model.predict(X_target).shape, bool(adapter.epsilon_ <= 5.0)
+    ((400,), True)
+    """
+
+    # With metadata routing on, pipelines hand it on without being asked.
+    __metadata_request__fit = {"X_target": True}
+
+    def __init__(
+        self,
+        epsilon=1.0,
+        delta=1e-5,
+        *,
+        relation="zero_out",
+        accountant="pld",
+        bounds=None,
+        clip_norm=None,
+        network="mlp",
+        n_components=None,
+        n_projections=200,
+        align_weight=0.1,
+        class_align_weight=0.1,
+        n_steps=None,
+        batch_size=128,
+        learning_rate=0.002,
+        encoder="auto",
+        encoder_share=0.2,
+        random_state=None,
+        device="auto",
+        verbose=0,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.relation = relation
+        self.accountant = accountant
+        self.bounds = bounds
+        self.clip_norm = clip_norm
+        self.network = network
+        self.n_components = n_components
+        self.n_projections = n_projections
+        self.align_weight = align_weight
+        self.class_align_weight = class_align_weight
+        self.n_steps = n_steps
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.encoder = encoder
+        self.encoder_share = encoder_share
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    def fit(self, X, y=None, *, X_target=None):
+        """Learn a representation of both domains.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Public rows of the source.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        X_target : array-like or Whole of shape (n_target, n_features), default=None
+            Private rows of the target. None: the representation is that of the source, and a
+            warning says so.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            For bad data or parameters; nothing is spent then.
+        BudgetExceededError
+            If an open `PrivacyBudget` cannot pay for the fit; nothing is released then.
+        """
+        before = vars(self).copy()
+        try:
+            return self._fit(X, y, X_target)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    def _fit(self, X, y, X_target):
+        self._check_params()
+        X, codes = self._read_source(X, y)
+        if isinstance(X_target, Whole):
+            X_target = X_target.X_target
+        if X_target is not None:
+            X_target = read_rows(self, X_target, reset=False)
+            if len(X_target) < 2:
+                raise ValueError("X_target holds one row: n_samples = 1, and 2 are the least.")
+        noise = NoiseSource(self.random_state, stream=2)
+        bounds = self._find_bounds(X)
+        self.target_sampler_, self.n_target_, target = None, 0, None
+        if X_target is None:
+            warnings.warn(
+                "There is no X_target: the representation is that of the source, and nothing was "
+                "adapted.",
+                UserWarning,
+                stacklevel=3,
+            )
+            self.privacy_ = Certificate((), (), self.relation, self.accountant, self.delta)
+        else:
+            self.n_target_ = len(X_target)
+            sampler = self._make_sampler(X, bounds, self.n_target_)
+            self.target_sampler_ = sampler.fit(X_target)
+            del X_target
+            target = sampler.sample(min(_MOST, max(_FEWEST, self.n_target_)))
+            self.privacy_ = replace(
+                sampler.privacy_, assumptions=(*_ASSUMED, *sampler.privacy_.assumptions)
+            )
+        self.epsilon_, self.sigma_ = self.privacy_.epsilon, self.privacy_.sigma
+        self._train(X, codes, target, noise)
+        return self
+
+    def _read_source(self, X, y):
+        """Check the source; return its rows, and the codes of its labels."""
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None: the "
+                "source is labelled."
+            )
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) > 2 and y.dtype.kind in "if" and -1 in self.classes_:
+            raise ValueError(
+                "y holds -1 among other labels, which often stands for rows of the target. Give "
+                "these as X_target; if -1 is a label, rename it."
+            )
+        if len(self.classes_) < 2:
+            raise ValueError(f"y holds one class only, {self.classes_.tolist()}.")
+        return X, codes
+
+    def _find_bounds(self, X):
+        if self.bounds is not None:
+            return check_bounds(self.bounds, X.shape[1], "bounds")
+        lower, upper = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
+        return lower, np.where(upper > lower, upper, lower + np.maximum(1, np.abs(lower)))
+
+    def _make_sampler(self, X, bounds, n_target):
+        """Return the sampler of synthetic target rows, in units that follow from the source."""
+        encoder = self.encoder
+        if isinstance(encoder, str) and encoder == "auto":
+            encoder = self._choose_encoder(X, bounds, n_target)
+        sampler = DPSWFlowSampler(
+            self.epsilon,
+            self.delta,
+            relation=self.relation,
+            accountant=self.accountant,
+            bounds=bounds,
+            encoder=encoder,
+            encoder_share=self.encoder_share,
+            random_state=self.random_state,
+            device=self.device,
+            verbose=self.verbose,
+        )
+        radius = self.clip_norm
+        if radius is None:
+            norms = np.linalg.norm(sampler._make_codec(X.shape[1]).encode(X), axis=1)
+            radius = float(np.quantile(norms, 0.9)) or 1.0
+        return sampler.set_params(clip_norm=radius)
+
+    def _choose_encoder(self, X, bounds, n_target):
+        if X.shape[1] <= _FEW_COLUMNS:
+            return None
+        if n_target >= _MANY_ROWS:
+            if self.network == "conv28":
+                return LowFrequencies(_FREQUENCIES).fit(X), "dp-pca"
+            return "dp-pca"
+        components = PCA(min(_SOURCE_COMPONENTS, *X.shape), random_state=0)
+        return make_pipeline(StandardScaler(), components).fit(np.clip(X, *bounds))
+
+    def _train(self, X, codes, target, noise):
+        device = choose_device(self.device)
+        self._input = _Input(
+            X,
+            self._find_bounds(X),
+            self.target_sampler_,
+            standardise=not getattr(self._factory, "unit_input", False),
+        )
+        encoder, head, self._n_features_out = build_encoder(
+            self._factory, X.shape[1], self.n_components, len(self.classes_), noise.seed()
+        )
+        self.n_iter_ = self.n_steps or min(3000, max(200, 20 * len(X) // self.batch_size))
+        self.loss_curve_ = fit_adaptation(
+            encoder.train().to(device),
+            head.train().to(device),
+            (self._input(X).to(device), torch.as_tensor(codes, device=device)),
+            None if target is None else self._input(target).to(device),
+            align_weight=self.align_weight,
+            class_align_weight=self.class_align_weight,
+            n_projections=self.n_projections,
+            n_steps=self.n_iter_,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            generator=noise.torch_generator(),
+            verbose=self.verbose,
+        )
+        self._encoder, self._head = encoder.eval().cpu(), head.eval().cpu()
+
+    @property
+    def _factory(self):
+        return ENCODERS[self.network] if isinstance(self.network, str) else self.network
+
+    def transform(self, X):
+        """Map rows of either domain to the representation.
+
+        What this makes of private rows is as private as they are.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+        """
+        return self._apply(X, lambda: self._encoder)
+
+    def _apply(self, X, find_network):
+        """Apply a network to rows of either domain, block by block."""
+        check_is_fitted(self, "privacy_")
+        X = read_rows(self, X, reset=False)
+        network = find_network()
+        with torch.no_grad():
+            blocks = [network(self._input(X[i : i + _BLOCK])) for i in range(0, len(X), _BLOCK)]
+        return torch.cat(blocks).numpy().astype(X.dtype, copy=False)
+
+    def _check_params(self):
+        check_epsilon(self.epsilon)
+        check_delta(self.delta)
+        check_choice("relation", self.relation, RELATIONS)
+        check_choice("accountant", self.accountant, ACCOUNTANTS)
+        if isinstance(self.network, str):
+            check_choice("network", self.network, ENCODERS)
+        elif not callable(self.network):
+            raise ValueError(
+                f"network must be one of {list(ENCODERS)} or a factory; got {self.network!r}."
+            )
+        for name in ("n_components", "n_steps"):
+            check_positive(name, getattr(self, name), whole=True, optional=True)
+        for name in ("n_projections", "batch_size"):
+            check_positive(name, getattr(self, name), whole=True)
+        check_positive("clip_norm", self.clip_norm, optional=True)
+        check_positive("learning_rate", self.learning_rate)
+        check_share("encoder_share", self.encoder_share)
+        for name in ("align_weight", "class_align_weight"):
+            if getattr(self, name) != 0:
+                check_positive(name, getattr(self, name))
+        choose_device(self.device)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.non_deterministic = True
+        return tags
+
+
+class DPSWDDomainClassifier(ClassifierMixin, DPSWDDomainAdapter):
+    """A classifier for a private target domain, trained on a public source.
+
+    The representation of `DPSWDDomainAdapter`, with the classifier it is trained with.
+
+    Parameters
+    ----------
+    epsilon, delta, relation, accountant, bounds, clip_norm, network, n_components, n_projections, \
+align_weight, class_align_weight, n_steps, batch_size, learning_rate, encoder, encoder_share, \
+random_state, device, verbose
+        As in `DPSWDDomainAdapter`.
+
+    Attributes
+    ----------
+    privacy_, epsilon_, sigma_, target_sampler_, classes_, n_target_, n_features_in_, \
+feature_names_in_, n_iter_, loss_curve_
+        As in `DPSWDDomainAdapter`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdpgen.adaptation import DPSWDDomainClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(2, size=400)
+    >>> X = rng.normal(size=(400, 2)) + np.c_[4 * y, 0 * y]
+    >>> X_target = X + [1.5, 0]
+    >>> classifier = DPSWDDomainClassifier(epsilon=5.0, delta=1e-4, random_state=0)
+    >>> bool(classifier.fit(X, y, X_target=X_target).score(X_target, y) > 0.9)
+    True
+    """
+
+    __metadata_request__fit = {"X_target": True, "sample_domain": True}
+
+    def fit(self, X, y=None, *, X_target=None, sample_domain=None):
+        """Learn a representation of both domains, and a classifier.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Public rows of the source; with `sample_domain`, of both domains.
+        y : array-like of shape (n_samples,)
+            Labels of the source. With `sample_domain`, those of target rows are not looked at.
+        X_target : array-like or Whole of shape (n_target, n_features), default=None
+            Private rows of the target.
+        sample_domain : array-like of int of shape (n_samples,), default=None
+            At least 0 for rows of the source, negative for rows of the target.
+
+        Returns
+        -------
+        self : object
+        """
+        if sample_domain is not None:
+            if X_target is not None:
+                raise ValueError("Give X_target or sample_domain, not both.")
+            X, y, X_target = split_domains(X, y, sample_domain)
+            if _num_samples(X_target) == 0:
+                X_target = None
+        return super().fit(X, y, X_target=X_target)
+
+    def predict_proba(self, X):
+        """Return the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        return self._apply(
+            X, lambda: nn.Sequential(self._encoder, self._head, nn.Softmax(dim=1)).eval()
+        )
+
+    def predict(self, X):
+        """Return the most probable class of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        codes = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[codes]

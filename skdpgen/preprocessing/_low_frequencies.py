@@ -1,0 +1,117 @@
+"""The low frequencies of images: a public, linear dimension reduction."""
+
+import math
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._validation import check_positive
+from ._local_codec import cosine_matrices
+
+__all__ = ["LowFrequencies"]
+
+
+class LowFrequencies(TransformerMixin, BaseEstimator):
+    """The coefficients of images in the lowest frequencies of the orthonormal cosine transform.
+
+    Nothing is learnt: `fit` looks at the number of columns only. As the public part of an encoder,
+    ``encoder=(LowFrequencies(14).fit(X_public), "dp-pca")``, it leaves noisy principal components
+    fewer columns to be wrong in: of 784 pixels, which are smooth, 196 coefficients hold nearly all.
+
+    Parameters
+    ----------
+    n_frequencies : int, default=14
+        Frequencies that are kept along each axis of an image, at most its size.
+    image_shape : tuple of (height, width) or (channels, height, width), default=None
+        Shape of an image, which is a row of X. None: square and grey if the number of columns
+        allows, else a single line.
+
+    Attributes
+    ----------
+    image_shape_ : tuple of (channels, height, width)
+        Shape of an image.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if `X` has string column names.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from skdpgen.preprocessing import LowFrequencies
+    >>> X, y = load_digits(return_X_y=True)
+    >>> encoder = LowFrequencies(5).fit(X)
+    >>> encoder.transform(X).shape, encoder.inverse_transform(encoder.transform(X)).shape
+    ((1797, 25), (1797, 64))
+    """
+
+    def __init__(self, n_frequencies=14, *, image_shape=None):
+        self.n_frequencies = n_frequencies
+        self.image_shape = image_shape
+
+    def fit(self, X, y=None):
+        """Take the number of columns.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Public rows, or zeros of the same width.
+        y : Ignored
+
+        Returns
+        -------
+        self : object
+        """
+        check_positive("n_frequencies", self.n_frequencies, whole=True)
+        X = validate_data(self, X)
+        shape = self.image_shape
+        if shape is None:
+            side = math.isqrt(X.shape[1])
+            shape = (side, side) if side**2 == X.shape[1] else (1, X.shape[1])
+        shape = tuple(shape)
+        if len(shape) not in (2, 3) or math.prod(shape) != X.shape[1]:
+            raise ValueError(
+                f"Images of shape {shape} have {math.prod(shape)} pixels, X has {X.shape[1]} "
+                "features."
+            )
+        self.image_shape_ = (1, *shape)[-3:]
+        return self
+
+    def transform(self, X):
+        """Return the coefficients of images.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, channels * n_kept)
+            `n_kept` is the square of `n_frequencies`, or less for smaller images.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        rows, columns = self._bases()
+        return (rows @ X.reshape(-1, *self.image_shape_) @ columns.T).reshape(len(X), -1)
+
+    def inverse_transform(self, X):
+        """Return the images that have these coefficients, and none of other frequencies.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, channels * n_kept)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        X = np.asarray(X, dtype=np.float64)
+        rows, columns = self._bases()
+        shape = (-1, self.image_shape_[0], len(rows), len(columns))
+        return (rows.T @ X.reshape(shape) @ columns).reshape(len(X), -1)
+
+    def _bases(self):
+        """Return the lowest cosines along both axes."""
+        return [basis[: self.n_frequencies] for basis in cosine_matrices(self.image_shape_)]
