@@ -7,15 +7,21 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from skdpgen import (
     DPSinkhornGenerator,
     DPSlicedWassersteinGenerator,
+    DPSWDDomainAdapter,
     DPSWFlowSampler,
     LDPEntropicGAN,
     LocalPrivatizer,
 )
+from skdpgen.adaptation import DPSWDDomainClassifier
+from skdpgen.preprocessing import LowFrequencies
 from skdpgen.utils import check_generator, yield_checks
 from skdpgen.utils.estimator_checks import check_noise, check_score
 
 # Not every test declares its classes.
-pytestmark = pytest.mark.filterwarnings("ignore::skdpgen.privacy.PrivacyLeakWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::skdpgen.privacy.PrivacyLeakWarning"),
+    pytest.mark.filterwarnings("ignore:There is no X_target"),
+]
 
 # As users get them, and as they differ in what they release.
 GENERATORS = {
@@ -44,6 +50,7 @@ GENERATORS = {
 @parametrize_with_checks(
     [GENERATORS[which] for which in ("sliced", "rows", "flow", "flow-r", "local", "sinkhorn")]
     + [LocalPrivatizer(), LocalPrivatizer("gaussian", basis="dct")]
+    + [DPSWDDomainAdapter(n_steps=20), DPSWDDomainClassifier(n_steps=100), LowFrequencies()]
 )
 def test_scikit_learn(estimator, check):
     check(estimator)

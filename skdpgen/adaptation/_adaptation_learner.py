@@ -40,9 +40,9 @@ def fit_adaptation(
 
     The loss is the head's cross-entropy on source rows, plus `align_weight` times the squared
     sliced Wasserstein distance between encoded batches of both domains (equation 7 of [1]_, in
-    sums over coordinates), plus `class_align_weight` times the squared distance between the classes'
-    means in both, where classes of target rows are the head's own guesses. The two last set in
-    gradually, as guesses are no good at first.
+    sums over coordinates), plus `class_align_weight` times the squared distance between the means
+    of the classes in both, where classes of target rows are the head's own guesses. The two last
+    set in gradually, as guesses are no good at first.
 
     Parameters
     ----------

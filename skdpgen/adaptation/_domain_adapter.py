@@ -315,7 +315,6 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             self.n_target_ = len(X_target)
             sampler = self._make_sampler(X, bounds, self.n_target_)
             self.target_sampler_ = sampler.fit(X_target)
-            del X_target
             target = sampler.sample(min(_MOST, max(_FEWEST, self.n_target_)))
             self.privacy_ = replace(
                 sampler.privacy_, assumptions=(*_ASSUMED, *sampler.privacy_.assumptions)

@@ -73,7 +73,30 @@ def _flow(test):
     return f"tests/generators/test_sliced_flow.py::test_{test}"
 
 
+def _adaptation(test):
+    return f"tests/adaptation/test_domain_adapter.py::test_{test}"
+
+
 MUTATIONS = {
+    "alignment with raw target rows": Mutation(
+        "adaptation/_domain_adapter.py",
+        "target = sampler.sample(min(_MOST, max(_FEWEST, self.n_target_)))",
+        "target = X_target",
+        _adaptation("all_but_the_sketch_is_post_processing"),
+    ),
+    "target rows scaled by the largest among them": Mutation(
+        "adaptation/_domain_adapter.py",
+        "self.target_sampler_ = sampler.fit(X_target)",
+        "self.target_sampler_ = sampler.set_params(bounds=(X_target.min(), X_target.max())).fit("
+        "X_target)",
+        _adaptation("units_follow_from_the_source"),
+    ),
+    "labels of the target are read": Mutation(
+        "adaptation/_domains.py",
+        "_safe_indexing(y, source), _safe",
+        "np.where(_safe_indexing(y, target)[: len(source)] == 0, 0, 1), _safe",
+        _adaptation("target_labels_are_not_read"),
+    ),
     "no noise": Mutation(
         "privacy/mechanisms.py",
         "noisy = measured.exact + noise.rounded_gaussian(std)",

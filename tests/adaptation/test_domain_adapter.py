@@ -1,0 +1,281 @@
+"""Domain adaptation: what is adapted, what is read of the target, how scikit-learn passes it."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skdpgen import DPSWDDomainAdapter, DPSWFlowSampler, PrivacyBudget
+from skdpgen.adaptation import DPSWDDomainClassifier, Whole, split_domains
+from skdpgen.generators import _sliced_flow
+from skdpgen.generators._particle_learner import fit_particles_to_sketch
+from skdpgen.privacy import BudgetExceededError, PrivacyLeakWarning, verify
+
+QUICK = {"epsilon": 5.0, "delta": 1e-4, "n_steps": 60, "n_projections": 20, "random_state": 0}
+
+
+@pytest.fixture(autouse=True)
+def few_steps_of_particles(monkeypatch):
+    def fit(*args, n_steps, **kwargs):
+        return fit_particles_to_sketch(*args, n_steps=min(n_steps, 150), **kwargs)
+
+    monkeypatch.setattr(_sliced_flow, "fit_particles_to_sketch", fit)
+
+
+without_target = pytest.mark.filterwarnings("ignore:There is no X_target")
+
+
+def make_domains(n=300, seed=0):
+    """Two classes far apart in one direction; the target is rotated by 50 degrees, and moved."""
+    rng = np.random.default_rng(seed)
+    angle = np.deg2rad(50)
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+
+    def draw():
+        y = np.arange(n) % 2
+        return rng.normal(size=(n, 2)) * [0.5, 1.0] + np.outer(y - 0.5, [4, 0]), y
+
+    X, y = draw()
+    X_target, y_target = draw()
+    return X, y, X_target @ turn.T + [1.0, -1.0], y_target
+
+
+@without_target
+@pytest.mark.parametrize("epsilon", [8.0, np.inf])
+def test_it_adapts(epsilon):
+    X, y, X_target, y_target = make_domains(500)
+    params = {"delta": 1e-5, "n_steps": 300, "n_projections": 20, "random_state": 0}
+    alone = DPSWDDomainClassifier(**params).fit(X, y)
+    adapted = DPSWDDomainClassifier(epsilon, **params).fit(X, y, X_target=X_target)
+    assert alone.score(X_target, y_target) < 0.85
+    assert adapted.score(X_target, y_target) > 0.92
+    assert adapted.score(X, y) > 0.95
+
+
+def test_one_map_for_both_domains():
+    X, y, X_target, _ = make_domains()
+    adapter = DPSWDDomainAdapter(**QUICK, n_components=7).fit(X, y, X_target=X_target)
+    both = adapter.transform(np.vstack([X, X_target]))
+    assert both.shape == (600, 7)
+    np.testing.assert_allclose(both[300:], adapter.transform(X_target), atol=1e-5)
+    assert adapter.transform(X.astype(np.float32)).dtype == np.float32
+    names = adapter.get_feature_names_out()
+    assert list(names[:2]) == ["dpswddomainadapter0", "dpswddomainadapter1"]
+    assert len(adapter.loss_curve_) == adapter.n_iter_ == 60
+
+
+# What is read of the target.
+
+
+def test_the_certificate_is_that_of_the_sketch():
+    X, y, X_target, _ = make_domains()
+    adapter = DPSWDDomainAdapter(**QUICK).fit(X, y, X_target=X_target)
+    assert adapter.privacy_.releases == ("slice sketch",)
+    assert adapter.epsilon_ == adapter.target_sampler_.epsilon_ <= 5.0
+    assert adapter.n_target_ == adapter.target_sampler_.n_samples_ == 300
+    assert any("source are public" in text for text in adapter.privacy_.assumptions)
+    with pytest.warns(PrivacyLeakWarning, match="fixed seed"):
+        assert verify(adapter.privacy_.to_json()) == adapter.epsilon_
+
+
+def test_all_but_the_sketch_is_post_processing(monkeypatch):
+    """With the same synthetic rows, other target rows make no difference."""
+    X, y, X_target, _ = make_domains()
+    synthetic = X_target[:50] + 0.1
+    monkeypatch.setattr(DPSWFlowSampler, "sample", lambda self, n: synthetic)
+    monkeypatch.setattr(DPSWFlowSampler, "_project", lambda self, rows: rows)
+    fits = [
+        DPSWDDomainClassifier(**QUICK).fit(X, y, X_target=target)
+        for target in (X_target, 2 * X_target[::-1])
+    ]
+    np.testing.assert_array_equal(fits[0].loss_curve_, fits[1].loss_curve_)
+    np.testing.assert_array_equal(fits[0].predict_proba(X), fits[1].predict_proba(X))
+
+
+def test_units_follow_from_the_source():
+    """Bounds, the radius and the components of few rows do not depend on the target."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 80)), np.arange(200) % 2
+    samplers = [
+        DPSWDDomainAdapter(**QUICK).fit(X, y, X_target=target).target_sampler_
+        for target in (rng.normal(size=(150, 80)), 9 + 5 * rng.normal(size=(150, 80)))
+    ]
+    assert samplers[0].clip_norm == samplers[1].clip_norm
+    np.testing.assert_array_equal(samplers[0].bounds, samplers[1].bounds)
+    components = [sampler.encoder[-1].components_ for sampler in samplers]
+    np.testing.assert_array_equal(*components)
+    assert samplers[0].privacy_.releases == ("slice sketch",)
+
+
+def test_no_target_row_is_kept():
+    X, y, X_target, _ = make_domains()
+    X_target[7] = 0.3141592653589793, -0.2718281828459045
+    model = DPSWDDomainClassifier(**QUICK).fit(X, y, X_target=X_target)
+    assert np.float64(X_target[7, 0]).tobytes() not in pickle.dumps(model)
+    copied = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copied.predict(X), model.predict(X))
+
+
+def test_target_labels_are_not_read():
+    X, y, X_target, y_target = make_domains()
+    stacked, domain = np.vstack([X, X_target]), np.r_[np.full(300, 2), np.full(300, -1)]
+    expected = DPSWDDomainClassifier(**QUICK).fit(X, y, X_target=X_target).predict_proba(X)
+    for labels in (y_target, 1 - y_target, np.full(300, 77)):
+        model = DPSWDDomainClassifier(**QUICK)
+        model.fit(stacked, np.r_[y, labels], sample_domain=domain)
+        np.testing.assert_array_equal(model.classes_, [0, 1])
+        np.testing.assert_array_equal(model.predict_proba(X), expected)
+
+
+def test_fits_add_up_in_a_budget():
+    X, y, X_target, _ = make_domains()
+    adapter = DPSWDDomainAdapter(**QUICK | {"random_state": None})
+    with PrivacyBudget(6.0, 2e-4) as budget:
+        adapter.fit(X, y, X_target=X_target)
+        with pytest.raises(BudgetExceededError):
+            adapter.fit(X, y, X_target=X_target)
+    assert 0 < budget.spent <= 6.0
+
+
+# Pipelines and searches.
+
+
+def test_pipelines():
+    X, y, X_target, _ = make_domains()
+    pipe = make_pipeline(DPSWDDomainAdapter(**QUICK), LogisticRegression())
+    direct = pipe.fit(X, y, dpswddomainadapter__X_target=X_target).predict(X_target)
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = sklearn.clone(pipe).fit(X, y, X_target=X_target)
+    np.testing.assert_array_equal(routed.predict(X_target), direct)
+    assert routed[0].epsilon_ > 0
+
+
+def test_earlier_steps_do_not_see_the_target_unless_asked_to():
+    X, y, X_target, _ = make_domains()
+    steps = [("scale", StandardScaler()), ("adapt", DPSWDDomainAdapter(**QUICK, bounds=(-4, 4)))]
+    seen = []
+
+    class Seeing(StandardScaler):
+        def transform(self, X, copy=None):
+            seen.append(len(X))
+            return super().transform(X, copy)
+
+    steps[0] = ("scale", Seeing())
+    X = X[:200], y[:200]
+    Pipeline(steps).fit(*X, adapt__X_target=X_target)
+    assert 300 not in seen
+    with sklearn.config_context(enable_metadata_routing=True):
+        Pipeline(steps, transform_input=["X_target"]).fit(*X, X_target=X_target)
+    assert 300 in seen
+
+
+def test_searches_slice_a_target_of_equal_length_unless_it_is_whole():
+    X, y, X_target, _ = make_domains()
+    grid = {"align_weight": [0.05, 0.2], "n_projections": [10, 20]}
+    search = GridSearchCV(DPSWDDomainClassifier(**QUICK), grid, cv=2)
+    assert search.fit(X, y, X_target=Whole(X_target)).best_estimator_.n_target_ == 300
+    seen = []
+
+    class Counting(DPSWDDomainClassifier):
+        def fit(self, X, y=None, *, X_target=None, sample_domain=None):
+            super().fit(X, y, X_target=X_target)
+            seen.append(self.n_target_)
+            return self
+
+    cross_val_score(Counting(**QUICK), X, y, cv=2, params={"X_target": X_target})
+    cross_val_score(Counting(**QUICK), X, y, cv=2, params={"X_target": Whole(X_target)})
+    assert seen == [150, 150, 300, 300]
+    assert "300" not in repr(Whole(X_target))
+
+
+def test_frames():
+    X, y, X_target, _ = make_domains()
+    frames = [pd.DataFrame(rows, columns=["a", "b"]) for rows in (X, X_target)]
+    labels = pd.Series(np.where(y, "yes", "no"))
+    model = DPSWDDomainClassifier(**QUICK).fit(frames[0], labels, X_target=frames[1])
+    assert set(model.predict(frames[1])) <= {"yes", "no"}
+    with pytest.raises(ValueError, match="feature names"):
+        model.fit(frames[0], labels, X_target=frames[1][["b", "a"]])
+    adapter = DPSWDDomainAdapter(**QUICK).set_output(transform="pandas")
+    made = adapter.fit(frames[0], labels, X_target=frames[1]).transform(frames[1])
+    assert isinstance(made, pd.DataFrame)
+    assert made.shape == (300, 50)
+
+
+def test_split_domains():
+    X, y = pd.DataFrame({"a": [1, 2, 3]}), pd.Series(["x", None, "y"])
+    source, labels, target = split_domains(X, y, [1, -2, 0])
+    assert list(source["a"]) == [1, 3]
+    assert list(labels) == ["x", "y"]
+    assert list(target["a"]) == [2]
+    with pytest.raises(ValueError, match="no row as one of the source"):
+        split_domains(X, y, [-1, -1, -1])
+    with pytest.raises(ValueError, match="whole number"):
+        split_domains(X, y, [0.5, -1, 1])
+
+
+# Without a target, and bad input.
+
+
+def test_without_a_target():
+    X, y, _, _ = make_domains()
+    with pytest.warns(UserWarning, match="nothing was adapted"):
+        adapter = DPSWDDomainAdapter(**QUICK).fit(X, y)
+    assert adapter.epsilon_ == 0
+    assert adapter.target_sampler_ is None
+    assert adapter.n_target_ == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"X_target": np.zeros((9, 3))}, "3 features"),
+        ({"X_target": np.zeros((1, 2))}, "one row"),
+        ({"X_target": [["Smith", "1"]] * 9}, "not numbers"),
+        ({"X_target": np.full((9, 2), np.nan)}, "NaN"),
+        ({"y": None}, "requires y"),
+        ({"y": np.arange(300) % 3 - 1}, "-1 among other labels"),
+        ({"y": np.linspace(0, 1, 300)}, "Unknown label type"),
+        ({"y": np.zeros(300)}, "one class only"),
+    ],
+)
+def test_bad_data(change, message):
+    X, y, X_target, _ = make_domains()
+    data = {"y": y, "X_target": X_target} | change
+    adapter = DPSWDDomainAdapter(**QUICK)
+    with pytest.raises(ValueError, match=message) as raised:
+        adapter.fit(X, **data)
+    assert "Smith" not in str(raised.value)
+    assert not hasattr(adapter, "privacy_")
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"epsilon": 0}, "epsilon"),
+        ({"network": "resnet"}, "network must be one of"),
+        ({"network": 3}, "network must be one of"),
+        ({"network": "conv28"}, "784 pixels"),
+        ({"align_weight": -1}, "align_weight"),
+        ({"n_projections": 0}, "n_projections"),
+        ({"n_steps": 2.5}, "n_steps"),
+        ({"encoder": "pca"}, "encoder"),
+        ({"bounds": (1, 0)}, "bounds"),
+    ],
+)
+def test_bad_parameters(params, message):
+    X, y, X_target, _ = make_domains()
+    with pytest.raises(ValueError, match=message):
+        DPSWDDomainAdapter(**QUICK | params).fit(X, y, X_target=X_target)
+
+
+def test_sample_domain_and_target_exclude_each_other():
+    X, y, X_target, _ = make_domains()
+    with pytest.raises(ValueError, match="not both"):
+        DPSWDDomainClassifier(**QUICK).fit(X, y, X_target=X_target, sample_domain=y)

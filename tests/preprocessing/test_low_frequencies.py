@@ -1,0 +1,58 @@
+"""Low frequencies of images."""
+
+import numpy as np
+import pytest
+from scipy.fft import dctn
+from sklearn.datasets import load_digits
+
+from skdpgen import DPSWFlowSampler
+from skdpgen.preprocessing import LowFrequencies
+
+
+def test_coefficients_are_those_of_the_cosine_transform():
+    X = load_digits().data[:20]
+    expected = dctn(X.reshape(-1, 8, 8), axes=(1, 2), norm="ortho")[:, :5, :5].reshape(20, -1)
+    encoder = LowFrequencies(5).fit(X)
+    np.testing.assert_allclose(encoder.transform(X), expected, atol=1e-12)
+    np.testing.assert_allclose(
+        encoder.transform(encoder.inverse_transform(expected)), expected, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        LowFrequencies(8)
+        .fit(X)
+        .inverse_transform(dctn(X.reshape(-1, 8, 8), axes=(1, 2), norm="ortho").reshape(20, -1)),
+        X,
+        atol=1e-12,
+    )
+
+
+def test_channels_and_lines():
+    X = np.random.RandomState(0).normal(size=(6, 24))
+    assert LowFrequencies(2, image_shape=(2, 3, 4)).fit(X).transform(X).shape == (6, 8)
+    assert LowFrequencies(5).fit(X).transform(X).shape == (6, 5)
+    with pytest.raises(ValueError, match="24 features"):
+        LowFrequencies(image_shape=(5, 5)).fit(X)
+    with pytest.raises(ValueError, match="n_frequencies"):
+        LowFrequencies(0).fit(X)
+
+
+def test_components_of_what_an_object_encodes():
+    X = load_digits().data
+    pair = (LowFrequencies(5).fit(X), "dp-pca")
+    sampler = DPSWFlowSampler(
+        20.0,
+        bounds=(0, 16),
+        clip_norm=60.0,
+        encoder=pair,
+        n_components=8,
+        n_steps=200,
+        random_state=0,
+    ).fit(X)
+    assert sampler.privacy_.releases == ("second moments", "slice sketch")
+    made = sampler.sample(300)
+    assert made.shape == (300, 64)
+    # Nothing of what was left out.
+    smooth = pair[0].inverse_transform(pair[0].transform(X))
+    assert np.abs(made.mean(0) - smooth.mean(0)).max() < 2
+    with pytest.raises(ValueError, match="pair"):
+        DPSWFlowSampler(encoder=(pair[0], "pca")).fit(X)
