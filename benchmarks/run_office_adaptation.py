@@ -9,6 +9,7 @@ themselves by the same loss: not private. A row of the table is a mean over seed
 
 import argparse
 import itertools
+import json
 import warnings
 
 import numpy as np
@@ -52,7 +53,9 @@ def main():
     parser.add_argument("--params", nargs="*", default=[], help="of the classifier: name=number")
     options = parser.parse_args()
     warnings.filterwarnings("ignore", message="There is no X_target")
-    params = {name: float(value) for name, value in (text.split("=") for text in options.params)}
+    params = {
+        name: json.loads(value) for name, value in (text.split("=") for text in options.params)
+    }
     methods = {"source only": None, "raw rows": RawClassifier}
     for features in options.features:
         data = load_office_caltech(features)

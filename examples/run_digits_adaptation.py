@@ -14,6 +14,7 @@ run this script; a run takes some minutes on a CPU::
 """
 
 import argparse
+import json
 import time
 import warnings
 
@@ -64,7 +65,8 @@ def report(name, model, start):
 
 
 print(f"{'':<28}{'target':>9}{'held out':>9}{'seconds':>8}")
-params = {name: float(value) for name, value in (text.split("=") for text in options.params)}
+pairs = (text.split("=") for text in options.params)
+params = {name: json.loads(value) for name, value in pairs}
 params |= {"network": "conv28", "bounds": (0, 1), "n_steps": options.n_steps}
 for seed in options.seeds:
     if not options.skip_baselines:

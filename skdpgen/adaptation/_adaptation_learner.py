@@ -33,6 +33,7 @@ def fit_adaptation(
     n_steps,
     batch_size,
     learning_rate,
+    augment=None,
     generator,
     verbose=0,
 ):
@@ -57,6 +58,8 @@ def fit_adaptation(
         Directions drawn at each step; steps; rows a step from each domain.
     learning_rate : float
         Of Adam; it falls linearly to 0 over the second half.
+    augment : callable, default=None
+        ``augment(rows, generator)`` changes the rows of a batch at random.
     generator : torch.Generator
         Where batches and directions come from.
     verbose : int, default=0
@@ -75,14 +78,18 @@ def fit_adaptation(
     parameters = [*encoder.parameters(), *head.parameters()]
     optimizer = torch.optim.Adam(parameters, lr=learning_rate)
     losses = []
+
+    def encode(rows):
+        return encoder(rows if augment is None else augment(rows, generator))
+
     for step in tqdm(range(n_steps), desc="adaptation", disable=not verbose):
         optimizer.param_groups[0]["lr"] = learning_rate * min(1, (1 - step / n_steps) / _DECAY)
         rows, labels = _draw(batch_size, generator, X, codes)
-        encoded = encoder(rows)
+        encoded = encode(rows)
         loss = nn.functional.cross_entropy(head(encoded), labels)
         if target is not None:
             ramp = 2 / (1 + math.exp(-_RAMP * step / n_steps)) - 1
-            encoded_target = encoder(*_draw(batch_size, generator, target))
+            encoded_target = encode(*_draw(batch_size, generator, target))
             gap = align_weight * _sliced_gap(encoded, encoded_target, n_projections, generator)
             if class_align_weight:
                 guesses = head(encoded_target).softmax(1).detach()

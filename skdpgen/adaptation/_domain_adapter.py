@@ -27,6 +27,7 @@ from ..privacy.accounting import ACCOUNTANTS, RELATIONS
 from ..privacy.calibration import check_delta, check_epsilon
 from ..privacy.records import read_rows
 from ._adaptation_learner import fit_adaptation
+from ._augmentation import AUGMENTATIONS
 from ._domains import Whole, split_domains
 
 __all__ = ["DPSWDDomainAdapter", "DPSWDDomainClassifier"]
@@ -137,6 +138,11 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         Rows a step from each domain.
     learning_rate : float, default=0.002
         Of Adam.
+    augment : "auto", None, "affine" or callable, default="auto"
+        How rows of both domains, which are public or synthetic, are changed at random at each step.
+        ``"affine"``: square grey images are turned, scaled, sheared and shifted a little. A
+        function takes a tensor of rows, as the network gets them, and a torch generator.
+        ``"auto"``: ``"affine"`` for ``network="conv28"``, else None.
     encoder : "auto", None, "dp-pca", object or (object, "dp-pca"), default="auto"
         Dimension reduction before the sketch, as for `DPSWFlowSampler`. The network, too, sees
         rows through it only, in both domains. ``"auto"``: of more than 64 columns, 64 principal
@@ -233,6 +239,7 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         n_steps=None,
         batch_size=128,
         learning_rate=0.002,
+        augment="auto",
         encoder="auto",
         encoder_share=0.2,
         random_state=None,
@@ -253,6 +260,7 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.n_steps = n_steps
         self.batch_size = batch_size
         self.learning_rate = learning_rate
+        self.augment = augment
         self.encoder = encoder
         self.encoder_share = encoder_share
         self.random_state = random_state
@@ -404,6 +412,7 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             n_steps=self.n_iter_,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
+            augment=self._augment,
             generator=noise.torch_generator(),
             verbose=self.verbose,
         )
@@ -412,6 +421,13 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     @property
     def _factory(self):
         return ENCODERS[self.network] if isinstance(self.network, str) else self.network
+
+    @property
+    def _augment(self):
+        augment = self.augment
+        if isinstance(augment, str) and augment == "auto":
+            augment = "affine" if self.network == "conv28" else None
+        return AUGMENTATIONS[augment] if isinstance(augment, str) else augment
 
     def transform(self, X):
         """Map rows of either domain to the representation.
@@ -448,6 +464,10 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             raise ValueError(
                 f"network must be one of {list(ENCODERS)} or a factory; got {self.network!r}."
             )
+        if isinstance(self.augment, str):
+            check_choice("augment", self.augment, ["auto", *AUGMENTATIONS])
+        elif self.augment is not None and not callable(self.augment):
+            raise ValueError(f"augment must be a function; got {self.augment!r}.")
         for name in ("n_components", "n_steps"):
             check_positive(name, getattr(self, name), whole=True, optional=True)
         for name in ("n_projections", "batch_size"):
@@ -475,7 +495,7 @@ class DPSWDDomainClassifier(ClassifierMixin, DPSWDDomainAdapter):
     Parameters
     ----------
     epsilon, delta, relation, accountant, bounds, clip_norm, network, n_components, n_projections, \
-align_weight, class_align_weight, n_steps, batch_size, learning_rate, encoder, encoder_share, \
+align_weight, class_align_weight, n_steps, batch_size, learning_rate, augment, encoder, encoder_share, \
 random_state, device, verbose
         As in `DPSWDDomainAdapter`.
 

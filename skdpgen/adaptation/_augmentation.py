@@ -1,0 +1,38 @@
+"""Random changes of public rows, under which a class stays what it is."""
+
+import math
+
+import torch
+from torch import nn
+
+__all__ = ["AUGMENTATIONS"]
+
+
+def affine(rows, generator, strength=0.25):
+    """Turn, scale, shear and shift square grey images at random, each a little and in its own way.
+
+    Parameters
+    ----------
+    rows : tensor of shape (n, side²)
+    generator : torch.Generator
+    strength : float, default=0.25
+        The largest change: of sizes, relatively; of angles and shears, in radians; of places, in
+        quarters of the image.
+
+    Returns
+    -------
+    tensor of shape (n, side²)
+    """
+    n, side = len(rows), math.isqrt(rows.shape[1])
+    draws = strength * (2 * torch.rand(n, 6, generator=generator) - 1).to(rows)
+    turn, shear, width, height, across, down = draws.T
+    width, height = 1 + width, 1 + height
+    first = [width * turn.cos(), shear - width * turn.sin(), across / 2]
+    second = [height * turn.sin(), height * turn.cos(), down / 2]
+    maps = torch.stack([torch.stack(first, 1), torch.stack(second, 1)], 1)
+    images = rows.view(n, 1, side, side)
+    grid = nn.functional.affine_grid(maps, images.shape, align_corners=False)
+    return nn.functional.grid_sample(images, grid, align_corners=False).flatten(1)
+
+
+AUGMENTATIONS = {"affine": affine}
