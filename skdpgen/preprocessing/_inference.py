@@ -126,6 +126,13 @@ def _widen(kind):
         lower, upper = kind.lower or _DATES[0], kind.upper or _DATES[1]
         return replace(kind, lower=lower, upper=upper, n_knots=_N_QUARTERS)
     sizes = _MAGNITUDES[_MAGNITUDES * 10.0 ** (kind.decimals or 0) <= MAX_UNITS]
+    lower = -np.inf if kind.lower is None else kind.lower
+    upper = np.inf if kind.upper is None else kind.upper
+    if lower >= sizes[-1] or upper <= -sizes[-1]:
+        raise ValueError(
+            f"Open bounds are looked for within ±{sizes[-1]:g}, and {kind} starts beyond that; "
+            "declare both bounds, or give the column in larger units."
+        )
     return _with_knots(kind, np.r_[-sizes[::-1], 0, sizes])
 
 

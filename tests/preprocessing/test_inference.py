@@ -174,3 +174,8 @@ def test_ranges_do_not_follow_a_single_record():
     schema = Schema({"age": Number(decimals=0)})
     one, other = (infer(f, schema, epsilon=1.0)["age"].positions for f in (frame, outlier))
     assert_allclose(one, other, atol=2)
+
+
+def test_open_bounds_that_start_beyond_all_that_is_looked_at():
+    with pytest.raises(ValueError, match="declare both bounds"):
+        SchemaInference(Schema({"a": Number(lower=2.0**45)}))
