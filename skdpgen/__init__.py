@@ -2,6 +2,7 @@
 
 from ._version import __version__
 from .generators import (
+    DPAFGenerator,
     DPSinkhornGenerator,
     DPSlicedWassersteinGenerator,
     DPSWFlowSampler,
@@ -12,6 +13,7 @@ from .privacy import PrivacyBudget
 
 __all__ = [
     "DPPCA",
+    "DPAFGenerator",
     "DPSWFlowSampler",
     "DPSinkhornGenerator",
     "DPSlicedWassersteinGenerator",

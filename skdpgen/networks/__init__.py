@@ -1,13 +1,19 @@
-"""Torch modules: generator networks and autoencoders."""
+"""Torch modules: generator networks, discriminators and autoencoders."""
 
 from .autoencoders import SphericalAutoencoder, infer_image_shape, make_autoencoder
-from .generators import GENERATORS, build, find_factory
+from .discriminators import Discriminator, default_layers, infer_square_shape
+from .generators import GENERATORS, build, find_factory, mirror, seeded
 
 __all__ = [
     "GENERATORS",
+    "Discriminator",
     "SphericalAutoencoder",
     "build",
+    "default_layers",
     "find_factory",
     "infer_image_shape",
+    "infer_square_shape",
     "make_autoencoder",
+    "mirror",
+    "seeded",
 ]
