@@ -5,6 +5,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skdpgen import (
+    DPAFGenerator,
     DPSinkhornGenerator,
     DPSlicedWassersteinGenerator,
     DPSWFlowSampler,
@@ -38,11 +39,18 @@ GENERATORS = {
     "sinkhorn-weights": DPSinkhornGenerator(
         perturb="parameters", bounds=(-1, 1), accountant="rdp", grad_clip=0.7, optimizer="sgd"
     ),
+    "dpaf": DPAFGenerator(),
+    "dpaf-products": DPAFGenerator(
+        budget_split=(0, 0.4, 0.6), bounds=(-1, 1), accountant="rdp", asymmetry=2, keep=0.9
+    ),
 }
 
 
 @parametrize_with_checks(
-    [GENERATORS[which] for which in ("sliced", "rows", "flow", "flow-r", "local", "sinkhorn")]
+    [
+        GENERATORS[which]
+        for which in ("sliced", "rows", "flow", "flow-r", "local", "sinkhorn", "dpaf")
+    ]
     + [LocalPrivatizer(), LocalPrivatizer("gaussian", basis="dct")]
 )
 def test_scikit_learn(estimator, check):

@@ -5,6 +5,7 @@ applies it behind the curator's door. All other numbers are of what was released
 """
 
 import math
+from functools import partial
 
 import torch
 from torch import nn
@@ -118,12 +119,17 @@ class ClassMeans:
         """Return how many records of each class a release is expected to have, (n_classes, 1)."""
         return self.batch_size * torch.as_tensor(self.shares.mean).to(self._sums)[:, None]
 
-    def for_each_record(self, gradient):
-        """Turn a gradient in the means to one in a record's features, times the records expected.
+    def cotangent(self, loss, aggregate):
+        """Return the gradient of a loss of one release's means in the features of a record.
 
-        So that the mean over the records of their products is the gradient in the weights.
+        It is multiplied by the number of records that are expected: the mean over these of their
+        products with it is the gradient in the weights.
         """
-        return gradient * (self.batch_size / self.expected())
+        expected = self.expected()
+        means = (torch.as_tensor(aggregate.features).to(expected) / expected).requires_grad_()
+        with torch.enable_grad():
+            gradient = torch.autograd.grad(loss(means), means)[0]
+        return gradient * (self.batch_size / expected)
 
     @property
     def means(self):
@@ -198,21 +204,18 @@ def fit_classifier(network, release, mechanism, *, n_steps, batch_size, learning
     head = Descent([*network.after.parameters(), *network.head.parameters()], learning_rate)
     nothing = torch.zeros(_N_MIXTURES, n_classes, device=device)
 
-    def loss(means):
+    def draw():
         shares = torch.empty(_N_MIXTURES, n_classes).exponential_(generator=generator).to(device)
-        shares = shares / shares.sum(1, keepdim=True)
+        return shares / shares.sum(1, keepdim=True)
+
+    def loss(means, shares):
         return (network.judge(shares @ means, nothing) - shares).square().sum(1).mean()
 
-    def cotangent(aggregate):
-        known.update(aggregate)
-        means = known.means.requires_grad_()
-        with torch.enable_grad():
-            gradient = torch.autograd.grad(loss(means), means)[0]
-        return known.for_each_record(gradient)
-
     for step in range(n_steps):
-        released = release(mechanism(cotangent=cotangent))
-        head.step(loss(known.means), 1 - step / n_steps)
+        verdict = partial(loss, shares=draw())
+        released = release(mechanism(cotangent=partial(known.cotangent, verdict)))
+        known.update(released)
+        head.step(verdict(known.means), 1 - step / n_steps)
         slow.update(released)
 
 
@@ -284,7 +287,6 @@ def fit_to_aggregates(
     known = ClassMeans(
         n_classes, network.n_features, batch_size, _MEMORY if is_trained else 1.0, device
     )
-    latest = ClassMeans(n_classes, network.n_features, batch_size, 0.0, device)
     training = Training(rows, learning_rate, memory=0.999)
     head = Descent([*network.after.parameters(), *network.head.parameters()], learning_rate)
     slow = SlowLayers(network, learning_rate, batch_size, asymmetry) if is_trained else None
@@ -307,22 +309,17 @@ def fit_to_aggregates(
         logits = network.judge(means, one_hot)
         return nn.functional.softplus(-logits if is_real else logits).mean()
 
-    def cotangent(aggregate):
-        latest.update(aggregate)
-        means = latest.means.requires_grad_()
-        with torch.enable_grad():
-            gradient = torch.autograd.grad(verdict(means, True), means)[0]
-        return latest.for_each_record(gradient)
-
     def distance(features):
         # The product of two independent estimates has no bias from their variance.
         first, second = (part.mean(1) - known.means for part in features.chunk(2, dim=1))
         weights = known.expected() / known.expected().mean()
         return (weights.square() * first * second).sum() / n_classes
 
-    losses = []
+    cotangent, losses = None, []
+    if is_trained:
+        cotangent = partial(known.cotangent, partial(verdict, is_real=True))
     for step in tqdm(range(n_steps), desc="generator", disable=not verbose):
-        released = release(mechanism(cotangent=cotangent if is_trained else None))
+        released = release(mechanism(cotangent=cotangent))
         known.update(released)
         if slow is not None:
             slow.update(released, fake_verdict)

@@ -80,8 +80,8 @@ class DPAFGenerator(BaseGenerator):
     n_updates : int, default=4
         Updates of the generator in a round, each after one of the discriminator's upper layers.
         They cost time, but no privacy.
-    n_generated : int, default=200
-        Generated rows at an update.
+    n_generated : int, default=None
+        Generated rows at an update. None: n_samples / 100 within [20, 200].
     objective : {"matching", "rows"}, default="matching"
         What the generator is trained by: the distance of the mean features of generated rows from
         those that were released; or, as in [1]_, the discriminator's verdict on single rows.
@@ -190,7 +190,7 @@ class DPAFGenerator(BaseGenerator):
         asymmetry=8,
         n_critic=1,
         n_updates=4,
-        n_generated=200,
+        n_generated=None,
         objective="matching",
         learning_rate=0.001,
         encoder=None,
@@ -241,9 +241,9 @@ class DPAFGenerator(BaseGenerator):
             raise ValueError("encoder must be None or an object that was fitted on public data.")
         if self.generator is not None:
             check_generator(self.generator)
-        for name in ("batch_size", "n_steps", "n_pretrain"):
+        for name in ("batch_size", "n_steps", "n_pretrain", "n_generated"):
             check_positive(name, getattr(self, name), whole=True, optional=True)
-        for name in ("asymmetry", "n_critic", "n_updates", "n_generated", "latent_dim"):
+        for name in ("asymmetry", "n_critic", "n_updates", "latent_dim"):
             check_positive(name, getattr(self, name), whole=True)
         for name in ("grad_clip", "learning_rate", "keep"):
             check_positive(name, getattr(self, name))
@@ -378,7 +378,7 @@ class DPAFGenerator(BaseGenerator):
             mechanism_of(network, _SECOND, aggregates / (conv2 + aggregates)),
             n_steps=self.n_iter_,
             batch_size=batch_size,
-            n_generated=self.n_generated,
+            n_generated=self.n_generated or min(200, max(20, curator.n_records // 100)),
             n_updates=self.n_updates,
             n_critic=self.n_critic,
             asymmetry=self.asymmetry if conv2 > 0 else None,

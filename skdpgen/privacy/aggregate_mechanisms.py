@@ -13,15 +13,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 from dp_accounting import GaussianDpEvent, NonPrivateDpEvent
+from torch import nn
 
 from .exceptions import PlanError
-from .mechanisms import Measurement, call_quietly, clip_rows, grid_scale, to_grid
+from .mechanisms import Measurement, call_quietly, grid_scale, to_grid
 from .sampled_mechanisms import SampledMechanism
 
 __all__ = ["ForwardAggregate", "NoisyAggregate"]
 
 # The public function is applied to so many slots at a time.
-_CHUNK = 256
+_CHUNK = 64
 
 
 @dataclass(frozen=True)
@@ -171,45 +172,46 @@ class ForwardAggregate(SampledMechanism):
         called = [self._call(self.function, part, one_hot) for part, one_hot in parts]
         sums = 0
         for (_, one_hot), (features, _) in zip(parts, called, strict=True):
-            joined = math.sqrt(self.share) * self._join(self._checked(features, len(one_hot)))
-            sums = sums + (one_hot.T @ to_grid(joined, scale)).long()
+            sums = sums + (one_hot.T @ to_grid(self._join(features, len(one_hot)), scale)).long()
 
         def pull_back(noisy):
             aggregate = self._read(noisy, std)
             cotangents = torch.as_tensor(self.cotangent(aggregate)).to(membership)
             total = 0
             for (_, one_hot), (_, pull) in zip(parts, called, strict=True):
-                products = self._checked(
-                    self._call(pull, one_hot @ cotangents), len(one_hot), self.n_products
+                products = self._call(pull, one_hot @ cotangents)
+                bounded = self._bounded(
+                    products,
+                    (len(one_hot), self.n_products),
+                    self.grad_clip,
+                    math.sqrt(1 - self.share),
                 )
-                # Scaled after the clip, so that its radius is a weight of the sum.
-                products = clip_rows(products, self.grad_clip) / self.grad_clip
-                products = math.sqrt(1 - self.share) * products
-                total = total + (one_hot.sum(1) @ to_grid(products, scale)).long()
+                total = total + (one_hot.sum(1) @ to_grid(bounded, scale)).long()
             return Measurement(total.cpu().numpy(), scale, std, context=aggregate)
 
         then = None if self.cotangent is None else pull_back
         return Measurement(sums.cpu().numpy(), scale, std, context=std, then=then)
 
-    def _join(self, features):
-        """Join features, clipped to norm 1, with what counts the record."""
-        features = math.sqrt(1 - self.count_weight**2) * clip_rows(features, 1.0)
-        count = torch.full_like(features[:, :1], self.count_weight)
-        return torch.cat([features, count], dim=1)
+    def _join(self, features, n):
+        """Join features, clipped to norm 1, with what counts the record: of norm √share in all."""
+        weight, w = math.sqrt(self.share), self.count_weight
+        features = self._bounded(features, (n, self.n_features), 1.0, weight * math.sqrt(1 - w**2))
+        return nn.functional.pad(features, (0, 1), value=weight * w)
+
+    def _bounded(self, values, shape, radius, weight):
+        """Clip rows to a radius, and scale them so that it becomes `weight`."""
+        if tuple(values.shape) != shape:
+            self._refuse()
+        # In double precision, since norms of long float32 vectors come out too small. A row that
+        # is not finite becomes NaN or 0, and both are 0 on the grid.
+        norms = torch.linalg.vector_norm(values, dim=1, keepdim=True, dtype=torch.float64)
+        return values.detach() * (weight / norms.clamp(min=radius)).to(values.dtype)
 
     def _call(self, function, *args):
         result = call_quietly(function, *args)
         if result is None:
             self._refuse()
         return result
-
-    def _checked(self, values, n, width=None):
-        """Return a public function's values, in which what is not finite is 0, for the clip."""
-        if tuple(values.shape) != (n, width or self.n_features):
-            self._refuse()
-        # In double precision, since norms of long float32 vectors come out too small.
-        values = values.detach().double()
-        return torch.where(torch.isfinite(values).all(1, keepdim=True), values, 0.0)
 
     def _refuse(self):
         raise ValueError(
