@@ -41,7 +41,7 @@ GENERATORS = {
     ),
     "dpaf": DPAFGenerator(),
     "dpaf-products": DPAFGenerator(
-        budget_split=(0, 0.4, 0.6), bounds=(-1, 1), accountant="rdp", asymmetry=2, keep=0.9
+        budget_split=(0, 0.4, 0.6), bounds=(-1, 1), accountant="rdp", asymmetry=2, n_updates=1
     ),
 }
 

@@ -15,6 +15,8 @@ __all__ = ["Discriminator", "default_layers", "infer_square_shape"]
 _WIDTH = 32
 _N_MAPS = 64
 _N_UNITS = 256
+# Units of dense layers before the aggregate.
+_N_DENSE = 128
 # Layers of stride 2 stop where images would be smaller than this.
 _LEAST_SIZE = 4
 
@@ -119,7 +121,7 @@ class Discriminator(nn.Module):
 def _make_layer(shape, width):
     """Return a layer for inputs of a shape, and the shape of its outputs."""
     if len(shape) == 1:
-        layer, shape = nn.Linear(shape[0], 4 * width), (4 * width,)
+        layer, shape = nn.Linear(shape[0], _N_DENSE), (_N_DENSE,)
     elif min(shape[1:]) // 2 >= _LEAST_SIZE:
         layer = nn.Conv2d(shape[0], width, 4, 2, 1)
         shape = (width, shape[1] // 2, shape[2] // 2)
