@@ -32,7 +32,9 @@ from skdpgen.evaluation import train_on_synthetic_score
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--data", choices=["mnist", "fashion"], default="mnist")
-parser.add_argument("--method", choices=["generator", "flow", "sinkhorn", "dpaf"], default="generator")
+parser.add_argument(
+    "--method", choices=["generator", "flow", "sinkhorn", "dpaf"], default="generator"
+)
 parser.add_argument("--release", default="sketch")
 parser.add_argument("--epsilon", type=float, default=10.0)
 parser.add_argument("--n-steps", type=int)

@@ -9,6 +9,7 @@ from functools import partial
 
 import torch
 from torch import nn
+from torch.func import functional_call, grad, vmap
 from tqdm import tqdm
 
 from ._network_learner import Descent, Shares, Training
@@ -24,9 +25,6 @@ _N_MIXTURES = 32
 
 class RecordFeatures:
     """Features of rows, and vector-Jacobian products of each row on its own.
-
-    In a dense or convolutional layer, the product of a row is that of its inputs and of the
-    gradient at its outputs: no further pass for each row is needed.
 
     Parameters
     ----------
@@ -45,38 +43,22 @@ class RecordFeatures:
         """Length of a row's product."""
         return sum(weight.numel() for weight in self.network.trained.parameters())
 
+    @torch.no_grad()
     def __call__(self, rows, membership):
-        weight = self.network.labels.weight
-        with torch.no_grad():
-            seen = self.network.look(rows.to(weight), membership.to(weight))
-        trace = []
-        with torch.enable_grad():
-            features = self.network.features(seen, trace)
+        network, example = self.network, self.network.labels.weight
+        seen = network.look(rows.to(example), membership.to(example))
+        weights = {name: w.detach() for name, w in network.trained.named_parameters("trained")}
+
+        def product(row, cotangent):
+            def value(weights):
+                return functional_call(network, weights, (row[None],))[0] @ cotangent
+
+            return torch.cat([part.flatten() for part in grad(value)(weights).values()])
 
         def pull(cotangents):
-            outputs = [outputs for _, _, outputs in trace]
-            total = (features * cotangents.to(features)).sum()
-            # Rows do not meet before the sum: the gradient at a row's outputs is its own.
-            gradients = torch.autograd.grad(total, outputs, retain_graph=True)
-            parts = [
-                part
-                for (layer, inputs, _), gradient in zip(trace, gradients, strict=True)
-                for part in _row_gradients(layer, inputs.detach(), gradient)
-            ]
-            return _keep_largest(torch.cat(parts, dim=1), self.keep)
+            return _keep_largest(vmap(product)(seen, cotangents.to(seen)), self.keep)
 
-        return features.detach(), pull
-
-
-def _row_gradients(layer, inputs, gradient):
-    """Return each row's gradient in a layer's weight and bias, flat."""
-    if isinstance(layer, nn.Conv2d):
-        patches = nn.functional.unfold(
-            inputs, layer.kernel_size, padding=layer.padding, stride=layer.stride
-        )
-        gradient = gradient.flatten(2)
-        return (gradient @ patches.mT).flatten(1), gradient.sum(2)
-    return (gradient[:, :, None] * inputs[:, None]).flatten(1), gradient
+        return network(seen), pull
 
 
 def _keep_largest(products, keep):
@@ -298,12 +280,14 @@ def fit_to_aggregates(
     def make():
         """Return features of generated rows, (n_classes, per_class, n_features)."""
         made = rows(rows.draw(codes, generator))
-        return network(made, labels).unflatten(0, (n_classes, per_class))
+        return network(network.look(made, labels)).unflatten(0, (n_classes, per_class))
 
     def fake_verdict():
         with torch.no_grad():
             made = rows(rows.draw(codes, generator))
-        return verdict(network(made, labels).unflatten(0, (n_classes, -1)).mean(1), False)
+        return verdict(
+            network(network.look(made, labels)).unflatten(0, (n_classes, -1)).mean(1), False
+        )
 
     def verdict(means, is_real):
         logits = network.judge(means, one_hot)
@@ -327,12 +311,14 @@ def fit_to_aggregates(
             continue
         rate = 1 - step / n_steps
         for _ in range(n_updates):
-            features = make()
+            features = by_class(network(look()))
             if is_trained or objective == "rows":
                 fake = features.detach().mean(1)
                 noise = torch.randn(fake.shape, generator=generator).to(device)
                 head.step(
-                    verdict(known.means, True) + verdict(fake + known.std * noise, False), rate
+                    verdict(known.means, is_real=True)
+                    + verdict(fake + known.std * noise, is_real=False),
+                    rate,
                 )
             gap = distance(features)
             if objective == "rows":

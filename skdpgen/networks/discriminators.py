@@ -95,16 +95,10 @@ class Discriminator(nn.Module):
             seen = nn.functional.leaky_relu(seen, 0.2)
         return seen
 
-    def features(self, seen, trace=None):
-        """Apply the trained layers, and normalise: each row has features of norm 1, or less.
-
-        A `trace`, a list, gets each layer with its inputs and outputs.
-        """
+    def forward(self, seen):
+        """Apply the trained layers, and normalise: each row has features of norm 1, or less."""
         for layer in self.trained:
-            inputs, seen = seen, layer(seen)
-            if trace is not None:
-                trace.append((layer, inputs, seen))
-            seen = nn.functional.leaky_relu(seen, 0.2)
+            seen = nn.functional.leaky_relu(layer(seen), 0.2)
         return _normalise(seen)
 
     def judge(self, features, one_hot):
@@ -112,10 +106,6 @@ class Discriminator(nn.Module):
         # Of a size of about 1 each.
         features = (features * math.sqrt(self.n_features)).unflatten(1, self.shape)
         return self.head(torch.cat([self.after(features), one_hot.to(features)], dim=1))
-
-    def forward(self, rows, one_hot):
-        """Return the features of rows."""
-        return self.features(self.look(rows, one_hot))
 
 
 def _make_layer(shape, width):

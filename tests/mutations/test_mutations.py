@@ -326,8 +326,8 @@ MUTATIONS = {
     ),
     "batches of private rows are normalised": Mutation(
         "networks/discriminators.py",
-        "inputs, seen = seen, layer(seen)",
-        "inputs, seen = seen, layer(seen) - layer(seen).mean(0)",
+        "maps = maps - maps.mean(2, keepdim=True)",
+        "maps = maps - maps.mean(0)",
         "tests/generators/test_dpaf.py::test_no_row_looks_at_another",
     ),
     "the radius for the diameter": Mutation(
