@@ -277,17 +277,17 @@ def fit_to_aggregates(
     one_hot = torch.eye(n_classes, device=device)
     labels = one_hot[codes.to(device)]
 
-    def make():
-        """Return features of generated rows, (n_classes, per_class, n_features)."""
-        made = rows(rows.draw(codes, generator))
-        return network(network.look(made, labels)).unflatten(0, (n_classes, per_class))
+    def look():
+        """Return what the discriminator's frozen layers make of generated rows."""
+        return network.look(rows(rows.draw(codes, generator)), labels)
+
+    def by_class(features):
+        return features.unflatten(0, (n_classes, per_class))
 
     def fake_verdict():
         with torch.no_grad():
-            made = rows(rows.draw(codes, generator))
-        return verdict(
-            network(network.look(made, labels)).unflatten(0, (n_classes, -1)).mean(1), False
-        )
+            seen = look()
+        return verdict(by_class(network(seen)).mean(1), is_real=False)
 
     def verdict(means, is_real):
         logits = network.judge(means, one_hot)
