@@ -1,11 +1,10 @@
 """A step of DPAF on images of 28, 64 and 128 pixels: seconds and peak memory.
 
-For each size: the products of a chunk of records, as the library takes them (``torch.func.vmap``),
-and by the formula for a last convolution, from its inputs and the gradients at its outputs, as
-samplers of per-record gradients do; and whole steps, with and without products. A step draws a
-batch, reads it, makes the release, and updates the generator four times. All is on one thread. Peak
-memory is what a fit adds to that of a process that runs nothing else, the private images included;
-it is read as Linux tells it.
+For each size: the products of a chunk of records, as the library takes them, from the inputs of a
+layer and the gradients at its outputs, and by ``torch.func.vmap``; and whole steps, with and
+without products. A step draws a batch, reads it, makes the release, and updates the generator four
+times. All is on one thread. Peak memory is what a fit adds to that of a process that runs nothing
+else, the private images included; it is read as Linux tells it.
 
     python benchmarks/bench_dpaf_step.py [--batch-size 500] [--sizes 28 64 128]
 """
@@ -19,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from bench_sinkhorn_step import milliseconds, peak_of_process
-from torch import nn
+from torch.func import functional_call, grad, vmap
 
 from skdpgen import DPAFGenerator
 from skdpgen.generators._aggregate_learner import RecordFeatures
@@ -34,27 +33,24 @@ def shape_of(size):
 
 def products(size):
     """Return two functions that give the products of a chunk of records."""
-    shape, layers = shape_of(size), (*default_layers(shape_of(size))[:1], 1, 0)
+    shape = shape_of(size)
     torch.manual_seed(0)
-    network = Discriminator(math.prod(shape), N_CLASSES, layers, shape, 2.0, -1.0)
+    network = Discriminator(math.prod(shape), N_CLASSES, default_layers(shape), shape, 2.0, -1.0)
     function = RecordFeatures(network)
-    rows, one_hot = torch.rand(CHUNK, math.prod(shape)), torch.eye(N_CLASSES)[:1].expand(CHUNK, -1)
+    rows, one_hot = torch.rand(CHUNK, math.prod(shape)), torch.zeros(CHUNK, N_CLASSES)
     v = torch.randn(CHUNK, network.n_features)
-    (layer,) = network.trained
+    weights = {name: w.detach() for name, w in network.trained.named_parameters("trained")}
 
-    def by_formula():
-        inputs, outputs = network.look(rows, one_hot), []
-        handle = layer.register_forward_hook(lambda *args: outputs.append(args[2]))
-        features = network(inputs)
-        handle.remove()
-        (gradient,) = torch.autograd.grad((features * v).sum(), outputs)
-        patches = nn.functional.unfold(
-            inputs, layer.kernel_size, padding=layer.padding, stride=layer.stride
-        )
-        gradient = gradient.flatten(2)
-        return torch.cat([(gradient @ patches.mT).flatten(1), gradient.sum(2)], dim=1)
+    def of_one(weights, seen, cotangent):
+        return functional_call(network, weights, (seen[None],))[0] @ cotangent
 
-    return {"by vmap": lambda: function(rows, one_hot)[1](v), "by formula": by_formula}
+    def by_vmap():
+        with torch.no_grad():
+            seen = network.look(rows, one_hot)
+            found = vmap(grad(of_one), (None, 0, 0))(weights, seen, v)
+        return torch.cat([part.flatten(1) for part in found.values()], dim=1)
+
+    return {"by layer": lambda: function(rows, one_hot)[1](v), "by vmap": by_vmap}
 
 
 def fit(size, n_steps, batch_size, split):

@@ -40,8 +40,8 @@ GENERATORS = {
         perturb="parameters", bounds=(-1, 1), accountant="rdp", grad_clip=0.7, optimizer="sgd"
     ),
     "dpaf": DPAFGenerator(),
-    "dpaf-products": DPAFGenerator(
-        budget_split=(0, 0.4, 0.6), bounds=(-1, 1), accountant="rdp", asymmetry=2, n_updates=1
+    "dpaf-random": DPAFGenerator(
+        budget_split=(0, 0, 1), bounds=(-1, 1), accountant="rdp", n_updates=1
     ),
 }
 

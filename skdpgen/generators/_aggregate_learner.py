@@ -9,7 +9,6 @@ from functools import partial
 
 import torch
 from torch import nn
-from torch.func import functional_call, grad, vmap
 from tqdm import tqdm
 
 from ._network_learner import Descent, Shares, Training
@@ -25,6 +24,9 @@ _N_MIXTURES = 32
 
 class RecordFeatures:
     """Features of rows, and vector-Jacobian products of each row on its own.
+
+    In a dense or convolutional layer the product of a row follows from its inputs, and from the
+    gradient at its outputs: one backward pass is for all rows.
 
     Parameters
     ----------
@@ -43,22 +45,38 @@ class RecordFeatures:
         """Length of a row's product."""
         return sum(weight.numel() for weight in self.network.trained.parameters())
 
-    @torch.no_grad()
     def __call__(self, rows, membership):
         network, example = self.network, self.network.labels.weight
-        seen = network.look(rows.to(example), membership.to(example))
-        weights = {name: w.detach() for name, w in network.trained.named_parameters("trained")}
-
-        def product(row, cotangent):
-            def value(weights):
-                return functional_call(network, weights, (row[None],))[0] @ cotangent
-
-            return torch.cat([part.flatten() for part in grad(value)(weights).values()])
+        with torch.no_grad():
+            seen = network.look(rows.to(example), membership.to(example))
+        trace = []
+        with torch.enable_grad():
+            features = network(seen, trace)
 
         def pull(cotangents):
-            return _keep_largest(vmap(product)(seen, cotangents.to(seen)), self.keep)
+            total = (features * cotangents.to(features)).sum()
+            outputs = [outputs for _, _, outputs in trace]
+            # Rows do not meet before the sum: the gradient at a row's outputs is its own.
+            gradients = torch.autograd.grad(total, outputs, retain_graph=True)
+            parts = [
+                part
+                for (layer, inputs, _), gradient in zip(trace, gradients, strict=True)
+                for part in _row_gradients(layer, inputs.detach(), gradient)
+            ]
+            return _keep_largest(torch.cat(parts, dim=1), self.keep)
 
-        return network(seen), pull
+        return features.detach(), pull
+
+
+def _row_gradients(layer, inputs, gradient):
+    """Return each row's gradient in a layer's weight and bias, flat."""
+    if isinstance(layer, nn.Linear):
+        return (gradient[:, :, None] * inputs[:, None]).flatten(1), gradient
+    patches = nn.functional.unfold(
+        inputs, layer.kernel_size, padding=layer.padding, stride=layer.stride
+    )
+    gradient = gradient.flatten(2)
+    return (gradient @ patches.mT).flatten(1), gradient.sum(2)
 
 
 def _keep_largest(products, keep):

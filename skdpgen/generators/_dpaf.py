@@ -64,7 +64,7 @@ class DPAFGenerator(BaseGenerator):
         Private steps of the generator's phase. None: n_samples / 60 within [30, 1000].
     n_pretrain : int, default=None
         Private steps of the classifier's phase, if it has a budget. None: `n_steps` / 4.
-    budget_split : tuple of (float, float, float), default=(0.0, 0.0, 1.0)
+    budget_split : tuple of (float, float, float), default=(0.0, 0.2, 0.8)
         Shares of the budget, of Σ s⁻² over the noise multipliers s of all steps, of conv1, of
         conv2* and of the aggregates. They sum to 1. Without a share, conv1 is random and there is
         no first phase; conv2* stays random, too. In the first phase, aggregates and products have
@@ -184,7 +184,7 @@ class DPAFGenerator(BaseGenerator):
         batch_size=None,
         n_steps=None,
         n_pretrain=None,
-        budget_split=(0.0, 0.0, 1.0),
+        budget_split=(0.0, 0.2, 0.8),
         grad_clip=1.0,
         keep=1.0,
         asymmetry=8,

@@ -95,10 +95,16 @@ class Discriminator(nn.Module):
             seen = nn.functional.leaky_relu(seen, 0.2)
         return seen
 
-    def forward(self, seen):
-        """Apply the trained layers, and normalise: each row has features of norm 1, or less."""
+    def forward(self, seen, trace=None):
+        """Apply the trained layers, and normalise: each row has features of norm 1, or less.
+
+        A `trace`, a list, gets each layer with its inputs and outputs.
+        """
         for layer in self.trained:
-            seen = nn.functional.leaky_relu(layer(seen), 0.2)
+            inputs, seen = seen, layer(seen)
+            if trace is not None:
+                trace.append((layer, inputs, seen))
+            seen = nn.functional.leaky_relu(seen, 0.2)
         return _normalise(seen)
 
     def judge(self, features, one_hot):
