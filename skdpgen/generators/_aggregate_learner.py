@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from tqdm import tqdm
 
+from ..privacy.mechanisms import clip_rows
 from ._network_learner import Descent, Shares, Training
 
 __all__ = ["ClassMeans", "RecordFeatures", "fit_classifier", "fit_to_aggregates"]
@@ -54,10 +55,11 @@ class RecordFeatures:
             features = network(seen, trace)
 
         def pull(cotangents):
-            total = (features * cotangents.to(features)).sum()
-            outputs = [outputs for _, _, outputs in trace]
             # Rows do not meet before the sum: the gradient at a row's outputs is its own.
-            gradients = torch.autograd.grad(total, outputs, retain_graph=True)
+            outputs = [outputs for _, _, outputs in trace]
+            gradients = torch.autograd.grad(
+                features, outputs, cotangents.to(features), retain_graph=True
+            )
             parts = [
                 part
                 for (layer, inputs, _), gradient in zip(trace, gradients, strict=True)
@@ -120,16 +122,20 @@ class ClassMeans:
         return self.batch_size * torch.as_tensor(self.shares.mean).to(self._sums)[:, None]
 
     def cotangent(self, loss, aggregate):
-        """Return the gradient of a loss of one release's means in the features of a record.
+        """Return `cotangent_at` the means of one release."""
+        expected = self.expected()
+        return self.cotangent_at(loss, torch.as_tensor(aggregate.features).to(expected) / expected)
+
+    def cotangent_at(self, loss, means):
+        """Return the gradient of a loss of means in the features of a record, of each class.
 
         It is multiplied by the number of records that are expected: the mean over these of their
         products with it is the gradient in the weights.
         """
-        expected = self.expected()
-        means = (torch.as_tensor(aggregate.features).to(expected) / expected).requires_grad_()
+        means = means.detach().requires_grad_()
         with torch.enable_grad():
             gradient = torch.autograd.grad(loss(means), means)[0]
-        return gradient * (self.batch_size / expected)
+        return gradient * (self.batch_size / self.expected())
 
     @property
     def means(self):
@@ -161,15 +167,15 @@ class SlowLayers:
         self._batch_size, self._every = batch_size, every
         self._total, self._n_releases = 0.0, 0
 
-    def update(self, released, other_loss=lambda: 0.0):
-        """Take in products; descend them, and a loss that reads no private row, if it is time."""
+    def update(self, released, other=lambda: 0.0):
+        """Take in products; if it is time, descend them, with what reads no private row."""
         self._total = self._total + torch.as_tensor(released.products)
         self._n_releases += 1
         if self._n_releases < self._every:
             return
         mean = self._total / (self._batch_size * self._n_releases)
         flat = nn.utils.parameters_to_vector(self._weights)
-        self._descent.step((flat * mean.to(flat)).sum() + other_loss(), 1.0)
+        self._descent.step((flat * (mean.to(flat) + other())).sum(), 1.0)
         self._total, self._n_releases = 0.0, 0
 
 
@@ -223,12 +229,13 @@ def fit_classifier(network, release, mechanism, *, n_steps, batch_size, learning
 @torch.enable_grad()
 def fit_to_aggregates(
     rows,
-    network,
+    features_of,
     release,
     mechanism,
     *,
     n_steps,
     batch_size,
+    grad_clip,
     n_generated,
     n_updates,
     n_critic,
@@ -244,8 +251,8 @@ def fit_to_aggregates(
     ----------
     rows : RowNetwork
         The generator; to be trained, in place, on its device.
-    network : Discriminator
-        With one output; to be trained, in place.
+    features_of : RecordFeatures
+        Of a discriminator with one output; to be trained, in place.
     release : callable
         Returns the `NoisyAggregate` of a mechanism.
     mechanism : callable
@@ -254,6 +261,8 @@ def fit_to_aggregates(
         Number of releases.
     batch_size : float
         Expected records of a release.
+    grad_clip : float
+        Radius of each record's products.
     n_generated : int
         Generated rows at an update, the same number of each class.
     n_updates : int
@@ -282,7 +291,7 @@ def fit_to_aggregates(
         At each step, the estimated squared distance between mean features of generated rows, and
         those that were released.
     """
-    n_classes, device = rows.n_classes, rows.spread.device
+    network, n_classes, device = features_of.network, rows.n_classes, rows.spread.device
     is_trained = asymmetry is not None
     known = ClassMeans(
         n_classes, network.n_features, batch_size, _MEMORY if is_trained else 1.0, device
@@ -296,20 +305,24 @@ def fit_to_aggregates(
     labels = one_hot[codes.to(device)]
 
     def look():
-        """Return what the discriminator's frozen layers make of generated rows."""
+        """Return what the frozen layers make of generated rows."""
         return network.look(rows(rows.draw(codes, generator)), labels)
 
     def by_class(features):
         return features.unflatten(0, (n_classes, per_class))
 
-    def fake_verdict():
-        with torch.no_grad():
-            seen = look()
-        return verdict(by_class(network(seen)).mean(1), is_real=False)
-
     def verdict(means, is_real):
         logits = network.judge(means, one_hot)
         return nn.functional.softplus(-logits if is_real else logits).mean()
+
+    @torch.no_grad()
+    def fake_products():
+        """Return the mean of generated rows' products, clipped as those of records are."""
+        made, pull = features_of(rows(rows.draw(codes, generator)), labels)
+        means = by_class(made).mean(1)
+        cotangents = known.cotangent_at(partial(verdict, is_real=False), means)
+        products = clip_rows(pull(labels @ cotangents), grad_clip)
+        return labels @ (known.expected()[:, 0] / batch_size / per_class) @ products
 
     def distance(features):
         # The product of two independent estimates has no bias from their variance.
@@ -324,7 +337,7 @@ def fit_to_aggregates(
         released = release(mechanism(cotangent=cotangent))
         known.update(released)
         if slow is not None:
-            slow.update(released, fake_verdict)
+            slow.update(released, fake_products)
         if (step + 1) % n_critic and step + 1 < n_steps:
             continue
         rate = 1 - step / n_steps

@@ -342,12 +342,11 @@ class DPAFGenerator(BaseGenerator):
                 )
             return network.to(curator.device)
 
-        def mechanism_of(network, name, share):
-            features = RecordFeatures(network, self.keep)
+        def mechanism_of(features, name, share):
             return partial(
                 ForwardAggregate,
                 features,
-                network.n_features,
+                features.network.n_features,
                 n_classes,
                 n_products=features.n_products,
                 grad_clip=self.grad_clip,
@@ -358,12 +357,13 @@ class DPAFGenerator(BaseGenerator):
         n_frozen, n_trained, n_after = layers
         conv1, conv2, aggregates = self.budget_split
         network, generator = make_network(layers, 1), noise.torch_generator()
+        features = RecordFeatures(network, self.keep)
         if conv1 > 0:
             classifier = make_network((0, n_frozen + n_trained, n_after), n_classes)
             fit_classifier(
                 classifier,
                 curator.release,
-                mechanism_of(classifier, _FIRST, 0.5),
+                mechanism_of(RecordFeatures(classifier, self.keep), _FIRST, 0.5),
                 n_steps=self._n_pretrain(curator.n_records),
                 batch_size=batch_size,
                 learning_rate=self.learning_rate,
@@ -373,11 +373,12 @@ class DPAFGenerator(BaseGenerator):
         self.n_iter_ = self._n_steps(curator.n_records)
         self._network, self.class_probabilities_, self.loss_curve_ = fit_to_aggregates(
             rows,
-            network,
+            features,
             curator.release,
-            mechanism_of(network, _SECOND, aggregates / (conv2 + aggregates)),
+            mechanism_of(features, _SECOND, aggregates / (conv2 + aggregates)),
             n_steps=self.n_iter_,
             batch_size=batch_size,
+            grad_clip=self.grad_clip,
             n_generated=self.n_generated or min(200, max(20, curator.n_records // 100)),
             n_updates=self.n_updates,
             n_critic=self.n_critic,

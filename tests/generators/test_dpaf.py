@@ -155,12 +155,12 @@ def test_slow_layers_wait_for_several_releases():
     products = np.where(np.arange(len(before)) % 2, 1.0, -1.0)
     calls = []
 
-    def other_loss():
+    def other():
         calls.append(1)
         return 0.0
 
     for i in range(6):
-        slow.update(NoisyAggregate(None, None, 1.0, 1.0, products, 1.0), other_loss)
+        slow.update(NoisyAggregate(None, None, 1.0, 1.0, products, 1.0), other)
         now = nn.utils.parameters_to_vector(network.trained.parameters()).detach()
         assert torch.equal(now, before) == (i < 2)
     assert len(calls) == 2
