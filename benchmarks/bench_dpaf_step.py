@@ -2,8 +2,8 @@
 
 For each size: the products of a chunk of records, as the library takes them, from the inputs of a
 layer and the gradients at its outputs, and by ``torch.func.vmap``; and whole steps, with and
-without products. A step draws a batch, reads it, makes the release, and updates the generator four
-times. All is on one thread. Peak memory is what a fit adds to that of a process that runs nothing
+without products. A step draws a batch, reads it, makes the release, and updates the generator
+twice. All is on one thread. Peak memory is what a fit adds to that of a process that runs nothing
 else, the private images included; it is read as Linux tells it.
 
     python benchmarks/bench_dpaf_step.py [--batch-size 500] [--sizes 28 64 128]

@@ -61,7 +61,7 @@ class DPAFGenerator(BaseGenerator):
     batch_size : int, default=None
         Expected records a step (q is capped at 1). None: n_samples / 30 within [200, 2000].
     n_steps : int, default=None
-        Private steps of the generator's phase. None: n_samples / 60 within [30, 1000].
+        Private steps of the generator's phase. None: n_samples / 60 within [20, 1000].
     n_pretrain : int, default=None
         Private steps of the classifier's phase, if it has a budget. None: `n_steps` / 4.
     budget_split : tuple of (float, float, float), default=(0.0, 0.2, 0.8)
@@ -77,9 +77,9 @@ class DPAFGenerator(BaseGenerator):
         Steps for one update of conv2*.
     n_critic : int, default=1
         Steps for one round of the generator's updates.
-    n_updates : int, default=4
+    n_updates : int, default=None
         Updates of the generator in a round, each after one of the discriminator's upper layers.
-        They cost time, but no privacy.
+        They cost time, but no privacy. None: n_samples / 10,000 within [2, 6].
     n_generated : int, default=None
         Generated rows at an update. None: n_samples / 100 within [20, 200].
     objective : {"matching", "rows"}, default="matching"
@@ -189,7 +189,7 @@ class DPAFGenerator(BaseGenerator):
         keep=1.0,
         asymmetry=8,
         n_critic=1,
-        n_updates=4,
+        n_updates=None,
         n_generated=None,
         objective="matching",
         learning_rate=0.001,
@@ -241,9 +241,9 @@ class DPAFGenerator(BaseGenerator):
             raise ValueError("encoder must be None or an object that was fitted on public data.")
         if self.generator is not None:
             check_generator(self.generator)
-        for name in ("batch_size", "n_steps", "n_pretrain", "n_generated"):
+        for name in ("batch_size", "n_steps", "n_pretrain", "n_generated", "n_updates"):
             check_positive(name, getattr(self, name), whole=True, optional=True)
-        for name in ("asymmetry", "n_critic", "n_updates", "latent_dim"):
+        for name in ("asymmetry", "n_critic", "latent_dim"):
             check_positive(name, getattr(self, name), whole=True)
         for name in ("grad_clip", "learning_rate", "keep"):
             check_positive(name, getattr(self, name))
@@ -297,7 +297,7 @@ class DPAFGenerator(BaseGenerator):
         )
 
     def _n_steps(self, n_samples):
-        return self.n_steps or min(1000, max(30, n_samples // 60))
+        return self.n_steps or min(1000, max(20, n_samples // 60))
 
     def _n_pretrain(self, n_samples):
         return self.n_pretrain or max(1, self._n_steps(n_samples) // 4)
@@ -380,7 +380,7 @@ class DPAFGenerator(BaseGenerator):
             batch_size=batch_size,
             grad_clip=self.grad_clip,
             n_generated=self.n_generated or min(200, max(20, curator.n_records // 100)),
-            n_updates=self.n_updates,
+            n_updates=self.n_updates or min(6, max(2, curator.n_records // 10_000)),
             n_critic=self.n_critic,
             asymmetry=self.asymmetry if conv2 > 0 else None,
             objective=self.objective,

@@ -16,7 +16,7 @@ _WIDTH = 32
 _N_MAPS = 64
 _N_UNITS = 256
 # Units of dense layers before the aggregate.
-_N_DENSE = 128
+_N_DENSE = 64
 # Layers of stride 2 stop where images would be smaller than this.
 _LEAST_SIZE = 4
 

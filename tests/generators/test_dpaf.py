@@ -173,8 +173,8 @@ def test_slow_layers_wait_for_several_releases():
 @pytest.mark.parametrize("split", [(0, 0, 1), (0, 0.3, 0.7)])
 def test_digits_without_noise(digits, split):
     X, X_test, y, y_test = digits
-    generator = make(**DIGITS, epsilon=math.inf, n_steps=40, learning_rate=0.005)
-    generator.set_params(budget_split=split, n_generated=60, batch_size=400)
+    generator = make(**DIGITS, epsilon=math.inf, n_steps=30, learning_rate=0.005)
+    generator.set_params(budget_split=split, n_generated=60, n_updates=5, batch_size=300)
     X_made, y_made = generator.fit(X, y).sample(1000)
     classifier = LogisticRegression(max_iter=300).fit(X_made / 16, y_made)
     assert classifier.score(X_test / 16, y_test) > 0.75
