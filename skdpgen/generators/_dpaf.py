@@ -79,7 +79,7 @@ class DPAFGenerator(BaseGenerator):
         Steps for one round of the generator's updates.
     n_updates : int, default=None
         Updates of the generator in a round, each after one of the discriminator's upper layers.
-        They cost time, but no privacy. None: n_samples / 10,000 within [2, 6].
+        They cost time, but no privacy. None: n_samples / 5,000 within [2, 12].
     n_generated : int, default=None
         Generated rows at an update. None: n_samples / 100 within [20, 200].
     objective : {"matching", "rows"}, default="matching"
@@ -380,7 +380,7 @@ class DPAFGenerator(BaseGenerator):
             batch_size=batch_size,
             grad_clip=self.grad_clip,
             n_generated=self.n_generated or min(200, max(20, curator.n_records // 100)),
-            n_updates=self.n_updates or min(6, max(2, curator.n_records // 10_000)),
+            n_updates=self.n_updates or min(12, max(2, curator.n_records // 5000)),
             n_critic=self.n_critic,
             asymmetry=self.asymmetry if conv2 > 0 else None,
             objective=self.objective,
