@@ -181,7 +181,9 @@ class SlowLayers:
 
 @torch.inference_mode(False)
 @torch.enable_grad()
-def fit_classifier(network, release, mechanism, *, n_steps, batch_size, learning_rate, generator):
+def fit_classifier(
+    network, release, mechanism, *, n_steps, batch_size, learning_rate, generator, verbose=0
+):
     """Train a network to tell the shares of the classes in a mixture by its mean features.
 
     This is the first phase of the DPAF paper, from which its first layers are taken. There a batch
@@ -202,6 +204,8 @@ def fit_classifier(network, release, mechanism, *, n_steps, batch_size, learning
     learning_rate : float
     generator : torch.Generator
         Where mixtures come from.
+    verbose : int, default=0
+        1 shows a progress bar.
     """
     n_classes = network.labels.in_features
     device = network.labels.weight.device
@@ -217,7 +221,7 @@ def fit_classifier(network, release, mechanism, *, n_steps, batch_size, learning
     def loss(means, shares):
         return (network.judge(shares @ means, nothing) - shares).square().sum(1).mean()
 
-    for step in range(n_steps):
+    for step in tqdm(range(n_steps), desc="classifier", disable=not verbose):
         verdict = partial(loss, shares=draw())
         released = release(mechanism(cotangent=partial(known.cotangent, verdict)))
         known.update(released)
@@ -293,6 +297,7 @@ def fit_to_aggregates(
     """
     network, n_classes, device = features_of.network, rows.n_classes, rows.spread.device
     is_trained = asymmetry is not None
+    network.trained.requires_grad_(is_trained)
     known = ClassMeans(
         n_classes, network.n_features, batch_size, _MEMORY if is_trained else 1.0, device
     )

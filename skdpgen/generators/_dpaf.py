@@ -147,8 +147,7 @@ class DPAFGenerator(BaseGenerator):
     released with noise, and cotangents are taken there. The user guide proves what that costs.
 
     Differences to [1]_ that are no repairs: an aggregate for each class; large batches; averaged
-    weights; by default random layers before the aggregate, and a generator that matches their
-    mean features. Both do better here.
+    weights; by default a random conv1, and a generator that matches mean features.
 
     References
     ----------
@@ -368,6 +367,7 @@ class DPAFGenerator(BaseGenerator):
                 batch_size=batch_size,
                 learning_rate=self.learning_rate,
                 generator=generator,
+                verbose=self.verbose,
             )
             network.frozen.load_state_dict(classifier.trained[:n_frozen].state_dict())
         self.n_iter_ = self._n_steps(curator.n_records)
