@@ -3,6 +3,7 @@
 from ._version import __version__
 from .adaptation import DPSWDDomainAdapter
 from .generators import (
+    DPAFGenerator,
     DPSinkhornGenerator,
     DPSlicedWassersteinGenerator,
     DPSWFlowSampler,
@@ -13,6 +14,7 @@ from .privacy import PrivacyBudget
 
 __all__ = [
     "DPPCA",
+    "DPAFGenerator",
     "DPSWDDomainAdapter",
     "DPSWFlowSampler",
     "DPSinkhornGenerator",

@@ -5,6 +5,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skdpgen import (
+    DPAFGenerator,
     DPSinkhornGenerator,
     DPSlicedWassersteinGenerator,
     DPSWDDomainAdapter,
@@ -44,11 +45,18 @@ GENERATORS = {
     "sinkhorn-weights": DPSinkhornGenerator(
         perturb="parameters", bounds=(-1, 1), accountant="rdp", grad_clip=0.7, optimizer="sgd"
     ),
+    "dpaf": DPAFGenerator(),
+    "dpaf-random": DPAFGenerator(
+        budget_split=(0, 0, 1), bounds=(-1, 1), accountant="rdp", n_updates=1
+    ),
 }
 
 
 @parametrize_with_checks(
-    [GENERATORS[which] for which in ("sliced", "rows", "flow", "flow-r", "local", "sinkhorn")]
+    [
+        GENERATORS[which]
+        for which in ("sliced", "rows", "flow", "flow-r", "local", "sinkhorn", "dpaf")
+    ]
     + [LocalPrivatizer(), LocalPrivatizer("gaussian", basis="dct")]
     + [DPSWDDomainAdapter(n_steps=20), DPSWDDomainClassifier(n_steps=100), LowFrequencies()]
 )

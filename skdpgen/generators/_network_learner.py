@@ -18,6 +18,7 @@ __all__ = [
     "ClassShares",
     "Descent",
     "RowNetwork",
+    "Shares",
     "Training",
     "descend_to_noise",
     "fit_to_rows",
@@ -255,7 +256,29 @@ def fit_to_rows(
     return averaged, shares.mean, torch.stack(losses).tolist()
 
 
-class ClassShares:
+class Shares:
+    """Shares of the classes among records, estimated from noisy ones.
+
+    Parameters
+    ----------
+    n_classes : int
+    """
+
+    def __init__(self, n_classes):
+        self._total = np.full(n_classes, n_classes / _PRIOR_STD**2)
+
+    def add(self, estimate, variance):
+        """Take in an unbiased estimate of the shares, with its variance."""
+        self._total += estimate / variance
+
+    @property
+    def mean(self):
+        """The shares, an array of shape (n_classes,) with sum 1."""
+        shares = np.maximum(self._total, 0) + 1e-3
+        return shares / shares.sum()
+
+
+class ClassShares(Shares):
     """Shares of the classes among records, estimated from releases of sliced rows.
 
     Parameters
@@ -266,10 +289,9 @@ class ClassShares:
     """
 
     def __init__(self, mechanism, batch_size):
+        super().__init__(mechanism.n_classes)
         self._mechanism = mechanism
         self._batch_size = batch_size
-        n_classes = mechanism.n_classes
-        self._total = np.full(n_classes, n_classes / _PRIOR_STD**2)
 
     def update(self, released):
         """Take in a release, and return the shares."""
@@ -278,14 +300,8 @@ class ClassShares:
         variance = (released.std * n_slots / self._batch_size / self._mechanism.label_weight) ** 2
         variance = variance * d / k / n_slots + 0.25 / self._batch_size
         estimate = self._mechanism.class_shares(released) * n_slots / self._batch_size
-        self._total += estimate / variance
+        self.add(estimate, variance)
         return self.mean
-
-    @property
-    def mean(self):
-        """The shares, an array of shape (n_classes,) with sum 1."""
-        shares = np.maximum(self._total, 0) + 1e-3
-        return shares / shares.sum()
 
 
 def moments_gap(rows, moments):

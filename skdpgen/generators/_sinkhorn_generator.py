@@ -4,12 +4,9 @@ import math
 import numbers
 
 import numpy as np
-import torch
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
-from torch import nn
 
 from ..base import BaseGenerator, check_choice, check_generator, check_positive
-from ..networks import build, find_factory
 from ..privacy import (
     BudgetExceededError,
     ClassCounts,
@@ -20,8 +17,7 @@ from ..privacy import (
 )
 from ..privacy.events import repeat, split_repetition
 from ._gradient_learner import SinkhornLoss, fit_to_gradients
-from ._network_learner import RowNetwork
-from ._table_learner import SoftmaxBlocks
+from ._rows import has_unit_output, input_scale, make_rows
 
 __all__ = ["DPSinkhornGenerator"]
 
@@ -285,7 +281,7 @@ class DPSinkhornGenerator(BaseGenerator):
             )
         if self.noise_multiplier is not None and math.isinf(self.epsilon):
             raise ValueError("With epsilon=inf there is no noise: give n_steps.")
-        if self._is_table() and self._has_unit_output():
+        if self._is_table() and has_unit_output(self.generator):
             raise ValueError(f"generator={self.generator!r} makes images, not tables.")
 
     # The plan.
@@ -331,7 +327,8 @@ class DPSinkhornGenerator(BaseGenerator):
 
     def _learn(self, curator, codec, noise):
         # Anything that can fail comes before the first release.
-        rows, scale = self._make_rows(codec, curator.n_classes, noise)
+        rows = make_rows(self.generator, codec, self.latent_dim, curator.n_classes, noise)
+        scale = input_scale(codec)
         n = self.n_generated or max(2, min(50, self._batch_size(curator.n_records)))
         n_debias = n // 5 if self.n_debias is None else self.n_debias
         if n_debias > n:
@@ -368,33 +365,8 @@ class DPSinkhornGenerator(BaseGenerator):
             verbose=self.verbose,
         )
 
-    def _make_rows(self, codec, n_classes, noise):
-        """Return the network with what makes rows of its outputs, and the scale of rows."""
-        unit, scale = None, 1.0
-        spread = torch.full((codec.n_columns,), codec.n_columns**-0.5)
-        if not self._is_table() and codec.has_unit_features:
-            # Back to features in [0, 1].
-            scale = codec.radius / codec.unit
-        if self._has_unit_output():
-            if self._is_table() or not codec.has_unit_features:
-                raise ValueError(
-                    f"generator={self.generator!r} makes features in [0, 1]: it needs bounds, and "
-                    "no encoder or numeric y beside them."
-                )
-            unit = codec.unit / codec.radius
-        network = build(
-            find_factory(self.generator), self.latent_dim + n_classes, codec.n_columns, noise.seed()
-        )
-        if self._is_table():
-            network = nn.Sequential(network, SoftmaxBlocks(codec.block_sizes))
-            spread.fill_(len(codec.block_sizes) ** -0.5)
-        return RowNetwork(network, n_classes, self.latent_dim, spread, unit=unit), scale
-
     def _generate(self, codes, generator):
         return self._network.sample(codes, generator)
-
-    def _has_unit_output(self):
-        return getattr(find_factory(self.generator), "unit_output", False)
 
 
 def _default_reg(codec, scale):

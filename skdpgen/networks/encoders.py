@@ -7,9 +7,9 @@ own) to a module.
 import torch
 from torch import nn
 
-from .generators import make_seeded
+from .generators import seeded
 
-__all__ = ["ENCODERS", "build_encoder", "make_head"]
+__all__ = ["ENCODERS", "build_encoder"]
 
 
 def mlp(n_inputs, n_components=None):
@@ -53,10 +53,12 @@ ENCODERS = {"mlp": mlp, "conv28": conv28}
 
 def build_encoder(factory, n_inputs, n_components, n_classes, seed):
     """Call a factory of encoders with a seed; return the network, a head on it, and its width."""
-    network = make_seeded(lambda: factory(n_inputs, n_components), seed)
-    with torch.no_grad():
-        shape = tuple(network.eval()(torch.zeros(2, n_inputs)).shape)
-    if len(shape) != 2 or shape[0] != 2:
-        raise ValueError(f"The network maps rows of shape {(2, n_inputs)} to {shape}, not to rows.")
-    head = make_seeded(lambda: make_head(shape[1], n_classes), seed + 1)
-    return network, head, shape[1]
+    with seeded(seed):
+        network = factory(n_inputs, n_components)
+        if not isinstance(network, nn.Module):
+            raise TypeError(f"A factory of encoders returns a torch module; got {type(network)}.")
+        with torch.no_grad():
+            shape = tuple(network.float().eval()(torch.zeros(2, n_inputs)).shape)
+        if len(shape) != 2 or shape[0] != 2:
+            raise ValueError(f"The network maps {(2, n_inputs)} numbers to {shape}, not to rows.")
+        return network, make_head(shape[1], n_classes), shape[1]

@@ -5,13 +5,14 @@ on the factory says that outputs are features in [0, 1], one per column of X (an
 Otherwise outputs are encoded rows, as a release sees them.
 """
 
+import contextlib
 import itertools
 import threading
 
 import torch
 from torch import nn
 
-__all__ = ["GENERATORS", "build", "find_factory", "make_seeded"]
+__all__ = ["GENERATORS", "build", "find_factory", "mirror", "seeded"]
 
 _init_lock = threading.Lock()
 
@@ -173,6 +174,31 @@ def resnet32(n_inputs, n_outputs):
     )
 
 
+def mirror(image_shape):
+    """Return a factory for images of any shape: a stack of convolutions, turned around.
+
+    Small maps are upsampled, again and again, as `UpsampledConv2d` does, with half as many maps at
+    each turn.
+    """
+    n_channels, height, width = image_shape
+    widths = [n_channels]
+    while height % 2 == width % 2 == 0 and min(height, width) >= 8:
+        height, width = height // 2, width // 2
+        widths.insert(0, min(64, max(16, 2 * widths[0])))
+
+    def make(n_inputs, n_outputs):
+        size = widths[0] * height * width
+        layers = [nn.Linear(n_inputs, 256), nn.BatchNorm1d(256), nn.ReLU()]
+        layers += [nn.Linear(256, size), nn.BatchNorm1d(size)]
+        layers += [nn.Unflatten(1, (widths[0], height, width))]
+        for maps, fewer in itertools.pairwise(widths):
+            layers += [nn.ReLU(), UpsampledConv2d(maps, fewer)]
+        return nn.Sequential(*layers, nn.Sigmoid(), nn.Flatten())
+
+    make.unit_output = True
+    return make
+
+
 conv28.unit_output = conv64.unit_output = dcgan28.unit_output = resnet32.unit_output = True
 GENERATORS = {
     "mlp": mlp,
@@ -189,19 +215,21 @@ def find_factory(generator):
     return GENERATORS[generator] if isinstance(generator, str) else generator
 
 
-def make_seeded(make, seed):
-    """Call a function that makes a network, with torch's global generator seeded and put back."""
+@contextlib.contextmanager
+def seeded(seed):
+    """Seed torch's global generator, from which weights are drawn, and put it back afterwards."""
     with _init_lock, torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
-        network = make()
-    if not isinstance(network, nn.Module):
-        raise TypeError(f"A factory of networks must return a torch module; got {type(network)}.")
-    return network.float()
+        yield
 
 
 def build(factory, n_inputs, n_outputs, seed):
-    """Call a factory of generators with a seed, and try the network."""
-    network = make_seeded(lambda: factory(n_inputs, n_outputs), seed).eval()
+    """Call a factory with torch's global generator seeded, and try the network."""
+    with seeded(seed):
+        network = factory(n_inputs, n_outputs)
+    if not isinstance(network, nn.Module):
+        raise TypeError(f"A generator factory must return a torch module; got {type(network)}.")
+    network.float().eval()
     with torch.no_grad():
         shape = tuple(network(torch.zeros(2, n_inputs, dtype=torch.float32)).shape)
     if shape != (2, n_outputs):

@@ -1,6 +1,7 @@
 """The only rooms that see private rows: the curator, its mechanisms, and the accounting."""
 
 from .accounting import ledger_delta, ledger_epsilon
+from .aggregate_mechanisms import ForwardAggregate, NoisyAggregate
 from .budget import PrivacyBudget
 from .calibration import calibrate_gaussian, calibrate_sliced_gaussian, sliced_gaussian_epsilon
 from .certificate import Certificate, compose, preview, verify
@@ -30,12 +31,14 @@ __all__ = [
     "ClassCounts",
     "ClippedGradient",
     "Curator",
+    "ForwardAggregate",
     "GaussianSum",
     "LocalLabels",
     "LocalRows",
     "NoiseSource",
     "NoisedLabels",
     "NoisedRows",
+    "NoisyAggregate",
     "NoisyCovariance",
     "NoisyGradient",
     "Plan",

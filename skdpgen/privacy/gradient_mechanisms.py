@@ -7,7 +7,6 @@ for a record.
 """
 
 import math
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +14,7 @@ import torch
 from dp_accounting import GaussianDpEvent, NonPrivateDpEvent
 
 from .exceptions import PlanError
-from .mechanisms import Measurement, SumMechanism, grid_scale, to_grid
+from .mechanisms import Measurement, SumMechanism, call_quietly, grid_scale, to_grid
 from .sampled_mechanisms import SampledMechanism
 
 __all__ = ["ClassCounts", "ClippedGradient", "NoisyGradient"]
@@ -141,14 +140,9 @@ class ClippedGradient(SampledMechanism):
         return Measurement(exact, scale, std)
 
     def _call(self, rows, membership):
-        """Apply the function; what it says of private rows, by errors or warnings, is dropped."""
-        gradient = None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                gradient = torch.as_tensor(self.function(rows, membership)).detach().double()
-            except Exception:
-                gradient = None
+        gradient = call_quietly(
+            lambda: torch.as_tensor(self.function(rows, membership)).detach().double()
+        )
         if gradient is None or tuple(gradient.shape) != self.shape:
             raise ValueError(
                 f"The function of {self.name!r} failed on a sample, or gave another shape than "

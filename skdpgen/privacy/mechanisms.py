@@ -11,8 +11,10 @@ lie on the grid whatever the data are. What remains is that G is made from doubl
 
 import math
 import numbers
+import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,12 +78,16 @@ class Measurement:
         Standard deviations of the noise, which broadcast to the shape of `exact`.
     context : object
         What `_present` needs beside the noisy numbers.
+    then : callable, default=None
+        Takes the noisy numbers, and measures what they choose of the same records: it returns a
+        `Measurement`, whose context is to keep of them what is released. All is one event.
     """
 
     exact: np.ndarray
     scale: float
     std: float | np.ndarray
     context: object = None
+    then: Callable | None = None
 
 
 class Mechanism(ABC):
@@ -109,14 +115,17 @@ class Mechanism(ABC):
 
     @abstractmethod
     def _present(self, noisy, measured):
-        """Return the release from the noisy numbers."""
+        """Return the release from the noisy numbers of the last measurement."""
 
     def run(self, source, event, *, relation, noise):
         """Read records from a `RecordSource` and return a dataclass of what is released."""
         measured = self._measure(source, event, relation, noise)
-        std = np.broadcast_to(measured.std * measured.scale, measured.exact.shape)
-        noisy = measured.exact + noise.rounded_gaussian(std)
-        return self._present(noisy / measured.scale, measured)
+        while True:
+            std = np.broadcast_to(measured.std * measured.scale, measured.exact.shape)
+            noisy = measured.exact + noise.rounded_gaussian(std)
+            if measured.then is None:
+                return self._present(noisy / measured.scale, measured)
+            measured = measured.then(noisy / measured.scale)
 
 
 class SumMechanism(Mechanism):
@@ -411,6 +420,19 @@ def grid_scale(std, bits=_GRID_BITS):
 def to_grid(vectors, scale):
     """Round vectors towards zero to whole multiples of 1/`scale`; what is no number becomes 0."""
     return (vectors * (scale * (1 - _MARGIN))).trunc_().nan_to_num_(0.0, 0.0, 0.0).double()
+
+
+def call_quietly(function, *args):
+    """Apply a public function to private rows; None if it fails.
+
+    What it says of them, by errors or warnings, is dropped.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return function(*args)
+        except Exception:
+            return None
 
 
 def clip_rows(rows, radius):

@@ -98,6 +98,7 @@ def repeated_plan(
     *,
     shares=None,
     thresholds=None,
+    before=(),
     relation="zero_out",
     accountant="pld",
     sensitivity=1.0,
@@ -119,6 +120,8 @@ def repeated_plan(
         could spend.
     thresholds : dict of str to float, default=None
         The δ' of those that have a threshold.
+    before : sequence of (name, step, n_steps), default=()
+        Others that are repeated, between the two; each gets the same multiplier as the last one.
     sensitivity : float, default=1.0
         By which multipliers of the repeated release are multiplied to get its noise.
 
@@ -129,7 +132,8 @@ def repeated_plan(
     first = _gaussian_releases(shares or {}, thresholds or {}, epsilon, delta, relation, accountant)
 
     def releases_at(multiplier):
-        return (*first, (name, repeat(step(multiplier), n_steps)))
+        repeated = (*before, (name, step, n_steps))
+        return (*first, *((name, repeat(step(multiplier), n)) for name, step, n in repeated))
 
     def epsilon_function(accountant):
         def epsilon_of(multiplier):

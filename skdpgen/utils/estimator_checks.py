@@ -10,7 +10,7 @@ import math
 import pickle
 import warnings
 from copy import copy
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from unittest import mock
 
@@ -437,7 +437,7 @@ def check_neighbours(estimator):
             make = partial(_make, estimator, y, relation=relation, random_state=0)
             # What later mechanisms are may depend on earlier releases: keep those of one fit.
             spies = _release_only(make(), others, y)
-            release = partial(_release_exactly, make, [spy.mechanism for spy in spies])
+            release = partial(_release_exactly, make, spies)
             moved = []
             for record in _EXTREMES:
                 for label in [None] if y is None else _LABELS:
@@ -613,38 +613,66 @@ class _WatchedSource:
 class _Spy:
     """Stands in for a mechanism and keeps what goes in and comes out."""
 
-    def __init__(self, mechanism, repeat):
+    def __init__(self, mechanism, repeat, told=()):
         self.mechanism = mechanism
         self.name = mechanism.name
         self.check = mechanism.check
         self._repeat = repeat
+        # What was released between the measurements of one event, or is to be taken for that.
+        self.told = list(told)
+        self._stages = []
 
     def run(self, source, event, *, relation, noise):
         source = _WatchedSource(source)
-        measured = self.mechanism._measure(source, event, relation, noise)
-        self.event, self.blocks, self.std = event, source.seen, measured.std
-        directions = measured.context
+        first = self.mechanism._measure(source, event, relation, noise)
+        self.event, self.blocks = event, source.seen
+        directions = first.context
         is_projection = isinstance(directions, torch.Tensor)
         self.stretch = torch.linalg.matrix_norm(directions, 2).item() if is_projection else 1.0
+        result = self._run(self._watch(first), source, relation, noise)
 
-        # What follows the measurement: with and without noise, before and after reshaping.
-        frozen = copy(self.mechanism)
-        frozen._measure = lambda *args: measured
-        raw = copy(frozen)
-        raw._present = lambda noisy, measured: noisy
+        # What follows the measurements: with and without noise, before and after reshaping.
         silence = _SilentSource(0)
-        run = partial(raw.run, source, event, relation=relation)
-        self.exact = run(noise=silence)
-        self.noisy = [run(noise=noise) for _ in range(self._repeat)]
-        run = partial(frozen.run, source, event, relation=relation)
-        result = run(noise=noise)
-        self.result, self.silent_result = _numbers(result), _numbers(run(noise=silence))
+
+        def run(noise):
+            raw = {"_present": lambda noisy, measured: noisy.ravel()}
+            return np.concatenate(
+                [self._run(stage, source, relation, noise, **raw) for stage in self._stages]
+            )
+
+        self.std = np.concatenate(
+            [np.broadcast_to(stage.std, stage.exact.shape).ravel() for stage in self._stages]
+        )
+        self.exact = run(silence)
+        self.noisy = [run(noise) for _ in range(self._repeat)]
+        self.result = _numbers(result)
+        self.silent_result = _numbers(self._run(first, source, relation, silence))
         return result
+
+    def _watch(self, measured):
+        """Keep a measurement, and those that follow from what is released of it."""
+        self._stages.append(replace(measured, then=None))
+        if measured.then is None:
+            return measured
+
+        def then(noisy):
+            if len(self.told) < len(self._stages):
+                self.told.append(noisy)
+            return self._watch(measured.then(self.told[len(self._stages) - 1]))
+
+        return replace(measured, then=then)
+
+    def _run(self, measured, source, relation, noise, **changes):
+        """Run the mechanism from a measurement on."""
+        mechanism = copy(self.mechanism)
+        mechanism._measure = lambda *args: measured
+        vars(mechanism).update(changes)
+        return mechanism.run(source, self.event, relation=relation, noise=noise)
 
 
 @contextlib.contextmanager
-def _spies(*, repeat=0, mechanisms=None, after_last=None):
-    """Have a spy on each release; optionally, other mechanisms, and a call after the last one.
+def _spies(*, repeat=0, others=None, after_last=None):
+    """Have a spy on each release; optionally, do as others did, and call after the last one.
 
     With ``repeat=0`` the spies draw no noise of their own, so that seeded fits are as without them.
     """
@@ -652,9 +680,11 @@ def _spies(*, repeat=0, mechanisms=None, after_last=None):
     release = Curator.release
 
     def watched(curator, mechanism):
-        if mechanisms is not None:
-            mechanism = mechanisms[len(spies)]
-        spies.append(_Spy(mechanism, repeat))
+        if others is None:
+            spies.append(_Spy(mechanism, repeat))
+        else:
+            other = others[len(spies)]
+            spies.append(_Spy(other.mechanism, repeat, other.told))
         result = release(curator, spies[-1])
         planned = sum(split_repetition(event)[1] for event in curator.plan.events)
         if after_last is not None and len(spies) == planned:
@@ -673,17 +703,17 @@ def _stop(curator):
     raise _StopFit
 
 
-def _release_only(estimator, X, y, mechanisms=None):
+def _release_only(estimator, X, y, others=None):
     """Fit up to the last release and return the spies."""
-    with _spies(mechanisms=mechanisms, after_last=_stop) as spies, contextlib.suppress(_StopFit):
+    with _spies(others=others, after_last=_stop) as spies, contextlib.suppress(_StopFit):
         estimator.fit(X, y)
     return spies
 
 
-def _release_exactly(make, mechanisms, X, y, null=None):
+def _release_exactly(make, spies, X, y, null=None):
     """Return what the mechanisms of another fit release on these rows, without noise."""
     with mock.patch.object(base, "Curator", partial(Curator, null=null)):
-        return [spy.exact for spy in _release_only(make(), X, y, mechanisms)]
+        return [spy.exact for spy in _release_only(make(), X, y, spies)]
 
 
 def _numbers(result):

@@ -65,6 +65,10 @@ def _gradients(test):
     return f"tests/privacy/test_gradient_mechanisms.py::test_{test}"
 
 
+def _aggregates(test):
+    return f"tests/privacy/test_aggregate_mechanisms.py::test_{test}"
+
+
 def _counts(test):
     return f"tests/privacy/test_category_counts.py::test_{test}"
 
@@ -312,6 +316,42 @@ MUTATIONS = {
         '{"zero_out": 2, "replace_one": 4}[relation]',
         '{"zero_out": 1, "replace_one": 2}[relation]',
         _gradients("noise_is_the_multiplier_times_twice_the_clip"),
+    ),
+    "layers after the aggregate are trained without noise": Mutation(
+        "privacy/aggregate_mechanisms.py",
+        "aggregate = self._read(noisy, std)",
+        "aggregate = self._read(sums.cpu().numpy() / scale, std)",
+        _aggregates("cotangents_are_taken_at_the_noisy_sums"),
+    ),
+    "cotangents are taken at sums without noise": Mutation(
+        "privacy/aggregate_mechanisms.py",
+        "self.cotangent(aggregate)",
+        "self.cotangent(self._read(sums.cpu().numpy() / scale, std))",
+        _aggregates("cotangents_are_taken_at_the_noisy_sums"),
+    ),
+    "two sums over one sample are booked as two events": Mutation(
+        "privacy/aggregate_mechanisms.py",
+        "weight, w = math.sqrt(self.share), self.count_weight",
+        "weight, w = 1.0, self.count_weight",
+        _aggregates("both_sums_together_move_by_at_most_what_is_stated"),
+    ),
+    "products are not clipped": Mutation(
+        "privacy/aggregate_mechanisms.py",
+        "(weight / norms.clamp(min=radius))",
+        "(weight / radius + 0 * norms)",
+        _aggregates("both_sums_together_move_by_at_most_what_is_stated"),
+    ),
+    "products cost nothing": Mutation(
+        "privacy/aggregate_mechanisms.py",
+        "math.sqrt(1 - self.share),",
+        "1.0,",
+        _aggregates("a_record_adds_one_vector_of_norm_one_to_both_sums"),
+    ),
+    "batches of private rows are normalised": Mutation(
+        "networks/discriminators.py",
+        "maps = maps - maps.mean(2, keepdim=True)",
+        "maps = maps - maps.mean(0)",
+        "tests/generators/test_dpaf.py::test_no_row_looks_at_another",
     ),
     "the radius for the diameter": Mutation(
         "privacy/local_mechanisms.py",

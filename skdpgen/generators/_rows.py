@@ -1,0 +1,51 @@
+"""The network of generators that learn step by step: rows of numbers, images, or tables."""
+
+import torch
+from torch import nn
+
+from ..networks import build, find_factory
+from ..preprocessing import TableCodec
+from ._network_learner import RowNetwork
+from ._table_learner import SoftmaxBlocks
+
+__all__ = ["has_unit_output", "input_scale", "make_rows"]
+
+
+def make_rows(generator, codec, latent_dim, n_classes, noise):
+    """Return a `RowNetwork` that makes rows of a codec.
+
+    Parameters
+    ----------
+    generator : str or callable
+        Name of the network, or a factory.
+    codec : RowCodec or TableCodec
+    latent_dim, n_classes : int
+        Widths of the code, and of the one-hot class beside it.
+    noise : NoiseSource
+        Where weights start from.
+    """
+    is_table, unit = isinstance(codec, TableCodec), None
+    spread = torch.full((codec.n_columns,), codec.n_columns**-0.5)
+    if has_unit_output(generator):
+        if is_table or not codec.has_unit_features:
+            raise ValueError(
+                f"generator={generator!r} makes features in [0, 1]: it needs bounds, and "
+                "no encoder or numeric y beside them."
+            )
+        unit = codec.unit / codec.radius
+    network = build(find_factory(generator), latent_dim + n_classes, codec.n_columns, noise.seed())
+    if is_table:
+        network = nn.Sequential(network, SoftmaxBlocks(codec.block_sizes))
+        spread.fill_(len(codec.block_sizes) ** -0.5)
+    return RowNetwork(network, n_classes, latent_dim, spread, unit=unit)
+
+
+def has_unit_output(generator):
+    """Whether a network makes features in [0, 1]."""
+    return getattr(find_factory(generator), "unit_output", False)
+
+
+def input_scale(codec):
+    """Return what rows are multiplied by to have features in [0, 1] again; 1 for other rows."""
+    is_table = isinstance(codec, TableCodec)
+    return 1.0 if is_table or not codec.has_unit_features else codec.radius / codec.unit

@@ -1,0 +1,139 @@
+"""Discriminators in two parts: layers that look at single rows, and layers that look at means.
+
+Layers before the aggregate map each row on its own, with no batch statistics, so that they can be
+shown private rows; also those of its gradient are found row by row. Rows are images, channels
+first, or rows of numbers.
+"""
+
+import math
+
+import torch
+from torch import nn
+
+__all__ = ["Discriminator", "default_layers", "infer_square_shape"]
+
+_WIDTH = 32
+_N_MAPS = 64
+_N_UNITS = 256
+# Units of dense layers before the aggregate.
+_N_DENSE = 64
+# Layers of stride 2 stop where images would be smaller than this.
+_LEAST_SIZE = 4
+
+
+def infer_square_shape(n_features):
+    """Return the shape of square grey or RGB images of at least 8×8 pixels, or None."""
+    for n_channels in (1, 3):
+        side = math.isqrt(n_features // n_channels)
+        if n_channels * side**2 == n_features and side >= 8:
+            return n_channels, side, side
+    return None
+
+
+def default_layers(image_shape):
+    """Return the numbers of layers of conv1, conv2* and conv3* for images of a shape."""
+    if image_shape is None or max(image_shape[1:]) <= 32:
+        return (2, 1, 0) if image_shape is not None else (1, 1, 0)
+    return (2, 2, 1) if max(image_shape[1:]) <= 64 else (3, 1, 0)
+
+
+class Discriminator(nn.Module):
+    """Frozen and trained layers, a normalisation of each row's features, and a head.
+
+    Parameters
+    ----------
+    n_columns, n_classes : int
+        Widths of rows, and of their one-hot classes, which are added to the first layer's inputs.
+    layers : tuple of (int, int, int)
+        Numbers of layers: frozen, trained, and after the aggregate.
+    image_shape : tuple of (channels, height, width), default=None
+        None: dense layers, and none after the aggregate but those of the head.
+    scale, shift : float, default=1.0, 0.0
+        Rows are first mapped to ``scale·row + shift``.
+    n_outputs : int, default=1
+        Numbers that the head gives.
+    """
+
+    def __init__(
+        self, n_columns, n_classes, layers, image_shape=None, scale=1.0, shift=0.0, n_outputs=1
+    ):
+        super().__init__()
+        n_frozen, n_trained, n_after = layers
+        self.image_shape, self.scale, self.shift = image_shape, scale, shift
+        shape = (n_columns,) if image_shape is None else tuple(image_shape)
+        modules = []
+        for i in range(n_frozen + n_trained):
+            width = _N_MAPS if i == n_frozen + n_trained - 1 else _WIDTH
+            layer, shape = _make_layer(shape, width)
+            modules.append(layer)
+        self.frozen = nn.ModuleList(modules[:n_frozen]).requires_grad_(False)
+        self.trained = nn.ModuleList(modules[n_frozen:])
+        self.labels = nn.Linear(n_classes, modules[0].weight.shape[0], bias=False)
+        self.labels.requires_grad_(False)
+        self.shape, self.n_features = shape, math.prod(shape)
+        after = []
+        for _ in range(n_after if image_shape is not None else 0):
+            layer, shape = _make_layer(shape, _N_MAPS)
+            after += [layer, nn.GroupNorm(8, _N_MAPS), nn.LeakyReLU(0.2)]
+        self.after = nn.Sequential(*after, nn.Flatten())
+        self.head = nn.Sequential(
+            nn.Linear(math.prod(shape) + n_classes, _N_UNITS),
+            nn.LeakyReLU(0.2),
+            nn.Linear(_N_UNITS, n_outputs),
+        )
+
+    def look(self, rows, one_hot):
+        """Apply the frozen layers to rows (n, n_columns) with classes (n, n_classes)."""
+        seen = rows * self.scale + self.shift
+        if self.image_shape is not None:
+            seen = seen.unflatten(1, self.image_shape)
+        for i, layer in enumerate(self.frozen):
+            seen = layer(seen)
+            if i == 0:
+                labels = self.labels(one_hot)
+                seen = seen + (labels if seen.ndim == 2 else labels[:, :, None, None])
+            seen = nn.functional.leaky_relu(seen, 0.2)
+        return seen
+
+    def forward(self, seen, trace=None):
+        """Apply the trained layers, and normalise: each row has features of norm 1, or less.
+
+        A `trace`, a list, gets each layer with its inputs and outputs.
+        """
+        for layer in self.trained:
+            inputs, seen = seen, layer(seen)
+            if trace is not None:
+                trace.append((layer, inputs, seen))
+            seen = nn.functional.leaky_relu(seen, 0.2)
+        return _normalise(seen)
+
+    def judge(self, features, one_hot):
+        """Return what the head says of rows' features, or of means of them, (n, n_outputs)."""
+        # Of a size of about 1 each.
+        features = (features * math.sqrt(self.n_features)).unflatten(1, self.shape)
+        return self.head(torch.cat([self.after(features), one_hot.to(features)], dim=1))
+
+
+def _make_layer(shape, width):
+    """Return a layer for inputs of a shape, and the shape of its outputs."""
+    if len(shape) == 1:
+        layer, shape = nn.Linear(shape[0], _N_DENSE), (_N_DENSE,)
+    elif min(shape[1:]) // 2 >= _LEAST_SIZE:
+        layer = nn.Conv2d(shape[0], width, 4, 2, 1)
+        shape = (width, shape[1] // 2, shape[2] // 2)
+    else:
+        layer = nn.Conv2d(shape[0], width, 3, 1, 1)
+        shape = (width, *shape[1:])
+    return layer, shape
+
+
+def _normalise(maps):
+    """Simplified instance normalisation: mean 0 and the same norm for each map, without weights.
+
+    Divided by the root of the number of maps, all together have norm 1. Rows of numbers are one
+    map.
+    """
+    maps = maps.flatten(2) if maps.ndim == 4 else maps[:, None]
+    maps = maps - maps.mean(2, keepdim=True)
+    norms = torch.linalg.vector_norm(maps, dim=2, keepdim=True)
+    return (maps / (norms + 1e-4) / math.sqrt(maps.shape[1])).flatten(1)
