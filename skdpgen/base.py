@@ -20,7 +20,7 @@ from .privacy.calibration import check_delta, check_epsilon
 from .privacy.records import first_chunk, read_labels, read_rows, read_table
 from .transport import sliced_wasserstein_distance
 
-__all__ = ["BaseGenerator"]
+__all__ = ["BaseGenerator", "list_assumptions"]
 
 # Rows are generated and decoded in pieces of this size; a score compares at most so many.
 _SAMPLE_BLOCK = 10_000
@@ -122,7 +122,7 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
             del X, y  # from here on only the curator holds the rows
             codec = codec.settle(curator)
             self._learn(curator, codec, noise)
-            certificate = curator.certificate(_assumptions(codec, inferred))
+            certificate = curator.certificate(list_assumptions(codec, inferred))
         self._codec = codec
         if self._is_table():
             self.schema_ = codec.schema
@@ -361,7 +361,7 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         codec = TableCodec(self.schema) if self._is_table() else self._make_codec(n_features)
         plan = self._plan(n_samples, codec, n_classes or 1)
         return Certificate.of_plan(
-            plan, _assumptions(codec), reproducible=self.random_state is not None
+            plan, list_assumptions(codec), reproducible=self.random_state is not None
         )
 
     def __sklearn_tags__(self):
@@ -372,7 +372,7 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         return tags
 
 
-def _assumptions(codec, inferred=False):
+def list_assumptions(codec, inferred=False):
     """List what a certificate rests on."""
     assumed = _ALWAYS_ASSUMED
     if codec.encoder is not None:

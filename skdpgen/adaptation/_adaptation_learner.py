@@ -1,22 +1,32 @@
-"""Learner: a representation in which two domains look alike, and a classifier on it.
+"""Learners: a representation in which two domains look alike, and a classifier on it.
 
-It sees public rows only: those of the source, and synthetic ones in place of the target's.
+They see the rows of the source, which are public, and of the target synthetic rows or releases.
+What reads private rows here is `EncodedRecords`, a public function, and only where a mechanism
+applies it behind the curator's door.
 """
 
 import math
+from functools import partial
 
 import torch
 from torch import nn
+from torch.func import functional_call, grad, vmap
 from tqdm import tqdm
 
+from ..privacy import SlicedRows
+from ..privacy.mechanisms import clip_rows
 from ..transport import random_directions, wasserstein_1d
 
-__all__ = ["fit_adaptation"]
+__all__ = ["EncodedRecords", "fit_adaptation", "fit_to_released_rows"]
 
 # Share of the steps, the last ones, in which the learning rate falls to 0.
 _DECAY = 0.5
 # How fast alignment sets in (Ganin et al., JMLR 2016, section 5.2).
 _RAMP = 10.0
+# Steps on the source alone before the first release of rows, relative to the number of releases.
+_HEAD_START = 0.3
+# Records whose products are found at a time.
+_CHUNK = 64
 
 
 @torch.inference_mode(False)
@@ -83,12 +93,11 @@ def fit_adaptation(
         return encoder(rows if augment is None else augment(rows, generator))
 
     for step in tqdm(range(n_steps), desc="adaptation", disable=not verbose):
-        optimizer.param_groups[0]["lr"] = learning_rate * min(1, (1 - step / n_steps) / _DECAY)
+        optimizer.param_groups[0]["lr"] = learning_rate * _decay(step / n_steps)
         rows, labels = _draw(batch_size, generator, X, codes)
         encoded = encode(rows)
         loss = nn.functional.cross_entropy(head(encoded), labels)
         if target is not None:
-            ramp = 2 / (1 + math.exp(-_RAMP * step / n_steps)) - 1
             encoded_target = encode(*_draw(batch_size, generator, target))
             gap = align_weight * _sliced_gap(encoded, encoded_target, n_projections, generator)
             if class_align_weight:
@@ -96,12 +105,185 @@ def fit_adaptation(
                 gap = gap + class_align_weight * _class_gap(
                     encoded, labels, encoded_target, guesses
                 )
-            loss = loss + ramp * gap
+            loss = loss + _ramp(step / n_steps) * gap
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         losses.append(loss.detach())
     return torch.stack(losses).tolist()
+
+
+class EncodedRecords:
+    """Encodes rows, each on its own, and pulls cotangents back to the encoder's weights.
+
+    Parameters
+    ----------
+    encoder : torch.nn.Module
+    prepare : callable
+        A public map from rows in the unit ball to what the encoder reads.
+    radius : float
+        What encoded rows are divided by.
+    """
+
+    def __init__(self, encoder, prepare, radius):
+        self.encoder, self.prepare, self.radius = encoder, prepare, radius
+
+    @torch.no_grad()
+    def encode(self, rows):
+        """Return encoded rows."""
+        return self.encoder(self.prepare(rows)) / self.radius
+
+    def __call__(self, rows):
+        """Return encoded rows, and the map from cotangents at them to products, one for each."""
+        weights = {name: w.detach() for name, w in self.encoder.named_parameters()}
+        inputs = self.prepare(rows)
+
+        def along(weights, row, cotangent):
+            return functional_call(self.encoder, weights, (row[None],))[0] @ cotangent / self.radius
+
+        def pull(cotangents):
+            products = vmap(grad(along), in_dims=(None, 0, 0), chunk_size=_CHUNK)(
+                weights, inputs, cotangents.to(inputs)
+            )
+            return torch.cat([products[name].flatten(1) for name in weights], dim=1)
+
+        return self.encode(rows), pull
+
+
+@torch.inference_mode(False)
+@torch.enable_grad()
+def fit_to_released_rows(
+    encoder,
+    head,
+    source,
+    release,
+    prepare,
+    *,
+    align_weight,
+    n_steps,
+    batch_size,
+    learning_rate,
+    beside,
+    grad_clip,
+    generator,
+    verbose=0,
+):
+    """Train an encoder and a head, and align the source with released rows of the target.
+
+    Algorithm 2 of [1]_, as far as it is sound. Each step releases noisy projections of a batch of
+    encoded target rows, and compares them with those of source rows, which are padded and noised
+    alike. The gradient of that distance reaches the encoder through the source rows for free.
+    Through the target rows it is released: for each record the product of its own features'
+    derivative with the gradient at its noisy projections, which are public, clipped and noised.
+
+    Parameters
+    ----------
+    encoder, head : torch.nn.Module
+        Trained in place.
+    source : tuple of tensors of shape (n, n_inputs) and (n,)
+        Rows and codes of their classes.
+    release : callable
+        Takes a `SlicedRows` and returns what it releases.
+    prepare : callable
+        A public map from rows as the curator holds them to what the encoder reads.
+    align_weight : float
+        Weight of the squared sliced distance, summed over the columns of the representation, which
+        is scaled so that most source rows are in the unit ball.
+    n_steps, batch_size : int
+        Releases; source rows a step, as many as target rows are expected.
+    learning_rate : float
+        Of Adam; it falls linearly to 0 over the second half.
+    beside : float
+        What products count for, beside projections; see `SlicedRows`. 0: none are released, and
+        the encoder learns of the target only how to move the source.
+    grad_clip : float
+        Radius of products.
+    generator : torch.Generator
+        Where batches and the noise on source rows come from.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Returns
+    -------
+    losses : list of float
+    """
+    X, codes = source
+    weights = list(encoder.parameters())
+    optimizer = torch.optim.Adam([*weights, *head.parameters()], lr=learning_rate)
+    n_products = sum(weight.numel() for weight in weights)
+    losses, start = [], math.ceil(_HEAD_START * n_steps)
+    for step in tqdm(range(start + n_steps), desc="adaptation", disable=not verbose):
+        share = max(0, step - start) / n_steps
+        optimizer.param_groups[0]["lr"] = learning_rate * _decay(share)
+        rows, labels = _draw(batch_size, generator, X, codes)
+        encoded = encoder(rows)
+        loss = nn.functional.cross_entropy(head(encoded), labels)
+        products = None
+        if step >= start:
+            weight = align_weight * _ramp(share)
+            # Of public rows.
+            radius = float(encoded.detach().norm(dim=1).quantile(0.9).clamp(min=1e-6))
+            unit = clip_rows(encoded / radius, 1.0)
+            records = EncodedRecords(encoder, prepare, radius)
+
+            released = release(
+                SlicedRows(
+                    unit.shape[1],
+                    encode=records if beside else records.encode,
+                    cotangent=partial(_cotangent, unit.detach(), generator) if beside else None,
+                    n_products=n_products if beside else 0,
+                    grad_clip=grad_clip,
+                    beside=beside,
+                )
+            )
+            real = torch.tensor(released.values[0]).to(unit)
+            loss = loss + weight * _gap_to_released(unit, real, released, generator)
+            if beside:
+                products = torch.as_tensor(released.products).to(unit) * (weight / real.shape[1])
+        optimizer.zero_grad()
+        loss.backward()
+        if products is not None:
+            for parameter, part in zip(
+                weights, products.split([w.numel() for w in weights]), strict=True
+            ):
+                parameter.grad += part.view_as(parameter)
+        optimizer.step()
+        losses.append(loss.detach())
+    return torch.stack(losses).tolist()
+
+
+def _cotangent(unit, generator, released):
+    """Return the gradient of the distance at each slot of a release, in encoded rows.
+
+    It is that of a sum over slots rather than a mean, so that its size does not depend on how many
+    there are.
+    """
+    projected = torch.tensor(released.values[0]).to(unit).requires_grad_()
+    with torch.enable_grad():
+        gap = _gap_to_released(unit, projected, released, generator)
+        slope = torch.autograd.grad(gap, projected)[0]
+    return (released.directions.to(unit) @ slope).T * projected.shape[1]
+
+
+def _gap_to_released(unit, projected, released, generator):
+    """Return d·SW₂² of source rows, with zeros for empty slots and noise as releases have them."""
+    n_slots = released.values.shape[2]
+    made = nn.functional.pad(
+        released.directions.to(unit).T @ unit[:n_slots].T, (0, max(0, n_slots - len(unit)))
+    )
+    noise = torch.randn(made.shape, generator=generator, dtype=unit.dtype)
+    made = made + released.std * noise.to(unit.device)
+    return unit.shape[1] * wasserstein_1d(made, projected).mean()
+
+
+def _decay(share):
+    """Return the learning rate after a share of the steps, relative to the first."""
+    return min(1.0, (1 - share) / _DECAY)
+
+
+def _ramp(share):
+    """Return the weight of alignment after a share of the steps, relative to the last."""
+    return 2 / (1 + math.exp(-_RAMP * share)) - 1
 
 
 def _draw(size, generator, *tensors):

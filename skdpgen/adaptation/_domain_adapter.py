@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from dp_accounting import PoissonSampledDpEvent
 from sklearn.base import (
     BaseEstimator,
     ClassifierMixin,
@@ -19,14 +20,22 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 from torch import nn
 
 from .._validation import check_choice, check_positive, check_share, choose_device
+from ..base import list_assumptions
 from ..generators import DPSWFlowSampler
 from ..networks import ENCODERS, build_encoder
-from ..preprocessing import LowFrequencies, check_bounds
-from ..privacy import Certificate, NoiseSource
+from ..preprocessing import LowFrequencies, RowCodec, check_bounds
+from ..privacy import (
+    Certificate,
+    Curator,
+    NoiseSource,
+    SlicedGaussianDpEvent,
+    SlicedRows,
+    repeated_plan,
+)
 from ..privacy.accounting import ACCOUNTANTS, RELATIONS
 from ..privacy.calibration import check_delta, check_epsilon
 from ..privacy.records import read_rows
-from ._adaptation_learner import fit_adaptation
+from ._adaptation_learner import fit_adaptation, fit_to_released_rows
 from ._augmentation import AUGMENTATIONS
 from ._domains import Whole, split_domains
 
@@ -81,8 +90,14 @@ class _Input:
         X = np.clip(X, lower, upper)
         if self.sampler is not None:
             X = self.sampler._project(X)
-        rows = (X - lower) / (upper - lower)
-        return torch.as_tensor((rows - self.mean) / self.scale, dtype=torch.float32)
+        return self.of_unit(torch.as_tensor((X - lower) / (upper - lower)))
+
+    def of_unit(self, rows):
+        """Map a tensor of features in [0, 1]."""
+        mean, scale = (
+            torch.as_tensor(part, device=rows.device) for part in (self.mean, self.scale)
+        )
+        return ((rows - mean) / scale).float()
 
 
 class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -133,9 +148,11 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     class_align_weight : float, default=0.1
         Weight of the squared distance between the means of the classes.
     n_steps : int, default=None
-        Steps. None: twenty times through the source, within [200, 3000].
+        Steps. None: twenty times through the source, within [200, 3000]. With ``release="rows"``,
+        private steps; None: n_target / 20 within [30, 1000].
     batch_size : int, default=128
-        Rows a step from each domain.
+        Rows a step from each domain; with ``release="rows"``, those that are expected of the
+        target.
     learning_rate : float, default=0.002
         Of Adam.
     augment : "auto", None, "affine" or callable, default="auto"
@@ -143,6 +160,14 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         ``"affine"``: square grey images are turned, scaled, sheared and shifted a little. A
         function takes a tensor of rows, as the network gets them, and a torch generator.
         ``"auto"``: ``"affine"`` for ``network="conv28"``, else None.
+    release : {"sketch", "rows"}, default="sketch"
+        What leaves the target: a slice sketch, once; or noisy projections of a fresh batch of
+        encoded rows at each step, as in Algorithm 2 of [1]_, which takes many target rows.
+    target_gradient : {"dp-sgd", "none"}, default="dp-sgd"
+        For ``release="rows"``: whether the encoder also gets the gradient that passes through
+        target rows, record by record clipped and noised, for half of the budget.
+    grad_clip : float, default=1.0
+        Radius of a record's part in that gradient.
     encoder : "auto", None, "dp-pca", object or (object, "dp-pca"), default="auto"
         Dimension reduction before the sketch, as for `DPSWFlowSampler`. The network, too, sees
         rows through it only, in both domains. ``"auto"``: of more than 64 columns, 64 principal
@@ -240,6 +265,9 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         batch_size=128,
         learning_rate=0.002,
         augment="auto",
+        release="sketch",
+        target_gradient="dp-sgd",
+        grad_clip=1.0,
         encoder="auto",
         encoder_share=0.2,
         random_state=None,
@@ -261,6 +289,9 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.augment = augment
+        self.release = release
+        self.target_gradient = target_gradient
+        self.grad_clip = grad_clip
         self.encoder = encoder
         self.encoder_share = encoder_share
         self.random_state = random_state
@@ -319,6 +350,9 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 stacklevel=3,
             )
             self.privacy_ = Certificate((), (), self.relation, self.accountant, self.delta)
+        elif self.release == "rows":
+            self.n_target_ = len(X_target)
+            return self._fit_to_rows(X, codes, bounds, X_target, noise)
         else:
             self.n_target_ = len(X_target)
             sampler = self._make_sampler(X, bounds, self.n_target_)
@@ -390,22 +424,14 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return make_pipeline(StandardScaler(), components).fit(np.clip(X, *bounds))
 
     def _train(self, X, codes, target, noise):
-        device = choose_device(self.device)
-        self._input = _Input(
-            X,
-            self._find_bounds(X),
-            self.target_sampler_,
-            standardise=not getattr(self._factory, "unit_input", False),
-        )
-        encoder, head, self._n_features_out = build_encoder(
-            self._factory, X.shape[1], self.n_components, len(self.classes_), noise.seed()
-        )
+        """Train on the source and on synthetic target rows, if there are any."""
+        encoder, head, source = self._start(X, codes, noise)
         self.n_iter_ = self.n_steps or min(3000, max(200, 20 * len(X) // self.batch_size))
         self.loss_curve_ = fit_adaptation(
-            encoder.train().to(device),
-            head.train().to(device),
-            (self._input(X).to(device), torch.as_tensor(codes, device=device)),
-            None if target is None else self._input(target).to(device),
+            encoder,
+            head,
+            source,
+            None if target is None else self._input(target).to(source[0].device),
             align_weight=self.align_weight,
             class_align_weight=self.class_align_weight,
             n_projections=self.n_projections,
@@ -416,6 +442,78 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             generator=noise.torch_generator(),
             verbose=self.verbose,
         )
+        self._finish(encoder, head)
+
+    def _fit_to_rows(self, X, codes, bounds, X_target, noise):
+        """Train on the source, and on releases of encoded target rows."""
+        encoder, head, source = self._start(X, codes, noise)
+        n_columns, n_target = self._n_features_out, self.n_target_
+        beside = self.n_projections / n_columns if self.target_gradient == "dp-sgd" else 0.0
+        rate = min(1.0, self.batch_size / n_target)
+
+        def step(multiplier):
+            event = SlicedGaussianDpEvent(
+                multiplier, n_columns, self.n_projections, orthogonal=True, beside=beside
+            )
+            return event if rate == 1 else PoissonSampledDpEvent(rate, event)
+
+        self.n_iter_ = self.n_steps or min(1000, max(30, n_target // 20))
+        plan = repeated_plan(
+            SlicedRows.name,
+            step,
+            self.n_iter_,
+            self.epsilon,
+            self.delta,
+            relation=self.relation,
+            accountant=self.accountant,
+            sensitivity=SlicedRows(n_columns).sensitivity(self.relation),
+        )
+        codec = RowCodec(X.shape[1], bounds=bounds)
+        with Curator(
+            X_target,
+            plan=plan,
+            noise=noise,
+            prepare=codec.encode,
+            device=source[0].device,
+            verbose=self.verbose,
+        ) as curator:
+            del X_target  # from here on only the curator holds the rows
+            self.loss_curve_ = fit_to_released_rows(
+                encoder,
+                head,
+                source,
+                curator.release,
+                lambda rows: self._input.of_unit(rows / codec.unit),
+                align_weight=self.align_weight,
+                n_steps=self.n_iter_,
+                batch_size=round(rate * n_target),
+                learning_rate=self.learning_rate,
+                beside=beside,
+                grad_clip=self.grad_clip,
+                generator=noise.torch_generator(),
+                verbose=self.verbose,
+            )
+            self.privacy_ = curator.certificate((*_ASSUMED, *list_assumptions(codec)))
+        self.epsilon_, self.sigma_ = self.privacy_.epsilon, plan.sigma
+        self._finish(encoder, head)
+        return self
+
+    def _start(self, X, codes, noise):
+        """Return fresh networks, and the source as they read it."""
+        device = choose_device(self.device)
+        self._input = _Input(
+            X,
+            self._find_bounds(X),
+            self.target_sampler_,
+            standardise=not getattr(self._factory, "unit_input", False),
+        )
+        encoder, head, self._n_features_out = build_encoder(
+            self._factory, X.shape[1], self.n_components, len(self.classes_), noise.seed()
+        )
+        source = self._input(X).to(device), torch.as_tensor(codes, device=device)
+        return encoder.train().to(device), head.train().to(device), source
+
+    def _finish(self, encoder, head):
         self._encoder, self._head = encoder.eval().cpu(), head.eval().cpu()
 
     @property
@@ -458,6 +556,8 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         check_delta(self.delta)
         check_choice("relation", self.relation, RELATIONS)
         check_choice("accountant", self.accountant, ACCOUNTANTS)
+        check_choice("release", self.release, ["sketch", "rows"])
+        check_choice("target_gradient", self.target_gradient, ["dp-sgd", "none"])
         if isinstance(self.network, str):
             check_choice("network", self.network, ENCODERS)
         elif not callable(self.network):
@@ -474,6 +574,7 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             check_positive(name, getattr(self, name), whole=True)
         check_positive("clip_norm", self.clip_norm, optional=True)
         check_positive("learning_rate", self.learning_rate)
+        check_positive("grad_clip", self.grad_clip)
         check_share("encoder_share", self.encoder_share)
         for name in ("align_weight", "class_align_weight"):
             if getattr(self, name) != 0:
@@ -495,8 +596,8 @@ class DPSWDDomainClassifier(ClassifierMixin, DPSWDDomainAdapter):
     Parameters
     ----------
     epsilon, delta, relation, accountant, bounds, clip_norm, network, n_components, n_projections, \
-align_weight, class_align_weight, n_steps, batch_size, learning_rate, augment, encoder, \
-encoder_share, random_state, device, verbose
+align_weight, class_align_weight, n_steps, batch_size, learning_rate, augment, release, \
+target_gradient, grad_clip, encoder, encoder_share, random_state, device, verbose
         As in `DPSWDDomainAdapter`.
 
     Attributes

@@ -111,6 +111,10 @@ class _LedgerAccountant(PrivacyAccountant):
                 return "orthogonal is True or False"
             if type(base.n_classes) is not int or base.n_classes < 1:
                 return "n_classes is a whole number of at least 1"
+            if not (_is_number(base.beside) and 0 <= base.beside < math.inf):
+                return "beside is a number of at least 0"
+            if base.beside > 0 and base.n_classes > 1:
+                return "what is released beside sliced rows is accounted for one class only"
         if sampling == "fixed" and self.relation != "replace_one":
             return "fixed-size sampling is accounted under relation='replace_one' only"
         return None

@@ -17,7 +17,7 @@ from torch import nn
 
 from .exceptions import PlanError
 from .mechanisms import Measurement, call_quietly, grid_scale, to_grid
-from .sampled_mechanisms import SampledMechanism
+from .sampled_mechanisms import SampledMechanism, bounded_rows
 
 __all__ = ["ForwardAggregate", "NoisyAggregate"]
 
@@ -202,10 +202,7 @@ class ForwardAggregate(SampledMechanism):
         """Clip rows to a radius, and scale them so that it becomes `weight`."""
         if tuple(values.shape) != shape:
             self._refuse()
-        # In double precision, since norms of long float32 vectors come out too small. A row that
-        # is not finite becomes NaN or 0, and both are 0 on the grid.
-        norms = torch.linalg.vector_norm(values, dim=1, keepdim=True, dtype=torch.float64)
-        return values.detach() * (weight / norms.clamp(min=radius)).to(values.dtype)
+        return bounded_rows(values, radius, weight)
 
     def _call(self, function, *args):
         result = call_quietly(function, *args)

@@ -60,6 +60,13 @@ class SlicedGaussianDpEvent(dp_accounting.DpEvent):
     n_classes : int
         With more than one, XU is released for each class, with zeros for rows of other classes;
         so under ``replace_one`` a record can change one row of each of two classes.
+    beside : float
+        What else is released of the same sample: a vector that a record changes by at most
+        √beside·‖z‖ (in the units of `noise_multiplier`: twice what it adds, under
+        ``replace_one``), with the same noise. It may follow from U and from XU + V. Given U, both
+        together are a Gaussian release of squared sensitivity H + beside·‖z‖², since a Gaussian
+        mechanism looks the same in all directions, which may be chosen one after the other. Not
+        with several classes.
     """
 
     noise_multiplier: float
@@ -67,6 +74,7 @@ class SlicedGaussianDpEvent(dp_accounting.DpEvent):
     n_projections: int
     orthogonal: bool = False
     n_classes: int = 1
+    beside: float = 0.0
 
 
 @attrs.frozen

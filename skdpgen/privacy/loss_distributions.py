@@ -95,7 +95,8 @@ def _pmf(profile, laws, noise_multiplier, step, low, high):
 def _law_of(base):
     if isinstance(base, GaussianDpEvent):
         return SensitivityLaw(np.ones(1), np.ones(1), 0.0)
-    return sensitivity_law(base.n_features, base.n_projections, base.orthogonal)
+    law = sensitivity_law(base.n_features, base.n_projections, base.orthogonal)
+    return law._replace(values=law.values + base.beside)
 
 
 def _laws_of_change(base, relation):

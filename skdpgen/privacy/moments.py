@@ -32,7 +32,7 @@ def _log_moment(base, orders):
     t = orders * (orders - 1) / (2 * base.noise_multiplier**2)
     if isinstance(base, GaussianDpEvent):
         return t
-    return log_mgf(t, base.n_features, base.n_projections, base.orthogonal)
+    return log_mgf(t, base.n_features, base.n_projections, base.orthogonal) + t * base.beside
 
 
 @lru_cache(maxsize=64)

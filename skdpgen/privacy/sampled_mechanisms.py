@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -12,9 +12,16 @@ from scipy import stats
 from ..transport import random_directions
 from .events import SlicedGaussianDpEvent, split_sampling
 from .exceptions import PlanError
-from .mechanisms import Measurement, Mechanism, clip_rows, grid_scale, to_grid
+from .mechanisms import (
+    Measurement,
+    Mechanism,
+    call_quietly,
+    clip_rows,
+    grid_scale,
+    to_grid,
+)
 
-__all__ = ["ProjectedRows", "SampledMechanism", "SlicedRows", "count_slots"]
+__all__ = ["ProjectedRows", "SampledMechanism", "SlicedRows", "bounded_rows", "count_slots"]
 
 # Probability with which a Poisson sample is larger than the slots that are kept for it.
 _OVERFLOW = 0.002
@@ -89,11 +96,14 @@ class ProjectedRows:
         The public directions.
     std : float
         Standard deviation of the noise.
+    products : ndarray of shape (n_products,) or None
+        The noisy sum of clipped vector-Jacobian products.
     """
 
     values: np.ndarray
     directions: torch.Tensor
     std: float
+    products: np.ndarray | None = None
 
 
 class SlicedRows(SampledMechanism):
@@ -112,7 +122,21 @@ class SlicedRows(SampledMechanism):
     n_classes : int, default=1
         Number of classes; 1: rows are projected as they are.
     encode : callable, default=None
-        A public map of the rows, applied first; its results are clipped to the unit ball.
+        A public map of the rows, applied first; its results are clipped to the unit ball. With a
+        `cotangent` it returns ``(encoded, pull)``, where `pull` maps cotangents (n, n_columns) to
+        vector-Jacobian products (n, n_products), each row on its own.
+    cotangent : callable, default=None
+        Maps the `ProjectedRows` that are released to cotangents at the encoded rows, a tensor of
+        shape (n_slots, n_columns), from what is public otherwise. Products with them are clipped
+        one by one, added up, and released with noise: one event with the projections. What an
+        empty slot gets is not used. Only for one class.
+    n_products : int, default=0
+        Length of the products.
+    grad_clip : float, default=1.0
+        Their radius.
+    beside : float, default=0.0
+        Squared norm that a product counts for, where a row of norm 1 counts for about
+        n_projections / n_features: what both get of the budget.
 
     References
     ----------
@@ -124,10 +148,26 @@ class SlicedRows(SampledMechanism):
     # Norm of the label's one-hot in a row of norm 1.
     label_weight = 0.3
 
-    def __init__(self, n_columns, n_classes=1, encode=None):
+    def __init__(
+        self,
+        n_columns,
+        n_classes=1,
+        encode=None,
+        *,
+        cotangent=None,
+        n_products=0,
+        grad_clip=1.0,
+        beside=0.0,
+    ):
+        if (cotangent is not None) != (beside > 0) or (beside > 0 and n_classes > 1):
+            raise ValueError("A cotangent needs beside > 0, and rows of one class.")
         self.n_columns = n_columns
         self.n_classes = n_classes
         self.encode = encode
+        self.cotangent = cotangent
+        self.n_products = n_products
+        self.grad_clip = grad_clip
+        self.beside = beside
 
     def sensitivity(self, relation):
         """Return by how much a row can change, before it is projected."""
@@ -164,10 +204,11 @@ class SlicedRows(SampledMechanism):
         return np.einsum("ck,ck->c", inverse[-self.n_classes :], means) / self.label_weight
 
     def _check_base(self, base):
-        expected = (self.n_features, self.n_classes)
+        expected = (self.n_features, self.n_classes, self.beside)
         if not isinstance(base, SlicedGaussianDpEvent) or expected != (
             base.n_features,
             base.n_classes,
+            base.beside,
         ):
             raise PlanError(
                 f"{self.name!r} projects rows of {expected[0]} columns and {expected[1]} classes; "
@@ -191,11 +232,45 @@ class SlicedRows(SampledMechanism):
         )
         std = base.noise_multiplier * self.sensitivity(relation)
         scale = grid_scale(std)
-        joined = self.join(rows if self.encode is None else self.encode(rows).double(), membership)
+        encoded, pull = rows, None
+        if self.encode is not None:
+            encoded = self._call(self.encode, rows)
+            encoded, pull = (encoded, None) if self.cotangent is None else encoded
+        joined = self.join(encoded.double(), membership)
         projected = to_grid(directions.T.to(joined.device) @ joined.T, scale)
         # In the block of its class; null records and empty slots are in none.
         exact = (membership.T.unsqueeze(1) * projected).long().cpu().numpy()
-        return Measurement(exact, scale, std, context=directions)
+
+        def pull_back(noisy):
+            released = ProjectedRows(noisy, directions, std)
+            cotangents = torch.as_tensor(self.cotangent(released)).to(encoded)
+            products = self._call(pull, cotangents)
+            bounded = bounded_rows(products, self.grad_clip, math.sqrt(self.beside))
+            total = (membership.sum(1) @ to_grid(bounded, scale)).long()
+            return Measurement(total.cpu().numpy(), scale, std, context=released)
+
+        then = None if self.cotangent is None else pull_back
+        return Measurement(exact, scale, std, context=directions, then=then)
+
+    def _call(self, function, *args):
+        result = call_quietly(function, *args)
+        if result is None:
+            raise ValueError(
+                f"The encoder of {self.name!r} failed on a sample; its message is withheld, since "
+                "it may quote private rows. Try it on public rows."
+            )
+        return result
 
     def _present(self, noisy, measured):
-        return ProjectedRows(noisy, measured.context, measured.std)
+        if self.cotangent is None:
+            return ProjectedRows(noisy, measured.context, measured.std)
+        products = noisy * (self.grad_clip / math.sqrt(self.beside))
+        return replace(measured.context, products=products)
+
+
+def bounded_rows(values, radius, weight):
+    """Clip rows to a radius, and scale them so that it becomes `weight`."""
+    # In double precision, since norms of long float32 vectors come out too small. A row that is
+    # not finite becomes NaN or 0, and both are 0 on the grid.
+    norms = torch.linalg.vector_norm(values, dim=1, keepdim=True, dtype=torch.float64)
+    return values.detach() * (weight / norms.clamp(min=radius)).to(values.dtype)

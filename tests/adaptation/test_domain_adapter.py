@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -13,9 +14,11 @@ from sklearn.preprocessing import StandardScaler
 
 from skdpgen import DPSWDDomainAdapter, DPSWFlowSampler, PrivacyBudget
 from skdpgen.adaptation import DPSWDDomainClassifier, Whole, split_domains
+from skdpgen.adaptation._adaptation_learner import EncodedRecords
 from skdpgen.generators import _sliced_flow
 from skdpgen.generators._particle_learner import fit_particles_to_sketch
 from skdpgen.privacy import BudgetExceededError, PrivacyLeakWarning, verify
+from skdpgen.privacy.events import split_repetition
 
 QUICK = {"epsilon": 5.0, "delta": 1e-4, "n_steps": 60, "n_projections": 20, "random_state": 0}
 
@@ -141,6 +144,38 @@ def test_fits_add_up_in_a_budget():
         with pytest.raises(BudgetExceededError):
             adapter.fit(X, y, X_target=X_target)
     assert 0 < budget.spent <= 6.0
+
+
+def test_rows_with_a_private_gradient():
+    X, y, X_target, y_target = make_domains(1500)
+    params = {"n_projections": 10, "align_weight": 1.0, "random_state": 0, "release": "rows"}
+    model = DPSWDDomainClassifier(20.0, 1e-5, **params).fit(X, y, X_target=X_target)
+    assert model.score(X_target, y_target) > 0.9
+    assert model.privacy_.releases == ("sliced rows",)
+    assert 19 < model.epsilon_ <= 20
+    assert model.target_sampler_ is None
+    step, n_steps = split_repetition(model.privacy_.events[0])
+    assert n_steps == 75
+    assert step.event.beside == 10 / 50
+    # Without it the encoder cannot follow the target, but has less noise.
+    detached = DPSWDDomainClassifier(20.0, 1e-5, target_gradient="none", **params)
+    detached.fit(X, y, X_target=X_target)
+    assert detached.sigma_ < model.sigma_
+    assert detached.privacy_.events[0].event.event.beside == 0
+    np.testing.assert_allclose(model.transform(X[:5]), model.transform(X)[:5], atol=1e-5)
+
+
+def test_products_are_gradients_of_single_rows():
+    encoder = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2))
+    records = EncodedRecords(encoder, lambda rows: 2 * rows.float(), radius=3.0)
+    rows, cotangents = torch.randn(70, 3), torch.randn(70, 2)
+    encoded, pull = records(rows)
+    products = pull(cotangents)
+    for i in (0, 69):
+        expected = encoder(2 * rows[i : i + 1]) / 3
+        torch.testing.assert_close(encoded[i : i + 1], expected)
+        slopes = torch.autograd.grad((expected * cotangents[i]).sum(), list(encoder.parameters()))
+        torch.testing.assert_close(products[i], torch.cat([slope.flatten() for slope in slopes]))
 
 
 # Pipelines and searches.

@@ -95,6 +95,18 @@ MUTATIONS = {
         "X_target)",
         _adaptation("units_follow_from_the_source"),
     ),
+    "gradient through raw target features": Mutation(
+        "privacy/sampled_mechanisms.py",
+        "released = ProjectedRows(noisy, directions, std)",
+        "released = ProjectedRows(exact / scale, directions, std)",
+        "tests/privacy/test_sliced_products.py::test_both_parts_have_the_noise_of_the_event",
+    ),
+    "products are not paid for": Mutation(
+        "privacy/moments.py",
+        " + t * base.beside",
+        "",
+        "tests/privacy/test_sliced_products.py::test_both_together_cost_one_gaussian_release",
+    ),
     "labels of the target are read": Mutation(
         "adaptation/_domains.py",
         "_safe_indexing(y, source), _safe",
