@@ -51,6 +51,9 @@ GENERATORS = {
     ),
 }
 
+# What differs from another one in parameters only.
+VARIANTS = ["sliced-bounds", "flow-pca", "rows-pca", "sinkhorn-weights", "dpaf-random"]
+
 
 @parametrize_with_checks(
     [
@@ -67,7 +70,12 @@ def test_scikit_learn(estimator, check):
 @pytest.mark.parametrize(
     ("estimator", "check"),
     [
-        pytest.param(estimator, check, id=f"{which}-{name}")
+        pytest.param(
+            estimator,
+            check,
+            id=f"{which}-{name}",
+            marks=pytest.mark.slow if which in VARIANTS else (),
+        )
         for which, estimator in GENERATORS.items()
         for name, check in yield_checks(estimator)
     ],
