@@ -3,9 +3,9 @@
 Seven tenths of each target domain are adapted to; printed is the accuracy on these, as in the
 DP-SWD paper, and on the rest. "raw rows" is the same network, aligned with the target rows
 themselves by the same loss: not private. "chosen" is either the private model or the one of the
-source only, by reverse validation (Ganin et al., JMLR 2016, section 5.1.2): the better one of which,
-as a guess of classes of synthetic target rows, teaches a classifier more of the source. That asks
-for no target labels, and costs nothing. A row of the table is a mean over seeds::
+source only, by reverse validation (Ganin et al., JMLR 2016, section 5.1.2): the one whose guesses
+of the classes of synthetic target rows teach a classifier more of the source. That asks for no
+target labels, and costs nothing. A row of the table is a mean over seeds::
 
     SKDPGEN_DATA=folder python benchmarks/run_office_adaptation.py --features surf --epsilons 10
 """
