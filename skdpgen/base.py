@@ -35,7 +35,7 @@ _ALWAYS_ASSUMED = (
     "the private rows; column names and dtypes are public",
     "only what fit released is covered: score(X), un-noised scores of a search, steps of a "
     "pipeline that were fitted on private rows, and whether fit raised or warned are not",
-    "the noise is made from double-precision normals, rounded to a fixed grid",
+    "the noise is made from double-precision random numbers, rounded to a fixed grid",
 )
 
 
@@ -103,8 +103,9 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
                 )
             codec = self._make_codec(X.shape[1], has_number=y is not None and classes is None)
             n_samples = len(X)
-        warn_of_delta(self.delta, n_samples, stacklevel=3)
         plan = self._plan(n_samples, codec, 1 if classes is None else len(classes))
+        if not plan.is_pure:
+            warn_of_delta(self.delta, n_samples, stacklevel=3)
         noise = NoiseSource(self.random_state)
         for name in ("classes_", "class_probabilities_", "schema_"):
             vars(self).pop(name, None)

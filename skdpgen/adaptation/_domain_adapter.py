@@ -19,7 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 from torch import nn
 
-from .._validation import check_choice, check_positive, check_share, choose_device
+from .._validation import check_choice, check_positive, check_share, choose_device, warn_of_delta
 from ..base import list_assumptions
 from ..generators import DPSWFlowSampler
 from ..networks import ENCODERS, build_encoder
@@ -446,6 +446,7 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _fit_to_rows(self, X, codes, bounds, X_target, noise):
         """Train on the source, and on releases of encoded target rows."""
+        warn_of_delta(self.delta, self.n_target_, stacklevel=4)
         encoder, head, source = self._start(X, codes, noise)
         n_columns, n_target = self._n_features_out, self.n_target_
         beside = self.n_projections / n_columns if self.target_gradient == "dp-sgd" else 0.0

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from .accounting import ledger_epsilon
 from .calibration import calibrate_gaussian, calibrate_under, check_delta, check_epsilon
-from .events import gaussian_event, plain_multiplier, repeat
+from .events import flatten, gaussian_event, plain_multiplier, pure_epsilon, repeat
 from .exceptions import BudgetExceededError, PlanError
 
 __all__ = ["Plan", "gaussian_plan", "repeated_plan"]
@@ -59,6 +59,11 @@ class Plan:
     def events(self):
         """The planned events, in order."""
         return tuple(event for _, event in self.releases)
+
+    @property
+    def is_pure(self):
+        """Whether ε holds at δ = 0."""
+        return all(pure_epsilon(event) is not None for event in flatten(self.events))
 
     def multiplier(self, name):
         """Return the noise multiplier of the Gaussian release called `name`; 0 for no noise."""

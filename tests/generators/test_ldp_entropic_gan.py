@@ -1,6 +1,7 @@
 """Learning from locally noised rows: what is released, what is learnt, what is refused."""
 
 import math
+import warnings
 from unittest import mock
 
 import numpy as np
@@ -269,3 +270,11 @@ def test_bad_parameters(X, params, message):
     with pytest.raises(ValueError, match=message):
         gan.fit(X)
     assert not hasattr(gan, "privacy_")
+
+
+def test_only_a_release_that_uses_delta_is_warned_of_a_large_one(X):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make(mechanism="laplace", delta=0.1).fit(X)
+    with pytest.warns(UserWarning, match="publish a record outright"):
+        make(mechanism="gaussian", delta=0.1).fit(X)
