@@ -116,6 +116,8 @@ def fit_adaptation(
 class EncodedRecords:
     """Encodes rows, each on its own, and pulls cotangents back to the encoder's weights.
 
+    The encoder is mapped over the rows one by one: one that looks at several rows fails.
+
     Parameters
     ----------
     encoder : torch.nn.Module
@@ -128,18 +130,25 @@ class EncodedRecords:
     def __init__(self, encoder, prepare, radius):
         self.encoder, self.prepare, self.radius = encoder, prepare, radius
 
-    @torch.no_grad()
+    @property
+    def weights(self):
+        """The trained weights, by name."""
+        return {name: w for name, w in self.encoder.named_parameters() if w.requires_grad}
+
     def encode(self, rows):
         """Return encoded rows."""
-        return self.encoder(self.prepare(rows)) / self.radius
+        return self(rows)[0]
 
     def __call__(self, rows):
         """Return encoded rows, and the map from cotangents at them to products, one for each."""
-        weights = {name: w.detach() for name, w in self.encoder.named_parameters()}
+        weights = {name: weight.detach() for name, weight in self.weights.items()}
         inputs = self.prepare(rows)
 
+        def encode(weights, row):
+            return functional_call(self.encoder, weights, (row[None],))[0] / self.radius
+
         def along(weights, row, cotangent):
-            return functional_call(self.encoder, weights, (row[None],))[0] @ cotangent / self.radius
+            return encode(weights, row) @ cotangent
 
         def pull(cotangents):
             products = vmap(grad(along), in_dims=(None, 0, 0), chunk_size=_CHUNK)(
@@ -147,7 +156,9 @@ class EncodedRecords:
             )
             return torch.cat([products[name].flatten(1) for name in weights], dim=1)
 
-        return self.encode(rows), pull
+        with torch.no_grad():
+            encoded = vmap(encode, in_dims=(None, 0), chunk_size=_CHUNK)(weights, inputs)
+        return encoded, pull
 
 
 @torch.inference_mode(False)
@@ -208,7 +219,8 @@ def fit_to_released_rows(
     losses : list of float
     """
     X, codes = source
-    weights = list(encoder.parameters())
+    records = EncodedRecords(encoder, prepare, radius=1.0)
+    weights = list(records.weights.values())
     optimizer = torch.optim.Adam([*weights, *head.parameters()], lr=learning_rate)
     n_products = sum(weight.numel() for weight in weights)
     losses, start = [], math.ceil(_HEAD_START * n_steps)
@@ -222,9 +234,8 @@ def fit_to_released_rows(
         if step >= start:
             weight = align_weight * _ramp(share)
             # Of public rows.
-            radius = float(encoded.detach().norm(dim=1).quantile(0.9).clamp(min=1e-6))
-            unit = clip_rows(encoded / radius, 1.0)
-            records = EncodedRecords(encoder, prepare, radius)
+            records.radius = float(encoded.detach().norm(dim=1).quantile(0.9).clamp(min=1e-6))
+            unit = clip_rows(encoded / records.radius, 1.0)
 
             released = release(
                 SlicedRows(
@@ -246,7 +257,8 @@ def fit_to_released_rows(
             for parameter, part in zip(
                 weights, products.split([w.numel() for w in weights]), strict=True
             ):
-                parameter.grad += part.view_as(parameter)
+                if parameter.grad is not None:
+                    parameter.grad += part.view_as(parameter)
         optimizer.step()
         losses.append(loss.detach())
     return torch.stack(losses).tolist()

@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from .._validation import check_choice, check_positive, check_share, choose_device, warn_of_delta
 from ..base import list_assumptions
@@ -54,6 +55,7 @@ _ASSUMED = (
     "the rows and labels of the source are public",
     "only the fitted map is covered: what it makes of private rows is as private as they are, and "
     "so is a classifier that is fitted on it",
+    "the network maps each row on its own, and keeps none",
 )
 
 
@@ -104,11 +106,11 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     """A representation in which a public source and a private target look alike.
 
     The source is public and labelled; the target is private, and its labels are never asked for.
-    A slice sketch of the target rows is released once, with Gaussian noise, and particles with the
-    same sketch stand in for them: synthetic target rows (see `DPSWFlowSampler`). A network and a
-    classifier on top of it are then trained on the labelled source rows, while the squared sliced
-    Wasserstein distance between both domains, and that between the means of their classes, as the
-    classifier sees them, are kept small in the representation [1]_. All of that is
+    By default, a slice sketch of the target rows is released once, with Gaussian noise, and
+    particles with the same sketch stand in for them: synthetic target rows (see `DPSWFlowSampler`).
+    A network and a classifier on top of it are then trained on the labelled source rows, while the
+    squared sliced Wasserstein distance between both domains, and that between the means of their
+    classes, as the classifier sees them, are kept small in the representation [1]_. All of that is
     post-processing: it costs no privacy, however long it takes.
 
     `transform` is one map of rows, for both domains::
@@ -138,7 +140,8 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         The representation: ``"mlp"``, two layers, of rows that are standardised by the source;
         ``"conv28"``, two convolutions, of 28×28 grey images in [0, 1]. A factory takes the number
         of features and `n_components`, and returns a torch module; by ``unit_input = True`` it says
-        that it wants features in [0, 1].
+        that it wants features in [0, 1]. It
+        maps each row on its own; with ``release="rows"`` batch normalisation is refused.
     n_components : int, default=None
         Columns of the representation. None: 50, or 1280 for ``"conv28"``.
     n_projections : int, default=200
@@ -191,9 +194,9 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     epsilon_ : float
         ε spent at `delta`; at most `epsilon`, and 0 without a target.
     sigma_ : float or None
-        Standard deviation of the noise on the sketch.
+        Standard deviation of the noise on the sketch, or on projections.
     target_sampler_ : DPSWFlowSampler or None
-        What makes synthetic target rows, by ``target_sampler_.sample(n)``.
+        What makes synthetic target rows, by ``target_sampler_.sample(n)``; of a sketch only.
     classes_ : ndarray of shape (n_classes,)
         Labels of the source.
     n_target_ : int
@@ -210,8 +213,8 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     Notes
     -----
     Algorithm 2 of [1]_ publishes a gradient that passes through raw target features, and scales
-    rows by the largest norm in a private batch. Neither is a post-processing of noisy projections;
-    here nothing of a target row is used but the sketch.
+    rows by the largest norm in a private batch. Neither is a post-processing of noisy projections.
+    Here nothing of a target row is used but what the certificate lists.
 
     **Pipelines.** Earlier steps are fitted on the source, and see the source only: `X_target` is
     handed to this step as it was given. Put the adapter first, or ask for the same public maps of
@@ -373,6 +376,9 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 "source is labelled."
             )
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        if y.dtype.kind in "US":
+            # Its width may be that of labels that were left out.
+            y = np.array(y.tolist())
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) > 2 and y.dtype.kind in "if" and -1 in self.classes_:
@@ -448,6 +454,11 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """Train on the source, and on releases of encoded target rows."""
         warn_of_delta(self.delta, self.n_target_, stacklevel=4)
         encoder, head, source = self._start(X, codes, noise)
+        if any(isinstance(module, _BatchNorm) for module in encoder.modules()):
+            raise ValueError(
+                "network has batch normalisation, which mixes private rows; use GroupNorm or none, "
+                "or release='sketch'."
+            )
         n_columns, n_target = self._n_features_out, self.n_target_
         beside = self.n_projections / n_columns if self.target_gradient == "dp-sgd" else 0.0
         rate = min(1.0, self.batch_size / n_target)
@@ -620,7 +631,9 @@ feature_names_in_, n_iter_, loss_curve_
     True
     """
 
-    __metadata_request__fit = {"X_target": True, "sample_domain": True}
+    # Stacked rows do not belong behind steps that are fitted on them: `sample_domain` has to be
+    # asked for.
+    __metadata_request__fit = {"X_target": True, "sample_domain": None}
 
     def fit(self, X, y=None, *, X_target=None, sample_domain=None):
         """Learn a representation of both domains, and a classifier.
@@ -634,7 +647,9 @@ feature_names_in_, n_iter_, loss_curve_
         X_target : array-like or Whole of shape (n_target, n_features), default=None
             Private rows of the target.
         sample_domain : array-like of int of shape (n_samples,), default=None
-            At least 0 for rows of the source, negative for rows of the target.
+            At least 0 for rows of the source, negative for rows of the target. Only for rows as
+            they come: a step of a pipeline before this one would be fitted on private rows, too,
+            without noise, and splitters and scorers of a search would look at them.
 
         Returns
         -------

@@ -161,6 +161,9 @@ class SlicedRows(SampledMechanism):
     ):
         if (cotangent is not None) != (beside > 0) or (beside > 0 and n_classes > 1):
             raise ValueError("A cotangent needs beside > 0, and rows of one class.")
+        # Squares of much smaller norms underflow, and with them the clip.
+        if not 1e-100 <= grad_clip <= 1e100:
+            raise ValueError(f"grad_clip must be in [1e-100, 1e100]; got {grad_clip!r}.")
         self.n_columns = n_columns
         self.n_classes = n_classes
         self.encode = encode
@@ -236,6 +239,7 @@ class SlicedRows(SampledMechanism):
         if self.encode is not None:
             encoded = self._call(self.encode, rows)
             encoded, pull = (encoded, None) if self.cotangent is None else encoded
+            self._check_shape(encoded, (len(rows), self.n_columns))
         joined = self.join(encoded.double(), membership)
         projected = to_grid(directions.T.to(joined.device) @ joined.T, scale)
         # In the block of its class; null records and empty slots are in none.
@@ -245,6 +249,7 @@ class SlicedRows(SampledMechanism):
             released = ProjectedRows(noisy, directions, std)
             cotangents = torch.as_tensor(self.cotangent(released)).to(encoded)
             products = self._call(pull, cotangents)
+            self._check_shape(products, (len(rows), self.n_products))
             bounded = bounded_rows(products, self.grad_clip, math.sqrt(self.beside))
             total = (membership.sum(1) @ to_grid(bounded, scale)).long()
             return Measurement(total.cpu().numpy(), scale, std, context=released)
@@ -255,11 +260,19 @@ class SlicedRows(SampledMechanism):
     def _call(self, function, *args):
         result = call_quietly(function, *args)
         if result is None:
-            raise ValueError(
-                f"The encoder of {self.name!r} failed on a sample; its message is withheld, since "
-                "it may quote private rows. Try it on public rows."
-            )
+            self._refuse()
         return result
+
+    def _check_shape(self, values, shape):
+        if tuple(values.shape) != shape:
+            self._refuse()
+
+    def _refuse(self):
+        raise ValueError(
+            f"The encoder of {self.name!r} failed on a sample, or gave another shape than it "
+            "should; its message is withheld, since it may quote private rows. Try it on public "
+            "rows."
+        )
 
     def _present(self, noisy, measured):
         if self.cotangent is None:
@@ -271,6 +284,8 @@ class SlicedRows(SampledMechanism):
 def bounded_rows(values, radius, weight):
     """Clip rows to a radius, and scale them so that it becomes `weight`."""
     # In double precision, since norms of long float32 vectors come out too small. A row that is
-    # not finite becomes NaN or 0, and both are 0 on the grid.
+    # not finite becomes NaN or 0, and both are 0 on the grid; so does one that is so large that
+    # its factor would be no normal number.
     norms = torch.linalg.vector_norm(values, dim=1, keepdim=True, dtype=torch.float64)
-    return values.detach() * (weight / norms.clamp(min=radius)).to(values.dtype)
+    factors = torch.where(norms < 1e30, weight / norms.clamp(min=radius), 0.0)
+    return values.detach() * factors.to(values.dtype)

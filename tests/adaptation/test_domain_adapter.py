@@ -178,6 +178,40 @@ def test_products_are_gradients_of_single_rows():
         torch.testing.assert_close(products[i], torch.cat([slope.flatten() for slope in slopes]))
 
 
+def untracked(n_inputs, n_components):
+    return torch.nn.Sequential(
+        torch.nn.Linear(n_inputs, 4), torch.nn.BatchNorm1d(4, track_running_stats=False)
+    )
+
+
+def mixing(n_inputs, n_components):
+    class Mixing(torch.nn.Linear):
+        def forward(self, rows):
+            return super().forward(rows - rows.mean(0))
+
+    return Mixing(n_inputs, 4)
+
+
+@pytest.mark.parametrize("gradient", ["dp-sgd", "none"])
+def test_no_network_mixes_private_rows(gradient):
+    X, y, X_target, _ = make_domains()
+    params = QUICK | {"release": "rows", "target_gradient": gradient, "n_steps": 2}
+    with pytest.raises(ValueError, match="batch normalisation"):
+        DPSWDDomainAdapter(**params, network=untracked).fit(X, y, X_target=X_target)
+    # Rows come to the network one by one: in a batch of one, nothing is mixed.
+    records = EncodedRecords(mixing(3, None), lambda rows: rows, 1.0)
+    rows = torch.randn(5, 3)
+    torch.testing.assert_close(records.encode(rows)[:1], records.encode(rows[:1]))
+
+
+def test_labels_of_the_target_do_not_widen_those_of_the_source():
+    X, y, X_target, _ = make_domains()
+    labels = np.r_[np.where(y, "a", "b"), np.full(300, "a rare disease")]
+    model = DPSWDDomainClassifier(**QUICK)
+    model.fit(np.vstack([X, X_target]), labels, sample_domain=np.repeat([0, -1], 300))
+    assert model.classes_.dtype == np.dtype("<U1")
+
+
 # Pipelines and searches.
 
 

@@ -91,7 +91,7 @@ def test_both_parts_have_the_noise_of_the_event(relation):
 def test_a_record_changes_the_sum_of_products_by_no_more_than_the_radius(grad_clip):
     """With the same public cotangents; in the unit of the noise, by √beside at most."""
     X = rows()
-    for function in (encode, lambda x: (x, lambda c: torch.full((len(x), 5), 1e30))):
+    for function in (encode, lambda x: (x, lambda c: torch.full((len(x), 5), 1e20))):
         full, without = (
             release(X, ones, grad_clip=grad_clip, function=function, null=null).products
             for null in (None, np.arange(8) == 3)
@@ -104,8 +104,23 @@ def test_rows_that_are_not_finite_add_nothing():
         return x, lambda c: torch.full((len(x), 5), math.nan)
 
     assert (release(rows(), ones, function=broken).products == 0).all()
+    assert not release(
+        rows(), ones, function=lambda x: (x, lambda c: 1e38 * c[:, :5])
+    ).products.any()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: (x, lambda c: 1 / 0),
+        lambda x: (x, lambda c: c),
+        lambda x: (x, lambda c: c[:, None, :5]),
+        lambda x: (x[:1], lambda c: c[:, :5]),
+    ],
+)
+def test_functions_that_fail_or_give_other_shapes_are_refused(function):
     with pytest.raises(ValueError, match="withheld"):
-        release(rows(), ones, function=lambda x: (x, lambda c: 1 / 0))
+        release(rows(), ones, function=function)
 
 
 @pytest.mark.parametrize("accountant", ["pld", "rdp", "autodp"])
