@@ -261,7 +261,7 @@ class DPAFGenerator(BaseGenerator):
 
     def _plan(self, n_samples, codec, n_classes):
         shares, thresholds = self._inference_shares(codec)
-        self._find_image_shape(codec)
+        self._find_image_shape(codec)  # refuses one that does not fit
         first, _, _ = self.budget_split
         if first > 0 and n_classes == 1:
             raise ValueError(
@@ -275,12 +275,11 @@ class DPAFGenerator(BaseGenerator):
             event = GaussianDpEvent(multiplier)
             return event if rate == 1 else PoissonSampledDpEvent(rate, event)
 
-        # Of Σ s⁻² over all steps, those of the first phase have a share.
-        scales = math.sqrt(n_first / first) if first else None, math.sqrt(n_steps / (1 - first))
-        unit = scales[1]
         before = []
-        if first:
-            before = [(_FIRST, lambda multiplier: step(multiplier * scales[0] / unit), n_first)]
+        if first > 0:
+            # Its steps have a share of Σ s⁻² over all steps.
+            ratio = math.sqrt(n_first / first * (1 - first) / n_steps)
+            before = [(_FIRST, lambda multiplier: step(ratio * multiplier), n_first)]
         return repeated_plan(
             _SECOND,
             step,
@@ -292,7 +291,7 @@ class DPAFGenerator(BaseGenerator):
             before=before,
             relation=self.relation,
             accountant=self.accountant,
-            sensitivity={"zero_out": 1.0, "replace_one": 2.0}[self.relation],
+            sensitivity=ForwardAggregate.sensitivity_of(self.relation),
         )
 
     def _n_steps(self, n_samples):

@@ -152,9 +152,13 @@ class ForwardAggregate(SampledMechanism):
         if name is not None:
             self.name = name
 
-    def sensitivity(self, relation):
-        """Return twice the norm of what one record adds, or once under ``"zero_out"``."""
+    @staticmethod
+    def sensitivity_of(relation):
+        """Return the sensitivity, which depends on nothing else."""
         return {"zero_out": 1.0, "replace_one": 2.0}[relation]
+
+    def sensitivity(self, relation):
+        return self.sensitivity_of(relation)
 
     def _check_base(self, base):
         if not isinstance(base, (GaussianDpEvent, NonPrivateDpEvent)):
