@@ -236,7 +236,7 @@ class DPAFGenerator(BaseGenerator):
 
     def _check_params(self):
         super()._check_params()
-        if isinstance(self.encoder, str):
+        if isinstance(self.encoder, (str, tuple)):
             raise ValueError("encoder must be None or an object that was fitted on public data.")
         if self.generator is not None:
             check_generator(self.generator)
