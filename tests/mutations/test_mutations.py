@@ -97,8 +97,8 @@ MUTATIONS = {
     ),
     "gradient through raw target features": Mutation(
         "privacy/sampled_mechanisms.py",
-        "released = ProjectedRows(noisy, directions, std)",
-        "released = ProjectedRows(exact / scale, directions, std)",
+        "self.cotangent(released)",
+        "self.cotangent(replace(released, values=exact / scale))",
         "tests/privacy/test_sliced_products.py::test_both_parts_have_the_noise_of_the_event",
     ),
     "products are not paid for": Mutation(
@@ -227,7 +227,7 @@ MUTATIONS = {
     ),
     "slots without a record have no noise": Mutation(
         "privacy/sampled_mechanisms.py",
-        "return Measurement(exact, scale, std, context=directions)",
+        "return Measurement(exact, scale, std, context=directions, then=then)",
         "return Measurement(exact, scale, std * exact.any((0, 1)), context=directions)",
         _sampled("an_empty_sample_releases_noise_and_is_charged"),
     ),
@@ -253,8 +253,8 @@ MUTATIONS = {
     ),
     "public maps see the size of a sample": Mutation(
         "privacy/sampled_mechanisms.py",
-        "self.encode(rows).double(), membership)",
-        "self.encode(rows[membership.any(1)]).double().new_zeros(rows.shape), membership)",
+        "encoded = self._call(self.encode, rows)",
+        "encoded = self.encode(rows[membership.any(1)]).new_zeros(rows.shape)",
         _sampled("public_maps_see_as_many_rows_however_many_joined"),
     ),
     "joined rows are divided by the largest norm of the batch": Mutation(
@@ -348,9 +348,9 @@ MUTATIONS = {
         _aggregates("both_sums_together_move_by_at_most_what_is_stated"),
     ),
     "products are not clipped": Mutation(
-        "privacy/aggregate_mechanisms.py",
-        "(weight / norms.clamp(min=radius))",
-        "(weight / radius + 0 * norms)",
+        "privacy/sampled_mechanisms.py",
+        "weight / norms.clamp(min=radius), 0.0)",
+        "weight / radius + 0 * norms, 0.0)",
         _aggregates("both_sums_together_move_by_at_most_what_is_stated"),
     ),
     "products cost nothing": Mutation(

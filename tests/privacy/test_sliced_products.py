@@ -85,6 +85,9 @@ def test_both_parts_have_the_noise_of_the_event(relation):
         assert noisy.std == multiplier * (2 if relation == "replace_one" else 1)
     expected = noisy.std * 3 / math.sqrt(BESIDE)
     assert np.std(noise) == pytest.approx(expected, rel=0.08)
+    # Eight unit rows on a basis, and noise.
+    energy = np.mean(np.square(seen))
+    assert energy == pytest.approx(8 / seen[0].size + noisy.std**2, rel=0.05)
 
 
 @pytest.mark.parametrize("grad_clip", [1e-3, 1.0, 1e3])
