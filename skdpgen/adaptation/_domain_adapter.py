@@ -625,9 +625,12 @@ feature_names_in_, n_iter_, loss_curve_
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(2, size=400)
     >>> X = rng.normal(size=(400, 2)) + np.c_[4 * y, 0 * y]
-    >>> X_target = X + [1.5, 0]
+    >>> X_target = X[:, ::-1] + 1.0
     >>> classifier = DPSWDDomainClassifier(epsilon=5.0, delta=1e-4, random_state=0)
-    >>> bool(classifier.fit(X, y, X_target=X_target).score(X_target, y) > 0.9)
+
+    Without the target 0.55 of its rows are classified correctly.
+
+    >>> bool(classifier.fit(X, y, X_target=X_target).score(X_target, y) > 0.75)
     True
     """
 
