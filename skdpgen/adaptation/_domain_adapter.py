@@ -365,7 +365,7 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 sampler.privacy_, assumptions=(*_ASSUMED, *sampler.privacy_.assumptions)
             )
         self.epsilon_, self.sigma_ = self.privacy_.epsilon, self.privacy_.sigma
-        self._train(X, codes, target, noise)
+        self._train(X, codes, bounds, target, noise)
         return self
 
     def _read_source(self, X, y):
@@ -429,9 +429,9 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         components = PCA(min(_SOURCE_COMPONENTS, *X.shape), random_state=0)
         return make_pipeline(StandardScaler(), components).fit(np.clip(X, *bounds))
 
-    def _train(self, X, codes, target, noise):
+    def _train(self, X, codes, bounds, target, noise):
         """Train on the source and on synthetic target rows, if there are any."""
-        encoder, head, source = self._start(X, codes, noise)
+        encoder, head, source = self._start(X, codes, bounds, noise)
         self.n_iter_ = self.n_steps or min(3000, max(200, 20 * len(X) // self.batch_size))
         self.loss_curve_ = fit_adaptation(
             encoder,
@@ -453,7 +453,7 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _fit_to_rows(self, X, codes, bounds, X_target, noise):
         """Train on the source, and on releases of encoded target rows."""
         warn_of_delta(self.delta, self.n_target_, stacklevel=4)
-        encoder, head, source = self._start(X, codes, noise)
+        encoder, head, source = self._start(X, codes, bounds, noise)
         if any(isinstance(module, _BatchNorm) for module in encoder.modules()):
             raise ValueError(
                 "network has batch normalisation, which mixes private rows; use GroupNorm or none, "
@@ -510,12 +510,12 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self._finish(encoder, head)
         return self
 
-    def _start(self, X, codes, noise):
+    def _start(self, X, codes, bounds, noise):
         """Return fresh networks, and the source as they read it."""
         device = choose_device(self.device)
         self._input = _Input(
             X,
-            self._find_bounds(X),
+            bounds,
             self.target_sampler_,
             standardise=not getattr(self._factory, "unit_input", False),
         )

@@ -16,7 +16,7 @@ from dp_accounting import GaussianDpEvent, NonPrivateDpEvent
 from torch import nn
 
 from .exceptions import PlanError
-from .mechanisms import Measurement, call_quietly, grid_scale, to_grid
+from .mechanisms import Measurement, grid_scale, to_grid
 from .sampled_mechanisms import SampledMechanism, bounded_rows
 
 __all__ = ["ForwardAggregate", "NoisyAggregate"]
@@ -204,22 +204,8 @@ class ForwardAggregate(SampledMechanism):
 
     def _bounded(self, values, shape, radius, weight):
         """Clip rows to a radius, and scale them so that it becomes `weight`."""
-        if tuple(values.shape) != shape:
-            self._refuse()
+        self._check_shape(values, shape)
         return bounded_rows(values, radius, weight)
-
-    def _call(self, function, *args):
-        result = call_quietly(function, *args)
-        if result is None:
-            self._refuse()
-        return result
-
-    def _refuse(self):
-        raise ValueError(
-            f"The function of {self.name!r} failed on a sample, or gave another shape than it "
-            "should; its message is withheld, since it may quote private rows. Try it on public "
-            "rows."
-        )
 
     def _read(self, noisy, std):
         """Return the sums of features and the counts, from the noisy numbers."""

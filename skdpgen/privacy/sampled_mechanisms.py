@@ -82,6 +82,24 @@ class SampledMechanism(Mechanism):
         rows, membership = source.take(in_slots)
         return self._measure_batch(rows, membership * joined.to(membership), base, relation, noise)
 
+    def _call(self, function, *args):
+        """Apply a public function to private rows; what it says of them is dropped."""
+        result = call_quietly(function, *args)
+        if result is None:
+            self._refuse()
+        return result
+
+    def _check_shape(self, values, shape):
+        if tuple(values.shape) != shape:
+            self._refuse()
+
+    def _refuse(self):
+        raise ValueError(
+            f"The function of {self.name!r} failed on a sample, or gave another shape than it "
+            "should; its message is withheld, since it may quote private rows. Try it on public "
+            "rows."
+        )
+
 
 @dataclass(frozen=True)
 class ProjectedRows:
@@ -256,23 +274,6 @@ class SlicedRows(SampledMechanism):
 
         then = None if self.cotangent is None else pull_back
         return Measurement(exact, scale, std, context=directions, then=then)
-
-    def _call(self, function, *args):
-        result = call_quietly(function, *args)
-        if result is None:
-            self._refuse()
-        return result
-
-    def _check_shape(self, values, shape):
-        if tuple(values.shape) != shape:
-            self._refuse()
-
-    def _refuse(self):
-        raise ValueError(
-            f"The encoder of {self.name!r} failed on a sample, or gave another shape than it "
-            "should; its message is withheld, since it may quote private rows. Try it on public "
-            "rows."
-        )
 
     def _present(self, noisy, measured):
         if self.cotangent is None:
