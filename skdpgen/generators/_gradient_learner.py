@@ -158,12 +158,16 @@ class CrossGradient:
         Their classes.
     apart : tensor of shape (n, n_columns)
         What the debiasing term adds, which reads no private row.
+    encode : callable
+        Maps real rows to columns as generated ones have.
     """
 
-    def __init__(self, loss, made, codes, apart):
+    def __init__(self, loss, made, codes, apart, encode):
         self.loss, self.made, self.codes, self.apart = loss, made, codes, apart
+        self.encode = encode
 
     def __call__(self, rows, membership):
+        rows = self.encode(rows)
         gradient, active = self.loss.cross(self.made, self.codes, rows, membership)
         return gradient + self.apart * active
 
@@ -281,7 +285,7 @@ def fit_to_gradients(
         made = rows(latent)
         fixed = made.detach()
         apart = loss.apart(fixed, codes, n_debias)
-        function = CrossGradient(loss, fixed[:n], codes[:n], apart[:n])
+        function = CrossGradient(loss, fixed[:n], codes[:n], apart[:n], rows.encode)
         if perturb == "images":
             noisy = release(ClippedGradient(function, (n, made.shape[1]), grad_clip)).value
             # No private row has a part in the debiasing block: it is clipped only.

@@ -49,20 +49,29 @@ class RowNetwork(nn.Module):
         Widths of the one-hot class and of the Gaussian code.
     spread : tensor of shape (n_encoded,)
         Scale of encoded rows, by which outputs are multiplied.
-    components : PrincipalComponents, default=None
-        The linear encoder, if there is one.
     unit : float, default=None
         For networks whose outputs are features in [0, 1]: their scale in a row.
+
+    Attributes
+    ----------
+    components : None or PrincipalComponents
+        The linear encoder, once it is known, if there is one.
     """
 
-    def __init__(self, network, n_classes, latent_dim, spread, components=None, unit=None):
+    def __init__(self, network, n_classes, latent_dim, spread, unit=None):
         super().__init__()
         self.network = network
         self.n_classes = n_classes
         self.latent_dim = latent_dim
         self.register_buffer("spread", spread)
-        self.components = components
+        self.components = None
         self.unit = unit
+
+    def set_components(self, components):
+        """Give encoded rows in components, unless those are None."""
+        if components is not None:
+            self.components = components
+            self.spread = components.spread
 
     def forward(self, codes):
         """Map codes to encoded rows, as the sketch sees them."""

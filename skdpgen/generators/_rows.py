@@ -8,10 +8,10 @@ from ..preprocessing import TableCodec
 from ._network_learner import RowNetwork
 from ._table_learner import SoftmaxBlocks
 
-__all__ = ["has_unit_output", "input_scale", "make_rows"]
+__all__ = ["even_spread", "has_unit_output", "input_scale", "make_rows"]
 
 
-def make_rows(generator, codec, latent_dim, n_classes, noise):
+def make_rows(generator, codec, latent_dim, n_classes, noise, n_encoded=None):
     """Return a `RowNetwork` that makes rows of a codec.
 
     Parameters
@@ -23,21 +23,28 @@ def make_rows(generator, codec, latent_dim, n_classes, noise):
         Widths of the code, and of the one-hot class beside it.
     noise : NoiseSource
         Where weights start from.
+    n_encoded : int, default=None
+        Number of the components that are to be set afterwards; None: of all columns.
     """
-    is_table, unit = isinstance(codec, TableCodec), None
-    spread = torch.full((codec.n_columns,), codec.n_columns**-0.5)
+    is_table, unit, n_outputs = isinstance(codec, TableCodec), None, n_encoded or codec.n_columns
+    spread = even_spread(codec.n_columns)
     if has_unit_output(generator):
         if is_table or not codec.has_unit_features:
             raise ValueError(
                 f"generator={generator!r} makes features in [0, 1]: it needs bounds, and "
-                "no encoder or numeric y beside them."
+                "no encoder object or numeric y beside them."
             )
-        unit = codec.unit / codec.radius
-    network = build(find_factory(generator), latent_dim + n_classes, codec.n_columns, noise.seed())
+        unit, n_outputs = codec.unit / codec.radius, codec.n_columns
+    network = build(find_factory(generator), latent_dim + n_classes, n_outputs, noise.seed())
     if is_table:
         network = nn.Sequential(network, SoftmaxBlocks(codec.block_sizes))
         spread.fill_(len(codec.block_sizes) ** -0.5)
     return RowNetwork(network, n_classes, latent_dim, spread, unit=unit)
+
+
+def even_spread(n_columns):
+    """Return the scale of rows in the unit ball; their random projections are as small."""
+    return torch.full((n_columns,), n_columns**-0.5)
 
 
 def has_unit_output(generator):

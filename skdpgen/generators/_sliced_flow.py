@@ -8,6 +8,7 @@ import torch
 from .._validation import check_positive
 from ..privacy import NoisyCovariance, SlicedRows
 from ._particle_learner import Particles, fit_particles_to_sketch, flow_along_slices
+from ._rows import even_spread
 from ._sliced_generator import SlicedGenerator
 from ._table_learner import TableParticles, fit_to_moments
 
@@ -283,7 +284,8 @@ class DPSWFlowSampler(SlicedGenerator):
         )
 
     def _learn_encoded(self, curator, codec, noise):
-        components, spread = self._release_components(curator, codec.n_columns)
+        components = self._release_components(curator, codec.n_columns)
+        spread = even_spread(codec.n_columns) if components is None else components.spread
         n_particles = self._n_particles(curator.n_records, curator.n_classes)
         learn = self._flow if self._has_rows() else self._descend
         rows = learn(curator, components, spread.to(curator.device), n_particles, noise)

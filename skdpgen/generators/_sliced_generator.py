@@ -6,9 +6,7 @@ from dataclasses import replace
 import torch
 from dp_accounting import PoissonSampledDpEvent, SampledWithoutReplacementDpEvent
 
-from .._validation import check_choice, check_positive, check_share
-from ..base import BaseGenerator
-from ..preprocessing import PrincipalComponents
+from .._validation import check_choice, check_positive
 from ..privacy import (
     NoisyCovariance,
     SlicedGaussianDpEvent,
@@ -19,6 +17,7 @@ from ..privacy import (
 )
 from ..privacy.calibration import calibrate_gaussian
 from ..transport import SliceBasis, random_directions
+from ._encoded_generator import EncodedGenerator
 
 __all__ = ["SlicedGenerator"]
 
@@ -28,7 +27,7 @@ _FEWEST_ROWS, _MOST_ROWS = 10, 500
 _WIDTH = 3.0
 
 
-class SlicedGenerator(BaseGenerator):
+class SlicedGenerator(EncodedGenerator):
     """Plans and makes the releases of sliced methods; subclasses fit to them.
 
     A release is a slice sketch (``release="sketch"``), noisy two-way tables (a sketch of a table),
@@ -49,24 +48,18 @@ class SlicedGenerator(BaseGenerator):
             raise ValueError("sampling='fixed' is accounted under relation='replace_one' only.")
         if self._has_rows() and self.infer is not None:
             raise ValueError("infer='private' is for release='sketch'; declare all of the schema.")
-        for name in ("n_projections", "n_harmonics", "batch_size", "n_steps", "n_components"):
+        for name in ("n_projections", "n_harmonics", "batch_size", "n_steps"):
             check_positive(name, getattr(self, name), whole=True, optional=True)
         if self.n_harmonics is not None and self.n_harmonics > 1000:
             raise ValueError(f"n_harmonics must be at most 1000; got {self.n_harmonics}.")
-        check_share("encoder_share", self.encoder_share)
 
     def _has_rows(self):
         return self.release != "sketch"
 
-    def _has_dp_pca(self):
-        return isinstance(self.encoder, (str, tuple))
-
     # Plans.
 
     def _plan(self, n_samples, codec, n_classes):
-        shares, thresholds = self._inference_shares(codec)
-        if self._has_dp_pca():
-            shares[NoisyCovariance.name] = self.encoder_share
+        shares, thresholds = self._first_shares(codec)
         options = {
             "thresholds": thresholds,
             "relation": self.relation,
@@ -115,19 +108,10 @@ class SlicedGenerator(BaseGenerator):
 
     # Releases.
 
-    def _release_components(self, curator, n_columns):
-        """Return noisy principal components if they are the encoder, and how wide rows are then."""
-        if not self._has_dp_pca():
-            # In the unit ball a projection on a random direction has a size of about 1/√d.
-            return None, torch.full((n_columns,), n_columns**-0.5, dtype=torch.float32)
-        components = PrincipalComponents.from_noisy_moments(
-            curator.release(NoisyCovariance()),
-            curator.n_records,
-            self._n_encoded(n_columns),
-            whiten=0.5 if self._has_rows() else self._whiten,
-            unit_ball=self._has_rows(),
-        ).to(curator.device)
-        return components, components.spread.cpu()
+    def _scaling(self):
+        if self._has_rows():
+            return {"whiten": 0.5, "unit_ball": True}
+        return {"whiten": self._whiten}
 
     def _release_sketch(self, curator, encode, spread, noise):
         """Draw a basis for encoded rows of a spread; return it, and the sketch."""
@@ -148,11 +132,8 @@ class SlicedGenerator(BaseGenerator):
         """Return the noise on a sketch value over the largest that it can be."""
         return curator.plan.sigma * curator.n_classes / curator.n_records
 
-    def _n_encoded(self, n_columns):
-        """Return the number of columns after the encoder."""
-        if not self._has_dp_pca():
-            return n_columns
-        return min(self.n_components or (30 if self._has_rows() else 64), n_columns)
+    def _default_n_components(self):
+        return 30 if self._has_rows() else 64
 
     def _n_projections(self, n_columns, n_classes=1):
         if self.n_projections:

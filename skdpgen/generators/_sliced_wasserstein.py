@@ -3,15 +3,14 @@
 import math
 from functools import partial
 
-from torch import nn
-
 from .._validation import check_positive
 from ..base import check_generator
 from ..networks import build, find_factory
 from ..privacy import NoisyCovariance, SlicedRows
-from ._network_learner import RowNetwork, fit_to_rows, fit_to_sketch
+from ._network_learner import fit_to_rows, fit_to_sketch
+from ._rows import has_unit_output, make_rows
 from ._sliced_generator import SlicedGenerator
-from ._table_learner import SoftmaxBlocks, TableNetwork, fit_to_moments
+from ._table_learner import TableNetwork, fit_to_moments
 
 __all__ = ["DPSlicedWassersteinGenerator"]
 
@@ -259,7 +258,7 @@ class DPSlicedWassersteinGenerator(SlicedGenerator):
         check_generator(self.generator)
         check_positive("latent_dim", self.latent_dim, whole=True)
         check_positive("learning_rate", self.learning_rate, optional=True)
-        if self._is_table() and self._has_unit_output():
+        if self._is_table() and has_unit_output(self.generator):
             raise ValueError(f"generator={self.generator!r} makes images, not tables.")
 
     def _learn(self, curator, codec, noise):
@@ -288,15 +287,12 @@ class DPSlicedWassersteinGenerator(SlicedGenerator):
         )
 
     def _learn_encoded(self, curator, codec, noise):
-        n_classes = curator.n_classes
         # Anything that can fail comes before the first release.
-        network = self._build_network(codec, n_classes, noise.seed())
-        components, spread = self._release_components(curator, codec.n_columns)
-        if self._is_table():
-            network = nn.Sequential(network, SoftmaxBlocks(codec.block_sizes))
-            spread.fill_(len(codec.block_sizes) ** -0.5)
-        unit = codec.unit / codec.radius if self._has_unit_output() else None
-        rows = RowNetwork(network, n_classes, self.latent_dim, spread, components, unit)
+        n_encoded = self._n_encoded(codec.n_columns)
+        rows = make_rows(
+            self.generator, codec, self.latent_dim, curator.n_classes, noise, n_encoded
+        )
+        rows.set_components(self._release_components(curator, codec.n_columns))
         learn = self._learn_rows if self._has_rows() else self._learn_sketch
         learn(curator, rows.to(curator.device), noise)
 
@@ -330,21 +326,6 @@ class DPSlicedWassersteinGenerator(SlicedGenerator):
 
     def _generate(self, codes, generator):
         return self._network.sample(codes, generator)
-
-    def _build_network(self, codec, n_classes, seed):
-        if not self._has_unit_output():
-            n_outputs = self._n_encoded(codec.n_columns)
-        elif codec.has_unit_features:
-            n_outputs = codec.n_features
-        else:
-            raise ValueError(
-                f"generator={self.generator!r} makes features in [0, 1]: it needs bounds, and no "
-                "encoder object or numeric y beside them."
-            )
-        return build(find_factory(self.generator), self.latent_dim + n_classes, n_outputs, seed)
-
-    def _has_unit_output(self):
-        return getattr(find_factory(self.generator), "unit_output", False)
 
 
 def _default_n_steps(noise_ratio):

@@ -8,6 +8,7 @@ import pytest
 import torch
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
 from numpy.testing import assert_allclose
+from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 
 from skdpgen import DPSinkhornGenerator, PrivacyBudget
@@ -288,6 +289,22 @@ def test_budgets_refuse_sampled_releases():
         make(random_state=None).fit(X)
 
 
+@pytest.mark.parametrize("perturb", ["images", "parameters"])
+def test_gradients_are_released_in_noisy_components(perturb, digits, monkeypatch):
+    seen = watch(monkeypatch)
+    params = dict(encoder="dp-pca", n_components=5, epsilon=3.0, n_steps=4, perturb=perturb)
+    generator = make(**DIGITS, **params).fit(digits[0], digits[2])
+    names = list(generator.privacy_.releases)
+    assert names == ["second moments", "class counts", "clipped gradient"]
+    assert [mechanism.name for mechanism, _ in seen] == [*names, *names[2:] * 3]
+    assert 2.9 < generator.epsilon_ <= 3.0
+    if perturb == "images":
+        assert seen[-1][0].shape == (50, 5)
+    # Nothing was learnt of what is outside the components' span, and nothing is there.
+    made = generator._generate(torch.arange(50) % 10, torch.Generator())
+    assert np.linalg.matrix_rank(made, tol=1e-3) == 5
+
+
 @pytest.mark.parametrize(
     ("params", "match"),
     [
@@ -308,7 +325,10 @@ def test_budgets_refuse_sampled_releases():
         (dict(averaging=1), "averaging"),
         (dict(perturb="weights"), "perturb"),
         (dict(optimizer="lbfgs"), "optimizer"),
-        (dict(encoder="dp-pca"), "encoder"),
+        (dict(encoder="pca"), "encoder"),
+        (dict(encoder="dp-pca", n_components=0), "n_components"),
+        (dict(encoder="dp-pca", encoder_share=1.0), "encoder_share"),
+        (dict(encoder=PCA(2).fit(np.eye(3)), generator="conv28", bounds=(0, 1)), "no encoder object"),
         (dict(generator="none"), "generator"),
     ],
 )
