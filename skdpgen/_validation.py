@@ -1,12 +1,35 @@
 """Checks of parameters, the same for all estimators."""
 
+import contextlib
 import math
 import numbers
 import warnings
 
 import torch
 
-__all__ = ["check_choice", "check_positive", "check_share", "choose_device", "warn_of_delta"]
+__all__ = [
+    "check_choice",
+    "check_positive",
+    "check_share",
+    "choose_device",
+    "undo_on_failure",
+    "warn_of_delta",
+]
+
+
+@contextlib.contextmanager
+def undo_on_failure(estimator):
+    """Put an estimator's attributes back if something is raised.
+
+    What a failed fit has left behind is covered by no certificate.
+    """
+    before = vars(estimator).copy()
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
 
 
 def choose_device(device):

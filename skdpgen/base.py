@@ -11,7 +11,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ._formats import ArrayFormat, TableFormat, check_frame
-from ._validation import check_choice, check_positive, check_share, choose_device, warn_of_delta
+from ._validation import (
+    check_choice,
+    check_positive,
+    check_share,
+    choose_device,
+    undo_on_failure,
+    warn_of_delta,
+)
 from .networks import GENERATORS
 from .preprocessing import RowCodec, Schema, TableCodec, check_closed, declare_by_dtypes
 from .privacy import CategoryCounts, Certificate, Curator, NoiseSource
@@ -75,14 +82,8 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         BudgetExceededError
             If an open `PrivacyBudget` cannot pay for the fit; nothing is released then.
         """
-        before = vars(self).copy()
-        try:
+        with undo_on_failure(self):
             return self._fit(X, y, target)
-        except BaseException:
-            # What a failed fit has left behind is covered by no certificate.
-            vars(self).clear()
-            vars(self).update(before)
-            raise
 
     def _fit(self, X, y, target):
         self._check_params()

@@ -20,7 +20,14 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from .._validation import check_choice, check_positive, check_share, choose_device, warn_of_delta
+from .._validation import (
+    check_choice,
+    check_positive,
+    check_share,
+    choose_device,
+    undo_on_failure,
+    warn_of_delta,
+)
 from ..base import list_assumptions
 from ..generators import DPSWFlowSampler
 from ..networks import ENCODERS, build_encoder
@@ -325,13 +332,8 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         BudgetExceededError
             If an open `PrivacyBudget` cannot pay for the fit; nothing is released then.
         """
-        before = vars(self).copy()
-        try:
+        with undo_on_failure(self):
             return self._fit(X, y, X_target)
-        except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
-            raise
 
     def _fit(self, X, y, X_target):
         self._check_params()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from .._validation import check_choice, check_positive, choose_device
+from .._validation import check_choice, check_positive, choose_device, undo_on_failure
 from ..base import BaseGenerator, check_generator
 from ..networks import build, find_factory
 from ..preprocessing import LOCAL_NORMS, LocalPrivatizer
@@ -258,13 +258,8 @@ class LDPEntropicGAN(BaseGenerator):
         ValueError
             For rows of another width, labels without randomised response, or bad parameters.
         """
-        before = vars(self).copy()
-        try:
+        with undo_on_failure(self):
             return self._fit_privatized(Y, y, privatizer)
-        except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
-            raise
 
     def _fit_privatized(self, Y, y, privatizer):
         if not isinstance(privatizer, LocalPrivatizer):

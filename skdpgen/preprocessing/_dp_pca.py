@@ -6,7 +6,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from .._validation import check_choice, check_positive, choose_device, warn_of_delta
+from .._validation import (
+    check_choice,
+    check_positive,
+    choose_device,
+    undo_on_failure,
+    warn_of_delta,
+)
 from ..privacy import Certificate, Curator, NoiseSource, NoisyCovariance, gaussian_plan
 from ..privacy.accounting import ACCOUNTANTS, RELATIONS
 from ..privacy.calibration import check_delta, check_epsilon
@@ -170,14 +176,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         BudgetExceededError
             If an open `PrivacyBudget` cannot pay for the fit; nothing is released then.
         """
-        before = vars(self).copy()
-        try:
+        with undo_on_failure(self):
             return self._fit(X)
-        except BaseException:
-            # What a failed fit has left behind is covered by no certificate.
-            vars(self).clear()
-            vars(self).update(before)
-            raise
 
     def _fit(self, X):
         device = self._check_params()

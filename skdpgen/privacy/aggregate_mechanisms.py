@@ -16,7 +16,7 @@ from dp_accounting import GaussianDpEvent, NonPrivateDpEvent
 from torch import nn
 
 from .exceptions import PlanError
-from .mechanisms import Measurement, grid_scale, to_grid
+from .mechanisms import Measurement, check_radius, grid_scale, to_grid
 from .sampled_mechanisms import SampledMechanism, bounded_rows
 
 __all__ = ["ForwardAggregate", "NoisyAggregate"]
@@ -135,9 +135,7 @@ class ForwardAggregate(SampledMechanism):
         share=1.0,
         name=None,
     ):
-        # Squares of much smaller norms underflow, and with them the clip.
-        if not 1e-100 <= grad_clip <= 1e100:
-            raise ValueError(f"grad_clip must be in [1e-100, 1e100]; got {grad_clip!r}.")
+        check_radius("grad_clip", grad_clip)
         if not 0 < share <= 1 or (share < 1) != (cotangent is not None):
             raise ValueError(
                 f"share must be in (0, 1), or 1 if no products are asked for; got {share!r}."

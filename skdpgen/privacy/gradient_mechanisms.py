@@ -14,7 +14,7 @@ import torch
 from dp_accounting import GaussianDpEvent, NonPrivateDpEvent
 
 from .exceptions import PlanError
-from .mechanisms import Measurement, SumMechanism, call_quietly, grid_scale, to_grid
+from .mechanisms import Measurement, SumMechanism, check_radius, grid_scale, to_grid
 from .sampled_mechanisms import SampledMechanism
 
 __all__ = ["ClassCounts", "ClippedGradient", "NoisyGradient"]
@@ -106,9 +106,7 @@ class ClippedGradient(SampledMechanism):
     least_reach = 0.03
 
     def __init__(self, function, shape, grad_clip, name=None):
-        # Squares of much smaller norms underflow, and with them the clip.
-        if not 1e-100 <= grad_clip <= 1e100:
-            raise ValueError(f"grad_clip must be in [1e-100, 1e100]; got {grad_clip!r}.")
+        check_radius("grad_clip", grad_clip)
         self.function = function
         self.shape = tuple(shape)
         self.grad_clip = grad_clip
@@ -135,21 +133,13 @@ class ClippedGradient(SampledMechanism):
         gradient = torch.zeros(self.shape, dtype=torch.float64)
         if joined.any():
             # What is in empty slots, which is somebody's row, is not shown to the function.
-            gradient = self._call(torch.where(joined, rows, 0.0), membership)
+            gradient = self._call(self._gradient, torch.where(joined, rows, 0.0), membership)
+            self._check_shape(gradient, self.shape)
         exact = to_grid(clip_whole(gradient, self.grad_clip), scale).long().cpu().numpy()
         return Measurement(exact, scale, std)
 
-    def _call(self, rows, membership):
-        gradient = call_quietly(
-            lambda: torch.as_tensor(self.function(rows, membership)).detach().double()
-        )
-        if gradient is None or tuple(gradient.shape) != self.shape:
-            raise ValueError(
-                f"The function of {self.name!r} failed on a sample, or gave another shape than "
-                f"{self.shape}; its message is withheld, since it may quote private rows. Try it "
-                "on public rows."
-            )
-        return gradient
+    def _gradient(self, rows, membership):
+        return torch.as_tensor(self.function(rows, membership)).detach().double()
 
     def _present(self, noisy, measured):
         return NoisyGradient(noisy, measured.std)

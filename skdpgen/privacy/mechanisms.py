@@ -184,9 +184,7 @@ class GaussianSum(SumMechanism):
     """
 
     def __init__(self, function, radius, name="Gaussian sum", *, nonnegative=False):
-        # Squares of much smaller norms underflow, and with them the clip.
-        if not 1e-100 <= radius <= 1e100:
-            raise ValueError(f"radius must be in [1e-100, 1e100]; got {radius!r}.")
+        check_radius("radius", radius)
         self.function = function
         self.radius = radius
         self.name = name
@@ -420,6 +418,12 @@ def grid_scale(std, bits=_GRID_BITS):
 def to_grid(vectors, scale):
     """Round vectors towards zero to whole multiples of 1/`scale`; what is no number becomes 0."""
     return (vectors * (scale * (1 - _MARGIN))).trunc_().nan_to_num_(0.0, 0.0, 0.0).double()
+
+
+def check_radius(name, radius):
+    """Refuse a radius by which vectors cannot be clipped: squares of tiny norms underflow."""
+    if not 1e-100 <= radius <= 1e100:
+        raise ValueError(f"{name} must be in [1e-100, 1e100]; got {radius!r}.")
 
 
 def call_quietly(function, *args):

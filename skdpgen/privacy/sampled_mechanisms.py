@@ -16,6 +16,7 @@ from .mechanisms import (
     Measurement,
     Mechanism,
     call_quietly,
+    check_radius,
     clip_rows,
     grid_scale,
     to_grid,
@@ -179,9 +180,7 @@ class SlicedRows(SampledMechanism):
     ):
         if (cotangent is not None) != (beside > 0) or (beside > 0 and n_classes > 1):
             raise ValueError("A cotangent needs beside > 0, and rows of one class.")
-        # Squares of much smaller norms underflow, and with them the clip.
-        if not 1e-100 <= grad_clip <= 1e100:
-            raise ValueError(f"grad_clip must be in [1e-100, 1e100]; got {grad_clip!r}.")
+        check_radius("grad_clip", grad_clip)
         self.n_columns = n_columns
         self.n_classes = n_classes
         self.encode = encode

@@ -132,12 +132,13 @@ def test_classes_are_generated_by_their_shares():
 # What it learns.
 
 
-@pytest.mark.parametrize("perturb", ["images", "parameters"])
-def test_digits_without_noise(digits, perturb):
+@pytest.mark.parametrize(
+    "params", [{}, {"perturb": "parameters"}, {"encoder": "dp-pca", "n_components": 20}]
+)
+def test_digits_without_noise(digits, params):
     X, X_test, y, y_test = digits
-    generator = make(
-        **DIGITS, epsilon=math.inf, n_steps=200, learning_rate=0.002, averaging=0.9, perturb=perturb
-    )
+    params = dict(n_steps=200, learning_rate=0.002, averaging=0.9, **params)
+    generator = make(**DIGITS, epsilon=math.inf, **params)
     X_made, y_made = generator.fit(X, y).sample(1000)
     classifier = LogisticRegression(max_iter=300).fit(X_made / 16, y_made)
     assert classifier.score(X_test / 16, y_test) > 0.75
@@ -328,7 +329,10 @@ def test_gradients_are_released_in_noisy_components(perturb, digits, monkeypatch
         (dict(encoder="pca"), "encoder"),
         (dict(encoder="dp-pca", n_components=0), "n_components"),
         (dict(encoder="dp-pca", encoder_share=1.0), "encoder_share"),
-        (dict(encoder=PCA(2).fit(np.eye(3)), generator="conv28", bounds=(0, 1)), "no encoder object"),
+        (
+            dict(encoder=PCA(2).fit(np.eye(3)), generator="conv28", bounds=(0, 1)),
+            "no encoder object",
+        ),
         (dict(generator="none"), "generator"),
     ],
 )
