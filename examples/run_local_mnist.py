@@ -110,7 +110,7 @@ def draw_pictures(path):
         "laplace": {"radius": 140.0, "basis": "dct", "keep": 0.2, "image_shape": (28, 28)},
         "gaussian": {"radius": 20.0},
     }
-    fig, axes = plt.subplots(2, 1, figsize=(8, 5))
+    fig, axes = plt.subplots(2, 1, figsize=(8, 2.6))
     for ax, (mechanism, params) in zip(axes, settings.items(), strict=True):
         stated = 35.0 if mechanism == "laplace" else 30.0
         if mechanism == "laplace":
