@@ -12,6 +12,7 @@ from inspect import signature
 import torch
 from dp_accounting import GaussianDpEvent, NonPrivateDpEvent, PoissonSampledDpEvent
 from torch import nn
+from torch.nn.functional import cross_entropy, softplus
 
 from skdpgen._validation import warn_of_delta
 from skdpgen.adaptation import DPSWDDomainClassifier
@@ -22,6 +23,19 @@ from skdpgen.preprocessing import RowCodec
 from skdpgen.privacy import Certificate, Curator, ForwardAggregate, repeated_plan
 
 _NOT_PRIVATE = Certificate((NonPrivateDpEvent(),), ("raw rows",))
+
+
+def make_discriminator(n_inputs, n_units):
+    """Tell domains apart by a hidden layer, or linearly: logits of a row being the target's."""
+    if n_units == 0:
+        return nn.Linear(n_inputs, 1)
+    return nn.Sequential(nn.Linear(n_inputs, n_units), nn.ReLU(), nn.Linear(n_units, 1))
+
+
+def mean_gradient(losses, network, **options):
+    """Return the gradient of the mean of losses in all weights, as one vector."""
+    parts = torch.autograd.grad(losses.mean(), network.parameters(), **options)
+    return nn.utils.parameters_to_vector(parts)
 
 
 class SourceClassifier(DPSWDDomainClassifier):
@@ -112,11 +126,8 @@ grad_clip, random_state
     def _fit_to_rows(self, X, codes, bounds, X_target, noise):
         encoder, head, source = self._start(X, codes, bounds, noise)
         with seeded(noise.seed()):
-            layers, width = [], self._n_features_out
-            if self.n_units:
-                layers, width = [nn.Linear(width, self.n_units), nn.ReLU()], self.n_units
-            discriminator = nn.Sequential(*layers, nn.Linear(width, 1)).to(source[0].device)
-        critic = nn.Sequential(encoder, discriminator)
+            discriminator = make_discriminator(self._n_features_out, self.n_units)
+        critic = nn.Sequential(encoder, discriminator.to(source[0].device))
         self.n_iter_ = self.n_steps or min(3000, max(200, 20 * len(X) // self.batch_size))
         generator = noise.torch_generator()
 
@@ -134,6 +145,7 @@ grad_clip, random_state
         optimizer = torch.optim.Adam(
             [*critic.parameters(), *head.parameters()], lr=self.learning_rate
         )
+        sizes = [weight.numel() for weight in critic.parameters()]
         self.loss_curve_ = []
         for step in range(self.n_iter_):
             share = step / self.n_iter_
@@ -141,28 +153,30 @@ grad_clip, random_state
             reversal = self.reversal * _ramp(share)
             rows, labels = _draw(self.batch_size, generator, *source)
             encoded = encoder(self._change(rows, generator))
-            # The representation itself, but gradients come back multiplied by -reversal.
-            reversed_ = (1 + reversal) * encoded.detach() - reversal * encoded
-            loss = nn.functional.cross_entropy(head(encoded), labels)
-            loss = loss + nn.functional.softplus(discriminator(reversed_)).mean()
+            loss = cross_entropy(head(encoded), labels)
+            of_source = mean_gradient(softplus(discriminator(encoded)), critic, retain_graph=True)
+            of_domains = self._limit(of_source) + target_gradient()
             optimizer.zero_grad()
             loss.backward()
-            parts = target_gradient().split([weight.numel() for weight in critic.parameters()])
-            factors = [-reversal] * len(list(encoder.parameters()))
-            factors += [1.0] * len(list(discriminator.parameters()))
-            for weight, part, factor in zip(critic.parameters(), parts, factors, strict=True):
-                weight.grad += factor * part.view_as(weight)
+            for weight, part in zip(critic.parameters(), of_domains.split(sizes), strict=True):
+                part = part.view_as(weight)
+                # The discriminator learns of the domains only; the encoder works against it.
+                weight.grad = part if weight.grad is None else weight.grad - reversal * part
             optimizer.step()
             self.loss_curve_.append(loss.item())
 
+    def _limit(self, of_source):
+        """Return the gradient that source rows have, next to that of target rows."""
+        return of_source
+
     def _adapt(self, train, critic, X_target, bounds, noise):
         """Train with the target's gradients, and return the certificate."""
-        rows, generator = self._input(X_target), noise.torch_generator()
+        rows = self._input(X_target).to(next(critic.parameters()).device)
+        generator = noise.torch_generator()
 
         def target_gradient():
             (batch,) = _draw(self.batch_size, generator, rows)
-            loss = nn.functional.softplus(-critic(self._change(batch, generator))).mean()
-            return nn.utils.parameters_to_vector(torch.autograd.grad(loss, critic.parameters()))
+            return mean_gradient(softplus(-critic(self._change(batch, generator))), critic)
 
         train(target_gradient)
         return _NOT_PRIVATE
@@ -178,12 +192,18 @@ class DPDANN(DANN):
     Target rows matter by the gradients of the discriminator's loss alone. Each step draws a
     Poisson sample of them. A record's gradient, in the weights of the encoder and the
     discriminator, is clipped to `grad_clip` as a whole; their sum is released with Gaussian noise,
-    and divided by the expected size of the sample. The reversal comes after the release, and so
-    does the gradient of source rows, which is neither clipped nor noised: they are public, with
-    their labels. The noise is found with the privacy loss distribution of all steps.
-    `ForwardAggregate` releases a count beside the sum, which takes 0.5 % of the noise, and is
-    not used.
+    and divided by the expected size of the sample. The reversal comes after the release. Source
+    rows and their labels are public, and their gradients without noise. The noise is the least that
+    the privacy loss distribution of all steps allows, and 0.5 % more: `ForwardAggregate` also
+    releases the size of the sample, which is not used.
+
+    Nothing is chosen on target rows but by these releases; `score` is not covered, as it is not in
+    the adapter.
     """
+
+    def _limit(self, of_source):
+        # Longer than what target rows can add up to, it would have all rows called the source's.
+        return of_source * (self.grad_clip / of_source.norm().clamp(min=self.grad_clip))
 
     def _adapt(self, train, critic, X_target, bounds, noise):
         n_target, codec = len(X_target), RowCodec(X_target.shape[1], bounds=bounds)
