@@ -51,6 +51,9 @@ class RawClassifier(DPSWDDomainClassifier):
     def _make_sampler(self, X, bounds, n_target):
         return _RawRows()
 
+    def _fit_to_rows(self, *args):
+        raise ValueError("release='rows' is private, and a matter of the adapter alone.")
+
 
 class _RawRows:
     """The target itself, where a sampler of synthetic rows is expected."""

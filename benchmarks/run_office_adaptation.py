@@ -51,7 +51,7 @@ def run(source, target, seed, models):
     fitted = {}
     for name, make in models.items():
         fitted[name] = make(seed).fit(source.X, source.y, X_target=X_target)
-        if name.startswith("adapter") and "source" in fitted:
+        if name.startswith("adapter") and "source" in fitted and fitted[name].target_sampler_:
             synthetic = fitted[name].target_sampler_.sample(1000)
             fitted[name.replace("adapter", "chosen")] = max(
                 [fitted["source"], fitted[name]],
