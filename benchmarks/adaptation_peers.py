@@ -1,0 +1,292 @@
+"""What the adapter is compared with, for run_digits_adaptation.py and run_office_adaptation.py.
+
+All are fitted by ``fit(X, y, X_target=...)``, on the adapter's own networks, inputs, augmentation,
+optimiser and number of steps, and differ in how they align the domains, and in what of the target
+they look at.
+"""
+
+import json
+import math
+from inspect import signature
+
+import torch
+from dp_accounting import GaussianDpEvent, NonPrivateDpEvent, PoissonSampledDpEvent
+from torch import nn
+from torch.nn.functional import cross_entropy, softplus
+
+from skdpgen._validation import warn_of_delta
+from skdpgen.adaptation import DPSWDDomainClassifier
+from skdpgen.adaptation._adaptation_learner import EncodedRecords, _decay, _draw, _ramp
+from skdpgen.base import list_assumptions
+from skdpgen.networks.generators import seeded
+from skdpgen.preprocessing import RowCodec
+from skdpgen.privacy import Certificate, Curator, ForwardAggregate, repeated_plan
+
+_NOT_PRIVATE = Certificate((NonPrivateDpEvent(),), ("raw rows",))
+
+
+def make_discriminator(n_inputs, n_units):
+    """Tell domains apart by a hidden layer, or linearly: logits of a row being the target's."""
+    if n_units == 0:
+        return nn.Linear(n_inputs, 1)
+    return nn.Sequential(nn.Linear(n_inputs, n_units), nn.ReLU(), nn.Linear(n_units, 1))
+
+
+def mean_gradient(losses, network, **options):
+    """Return the gradient of the mean of losses in all weights, as one vector."""
+    parts = torch.autograd.grad(losses.mean(), network.parameters(), **options)
+    return nn.utils.parameters_to_vector(parts)
+
+
+class SourceClassifier(DPSWDDomainClassifier):
+    """Fitted to the source only: it costs nothing."""
+
+    def fit(self, X, y=None, *, X_target=None):
+        return super().fit(X, y)
+
+
+class RawClassifier(DPSWDDomainClassifier):
+    """Aligned by the adapter's loss with the target rows themselves: not private."""
+
+    def _make_sampler(self, X, bounds, n_target):
+        return _RawRows()
+
+    def _fit_to_rows(self, *args):
+        raise ValueError("release='rows' is private, and a matter of the adapter alone.")
+
+
+class _RawRows:
+    """The target itself, where a sampler of synthetic rows is expected."""
+
+    privacy_ = _NOT_PRIVATE
+
+    def fit(self, X):
+        self.X = X
+        return self
+
+    def sample(self, n_samples):
+        return self.X
+
+    def _project(self, X):
+        return X
+
+
+class DANN(DPSWDDomainClassifier):
+    """Aligned by a discriminator of domains, whose gradient is reversed [1]_: not private.
+
+    The discriminator reads the representation of raw target rows. The budget is not kept to: the
+    certificate says ε = ∞.
+
+    Parameters
+    ----------
+    epsilon, delta, bounds, network, n_components, n_steps, batch_size, learning_rate, augment, \
+grad_clip, random_state
+        As in `DPSWDDomainClassifier`; the budget and `grad_clip` matter to `DPDANN` only.
+    reversal : float, default=1.0
+        What the reversed gradient is multiplied by at the end, which sets in as in [1]_.
+    n_units : int, default=100
+        Units of the discriminator's hidden layer, as the head has by default; 0: it is linear.
+
+    References
+    ----------
+    .. [1] Ganin et al., "Domain-Adversarial Training of Neural Networks", JMLR 2016.
+    """
+
+    def __init__(
+        self,
+        epsilon=1.0,
+        delta=1e-5,
+        *,
+        bounds=None,
+        network="mlp",
+        n_components=None,
+        n_steps=None,
+        batch_size=128,
+        learning_rate=0.002,
+        augment="auto",
+        grad_clip=1.0,
+        random_state=None,
+        reversal=1.0,
+        n_units=100,
+    ):
+        super().__init__(
+            epsilon,
+            delta,
+            bounds=bounds,
+            network=network,
+            n_components=n_components,
+            n_steps=n_steps,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            augment=augment,
+            release="rows",
+            grad_clip=grad_clip,
+            random_state=random_state,
+        )
+        self.reversal = reversal
+        self.n_units = n_units
+
+    def _fit_to_rows(self, X, codes, bounds, X_target, noise):
+        encoder, head, source = self._start(X, codes, bounds, noise)
+        with seeded(noise.seed()):
+            discriminator = make_discriminator(self._n_features_out, self.n_units)
+        critic = nn.Sequential(encoder, discriminator.to(source[0].device))
+        self.n_iter_ = self.n_steps or min(3000, max(200, 20 * len(X) // self.batch_size))
+        generator = noise.torch_generator()
+
+        def train(target_gradient):
+            self._train_against(critic, head, source, target_gradient, generator)
+
+        self.privacy_ = self._adapt(train, critic, X_target, bounds, noise)
+        self.epsilon_, self.sigma_ = self.privacy_.epsilon, self.privacy_.sigma
+        self._finish(encoder, head)
+        return self
+
+    def _train_against(self, critic, head, source, target_gradient, generator):
+        """Train all networks; `target_gradient` is that of the critic's mean loss on the target."""
+        encoder, discriminator = critic
+        optimizer = torch.optim.Adam(
+            [*critic.parameters(), *head.parameters()], lr=self.learning_rate
+        )
+        sizes = [weight.numel() for weight in critic.parameters()]
+        self.loss_curve_ = []
+        for step in range(self.n_iter_):
+            share = step / self.n_iter_
+            optimizer.param_groups[0]["lr"] = self.learning_rate * _decay(share)
+            reversal = self.reversal * _ramp(share)
+            rows, labels = _draw(self.batch_size, generator, *source)
+            encoded = encoder(self._change(rows, generator))
+            loss = cross_entropy(head(encoded), labels)
+            of_source = mean_gradient(softplus(discriminator(encoded)), critic, retain_graph=True)
+            of_domains = self._limit(of_source) + target_gradient()
+            optimizer.zero_grad()
+            loss.backward()
+            for weight, part in zip(critic.parameters(), of_domains.split(sizes), strict=True):
+                part = part.view_as(weight)
+                # The discriminator learns of the domains only; the encoder works against it.
+                weight.grad = part if weight.grad is None else weight.grad - reversal * part
+            optimizer.step()
+            self.loss_curve_.append(loss.item())
+
+    def _limit(self, of_source):
+        """Return the gradient that source rows have, next to that of target rows."""
+        return of_source
+
+    def _adapt(self, train, critic, X_target, bounds, noise):
+        """Train with the target's gradients, and return the certificate."""
+        rows = self._input(X_target).to(next(critic.parameters()).device)
+        generator = noise.torch_generator()
+
+        def target_gradient():
+            (batch,) = _draw(self.batch_size, generator, rows)
+            return mean_gradient(softplus(-critic(self._change(batch, generator))), critic)
+
+        train(target_gradient)
+        return _NOT_PRIVATE
+
+    def _change(self, rows, generator):
+        augment = self._augment
+        return rows if augment is None else augment(rows, generator)
+
+
+class DPDANN(DANN):
+    """DANN, with all that it learns of the target by DP-SGD: private at (`epsilon`, `delta`).
+
+    Target rows matter by the gradients of the discriminator's loss alone. Each step draws a
+    Poisson sample of them. A record's gradient, in the weights of the encoder and the
+    discriminator, is clipped to `grad_clip` as a whole; their sum is released with Gaussian noise,
+    and divided by the expected size of the sample. The reversal comes after the release. Source
+    rows and their labels are public, and their gradients without noise. The noise is the least that
+    the privacy loss distribution of all steps allows, and 0.5 % more: `ForwardAggregate` also
+    releases the size of the sample, which is not used.
+
+    Nothing is chosen on target rows but by these releases; `score` is not covered, as it is not in
+    the adapter.
+    """
+
+    def _limit(self, of_source):
+        # Longer than what target rows can add up to, it would have all rows called the source's.
+        return of_source * (self.grad_clip / of_source.norm().clamp(min=self.grad_clip))
+
+    def _adapt(self, train, critic, X_target, bounds, noise):
+        n_target, codec = len(X_target), RowCodec(X_target.shape[1], bounds=bounds)
+        warn_of_delta(self.delta, n_target, stacklevel=6)
+        rate = min(1.0, self.batch_size / n_target)
+
+        def step(multiplier):
+            event = GaussianDpEvent(multiplier)
+            return event if rate == 1 else PoissonSampledDpEvent(rate, event)
+
+        plan = repeated_plan(ForwardAggregate.name, step, self.n_iter_, self.epsilon, self.delta)
+        generator = noise.torch_generator()
+        records = EncodedRecords(
+            critic,
+            lambda rows: self._change(self._input.of_unit(rows / codec.unit), generator),
+            radius=1.0,
+        )
+
+        def gradients(rows, membership):
+            logits, pull = records(rows)
+            # -sigmoid(-z) is the derivative of softplus(-z). What is released is of norm 1.
+            return pull(-torch.sigmoid(-logits)) / self.grad_clip, None
+
+        mechanism = ForwardAggregate(
+            gradients, sum(weight.numel() for weight in critic.parameters())
+        )
+        weight = next(critic.parameters())
+        with Curator(
+            X_target, plan=plan, noise=noise, prepare=codec.encode, device=weight.device
+        ) as curator:
+
+            def target_gradient():
+                total = torch.as_tensor(curator.release(mechanism).features[0])
+                return total.to(weight) * (self.grad_clip / (rate * n_target))
+
+            train(target_gradient)
+            return curator.certificate(
+                ("the rows and labels of the source are public", *list_assumptions(codec))
+            )
+
+
+METHODS = {
+    "source": SourceClassifier,
+    "adapter": DPSWDDomainClassifier,
+    "swd": RawClassifier,
+    "dann": DANN,
+    "dp-dann": DPDANN,
+}
+_PRIVATE = {"adapter", "dp-dann"}
+
+
+def add_options(parser, epsilons, delta):
+    """Add what both scripts ask for."""
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--epsilons", type=float, nargs="+", default=epsilons)
+    parser.add_argument("--delta", type=float, default=delta)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument(
+        "--params",
+        nargs="*",
+        default=[],
+        metavar="NAME=JSON",
+        help="of those of the methods that have them",
+    )
+
+
+def list_models(options, **params):
+    """Return, for each method and budget, by name, a function from a seed to an unfitted model."""
+    params |= {name: json.loads(text) for name, text in (p.split("=", 1) for p in options.params)}
+    known = {method: set(signature(METHODS[method]).parameters) for method in options.methods}
+    if unknown := set(params) - set().union(*known.values()):
+        raise SystemExit(f"No method has the parameters {sorted(unknown)}.")
+    models = {}
+    for method in filter(options.methods.__contains__, METHODS):
+        own = {name: value for name, value in params.items() if name in known[method]}
+        for epsilon in options.epsilons if method in _PRIVATE else [math.inf]:
+            name = f"{method}, ε = {epsilon:g}" if method in _PRIVATE else method
+
+            def make(seed, method=method, epsilon=epsilon, own=own):
+                return METHODS[method](epsilon, options.delta, random_state=seed, **own)
+
+            models[name] = make
+    return models
