@@ -17,10 +17,9 @@ import warnings
 
 import numpy as np
 from dp_accounting import NonPrivateDpEvent
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
-from skdpgen.adaptation import DPSWDDomainClassifier
+from skdpgen.adaptation import DPSWDDomainClassifier, reverse_validation_score
 from skdpgen.datasets import load_office_caltech
 from skdpgen.privacy import Certificate
 
@@ -89,18 +88,12 @@ def run(source, target, seed, options, params):
             source.X, source.y, X_target=X_target
         )
         synthetic = adapted.target_sampler_.sample(1000)
-        chosen = max([alone, adapted], key=lambda m: reverse_score(m, source, synthetic))
+        chosen = max(
+            [alone, adapted],
+            key=lambda m: reverse_validation_score(m, source.X, source.y, synthetic),
+        )
         models += [adapted, chosen]
     return [[m.score(X_target, y_target), m.score(X_held, y_held)] for m in models]
-
-
-def reverse_score(model, source, synthetic):
-    """Return the accuracy on the source of a classifier of guessed classes of synthetic rows."""
-    guesses = model.predict(synthetic)
-    if len(set(guesses)) < 2:
-        return 0.0
-    reverse = LogisticRegression(max_iter=200).fit(model.transform(synthetic), guesses)
-    return reverse.score(model.transform(source.X), source.y)
 
 
 def show(name, figures):
