@@ -128,17 +128,15 @@ class PrivacyBudget:
         ]
         cost, left = 0.0, self.delta - self.threshold_delta
         if searches:
-            cost, left = self._search_cost(searches), left - self._search_delta
+            left -= self._search_delta
+            cost = ledger_epsilon(
+                searches, self._search_delta, accountant="rdp", relation=self.relation
+            )
         if left < -1e-9 * self.delta or (left <= 0 and gaussians):
             return math.inf
         if gaussians:
             cost += ledger_epsilon(gaussians, left, relation=self.relation)
         return cost - math.log1p(-self.threshold_delta) if charged else 0.0
-
-    def _search_cost(self, searches):
-        return ledger_epsilon(
-            searches, self._search_delta, accountant="rdp", relation=self.relation
-        )
 
     def _check_thresholds(self, events):
         charged = itertools.chain(*self._charges.values(), events)
