@@ -16,9 +16,9 @@ import warnings
 
 import numpy as np
 from adaptation_peers import add_options, list_models
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
+from skdpgen.adaptation import reverse_validation_score
 from skdpgen.datasets import load_office_caltech
 
 
@@ -55,21 +55,14 @@ def run(source, target, seed, models):
             synthetic = fitted[name].target_sampler_.sample(1000)
             fitted[name.replace("adapter", "chosen")] = max(
                 [fitted["source"], fitted[name]],
-                key=lambda model, rows=synthetic: reverse_score(model, source, rows),
+                key=lambda model, rows=synthetic: reverse_validation_score(
+                    model, source.X, source.y, rows
+                ),
             )
     return {
         name: [model.score(X_target, y_target), model.score(X_held, y_held)]
         for name, model in fitted.items()
     }
-
-
-def reverse_score(model, source, synthetic):
-    """Return the accuracy on the source of a classifier of guessed classes of synthetic rows."""
-    guesses = model.predict(synthetic)
-    if len(set(guesses)) < 2:
-        return 0.0
-    reverse = LogisticRegression(max_iter=200).fit(model.transform(synthetic), guesses)
-    return reverse.score(model.transform(source.X), source.y)
 
 
 def show(name, figures):

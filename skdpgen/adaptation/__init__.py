@@ -2,5 +2,13 @@
 
 from ._domain_adapter import DPSWDDomainAdapter, DPSWDDomainClassifier
 from ._domains import Whole, split_domains
+from ._private_search import private_search, reverse_validation_score
 
-__all__ = ["DPSWDDomainAdapter", "DPSWDDomainClassifier", "Whole", "split_domains"]
+__all__ = [
+    "DPSWDDomainAdapter",
+    "DPSWDDomainClassifier",
+    "Whole",
+    "private_search",
+    "reverse_validation_score",
+    "split_domains",
+]

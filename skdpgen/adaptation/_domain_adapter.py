@@ -42,6 +42,7 @@ from ..privacy import (
 )
 from ..privacy.accounting import ACCOUNTANTS, RELATIONS
 from ..privacy.calibration import check_delta, check_epsilon
+from ..privacy.events import gaussian_event, repeat
 from ..privacy.records import read_rows
 from ._adaptation_learner import fit_adaptation, fit_to_released_rows
 from ._augmentation import AUGMENTATIONS
@@ -228,9 +229,10 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     the target by ``Pipeline(..., transform_input=["X_target"])``, with metadata routing on. Such
     maps must treat each row on its own.
 
-    **Searches.** Every fit pays anew: a grid search over c candidates and f folds costs as much as
-    c·f + 1 fits, which an open `PrivacyBudget` adds up. A target of as many rows as X would be
-    sliced by fold; wrap it in `Whole`. Scores on folds of the source are public.
+    **Searches.** `private_search` has one price for all candidates. Else every fit pays anew: a
+    grid search over c candidates and f folds costs as much as c·f + 1 fits, which an open
+    `PrivacyBudget` adds up. A target of as many rows as X would be sliced by fold; wrap it in
+    `Whole`. Scores on folds of the source are public.
 
     References
     ----------
@@ -256,6 +258,27 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     # With metadata routing on, pipelines hand it on without being asked.
     __metadata_request__fit = {"X_target": True}
+
+    # Parameters that act on a sketch after it is released; those that released rows are priced by.
+    _after_the_sketch = {
+        "network",
+        "n_components",
+        "n_projections",
+        "align_weight",
+        "class_align_weight",
+        "n_steps",
+        "batch_size",
+        "learning_rate",
+        "augment",
+    }
+    _priced_by_the_row = {
+        "network",
+        "n_components",
+        "n_projections",
+        "n_steps",
+        "batch_size",
+        "target_gradient",
+    }
 
     def __init__(
         self,
@@ -335,7 +358,8 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         with undo_on_failure(self):
             return self._fit(X, y, X_target)
 
-    def _fit(self, X, y, X_target):
+    def _fit(self, X, y, X_target, sampler=None):
+        """Fit to target rows; or to nothing but the source and what a sampler was fitted to."""
         self._check_params()
         X, codes = self._read_source(X, y)
         if isinstance(X_target, Whole):
@@ -346,8 +370,8 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 raise ValueError("X_target holds one row: n_samples = 1, and 2 are the least.")
         noise = NoiseSource(self.random_state, stream=2)
         bounds = self._find_bounds(X)
-        self.target_sampler_, self.n_target_, target = None, 0, None
-        if X_target is None:
+        self.target_sampler_, self.n_target_, target = sampler, 0, None
+        if X_target is None and sampler is None:
             warnings.warn(
                 "There is no X_target: the representation is that of the source, and nothing was "
                 "adapted.",
@@ -359,9 +383,12 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             self.n_target_ = len(X_target)
             return self._fit_to_rows(X, codes, bounds, X_target, noise)
         else:
-            self.n_target_ = len(X_target)
-            sampler = self._make_sampler(X, bounds, self.n_target_)
-            self.target_sampler_ = sampler.fit(X_target)
+            if sampler is None:
+                self.n_target_ = len(X_target)
+                sampler = self._make_sampler(X, bounds, self.n_target_)
+                self.target_sampler_ = sampler.fit(X_target)
+            else:
+                self.n_target_ = sampler.n_samples_
             target = sampler.sample(min(_MOST, max(_FEWEST, self.n_target_)))
             self.privacy_ = replace(
                 sampler.privacy_, assumptions=(*_ASSUMED, *sampler.privacy_.assumptions)
@@ -462,19 +489,11 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 "or release='sketch'."
             )
         n_columns, n_target = self._n_features_out, self.n_target_
-        beside = self.n_projections / n_columns if self.target_gradient == "dp-sgd" else 0.0
-        rate = min(1.0, self.batch_size / n_target)
-
-        def step(multiplier):
-            event = SlicedGaussianDpEvent(
-                multiplier, n_columns, self.n_projections, orthogonal=True, beside=beside
-            )
-            return event if rate == 1 else PoissonSampledDpEvent(rate, event)
-
-        self.n_iter_ = self.n_steps or min(1000, max(30, n_target // 20))
+        beside, rate = self._beside(n_columns), self._rate(n_target)
+        self.n_iter_ = self._n_private_steps(n_target)
         plan = repeated_plan(
             SlicedRows.name,
-            step,
+            lambda multiplier: self._step_event(multiplier, n_columns, n_target),
             self.n_iter_,
             self.epsilon,
             self.delta,
@@ -511,6 +530,32 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.epsilon_, self.sigma_ = self.privacy_.epsilon, plan.sigma
         self._finish(encoder, head)
         return self
+
+    def _event_function(self, n_features, n_classes, n_target):
+        """Return what covers all releases of a fit, as a function of the noise multiplier."""
+        if self.release == "sketch":
+            # Shares of a sketch and of components add up to one Gaussian release.
+            return gaussian_event
+        n_columns = build_encoder(self._factory, n_features, self.n_components, n_classes, 0)[2]
+        n_steps = self._n_private_steps(n_target)
+        return lambda s: repeat(self._step_event(s, n_columns, n_target), n_steps)
+
+    def _step_event(self, multiplier, n_columns, n_target):
+        """Return the event of one release of rows."""
+        rate, beside = self._rate(n_target), self._beside(n_columns)
+        event = SlicedGaussianDpEvent(
+            multiplier, n_columns, self.n_projections, orthogonal=True, beside=beside
+        )
+        return event if rate == 1 else PoissonSampledDpEvent(rate, event)
+
+    def _beside(self, n_columns):
+        return self.n_projections / n_columns if self.target_gradient == "dp-sgd" else 0.0
+
+    def _rate(self, n_target):
+        return min(1.0, self.batch_size / n_target)
+
+    def _n_private_steps(self, n_target):
+        return self.n_steps or min(1000, max(30, n_target // 20))
 
     def _start(self, X, codes, bounds, noise):
         """Return fresh networks, and the source as they read it."""

@@ -23,6 +23,7 @@ from .mechanisms import (
 from .noise import NoiseSource
 from .plan import Plan, gaussian_plan, repeated_plan
 from .sampled_mechanisms import ProjectedRows, SampledMechanism, SlicedRows
+from .selection import select_best, selection_plan
 
 __all__ = [
     "BudgetExceededError",
@@ -65,6 +66,8 @@ __all__ = [
     "local_plan",
     "preview",
     "repeated_plan",
+    "select_best",
+    "selection_plan",
     "sensitivity_bound",
     "sensitivity_law",
     "sliced_gaussian_epsilon",

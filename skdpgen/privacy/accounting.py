@@ -25,6 +25,7 @@ from dp_accounting import (
     UnsupportedEventError,
     get_epsilon_gaussian,
 )
+from dp_accounting.dp_event import RepeatAndSelectDpEvent
 from dp_accounting.rdp.rdp_privacy_accountant import compute_delta, compute_epsilon
 
 from .directions import check_shape
@@ -51,6 +52,8 @@ RELATIONS = {
 
 # Beyond a loss of 500 in one step a grid of losses leaves the range of a float.
 _MAX_LOSS = 500.0
+# Runs of a search, in the mean, and the shape of their law: its chances stay floats up to here.
+_MAX_RUNS, _MAX_SHAPE = 1e6, 10
 
 
 class _LedgerAccountant(PrivacyAccountant):
@@ -60,6 +63,9 @@ class _LedgerAccountant(PrivacyAccountant):
     Laplace noise and of randomised response, add their ε to what all others cost at any δ: that is
     basic composition, which is exact where all releases are pure and δ is 0.
     """
+
+    # Whether the best of a random number of runs has a price.
+    _knows_selections = False
 
     def __init__(self, relation="zero_out"):
         super().__init__(RELATIONS[relation])
@@ -92,6 +98,8 @@ class _LedgerAccountant(PrivacyAccountant):
             return None
         if isinstance(leaf, RandomizedResponseDpEvent):
             return self._refusal_of_response(leaf)
+        if isinstance(leaf, RepeatAndSelectDpEvent):
+            return self._refusal_of_selection(leaf)
         base, rate, sampling = split_sampling(leaf)
         if isinstance(leaf, ThresholdDpEvent):
             if not (_is_rate(leaf.delta) and leaf.delta < 1):
@@ -126,6 +134,21 @@ class _LedgerAccountant(PrivacyAccountant):
             return "the noise parameter of randomised response is in [0, 1]"
         if type(leaf.num_buckets) is not int or leaf.num_buckets < 1:
             return "randomised response has a whole number of buckets"
+        return None
+
+    def _refusal_of_selection(self, leaf):
+        if not self._knows_selections:
+            return "the best of several runs is accounted by accountant='rdp' only"
+        if not (_is_number(leaf.mean) and 1 <= leaf.mean <= _MAX_RUNS):
+            return f"the mean number of runs is from 1 to {_MAX_RUNS:g}"
+        if not (_is_number(leaf.shape) and 0 <= leaf.shape <= _MAX_SHAPE):
+            return f"the shape of the number of runs is from 0 to {_MAX_SHAPE}"
+        for part in flatten([leaf.event]):
+            unknown = RepeatAndSelectDpEvent, ThresholdDpEvent
+            if isinstance(part, unknown) or pure_epsilon(part) is not None:
+                return f"the best of several runs of {type(part).__name__} is not known"
+            if reason := self._refusal(part):
+                return reason
         return None
 
     def get_epsilon(self, target_delta):
@@ -165,6 +188,8 @@ def _epsilon_of(accountant, relation, leaves, delta):
 
 
 def _unbounded(leaf):
+    if isinstance(leaf, RepeatAndSelectDpEvent):
+        return any(map(_unbounded, flatten([leaf.event])))
     return isinstance(leaf, NonPrivateDpEvent) or split_sampling(leaf)[0].noise_multiplier == 0
 
 
@@ -182,7 +207,7 @@ def _is_number(value):
 
 
 def _reveals_nothing(leaf):
-    if isinstance(leaf, NonPrivateDpEvent):
+    if isinstance(leaf, (NonPrivateDpEvent, RepeatAndSelectDpEvent)):
         return False
     base, rate, _ = split_sampling(leaf)
     return rate == 0 or math.isinf(base.noise_multiplier)
@@ -236,6 +261,8 @@ class PLDAccountant(_LedgerAccountant):
 class RDPAccountant(_LedgerAccountant):
     """Rényi moments in closed form."""
 
+    _knows_selections = True
+
     def rdp(self, orders=ORDERS):
         """Return D_α of the whole ledger at `orders`, an array of orders above 1."""
         parts = (
@@ -252,6 +279,8 @@ class RDPAccountant(_LedgerAccountant):
 
 class AutodpAccountant(RDPAccountant):
     """The same moments, sampled, composed and converted by the autodp library."""
+
+    _knows_selections = False
 
     def _mechanism(self):
         pooled = total_gaussian_multiplier(self._leaves)
@@ -313,6 +342,16 @@ def ledger_epsilon(events, delta, *, accountant="pld", relation="zero_out"):
 def ledger_delta(events, epsilon, *, accountant="pld", relation="zero_out"):
     """Return δ at `epsilon` of a sequence of events."""
     return fill_ledger(events, accountant, relation).get_delta(epsilon)
+
+
+def is_covered(events, bound, relation):
+    """Whether Rényi moments of events together are at most those of `bound`, at all orders."""
+    covered, covering = (fill_ledger(part, "rdp", relation) for part in (events, [bound]))
+    if any(map(_unbounded, covering._leaves)):
+        return True
+    if covered._threshold_delta or covered._pure_epsilon or any(map(_unbounded, covered._leaves)):
+        return False
+    return bool(np.all(covered.rdp() <= covering.rdp()))
 
 
 def fill_ledger(events, accountant, relation):

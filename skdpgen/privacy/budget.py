@@ -4,11 +4,13 @@ import itertools
 import math
 import os
 import threading
+from contextvars import ContextVar
 
 from dp_accounting import GaussianDpEvent
+from dp_accounting.dp_event import RepeatAndSelectDpEvent
 from joblib import parallel_config
 
-from .accounting import check_relation, ledger_epsilon
+from .accounting import check_relation, is_covered, ledger_epsilon
 from .calibration import check_delta, check_epsilon
 from .events import (
     ThresholdDpEvent,
@@ -25,6 +27,8 @@ __all__ = ["PrivacyBudget"]
 # The open budgets of this process, seen by every thread: a fit in a worker thread is charged too.
 _open_budgets = []
 _lock = threading.RLock()
+# The run of a search that this thread is in, which is paid for.
+_paid_run = ContextVar("paid run", default=None)
 
 
 class PrivacyBudget:
@@ -53,10 +57,12 @@ class PrivacyBudget:
     Fits may be chosen one after the other, by what earlier ones gave: unsampled Gaussian releases
     compose exactly under such adaptivity. Thresholds add their δ', which is set aside beforehand:
     if what one kind of release leaves were open to the other, the choice between them could be
-    made to cost up to twice δ. Other events are refused, as are fits with an int `random_state`,
-    which share noise. The budget belongs to this process: inside ``with budget:``
-    joblib runs in threads by default; fits that are sent to other processes all the same are not
-    seen. Scores of private rows are not charged either: they are reads outside of every ledger.
+    made to cost up to twice δ. Of a private search ε and δ are set aside, and what it leaves is for
+    Gaussian releases; so it has to come first, before anything is known to choose by. Other events
+    are refused, as are fits with an int `random_state`, which share noise. The budget belongs to
+    this process: inside ``with budget:`` joblib runs in threads by default; fits that are sent to
+    other processes all the same are not seen. Scores of private rows are not charged either: they
+    are reads outside of every ledger.
     A search turns a refused fit into a NaN score unless it has ``error_score="raise"``.
 
     Examples
@@ -88,6 +94,7 @@ class PrivacyBudget:
         self.threshold_delta = threshold_delta
         self._pid = os.getpid()
         self._charges = {}
+        self._search_delta = 0.0
         self._tickets = itertools.count()
         self._threading = []
 
@@ -113,12 +120,22 @@ class PrivacyBudget:
     def _cost(self, events):
         """Price what is charged and `events`; Gaussian releases at the δ that is left for them."""
         charged = flatten([*itertools.chain(*self._charges.values()), *events])
+        searches = [event for event in charged if isinstance(event, RepeatAndSelectDpEvent)]
         gaussians = [
             repeat(gaussian_event(plain_multiplier(event)), count)
             for event, count in charged.items()
+            if event not in searches
         ]
-        left = self.delta - self.threshold_delta
-        cost = ledger_epsilon(gaussians, left, relation=self.relation)
+        cost, left = 0.0, self.delta - self.threshold_delta
+        if searches:
+            left -= self._search_delta
+            cost = ledger_epsilon(
+                searches, self._search_delta, accountant="rdp", relation=self.relation
+            )
+        if left < -1e-9 * self.delta or (left <= 0 and gaussians):
+            return math.inf
+        if gaussians:
+            cost += ledger_epsilon(gaussians, left, relation=self.relation)
         return cost - math.log1p(-self.threshold_delta) if charged else 0.0
 
     def _check_thresholds(self, events):
@@ -145,8 +162,15 @@ class PrivacyBudget:
             raise BudgetExceededError(
                 f"The budget is for relation={self.relation!r}; the fit has {plan.relation!r}."
             )
-        known = GaussianDpEvent, ThresholdDpEvent
-        if not all(isinstance(event, known) for event in flatten(plan.events)):
+        planned = flatten(plan.events)
+        if any(isinstance(event, RepeatAndSelectDpEvent) for event in planned):
+            if any(self._charges.values()) or sum(planned.values()) > 1:
+                raise BudgetExceededError(
+                    "A PrivacyBudget holds one private search, before all else: what it leaves has "
+                    "to be fixed before anything is known."
+                )
+            self._search_delta = plan.delta
+        elif not all(isinstance(event, (GaussianDpEvent, ThresholdDpEvent)) for event in planned):
             raise BudgetExceededError(
                 "A PrivacyBudget holds unsampled Gaussian releases only; the fit plans others."
             )
@@ -166,14 +190,57 @@ class PrivacyBudget:
         self._charges[ticket] = events
 
 
+class PaidRun:
+    """One run of a search, which takes the place of the budgets that are open.
+
+    The search has paid for all its runs, as those of one event. Runs may differ from each other,
+    but none may plan more than that: the price of a search follows from the Rényi moments of a
+    run, and those of the event bound them, at all orders that are looked at.
+
+    Attributes
+    ----------
+    released : tuple of dp_accounting.DpEvent
+        What the run has released.
+    """
+
+    def __init__(self, event, relation):
+        self._event, self._relation = event, relation
+        self._is_planned = False
+        self.released = ()
+
+    def __enter__(self):
+        self._token = _paid_run.set(self)
+        return self
+
+    def __exit__(self, *exc_info):
+        _paid_run.reset(self._token)
+
+    def _reserve(self, plan, reproducible):
+        if self._is_planned:
+            raise BudgetExceededError("A run of a search is one fit, and no more.")
+        if plan.relation != self._relation:
+            raise BudgetExceededError(
+                f"The search is for relation={self._relation!r}; a run has {plan.relation!r}."
+            )
+        if not is_covered(plan.events, self._event, self._relation):
+            raise BudgetExceededError(
+                "A run of the search plans to release more than what the search has paid for."
+            )
+        self._is_planned = True
+
+    def _settle(self, ticket, events):
+        self.released = events
+
+
 class Reservation:
-    """What one fit has reserved in all budgets that are open."""
+    """What one fit has reserved in all budgets that are open, or in the search that it is of."""
 
     def __init__(self, plan, reproducible):
         self._tickets = []
+        paid = _paid_run.get()
         with _lock:
             try:
-                for budget in dict.fromkeys(_open_budgets):
+                for budget in [paid] if paid else dict.fromkeys(_open_budgets):
                     self._tickets.append((budget, budget._reserve(plan, reproducible)))
             except BudgetExceededError:
                 self.settle(())

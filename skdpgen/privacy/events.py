@@ -21,6 +21,7 @@ from dp_accounting import (
     SampledWithoutReplacementDpEvent,
     SelfComposedDpEvent,
 )
+from dp_accounting.dp_event import RepeatAndSelectDpEvent
 
 from .exceptions import PlanError
 
@@ -110,6 +111,7 @@ _KNOWN = {
         NonPrivateDpEvent,
         PoissonSampledDpEvent,
         RandomizedResponseDpEvent,
+        RepeatAndSelectDpEvent,
         SampledWithoutReplacementDpEvent,
         SelfComposedDpEvent,
         SlicedGaussianDpEvent,
@@ -175,7 +177,9 @@ def flatten(events):
             if type(event.count) is not int or not 0 <= event.count <= _MAX_COUNT:
                 raise ValueError(f"An event cannot happen {event.count!r} times.")
             visit(event.event, count * event.count)
-        elif isinstance(getattr(event, "event", None), (ComposedDpEvent, SelfComposedDpEvent)):
+        elif not isinstance(event, RepeatAndSelectDpEvent) and isinstance(
+            getattr(event, "event", None), (ComposedDpEvent, SelfComposedDpEvent)
+        ):
             raise dp_accounting.UnsupportedEventError(
                 "Several releases from one sample are one event: stack their multipliers into it."
             )

@@ -1,14 +1,16 @@
-"""Rényi moments of one event, sampled or not, in closed form."""
+"""Rényi moments of one event, sampled, selected or plain, in closed form."""
 
 import math
 from functools import lru_cache
 
 import numpy as np
 from dp_accounting import GaussianDpEvent
+from dp_accounting.dp_event import RepeatAndSelectDpEvent
 from scipy.special import gammaln, logsumexp
 
 from .directions import log_mgf
-from .events import split_sampling
+from .events import flatten, split_sampling
+from .repetitions import halting_probability
 
 __all__ = ["ORDERS", "rdp_of"]
 
@@ -62,10 +64,24 @@ def _sampled_log_moment(base, rate, sampling, relation):
 
 
 def rdp_of(event, relation, orders):
-    """D_α of one leaf event at `orders` > 1; inf where no bound is computed."""
+    """D_α of one leaf event at increasing `orders` > 1; inf where no bound is computed."""
+    if isinstance(event, RepeatAndSelectDpEvent):
+        return _selected(event, relation, orders)
     base, rate, sampling = split_sampling(event)
     if sampling == "none":
         return _log_moment(base, orders) / (orders - 1)
     moment = _sampled_log_moment(base, rate, sampling, relation) + _ROUNDING
     whole = np.arange(1, _MAX_SAMPLED_ORDER + 1)
     return np.interp(orders, whole, moment[1:], right=np.inf) / (orders - 1)
+
+
+def _selected(event, relation, orders):
+    """D_α of the best of a random number of runs: Papernot & Steinke 2022, Theorem 2.
+
+    It holds for any order in its second place, and moments grow with the order in the first.
+    """
+    run = sum(count * rdp_of(e, relation, orders) for e, count in flatten([event.event]).items())
+    halting = halting_probability(event.mean, event.shape)
+    second = np.min((1 - 1 / orders) * run - math.log(halting) / orders)
+    bound = run + math.log(event.mean) / (orders - 1) + (1 + event.shape) * second
+    return np.minimum.accumulate(bound[::-1])[::-1]

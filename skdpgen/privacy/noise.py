@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from randomgen import ChaCha
 
+from .repetitions import number_of_runs
+
 __all__ = ["NoiseSource"]
 
 
@@ -112,6 +114,10 @@ class NoiseSource:
     def fixed_sample(self, n_records, size):
         """Draw `size` of the records without replacement, in random order."""
         return self._draw().choice(n_records, size, replace=False)
+
+    def number_of_runs(self, mean, shape):
+        """Draw how often a mechanism runs of which only the best outcome is told."""
+        return number_of_runs(self._draw().random(), mean, shape)
 
     def public_generator(self):
         """Return a fast generator with a 256-bit seed from the stream, for what will be public."""

@@ -81,6 +81,10 @@ def _adaptation(test):
     return f"tests/adaptation/test_domain_adapter.py::test_{test}"
 
 
+def _search(test):
+    return f"tests/adaptation/test_private_search.py::test_{test}"
+
+
 MUTATIONS = {
     "alignment with raw target rows": Mutation(
         "adaptation/_domain_adapter.py",
@@ -112,6 +116,24 @@ MUTATIONS = {
         "_safe_indexing(y, source), _safe",
         "np.where(_safe_indexing(y, target)[: len(source)] == 0, 0, 1), _safe",
         _adaptation("target_labels_are_not_read"),
+    ),
+    "a search is booked as one fit": Mutation(
+        "adaptation/_private_search.py",
+        "certificate = Certificate.of_plan(plan, assumptions, reproducible=noise.reproducible)",
+        "certificate = best.privacy_",
+        _search("the_certificate_is_that_of_the_search"),
+    ),
+    "candidates of a search share noise": Mutation(
+        "adaptation/_private_search.py",
+        "random_state=noise.seed() if noise.reproducible else None",
+        "random_state=estimator.random_state",
+        _search("candidates_have_noise_of_their_own"),
+    ),
+    "a run of a search releases more than was paid for": Mutation(
+        "privacy/budget.py",
+        "if not is_covered(plan.events, self._event, self._relation):",
+        "if False:",
+        "tests/privacy/test_selection.py::test_a_run_releases_no_more_than_was_paid_for",
     ),
     "no noise": Mutation(
         "privacy/mechanisms.py",
