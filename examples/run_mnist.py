@@ -51,10 +51,10 @@ data = load_mnist() if options.data == "mnist" else load_fashion_mnist()
 # bounds, a row's norm is the root mean square of its pixels, and 9/28 allows for 81 of the 784
 # pixels at full strength. ``"dp-pca"`` takes a fifth of the budget for the principal components
 # and leaves the rest to the release of the components: their sketch, or projections of single rows
-# as in the DP-SWD paper.
+# as in the DP-SWD paper, or gradients of the Sinkhorn divergence to single batches
+# (``--method sinkhorn``, DP-Sinkhorn). Each of its steps costs privacy, and takes some 15
+# milliseconds on one core; many of them do best.
 #
-# ``--method sinkhorn`` is DP-Sinkhorn: gradients of single batches, without components. Each of its
-# steps costs privacy, and takes some 15 milliseconds on one core; many of them do best.
 # ``--method dpaf`` is DPAF, repaired: noisy sums of a discriminator's features over 2,000 images, a
 # second or two a step.
 
@@ -64,17 +64,13 @@ methods = {
     "sinkhorn": partial(DPSinkhornGenerator, generator="conv28"),
     "dpaf": DPAFGenerator,
 }
+special = {"n_steps": options.n_steps}
+if options.method != "dpaf":
+    special |= {"clip_norm": 9 / 28, "encoder": "dp-pca"}
 if options.method == "sinkhorn":
-    special = {"n_steps": options.n_steps or 60_000, "batch_size": 50}
-elif options.method == "dpaf":
-    special = {"n_steps": options.n_steps}
-else:
-    special = {
-        "clip_norm": 9 / 28,
-        "encoder": "dp-pca",
-        "release": options.release,
-        "n_steps": options.n_steps,
-    }
+    special |= {"n_steps": options.n_steps or 60_000, "batch_size": 50}
+elif options.method != "dpaf":
+    special |= {"release": options.release}
 generator = methods[options.method](
     epsilon=options.epsilon,
     delta=1e-5,

@@ -1,5 +1,7 @@
 """What generators share that can learn in noisy principal components."""
 
+from abc import abstractmethod
+
 from .._validation import check_positive, check_share
 from ..base import BaseGenerator
 from ..preprocessing import PrincipalComponents
@@ -51,5 +53,6 @@ class EncodedGenerator(BaseGenerator):
             return n_columns
         return min(self.n_components or self._default_n_components(), n_columns)
 
+    @abstractmethod
     def _default_n_components(self):
-        return 64
+        """Return how many components are kept, unless `n_components` says it."""

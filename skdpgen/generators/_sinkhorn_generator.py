@@ -92,7 +92,8 @@ class DPSinkhornGenerator(EncodedGenerator):
     optimizer : {"adam", "sgd"}, default="adam"
         With a warm-up.
     learning_rate : float, default=None
-        Of the optimizer. None: 0.25 / √n_steps, but at most 0.005.
+        Of the optimizer. None: 0.25 / √n_steps, and half of it in principal components, but at
+        most 0.005.
     decay : float, default=1.0
         Share of the steps, the last ones, over which the learning rate falls linearly to 0.
     averaging : float, default=0.999
@@ -109,7 +110,7 @@ class DPSinkhornGenerator(EncodedGenerator):
         Share of the budget, of Σ s⁻² over the noise multipliers s of Gaussian releases, that
         ``"dp-pca"`` gets.
     n_components : int, default=None
-        Components that ``"dp-pca"`` keeps. None: 64, or all if they are less.
+        Components that ``"dp-pca"`` keeps. None: 40, or all if they are less.
     generator : str or callable, default="mlp"
         Network: ``"mlp"`` for tables and encoded rows; for images, channels first, with `bounds`,
         ``"conv28"`` and ``"dcgan28"`` (that of [1]_; slow on a CPU) of 28×28 grey ones,
@@ -374,12 +375,18 @@ class DPSinkhornGenerator(EncodedGenerator):
             shares=self.class_probabilities_,
             perturb=self.perturb,
             optimizer=self.optimizer,
-            learning_rate=self.learning_rate or min(0.005, 0.25 / math.sqrt(self.n_iter_)),
+            learning_rate=self.learning_rate or self._default_rate(),
             decay=self.decay,
             averaging=self.averaging,
             generator=noise.torch_generator(),
             verbose=self.verbose,
         )
+
+    def _default_rate(self):
+        return min(0.005, (0.125 if self._has_dp_pca() else 0.25) / math.sqrt(self.n_iter_))
+
+    def _default_n_components(self):
+        return 40
 
     def _generate(self, codes, generator):
         return self._network.sample(codes, generator)
