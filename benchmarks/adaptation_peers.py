@@ -131,7 +131,7 @@ grad_clip, random_state
         with seeded(noise.seed()):
             discriminator = make_discriminator(self._n_features_out, self.n_units)
         critic = nn.Sequential(encoder, discriminator.to(source[0].device))
-        self.n_iter_ = self.n_steps or min(3000, max(200, 20 * len(X) // self.batch_size))
+        self.n_iter_ = self.n_steps or self._default_n_steps(len(X))
         generator = noise.torch_generator()
 
         def train(target_gradient):

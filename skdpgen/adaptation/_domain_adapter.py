@@ -159,8 +159,9 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     class_align_weight : float, default=0.1
         Weight of the squared distance between the means of the classes.
     n_steps : int, default=None
-        Steps. None: twenty times through the source, within [200, 3000]. With ``release="rows"``,
-        private steps; None: n_target / 20 within [30, 1000].
+        Steps. None: 20 times through the source, or 50 times if its images are changed at random,
+        within [200, 3000]. With ``release="rows"``, private steps; None: n_target / 20 within
+        [30, 1000].
     batch_size : int, default=128
         Rows a step from each domain; with ``release="rows"``, those that are expected of the
         target.
@@ -458,10 +459,15 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         components = PCA(min(_SOURCE_COMPONENTS, *X.shape), random_state=0)
         return make_pipeline(StandardScaler(), components).fit(np.clip(X, *bounds))
 
+    def _default_n_steps(self, n_source):
+        # Changed at random, images are not soon learnt by heart.
+        n_epochs = 20 if self._augment is None else 50
+        return min(3000, max(200, n_epochs * n_source // self.batch_size))
+
     def _train(self, X, codes, bounds, target, noise):
         """Train on the source and on synthetic target rows, if there are any."""
         encoder, head, source = self._start(X, codes, bounds, noise)
-        self.n_iter_ = self.n_steps or min(3000, max(200, 20 * len(X) // self.batch_size))
+        self.n_iter_ = self.n_steps or self._default_n_steps(len(X))
         self.loss_curve_ = fit_adaptation(
             encoder,
             head,
