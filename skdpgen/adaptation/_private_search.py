@@ -1,5 +1,6 @@
 """A random search over the parameters of a domain adapter, with one price for all of it."""
 
+import copy
 import numbers
 from dataclasses import replace
 
@@ -32,6 +33,10 @@ _N_SCORED = 1000
 _ASSUMED = (
     "nothing is told of the fits that were not chosen, of how many there were, nor of how long "
     "they took",
+)
+_ASSUMED_OF_ENCODERS = (
+    "every encoder that could be drawn was fitted on public data, maps each row on its own and "
+    "keeps none"
 )
 _ASSUMED_OF_SCORING = "scoring reads one fitted model at a time, and public rows"
 
@@ -146,15 +151,23 @@ def private_search(
     def draw():
         """Return an estimator with parameters that are drawn anew, also from lists."""
         state = np.random.RandomState(np.random.MT19937(noise.seed()))
-        return clone(estimator).set_params(
-            **next(iter(ParameterSampler(param_distributions, 1, random_state=state)))
-        )
+        drawn = next(iter(ParameterSampler(param_distributions, 1, random_state=state)))
+        # Copies, as `clone` makes them: what one fit leaves in an object, no other may find.
+        return clone(estimator).set_params(**copy.deepcopy(drawn))
 
     if estimator.release == "sketch" and names <= estimator._after_the_sketch:
         best = _search_after_the_sketch(estimator, draw, score, X, y, X_target, n_candidates)
     else:
         best = _search_releases(
-            estimator, draw, score, X, y, X_target, (float(n_candidates), float(shape)), noise
+            estimator,
+            names,
+            draw,
+            score,
+            X,
+            y,
+            X_target,
+            (float(n_candidates), float(shape)),
+            noise,
         )
     if scoring is not None:
         assumptions = *best.privacy_.assumptions, _ASSUMED_OF_SCORING
@@ -173,7 +186,7 @@ def _search_after_the_sketch(estimator, draw, score, X, y, X_target, n_candidate
     return best
 
 
-def _search_releases(estimator, draw, score, X, y, X_target, law, noise):
+def _search_releases(estimator, names, draw, score, X, y, X_target, law, noise):
     """Return the best of a random number of fits, each with releases of its own."""
     n_target = _num_samples(X_target.X_target if isinstance(X_target, Whole) else X_target)
     sizes = _num_features(X), len(np.unique(y)), n_target
@@ -206,6 +219,8 @@ def _search_releases(estimator, draw, score, X, y, X_target, law, noise):
     for fitted in _fitted(best):
         fitted.set_params(epsilon=estimator.epsilon, verbose=estimator.verbose)
     assumptions = *best.privacy_.assumptions, *_ASSUMED
+    if "encoder" in names:
+        assumptions += (_ASSUMED_OF_ENCODERS,)
     certificate = Certificate.of_plan(plan, assumptions, reproducible=noise.reproducible)
     _certify(best, replace(certificate, sigma=best.sigma_))
     return best

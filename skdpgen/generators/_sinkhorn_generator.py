@@ -365,7 +365,7 @@ class DPSinkhornGenerator(EncodedGenerator):
             self.class_probabilities_ = np.maximum(counts, 1) / np.maximum(counts, 1).sum()
         self.n_iter_ = split_repetition(dict(curator.plan.releases)[ClippedGradient.name])[1]
         self._network = fit_to_gradients(
-            rows,
+            rows.to(curator.device),
             loss,
             curator.release,
             n_steps=self.n_iter_,

@@ -4,6 +4,8 @@ A factory maps the number of columns of a row and that of the representation (No
 own) to a module.
 """
 
+import copy
+
 import torch
 from torch import nn
 
@@ -57,6 +59,8 @@ def build_encoder(factory, n_inputs, n_components, n_classes, seed):
         network = factory(n_inputs, n_components)
         if not isinstance(network, nn.Module):
             raise TypeError(f"A factory of encoders returns a torch module; got {type(network)}.")
+        # A factory may give out one and the same module, which no fit may change.
+        network = copy.deepcopy(network)
         with torch.no_grad():
             shape = tuple(network.float().eval()(torch.zeros(2, n_inputs)).shape)
         if len(shape) != 2 or shape[0] != 2:

@@ -6,6 +6,7 @@ Otherwise outputs are encoded rows, as a release sees them.
 """
 
 import contextlib
+import copy
 import itertools
 import threading
 
@@ -229,7 +230,8 @@ def build(factory, n_inputs, n_outputs, seed):
         network = factory(n_inputs, n_outputs)
     if not isinstance(network, nn.Module):
         raise TypeError(f"A generator factory must return a torch module; got {type(network)}.")
-    network.float().eval()
+    # A factory may give out one and the same module, which no fit may change.
+    network = copy.deepcopy(network).float().eval()
     with torch.no_grad():
         shape = tuple(network(torch.zeros(2, n_inputs, dtype=torch.float32)).shape)
     if shape != (2, n_outputs):

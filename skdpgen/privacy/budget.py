@@ -191,7 +191,7 @@ class PrivacyBudget:
 
 
 class PaidRun:
-    """One run of a search, which takes the place of the budgets that are open.
+    """One run of a search, which takes the place of the budgets that are open, in this thread.
 
     The search has paid for all its runs, as those of one event. Runs may differ from each other,
     but none may plan more than that: the price of a search follows from the Rényi moments of a
@@ -200,7 +200,7 @@ class PaidRun:
     Attributes
     ----------
     released : tuple of dp_accounting.DpEvent
-        What the run has released.
+        What the run has released; all that it has planned, until it is settled.
     """
 
     def __init__(self, event, relation):
@@ -227,6 +227,7 @@ class PaidRun:
                 "A run of the search plans to release more than what the search has paid for."
             )
         self._is_planned = True
+        self.released = plan.events
 
     def _settle(self, ticket, events):
         self.released = events

@@ -1,5 +1,6 @@
 """Searches: a mechanism runs a random number of times, and only its best outcome is told."""
 
+import itertools
 import math
 import warnings
 
@@ -50,10 +51,11 @@ def select_best(run, plan, noise):
 
     The price of the plan holds if the runs are alike and independent of each other, which is for
     the caller to see to: what differs between them, such as parameters, each draws anew from one
-    law. That each releases at most the planned event is checked before it does. It also takes that
-    nothing else is told: of other runs nothing is kept, warnings are silenced, and how many there
-    were is forgotten. An error counts as the best of all outcomes, and so ends the search. Of
-    equally good runs the first is taken, which is as likely to be one as another.
+    law. A run is one fit, in this thread, and that it releases at most the planned event is checked
+    before it does. It also takes that nothing else is told: of other runs nothing is kept, warnings
+    are silenced, and how many there were is forgotten. An error counts as the best of all outcomes,
+    and so ends the search. Of equally good runs the first is taken, which is as likely to be one as
+    another.
 
     Parameters
     ----------
@@ -76,7 +78,8 @@ def select_best(run, plan, noise):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            for _ in range(noise.number_of_runs(event.mean, event.shape)):
+            # No name is bound to how many there were, or will be.
+            for _ in itertools.repeat(None, noise.number_of_runs(event.mean, event.shape)):
                 with PaidRun(event.event, plan.relation) as paid:
                     try:
                         found = run()
@@ -89,7 +92,7 @@ def select_best(run, plan, noise):
                 if best is None or found[0] > best[0]:
                     best = found
     except BaseException:
-        best = found = None  # of which a traceback would tell
+        best = found = paid = None  # of which a traceback would tell
         raise
     finally:
         reservation.settle(plan.events if released else ())

@@ -5,11 +5,13 @@ import warnings
 
 import numpy as np
 import pytest
+import torch
 from dp_accounting import NeighboringRelation
 from dp_accounting.dp_event import RepeatAndSelectDpEvent
 from dp_accounting.rdp import RdpAccountant
 from scipy.stats import loguniform, uniform
 from sklearn.linear_model import LogisticRegression
+from torch import nn
 
 from skdpgen import DPSWDDomainAdapter, DPSWFlowSampler, PrivacyBudget
 from skdpgen.adaptation import (
@@ -100,6 +102,30 @@ def test_shares_may_be_searched(data):
     scoring = Scoring()
     search(data, params, scoring, n_candidates=8, random_state=1)
     assert {params["encoder"] for params, *_ in scoring.seen} == {None, "dp-pca"}
+
+
+def test_encoders_that_were_drawn_are_assumed_to_be_public(data):
+    assumed = "every encoder that could be drawn was fitted on public data"
+    options = {"random_state": 1, "n_candidates": 2}
+    assert assumed in str(search(data, {"encoder": [None]}, Scoring(), **options).privacy_)
+    assert assumed not in str(search(data, RADIUS, Scoring(), **options).privacy_)
+
+
+@pytest.mark.parametrize("params", [{"clip_norm": [1.0, 2.0]}, {"align_weight": [0.1, 0.2]}])
+def test_candidates_do_not_share_a_network(data, params):
+    """Or the best fit would hold what later ones have learnt."""
+    shared, scored = nn.Sequential(nn.Linear(2, 3)), []
+
+    def scoring(model, X, y):
+        scored.append(model.predict_proba(X))
+        return -len(scored)
+
+    before = shared[0].weight.detach().clone()
+    options = {"network": lambda n_inputs, n_components: shared, "random_state": 1}
+    best = search(data, params, scoring, n_candidates=6, **options)
+    assert len(scored) > 1
+    np.testing.assert_array_equal(best.predict_proba(data[0]), scored[0])
+    assert torch.equal(shared[0].weight, before)
 
 
 def test_candidates_have_noise_of_their_own(data):

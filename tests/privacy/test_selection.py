@@ -34,6 +34,7 @@ from skdpgen.privacy import (
     selection_plan,
     verify,
 )
+from skdpgen.privacy.budget import Reservation
 from skdpgen.privacy.events import gaussian_event
 from skdpgen.privacy.moments import ORDERS
 from skdpgen.privacy.repetitions import halting_probability, number_of_runs
@@ -238,6 +239,18 @@ def test_a_run_releases_no_more_than_was_paid_for():
         runs.search()
     # The next fit is on its own again.
     release(100.0)
+
+
+def test_what_was_not_settled_is_paid_for():
+    def interrupted():
+        plan = gaussian_plan({"sum": 1.0}, 0.5 * runs.epsilon, 1e-5, accountant="rdp")
+        Reservation(plan, False)  # and something is released
+        raise KeyboardInterrupt
+
+    runs = Runs(interrupted)
+    with PrivacyBudget(3.0, 1e-5) as budget, pytest.raises(KeyboardInterrupt):
+        runs.search()
+    assert budget.spent == pytest.approx(3.0, rel=1e-3)
 
 
 def test_errors_and_warnings_tell_of_no_other_run():
