@@ -42,6 +42,7 @@ GENERATORS = {
     ),
     "rows-pca": DPSlicedWassersteinGenerator(release="rows", encoder="dp-pca"),
     "sinkhorn": DPSinkhornGenerator(),
+    "sinkhorn-pca": DPSinkhornGenerator(encoder="dp-pca"),
     "sinkhorn-weights": DPSinkhornGenerator(
         perturb="parameters", bounds=(-1, 1), accountant="rdp", grad_clip=0.7, optimizer="sgd"
     ),
@@ -52,7 +53,14 @@ GENERATORS = {
 }
 
 # What differs from another one in parameters only.
-VARIANTS = ["sliced-bounds", "flow-pca", "rows-pca", "sinkhorn-weights", "dpaf-random"]
+VARIANTS = [
+    "sliced-bounds",
+    "flow-pca",
+    "rows-pca",
+    "sinkhorn-pca",
+    "sinkhorn-weights",
+    "dpaf-random",
+]
 
 
 @parametrize_with_checks(
