@@ -11,6 +11,7 @@ from functools import partial
 import torch
 from torch import nn
 from torch.func import functional_call, grad, vmap
+from torch.nn.functional import cross_entropy
 from tqdm import tqdm
 
 from ..privacy import SlicedRows
@@ -37,6 +38,7 @@ def fit_adaptation(
     source,
     target,
     *,
+    seen=None,
     align_weight,
     class_align_weight,
     n_projections,
@@ -55,6 +57,9 @@ def fit_adaptation(
     of the classes in both, where classes of target rows are the head's own guesses. The two last
     set in gradually, as guesses are no good at first.
 
+    What stands in for the target may lack some of what rows have. Then domains are compared by
+    source rows that lack it, too, and the head learns from both kinds.
+
     Parameters
     ----------
     encoder, head : torch.nn.Module
@@ -63,6 +68,8 @@ def fit_adaptation(
         Rows and codes of their classes.
     target : tensor of shape (m, n_inputs) or None
         Public rows in place of the target's.
+    seen : tensor of shape (n, n_inputs), default=None
+        What is like the target of the source's rows; None: all of them.
     align_weight, class_align_weight : float
     n_projections, n_steps, batch_size : int
         Directions drawn at each step; steps; rows a step from each domain.
@@ -85,6 +92,7 @@ def fit_adaptation(
        2021.
     """
     X, codes = source
+    kinds = [] if seen is None else [seen]
     parameters = [*encoder.parameters(), *head.parameters()]
     optimizer = torch.optim.Adam(parameters, lr=learning_rate)
     losses = []
@@ -94,9 +102,12 @@ def fit_adaptation(
 
     for step in tqdm(range(n_steps), desc="adaptation", disable=not verbose):
         optimizer.param_groups[0]["lr"] = learning_rate * _decay(step / n_steps)
-        rows, labels = _draw(batch_size, generator, X, codes)
+        rows, labels, *rows_seen = _draw(batch_size, generator, X, codes, *kinds)
         encoded = encode(rows)
-        loss = nn.functional.cross_entropy(head(encoded), labels)
+        loss = cross_entropy(head(encoded), labels)
+        for part in rows_seen:
+            encoded = encode(part)
+            loss = loss + cross_entropy(head(encoded), labels)
         if target is not None:
             encoded_target = encode(*_draw(batch_size, generator, target))
             gap = align_weight * _sliced_gap(encoded, encoded_target, n_projections, generator)
@@ -229,7 +240,7 @@ def fit_to_released_rows(
         optimizer.param_groups[0]["lr"] = learning_rate * _decay(share)
         rows, labels = _draw(batch_size, generator, X, codes)
         encoded = encoder(rows)
-        loss = nn.functional.cross_entropy(head(encoded), labels)
+        loss = cross_entropy(head(encoded), labels)
         products = None
         if step >= start:
             weight = align_weight * _ramp(share)

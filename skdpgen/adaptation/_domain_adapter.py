@@ -70,23 +70,18 @@ _ASSUMED = (
 class _Input:
     """The map of rows, of either domain, to what the network reads.
 
-    They are clipped to the bounds, and what the release has not seen of target rows is left out of
-    all rows: a network would know it of the source alone. Then they are mapped to [0, 1], or
-    standardised by the source.
+    They are clipped to the bounds, and mapped to [0, 1], or standardised by the source.
 
     Parameters
     ----------
     X : array of shape (n_samples, n_features)
         Rows of the source.
     bounds : pair of arrays of shape (n_features,)
-    sampler : DPSWFlowSampler or None
-        Fitted to the target.
     standardise : bool
     """
 
-    def __init__(self, X, bounds, sampler, standardise):
+    def __init__(self, X, bounds, standardise):
         self.bounds = bounds
-        self.sampler = sampler
         self.mean, self.scale = 0.0, 1.0
         if standardise:
             rows = self(X).numpy()
@@ -97,10 +92,7 @@ class _Input:
 
     def __call__(self, X):
         lower, upper = self.bounds
-        X = np.clip(X, lower, upper)
-        if self.sampler is not None:
-            X = self.sampler._project(X)
-        return self.of_unit(torch.as_tensor((X - lower) / (upper - lower)))
+        return self.of_unit(torch.as_tensor((np.clip(X, lower, upper) - lower) / (upper - lower)))
 
     def of_unit(self, rows):
         """Map a tensor of features in [0, 1]."""
@@ -467,12 +459,18 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _train(self, X, codes, bounds, target, noise):
         """Train on the source and on synthetic target rows, if there are any."""
         encoder, head, source = self._start(X, codes, bounds, noise)
+        seen = None
+        if target is not None:
+            target, seen = (self._find_seen(rows).to(source[0]) for rows in (target, X))
+            if torch.allclose(seen, source[0], atol=1e-5):
+                seen = None
         self.n_iter_ = self.n_steps or self._default_n_steps(len(X))
         self.loss_curve_ = fit_adaptation(
             encoder,
             head,
             source,
-            None if target is None else self._input(target).to(source[0].device),
+            target,
+            seen=seen,
             align_weight=self.align_weight,
             class_align_weight=self.class_align_weight,
             n_projections=self.n_projections,
@@ -484,6 +482,10 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             verbose=self.verbose,
         )
         self._finish(encoder, head)
+
+    def _find_seen(self, X):
+        """Map rows without what the release has not seen of the target's."""
+        return self._input(self.target_sampler_._project(np.clip(X, *self._input.bounds)))
 
     def _fit_to_rows(self, X, codes, bounds, X_target, noise):
         """Train on the source, and on releases of encoded target rows."""
@@ -566,12 +568,7 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _start(self, X, codes, bounds, noise):
         """Return fresh networks, and the source as they read it."""
         device = choose_device(self.device)
-        self._input = _Input(
-            X,
-            bounds,
-            self.target_sampler_,
-            standardise=not getattr(self._factory, "unit_input", False),
-        )
+        self._input = _Input(X, bounds, standardise=not getattr(self._factory, "unit_input", False))
         encoder, head, self._n_features_out = build_encoder(
             self._factory, X.shape[1], self.n_components, len(self.classes_), noise.seed()
         )
