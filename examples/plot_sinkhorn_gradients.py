@@ -54,5 +54,4 @@ plt.show()
 
 # %%
 # The first new rows take most of the bias away. The variance hardly grows here, unlike in the
-# paper: the real sample has the most of it. With the noise of a private release, which is far above
-# both, the bias that is left at n' = n / 5 does not show.
+# paper: the real sample has the most of it.

@@ -5,8 +5,8 @@ CIFAR-10 by noisy Sinkhorn gradients
 32 × 32 colour images by a residual generator (``"resnet32"``), which learns from noisy gradients of
 a Sinkhorn divergence, in noisy principal components of the images, at δ = 1e-5 and without public
 data. Images come from a folder named by the environment variable ``SKDPGEN_DATA`` (which holds
-``cifar10_12k.npz``, a subset), or else from OpenML. The gallery does not run this script; a step
-takes about half a second on a CPU::
+``cifar10_12k.npz``, a subset), or else from OpenML. The gallery does not run this script, which
+takes long on a CPU::
 
     python examples/run_cifar10.py
     python examples/run_cifar10.py --epsilon inf --n-steps 500

@@ -479,7 +479,7 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _find_seen(self, X):
         """Map rows without what the release has not seen of the target's."""
-        return self._input(self.target_sampler_._project(np.clip(X, *self._input.bounds)))
+        return self._input(self.target_sampler_._project(X))
 
     def _fit_to_rows(self, X, codes, bounds, X_target, noise):
         """Train on the source, and on releases of encoded target rows."""
