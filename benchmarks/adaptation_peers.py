@@ -137,10 +137,8 @@ grad_clip, random_state
         def train(target_gradient):
             self._train_against(critic, head, source, target_gradient, generator)
 
-        self.privacy_ = self._adapt(train, critic, X_target, bounds, noise)
-        self.epsilon_, self.sigma_ = self.privacy_.epsilon, self.privacy_.sigma
-        self._finish(encoder, head)
-        return self
+        certificate = self._adapt(train, critic, X_target, bounds, noise)
+        return self._finish(encoder, head, certificate)
 
     def _train_against(self, critic, head, source, target_gradient, generator):
         """Train all networks; `target_gradient` is that of the critic's mean loss on the target."""

@@ -124,7 +124,7 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
             del X, y  # from here on only the curator holds the rows
             codec = codec.settle(curator)
             self._learn(curator, codec, noise)
-            certificate = curator.certificate(list_assumptions(codec, inferred))
+            certificate = curator.certificate(self._list_assumptions(codec, inferred))
         self._codec = codec
         if self._is_table():
             self.schema_ = codec.schema
@@ -307,6 +307,9 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
     def _generate(self, codes, generator):
         """Return rows in the unit ball, an array of shape (len(codes), n_columns)."""
 
+    def _list_assumptions(self, codec, inferred=False):
+        return list_assumptions(codec, inferred)
+
     def _check_params(self):
         """Refuse bad parameters before any row is read."""
         check_epsilon(self.epsilon)
@@ -363,7 +366,7 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         codec = TableCodec(self.schema) if self._is_table() else self._make_codec(n_features)
         plan = self._plan(n_samples, codec, n_classes or 1)
         return Certificate.of_plan(
-            plan, list_assumptions(codec), reproducible=self.random_state is not None
+            plan, self._list_assumptions(codec), reproducible=self.random_state is not None
         )
 
     def __sklearn_tags__(self):

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import resample
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -144,6 +145,10 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         Weight of the squared sliced distance, summed over the columns of the representation.
     class_align_weight : float, default=0.1
         Weight of the squared distance between the means of the classes.
+    pseudo_label_weight : float, default=1.0
+        Weight of the cross-entropy on synthetic target rows of whose class the classifier is sure,
+        with its guess as their label: guessed of a row as it is, and learnt by the changed one, if
+        rows are changed (`augment`).
     n_steps : int, default=None
         Steps. None: 20 times through the source, or 50 times if its images are changed at random,
         within [200, 3000]. With ``release="rows"``, private steps; None: n_target / 20 within
@@ -253,6 +258,7 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         "n_projections",
         "align_weight",
         "class_align_weight",
+        "pseudo_label_weight",
         "n_steps",
         "batch_size",
         "learning_rate",
@@ -281,6 +287,7 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         n_projections=200,
         align_weight=0.1,
         class_align_weight=0.1,
+        pseudo_label_weight=1.0,
         n_steps=None,
         batch_size=128,
         learning_rate=0.002,
@@ -305,6 +312,7 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.n_projections = n_projections
         self.align_weight = align_weight
         self.class_align_weight = class_align_weight
+        self.pseudo_label_weight = pseudo_label_weight
         self.n_steps = n_steps
         self.batch_size = batch_size
         self.learning_rate = learning_rate
@@ -345,44 +353,47 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         with undo_on_failure(self):
             return self._fit(X, y, X_target)
 
-    def _fit(self, X, y, X_target, sampler=None):
-        """Fit to target rows; or to nothing but the source and what a sampler was fitted to."""
-        self._check_params()
-        X, codes = self._read_source(X, y)
-        if isinstance(X_target, Whole):
-            X_target = X_target.X_target
-        if X_target is not None:
-            X_target = read_rows(self, X_target, reset=False)
-            if len(X_target) < 2:
-                raise ValueError("X_target holds one row: n_samples = 1, and 2 are the least.")
-        noise = NoiseSource(self.random_state, stream=2)
-        bounds = self._find_bounds(X)
-        self.target_sampler_, self.n_target_, target = sampler, 0, None
-        if X_target is None and sampler is None:
+    def _fit(self, X, y, X_target):
+        X, codes, bounds, noise = self._begin(X, y)
+        X_target = self._read_target(X_target)
+        if X_target is None:
             warnings.warn(
                 "There is no X_target: the representation is that of the source, and nothing was "
                 "adapted.",
                 UserWarning,
                 stacklevel=3,
             )
-            self.privacy_ = Certificate((), (), self.relation, self.accountant, self.delta)
-        elif self.release == "rows":
-            self.n_target_ = len(X_target)
+            self.target_sampler_, self.n_target_ = None, 0
+            certificate = Certificate((), (), self.relation, self.accountant, self.delta)
+            return self._train(X, codes, bounds, None, certificate, noise)
+        self.n_target_ = len(X_target)
+        if self.release == "rows":
+            self.target_sampler_ = None
             return self._fit_to_rows(X, codes, bounds, X_target, noise)
-        else:
-            if sampler is None:
-                self.n_target_ = len(X_target)
-                sampler = self._make_sampler(X, bounds, self.n_target_)
-                self.target_sampler_ = sampler.fit(X_target)
-            else:
-                self.n_target_ = sampler.n_samples_
-            target = sampler.sample(min(_MOST, max(_FEWEST, self.n_target_)))
-            self.privacy_ = replace(
-                sampler.privacy_, assumptions=(*_ASSUMED, *sampler.privacy_.assumptions)
-            )
-        self.epsilon_, self.sigma_ = self.privacy_.epsilon, self.privacy_.sigma
-        self._train(X, codes, bounds, target, noise)
-        return self
+        self.target_sampler_ = self._make_sampler(X, bounds, self.n_target_).fit(X_target)
+        return self._train_on_samples(X, codes, bounds, noise)
+
+    def _fit_to_sampler(self, X, y, sampler):
+        """Fit to the source, and to what a sampler was fitted to: all is post-processing."""
+        X, codes, bounds, noise = self._begin(X, y)
+        self.target_sampler_, self.n_target_ = sampler, sampler.n_samples_
+        return self._train_on_samples(X, codes, bounds, noise)
+
+    def _begin(self, X, y):
+        """Check parameters and the source; return its rows, codes of its labels, and bounds."""
+        self._check_params()
+        X, codes = self._read_source(X, y)
+        return X, codes, self._find_bounds(X), NoiseSource(self.random_state, stream=2)
+
+    def _read_target(self, X_target):
+        if isinstance(X_target, Whole):
+            X_target = X_target.X_target
+        if X_target is None:
+            return None
+        X_target = read_rows(self, X_target, reset=False)
+        if len(X_target) < 2:
+            raise ValueError("X_target holds one row: n_samples = 1, and 2 are the least.")
+        return X_target
 
     def _read_source(self, X, y):
         """Check the source; return its rows, and the codes of its labels."""
@@ -423,6 +434,8 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             relation=self.relation,
             accountant=self.accountant,
             bounds=bounds,
+            # What the sketch leaves open stays as it is in the source.
+            init=resample(X, replace=False, n_samples=min(_MOST, len(X)), random_state=0),
             encoder=encoder,
             encoder_share=self.encoder_share,
             random_state=self.random_state,
@@ -450,7 +463,16 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         n_epochs = 20 if self._augment is None else 50
         return min(3000, max(200, n_epochs * n_source // self.batch_size))
 
-    def _train(self, X, codes, bounds, target, noise):
+    def _train_on_samples(self, X, codes, bounds, noise):
+        """Train on the source and on synthetic target rows."""
+        sampler = self.target_sampler_
+        target = sampler.sample(min(_MOST, max(_FEWEST, self.n_target_)))
+        certificate = replace(
+            sampler.privacy_, assumptions=(*_ASSUMED, *sampler.privacy_.assumptions)
+        )
+        return self._train(X, codes, bounds, target, certificate, noise)
+
+    def _train(self, X, codes, bounds, target, certificate, noise):
         """Train on the source and on synthetic target rows, if there are any."""
         encoder, head, source = self._start(X, codes, bounds, noise)
         seen = None
@@ -467,6 +489,7 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             seen=seen,
             align_weight=self.align_weight,
             class_align_weight=self.class_align_weight,
+            pseudo_label_weight=self.pseudo_label_weight,
             n_projections=self.n_projections,
             n_steps=self.n_iter_,
             batch_size=self.batch_size,
@@ -475,7 +498,7 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             generator=noise.torch_generator(),
             verbose=self.verbose,
         )
-        self._finish(encoder, head)
+        return self._finish(encoder, head, certificate)
 
     def _find_seen(self, X):
         """Map rows without what the release has not seen of the target's."""
@@ -528,10 +551,8 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 generator=noise.torch_generator(),
                 verbose=self.verbose,
             )
-            self.privacy_ = curator.certificate((*_ASSUMED, *list_assumptions(codec)))
-        self.epsilon_, self.sigma_ = self.privacy_.epsilon, plan.sigma
-        self._finish(encoder, head)
-        return self
+            certificate = curator.certificate((*_ASSUMED, *list_assumptions(codec)))
+        return self._finish(encoder, head, certificate)
 
     def _event_function(self, n_features, n_classes, n_target):
         """Return what covers all releases of a fit, as a function of the noise multiplier."""
@@ -569,8 +590,11 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         source = self._input(X).to(device), torch.as_tensor(codes, device=device)
         return encoder.train().to(device), head.train().to(device), source
 
-    def _finish(self, encoder, head):
+    def _finish(self, encoder, head, certificate):
         self._encoder, self._head = encoder.eval().cpu(), head.eval().cpu()
+        self.privacy_ = certificate
+        self.epsilon_, self.sigma_ = certificate.epsilon, certificate.sigma
+        return self
 
     @property
     def _factory(self):
@@ -632,7 +656,7 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         check_positive("learning_rate", self.learning_rate)
         check_positive("grad_clip", self.grad_clip)
         check_share("encoder_share", self.encoder_share)
-        for name in ("align_weight", "class_align_weight"):
+        for name in ("align_weight", "class_align_weight", "pseudo_label_weight"):
             if getattr(self, name) != 0:
                 check_positive(name, getattr(self, name))
         choose_device(self.device)

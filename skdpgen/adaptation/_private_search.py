@@ -180,7 +180,7 @@ def _search_after_the_sketch(estimator, draw, score, X, y, X_target, n_candidate
     best = clone(estimator).fit(X, y, X_target=X_target)
     best.search_score_ = score(best)
     for _ in range(round(n_candidates) - 1):
-        model = draw()._fit(X, y, None, sampler=best.target_sampler_)
+        model = draw()._fit_to_sampler(X, y, best.target_sampler_)
         model.search_score_ = score(model)
         best = max(best, model, key=lambda fitted: fitted.search_score_)
     return best

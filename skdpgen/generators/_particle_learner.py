@@ -14,11 +14,11 @@ from ..transport import sliced_drift
 from ._network_learner import ClassShares, Descent, descend_to_noise, read_sketch
 from ._table_learner import draw_in_rounds
 
-__all__ = ["Particles", "fit_particles_to_sketch", "flow_along_slices"]
+__all__ = ["Particles", "draw_starts", "fit_particles_to_sketch", "flow_along_slices"]
 
 # Slices of a sketch that a step looks at, drawn anew for each step.
 _SLICES = 500
-# Jitter of drawn particles, in standard deviations of those of their class.
+# Jitter of drawn particles and of starts, in standard deviations.
 _JITTER = 0.1
 
 
@@ -58,42 +58,66 @@ class Particles:
         return drawn.double().numpy()
 
 
+def draw_starts(n_classes, n_particles, spread, rows, generator):
+    """Draw where the particles of each class start: from noise, or from public rows.
+
+    Parameters
+    ----------
+    n_classes, n_particles : int
+        Number of classes, and of particles of each.
+    spread : tensor of shape (n_encoded,)
+        Standard deviations of the noise.
+    rows : tensor of shape (n_rows, n_encoded) or None
+        Public rows, drawn in random order, again and again, each time with a jitter.
+    generator : torch.Generator
+
+    Returns
+    -------
+    tensor of shape (n_classes, n_particles, n_encoded)
+    """
+    starts = torch.randn(n_classes, n_particles, len(spread), generator=generator)
+    starts = starts.to(spread) * spread
+    if rows is None:
+        return starts
+    order = [draw_in_rounds(len(rows), n_particles, generator) for _ in range(n_classes)]
+    return rows.to(spread)[torch.stack(order).to(spread.device)] + _JITTER * starts
+
+
 @torch.inference_mode(False)
 @torch.enable_grad()
 def fit_particles_to_sketch(
-    basis, sketch, spread, scale, *, n_particles, n_steps, learning_rate, generator, verbose=0
+    basis, sketch, starts, spread, scale, *, n_steps, learning_rate, generator, verbose=0
 ):
-    """Move particles, from noise, until they have the sketch, up to the sketch's noise.
+    """Move particles until they have the sketch, up to the sketch's noise.
 
     Parameters
     ----------
     basis : SliceBasis
     sketch : skdpgen.privacy.Sketch
+    starts : tensor of shape (n_classes, m, n_encoded)
     spread : tensor of shape (n_encoded,)
-        Standard deviations of the noise that particles start from.
+        Standard deviations of encoded rows, about.
     scale : tensor of shape (n_encoded,) or float
         What encoded rows are multiplied by to be in the unit ball. Particles stay there, too: far
         outside of it harmonics come round again.
-    n_particles, n_steps : int
-        For each class; the largest number of steps for each class.
+    n_steps : int
+        The largest number of steps for each class.
     learning_rate : float
         Of Adam, in units of the mean spread.
     generator : torch.Generator
-        Where starts and slices come from.
+        Where slices come from.
     verbose : int, default=0
         1 shows a progress bar.
 
     Returns
     -------
-    particles : tensor of shape (n_classes, n_particles, n_encoded)
+    particles : tensor of shape (n_classes, m, n_encoded)
     losses : list of float
         The distance to the noisy sketch at each step of the class that took most.
     """
     means, weights, noise_energy = read_sketch(basis, sketch)
     noise_energy = noise_energy / weights.cpu().numpy()
     one, k = torch.ones(1, dtype=basis.dtype, device=spread.device), basis.n_projections
-    starts = torch.randn(len(means), n_particles, len(spread), generator=generator)
-    starts = starts.to(spread) * spread
     moved, losses = [], []
     for start, mean, noise in zip(starts, means, noise_energy, strict=True):
         rows = start.clone().requires_grad_(True)

@@ -4,10 +4,17 @@ import itertools
 from functools import partial
 
 import torch
+from sklearn.utils import check_array
 
 from .._validation import check_positive
 from ..privacy import NoisyCovariance, SlicedRows
-from ._particle_learner import Particles, fit_particles_to_sketch, flow_along_slices
+from ..privacy.mechanisms import clip_rows
+from ._particle_learner import (
+    Particles,
+    draw_starts,
+    fit_particles_to_sketch,
+    flow_along_slices,
+)
 from ._rows import even_spread
 from ._sliced_generator import SlicedGenerator
 from ._table_learner import TableParticles, fit_to_moments
@@ -74,6 +81,10 @@ class DPSWFlowSampler(SlicedGenerator):
     n_particles : int, default=None
         Number of particles, shared equally by the classes. None: n_samples / 2 within
         [500, 10000].
+    init : array-like of shape (n_rows, n_features), default=None
+        **Public** rows that the particles of each class start from, for rows that are somewhat like
+        them: what a sketch leaves open then stays as it is there. None: they start from noise. Not
+        for tables, nor with a numeric `y`.
     batch_size : int, default=None
         Expected records that are projected (q is capped at 1). None: for ``"resample"``
         0.75·n_samples·μ / √n_steps within [10, 500], where μ is 1 over the noise multiplier of a
@@ -202,6 +213,7 @@ class DPSWFlowSampler(SlicedGenerator):
         n_projections=None,
         n_harmonics=None,
         n_particles=None,
+        init=None,
         batch_size=None,
         n_steps=None,
         step_size=None,
@@ -230,6 +242,7 @@ class DPSWFlowSampler(SlicedGenerator):
         self.n_projections = n_projections
         self.n_harmonics = n_harmonics
         self.n_particles = n_particles
+        self.init = init
         self.batch_size = batch_size
         self.n_steps = n_steps
         self.step_size = step_size
@@ -258,6 +271,21 @@ class DPSWFlowSampler(SlicedGenerator):
                 check_positive(name, getattr(self, name))
         if self.annealing > 1:
             raise ValueError(f"annealing must be in [0, 1]; got {self.annealing!r}.")
+        if self.init is not None and self._is_table():
+            raise ValueError("init is for rows of X, not for tables with a schema.")
+
+    def _plan(self, n_samples, codec, n_classes):
+        if self.init is not None:
+            n_features = check_array(self.init, input_name="init").shape[1]
+            if n_features != codec.n_features:
+                raise ValueError(f"init has {n_features} features, but X has {codec.n_features}.")
+            if codec.has_number:
+                raise ValueError("init cannot be combined with a numeric y, which it lacks.")
+        return super()._plan(n_samples, codec, n_classes)
+
+    def _list_assumptions(self, codec, inferred=False):
+        assumed = super()._list_assumptions(codec, inferred)
+        return assumed if self.init is None else ("the rows in init are public", *assumed)
 
     def _learn(self, curator, codec, noise):
         if self._is_table() and not self._has_rows():
@@ -286,12 +314,19 @@ class DPSWFlowSampler(SlicedGenerator):
     def _learn_encoded(self, curator, codec, noise):
         components = self._release_components(curator, codec.n_columns)
         spread = even_spread(codec.n_columns) if components is None else components.spread
-        n_particles = self._n_particles(curator.n_records, curator.n_classes)
         learn = self._flow if self._has_rows() else self._descend
-        rows = learn(curator, components, spread.to(curator.device), n_particles, noise)
+        rows = learn(curator, codec, components, spread.to(curator.device), noise)
         self._particles = Particles(rows, components)
 
-    def _descend(self, curator, components, spread, n_particles, noise):
+    def _draw_starts(self, curator, codec, components, spread, generator):
+        """Return where particles start, as encoded rows of each class."""
+        rows = None
+        if self.init is not None:
+            rows = _encode(check_array(self.init), codec, components)
+        n_particles = self._n_particles(curator.n_records, curator.n_classes)
+        return draw_starts(curator.n_classes, n_particles, spread, rows, generator)
+
+    def _descend(self, curator, codec, components, spread, noise):
         """Return particles with the sketch of the rows."""
         encode, scale = None, 1.0
         if components is not None:
@@ -299,25 +334,26 @@ class DPSWFlowSampler(SlicedGenerator):
         basis, sketch = self._release_sketch(curator, encode, spread.cpu(), noise)
         curator.close()  # the rest is post-processing
         self.class_probabilities_ = sketch.class_shares
+        generator = noise.torch_generator()
         rows, self.loss_curve_ = fit_particles_to_sketch(
             basis,
             sketch,
+            self._draw_starts(curator, codec, components, spread, generator),
             spread,
             scale,
-            n_particles=n_particles,
             n_steps=self.n_steps or 2000,
             learning_rate=self.step_size or 0.05,
-            generator=noise.torch_generator(),
+            generator=generator,
             verbose=self.verbose,
         )
         return rows
 
-    def _flow(self, curator, components, spread, n_particles, noise):
+    def _flow(self, curator, codec, components, spread, noise):
         """Return particles at the end of a flow along projected rows."""
         encode = None if components is None else components.encode
         mechanism = SlicedRows(len(spread), curator.n_classes, encode)
         generator, n_directions = noise.torch_generator(), None
-        starts = torch.randn(curator.n_classes, n_particles, len(spread), generator=generator)
+        starts = self._draw_starts(curator, codec, components, spread, generator)
         if self.release == "presample":
             n_steps = self.n_steps or _FREE_STEPS
             releases = itertools.repeat(curator.release(mechanism))
@@ -327,7 +363,7 @@ class DPSWFlowSampler(SlicedGenerator):
             n_steps = self._n_private_steps(curator.n_records)
             releases = (curator.release(mechanism) for _ in itertools.count())
         rows, self.class_probabilities_, self.loss_curve_ = flow_along_slices(
-            starts.to(spread) * spread,
+            starts,
             mechanism,
             releases,
             step_sizes=self._step_sizes(n_steps, mechanism.n_features),
@@ -344,10 +380,10 @@ class DPSWFlowSampler(SlicedGenerator):
 
     def _project(self, X):
         """Return features without what the release has not seen of them: a public map of rows."""
-        rows = torch.as_tensor(self._codec.encode(X) / self._codec.radius)
-        if self._particles.components is not None:
-            components = self._particles.components
-            rows = components.decode(components.encode(rows))
+        components = self._particles.components
+        rows = _encode(X, self._codec, components)
+        if components is not None:
+            rows = components.decode(rows)
         return self._codec.decode(rows.double().numpy())[0]
 
     def _n_particles(self, n_samples, n_classes):
@@ -372,3 +408,9 @@ class DPSWFlowSampler(SlicedGenerator):
         if self.release == "presample":
             return min(self.batch_size or _PRESAMPLED, n_samples)
         return super()._batch_size(n_samples)
+
+
+def _encode(X, codec, components):
+    """Map public rows to what particles are."""
+    rows = clip_rows(torch.as_tensor(codec.encode(X) / codec.radius), 1.0)
+    return rows if components is None else components.encode(rows.to(components.axes.device))

@@ -19,6 +19,7 @@ from skdpgen.preprocessing import Boolean, Category, Number, Schema
 from skdpgen.privacy import (
     Curator,
     PlanError,
+    PrivacyLeakWarning,
     SlicedGaussianDpEvent,
     calibrate_sliced_gaussian,
     preview,
@@ -180,6 +181,31 @@ def test_number_of_particles(five_gaussians):
     assert fitted._particles.rows.shape == (3, 16, 2)
 
 
+@pytest.mark.parametrize("release", RELEASES)
+def test_public_rows_to_start_from(five_gaussians, release):
+    """After one short step particles of each class are near public rows, not near private ones."""
+    init, classes = np.array([[0.9, 0.0], [0.0, 0.9], [-0.9, 0.0]]), np.arange(2000) % 2
+    sampler = make(release=release, init=init, n_steps=1, step_size=1e-3, n_projections=4)
+    with pytest.warns(PrivacyLeakWarning, match="classes"):
+        particles = sampler.fit(five_gaussians, classes)._particles.rows
+    assert particles.shape == (2, 500, 2)
+    away = cdist(particles.flatten(0, 1), init)
+    assert away.min(axis=1).max() < 0.4
+    assert set(away[:500].argmin(axis=1)) == set(away[500:].argmin(axis=1)) == {0, 1, 2}
+    assert sampler.privacy_.assumptions[0] == "the rows in init are public"
+
+
+@pytest.mark.parametrize("encoder", ["dp-pca", None])
+def test_what_a_sketch_says_outweighs_the_start(five_gaussians, encoder):
+    params = {"encoder": encoder, "n_harmonics": 12, "n_steps": 500}
+    start = np.random.RandomState(1).uniform(-0.6, 0.6, (400, 2))
+    made = make(init=start, **params).fit(five_gaussians).sample(2000)
+    before, after = (
+        sliced_wasserstein_distance(five_gaussians, X, random_state=0) for X in (start, made)
+    )
+    assert after < 0.5 * before
+
+
 @pytest.mark.parametrize("n", [10, 5000])
 def test_the_smoothed_bootstrap_keeps_means_and_variances(five_gaussians, n):
     sampler = make(n_steps=200, n_particles=200).fit(five_gaussians)
@@ -257,8 +283,17 @@ def test_tables(release):
         ({"diffusion": -1.0}, "diffusion must be"),
         ({"annealing": 1.5}, "annealing must be in"),
         ({"release": "presample", "sampling": "fixed"}, "replace_one"),
+        ({"init": np.zeros((5, 3))}, "init has 3 features, but X has 2"),
+        ({"init": np.full((5, 2), np.nan)}, "init contains NaN"),
+        ({"init": np.zeros((5, 2)), "schema": Schema({"a": Boolean()})}, "init is for rows of X"),
     ],
 )
 def test_bad_parameters(five_gaussians, params, match):
     with pytest.raises(ValueError, match=match):
         make(**params).fit(five_gaussians)
+
+
+def test_public_rows_lack_a_numeric_y(five_gaussians):
+    sampler = make(init=np.zeros((5, 2)))
+    with pytest.raises(ValueError, match="init cannot be combined with a numeric y"):
+        sampler.fit(five_gaussians, five_gaussians[:, 0])
