@@ -24,8 +24,6 @@ __all__ = ["EncodedRecords", "fit_adaptation", "fit_to_released_rows"]
 _DECAY = 0.5
 # How fast alignment sets in (Ganin et al., JMLR 2016, section 5.2).
 _RAMP = 10.0
-# Probability of a class from which on a guess is learnt from.
-_SURE = 0.8
 # Steps on the source alone before the first release of rows, relative to the number of releases.
 _HEAD_START = 0.3
 # Records whose products are found at a time.
@@ -43,7 +41,6 @@ def fit_adaptation(
     seen=None,
     align_weight,
     class_align_weight,
-    pseudo_label_weight,
     n_projections,
     n_steps,
     batch_size,
@@ -57,10 +54,8 @@ def fit_adaptation(
     The loss is the head's cross-entropy on source rows, plus `align_weight` times the squared
     sliced Wasserstein distance between encoded batches of both domains (equation 7 of [1]_, in
     sums over coordinates), plus `class_align_weight` times the squared distance between the means
-    of the classes in both, where classes of target rows are the head's own guesses, plus
-    `pseudo_label_weight` times the cross-entropy with these guesses on target rows for which they
-    are sure. Guesses are of rows as they are, while losses are of changed ones [2]_. All but the
-    first term set in gradually, as guesses are no good at first.
+    of the classes in both, where classes of target rows are the head's own guesses. The two last
+    set in gradually, as guesses are no good at first.
 
     What stands in for the target may lack some of what rows have. Then domains are compared by
     source rows that lack it, too, and the head learns from both kinds.
@@ -75,7 +70,7 @@ def fit_adaptation(
         Public rows in place of the target's.
     seen : tensor of shape (n, n_inputs), default=None
         What is like the target of the source's rows; None: all of them.
-    align_weight, class_align_weight, pseudo_label_weight : float
+    align_weight, class_align_weight : float
     n_projections, n_steps, batch_size : int
         Directions drawn at each step; steps; rows a step from each domain.
     learning_rate : float
@@ -95,8 +90,6 @@ def fit_adaptation(
     ----------
     .. [1] Rakotomamonjy & Ralaivola, "Differentially Private Sliced Wasserstein Distance", ICML
        2021.
-    .. [2] Sohn et al., "FixMatch: Simplifying Semi-Supervised Learning with Consistency and
-       Confidence", NeurIPS 2020.
     """
     X, codes = source
     kinds = [] if seen is None else [seen]
@@ -116,13 +109,13 @@ def fit_adaptation(
             encoded = encode(part)
             loss = loss + cross_entropy(head(encoded), labels)
         if target is not None:
-            (rows_target,) = _draw(batch_size, generator, target)
-            encoded_target = encode(rows_target)
+            encoded_target = encode(*_draw(batch_size, generator, target))
             gap = align_weight * _sliced_gap(encoded, encoded_target, n_projections, generator)
-            with torch.no_grad():
-                guesses = head(encoder(rows_target)).softmax(1)
-            gap = gap + class_align_weight * _class_gap(encoded, labels, encoded_target, guesses)
-            gap = gap + pseudo_label_weight * _pseudo_label_loss(head(encoded_target), guesses)
+            if class_align_weight:
+                guesses = head(encoded_target).softmax(1).detach()
+                gap = gap + class_align_weight * _class_gap(
+                    encoded, labels, encoded_target, guesses
+                )
             loss = loss + _ramp(step / n_steps) * gap
         optimizer.zero_grad()
         loss.backward()
@@ -339,12 +332,6 @@ def _class_gap(first, labels, second, guesses):
     shared = (sizes[0] >= 1) & (sizes[1] >= 1)
     gaps = (means[0] - means[1]).square().sum(1)
     return (gaps * shared).sum() / n_classes
-
-
-def _pseudo_label_loss(logits, guesses):
-    """Return the cross-entropy with guesses that are sure; the others count as zeros."""
-    sure, labels = guesses.max(1)
-    return (cross_entropy(logits, labels, reduction="none") * (sure > _SURE)).mean()
 
 
 def _class_means(members, rows):

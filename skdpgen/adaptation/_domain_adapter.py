@@ -145,10 +145,6 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         Weight of the squared sliced distance, summed over the columns of the representation.
     class_align_weight : float, default=0.1
         Weight of the squared distance between the means of the classes.
-    pseudo_label_weight : float, default=1.0
-        Weight of the cross-entropy on synthetic target rows of whose class the classifier is sure,
-        with its guess as their label: guessed of a row as it is, and learnt by the changed one, if
-        rows are changed (`augment`).
     n_steps : int, default=None
         Steps. None: 20 times through the source, or 50 times if its images are changed at random,
         within [200, 3000]. With ``release="rows"``, private steps; None: n_target / 20 within
@@ -258,7 +254,6 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         "n_projections",
         "align_weight",
         "class_align_weight",
-        "pseudo_label_weight",
         "n_steps",
         "batch_size",
         "learning_rate",
@@ -287,7 +282,6 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         n_projections=200,
         align_weight=0.1,
         class_align_weight=0.1,
-        pseudo_label_weight=1.0,
         n_steps=None,
         batch_size=128,
         learning_rate=0.002,
@@ -312,7 +306,6 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.n_projections = n_projections
         self.align_weight = align_weight
         self.class_align_weight = class_align_weight
-        self.pseudo_label_weight = pseudo_label_weight
         self.n_steps = n_steps
         self.batch_size = batch_size
         self.learning_rate = learning_rate
@@ -489,7 +482,6 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             seen=seen,
             align_weight=self.align_weight,
             class_align_weight=self.class_align_weight,
-            pseudo_label_weight=self.pseudo_label_weight,
             n_projections=self.n_projections,
             n_steps=self.n_iter_,
             batch_size=self.batch_size,
@@ -656,7 +648,7 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         check_positive("learning_rate", self.learning_rate)
         check_positive("grad_clip", self.grad_clip)
         check_share("encoder_share", self.encoder_share)
-        for name in ("align_weight", "class_align_weight", "pseudo_label_weight"):
+        for name in ("align_weight", "class_align_weight"):
             if getattr(self, name) != 0:
                 check_positive(name, getattr(self, name))
         choose_device(self.device)

@@ -18,8 +18,8 @@ class DPSWDDomainClassifier(ClassifierMixin, DPSWDDomainAdapter):
     Parameters
     ----------
     epsilon, delta, relation, accountant, bounds, clip_norm, network, n_components, n_projections, \
-align_weight, class_align_weight, pseudo_label_weight, n_steps, batch_size, learning_rate, \
-augment, release, target_gradient, grad_clip, encoder, encoder_share, random_state, device, verbose
+align_weight, class_align_weight, n_steps, batch_size, learning_rate, augment, release, \
+target_gradient, grad_clip, encoder, encoder_share, random_state, device, verbose
         As in `DPSWDDomainAdapter`.
 
     Attributes

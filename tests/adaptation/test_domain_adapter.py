@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skdpgen import DPSWDDomainAdapter, DPSWFlowSampler, PrivacyBudget
 from skdpgen.adaptation import DPSWDDomainClassifier, Whole, split_domains
-from skdpgen.adaptation._adaptation_learner import EncodedRecords, _pseudo_label_loss
+from skdpgen.adaptation._adaptation_learner import EncodedRecords
 from skdpgen.generators import _sliced_flow
 from skdpgen.generators._particle_learner import fit_particles_to_sketch
 from skdpgen.privacy import BudgetExceededError, PrivacyLeakWarning, verify
@@ -59,30 +59,6 @@ def test_it_adapts(epsilon):
     assert alone.score(X_target, y_target) < 0.85
     assert adapted.score(X_target, y_target) > 0.92
     assert adapted.score(X, y) > 0.95
-
-
-def test_pseudo_labels_are_sure_guesses():
-    logits = torch.tensor([[3.0, 0.0], [0.0, 1.0], [-2.0, 1.0]])
-    guesses = torch.tensor([[0.9, 0.1], [0.7, 0.3], [0.05, 0.95]])
-    expected = (np.log1p(np.exp(-3)) + np.log1p(np.exp(-3))) / 3
-    np.testing.assert_allclose(_pseudo_label_loss(logits, guesses), expected, rtol=1e-6)
-    assert _pseudo_label_loss(logits, torch.full((3, 2), 0.5)) == 0
-
-
-def test_pseudo_labels_are_learnt(monkeypatch):
-    """A gap at the border between the classes of the target draws the classifier's border."""
-    rng = np.random.default_rng(0)
-    y, y_target = np.arange(400) % 2, np.arange(1000) % 2
-    X = 0.2 * rng.normal(size=(400, 1)) + 2 * y[:, None] - 1
-    X_target = 0.2 * rng.normal(size=(1000, 1)) + 2 * y_target[:, None] - 0.15
-    monkeypatch.setattr(DPSWFlowSampler, "sample", lambda self, n: X_target)
-    monkeypatch.setattr(DPSWFlowSampler, "_project", lambda self, rows: rows)
-    scores = []
-    for weight in (0.0, 1.0):
-        weights = {"align_weight": 0, "class_align_weight": 0, "pseudo_label_weight": weight}
-        model = DPSWDDomainClassifier(**QUICK | {"n_steps": 400} | weights)
-        scores.append(model.fit(X, y, X_target=X_target).score(X_target, y_target))
-    assert scores[0] < 0.9 < 0.95 < scores[1]
 
 
 def test_synthetic_rows_start_from_the_source():
