@@ -4,12 +4,9 @@ A factory maps the number of columns of a row and that of the representation (No
 own) to a module.
 """
 
-import copy
-
-import torch
 from torch import nn
 
-from .generators import seeded
+from .generators import make_and_try, seeded
 
 __all__ = ["ENCODERS", "build_encoder"]
 
@@ -56,13 +53,7 @@ ENCODERS = {"mlp": mlp, "conv28": conv28}
 def build_encoder(factory, n_inputs, n_components, n_classes, seed):
     """Call a factory of encoders with a seed; return the network, a head on it, and its width."""
     with seeded(seed):
-        network = factory(n_inputs, n_components)
-        if not isinstance(network, nn.Module):
-            raise TypeError(f"A factory of encoders returns a torch module; got {type(network)}.")
-        # A factory may give out one and the same module, which no fit may change.
-        network = copy.deepcopy(network)
-        with torch.no_grad():
-            shape = tuple(network.float().eval()(torch.zeros(2, n_inputs)).shape)
+        network, shape = make_and_try(factory, n_inputs, n_components)
         if len(shape) != 2 or shape[0] != 2:
             raise ValueError(f"The network maps {(2, n_inputs)} numbers to {shape}, not to rows.")
         return network, make_head(shape[1], n_classes), shape[1]

@@ -13,7 +13,7 @@ import threading
 import torch
 from torch import nn
 
-__all__ = ["GENERATORS", "build", "find_factory", "mirror", "seeded"]
+__all__ = ["GENERATORS", "build", "find_factory", "make_and_try", "mirror", "seeded"]
 
 _init_lock = threading.Lock()
 
@@ -227,18 +227,23 @@ def seeded(seed):
 def build(factory, n_inputs, n_outputs, seed):
     """Call a factory with torch's global generator seeded, and try the network."""
     with seeded(seed):
-        network = factory(n_inputs, n_outputs)
-    if not isinstance(network, nn.Module):
-        raise TypeError(f"A generator factory must return a torch module; got {type(network)}.")
-    # A factory may give out one and the same module, which no fit may change.
-    network = copy.deepcopy(network).float().eval()
-    with torch.no_grad():
-        shape = tuple(network(torch.zeros(2, n_inputs, dtype=torch.float32)).shape)
+        network, shape = make_and_try(factory, n_inputs, n_outputs)
     if shape != (2, n_outputs):
         raise ValueError(
             f"The generator maps codes of shape {(2, n_inputs)} to {shape}, not {(2, n_outputs)}."
         )
     return network
+
+
+def make_and_try(factory, n_inputs, n_outputs):
+    """Return a network of a factory, in evaluation mode, and the shape that it maps two rows to."""
+    network = factory(n_inputs, n_outputs)
+    if not isinstance(network, nn.Module):
+        raise TypeError(f"A factory must return a torch module; got {type(network)}.")
+    # A factory may give out one and the same module, which no fit may change.
+    network = copy.deepcopy(network).float().eval()
+    with torch.no_grad():
+        return network, tuple(network(torch.zeros(2, n_inputs, dtype=torch.float32)).shape)
 
 
 def _check_size(name, n_outputs, shape):
