@@ -88,16 +88,22 @@ def _search(test):
 MUTATIONS = {
     "alignment with raw target rows": Mutation(
         "adaptation/_domain_adapter.py",
-        "target = sampler.sample(min(_MOST, max(_FEWEST, self.n_target_)))",
-        "target = X_target",
+        "self._make_sampler(X, bounds, self.n_target_).fit(X_target)",
+        "self._make_sampler(X, bounds, self.n_target_).fit(X_target)\n"
+        "        self.target_sampler_.sample = lambda n: X_target",
         _adaptation("all_but_the_sketch_is_post_processing"),
     ),
     "target rows scaled by the largest among them": Mutation(
         "adaptation/_domain_adapter.py",
-        "self.target_sampler_ = sampler.fit(X_target)",
-        "self.target_sampler_ = sampler.set_params(bounds=(X_target.min(), X_target.max())).fit("
-        "X_target)",
+        "self.n_target_).fit(X_target)",
+        "self.n_target_).set_params(bounds=(X_target.min(), X_target.max())).fit(X_target)",
         _adaptation("units_follow_from_the_source"),
+    ),
+    "synthetic rows start from the target": Mutation(
+        "adaptation/_domain_adapter.py",
+        "self.n_target_).fit(X_target)",
+        "self.n_target_).set_params(init=X_target).fit(X_target)",
+        _adaptation("no_target_row_is_kept"),
     ),
     "gradient through raw target features": Mutation(
         "privacy/sampled_mechanisms.py",
