@@ -308,6 +308,7 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         """Return rows in the unit ball, an array of shape (len(codes), n_columns)."""
 
     def _list_assumptions(self, codec, inferred=False):
+        """List what the certificate rests on; subclasses may add to it."""
         return list_assumptions(codec, inferred)
 
     def _check_params(self):

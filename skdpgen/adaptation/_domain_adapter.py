@@ -102,7 +102,8 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     The source is public and labelled; the target is private, and its labels are never asked for.
     By default, a slice sketch of the target rows is released once, with Gaussian noise, and
-    particles with the same sketch stand in for them: synthetic target rows (see `DPSWFlowSampler`).
+    particles that started from source rows and have the same sketch stand in for them: synthetic
+    target rows (see `DPSWFlowSampler`).
     A network and a classifier on top of it are then trained on the labelled source rows, while the
     squared sliced Wasserstein distance between both domains, and that between the means of their
     classes, as the classifier sees them, are kept small in the representation [1]_. All of that is
@@ -427,8 +428,6 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             relation=self.relation,
             accountant=self.accountant,
             bounds=bounds,
-            # What the sketch leaves open stays as it is in the source.
-            init=resample(X, replace=False, n_samples=min(_MOST, len(X)), random_state=0),
             encoder=encoder,
             encoder_share=self.encoder_share,
             random_state=self.random_state,
@@ -439,7 +438,10 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if radius is None:
             norms = np.linalg.norm(sampler._make_codec(X.shape[1]).encode(X), axis=1)
             radius = float(np.quantile(norms, 0.9)) or 1.0
-        return sampler.set_params(clip_norm=radius)
+        # What the sketch leaves open stays as it is in the source.
+        n_starts = min(len(X), sampler._n_particles(n_target, 1))
+        starts = resample(X, replace=False, n_samples=n_starts, random_state=0)
+        return sampler.set_params(clip_norm=radius, init=starts.astype(np.float32))
 
     def _choose_encoder(self, X, bounds, n_target):
         if X.shape[1] <= _FEW_COLUMNS:
@@ -457,7 +459,7 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return min(3000, max(200, n_epochs * n_source // self.batch_size))
 
     def _train_on_samples(self, X, codes, bounds, noise):
-        """Train on the source and on synthetic target rows."""
+        """Sample target rows, train on them and the source, and take over the certificate."""
         sampler = self.target_sampler_
         target = sampler.sample(min(_MOST, max(_FEWEST, self.n_target_)))
         certificate = replace(

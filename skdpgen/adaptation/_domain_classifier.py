@@ -4,6 +4,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import _num_samples
 from torch import nn
 
+from .._validation import undo_on_failure
 from ._domain_adapter import DPSWDDomainAdapter
 from ._domains import split_domains
 
@@ -74,7 +75,8 @@ feature_names_in_, n_iter_, loss_curve_
             X, y, X_target = split_domains(X, y, sample_domain)
             if _num_samples(X_target) == 0:
                 X_target = None
-        return super().fit(X, y, X_target=X_target)
+        with undo_on_failure(self):
+            return self._fit(X, y, X_target)
 
     def predict_proba(self, X):
         """Return the probabilities of the classes.

@@ -68,19 +68,21 @@ def draw_starts(n_classes, n_particles, spread, rows, generator):
     spread : tensor of shape (n_encoded,)
         Standard deviations of the noise.
     rows : tensor of shape (n_rows, n_encoded) or None
-        Public rows, drawn in random order, again and again, each time with a jitter.
+        Public rows, drawn in random order, again and again, each time with a jitter of a tenth of
+        their standard deviations.
     generator : torch.Generator
 
     Returns
     -------
     tensor of shape (n_classes, n_particles, n_encoded)
     """
-    starts = torch.randn(n_classes, n_particles, len(spread), generator=generator)
-    starts = starts.to(spread) * spread
+    normals = torch.randn(n_classes, n_particles, len(spread), generator=generator).to(spread)
     if rows is None:
-        return starts
+        return spread * normals
     order = [draw_in_rounds(len(rows), n_particles, generator) for _ in range(n_classes)]
-    return rows.to(spread)[torch.stack(order).to(spread.device)] + _JITTER * starts
+    rows = rows.to(spread)
+    jitter = _JITTER * rows.std(0, correction=0)
+    return rows[torch.stack(order).to(spread.device)] + jitter * normals
 
 
 @torch.inference_mode(False)

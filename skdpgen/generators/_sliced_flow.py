@@ -3,8 +3,10 @@
 import itertools
 from functools import partial
 
+import numpy as np
 import torch
 from sklearn.utils import check_array
+from sklearn.utils.validation import _check_feature_names
 
 from .._validation import check_positive
 from ..privacy import NoisyCovariance, SlicedRows
@@ -31,7 +33,9 @@ _PRESAMPLED, _FREE_STEPS, _DIRECTIONS = 2000, 1500, 8
 
 
 class DPSWFlowSampler(SlicedGenerator):
-    """Particles moved, by a sliced Wasserstein flow, from noise towards the private distribution.
+    """Particles moved, by a sliced Wasserstein flow, towards the private distribution.
+
+    They start from noise, or from public rows (`init`).
 
     With ``release="sketch"`` the rows are read once: for every class, sums of sines and cosines of
     their projections on public random directions are released with Gaussian noise (the *slice
@@ -82,9 +86,10 @@ class DPSWFlowSampler(SlicedGenerator):
         Number of particles, shared equally by the classes. None: n_samples / 2 within
         [500, 10000].
     init : array-like of shape (n_rows, n_features), default=None
-        **Public** rows that the particles of each class start from, for rows that are somewhat like
-        them: what a sketch leaves open then stays as it is there. None: they start from noise. Not
-        for tables, nor with a numeric `y`.
+        **Public** rows, somewhat like the private ones, that the particles of each class start
+        from, in random order, again and again, each with a jitter of a tenth of their standard
+        deviations. What a sketch leaves open stays as it is there. None: particles start from
+        noise. Not for tables, nor with a numeric `y`.
     batch_size : int, default=None
         Expected records that are projected (q is capped at 1). None: for ``"resample"``
         0.75·n_samples·μ / √n_steps within [10, 500], where μ is 1 over the noise multiplier of a
@@ -170,8 +175,8 @@ class DPSWFlowSampler(SlicedGenerator):
     -----
     `sample` draws particles in random order, again and again if more rows are asked for than there
     are particles, each time with a Gaussian jitter of a tenth of the standard deviations of their
-    class (the smoothed bootstrap). Particles start from noise, and whatever moves them is a
-    release: none is a record.
+    class (the smoothed bootstrap). Particles start from noise or from public rows, and whatever
+    moves them is a release: none is a record.
 
     Releases and their costs are those of `DPSlicedWassersteinGenerator`. Rows that were released
     once can be used as often as one likes, and cost what a single step does. The paper composes the
@@ -275,12 +280,8 @@ class DPSWFlowSampler(SlicedGenerator):
             raise ValueError("init is for rows of X, not for tables with a schema.")
 
     def _plan(self, n_samples, codec, n_classes):
-        if self.init is not None:
-            n_features = check_array(self.init, input_name="init").shape[1]
-            if n_features != codec.n_features:
-                raise ValueError(f"init has {n_features} features, but X has {codec.n_features}.")
-            if codec.has_number:
-                raise ValueError("init cannot be combined with a numeric y, which it lacks.")
+        if self.init is not None and codec.has_number:
+            raise ValueError("init cannot be combined with a numeric y, which it lacks.")
         return super()._plan(n_samples, codec, n_classes)
 
     def _list_assumptions(self, codec, inferred=False):
@@ -312,21 +313,37 @@ class DPSWFlowSampler(SlicedGenerator):
         )
 
     def _learn_encoded(self, curator, codec, noise):
+        # Before anything is released: bad rows cost nothing.
+        init = None if self.init is None else self._read_init(codec)
         components = self._release_components(curator, codec.n_columns)
-        spread = even_spread(codec.n_columns) if components is None else components.spread
+        spread = even_spread(codec.n_columns)
+        if components is not None:
+            spread = components.spread
+            init = None if init is None else components.encode(init.to(curator.device))
         learn = self._flow if self._has_rows() else self._descend
-        rows = learn(curator, codec, components, spread.to(curator.device), noise)
+        rows = learn(curator, components, spread.to(curator.device), init, noise)
         self._particles = Particles(rows, components)
 
-    def _draw_starts(self, curator, codec, components, spread, generator):
-        """Return where particles start, as encoded rows of each class."""
-        rows = None
-        if self.init is not None:
-            rows = _encode(check_array(self.init), codec, components)
-        n_particles = self._n_particles(curator.n_records, curator.n_classes)
-        return draw_starts(curator.n_classes, n_particles, spread, rows, generator)
+    def _read_init(self, codec):
+        """Return the public rows to start from, in the unit ball."""
+        rows = check_array(self.init, dtype=np.float64, input_name="init")
+        if rows.shape[1] != codec.n_features:
+            raise ValueError(
+                f"init has {rows.shape[1]} features, but X has {codec.n_features} features."
+            )
+        if hasattr(self.init, "columns"):
+            _check_feature_names(self, self.init, reset=False)
+        rows = _to_unit_ball(rows, codec)
+        if not torch.isfinite(rows).all():
+            raise ValueError("init holds NaN or infinite numbers after the encoder.")
+        return rows
 
-    def _descend(self, curator, codec, components, spread, noise):
+    def _draw_starts(self, curator, spread, init, generator):
+        """Return where the particles of each class start."""
+        n_particles = self._n_particles(curator.n_records, curator.n_classes)
+        return draw_starts(curator.n_classes, n_particles, spread, init, generator)
+
+    def _descend(self, curator, components, spread, init, noise):
         """Return particles with the sketch of the rows."""
         encode, scale = None, 1.0
         if components is not None:
@@ -338,7 +355,7 @@ class DPSWFlowSampler(SlicedGenerator):
         rows, self.loss_curve_ = fit_particles_to_sketch(
             basis,
             sketch,
-            self._draw_starts(curator, codec, components, spread, generator),
+            self._draw_starts(curator, spread, init, generator),
             spread,
             scale,
             n_steps=self.n_steps or 2000,
@@ -348,12 +365,12 @@ class DPSWFlowSampler(SlicedGenerator):
         )
         return rows
 
-    def _flow(self, curator, codec, components, spread, noise):
+    def _flow(self, curator, components, spread, init, noise):
         """Return particles at the end of a flow along projected rows."""
         encode = None if components is None else components.encode
         mechanism = SlicedRows(len(spread), curator.n_classes, encode)
         generator, n_directions = noise.torch_generator(), None
-        starts = self._draw_starts(curator, codec, components, spread, generator)
+        starts = self._draw_starts(curator, spread, init, generator)
         if self.release == "presample":
             n_steps = self.n_steps or _FREE_STEPS
             releases = itertools.repeat(curator.release(mechanism))
@@ -379,11 +396,13 @@ class DPSWFlowSampler(SlicedGenerator):
         return self._particles.sample(codes, generator)
 
     def _project(self, X):
-        """Return features without what the release has not seen of them: a public map of rows."""
-        components = self._particles.components
-        rows = _encode(X, self._codec, components)
+        """Return features without what the release has not seen of them: a public map of rows.
+
+        That is what the components lack, and what is outside of the radius.
+        """
+        rows, components = _to_unit_ball(X, self._codec), self._particles.components
         if components is not None:
-            rows = components.decode(rows)
+            rows = components.decode(components.encode(rows))
         return self._codec.decode(rows.double().numpy())[0]
 
     def _n_particles(self, n_samples, n_classes):
@@ -410,7 +429,6 @@ class DPSWFlowSampler(SlicedGenerator):
         return super()._batch_size(n_samples)
 
 
-def _encode(X, codec, components):
-    """Map public rows to what particles are."""
-    rows = clip_rows(torch.as_tensor(codec.encode(X) / codec.radius), 1.0)
-    return rows if components is None else components.encode(rows.to(components.axes.device))
+def _to_unit_ball(X, codec):
+    """Map public rows as the curator maps private ones."""
+    return clip_rows(torch.as_tensor(codec.encode(X) / codec.radius), 1.0)

@@ -239,7 +239,7 @@ def make_and_try(factory, n_inputs, n_outputs):
     """Return a network of a factory, in evaluation mode, and the shape that it maps two rows to."""
     network = factory(n_inputs, n_outputs)
     if not isinstance(network, nn.Module):
-        raise TypeError(f"A factory must return a torch module; got {type(network)}.")
+        raise TypeError(f"A factory of networks must return a torch module; got {type(network)}.")
     # A factory may give out one and the same module, which no fit may change.
     network = copy.deepcopy(network).float().eval()
     with torch.no_grad():

@@ -13,8 +13,9 @@ from numpy.testing import assert_allclose
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import FunctionTransformer
 
-from skdpgen import DPSWFlowSampler
+from skdpgen import DPSWFlowSampler, PrivacyBudget
 from skdpgen.preprocessing import Boolean, Category, Number, Schema
 from skdpgen.privacy import (
     Curator,
@@ -293,7 +294,24 @@ def test_bad_parameters(five_gaussians, params, match):
         make(**params).fit(five_gaussians)
 
 
-def test_public_rows_lack_a_numeric_y(five_gaussians):
-    sampler = make(init=np.zeros((5, 2)))
-    with pytest.raises(ValueError, match="init cannot be combined with a numeric y"):
-        sampler.fit(five_gaussians, five_gaussians[:, 0])
+class Logarithm(FunctionTransformer):
+    def __init__(self):
+        super().__init__(np.log, np.exp)
+
+
+def test_bad_public_rows_cost_nothing(five_gaussians):
+    own = {"epsilon": 1.0, "random_state": None}
+    X, frame = five_gaussians + 2, pd.DataFrame(five_gaussians, columns=["a", "b"])
+    with PrivacyBudget(5.0, 1e-5) as budget:
+        with pytest.raises(ValueError, match="init cannot be combined with a numeric y"):
+            make(**own, init=X).fit(X, X[:, 0])
+        with (
+            np.errstate(all="ignore"),
+            pytest.raises(ValueError, match="init holds NaN or infinite numbers after the encoder"),
+        ):
+            make(**own, init=-X, encoder=Logarithm()).fit(X)
+        with pytest.raises(ValueError, match="feature names"):
+            make(**own, init=frame[["b", "a"]], encoder="dp-pca").fit(frame)
+        assert budget.spent == 0
+        make(**own, init=frame, n_steps=1).fit(frame)
+        assert budget.spent > 0
