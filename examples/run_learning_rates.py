@@ -57,7 +57,7 @@ def score(optimizer, learning_rate, seed):
 # %%
 # A row for each run.
 
-rates = {"adam": [0.001, 0.003, 0.01, 0.03], "sgd": [0.1, 0.3, 1.0, 3.0]}
+rates = {"adam": [0.0003, 0.001, 0.003, 0.01], "sgd": [0.01, 0.03, 0.1, 0.3]}
 fig, ax = plt.subplots(figsize=(5, 3.5), layout="constrained")
 for optimizer, values in rates.items():
     scores = np.empty((len(values), options.seeds))
