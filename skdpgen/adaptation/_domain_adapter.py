@@ -103,11 +103,10 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     The source is public and labelled; the target is private, and its labels are never asked for.
     By default, a slice sketch of the target rows is released once, with Gaussian noise, and
     particles that started from source rows and have the same sketch stand in for them: synthetic
-    target rows (see `DPSWFlowSampler`).
-    A network and a classifier on top of it are then trained on the labelled source rows, while the
-    squared sliced Wasserstein distance between both domains, and that between the means of their
-    classes, as the classifier sees them, are kept small in the representation [1]_. All of that is
-    post-processing: it costs no privacy, however long it takes.
+    target rows (see `DPSWFlowSampler`). A network and a classifier on top of it are then trained on
+    the labelled source rows, while the squared sliced Wasserstein distance between both domains,
+    and that between the means of their classes, as the classifier sees them, are kept small in the
+    representation [1]_. All of that is post-processing: it costs no privacy, however long it takes.
 
     `transform` is one map of rows, for both domains::
 
@@ -169,11 +168,11 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     grad_clip : float, default=1.0
         Radius of a record's part in that gradient.
     encoder : "auto", None, "dp-pca", object or (object, "dp-pca"), default="auto"
-        Dimension reduction before the sketch, as for `DPSWFlowSampler`. The network, too, sees
-        rows through it only, in both domains. ``"auto"``: of more than 64 columns, 64 principal
-        components of the target, paid for by `encoder_share`, if there are 1000 target rows; else
-        32 of the source, which cost nothing. For ``"conv28"``, those of the target are in the 14×14
-        lowest frequencies.
+        Dimension reduction before the sketch, as for `DPSWFlowSampler`. Domains are compared by
+        rows that went through it; the network classifies and maps rows as they are. ``"auto"``: of
+        more than 64 columns, 64 principal components of the target, paid for by `encoder_share`, if
+        there are 1000 target rows; else 32 of the source, which cost nothing. For ``"conv28"``,
+        those of the target are in the 14×14 lowest frequencies.
     encoder_share : float, default=0.2
         Share of the budget, of Σ s⁻² over the noise multipliers s, that ``"dp-pca"`` gets.
     random_state : None, int or RandomState, default=None
@@ -374,7 +373,7 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return self._train_on_samples(X, codes, bounds, noise)
 
     def _begin(self, X, y):
-        """Check parameters and the source; return its rows, codes of its labels, and bounds."""
+        """Check parameters and the source; return its rows, codes of labels, bounds, and noise."""
         self._check_params()
         X, codes = self._read_source(X, y)
         return X, codes, self._find_bounds(X), NoiseSource(self.random_state, stream=2)

@@ -319,7 +319,8 @@ class DPSWFlowSampler(SlicedGenerator):
         spread = even_spread(codec.n_columns)
         if components is not None:
             spread = components.spread
-            init = None if init is None else components.encode(init.to(curator.device))
+            if init is not None:
+                init = components.encode(init.to(curator.device))
         learn = self._flow if self._has_rows() else self._descend
         rows = learn(curator, components, spread.to(curator.device), init, noise)
         self._particles = Particles(rows, components)
