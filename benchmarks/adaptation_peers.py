@@ -7,6 +7,7 @@ they look at.
 
 import json
 import math
+import time
 from inspect import signature
 
 import torch
@@ -15,7 +16,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy, softplus
 
 from skdpgen._validation import warn_of_delta
-from skdpgen.adaptation import DPSWDDomainClassifier
+from skdpgen.adaptation import DPSWDDomainClassifier, reverse_validation_score
 from skdpgen.adaptation._adaptation_learner import EncodedRecords, _decay, _draw, _ramp
 from skdpgen.base import list_assumptions
 from skdpgen.networks.generators import seeded
@@ -35,7 +36,7 @@ def make_discriminator(n_inputs, n_units):
 def mean_gradient(losses, network, **options):
     """Return the gradient of the mean of losses in all weights, as one vector."""
     parts = torch.autograd.grad(losses.mean(), network.parameters(), **options)
-    return nn.utils.parameters_to_vector(parts)
+    return torch.cat([part.flatten() for part in parts])
 
 
 class SourceClassifier(DPSWDDomainClassifier):
@@ -288,3 +289,27 @@ def list_models(options, **params):
 
             models[name] = make
     return models
+
+
+def fit_models(models, seed, X, y, X_target):
+    """Fit models one by one; yield the name of each, the model, and the seconds it took.
+
+    After an adapter comes what is chosen of it and of the model of the source only, if there is
+    one, by reverse validation (Ganin et al., JMLR 2016, section 5.1.2): the one whose guesses of
+    the classes of synthetic target rows teach a classifier more of the source. That asks for no
+    labels of the target, and costs no privacy.
+    """
+    source = None
+    for name, make in models.items():
+        start = time.perf_counter()
+        model = make(seed).fit(X, y, X_target=X_target)
+        yield name, model, time.perf_counter() - start
+        if name == "source":
+            source = model
+        if name.startswith("adapter") and source and model.target_sampler_:
+            start, synthetic = time.perf_counter(), model.target_sampler_.sample(1000)
+            scores = [
+                reverse_validation_score(either, X, y, synthetic) for either in (source, model)
+            ]
+            chosen = model if scores[1] > scores[0] else source
+            yield name.replace("adapter", "chosen"), chosen, time.perf_counter() - start

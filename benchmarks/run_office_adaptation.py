@@ -2,10 +2,8 @@
 
 Seven tenths of each target domain are adapted to; printed is the accuracy on these, as in the
 DP-SWD paper, and on the rest. "source" is fitted to the source only; "swd" and "dann" look at raw
-target rows, without privacy. "chosen" is either the adapter or the model of the source only, by
-reverse validation (Ganin et al., JMLR 2016, section 5.1.2): the one whose guesses of the classes of
-synthetic target rows teach a classifier more of the source. That asks for no target labels, and
-costs nothing. A row of the table is a mean over seeds::
+target rows, without privacy; "chosen" is the adapter or "source", by reverse validation. A row of
+the table is a mean over seeds::
 
     SKDPGEN_DATA=folder python benchmarks/run_office_adaptation.py --features surf --epsilons 10
 """
@@ -15,10 +13,9 @@ import itertools
 import warnings
 
 import numpy as np
-from adaptation_peers import add_options, list_models
+from adaptation_peers import add_options, fit_models, list_models
 from sklearn.model_selection import train_test_split
 
-from skdpgen.adaptation import reverse_validation_score
 from skdpgen.datasets import load_office_caltech
 
 
@@ -48,20 +45,9 @@ def run(source, target, seed, models):
     X_target, X_held, y_target, y_held = train_test_split(
         target.X, target.y, train_size=0.7, random_state=0, stratify=target.y
     )
-    fitted = {}
-    for name, make in models.items():
-        fitted[name] = make(seed).fit(source.X, source.y, X_target=X_target)
-        if name.startswith("adapter") and "source" in fitted and fitted[name].target_sampler_:
-            synthetic = fitted[name].target_sampler_.sample(1000)
-            fitted[name.replace("adapter", "chosen")] = max(
-                [fitted["source"], fitted[name]],
-                key=lambda model, rows=synthetic: reverse_validation_score(
-                    model, source.X, source.y, rows
-                ),
-            )
     return {
         name: [model.score(X_target, y_target), model.score(X_held, y_held)]
-        for name, model in fitted.items()
+        for name, model, _ in fit_models(models, seed, source.X, source.y, X_target)
     }
 
 

@@ -2,10 +2,12 @@
 
 import copy
 import numbers
+import warnings
 from dataclasses import replace
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import ParameterSampler
 from sklearn.utils.validation import _num_features, _num_samples
@@ -300,5 +302,9 @@ def reverse_validation_score(model, X, y, X_synthetic):
     guesses = model.predict(X_synthetic)
     if len(np.unique(guesses)) < 2:
         return 0.0
-    reverse = LogisticRegression(max_iter=200).fit(model.transform(X_synthetic), guesses)
+    reverse = LogisticRegression(max_iter=200)
+    with warnings.catch_warnings():
+        # A last digit of the score is not worth a warning for each model.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        reverse.fit(model.transform(X_synthetic), guesses)
     return float(reverse.score(model.transform(X), y))

@@ -4,6 +4,7 @@ A factory maps the number of columns of a row and that of the representation (No
 own) to a module.
 """
 
+import torch
 from torch import nn
 
 from .generators import make_and_try, seeded
@@ -29,15 +30,17 @@ def conv28(n_inputs, n_components=None):
     layers = [
         nn.Unflatten(1, (1, 28, 28)),
         nn.Conv2d(1, 32, 5),
-        nn.ReLU(),
+        # Either order gives the same; this one leaves ReLU a quarter of the numbers.
         nn.MaxPool2d(2),
+        nn.ReLU(),
         nn.Conv2d(32, 20, 5),
         nn.Sigmoid(),
         nn.Flatten(),
     ]
     if n_components:
         layers.append(nn.Linear(1280, n_components))
-    return nn.Sequential(*layers)
+    # Much faster on CPUs.
+    return nn.Sequential(*layers).to(memory_format=torch.channels_last)
 
 
 def make_head(n_components, n_classes):

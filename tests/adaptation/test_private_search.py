@@ -10,6 +10,7 @@ from dp_accounting import NeighboringRelation
 from dp_accounting.dp_event import RepeatAndSelectDpEvent
 from dp_accounting.rdp import RdpAccountant
 from scipy.stats import loguniform, uniform
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from torch import nn
 
@@ -254,6 +255,24 @@ def test_reverse_validation_scores_public_and_synthetic_rows(data):
     assert reverse_validation_score(model, X, y, synthetic) == pytest.approx(expected, abs=0.02)
     one_class = np.repeat(synthetic[:1], 20, axis=0)
     assert reverse_validation_score(model, X, y, one_class) == 0.0
+
+
+def test_reverse_validation_is_silent_where_its_classifier_is_slow():
+    rng = np.random.default_rng(0)
+    rows, classes = rng.normal(size=(300, 50)), rng.integers(10, size=300)
+
+    class Slow:
+        def predict(self, X):
+            return classes
+
+        def transform(self, X):
+            return X * np.geomspace(1e-4, 1e4, 50)
+
+    with pytest.warns(ConvergenceWarning):
+        LogisticRegression(max_iter=200).fit(Slow().transform(rows), classes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert 0 < reverse_validation_score(Slow(), rows, classes, rows) < 1
 
 
 def test_adapters_need_a_score(data):
