@@ -147,7 +147,7 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         Weight of the squared distance between the means of the classes.
     n_steps : int, default=None
         Steps. None: 20 times through the source, or 50 times if its images are changed at random,
-        within [200, 3000]. With ``release="rows"``, private steps; None: n_target / 20 within
+        within [200, 6000]. With ``release="rows"``, private steps; None: n_target / 20 within
         [30, 1000].
     batch_size : int, default=128
         Rows a step from each domain; with ``release="rows"``, those that are expected of the
@@ -455,7 +455,7 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _default_n_steps(self, n_source):
         # Changed at random, images are not soon learnt by heart.
         n_epochs = 20 if self._augment is None else 50
-        return min(3000, max(200, n_epochs * n_source // self.batch_size))
+        return min(6000, max(200, n_epochs * n_source // self.batch_size))
 
     def _train_on_samples(self, X, codes, bounds, noise):
         """Sample target rows, train on them and the source, and take over the certificate."""
