@@ -127,8 +127,8 @@ grad_clip, random_state
         self.reversal = reversal
         self.n_units = n_units
 
-    def _fit_to_rows(self, X, codes, bounds, X_target, noise):
-        encoder, head, source = self._start(X, codes, bounds, noise)
+    def _fit_to_rows(self, X, bounds, networks, X_target, noise):
+        encoder, head, source = networks
         with seeded(noise.seed()):
             discriminator = make_discriminator(self._n_features_out, self.n_units)
         critic = nn.Sequential(encoder, discriminator.to(source[0].device))
@@ -294,10 +294,11 @@ def list_models(options, **params):
 def fit_models(models, seed, X, y, X_target):
     """Fit models one by one; yield the name of each, the model, and the seconds it took.
 
-    After an adapter comes what is chosen of it and of the model of the source only, if there is
-    one, by reverse validation (Ganin et al., JMLR 2016, section 5.1.2): the one whose guesses of
-    the classes of synthetic target rows teach a classifier more of the source. That asks for no
-    labels of the target, and costs no privacy.
+    After an adapter comes, if there is a model of the source only, what protects from a bad one.
+    None of it asks for labels of the target, or costs privacy. "both" is the mean of their
+    probabilities. "chosen" is one of them, by reverse validation (Ganin et al., JMLR 2016, section
+    5.1.2): that whose guesses of the classes of synthetic target rows teach a classifier more of
+    the source, and the source's if it is a tie.
     """
     source = None
     for name, make in models.items():
@@ -307,9 +308,21 @@ def fit_models(models, seed, X, y, X_target):
         if name == "source":
             source = model
         if name.startswith("adapter") and source and model.target_sampler_:
+            yield name.replace("adapter", "both"), Both(source, model), 0.0
             start, synthetic = time.perf_counter(), model.target_sampler_.sample(1000)
             scores = [
                 reverse_validation_score(either, X, y, synthetic) for either in (source, model)
             ]
             chosen = model if scores[1] > scores[0] else source
             yield name.replace("adapter", "chosen"), chosen, time.perf_counter() - start
+
+
+class Both:
+    """Two fitted classifiers, by the mean of their probabilities."""
+
+    def __init__(self, *models):
+        self.models = models
+
+    def score(self, X, y):
+        votes = sum(model.predict_proba(X) for model in self.models)
+        return float((self.models[0].classes_[votes.argmax(axis=1)] == y).mean())

@@ -3,7 +3,8 @@
 USPS images are scaled up to 28×28 pixels. The target is MNIST's 10,000 test images, or USPS's 7,291
 training images. Printed is the accuracy on these, which were adapted to, as in the DP-SWD paper,
 and on held-out rows of their domain. "source" is fitted to the source only; "swd" and "dann" look
-at raw target rows, without privacy; "chosen" is the adapter or "source", by reverse validation::
+at raw target rows, without privacy. "both" is the mean of the probabilities of "source" and the
+adapter; "chosen" is one of them, by reverse validation::
 
     SKDPGEN_DATA=folder python benchmarks/run_digits_adaptation.py --source usps --epsilons 1 10
 """

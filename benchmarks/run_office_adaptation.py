@@ -2,8 +2,8 @@
 
 Seven tenths of each target domain are adapted to; printed is the accuracy on these, as in the
 DP-SWD paper, and on the rest. "source" is fitted to the source only; "swd" and "dann" look at raw
-target rows, without privacy; "chosen" is the adapter or "source", by reverse validation. A row of
-the table is a mean over seeds::
+target rows, without privacy. "both" is the mean of the probabilities of "source" and the adapter;
+"chosen" is one of them, by reverse validation. A row of the table is a mean over seeds::
 
     SKDPGEN_DATA=folder python benchmarks/run_office_adaptation.py --features surf --epsilons 10
 """

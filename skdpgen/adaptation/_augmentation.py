@@ -24,6 +24,8 @@ def affine(rows, generator, strength=0.25):
     tensor of shape (n, side²)
     """
     n, side = len(rows), math.isqrt(rows.shape[1])
+    if side**2 != rows.shape[1]:
+        raise ValueError(f"'affine' is for square grey images; rows have {rows.shape[1]} features.")
     draws = strength * (2 * torch.rand(n, 6, generator=generator) - 1).to(rows)
     turn, shear, width, height, across, down = draws.T
     width, height = 1 + width, 1 + height

@@ -347,7 +347,7 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             return self._fit(X, y, X_target)
 
     def _fit(self, X, y, X_target):
-        X, codes, bounds, noise = self._begin(X, y)
+        X, bounds, networks, noise = self._begin(X, y)
         X_target = self._read_target(X_target)
         if X_target is None:
             warnings.warn(
@@ -358,25 +358,36 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             )
             self.target_sampler_, self.n_target_ = None, 0
             certificate = Certificate((), (), self.relation, self.accountant, self.delta)
-            return self._train(X, codes, bounds, None, certificate, noise)
+            return self._train(X, networks, None, certificate, noise)
         self.n_target_ = len(X_target)
         if self.release == "rows":
             self.target_sampler_ = None
-            return self._fit_to_rows(X, codes, bounds, X_target, noise)
+            return self._fit_to_rows(X, bounds, networks, X_target, noise)
         self.target_sampler_ = self._make_sampler(X, bounds, self.n_target_).fit(X_target)
-        return self._train_on_samples(X, codes, bounds, noise)
+        return self._train_on_samples(X, networks, noise)
 
     def _fit_to_sampler(self, X, y, sampler):
         """Fit to the source, and to what a sampler was fitted to: all is post-processing."""
-        X, codes, bounds, noise = self._begin(X, y)
+        X, _, networks, noise = self._begin(X, y)
         self.target_sampler_, self.n_target_ = sampler, sampler.n_samples_
-        return self._train_on_samples(X, codes, bounds, noise)
+        return self._train_on_samples(X, networks, noise)
 
     def _begin(self, X, y):
-        """Check parameters and the source; return its rows, codes of labels, bounds, and noise."""
+        """Check parameters and the source, and make networks: what can fail before all releases.
+
+        Returns
+        -------
+        X : array of shape (n_samples, n_features)
+            Rows of the source.
+        bounds : pair of arrays of shape (n_features,)
+        networks : tuple
+            See `_start`.
+        noise : NoiseSource
+        """
         self._check_params()
         X, codes = self._read_source(X, y)
-        return X, codes, self._find_bounds(X), NoiseSource(self.random_state, stream=2)
+        bounds, noise = self._find_bounds(X), NoiseSource(self.random_state, stream=2)
+        return X, bounds, self._start(X, codes, bounds, noise), noise
 
     def _read_target(self, X_target):
         if isinstance(X_target, Whole):
@@ -457,18 +468,18 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         n_epochs = 20 if self._augment is None else 50
         return min(6000, max(200, n_epochs * n_source // self.batch_size))
 
-    def _train_on_samples(self, X, codes, bounds, noise):
+    def _train_on_samples(self, X, networks, noise):
         """Sample target rows, train on them and the source, and take over the certificate."""
         sampler = self.target_sampler_
         target = sampler.sample(min(_MOST, max(_FEWEST, self.n_target_)))
         certificate = replace(
             sampler.privacy_, assumptions=(*_ASSUMED, *sampler.privacy_.assumptions)
         )
-        return self._train(X, codes, bounds, target, certificate, noise)
+        return self._train(X, networks, target, certificate, noise)
 
-    def _train(self, X, codes, bounds, target, certificate, noise):
+    def _train(self, X, networks, target, certificate, noise):
         """Train on the source and on synthetic target rows, if there are any."""
-        encoder, head, source = self._start(X, codes, bounds, noise)
+        encoder, head, source = networks
         seen = None
         if target is not None:
             target, seen = (self._find_seen(rows).to(source[0]) for rows in (target, X))
@@ -497,10 +508,10 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """Map rows without what the release has not seen of the target's."""
         return self._input(self.target_sampler_._project(X))
 
-    def _fit_to_rows(self, X, codes, bounds, X_target, noise):
+    def _fit_to_rows(self, X, bounds, networks, X_target, noise):
         """Train on the source, and on releases of encoded target rows."""
         warn_of_delta(self.delta, self.n_target_, stacklevel=4)
-        encoder, head, source = self._start(X, codes, bounds, noise)
+        encoder, head, source = networks
         if any(isinstance(module, _BatchNorm) for module in encoder.modules()):
             raise ValueError(
                 "network has batch normalisation, which mixes private rows; use GroupNorm or none, "
@@ -574,14 +585,25 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return self.n_steps or min(1000, max(30, n_target // 20))
 
     def _start(self, X, codes, bounds, noise):
-        """Return fresh networks, and the source as they read it."""
+        """Return a fresh encoder, a head, and the source as they read it: rows and codes."""
         device = choose_device(self.device)
         self._input = _Input(X, bounds, standardise=not getattr(self._factory, "unit_input", False))
         encoder, head, self._n_features_out = build_encoder(
             self._factory, X.shape[1], self.n_components, len(self.classes_), noise.seed()
         )
         source = self._input(X).to(device), torch.as_tensor(codes, device=device)
+        self._try_augment(source[0][:2])
         return encoder.train().to(device), head.train().to(device), source
+
+    def _try_augment(self, rows):
+        if self._augment is None:
+            return
+        changed = self._augment(rows, torch.Generator().manual_seed(0))
+        if getattr(changed, "shape", None) != rows.shape:
+            raise ValueError(
+                f"augment must return a tensor of rows of shape {tuple(rows.shape)}; got "
+                f"{tuple(changed.shape) if hasattr(changed, 'shape') else type(changed).__name__}."
+            )
 
     def _finish(self, encoder, head, certificate):
         self._encoder, self._head = encoder.eval().cpu(), head.eval().cpu()

@@ -179,10 +179,14 @@ def private_search(
 
 def _search_after_the_sketch(estimator, draw, score, X, y, X_target, n_candidates):
     """Return the best of fits to one sketch: all are post-processing of it."""
+    candidates = [draw() for _ in range(round(n_candidates) - 1)]
+    for model in candidates:
+        # Bad parameters cost nothing.
+        clone(model)._begin(X, y)
     best = clone(estimator).fit(X, y, X_target=X_target)
     best.search_score_ = score(best)
-    for _ in range(round(n_candidates) - 1):
-        model = draw()._fit_to_sampler(X, y, best.target_sampler_)
+    for model in candidates:
+        model._fit_to_sampler(X, y, best.target_sampler_)
         model.search_score_ = score(model)
         best = max(best, model, key=lambda fitted: fitted.search_score_)
     return best

@@ -346,12 +346,15 @@ def test_bad_data(change, message):
         ({"n_steps": 2.5}, "n_steps"),
         ({"encoder": "pca"}, "encoder"),
         ({"bounds": (1, 0)}, "bounds"),
+        ({"augment": "affine"}, "square grey images"),
+        ({"augment": lambda rows, generator: rows[:1]}, "augment must return"),
     ],
 )
-def test_bad_parameters(params, message):
+def test_bad_parameters_cost_nothing(params, message):
     X, y, X_target, _ = make_domains()
-    with pytest.raises(ValueError, match=message):
+    with PrivacyBudget(5.0, 1e-4) as budget, pytest.raises(ValueError, match=message):
         DPSWDDomainAdapter(**QUICK | params).fit(X, y, X_target=X_target)
+    assert budget.spent == 0
 
 
 def test_sample_domain_and_target_exclude_each_other():

@@ -191,6 +191,13 @@ def test_bad_rows_cost_nothing(data):
     assert budget.spent == 0
 
 
+@pytest.mark.parametrize("params", [{"learning_rate": [0.0]}, {"network": ["conv28"]}])
+def test_bad_candidates_cost_nothing(data, params):
+    with PrivacyBudget(5.0, 1e-4) as budget, pytest.raises(ValueError, match=r"rate|784 pixels"):
+        search(data, params)
+    assert budget.spent == 0
+
+
 def test_rows_are_released_anew_by_each_candidate(data):
     X, y, X_target = data
     params = {"align_weight": [0.1, 1.0], "grad_clip": [0.5, 1.0]}
