@@ -51,9 +51,10 @@ class DPAFGenerator(BaseGenerator):
         in [0, 1] were divided by √n_features, so that 1 changes nothing.
     classes : array-like, default=None
         The labels that `y` may hold. None: inferred from `y`, with a `PrivacyLeakWarning`.
-    image_shape : tuple of (channels, height, width), default=None
-        Shape of rows that are images. None: a square one, grey or RGB, of at least 8×8 pixels, if
-        there are `bounds` and as many features; otherwise layers are dense.
+    image_shape : "auto", None or tuple of (channels, height, width), default="auto"
+        Shape of rows that are images; None: they are none, and layers are dense. ``"auto"``: a
+        square one, grey or RGB, of at least 8×8 pixels, if there are `bounds` and as many features;
+        otherwise None.
     layers : tuple of (int, int, int), default=None
         Numbers c1, c2, c3 of layers: conv1, which are frozen; conv2*, the others before the
         aggregate; and conv3*, those after it, which only images have. None: (2, 1, 0) for images of
@@ -178,7 +179,7 @@ class DPAFGenerator(BaseGenerator):
         y_bounds=None,
         clip_norm=1.0,
         classes=None,
-        image_shape=None,
+        image_shape="auto",
         layers=None,
         batch_size=None,
         n_steps=None,
@@ -250,9 +251,10 @@ class DPAFGenerator(BaseGenerator):
             raise ValueError(f"keep must be at most 1; got {self.keep!r}.")
         check_choice("objective", self.objective, _OBJECTIVES)
         _check_split(self.budget_split)
-        _check_tuple("layers", self.layers, least=(1, 1, 0))
-        _check_tuple("image_shape", self.image_shape, least=(1, 4, 4))
-        if self._is_table() and self.image_shape is not None:
+        _check_tuple("layers", self.layers, (1, 1, 0))
+        if not self._guesses_shape():
+            _check_tuple("image_shape", self.image_shape, (1, 4, 4), or_else="None or 'auto'")
+        if self._is_table() and not (self._guesses_shape() or self.image_shape is None):
             raise ValueError("image_shape is for rows of X, not for tables with a schema.")
         if self._is_table() and self.generator is not None and has_unit_output(self.generator):
             raise ValueError(f"generator={self.generator!r} makes images, not tables.")
@@ -261,7 +263,7 @@ class DPAFGenerator(BaseGenerator):
 
     def _plan(self, n_samples, codec, n_classes):
         shares, thresholds = self._inference_shares(codec)
-        self._find_image_shape(codec)  # refuses one that does not fit
+        self._find_layers(codec)  # refuses what does not fit
         first, _, _ = self.budget_split
         if first > 0 and n_classes == 1:
             raise ValueError(
@@ -303,11 +305,23 @@ class DPAFGenerator(BaseGenerator):
     def _batch_size(self, n_samples):
         return min(self.batch_size or max(200, min(2000, n_samples // 30)), n_samples)
 
+    def _find_layers(self, codec):
+        """Return the shape of the images that rows are, or None, and the numbers of layers."""
+        image_shape = self._find_image_shape(codec)
+        layers = self.layers or default_layers(image_shape)
+        if image_shape is None and layers[2]:
+            raise ValueError("Only images have layers after the aggregate: layers=(c1, c2, 0).")
+        return image_shape, layers
+
+    def _guesses_shape(self):
+        return isinstance(self.image_shape, str) and self.image_shape == "auto"
+
     def _find_image_shape(self, codec):
-        """Return the shape of the images that rows are, or None."""
+        if self.image_shape is None:
+            return None
         is_plain = not isinstance(codec, TableCodec) and codec.encoder is None
         is_plain = is_plain and not codec.has_number
-        if self.image_shape is None:
+        if self._guesses_shape():
             can_be = is_plain and codec.has_unit_features
             return infer_square_shape(codec.n_features) if can_be else None
         if not is_plain:
@@ -322,10 +336,7 @@ class DPAFGenerator(BaseGenerator):
     # Learning.
 
     def _learn(self, curator, codec, noise):
-        image_shape = self._find_image_shape(codec)
-        layers = self.layers or default_layers(image_shape)
-        if image_shape is None and layers[2]:
-            raise ValueError("Only images have layers after the aggregate: layers=(c1, c2, 0).")
+        image_shape, layers = self._find_layers(codec)
         n_classes, batch_size = curator.n_classes, self._batch_size(curator.n_records)
         factory = self.generator
         if factory is None:
@@ -416,7 +427,7 @@ def _check_split(split):
         )
 
 
-def _check_tuple(name, value, least):
+def _check_tuple(name, value, least, or_else="None"):
     """Refuse what is neither None nor three whole numbers that are large enough."""
     if value is None:
         return
@@ -426,5 +437,5 @@ def _check_tuple(name, value, least):
         for number, low in zip(value, least, strict=True)
     ):
         raise ValueError(
-            f"{name} must be three whole numbers, of at least {least}, or None; got {value!r}."
+            f"{name} must be three whole numbers, of at least {least}, or {or_else}; got {value!r}."
         )

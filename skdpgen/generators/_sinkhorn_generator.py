@@ -301,6 +301,7 @@ class DPSinkhornGenerator(EncodedGenerator):
 
     def _plan(self, n_samples, codec, n_classes):
         shares, thresholds = self._first_shares(codec)
+        self._batch_sizes(n_samples)  # refuses what does not fit
         if n_classes > 1:
             shares[ClassCounts.name] = _COUNTS_SHARE
         rate = self._batch_size(n_samples) / n_samples
@@ -336,19 +337,24 @@ class DPSinkhornGenerator(EncodedGenerator):
     def _batch_size(self, n_samples):
         return min(self.batch_size or max(10, min(100, n_samples // 4)), n_samples)
 
+    def _batch_sizes(self, n_samples):
+        """Return how many rows a step generates, and how many of them debias the loss."""
+        n = self.n_generated or max(2, min(50, self._batch_size(n_samples)))
+        n_debias = n // 5 if self.n_debias is None else self.n_debias
+        if n_debias > n:
+            raise ValueError(f"n_debias = {n_debias} is more than the {n} rows that are generated.")
+        return n, n_debias
+
     # Learning.
 
     def _learn(self, curator, codec, noise):
-        # Anything that can fail comes before the first release.
+        # What can fail comes before the next release.
         n_encoded = self._n_encoded(codec.n_columns)
         rows = make_rows(
             self.generator, codec, self.latent_dim, curator.n_classes, noise, n_encoded
         )
         scale = input_scale(codec)
-        n = self.n_generated or max(2, min(50, self._batch_size(curator.n_records)))
-        n_debias = n // 5 if self.n_debias is None else self.n_debias
-        if n_debias > n:
-            raise ValueError(f"n_debias = {n_debias} is more than the {n} rows that are generated.")
+        n, n_debias = self._batch_sizes(curator.n_records)
         loss = SinkhornLoss(
             self.reg or _default_reg(codec, scale),
             self.l1_weight,

@@ -189,6 +189,14 @@ def test_a_mean_is_found_through_the_noise():
     assert_allclose(made.mean(0), X.mean(0), atol=0.1)
 
 
+def test_rows_are_images_if_they_can_be_unless_they_are_said_to_be_none():
+    X = np.random.RandomState(0).uniform(size=(60, 64))
+    for shape, are_images in (("auto", True), ((1, 8, 8), True), (None, False)):
+        generator = make(bounds=(0, 1), image_shape=shape, n_steps=1).fit(X)
+        layers = {type(layer) for layer in generator._network.network.modules()}
+        assert (nn.Unflatten in layers) == are_images, shape
+
+
 def test_verdicts_on_single_rows():
     """The objective of the paper, with its first phase, runs; it is not what works best."""
     X, y = np.random.RandomState(0).uniform(size=(60, 64)), np.arange(60) % 2
@@ -339,6 +347,8 @@ def test_all_records_at_each_step():
         (dict(image_shape=(1, 8, 8)), "have 64 features; X has 16"),
         (dict(image_shape=(4, 4)), "image_shape"),
         (dict(image_shape=(1, 2, 8)), "image_shape"),
+        (dict(image_shape="none"), "None or 'auto'"),
+        (dict(image_shape=None, bounds=(0, 1), layers=(1, 1, 1)), "Only images"),
         (dict(layers=(0, 1, 0)), "layers"),
         (dict(layers=(1, 1)), "layers"),
         (dict(layers=(1, 1, 1)), "Only images"),
@@ -359,6 +369,9 @@ def test_all_records_at_each_step():
 def test_parameters_that_are_refused(params, match):
     with pytest.raises(ValueError, match=match):
         make(**params).fit(np.ones((20, 16)))
+    # Before anything is released.
+    with pytest.raises(ValueError, match=match):
+        preview(make(**params), 20, 16)
 
 
 def test_one_class_has_no_first_phase():

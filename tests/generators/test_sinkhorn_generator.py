@@ -341,6 +341,17 @@ def test_parameters_that_are_refused(params, match):
         make(**params).fit(np.ones((20, 3)))
 
 
+def test_sizes_of_batches_are_checked_before_a_schema_is_inferred():
+    table = pd.DataFrame({"a": np.arange(40) % 3})
+    generator = make(epsilon=9.0, infer="private", n_generated=4, n_debias=5)
+    with (
+        PrivacyBudget(9.0, 1e-5, threshold_delta=5e-6) as budget,
+        pytest.raises(ValueError, match="n_debias"),
+    ):
+        generator.fit(table)
+    assert budget.spent == 0
+
+
 def test_fitted_attributes_are_those_that_are_documented():
     """A new attribute could be a leak: whoever adds one says here that it is post-processing."""
     X, y = np.random.RandomState(0).normal(size=(40, 3)), np.arange(40) % 2
