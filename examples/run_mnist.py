@@ -37,6 +37,7 @@ parser.add_argument(
 parser.add_argument("--release", default="sketch")
 parser.add_argument("--epsilon", type=float, default=10.0)
 parser.add_argument("--n-steps", type=int)
+parser.add_argument("--batch-size", type=int)
 parser.add_argument("--seed", type=int, help="for an experiment; not a private release")
 options = parser.parse_args()
 
@@ -70,8 +71,9 @@ methods = {
     "dpaf": (DPAFGenerator, {}),
 }
 estimator, params = methods[options.method]
-if options.n_steps is not None:
-    params |= {"n_steps": options.n_steps}
+for name in ("n_steps", "batch_size"):
+    if (value := getattr(options, name)) is not None:
+        params |= {name: value}
 generator = estimator(
     epsilon=options.epsilon,
     delta=1e-5,

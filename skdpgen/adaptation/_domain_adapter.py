@@ -101,8 +101,9 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     """A representation in which a public source and a private target look alike.
 
     The source is public and labelled; the target is private, and its labels are never asked for.
-    By default, a slice sketch of the target rows is released once, with Gaussian noise, and
-    particles that started from source rows and have the same sketch stand in for them: synthetic
+    By default, a slice sketch of the target rows is released once, with Gaussian noise (before it
+    their second moments, if there are many columns and many rows: see `encoder`), and particles
+    that started from source rows and have the same sketch stand in for them: synthetic
     target rows (see `DPSWFlowSampler`). A network and a classifier on top of it are then trained on
     the labelled source rows, while the squared sliced Wasserstein distance between both domains,
     and that between the means of their classes, as the classifier sees them, are kept small in the
@@ -129,8 +130,8 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         Bounds of the features, numbers or arrays of shape (n_features,), to which rows of both
         domains are clipped. None: the least and the greatest value in the source.
     clip_norm : float, default=None
-        Radius of target rows, in the units after `bounds` and the encoder. None: the 0.9-quantile
-        of the norms of the source's.
+        Radius of target rows for a sketch, in the units after `bounds` and the encoder. None: the
+        0.9-quantile of the norms of the source's.
     network : {"mlp", "conv28"} or callable, default="mlp"
         The representation: ``"mlp"``, two layers, of rows that are standardised by the source;
         ``"conv28"``, two convolutions, of 28×28 grey images in [0, 1]. A factory takes the number
@@ -144,18 +145,19 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     align_weight : float, default=0.1
         Weight of the squared sliced distance, summed over the columns of the representation.
     class_align_weight : float, default=0.1
-        Weight of the squared distance between the means of the classes.
+        Weight of the squared distance between the means of the classes; of a sketch only.
     n_steps : int, default=None
         Steps. None: 20 times through the source, or 50 times if its images are changed at random,
-        within [200, 6000]. With ``release="rows"``, private steps; None: n_target / 20 within
-        [30, 1000].
+        within [200, 6000]. With ``release="rows"``, private steps, which follow three tenths as
+        many on the source alone; None: n_target / 20 within [30, 1000].
     batch_size : int, default=128
         Rows a step from each domain; with ``release="rows"``, those that are expected of the
         target.
     learning_rate : float, default=0.002
         Of Adam.
     augment : "auto", None, "affine" or callable, default="auto"
-        How rows of both domains, which are public or synthetic, are changed at random at each step.
+        For a sketch: how rows of both domains, which are public or synthetic, are changed at random
+        at each step.
         ``"affine"``: square grey images are turned, scaled, sheared and shifted a little. A
         function takes a tensor of rows, as the network gets them, and a torch generator.
         ``"auto"``: ``"affine"`` for ``network="conv28"``, else None.
@@ -202,9 +204,9 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if `X` has string column names.
     n_iter_ : int
-        Steps that were made.
+        Steps that were made; with ``release="rows"``, releases.
     loss_curve_ : list of float
-        Loss of each step, on source rows and synthetic ones.
+        Loss of each step, on source rows and synthetic or released ones.
 
     Notes
     -----
@@ -247,7 +249,8 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     # With metadata routing on, pipelines hand it on without being asked.
     __metadata_request__fit = {"X_target": True}
 
-    # Parameters that act on a sketch after it is released; those that released rows are priced by.
+    # Parameters that act on a sketch after it is released; those that released rows are priced by;
+    # those that matter to a sketch only.
     _after_the_sketch = {
         "network",
         "n_components",
@@ -267,6 +270,7 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         "batch_size",
         "target_gradient",
     }
+    _of_a_sketch = {"augment", "class_align_weight", "clip_norm", "encoder", "encoder_share"}
 
     def __init__(
         self,

@@ -269,6 +269,8 @@ def _check(estimator, param_distributions, X_target, n_candidates, scoring):
             f"{sorted(priced)} change what a fit with release='rows' costs, and all candidates "
             "have to cost the same; they cannot be searched."
         )
+    if estimator.release == "rows" and (idle := names & estimator._of_a_sketch):
+        raise ValueError(f"{sorted(idle)} do nothing with release='rows'.")
     if scoring is None and (estimator.release == "rows" or not hasattr(estimator, "predict")):
         raise ValueError(
             "Reverse validation needs a DPSWDDomainClassifier with release='sketch': give scoring, "

@@ -292,8 +292,8 @@ def fit_to_aggregates(
     shares : ndarray of shape (n_classes,)
         Estimated shares of the classes.
     losses : list of float
-        At each step, the estimated squared distance between mean features of generated rows, and
-        those that were released.
+        At each update of the generator, the estimated squared distance between mean features of
+        generated rows, and those that were released.
     """
     network, n_classes, device = features_of.network, rows.n_classes, rows.spread.device
     is_trained = asymmetry is not None

@@ -76,11 +76,12 @@ class DPSinkhornGenerator(EncodedGenerator):
         False: leave out the debiasing term, also for n' = 0, where it is the biased one.
     reg : float, default=None
         Entropic regularisation, in the units of the cost. None: 0.05, or n_features / 160
-        with `bounds` if that is more.
+        if that is more and rows are compared by features in [0, 1]: with `bounds`, and neither an
+        encoder that was fitted beforehand nor a numeric `y`.
     l1_weight : float, default=0.0
-        Weight m of the L1 part of the cost ``L2² + m L1`` between rows; of features in [0, 1] with
-        `bounds`, and else of rows in the unit ball. In [1]_ it is 1, for sharper images; it costs
-        time, and here it made classifiers that are trained on samples worse.
+        Weight m of the L1 part of the cost ``L2² + m L1`` between rows; of features in [0, 1] where
+        `reg` says so, and else of rows in the unit ball. In [1]_ it is 1, for sharper images; it
+        costs time, and here it made classifiers that are trained on samples worse.
     label_weight : float, default=15.0
         What the one-hot of a row's class is multiplied by when it is joined to the row.
     balance_classes : bool, default=True

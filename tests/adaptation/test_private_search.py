@@ -302,6 +302,7 @@ def test_adapters_need_a_score(data):
         (WEIGHT, {"release": "rows"}, "Reverse validation"),
         (WEIGHT, {"scoring": "accuracy"}, "scoring must be"),
         ({"batch_size": [10, 20]}, {"release": "rows", "scoring": Scoring()}, "costs"),
+        (RADIUS, {"release": "rows", "scoring": Scoring()}, "do nothing"),
         (WEIGHT, {"n_candidates": 0.5}, "n_candidates"),
         (WEIGHT, {"epsilon": -1.0}, "epsilon must be"),
     ],

@@ -343,7 +343,8 @@ def test_parameters_that_are_refused(params, match):
 
 def test_sizes_of_batches_are_checked_before_a_schema_is_inferred():
     table = pd.DataFrame({"a": np.arange(40) % 3})
-    generator = make(epsilon=9.0, infer="private", n_generated=4, n_debias=5)
+    params = {"random_state": None, "n_generated": 4, "n_debias": 5}
+    generator = make(epsilon=9.0, infer="private", **params)
     with (
         PrivacyBudget(9.0, 1e-5, threshold_delta=5e-6) as budget,
         pytest.raises(ValueError, match="n_debias"),
