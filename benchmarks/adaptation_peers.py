@@ -46,6 +46,16 @@ class SourceClassifier(DPSWDDomainClassifier):
         return super().fit(X, y)
 
 
+class TwoSources(SourceClassifier):
+    """The mean of two fits to the source only: what "both" is to be compared with."""
+
+    def fit(self, X, y=None, *, X_target=None):
+        seeds = self.random_state, self.random_state + 1000
+        return Both(
+            *(SourceClassifier(**self.get_params() | {"random_state": s}).fit(X, y) for s in seeds)
+        )
+
+
 class RawClassifier(DPSWDDomainClassifier):
     """Aligned by the adapter's loss with the target rows themselves: not private."""
 
@@ -249,6 +259,7 @@ class DPDANN(DANN):
 
 METHODS = {
     "source": SourceClassifier,
+    "two sources": TwoSources,
     "adapter": DPSWDDomainClassifier,
     "swd": RawClassifier,
     "dann": DANN,
@@ -296,7 +307,8 @@ def fit_models(models, seed, X, y, X_target):
 
     After an adapter comes, if there is a model of the source only, what protects from a bad one.
     None of it asks for labels of the target, or costs privacy. "both" is the mean of their
-    probabilities. "chosen" is one of them, by reverse validation (Ganin et al., JMLR 2016, section
+    probabilities; as the mean of any two fits is better than one, compare it with "two sources".
+    "chosen" is one of them, by reverse validation (Ganin et al., JMLR 2016, section
     5.1.2): that whose guesses of the classes of synthetic target rows teach a classifier more of
     the source, and the source's if it is a tie.
     """
