@@ -36,6 +36,7 @@ def make_discriminator(n_inputs, n_units):
 def mean_gradient(losses, network, **options):
     """Return the gradient of the mean of losses in all weights, as one vector."""
     parts = torch.autograd.grad(losses.mean(), network.parameters(), **options)
+    # parameters_to_vector wants each part contiguous, which those of channels-last weights are not.
     return torch.cat([part.flatten() for part in parts])
 
 

@@ -193,11 +193,11 @@ def fit_to_released_rows(
     """Train an encoder and a head, and align the source with released rows of the target.
 
     Algorithm 2 of [1]_, as far as it is sound. First come steps on the source alone, three tenths
-    of `n_steps`. Then each step releases noisy projections of a batch of
-    encoded target rows, and compares them with those of source rows, which are padded and noised
-    alike. The gradient of that distance reaches the encoder through the source rows for free.
-    Through the target rows it is released: for each record the product of its own features'
-    derivative with the gradient at its noisy projections, which are public, clipped and noised.
+    of `n_steps`. Then each step releases noisy projections of a batch of encoded target rows, and
+    compares them with those of source rows, which are padded and noised alike. The gradient of that
+    distance reaches the encoder through the source rows for free. Through the target rows it is
+    released: for each record the product of its own features' derivative with the gradient at its
+    noisy projections, which are public, clipped and noised.
 
     Parameters
     ----------
