@@ -5,16 +5,25 @@ import math
 import numbers
 import warnings
 
+import numpy as np
 import torch
+
+from .privacy.exceptions import FitQualityWarning
 
 __all__ = [
     "check_choice",
+    "check_flag",
     "check_positive",
     "check_share",
     "choose_device",
+    "list_refusals",
     "undo_on_failure",
+    "warn_of_absent",
     "warn_of_delta",
 ]
+
+# Fewer bad records than this are not worth a warning.
+_MANY_ABSENT = 0.01
 
 
 @contextlib.contextmanager
@@ -50,6 +59,12 @@ def check_choice(name, value, choices):
         raise ValueError(f"{name} must be one of {list(choices)}; got {value!r}.")
 
 
+def check_flag(name, value):
+    """Refuse what is neither True nor False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False; got {value!r}.")
+
+
 def check_share(name, value):
     """Refuse what is no share of a budget."""
     check_positive(name, value)
@@ -76,3 +91,32 @@ def warn_of_delta(delta, n_samples, stacklevel):
             UserWarning,
             stacklevel=stacklevel + 1,
         )
+
+
+def warn_of_absent(share, std):
+    """Warn if many records count as absent, from a noisy share of those that do not."""
+    absent = 1 - share
+    if absent > max(_MANY_ABSENT, 4 * std):
+        warnings.warn(
+            f"About {absent:.0%} of the records count as absent, by the noisy counts that were "
+            "released: their labels were not declared, or cells are missing, not finite, or not as "
+            "declared. strict=True refuses such records, but a refusal tells of the rows.",
+            FitQualityWarning,
+            stacklevel=2,
+        )
+
+
+def list_refusals(strict, has_objects=False):
+    """List what a certificate rests on where a fit may refuse rows for what is in them."""
+    refusals = []
+    if strict:
+        refusals.append(
+            "every record is valid: with strict=True others are refused, and whether a fit was "
+            "refused is outside of ε"
+        )
+    elif has_objects:
+        refusals.append(
+            "all cells of X, which is of dtype object, are numbers: others are refused, and "
+            "whether a fit was refused is outside of ε"
+        )
+    return refusals

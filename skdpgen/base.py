@@ -13,9 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 from ._formats import ArrayFormat, TableFormat, check_frame
 from ._validation import (
     check_choice,
+    check_flag,
     check_positive,
     check_share,
     choose_device,
+    list_refusals,
     undo_on_failure,
     warn_of_delta,
 )
@@ -24,7 +26,7 @@ from .preprocessing import RowCodec, Schema, TableCodec, check_closed, declare_b
 from .privacy import CategoryCounts, Certificate, Curator, NoiseSource
 from .privacy.accounting import ACCOUNTANTS, RELATIONS
 from .privacy.calibration import check_delta, check_epsilon
-from .privacy.records import first_chunk, read_labels, read_rows, read_table
+from .privacy.records import first_chunk, read_rows, read_table, take_labels, take_rows
 from .transport import sliced_wasserstein_distance
 
 __all__ = ["BaseGenerator", "list_assumptions"]
@@ -40,8 +42,8 @@ _ALWAYS_ASSUMED = (
     "one person has one record",
     "bounds, clip_norm, classes, encoder and all other parameters were chosen without looking at "
     "the private rows; column names and dtypes are public",
-    "only what fit released is covered: score(X), un-noised scores of a search, steps of a "
-    "pipeline that were fitted on private rows, and whether fit raised or warned are not",
+    "only what fit released is covered: score(X), un-noised scores of a search, and steps of a "
+    "pipeline that were fitted on private rows are not",
     "the noise is made from double-precision random numbers, rounded to a fixed grid",
 )
 
@@ -78,7 +80,9 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         Raises
         ------
         ValueError
-            For bad data or parameters; nothing is spent then.
+            For bad shapes, dtypes or parameters; nothing is spent then. For rows that are refused
+            for what is in them (``strict=True``, or cells of dtype object that are no numbers);
+            open budgets are charged with the fit then.
         BudgetExceededError
             If an open `PrivacyBudget` cannot pay for the fit; nothing is released then.
         """
@@ -96,8 +100,8 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
             if target is not None:
                 raise ValueError("target=... names a column of a schema; without one, give y.")
             output = ArrayFormat.of(X, y)
-            X = read_rows(self, X)
-            y, classes, inferred = read_labels(y, len(X), self.classes)
+            X = take_rows(self, X)
+            y, classes, inferred = take_labels(y, len(X), self.classes)
             if self.y_bounds is not None and classes is not None:
                 raise ValueError(
                     "y_bounds are for a numeric y of float dtype; here y holds classes."
@@ -108,6 +112,7 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         if not plan.is_pure:
             warn_of_delta(self.delta, n_samples, stacklevel=3)
         noise = NoiseSource(self.random_state)
+        has_objects = not self._is_table() and X.dtype == object
         for name in ("classes_", "class_probabilities_", "schema_"):
             vars(self).pop(name, None)
         with Curator(
@@ -117,14 +122,17 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
             plan=plan,
             noise=noise,
             prepare=codec.encode,
+            cells=self._is_table(),
             clip_norm=self.clip_norm,
+            refuse=codec.refuse if self.strict else None,
             device=choose_device(self.device),
             verbose=self.verbose,
         ) as curator:
             del X, y  # from here on only the curator holds the rows
             codec = codec.settle(curator)
             self._learn(curator, codec, noise)
-            certificate = curator.certificate(self._list_assumptions(codec, inferred))
+            assumed = self._list_assumptions(codec, inferred, has_objects)
+            certificate = curator.certificate(assumed)
         self._codec = codec
         if self._is_table():
             self.schema_ = codec.schema
@@ -307,14 +315,16 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
     def _generate(self, codes, generator):
         """Return rows in the unit ball, an array of shape (len(codes), n_columns)."""
 
-    def _list_assumptions(self, codec, inferred=False):
+    def _list_assumptions(self, codec, inferred=False, has_objects=False):
         """List what the certificate rests on; subclasses may add to it."""
-        return list_assumptions(codec, inferred)
+        refusals = list_refusals(self.strict, has_objects)
+        return list_assumptions(codec, inferred, refusals)
 
     def _check_params(self):
         """Refuse bad parameters before any row is read."""
         check_epsilon(self.epsilon)
         check_delta(self.delta)
+        check_flag("strict", self.strict)
         check_choice("relation", self.relation, RELATIONS)
         check_choice("accountant", self.accountant, ACCOUNTANTS)
         check_positive("clip_norm", self.clip_norm)
@@ -375,12 +385,13 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         tags.estimator_type = "density_estimator"
         tags.target_tags.required = False
         tags.non_deterministic = True
+        tags.input_tags.allow_nan = True
         return tags
 
 
-def list_assumptions(codec, inferred=False):
+def list_assumptions(codec, inferred=False, refusals=()):
     """List what a certificate rests on."""
-    assumed = _ALWAYS_ASSUMED
+    assumed = (*refusals, *_ALWAYS_ASSUMED)
     if codec.encoder is not None:
         fitted = "was fitted on public data"
         if hasattr(codec.encoder, "privacy_"):

@@ -17,9 +17,11 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from .._validation import (
     check_choice,
+    check_flag,
     check_positive,
     check_share,
     choose_device,
+    list_refusals,
     undo_on_failure,
     warn_of_delta,
 )
@@ -38,7 +40,7 @@ from ..privacy import (
 from ..privacy.accounting import ACCOUNTANTS, RELATIONS
 from ..privacy.calibration import check_delta, check_epsilon
 from ..privacy.events import gaussian_event, repeat
-from ..privacy.records import read_rows
+from ..privacy.records import read_rows, take_rows
 from ._adaptation_learner import fit_adaptation, fit_to_released_rows
 from ._augmentation import AUGMENTATIONS
 from ._domains import Whole
@@ -184,6 +186,10 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         Where to compute: "cpu", "cuda", or "auto" for CUDA where there is one.
     verbose : int, default=0
         1 shows progress bars.
+    strict : bool, default=False
+        Whether to refuse target rows with a number that is not finite. A refusal is an exact answer
+        about them, which ε does not cover, and the certificate says so. By default such a row
+        counts as absent.
 
     Attributes
     ----------
@@ -298,6 +304,7 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         random_state=None,
         device="auto",
         verbose=0,
+        strict=False,
     ):
         self.epsilon = epsilon
         self.delta = delta
@@ -322,6 +329,7 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
+        self.strict = strict
 
     def fit(self, X, y=None, *, X_target=None):
         """Learn a representation of both domains.
@@ -343,7 +351,9 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         Raises
         ------
         ValueError
-            For bad data or parameters; nothing is spent then.
+            For bad data of the source, or bad shapes, dtypes or parameters; nothing is spent then.
+            For target rows that are refused for what is in them (``strict=True``, or cells of
+            dtype object that are no numbers); open budgets are charged with the fit then.
         BudgetExceededError
             If an open `PrivacyBudget` cannot pay for the fit; nothing is released then.
         """
@@ -398,7 +408,7 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             X_target = X_target.X_target
         if X_target is None:
             return None
-        X_target = read_rows(self, X_target, reset=False)
+        X_target = take_rows(self, X_target, reset=False)
         if len(X_target) < 2:
             raise ValueError("X_target holds one row: n_samples = 1, and 2 are the least.")
         return X_target
@@ -447,6 +457,7 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             random_state=self.random_state,
             device=self.device,
             verbose=self.verbose,
+            strict=self.strict,
         )
         radius = self.clip_norm
         if radius is None:
@@ -535,11 +546,13 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             sensitivity=SlicedRows(n_columns).sensitivity(self.relation),
         )
         codec = RowCodec(X.shape[1], bounds=bounds)
+        refusals = list_refusals(self.strict, X_target.dtype == object)
         with Curator(
             X_target,
             plan=plan,
             noise=noise,
             prepare=codec.encode,
+            refuse=codec.refuse if self.strict else None,
             device=source[0].device,
             verbose=self.verbose,
         ) as curator:
@@ -559,7 +572,9 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 generator=noise.torch_generator(),
                 verbose=self.verbose,
             )
-            certificate = curator.certificate((*_ASSUMED, *list_assumptions(codec)))
+            certificate = curator.certificate(
+                (*_ASSUMED, *list_assumptions(codec, refusals=refusals))
+            )
         return self._finish(encoder, head, certificate)
 
     def _event_function(self, n_features, n_classes, n_target):
@@ -653,6 +668,7 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _check_params(self):
         check_epsilon(self.epsilon)
         check_delta(self.delta)
+        check_flag("strict", self.strict)
         check_choice("relation", self.relation, RELATIONS)
         check_choice("accountant", self.accountant, ACCOUNTANTS)
         check_choice("release", self.release, ["sketch", "rows"])

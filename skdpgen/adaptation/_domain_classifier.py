@@ -20,7 +20,7 @@ class DPSWDDomainClassifier(ClassifierMixin, DPSWDDomainAdapter):
     ----------
     epsilon, delta, relation, accountant, bounds, clip_norm, network, n_components, n_projections, \
 align_weight, class_align_weight, n_steps, batch_size, learning_rate, augment, release, \
-target_gradient, grad_clip, encoder, encoder_share, random_state, device, verbose
+target_gradient, grad_clip, encoder, encoder_share, random_state, device, verbose, strict
         As in `DPSWDDomainAdapter`.
 
     Attributes

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from tqdm import tqdm
 
+from .._validation import warn_of_absent
 from ..privacy.mechanisms import clip_rows
 from ._network_learner import Descent, Shares, Training
 
@@ -108,14 +109,24 @@ class ClassMeans:
         self.shares = Shares(n_classes)
         self._sums = torch.zeros(n_classes, n_features, device=device)
         self._weight = self._energy = 0.0
+        self._present, self._variance, self._n_releases = 0.0, 0.0, 0
 
     def update(self, released):
         """Take in a `NoisyAggregate`."""
+        self._n_releases += 1
+        self._present += released.counts.sum()
+        # Of the noise, and of how many records are drawn.
+        self._variance += len(released.counts) * released.counts_std**2 + self.batch_size
         std = released.counts_std / self.batch_size
         self.shares.add(released.counts / self.batch_size, std**2 + 0.25 / self.batch_size)
         self._sums = self.memory * self._sums + torch.as_tensor(released.features).to(self._sums)
         self._weight = self.memory * self._weight + 1
         self._energy = self.memory**2 * self._energy + released.features_std**2
+
+    def warn_of_absent(self):
+        """Warn if the counts say that many records are in no class."""
+        n_expected = self.batch_size * self._n_releases
+        warn_of_absent(self._present / n_expected, math.sqrt(self._variance) / n_expected)
 
     def expected(self):
         """Return how many records of each class a release is expected to have, (n_classes, 1)."""
@@ -364,4 +375,5 @@ def fit_to_aggregates(
                 training.step(gap, rate)
             losses.append(gap.detach())
     averaged = training.finish(lambda: rows.draw(codes, generator))
+    known.warn_of_absent()
     return averaged, known.shares.mean, torch.stack(losses).tolist()

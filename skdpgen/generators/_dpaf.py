@@ -112,6 +112,11 @@ class DPAFGenerator(BaseGenerator):
         Where to compute: "cpu", "cuda", or "auto" for CUDA where there is one.
     verbose : int, default=0
         1 shows a progress bar.
+    strict : bool, default=False
+        Whether to refuse bad records: with a label that is not declared, a number that is not
+        finite, or a cell that is not as declared. A refusal is an exact answer about the rows,
+        which ε does not cover, and the certificate says so. By default such a record counts as
+        absent, and nothing tells which they are.
 
     Attributes
     ----------
@@ -202,6 +207,7 @@ class DPAFGenerator(BaseGenerator):
         random_state=None,
         device="auto",
         verbose=0,
+        strict=False,
     ):
         self.epsilon = epsilon
         self.delta = delta
@@ -234,6 +240,7 @@ class DPAFGenerator(BaseGenerator):
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
+        self.strict = strict
 
     def _check_params(self):
         super()._check_params()

@@ -85,6 +85,11 @@ class LDPEntropicGAN(BaseGenerator):
         Where to compute: "cpu", "cuda", or "auto" for CUDA where there is one.
     verbose : int, default=0
         1 shows progress bars.
+    strict : bool, default=False
+        Whether to refuse bad records: with a label that is not declared, a number that is not
+        finite, or a cell that is not as declared. A refusal is an exact answer about the rows,
+        which ε does not cover, and the certificate says so. By default such a record counts as
+        the centre of the ball, with the first class, and is noised like any other.
 
     Attributes
     ----------
@@ -187,6 +192,7 @@ class LDPEntropicGAN(BaseGenerator):
         random_state=None,
         device="auto",
         verbose=0,
+        strict=False,
     ):
         self.epsilon = epsilon
         self.delta = delta
@@ -211,6 +217,7 @@ class LDPEntropicGAN(BaseGenerator):
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
+        self.strict = strict
 
     def fit(self, X, y=None):
         """Noise every row once, and learn the distribution of the rows from the noised ones.

@@ -6,7 +6,8 @@ import numbers
 import numpy as np
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
 
-from ..base import check_choice, check_generator, check_positive
+from .._validation import check_choice, check_positive, warn_of_absent
+from ..base import check_generator
 from ..privacy import (
     BudgetExceededError,
     ClassCounts,
@@ -136,6 +137,11 @@ class DPSinkhornGenerator(EncodedGenerator):
         Where to compute: "cpu", "cuda", or "auto" for CUDA where there is one.
     verbose : int, default=0
         1 shows a progress bar.
+    strict : bool, default=False
+        Whether to refuse bad records: with a label that is not declared, a number that is not
+        finite, or a cell that is not as declared. A refusal is an exact answer about the rows,
+        which ε does not cover, and the certificate says so. By default such a record counts as
+        absent, and nothing tells which they are.
 
     Attributes
     ----------
@@ -230,6 +236,7 @@ class DPSinkhornGenerator(EncodedGenerator):
         random_state=None,
         device="auto",
         verbose=0,
+        strict=False,
     ):
         self.epsilon = epsilon
         self.delta = delta
@@ -266,6 +273,7 @@ class DPSinkhornGenerator(EncodedGenerator):
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
+        self.strict = strict
 
     def _check_params(self):
         super()._check_params()
@@ -367,7 +375,9 @@ class DPSinkhornGenerator(EncodedGenerator):
         rows.set_components(self._release_components(curator, codec.n_columns))
         self.class_probabilities_ = np.ones(1)
         if curator.n_classes > 1:
-            counts = curator.release(ClassCounts()).value
+            released, n = curator.release(ClassCounts()), curator.n_records
+            counts = released.value
+            warn_of_absent(counts.sum() / n, released.std * math.sqrt(curator.n_classes) / n)
             # Each is taken to have one record at least.
             self.class_probabilities_ = np.maximum(counts, 1) / np.maximum(counts, 1).sum()
         self.n_iter_ = split_repetition(dict(curator.plan.releases)[ClippedGradient.name])[1]

@@ -142,6 +142,11 @@ class DPSWFlowSampler(SlicedGenerator):
         Where to compute: "cpu", "cuda", or "auto" for CUDA where there is one.
     verbose : int, default=0
         1 shows a progress bar.
+    strict : bool, default=False
+        Whether to refuse bad records: with a label that is not declared, a number that is not
+        finite, or a cell that is not as declared. A refusal is an exact answer about the rows,
+        which ε does not cover, and the certificate says so. By default such a record counts as
+        absent, and nothing tells which they are.
 
     Attributes
     ----------
@@ -233,6 +238,7 @@ class DPSWFlowSampler(SlicedGenerator):
         random_state=None,
         device="auto",
         verbose=0,
+        strict=False,
     ):
         self.epsilon = epsilon
         self.delta = delta
@@ -262,6 +268,7 @@ class DPSWFlowSampler(SlicedGenerator):
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
+        self.strict = strict
 
     _releases = ("sketch", "resample", "presample")
     # Particles go wherever a sketch lets them: small components need less weight than in a network.
@@ -284,8 +291,8 @@ class DPSWFlowSampler(SlicedGenerator):
             raise ValueError("init cannot be combined with a numeric y, which it lacks.")
         return super()._plan(n_samples, codec, n_classes)
 
-    def _list_assumptions(self, codec, inferred=False):
-        assumed = super()._list_assumptions(codec, inferred)
+    def _list_assumptions(self, codec, inferred=False, has_objects=False):
+        assumed = super()._list_assumptions(codec, inferred, has_objects)
         return assumed if self.init is None else ("the rows in init are public", *assumed)
 
     def _learn(self, curator, codec, noise):

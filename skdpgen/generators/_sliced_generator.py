@@ -6,7 +6,7 @@ from dataclasses import replace
 import torch
 from dp_accounting import PoissonSampledDpEvent, SampledWithoutReplacementDpEvent
 
-from .._validation import check_choice, check_positive
+from .._validation import check_choice, check_positive, warn_of_absent
 from ..privacy import (
     NoisyCovariance,
     SlicedGaussianDpEvent,
@@ -123,7 +123,10 @@ class SlicedGenerator(EncodedGenerator):
             _WIDTH * torch.linalg.vector_norm(directions * spread[:, None], dim=0),
             self.n_harmonics or _default_n_harmonics(self._noise_ratio(curator)),
         ).to(curator.device)
-        return basis, curator.release(SliceSketch(basis, curator.n_classes, encode))
+        sketch = curator.release(SliceSketch(basis, curator.n_classes, encode))
+        n, std = curator.n_records, sketch.counts_std * math.sqrt(curator.n_classes)
+        warn_of_absent(sketch.counts.sum() / n, std / n)
+        return basis, sketch
 
     # Defaults.
 

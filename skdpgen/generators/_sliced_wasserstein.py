@@ -122,6 +122,11 @@ class DPSlicedWassersteinGenerator(SlicedGenerator):
         Where to compute: "cpu", "cuda", or "auto" for CUDA where there is one.
     verbose : int, default=0
         1 shows a progress bar.
+    strict : bool, default=False
+        Whether to refuse bad records: with a label that is not declared, a number that is not
+        finite, or a cell that is not as declared. A refusal is an exact answer about the rows,
+        which ε does not cover, and the certificate says so. By default such a record counts as
+        absent, and nothing tells which they are.
 
     Attributes
     ----------
@@ -223,6 +228,7 @@ class DPSlicedWassersteinGenerator(SlicedGenerator):
         random_state=None,
         device="auto",
         verbose=0,
+        strict=False,
     ):
         self.epsilon = epsilon
         self.delta = delta
@@ -250,6 +256,7 @@ class DPSlicedWassersteinGenerator(SlicedGenerator):
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
+        self.strict = strict
 
     _releases = ("sketch", "rows")
 

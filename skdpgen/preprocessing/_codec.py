@@ -7,7 +7,7 @@ import pandas as pd
 
 from ._inference import SchemaInference
 from ._schema import Schema
-from ._table_encoder import TableEncoder, check_columns
+from ._table_encoder import TableEncoder, check_columns, check_dtypes
 
 __all__ = ["RowCodec", "TableCodec"]
 
@@ -74,6 +74,9 @@ class RowCodec:
     def settle(self, curator):
         """Return the codec of what is to be learnt: nothing had to be found first."""
         return self
+
+    def refuse(self, X, y=None):
+        """Raise nothing: what is wrong with numbers is found without knowing what they are."""
 
     def encode(self, X, y=None):
         """Map (n, n_features) features, and (n,) numbers if there are any, to rows."""
@@ -146,6 +149,10 @@ class TableCodec:
         check_columns(table, self.schema)
         return table[list(self.schema)].to_numpy(dtype=object)
 
+    def check_dtypes(self, table):
+        """Refuse columns of which no cell can be as declared, by their dtypes."""
+        check_dtypes(table, self.schema)
+
     @property
     def blocks(self):
         """The name of each column, and its columns in rows."""
@@ -156,11 +163,18 @@ class TableCodec:
         """Number of columns of a row."""
         return self._table_encoder.n_columns
 
+    def refuse(self, X, y=None):
+        """Raise an error that names the column if cells are not as the schema declares them."""
+        if self.schema.open_names:
+            SchemaInference(self.schema).refuse(X)
+        else:
+            self._table_encoder.transform(pd.DataFrame(X, columns=list(self.schema)))
+
     def encode(self, X, y=None):
-        """Map cells, an array of objects in the order of the schema, to rows."""
+        """Map cells, an array of objects in the order of the schema, to rows; NaN for bad ones."""
         if self.schema.open_names:
             return SchemaInference(self.schema).encode(X)
-        return self._table_encoder.transform(pd.DataFrame(X, columns=list(self.schema)))
+        return self._table_encoder.transform_private(pd.DataFrame(X, columns=list(self.schema)))
 
     @property
     def block_sizes(self):

@@ -8,15 +8,17 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from .._validation import (
     check_choice,
+    check_flag,
     check_positive,
     choose_device,
+    list_refusals,
     undo_on_failure,
     warn_of_delta,
 )
 from ..privacy import Certificate, Curator, NoiseSource, NoisyCovariance, gaussian_plan
 from ..privacy.accounting import ACCOUNTANTS, RELATIONS
 from ..privacy.calibration import check_delta, check_epsilon
-from ..privacy.records import read_rows
+from ..privacy.records import read_rows, take_rows
 from ._codec import RowCodec
 
 __all__ = ["DPPCA"]
@@ -27,9 +29,8 @@ _ASSUMED = (
     "one person has one record",
     "bounds, clip_norm and all other parameters were chosen without looking at the private rows; "
     "column names and dtypes are public",
-    "only what fit released is covered: transformed private rows are as private as the rows; steps "
-    "of a pipeline that were fitted on private rows, and whether fit raised or warned, are not "
-    "covered",
+    "only what fit released is covered: transformed private rows are as private as the rows, and "
+    "steps of a pipeline that were fitted on private rows are not covered",
     "the noise is made from double-precision normals, rounded to a fixed grid",
 )
 
@@ -70,6 +71,10 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Where `fit` computes: "cpu", "cuda", or "auto" for CUDA where there is one.
     verbose : int, default=0
         1 shows a progress bar.
+    strict : bool, default=False
+        Whether to refuse rows with a number that is not finite. A refusal is an exact answer
+        about them, which ε does not cover, and the certificate says so. By default such a row
+        counts as absent.
 
     Attributes
     ----------
@@ -144,6 +149,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         random_state=None,
         device="auto",
         verbose=0,
+        strict=False,
     ):
         self.n_components = n_components
         self.epsilon = epsilon
@@ -155,6 +161,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
+        self.strict = strict
 
     def fit(self, X, y=None):
         """Find the components of private rows.
@@ -172,7 +179,9 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            For bad data or parameters; nothing is spent then.
+            For bad shapes, dtypes or parameters; nothing is spent then. For rows that are refused
+            for what is in them (``strict=True``, or cells of dtype object that are no numbers);
+            open budgets are charged with the fit then.
         BudgetExceededError
             If an open `PrivacyBudget` cannot pay for the fit; nothing is released then.
         """
@@ -181,7 +190,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _fit(self, X):
         device = self._check_params()
-        X = read_rows(self, X)
+        X = take_rows(self, X)
+        assumed = (*list_refusals(self.strict, X.dtype == object), *_ASSUMED)
         n_samples, n_features = X.shape
         codec = RowCodec(n_features, bounds=self.bounds)
         n_components = self._n_components(n_features)
@@ -193,12 +203,13 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             noise=NoiseSource(self.random_state),
             prepare=codec.encode,
             clip_norm=self.clip_norm,
+            refuse=codec.refuse if self.strict else None,
             device=device,
             verbose=self.verbose,
         ) as curator:
             del X  # from here on only the curator holds the rows
             moments = curator.release(NoisyCovariance())
-            certificate = curator.certificate(_ASSUMED)
+            certificate = curator.certificate(assumed)
         values, vectors = np.linalg.eigh(moments.value)
         values, vectors = values[::-1][:n_components], vectors.T[::-1][:n_components]
         # Eigenvectors have no sign: their largest entry is positive.
@@ -267,8 +278,9 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self._check_params()
         RowCodec(n_features, bounds=self.bounds)
         self._n_components(n_features)
+        assumed = (*list_refusals(self.strict), *_ASSUMED)
         return Certificate.of_plan(
-            self._plan(), _ASSUMED, reproducible=self.random_state is not None
+            self._plan(), assumed, reproducible=self.random_state is not None
         )
 
     def _n_components(self, n_features):
@@ -285,6 +297,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_positive("n_components", self.n_components, whole=True, optional=True)
         check_epsilon(self.epsilon)
         check_delta(self.delta)
+        check_flag("strict", self.strict)
         check_choice("relation", self.relation, RELATIONS)
         check_choice("accountant", self.accountant, ACCOUNTANTS)
         check_positive("clip_norm", self.clip_norm)
@@ -292,5 +305,6 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -1,6 +1,7 @@
 """Finding the bounds and categories that a schema leaves open, by releases that are paid for."""
 
 import math
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,7 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_datetime64_dtype, is_integer_dtype, is_numeric_dtype
 from scipy.stats import norm
 
-from ..privacy.exceptions import TableError
+from ..privacy.exceptions import FitQualityWarning, TableError
 from ..privacy.mechanisms import CategoryCounts, GaussianSum
 from ._schema import DATE_CODES, MAX_UNITS, Boolean, Category, Date, Number, Schema
 from ._table_encoder import TableEncoder
@@ -74,12 +75,18 @@ class SchemaInference:
         )
 
     def encode(self, cells, y=None):
-        """Encode open numbers and dates on the wide grid, and check the other columns, too."""
+        """Encode open numbers and dates on the wide grid, or else the columns that are declared."""
+        if self._scales:
+            return self._encode_scales(self._wide, cells)
+        table = pd.DataFrame(cells, columns=list(self.schema))
+        return TableEncoder(self._wide).transform_private(table)
+
+    def refuse(self, cells):
+        """Raise an error that names the column if cells are not of the declared types."""
         table = pd.DataFrame(cells, columns=list(self.schema))
         for name in self._categories:
             _check_type(name, table[name], self.schema[name].other)
-        rows = TableEncoder(self._wide).transform(table)
-        return self._encode_scales(self._wide, table) if self._scales else rows
+        TableEncoder(self._wide).transform(table)
 
     def run(self, curator):
         """Make the releases and return a schema that leaves nothing open."""
@@ -89,7 +96,7 @@ class SchemaInference:
         if self._categories:
             positions = {name: self.schema.names.index(name) for name in self._categories}
             for name, counts in curator.release(CategoryCounts(positions)).items():
-                kinds[name] = replace(kinds[name], categories=sorted(counts) or [kinds[name].other])
+                kinds[name] = _with_categories(name, kinds[name], counts)
         return Schema(kinds)
 
     def _find_knots(self, curator):
@@ -110,7 +117,7 @@ class SchemaInference:
 
     def _encode_scales(self, schema, cells):
         table = pd.DataFrame(cells, columns=list(self.schema))[self._scales]
-        return TableEncoder(schema.select(self._scales)).transform(table)
+        return TableEncoder(schema.select(self._scales)).transform_private(table)
 
 
 def _weights(name):
@@ -176,9 +183,26 @@ def _zoom(knots, counts, std, n_knots, margin):
     return np.union1d(quantiles, knots[much])
 
 
+def _with_categories(name, kind, counts):
+    """Return a category with those found that are of the type of `other`, of which all are."""
+    found = sorted(level for level in counts if isinstance(level, _type_of(kind.other)))
+    if not found:
+        warnings.warn(
+            f"No category of column {name!r} was found often enough to be told from noise, or none "
+            f"is of the type of other={kind.other!r}: all of its values become that.",
+            FitQualityWarning,
+            stacklevel=2,
+        )
+    return replace(kind, categories=found or [kind.other])
+
+
+def _type_of(other):
+    return str if isinstance(other, str) else (int, float)
+
+
 def _check_type(name, column, other):
     """Refuse categories of another type than `other`, of which all will be."""
-    wanted = str if isinstance(other, str) else (int, float)
+    wanted = _type_of(other)
     if not all(isinstance(value, wanted) for value in column[~column.isna()]):
         what = "strings; convert them" if wanted is str else "numbers"
         raise TableError(

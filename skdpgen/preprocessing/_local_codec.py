@@ -94,6 +94,9 @@ class LocalCodec:
         """Return the codec of what is to be learnt: nothing had to be found first."""
         return self
 
+    def refuse(self, X, y=None):
+        """Raise nothing: what is wrong with numbers is found without knowing what they are."""
+
     def encode(self, X, y=None):
         """Map (n, n_features) features, and (n,) numbers if there are any, to rows."""
         rows = np.clip(np.array(X, dtype=np.float64), -_LARGEST, _LARGEST)

@@ -9,11 +9,11 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from .._formats import ArrayFormat
-from .._validation import check_choice, check_positive, check_share
+from .._validation import check_choice, check_flag, check_positive, check_share, list_refusals
 from ..privacy import Certificate, Curator, LocalLabels, LocalRows, NoiseSource, local_plan
 from ..privacy.accounting import ACCOUNTANTS
 from ..privacy.calibration import check_delta, check_epsilon
-from ..privacy.records import read_labels, read_rows
+from ..privacy.records import take_labels, take_rows
 from ._local_codec import LocalCodec
 
 __all__ = ["LOCAL_NORMS", "LocalPrivatizer"]
@@ -22,6 +22,7 @@ __all__ = ["LOCAL_NORMS", "LocalPrivatizer"]
 LOCAL_NORMS = {"laplace": 1, "gaussian": 2}
 
 _ASSUMED = (
+    "all cells are numbers: where the dtype of X does not say so, others are refused",
     "each owner has one record and noises it once: to noise it again is a further release",
     "all parameters were chosen without looking at the private rows; column names and dtypes are "
     "public",
@@ -77,6 +78,11 @@ class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         **not a private release**: whoever has the seed can recompute the noise. Calls still differ
         from each other; setting the parameter again starts anew, and a clone or a copy repeats what
         its original did from there on.
+    strict : bool, default=False
+        Whether to refuse bad records: with a label that is not declared, or a number that is not
+        finite. A refusal is an exact answer about the rows, which ε does not cover, and the
+        certificate says so. By default such a record counts as the centre of the ball, with the
+        first class, and is noised like any other.
 
     Attributes
     ----------
@@ -145,6 +151,7 @@ class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         label_share=0.2,
         accountant="pld",
         random_state=None,
+        strict=False,
     ):
         self.mechanism = mechanism
         self.epsilon = epsilon
@@ -158,6 +165,7 @@ class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.label_share = label_share
         self.accountant = accountant
         self.random_state = random_state
+        self.strict = strict
 
     def set_params(self, **params):
         super().set_params(**params)
@@ -212,7 +220,9 @@ class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         Raises
         ------
         ValueError
-            For bad data; nothing is spent then. Messages quote no cell.
+            For bad shapes and dtypes; nothing is spent then. For rows that are refused for what is
+            in them (``strict=True``, or cells of dtype object that are no numbers). Messages quote
+            no cell.
         """
         return self.privatize(X)
 
@@ -236,7 +246,7 @@ class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         Raises
         ------
         ValueError
-            For bad data, and for labels without `classes`; nothing is spent then.
+            As in `transform`, and for labels without `classes`.
         """
         check_is_fitted(self, "privacy_")
         X = self._read(X, reset=False)
@@ -247,17 +257,24 @@ class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
                     "Labels are released by randomised response over declared labels: give "
                     "classes=[...]. A numeric target is one more column of X."
                 )
-            y, classes, _ = read_labels(y, len(X), self.classes_)
+            y, classes, _ = take_labels(y, len(X), self.classes_)
         else:
             # Rows alone: what labels would cost is not spent.
             plan, classes = replace(plan, releases=plan.releases[:1]), None
+        dtype = np.float32 if X.dtype == np.float32 else np.float64
         with Curator(
-            X, y, classes=classes, plan=plan, noise=self._noise(), prepare=self._codec.encode
+            X,
+            y,
+            classes=classes,
+            plan=plan,
+            noise=self._noise(),
+            prepare=self._codec.encode,
+            refuse=self._codec.refuse if self.strict else None,
         ) as curator:
             noised = curator.release(LocalRows(self._codec.p)).values * self._codec.radius
             if has_labels:
                 y = classes[curator.release(LocalLabels(len(classes))).codes]
-        noised = noised.astype(X.dtype, copy=False)
+        noised = noised.astype(dtype, copy=False)
         return (noised, y) if has_labels else noised
 
     def inverse_transform(self, X):
@@ -298,7 +315,7 @@ class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def _read(self, X, *, reset=True):
         if not (hasattr(X, "columns") or sparse.issparse(X)):
             X = np.asanyarray(X)
-        return read_rows(self, X, reset=reset)
+        return take_rows(self, X, reset=reset)
 
     def _noise(self):
         """Return the noise of one call: with a seed, of a stream that no other call has."""
@@ -331,7 +348,8 @@ class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     def _certify(self, plan):
         reproducible = self.random_state is not None
-        return Certificate.of_plan(plan, _ASSUMED, reproducible=reproducible)
+        assumed = (*list_refusals(self.strict), *_ASSUMED)
+        return Certificate.of_plan(plan, assumed, reproducible=reproducible)
 
     def _preview(self, n_samples, n_features, n_classes):
         """Price a call without data; see `skdpgen.privacy.preview`."""
@@ -360,15 +378,17 @@ class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
                     f"{self.image_shape!r}."
                 )
         check_share("label_share", self.label_share)
+        check_flag("strict", self.strict)
         check_choice("accountant", self.accountant, ACCOUNTANTS)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
+        tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 
 def _distinct(classes):
     """Check declared labels as those of `y` are checked."""
-    return read_labels(np.asarray(list(classes)), len(list(classes)), classes)[1]
+    return take_labels(np.asarray(list(classes)), len(list(classes)), classes)[1]

@@ -2,8 +2,10 @@
 
 import contextlib
 import datetime
+import decimal
 import json
 import math
+import numbers
 import sys
 from collections import Counter
 from collections.abc import Mapping
@@ -23,6 +25,9 @@ MAX_UNITS = 1e14
 
 # A public sample with more different values than this holds names or texts rather than categories.
 _MAX_INFERRED = 100
+
+# What pandas calls cells that are all numbers.
+_NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
 
 DATE_CODES = {"day": "D", "second": "s"}
 
@@ -625,13 +630,13 @@ class Schema(Mapping):
 
 
 def read_numbers(column):
-    """Read a column of numbers, which may be of any dtype.
+    """Read a column of numbers, which may be of any dtype, each cell on its own.
 
     Returns
     -------
     present : ndarray of bool of shape (n,)
-    numbers : ndarray of shape (n_present,) or None
-        None if some of those present are no numbers.
+    numbers : ndarray of shape (n_present,)
+        NaN for a cell that is no number, or that is too large for a float.
     """
     if getattr(column.dtype, "kind", "O") in "iuf":
         values = column.to_numpy(np.float64, na_value=np.nan)
@@ -639,36 +644,48 @@ def read_numbers(column):
         values = column.to_numpy()
     present = ~pd.isna(values)
     values = values[present]
-    inferred = infer_dtype(values, skipna=False)
-    if inferred in ("integer", "floating", "mixed-integer-float", "decimal") or not len(values):
-        # Some Python numbers are too large for a float. What NumPy says then may quote them.
-        with contextlib.suppress(ArithmeticError, TypeError, ValueError):
+    if infer_dtype(values, skipna=False) in _NUMBERS or not len(values):
+        # Some Python numbers are too large for a float.
+        with contextlib.suppress(Exception):
             return present, values.astype(np.float64)
-    return present, None
+    return present, np.array([_read_number(value) for value in values], dtype=np.float64)
+
+
+def _read_number(value):
+    is_number = isinstance(value, numbers.Real | decimal.Decimal)
+    if is_number and not isinstance(value, bool | np.bool_ | np.timedelta64):
+        with contextlib.suppress(Exception):
+            return float(value)
+    return np.nan
 
 
 def read_dates(column):
-    """Read a column of dates without time zone, which may be of dtype object.
+    """Read a column of dates without time zone, which may be of dtype object, each on its own.
 
     Returns
     -------
     present : ndarray of bool of shape (n,)
-    dates : ndarray of datetime64[s] of shape (n_present,) or None
-        Rounded down. None if some of those present are no such dates.
+    dates : ndarray of datetime64[s] of shape (n_present,)
+        Rounded down; NaT for a cell that is no such date.
     """
     values = column.to_numpy()
     present = ~pd.isna(values)
     values = values[present]
-    if not len(values):
-        return present, np.empty(0, dtype="M8[s]")
-    if values.dtype.kind == "O":
-        if infer_dtype(values, skipna=False) not in ("date", "datetime"):
-            return present, None
-        if any(getattr(value, "tzinfo", None) is not None for value in values):
-            return present, None
-        with contextlib.suppress(ArithmeticError, TypeError, ValueError):
-            values = values.astype("M8[us]")
-    return present, values.astype("M8[s]") if values.dtype.kind == "M" else None
+    if values.dtype.kind == "M":
+        return present, values.astype("M8[s]")
+    has_zones = any(getattr(value, "tzinfo", None) is not None for value in values)
+    if infer_dtype(values, skipna=False) in ("date", "datetime") and not has_zones:
+        with contextlib.suppress(Exception):
+            return present, values.astype("M8[us]").astype("M8[s]")
+    return present, np.array([_read_date(value) for value in values], dtype="M8[s]")
+
+
+def _read_date(value):
+    is_date = isinstance(value, datetime.date | np.datetime64)
+    if is_date and getattr(value, "tzinfo", None) is None:
+        with contextlib.suppress(Exception):
+            return np.datetime64(value, "us").astype("M8[s]")
+    return np.datetime64("NaT")
 
 
 def _describe(name, column, n_knots):
@@ -686,13 +703,13 @@ def _describe(name, column, n_knots):
             if len(found) > _MAX_INFERRED:
                 raise ValueError(f"it has more than {_MAX_INFERRED} different values.")
             return Category(found, missing=missing)
-        numbers, dates = read_numbers(column)[1], read_dates(column)[1]
-        if numbers is not None and np.isfinite(numbers).any():
-            numbers = numbers[np.isfinite(numbers)]
-            decimals = _count_decimals(numbers)
-            lower, upper = (int(b) if decimals == 0 else float(b) for b in _extremes(numbers))
+        found, dates = read_numbers(column)[1], read_dates(column)[1]
+        if not np.isnan(found).any() and np.isfinite(found).any():
+            found = found[np.isfinite(found)]
+            decimals = _count_decimals(found)
+            lower, upper = (int(b) if decimals == 0 else float(b) for b in _extremes(found))
             return Number(lower, upper, decimals, n_knots=n_knots, missing=missing)
-        if dates is not None and len(dates):
+        if len(dates) and not np.isnat(dates).any():
             unit = "day" if (dates == dates.astype("M8[D]")).all() else "second"
             return Date(*_extremes(dates), unit, n_knots=n_knots, missing=missing)
         raise ValueError(f"its values, of dtype {column.dtype}, are of no kind or of several.")
@@ -710,12 +727,12 @@ def _extremes(values):
     return values.min(), values.max()
 
 
-def _count_decimals(numbers):
+def _count_decimals(values):
     """Return how many decimals suffice, or None for more than 6."""
     for decimals in range(7):
-        if np.abs(numbers).max() * 10.0**decimals > MAX_UNITS:
+        if np.abs(values).max() * 10.0**decimals > MAX_UNITS:
             return None
-        if (np.round(numbers, decimals) == numbers).all():
+        if (np.round(values, decimals) == values).all():
             return decimals
     return None
 

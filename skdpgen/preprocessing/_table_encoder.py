@@ -4,14 +4,14 @@ import contextlib
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_hashable
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 
 from ..privacy.exceptions import TableError
+from ..privacy.records import look_up
 from ._schema import DATE_CODES, Boolean, Date, Number, Ordinal, Schema, read_dates, read_numbers
 
-__all__ = ["TableEncoder", "check_closed", "check_columns"]
+__all__ = ["TableEncoder", "check_closed", "check_columns", "check_dtypes"]
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -111,11 +111,40 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             values of another type, categories that are not declared, or missing values where there
             may be none. No message quotes a value.
         """
-        blocks = self._make_blocks()
+        self._make_blocks()
         check_columns(X, self.schema)
+        return self._encode(X, _Block.refuse)
+
+    def transform_private(self, X):
+        """Encode a private table like `transform`, but refuse no cell: that would tell of it.
+
+        Parameters
+        ----------
+        X : DataFrame of shape (n_samples, n_features_in_)
+            A table with the columns of the schema.
+
+        Returns
+        -------
+        rows : ndarray of shape (n_samples, n_columns)
+            A cell that is not as declared counts as missing, in a column where values may be
+            missing; otherwise its row is NaN. That is decided for each record on its own.
+        """
+        rows = self._encode(X, _Block.mark)
+        rows[np.isnan(rows).any(axis=1)] = np.nan
+        return rows
+
+    def _encode(self, X, take_bad):
+        blocks = self._make_blocks()
         rows = np.zeros((len(X), blocks[-1].where.stop))
         for block in blocks:
-            block.encode(X[block.name], rows[:, block.where])
+            column, out = X[block.name], rows[:, block.where]
+            present, bad = block.encode(column, out)
+            if block.kind.missing:
+                out[~present, -1] = 1
+            else:
+                bad |= ~present
+            if bad.any():
+                take_bad(block, column, present, bad, out)
         rows /= np.sqrt(len(blocks))
         return rows
 
@@ -287,6 +316,47 @@ def check_columns(table, schema):
         raise TableError("The table has no rows.")
 
 
+def check_dtypes(table, schema):
+    """Refuse columns whose dtype says that no cell can be as declared; no cell is looked at."""
+    for name, kind in schema.items():
+        if not _may_hold(table[name].dtype, kind):
+            raise _wrong_cells(name, kind, table[name].dtype)
+
+
+def _may_hold(dtype, kind):
+    """Whether a column of a dtype may hold values of a kind."""
+    is_text = isinstance(dtype, pd.StringDtype)
+    has_zone = isinstance(dtype, pd.DatetimeTZDtype)
+    code = "S" if is_text else getattr(dtype, "kind", "O")
+    if isinstance(kind, Number):
+        return code in "iufO"
+    if isinstance(kind, Date):
+        return code in "MO" and not has_zone
+    has_texts = isinstance(kind.levels[0], str)
+    return code in ("SO" if has_texts else "iufbO")
+
+
+def _wrong_cells(name, kind, dtype):
+    """Return an error about cells that are not as declared."""
+    convert = "convert them, as with pandas.{}, or declare the column as another kind"
+    if isinstance(kind, Number):
+        what, advice = f"are no numbers (dtype {dtype})", convert.format("to_numeric")
+    elif isinstance(kind, Date):
+        what = f"are no dates without time zone (dtype {dtype})"
+        advice = convert.format("to_datetime")
+    elif isinstance(kind, Boolean):
+        what = f"are other than True and False (dtype {dtype})"
+        advice = "convert them, or declare the column as a category"
+    else:
+        types = " and ".join(sorted({type(level).__name__ for level in kind.levels}))
+        what = (
+            f"are not among its categories (the column has dtype {dtype}, the categories are of "
+            f"type {types})"
+        )
+        advice = "declare all that may occur, or other=... for a category"
+    return TableError(f"Column {name!r} holds values that {what}; {advice}.")
+
+
 class _Block:
     """The place of a column in encoded rows, and what its weights stand for.
 
@@ -307,16 +377,20 @@ class _Block:
         self.n_levels = n_levels
         self.where = slice(start, start + n_levels + kind.missing)
 
-    def _mark_missing(self, present, out):
-        """Give the last weight to missing values."""
-        if present.all():
-            return
-        if not self.kind.missing:
-            raise TableError(
-                f"Column {self.name!r} has missing values; declare it with missing=True, or drop "
-                "those rows."
-            )
-        out[~present, -1] = 1
+    def refuse(self, column, present, bad, out):
+        """Raise an error that says what is wrong with the bad cells of a column."""
+        if present[bad].any():
+            raise _wrong_cells(self.name, self.kind, column.dtype)
+        raise TableError(
+            f"Column {self.name!r} has missing values; declare it with missing=True, or drop those "
+            "rows."
+        )
+
+    def mark(self, column, present, bad, out):
+        """Count bad cells as missing where values may be missing, and make them NaN elsewhere."""
+        out[bad] = 0 if self.kind.missing else np.nan
+        if self.kind.missing:
+            out[bad, -1] = 1
 
     def _name_levels(self, names):
         return [*names, "missing"] if self.kind.missing else names
@@ -336,33 +410,19 @@ class _LevelBlock(_Block):
         # As objects, labels are looked up as Python compares them, whatever the dtype.
         labels = column.to_numpy(dtype=object)
         present = ~pd.isna(labels)
-        self._mark_missing(present, out)
-        codes = _look_up(labels[present], self.kind.levels)
-        unknown = codes < 0
-        if unknown.any():
-            codes[unknown] = self._code_of_unknown(column.dtype)
-        out[np.flatnonzero(present), codes] = 1
+        codes = np.full(len(labels), -1)
+        codes[present] = look_up(labels[present], self.kind.levels)
+        if getattr(self.kind, "other", None) is not None:
+            codes[present & (codes < 0)] = self.kind.levels.index(self.kind.other)
+        known = np.flatnonzero(codes >= 0)
+        out[known, codes[known]] = 1
+        return present, present & (codes < 0)
 
     def decode(self, weights):
         return self._give(weights.argmax(axis=1))
 
     def draw(self, weights, random_state):
         return self._give(_draw_levels(_to_probabilities(weights), random_state))
-
-    def _code_of_unknown(self, dtype):
-        if isinstance(self.kind, Boolean):
-            raise TableError(
-                f"Column {self.name!r} holds values other than True and False (dtype {dtype}); "
-                "convert them, or declare the column as a category."
-            )
-        if getattr(self.kind, "other", None) is None:
-            types = sorted({type(level).__name__ for level in self.kind.levels})
-            raise TableError(
-                f"Column {self.name!r} holds values that are not among its categories (the column "
-                f"has dtype {dtype}, the categories are of type {' and '.join(types)}); declare "
-                "all that may occur, or other=... for a category."
-            )
-        return self.kind.levels.index(self.kind.other)
 
     def _give(self, codes):
         if isinstance(self.kind, Boolean):
@@ -391,14 +451,16 @@ class _KnotBlock(_Block):
 
     def encode(self, column, out):
         present, numbers = self._read(column)
-        self._mark_missing(present, out)
-        numbers = np.clip(numbers, self.knots[0], self.knots[-1])
+        is_number = ~np.isnan(numbers)
+        where, bad = np.flatnonzero(present)[is_number], present.copy()
+        bad[where] = False
+        numbers = np.clip(numbers[is_number], self.knots[0], self.knots[-1])
         left = np.searchsorted(self.knots[1:-1], numbers, side="right")
         start = self.knots[left]
         share = (numbers - start) / (self.knots[left + 1] - start)
-        where = np.flatnonzero(present)
         out[where, left] = 1 - share
         out[where, left + 1] = share
+        return present, bad
 
     def decode(self, weights):
         weights, missing = self._split(_to_probabilities(weights))
@@ -421,17 +483,11 @@ class _KnotBlock(_Block):
         return self._give(self._round_at_random(numbers, random_state), is_missing)
 
     def _read(self, column):
+        """Return which cells are present, and the numbers of these, NaN for those that are none."""
         if self.is_number:
-            read, wanted, convert = read_numbers, "numbers", "to_numeric"
-        else:
-            read, wanted, convert = read_dates, "dates without time zone", "to_datetime"
-        present, values = read(column)
-        if values is None:
-            raise TableError(
-                f"Column {self.name!r} holds values that are no {wanted} (dtype {column.dtype}); "
-                f"convert them, as with pandas.{convert}, or declare the column as another kind."
-            )
-        return present, values if self.is_number else self._to_units(values)
+            return read_numbers(column)
+        present, dates = read_dates(column)
+        return present, np.where(np.isnat(dates), np.nan, self._to_units(dates))
 
     def _split(self, weights):
         """Return the weights of the knots, and that for missing values."""
@@ -465,16 +521,6 @@ class _KnotBlock(_Block):
 
     def _to_dates(self, units):
         return units.astype(np.int64).astype(f"M8[{DATE_CODES[self.kind.unit]}]")
-
-
-def _look_up(labels, levels):
-    """Return the position of each label among the levels, or -1."""
-    levels = pd.Index(levels, dtype=object)
-    with contextlib.suppress(TypeError):
-        return levels.get_indexer(pd.Index(labels, dtype=object, tupleize_cols=False))
-    # Lists and the like cannot be looked up: they become None, which is no level.
-    labels = [label if is_hashable(label) else None for label in labels]
-    return levels.get_indexer(pd.Index(labels, dtype=object, tupleize_cols=False))
 
 
 def _mask(values, missing):

@@ -8,7 +8,13 @@ from .certificate import Certificate, compose, preview, verify
 from .curator import Curator
 from .directions import SensitivityLaw, sensitivity_bound, sensitivity_law
 from .events import SlicedGaussianDpEvent, ThresholdDpEvent
-from .exceptions import BudgetExceededError, PlanError, PrivacyLeakWarning, TableError
+from .exceptions import (
+    BudgetExceededError,
+    FitQualityWarning,
+    PlanError,
+    PrivacyLeakWarning,
+    TableError,
+)
 from .files import TableFile
 from .gradient_mechanisms import ClassCounts, ClippedGradient, NoisyGradient
 from .local_mechanisms import LocalLabels, LocalRows, NoisedLabels, NoisedRows, local_plan
@@ -32,6 +38,7 @@ __all__ = [
     "ClassCounts",
     "ClippedGradient",
     "Curator",
+    "FitQualityWarning",
     "ForwardAggregate",
     "GaussianSum",
     "LocalLabels",

@@ -17,6 +17,7 @@ from torch import nn
 
 from .exceptions import PlanError
 from .mechanisms import Measurement, check_radius, grid_scale, to_grid
+from .record_functions import PulledBack, find_width
 from .sampled_mechanisms import SampledMechanism, bounded_rows
 
 __all__ = ["ForwardAggregate", "NoisyAggregate"]
@@ -171,39 +172,30 @@ class ForwardAggregate(SampledMechanism):
         std = getattr(base, "noise_multiplier", 0.0) * self.sensitivity(relation)
         scale = grid_scale(std)
         parts = list(zip(rows.split(_CHUNK), membership.split(_CHUNK), strict=True))
-        called = [self._call(self.function, part, one_hot) for part, one_hot in parts]
+        find_width(lambda *alone: self.function(*alone)[0], parts[0], self.n_features)
+        called = [PulledBack(self.function, part, self.n_features) for part in parts]
         sums = 0
-        for (_, one_hot), (features, _) in zip(parts, called, strict=True):
-            sums = sums + (one_hot.T @ to_grid(self._join(features, len(one_hot)), scale)).long()
+        for (_, one_hot), pulled in zip(parts, called, strict=True):
+            sums = sums + (one_hot.T @ to_grid(self._join(pulled.features), scale)).long()
 
         def pull_back(noisy):
             aggregate = self._read(noisy, std)
             cotangents = torch.as_tensor(self.cotangent(aggregate)).to(membership)
             total = 0
-            for (_, one_hot), (_, pull) in zip(parts, called, strict=True):
-                products = self._call(pull, one_hot @ cotangents)
-                bounded = self._bounded(
-                    products,
-                    (len(one_hot), self.n_products),
-                    self.grad_clip,
-                    math.sqrt(1 - self.share),
-                )
+            for (_, one_hot), pulled in zip(parts, called, strict=True):
+                products = pulled.products(one_hot @ cotangents, self.n_products)
+                bounded = bounded_rows(products, self.grad_clip, math.sqrt(1 - self.share))
                 total = total + (one_hot.sum(1) @ to_grid(bounded, scale)).long()
             return Measurement(total.cpu().numpy(), scale, std, context=aggregate)
 
         then = None if self.cotangent is None else pull_back
         return Measurement(sums.cpu().numpy(), scale, std, context=std, then=then)
 
-    def _join(self, features, n):
+    def _join(self, features):
         """Join features, clipped to norm 1, with what counts the record: of norm √share in all."""
         weight, w = math.sqrt(self.share), self.count_weight
-        features = self._bounded(features, (n, self.n_features), 1.0, weight * math.sqrt(1 - w**2))
+        features = bounded_rows(features, 1.0, weight * math.sqrt(1 - w**2))
         return nn.functional.pad(features, (0, 1), value=weight * w)
-
-    def _bounded(self, values, shape, radius, weight):
-        """Clip rows to a radius, and scale them so that it becomes `weight`."""
-        self._check_shape(values, shape)
-        return bounded_rows(values, radius, weight)
 
     def _read(self, noisy, std):
         """Return the sums of features and the counts, from the noisy numbers."""

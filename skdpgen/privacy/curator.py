@@ -17,8 +17,16 @@ class Curator:
     """Holds private rows and hands out the releases of a plan.
 
     The plan, which was priced against its budget, is reserved in every open `PrivacyBudget`; only
-    then are the rows read and checked. Each release enters the ledger before a row is read for
-    it. After `close` no row is held.
+    then are the rows read. Each release enters the ledger before a row is read for it. After
+    `close` no row is held.
+
+    Whether a record is as it should be is private, and found out for each on its own: a *bad* one
+    counts as absent. It has a label that is not among `classes`, a number that is not finite, or a
+    row for which `prepare` fails. To take bad records for absent ones changes no sensitivity, under
+    either relation: what a record adds to a release is a vector in a ball, of which an absent one
+    adds the centre. What makes the curator refuse rows all the same, cells that are no numbers or
+    whatever `refuse` refuses, is an exact answer about them, which no noise covers: budgets then
+    stay charged with the whole plan.
 
     Parameters
     ----------
@@ -34,12 +42,17 @@ class Curator:
     classes : array of shape (n_classes,), default=None
         The public labels that `y` may hold.
     prepare : callable, default=None
-        A public map, applied to blocks: ``prepare(X, y)`` gives rows, one for each. `y` is None
-        unless it holds numbers.
+        A public map, applied to blocks: ``prepare(X, y)`` gives rows, one for each, and maps each
+        on its own. `y` is None unless it holds numbers.
+    cells : bool, default=False
+        Whether `X` holds cells of any kind, for `prepare` to read, and not numbers.
     clip_norm : float, default=1.0
         Public radius; prepared rows are scaled down to it, each on its own.
     null : array of bool of shape (n_samples,), default=None
         Rows that count as absent.
+    refuse : callable, default=None
+        ``refuse(X, y)`` raises an error if something is wrong with a block. If it is given, bad
+        records are refused, too, rather than taken for absent.
     device : str or torch.device, default="cpu"
         Where mechanisms compute.
     verbose : int, default=0
@@ -62,8 +75,10 @@ class Curator:
         noise,
         classes=None,
         prepare=None,
+        cells=False,
         clip_norm=1.0,
         null=None,
+        refuse=None,
         device="cpu",
         verbose=0,
     ):
@@ -71,22 +86,21 @@ class Curator:
         self.device = device
         self._noise = noise
         self._ledger = []
+        self._source = RecordSource(
+            X,
+            y,
+            classes=classes,
+            prepare=prepare,
+            cells=cells,
+            clip_norm=clip_norm,
+            null=null,
+            refuse=refuse,
+            device=device,
+            verbose=verbose,
+        )
         self._reservation = Reservation(plan, noise.reproducible)
-        try:
-            self._source = RecordSource(
-                X,
-                y,
-                classes=classes,
-                prepare=prepare,
-                clip_norm=clip_norm,
-                null=null,
-                device=device,
-                verbose=verbose,
-            )
-        except BaseException:
-            self._source = None
-            self.close()
-            raise
+        # If this fails, the reservation stays.
+        self._source.open()
         self.n_records, self.n_classes = self._source.n_records, self._source.n_classes
 
     def __enter__(self):
@@ -129,7 +143,7 @@ class Curator:
 
     def prepare(self, function):
         """Exchange the public map of the rows, which may follow from what was released before."""
-        self._source.prepare = function
+        self._source.prepare(function)
 
     def close(self):
         """Let go of the rows; budgets keep the charge for what was released only."""

@@ -1,10 +1,20 @@
 """Warnings and errors of the privacy rooms. None of them ever carries a private value."""
 
-__all__ = ["BudgetExceededError", "PlanError", "PrivacyLeakWarning", "TableError"]
+__all__ = [
+    "BudgetExceededError",
+    "FitQualityWarning",
+    "PlanError",
+    "PrivacyLeakWarning",
+    "TableError",
+]
 
 
 class PrivacyLeakWarning(UserWarning):
     """Something that the guarantee does not cover was taken from private rows."""
+
+
+class FitQualityWarning(UserWarning):
+    """What was released says that a fit may be worse than it looks."""
 
 
 class PlanError(RuntimeError):

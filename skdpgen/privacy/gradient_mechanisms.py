@@ -15,6 +15,7 @@ from dp_accounting import GaussianDpEvent, NonPrivateDpEvent
 
 from .exceptions import PlanError
 from .mechanisms import Measurement, SumMechanism, check_radius, grid_scale, to_grid
+from .record_functions import call_quietly
 from .sampled_mechanisms import SampledMechanism
 
 __all__ = ["ClassCounts", "ClippedGradient", "NoisyGradient"]
@@ -66,7 +67,7 @@ class ClippedGradient(SampledMechanism):
         that hold rows (n_slots, n_columns) in the unit ball, and the classes of these (n_slots,
         n_classes). An empty slot holds zeros, and belongs to no class. It is a public function,
         keeps nothing of what it sees, and is not called if no record was drawn: then the gradient
-        is 0. It may fail on no sample.
+        is 0, as it is for a sample on which the function fails.
     shape : tuple of int
         Shape of the gradient.
     grad_clip : float
@@ -133,8 +134,9 @@ class ClippedGradient(SampledMechanism):
         gradient = torch.zeros(self.shape, dtype=torch.float64)
         if joined.any():
             # What is in empty slots, which is somebody's row, is not shown to the function.
-            gradient = self._call(self._gradient, torch.where(joined, rows, 0.0), membership)
-            self._check_shape(gradient, self.shape)
+            found = call_quietly(self._gradient, torch.where(joined, rows, 0.0), membership)
+            if found is not None and found.shape == self.shape:
+                gradient = found
         exact = to_grid(clip_whole(gradient, self.grad_clip), scale).long().cpu().numpy()
         return Measurement(exact, scale, std)
 

@@ -11,7 +11,6 @@ lie on the grid whatever the data are. What remains is that G is made from doubl
 
 import math
 import numbers
-import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from scipy.stats import norm
 
 from .events import ThresholdDpEvent, plain_multiplier
 from .exceptions import PlanError
+from .record_functions import by_record, call_quietly, find_width
 
 __all__ = [
     "CategoryCounts",
@@ -174,7 +174,8 @@ class GaussianSum(SumMechanism):
     Parameters
     ----------
     function : callable
-        Maps rows (n, d) to vectors (n, p), each row on its own; public.
+        Maps rows (n, d) to vectors (n, p), each row on its own; public. A row for which it fails
+        adds nothing.
     radius : float
         Each vector is scaled down to at most this norm.
     name : str, default="Gaussian sum"
@@ -199,7 +200,9 @@ class GaussianSum(SumMechanism):
 
     def _block_sum(self, rows, membership, scale):
         # Doubles, since norms of long float32 vectors come out too small.
-        vectors = self.function(rows).double().nan_to_num(0.0, 0.0, 0.0)
+        width = find_width(self.function, (rows,))
+        vectors = by_record(call_quietly(self.function, rows), self.function, (rows,), width)
+        vectors = vectors.double().nan_to_num(0.0, 0.0, 0.0)
         if self.nonnegative:
             vectors = vectors.clamp(min=0)
         vectors = to_grid(clip_rows(vectors, self.radius), scale)
@@ -312,7 +315,8 @@ class SliceSketch(SumMechanism):
 
     def _block_sum(self, rows, membership, scale):
         if self.encode is not None:
-            rows = self.encode(rows)
+            width = find_width(self.encode, (rows,), len(self.basis.frequencies))
+            rows = by_record(call_quietly(self.encode, rows), self.encode, (rows,), width)
         values = self.basis.features(rows.to(self.basis.dtype)).flatten(1)
         values = to_grid(values, scale)
         count = math.floor(self._count_weight * scale)
@@ -424,19 +428,6 @@ def check_radius(name, radius):
     """Refuse a radius by which vectors cannot be clipped: squares of tiny norms underflow."""
     if not 1e-100 <= radius <= 1e100:
         raise ValueError(f"{name} must be in [1e-100, 1e100]; got {radius!r}.")
-
-
-def call_quietly(function, *args):
-    """Apply a public function to private rows; None if it fails.
-
-    What it says of them, by errors or warnings, is dropped.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return function(*args)
-        except Exception:
-            return None
 
 
 def clip_rows(rows, radius):

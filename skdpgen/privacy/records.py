@@ -1,11 +1,19 @@
-"""Validation of private rows and labels, whose error messages never quote a value."""
+"""Taking rows and labels from users: what is public is checked, and cells are not looked at.
+
+Shapes, dtypes and names are public. Whether a cell is as it should be is private: it is found out
+behind the curator's door, after the plan was reserved, and record by record. No message quotes a
+value.
+"""
 
 import contextlib
 import warnings
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
+from numbers import Number
 
 import numpy as np
 import pandas as pd
+from pandas.api.extensions import ExtensionDtype
+from pandas.api.types import infer_dtype
 from scipy import sparse
 from sklearn.utils.validation import (
     _check_feature_names,
@@ -17,25 +25,88 @@ from sklearn.utils.validation import (
 
 from .exceptions import PrivacyLeakWarning, TableError
 
-__all__ = ["first_chunk", "read_labels", "read_rows", "read_table"]
+__all__ = [
+    "first_chunk",
+    "look_up",
+    "parse_rows",
+    "read_rows",
+    "read_table",
+    "take_labels",
+    "take_rows",
+]
 
 # Integers with more values than this are rather numbers, which inferred classes would publish.
 _MAX_INFERRED = 100
+# What pandas calls labels that can all be looked up.
+_PLAIN = {"string", "bytes", "integer", "floating", "mixed-integer-float", "boolean", "empty"}
 
 
-def read_rows(estimator, X, *, reset=True):
-    """Validate X as scikit-learn does, but without quoting cells in errors.
+def take_rows(estimator, X, *, reset=True):
+    """Check what is public of X, as scikit-learn does.
 
     Returns
     -------
     ndarray of shape (n_samples, n_features)
-        float32 or float64; float64 for other numbers. No copy where none is needed.
+        float32 or float64; float64 for other numbers. No copy where none is needed. Of object
+        where a dtype does not say that cells are numbers: see `parse_rows`.
     """
-    if not sparse.issparse(X):
-        _refuse_what_quotes_cells(X)
+    dtypes = [np.float64, np.float32]
+    if isinstance(X, list | tuple):
+        # Lists have no dtype: what NumPy would choose depends on the cells.
+        with contextlib.suppress(ValueError):
+            X = np.array(X, dtype=object)
+    if not sparse.issparse(X) and not _refuse_by_dtype(X):
+        dtypes = object
     return validate_data(
-        estimator, X, reset=reset, dtype=[np.float64, np.float32], ensure_min_samples=1
+        estimator, X, reset=reset, dtype=dtypes, ensure_min_samples=1, ensure_all_finite=False
     )
+
+
+def parse_rows(X):
+    """Turn cells of dtype object into numbers; those that are too large for a float become NaN.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a cell is no number. This depends on private cells, which are not quoted.
+    """
+    if X.dtype.kind not in "OUS":
+        return X
+    with contextlib.suppress(Exception):
+        return X.astype(np.float64)
+    return np.array([[_parse_cell(cell) for cell in row] for row in X], dtype=np.float64)
+
+
+def _parse_cell(cell):
+    refused = TypeError
+    try:
+        return np.nan if cell is None or cell is pd.NA else float(cell)
+    except OverflowError:
+        return np.nan
+    except ValueError:
+        refused = ValueError
+    except Exception:
+        pass
+    # Raised here, so that it carries no other error, which may quote the cell.
+    raise refused(
+        "X holds cells that are not numbers: an argument must be a string that is a number, or a "
+        "number. Encode them first, for instance with OrdinalEncoder or OneHotEncoder fitted on "
+        "public categories; or describe a table of several kinds by a schema."
+    )
+
+
+def read_rows(estimator, X, *, reset=True):
+    """Check X, and each of its cells, as scikit-learn does, but without quoting cells.
+
+    For what users map or compare outside of the ledger: whether it raises depends on the cells.
+    """
+    X = parse_rows(take_rows(estimator, X, reset=reset))
+    if not np.isfinite(X).all():
+        raise ValueError(
+            "Input X contains NaN or infinity, or a value too large for its dtype; impute or drop "
+            "those rows."
+        )
+    return X
 
 
 def first_chunk(X):
@@ -51,8 +122,8 @@ def first_chunk(X):
 def read_table(estimator, X, y, label, codec, *, reset=True):
     """Take the cells of a table, with the label beside them, in the order of the schema.
 
-    Nothing is looked at but names and sizes: whether cells are as declared is checked when they are
-    encoded.
+    Nothing is looked at but names, sizes and dtypes: whether cells are as declared is found when
+    they are encoded.
 
     Returns
     -------
@@ -73,13 +144,14 @@ def read_table(estimator, X, y, label, codec, *, reset=True):
             check_consistent_length(y, X)
             table = X.assign(**{label: y})
         cells, n_samples = codec.cells(table), len(X)
+        codec.check_dtypes(table)
     _check_feature_names(estimator, head, reset=reset)
     _check_n_features(estimator, head, reset=reset)
     return cells, n_samples
 
 
-def read_labels(y, n_samples, classes=None):
-    """Decide by its dtype whether `y` is classes or a number, and check it.
+def take_labels(y, n_samples, classes=None):
+    """Decide by its dtype whether `y` is classes or a number, and check what is public of it.
 
     Returns
     -------
@@ -94,38 +166,21 @@ def read_labels(y, n_samples, classes=None):
             raise ValueError("classes were given, but y is None; pass the labels to fit.")
         return None, None, False
     is_categorical = isinstance(getattr(y, "dtype", None), pd.CategoricalDtype)
-    y = np.asarray(y)
+    # What NumPy would choose for lists, and for values that may be missing, depends on the labels.
+    is_list = classes is not None and isinstance(y, list | tuple)
+    dtype = object if is_list or isinstance(getattr(y, "dtype", None), ExtensionDtype) else None
+    if getattr(getattr(y, "dtype", None), "kind", "O") == "f" and dtype is object:
+        y = y.to_numpy(np.float64, na_value=np.nan)
+    else:
+        y = np.array(y, dtype=dtype, copy=None)
     if y.dtype.kind not in "iubfOSU":
         raise ValueError(f"y must be labels or numbers; got dtype {y.dtype}.")
     y = column_or_1d(y, warn=True)
     check_consistent_length(y, np.empty(n_samples))
-    if pd.isna(y).any():
-        raise ValueError("Input y contains NaN or missing values; drop those rows first.")
-    if y.dtype.kind == "f" and classes is None and not is_categorical:
-        if not np.isfinite(y).all():
-            raise ValueError("Input y contains infinity.")
-        return y.astype(np.float64), None, False
     if classes is not None:
-        if not isinstance(classes, Iterable):
-            raise ValueError(f"classes must be a list of labels; got {classes!r}.")
-        listed = list(classes)
-        classes = np.asarray(listed)
-        if pd.isna(classes).any():
-            raise ValueError("classes holds missing values.")
-        if classes.dtype.kind == "U" and not all(isinstance(label, str) for label in listed):
-            raise ValueError("classes mixes labels of different types; use one type.")
-        if classes.ndim != 1 or len(classes) == 0 or len(pd.unique(classes)) < len(classes):
-            raise ValueError("classes must be a 1-dimensional list of distinct labels.")
-        if not _are_labels(y) or (pd.Index(classes).get_indexer(y) < 0).any():
-            raise ValueError(
-                "y holds labels that are not in classes; declare every label that may occur, in "
-                f"the type that it has in y (dtype {y.dtype}; classes have {classes.dtype})."
-            )
-        if y.dtype.kind in "iuf" and classes.dtype.kind in "iuf":
-            # Labels are handed back in the dtype that they came in.
-            same = classes.astype(y.dtype)
-            classes = same if (same == classes).all() else classes
-        return y, classes, False
+        return y, _read_classes(classes, y.dtype), False
+    if y.dtype.kind == "f" and not is_categorical:
+        return y.astype(np.float64), None, False
     warnings.warn(
         "The classes were inferred from y and are treated as public: ε does not cover which "
         "labels occur. Pass classes=[...] to declare them.",
@@ -133,10 +188,13 @@ def read_labels(y, n_samples, classes=None):
         stacklevel=4,
     )
     found = None
-    with contextlib.suppress(TypeError):
-        found = np.unique(y)
+    with contextlib.suppress(Exception):
+        found = np.unique(y[~pd.isna(y)])
+        found = np.array(found.tolist()) if found.dtype == object else found
     if found is None:
         raise ValueError("y mixes labels of different types; use one type.")
+    if len(found) == 0:
+        raise ValueError("Input y contains NaN or missing values only.")
     if len(found) > _MAX_INFERRED:
         raise ValueError(
             f"y holds more than {_MAX_INFERRED} different labels. If it is a number, convert it to "
@@ -145,13 +203,57 @@ def read_labels(y, n_samples, classes=None):
     return y, found, True
 
 
-def _are_labels(y):
-    """Whether every entry can be looked up."""
-    return y.dtype.kind != "O" or all(isinstance(label, Hashable) for label in y)
+def _read_classes(classes, dtype):
+    """Return declared classes as an array, for labels of a dtype."""
+    if isinstance(classes, str) or not isinstance(classes, Iterable):
+        raise ValueError(f"classes must be a list of labels; got {classes!r}.")
+    listed = list(classes)
+    classes = np.asarray(listed)
+    if pd.isna(classes).any():
+        raise ValueError("classes holds missing values.")
+    if classes.dtype.kind == "U" and not all(isinstance(label, str) for label in listed):
+        raise ValueError("classes mixes labels of different types; use one type.")
+    if classes.ndim != 1 or len(classes) == 0 or len(pd.unique(classes)) < len(classes):
+        raise ValueError("classes must be a 1-dimensional list of distinct labels.")
+    are_texts = [kind in "US" for kind in (dtype.kind, classes.dtype.kind)]
+    if "O" not in (dtype.kind, classes.dtype.kind) and are_texts[0] != are_texts[1]:
+        # Names no dtype: its width is that of the longest label.
+        what = {True: "texts", False: "numbers"}
+        raise ValueError(
+            f"y holds {what[are_texts[0]]}, and classes are {what[are_texts[1]]}: declare labels "
+            "in the type that they have in y."
+        )
+    if dtype.kind in "iuf" and classes.dtype.kind in "iuf":
+        # Labels are handed back in the dtype that they came in.
+        same = classes.astype(dtype)
+        classes = same if (same == classes).all() else classes
+    return classes
 
 
-def _refuse_what_quotes_cells(X):
-    """Raise, in our words, where scikit-learn's or NumPy's message would quote the data."""
+def look_up(labels, levels):
+    """Return the position of each label among the levels, or -1; each is looked at on its own."""
+    levels = pd.Index(levels)
+    kinds = {labels.dtype.kind, getattr(levels.dtype, "kind", "O")}
+    if "O" not in kinds and "b" not in kinds:
+        return levels.get_indexer(labels)
+    # As objects, labels are looked up as Python compares them.
+    labels = labels.astype(object)
+    if infer_dtype(labels) not in _PLAIN:
+        # Others may refuse to be compared, as lists do: they are no level.
+        known = str | bytes | Number | np.bool_
+        labels = [label if isinstance(label, known) else None for label in labels]
+    labels = pd.Index(labels, dtype=object, tupleize_cols=False)
+    return levels.astype(object).get_indexer(labels)
+
+
+def _refuse_by_dtype(X):
+    """Raise, in our words, where scikit-learn's or NumPy's message would quote the data.
+
+    Returns
+    -------
+    bool
+        Whether dtypes say that all cells are numbers.
+    """
     ndim = X.ndim if hasattr(X, "ndim") else np.asanyarray(X).ndim
     if ndim != 2:
         raise ValueError(
@@ -161,25 +263,24 @@ def _refuse_what_quotes_cells(X):
     dtypes = list(X.dtypes) if hasattr(X, "dtypes") and hasattr(X, "columns") else []
     if dtypes and len(set(X.columns)) < len(dtypes):
         raise ValueError("X has several columns of the same name.")
-    array = None if dtypes else np.asanyarray(X)
-    kinds = {getattr(dtype, "kind", "O") for dtype in dtypes or [array.dtype]}
+    names, dtypes = (X.columns, dtypes) if dtypes else ([None], [np.asanyarray(X).dtype])
+    kinds = [getattr(dtype, "kind", "O") for dtype in dtypes]
     if "c" in kinds:
         raise ValueError("Complex data not supported; X must be real.")
-    if kinds <= set("iufb"):
-        return
-    cells_are_numbers = not kinds & set("mM")
-    try:
-        (X if dtypes else array).astype(np.float64)
-    except ValueError:
-        cells_are_numbers = False
-    except TypeError:
-        # Names the type of a cell, not its value; validate_data says it as users know it.
-        pass
-    if not cells_are_numbers:
-        names = X.columns if dtypes else ()
-        columns = [c for c, d in zip(names, dtypes, strict=True) if d.kind not in "iufb"]
+    wrong = [name for name, dtype in zip(names, dtypes, strict=True) if _says_no_number(dtype)]
+    if wrong:
+        columns = [name for name in wrong if name is not None]
         where = f" (non-numeric columns: {columns})" if columns else ""
         raise ValueError(
             f"X holds cells that are not numbers{where}; encode them first, for instance with "
-            "OrdinalEncoder or OneHotEncoder fitted on public categories."
+            "OrdinalEncoder or OneHotEncoder fitted on public categories; or describe a table of "
+            "several kinds by a schema."
         )
+    return set(kinds) <= set("iufb")
+
+
+def _says_no_number(dtype):
+    """Whether a dtype says that its cells are texts or dates."""
+    return getattr(dtype, "kind", "O") in "USmM" or isinstance(
+        dtype, pd.StringDtype | pd.DatetimeTZDtype | pd.PeriodDtype | pd.IntervalDtype
+    )

@@ -15,12 +15,12 @@ from .exceptions import PlanError
 from .mechanisms import (
     Measurement,
     Mechanism,
-    call_quietly,
     check_radius,
     clip_rows,
     grid_scale,
     to_grid,
 )
+from .record_functions import PulledBack, by_record, call_quietly, find_width
 
 __all__ = ["ProjectedRows", "SampledMechanism", "SlicedRows", "bounded_rows", "count_slots"]
 
@@ -82,24 +82,6 @@ class SampledMechanism(Mechanism):
         in_slots[slots], joined[slots] = positions, 1.0
         rows, membership = source.take(in_slots)
         return self._measure_batch(rows, membership * joined.to(membership), base, relation, noise)
-
-    def _call(self, function, *args):
-        """Apply a public function to private rows; what it says of them is dropped."""
-        result = call_quietly(function, *args)
-        if result is None:
-            self._refuse()
-        return result
-
-    def _check_shape(self, values, shape):
-        if tuple(values.shape) != shape:
-            self._refuse()
-
-    def _refuse(self):
-        raise ValueError(
-            f"The function of {self.name!r} failed on a sample, or gave another shape than it "
-            "should; its message is withheld, since it may quote private rows. Try it on public "
-            "rows."
-        )
 
 
 @dataclass(frozen=True)
@@ -252,11 +234,15 @@ class SlicedRows(SampledMechanism):
         )
         std = base.noise_multiplier * self.sensitivity(relation)
         scale = grid_scale(std)
-        encoded, pull = rows, None
-        if self.encode is not None:
-            encoded = self._call(self.encode, rows)
-            encoded, pull = (encoded, None) if self.cotangent is None else encoded
-            self._check_shape(encoded, (len(rows), self.n_columns))
+        encoded = rows
+        if self.encode is not None and self.cotangent is None:
+            find_width(self.encode, (rows,), self.n_columns)
+            encoded = call_quietly(self.encode, rows)
+            encoded = by_record(encoded, self.encode, (rows,), self.n_columns)
+        elif self.encode is not None:
+            find_width(lambda alone: self.encode(alone)[0], (rows,), self.n_columns)
+            pulled = PulledBack(self.encode, (rows,), self.n_columns)
+            encoded = pulled.features
         joined = self.join(encoded.double(), membership)
         projected = to_grid(directions.T.to(joined.device) @ joined.T, scale)
         # In the block of its class; null records and empty slots are in none.
@@ -265,8 +251,7 @@ class SlicedRows(SampledMechanism):
         def pull_back(noisy):
             released = ProjectedRows(noisy, directions, std)
             cotangents = torch.as_tensor(self.cotangent(released)).to(encoded)
-            products = self._call(pull, cotangents)
-            self._check_shape(products, (len(rows), self.n_products))
+            products = pulled.products(cotangents, self.n_products)
             bounded = bounded_rows(products, self.grad_clip, math.sqrt(self.beside))
             total = (membership.sum(1) @ to_grid(bounded, scale)).long()
             return Measurement(total.cpu().numpy(), scale, std, context=released)

@@ -3,12 +3,13 @@
 import math
 
 import numpy as np
-import pandas as pd
 import torch
 from tqdm import tqdm
 
-from .exceptions import PlanError, TableError
+from .exceptions import PlanError
 from .mechanisms import clip_rows
+from .record_functions import by_record, call_quietly, find_width
+from .records import look_up, parse_rows
 
 __all__ = ["RecordSource"]
 
@@ -20,55 +21,82 @@ _BLOCK = 256
 class RecordSource:
     """Private rows as mechanisms see them: in the unit ball, with the class of each.
 
-    Everything is read and checked once on construction. What mechanisms get is
-    ``(rows, membership)``: tensors of shape (n, n_columns) and (n, n_classes). `membership` is 1
-    where a row belongs to a class (one column where there are no classes) and all 0 for a null
-    record. A few get cells as they are in place of rows.
+    What mechanisms get is ``(rows, membership)``: tensors of shape (n, n_columns) and
+    (n, n_classes). `membership` is 1 where a row belongs to a class (one column where there are no
+    classes). A null record has zeros in both. Records are null that were declared so, and bad
+    ones: with a label that is not among the classes, or with a row that is not finite, or for
+    which the public map fails. That is decided for each record on its own, and nothing tells which
+    or how many they are. A few mechanisms get cells as they are in place of rows.
 
     Parameters
     ----------
-    X, y, classes, prepare, clip_norm, null, device, verbose
+    X, y, classes, prepare, cells, clip_norm, null, refuse, device, verbose
         As in `Curator`.
 
     Attributes
     ----------
     n_records, n_classes : int
-    prepare : callable or None
-        May be exchanged between releases.
     """
 
-    def __init__(self, X, y, *, classes, prepare, clip_norm, null, device, verbose):
+    def __init__(self, X, y, *, classes, prepare, cells, clip_norm, null, refuse, device, verbose):
         # Squares of much smaller norms underflow, and with them the clip.
         if not 1e-100 <= clip_norm < math.inf:
             raise ValueError(
                 f"clip_norm must be positive and finite (at least 1e-100); got {clip_norm!r}."
             )
+        self._has_cells = cells
         self._clip_norm = clip_norm
+        self._refuse = refuse
         self._device = device
         self._verbose = verbose
-        self._classes = None if classes is None else pd.Index(classes)
+        self._classes = None if classes is None else np.asarray(classes)
         self.n_classes = 1 if classes is None else len(self._classes)
-        self.prepare = prepare
         self._null = None if null is None else torch.as_tensor(np.array(null))
         if self._null is not None and (self._null.dtype != torch.bool or self._null.ndim != 1):
             raise ValueError("null must be a 1-dimensional array of bool.")
-        self._arrays = None if callable(X) else (X, y)
-        self._chunks = X if callable(X) else lambda: iter([(X, y)])
-        self.n_records = sum(len(self._prepared_rows(X, y)[0]) for X, y in self._batches())
-        if self.n_records == 0:
+        self._arrays = None if callable(X) else self._check_arrays(X, y)
+        self._chunks = X if callable(X) else lambda: iter([self._arrays])
+        if self._arrays is not None:
+            self._check_count(len(self._arrays[0]))
+        self.prepare(prepare)
+
+    def open(self):
+        """Read the rows for the first time: what fails from here on may follow from them."""
+        if self._arrays is None:
+            self._check_count(sum(len(X) for X, _ in self._batches()))
+        else:
+            self._arrays = self._parse(*self._arrays)
+        if self._refuse is not None:
+            self._refuse_bad()
+
+    def _check_count(self, n_records):
+        self.n_records = n_records
+        if n_records == 0:
             raise ValueError("X holds no rows.")
-        if self._null is not None and len(self._null) != self.n_records:
+        if self._null is not None and len(self._null) != n_records:
             raise ValueError("null must have one entry per record.")
+
+    def prepare(self, function):
+        """Exchange the public map of the rows; it is tried on zeros, which are public."""
+
+        def prepare(X, numbers=None):
+            return np.array(function(X, numbers), dtype=np.float64)
+
+        self._prepare, self._width = None if function is None else prepare, None
+        if function is not None and self._arrays is not None and not self._has_cells:
+            X, y = self._arrays
+            self._width = find_width(prepare, self._to_map(np.zeros((1, X.shape[1])), y))
 
     def blocks(self, name):
         """Yield all records in blocks, behind a progress bar called `name` when verbose."""
         for X, y, positions in self._read(name):
-            yield self._finish(*self._prepared_rows(X, y), positions)
+            yield self._finish(X, y, positions)
 
     def cells(self, name):
         """Yield all records like `blocks`, with their cells, an array, in place of the rows."""
         for X, y, positions in self._read(name):
-            yield X, self._membership(self._codes(X, y), positions)
+            codes = self._codes(X, y)
+            yield X, self._membership(codes, codes >= 0, positions)
 
     def _read(self, name):
         start = 0
@@ -97,70 +125,82 @@ class RecordSource:
                 "Releases from samples of the rows need them in memory or memory-mapped; chunks "
                 "cannot be read at random."
             )
-        X, y = _checked_arrays(*self._arrays)
-        prepared = self._prepared_rows(X[positions], None if y is None else y[positions])
-        return self._finish(*prepared, torch.as_tensor(positions))
+        X, y = self._arrays
+        y = None if y is None else y[positions]
+        return self._finish(X[positions], y, torch.as_tensor(positions))
 
-    def _finish(self, rows, codes, positions):
-        rows = clip_rows(rows.to(self._device), self._clip_norm) / self._clip_norm
-        return rows, self._membership(codes, positions).to(self._device)
+    def _finish(self, X, y, positions):
+        codes, rows = self._codes(X, y), self._rows(X, y)
+        present = (codes >= 0) & torch.isfinite(rows).all(1)
+        rows = torch.where(present[:, None], rows, 0.0).to(self._device)
+        rows = clip_rows(rows, self._clip_norm) / self._clip_norm
+        return rows, self._membership(codes, present, positions).to(self._device)
 
-    def _membership(self, codes, positions):
+    def _membership(self, codes, present, positions):
         membership = torch.zeros(len(codes), self.n_classes, dtype=torch.float64)
         membership[torch.arange(len(codes)), codes] = 1
+        membership[~present] = 0
         if self._null is not None:
             membership[self._null[positions]] = 0
         return membership
+
+    def _refuse_bad(self):
+        """Raise if any record is bad; what is said follows from the rows, but quotes none."""
+        for X, y in self._batches():
+            self._refuse(X, y)
+            if (self._codes(X, y) < 0).any():
+                raise ValueError("y holds labels that are not among the given classes.")
+            if not torch.isfinite(self._rows(X, y)).all():
+                raise ValueError(
+                    "X or y holds NaN or infinity, or the encoder makes such rows; impute or drop "
+                    "them."
+                )
 
     def _batches(self):
         chunks = self._chunks()
         if not hasattr(chunks, "__next__"):
             raise TypeError("A function that yields chunks must return a fresh iterator.")
         pairs = (chunk if isinstance(chunk, tuple) else (chunk, None) for chunk in chunks)
-        return _rebatch((_checked_arrays(X, y) for X, y in pairs), _BLOCK)
+        return _rebatch((self._parse(*self._check_arrays(X, y)) for X, y in pairs), _BLOCK)
+
+    def _check_arrays(self, X, y):
+        X, y = np.asanyarray(X), None if y is None else np.asanyarray(y)
+        if X.ndim != 2 or (y is not None and len(y) != len(X)):
+            raise ValueError("X must be 2-dimensional, with one label per row in y.")
+        if y is None and self._classes is not None:
+            raise ValueError("There are classes, but no labels in y.")
+        return X, y
+
+    def _parse(self, X, y):
+        return (X if self._has_cells else parse_rows(X)), y
 
     def _codes(self, X, y):
-        """Return the position of each record's label in `classes`."""
+        """Return the position of each record's label in `classes`, or -1."""
         if self._classes is None:
             return torch.zeros(len(X), dtype=torch.int64)
-        codes = self._classes.get_indexer(y)
-        if (codes < 0).any():
-            raise ValueError("y holds labels that are not among the given classes.")
-        return torch.as_tensor(codes)
+        return torch.as_tensor(look_up(y, self._classes))
 
-    def _prepared_rows(self, X, y):
-        """Return rows after the public map, with the positions of their labels in `classes`."""
-        codes = self._codes(X, y)
-        rows = self._apply(X, y if self._classes is None else None)
-        if not torch.isfinite(rows).all():
-            raise ValueError(
-                "Rows are NaN or infinite, or the encoder makes them so; impute or drop them."
-            )
-        return rows, codes
-
-    def _apply(self, X, numbers):
-        """Apply the public map; what it raises may quote private values and goes no further."""
-        if self.prepare is None:
+    def _rows(self, X, y):
+        """Return rows after the public map; those that are bad are not finite."""
+        if self._prepare is None:
             return torch.tensor(X, dtype=torch.float64)
-        try:
-            rows = np.asarray(self.prepare(X, numbers), dtype=np.float64)
-        except TableError:
-            raise
-        except Exception:
-            rows = None
-        if rows is None or rows.ndim != 2 or len(rows) != len(X):
-            raise ValueError(
-                "The encoder failed on the rows of X; its message is withheld, since it may quote "
-                "them. Try it on public rows."
-            )
-        return torch.tensor(rows)
+        blocks, finite = self._to_map(X, y), np.ones(len(X), dtype=bool)
+        for i, block in enumerate(blocks):
+            if block.dtype.kind == "f":
+                # The map could clip what is not finite, or fail: it gets zeros.
+                is_number = np.isfinite(block)
+                finite &= is_number.reshape(len(X), -1).all(axis=1)
+                blocks[i] = block if is_number.all() else np.where(is_number, block, 0)
+        if self._width is None:
+            self._width = find_width(self._prepare, blocks)
+        result = call_quietly(self._prepare, *blocks)
+        rows = by_record(result, self._prepare, blocks, self._width)
+        rows[torch.as_tensor(~finite)] = torch.nan
+        return rows
 
-
-def _checked_arrays(X, y):
-    X, y = np.asanyarray(X), None if y is None else np.asanyarray(y)
-    if X.ndim != 2 or (y is not None and len(y) != len(X)):
-        raise ValueError("X must be 2-dimensional, with one label per row in y.")
-    return X, y
+    def _to_map(self, X, y):
+        """Return what the public map is applied to: numbers of y, but no labels."""
+        return [X] if y is None or self._classes is not None else [X, y[: len(X)]]
 
 
 def _rebatch(chunks, size):

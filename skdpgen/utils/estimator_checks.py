@@ -22,7 +22,14 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from .. import base
-from ..privacy import Curator, NoiseSource, PrivacyBudget, PrivacyLeakWarning, verify
+from ..privacy import (
+    BudgetExceededError,
+    Curator,
+    NoiseSource,
+    PrivacyBudget,
+    PrivacyLeakWarning,
+    verify,
+)
 from ..privacy.accounting import ACCOUNTANTS, RELATIONS
 from ..privacy.events import split_repetition, split_sampling
 
@@ -94,7 +101,9 @@ def yield_checks(estimator):
         check_neighbours,
         check_post_processing,
         check_no_row_in_pickle,
+        check_bad_records,
         check_failing_fit,
+        check_refusal_is_reserved,
         check_failing_refit,
     ]
     names = estimator.get_params(deep=False)
@@ -277,14 +286,17 @@ def check_labels(estimator):
 
 
 def check_unknown_labels(estimator):
-    """Labels that were not declared are refused, and not told."""
+    """Labels that were not declared are refused by strict estimators only, and never told."""
     X, y = _make_data()
     target = np.where(np.arange(len(y)) == 5, "Smith", np.array(["no", "yes"])[y])
-    error = _assert_raises(
-        ValueError, partial(_make(estimator, classes=["no", "yes"]).fit, X, target)
-    )
+    make = partial(_make, estimator, classes=["no", "yes"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _, drawn = make().fit(X, target).sample(50)
+    assert set(drawn) <= {"no", "yes"}, "A label that was not declared is sampled."
+    error = _assert_raises(ValueError, partial(make(strict=True).fit, X, target))
     _assert_untold(error, "Smith")
-    _assert_raises(ValueError, partial(_make(estimator, classes=["no", "yes"]).fit, X))
+    _assert_raises(ValueError, partial(make().fit, X))
 
 
 def check_class_warning(estimator):
@@ -446,11 +458,11 @@ def check_neighbours(estimator):
                     if y is not None:
                         target[0] = label
                     moved.append(release(X, target))
+            # A bad record counts as absent, under either relation.
+            absent = release(others, y, np.arange(len(others)) == 0)
+            pairs = [(present, absent) for present in moved]
             if relation == "replace_one":
-                pairs = [(a, b) for i, a in enumerate(moved) for b in moved[:i]]
-            else:
-                absent = release(others, y, np.arange(len(others)) == 0)
-                pairs = [(present, absent) for present in moved]
+                pairs += [(a, b) for i, a in enumerate(moved) for b in moved[:i]]
             reached = dict.fromkeys([spy.name for spy in spies], 0.0)
             needed = {spy.name: getattr(spy.mechanism, "least_reach", 0.5) for spy in spies}
             for i, spy in enumerate(spies):
@@ -501,25 +513,66 @@ def check_no_row_in_pickle(estimator):
             assert repr(cell.item())[:10].encode() not in stored, "A private number is in a text."
 
 
-def check_failing_fit(estimator):
-    """A fit that fails spends nothing, tells nothing, and leaves nothing to sample from."""
+def check_bad_records(estimator):
+    """A record with a number that is not finite, or an undeclared label, changes no other.
+
+    It counts as absent, or, where all records are answered for, as one that is public: what is
+    measured is the same whatever is wrong with it. Nothing is said of it.
+    """
     X, y = _make_data()
-    nan, infinite = X.copy(), X.copy()
-    nan[3, 1], infinite[3, 1] = np.nan, np.inf
+    bad = np.arange(len(X)) == 5
+    cases = [(np.where(bad[:, None], value, X), y) for value in (np.nan, np.inf, -np.inf)]
+    cases += [(np.where(bad[:, None] & [True, False, False], np.nan, X), y)]
+    if "classes" in estimator.get_params(deep=False):
+        cases += [(X, np.where(bad, 7, y)), (X, np.where(bad, None, y))]
+    else:
+        y = None
+    make = partial(_make, estimator, y, random_state=0, n_projections=9)
+    others = _release_only(make(), X, y)
+    expected = _release_exactly(make, others, X, y, bad)
+    for rows, target in cases:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = _release_exactly(make, others, rows, None if y is None else target)
+        same = all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
+        assert same, "A bad record is not the same as an absent one."
+        strict = make(strict=True)
+        _assert_raises(ValueError, partial(strict.fit, rows, None if y is None else target))
+    certificates = [str(make(strict=strict).fit(X, y).privacy_) for strict in (False, True)]
+    told = ["every record is valid" in text for text in certificates]
+    assert told == [False, True], "Certificates do not say what strict=True means."
+
+
+def check_failing_fit(estimator):
+    """A fit that fails tells nothing, and leaves nothing to sample from.
+
+    It spends nothing, unless it is for what is in the rows: a refusal is an answer.
+    """
+    X, y = _make_data()
     text = X.astype(object)
     text[3, 1] = "Smith"
-    budget = PrivacyBudget(100.0, 1e-5)
-    cases = [(nan, y), (infinite, y), (text, y), (X[:, :0], y), (X[:0], y[:0]), (X, y[:-1])]
-    if "classes" in estimator.get_params(deep=False):
-        cases += [(X, y + 1)]
-    for rows, target in cases:
-        failing = _make(estimator, y, random_state=None)
+    cases = [(X[:, :0], y, 0), (X[:0], y[:0], 0), (X, y[:-1], 0), (text, y, 1)]
+    for rows, target, is_answer in cases:
+        failing, budget = _make(estimator, y, random_state=None), PrivacyBudget(100.0, 1e-5)
         with budget:
             error = _assert_raises(ValueError, partial(failing.fit, rows, target))
         _assert_untold(error, "Smith")
         _assert_raises(NotFittedError, failing.sample)
         assert not hasattr(failing, "privacy_"), "A failed fit leaves a certificate."
-    assert budget.spent == 0, f"Failing fits spent ε = {budget.spent}."
+        if not is_answer:
+            assert budget.spent == 0, f"A failing fit spent ε = {budget.spent}."
+
+
+def check_refusal_is_reserved(estimator):
+    """Where nothing is left to spend, fits are refused for that, whatever is in the rows."""
+    X, y = _make_data()
+    X[3, 1] = np.nan
+    text = X.astype(object)
+    text[3, 1] = "Smith"
+    for rows in (X, text):
+        failing = _make(estimator, y, random_state=None, strict=True)
+        with PrivacyBudget(1e-3, 1e-5):
+            _assert_raises(BudgetExceededError, partial(failing.fit, rows, y))
 
 
 def check_failing_refit(estimator):
@@ -527,7 +580,7 @@ def check_failing_refit(estimator):
     X, y = _make_data()
     fitted = _make(estimator, y, random_state=0).fit(X, y)
     before, made = _fitted_state(fitted), fitted.sample(20)
-    _assert_raises(ValueError, partial(fitted.fit, np.full_like(X, np.nan), y))
+    _assert_raises(ValueError, partial(fitted.fit, np.full(X.shape, "Smith", dtype=object), y))
     _assert_same("failing refit", before, _fitted_state(fitted), "the state")
     _assert_same("failing refit", made, fitted.sample(20), "the samples")
 

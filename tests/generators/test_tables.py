@@ -2,6 +2,8 @@
 
 import math
 import pickle
+import warnings
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -12,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget
 from skdpgen.preprocessing import Boolean, Category, Date, Number, Ordinal, Schema
-from skdpgen.privacy import PrivacyLeakWarning, preview, verify
+from skdpgen.privacy import NoisyCovariance, PrivacyLeakWarning, preview, verify
 
 SCHEMA = Schema(
     {
@@ -191,21 +193,66 @@ def test_no_cell_is_in_the_pickle():
 # What is refused; messages quote no cell.
 
 
-def _with(name, value, dtype=object):
+def assert_tells_nothing(error):
+    while error is not None:
+        assert SECRET not in str(error)
+        error = error.__cause__ or error.__context__
+
+
+def releases_of(generator, table):
+    """What the mechanisms of a fit measure."""
+    exact, present = [], NoisyCovariance._present
+
+    def watched(mechanism, noisy, measured):
+        exact.append(noisy)
+        return present(mechanism, noisy, measured)
+
+    with mock.patch.object(NoisyCovariance, "_present", watched):
+        generator.fit(table)
+    return exact
+
+
+def _with(name, value, dtype):
     table = make_table()
     column = table[name].astype(dtype)
-    column[7] = value
+    column.at[7] = value
     return table.assign(**{name: column})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "dtype"),
+    [
+        ("age", SECRET, object),
+        ("risk", SECRET, object),
+        ("smoker", SECRET, object),
+        ("admitted", SECRET, object),
+        ("age", np.nan, float),
+        ("age", [1], object),
+    ],
+)
+def test_a_record_with_a_bad_cell_counts_as_absent(name, value, dtype):
+    table, params = _with(name, value, dtype), {"epsilon": math.inf, "n_steps": 3}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found, expected = (
+            releases_of(make(**params), rows) for rows in (table, make_table().drop(index=7))
+        )
+    assert len(found) == len(expected) > 0
+    assert all((a == b).all() for a, b in zip(found, expected, strict=True))
+
+    budget, generator = PrivacyBudget(10.0, 1e-5), make(random_state=None, strict=True)
+    with budget, pytest.raises(ValueError, match=name) as raised:
+        generator.fit(table)
+    assert budget.spent > 0
+    assert_tells_nothing(raised.value)
+    assert "every record is valid" in str(generator.fit(make_table()).privacy_)
 
 
 @pytest.mark.parametrize(
     ("table", "match"),
     [
-        (_with("age", SECRET), "age"),
-        (_with("risk", SECRET), "risk"),
-        (_with("smoker", SECRET), "smoker"),
-        (_with("admitted", SECRET), "admitted"),
-        (_with("age", np.nan, float), "missing"),
+        (make_table().assign(age="7"), "no numbers"),
+        (make_table().assign(admitted=7), "no dates"),
         (make_table().drop(columns="age"), "lacks columns"),
         (make_table().assign(name=SECRET), "does not declare"),
         (pd.concat([make_table(), make_table()[["age"]]], axis=1), "same name"),
@@ -219,10 +266,7 @@ def test_bad_tables(table, match):
         generator.fit(table)
     assert budget.spent == 0
     assert not hasattr(generator, "privacy_")
-    error = raised.value
-    while error is not None:
-        assert SECRET not in str(error)
-        error = error.__cause__ or error.__context__
+    assert_tells_nothing(raised.value)
 
 
 @pytest.mark.parametrize(

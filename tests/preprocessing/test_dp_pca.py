@@ -327,15 +327,29 @@ def test_failing_fits_tell_nothing_and_change_nothing(X):
     nan, text = X.copy(), X.astype(object)
     nan[3, 1], text[3, 1] = np.nan, "Smith"
     for rows in (nan, text, X[:, :0], X[:0], X[0]):
+        fitted.set_params(strict=rows is nan)
         with pytest.raises(ValueError, match=r"X |array") as failure:
             fitted.fit(rows)
         assert "Smith" not in str(failure.value)
         assert vars(fitted).keys() == before.keys()
+        fitted.set_params(strict=before["strict"])
         assert all(vars(fitted)[name] is value for name, value in before.items())
-        failing = DPPCA()
+        failing = DPPCA(strict=rows is nan)
         with pytest.raises(ValueError, match=r"X |array"):
             failing.fit(rows)
-        assert vars(failing) == vars(DPPCA())
+        assert vars(failing) == vars(DPPCA(strict=rows is nan))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_row_that_is_not_finite_adds_nothing(X, value):
+    bad = X.copy()
+    bad[3, 1] = value
+    found = DPPCA(2, epsilon=np.inf, bounds=(-3, 3)).fit(bad)
+    expected = DPPCA(2, epsilon=np.inf, bounds=(-3, 3)).fit(np.delete(X, 3, axis=0))
+    np.testing.assert_array_equal(found.components_, expected.components_)
+    assert "every record is valid" not in str(found.privacy_)
+    strict = DPPCA(2, bounds=(-3, 3), strict=True).fit(X)
+    assert "every record is valid" in str(strict.privacy_)
 
 
 def test_failure_after_the_release_restores_too(X, monkeypatch):

@@ -1,6 +1,7 @@
 """What a schema leaves open is found from noisy counts, near what is in the table."""
 
 import math
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,14 @@ from numpy.testing import assert_allclose
 
 from skdpgen.preprocessing import Boolean, Category, Date, Number, Schema, declare_by_dtypes
 from skdpgen.preprocessing._inference import SchemaInference
-from skdpgen.privacy import CategoryCounts, Curator, NoiseSource, TableError, gaussian_plan
+from skdpgen.privacy import (
+    CategoryCounts,
+    Curator,
+    FitQualityWarning,
+    NoiseSource,
+    TableError,
+    gaussian_plan,
+)
 
 
 def infer(frame, schema, epsilon=math.inf, seed=0):
@@ -21,7 +29,9 @@ def infer(frame, schema, epsilon=math.inf, seed=0):
         thresholds={CategoryCounts.name: 1e-7} if CategoryCounts.name in inference.releases else {},
     )
     cells = frame[list(schema)].to_numpy(dtype=object)
-    with Curator(cells, plan=plan, noise=NoiseSource(seed), prepare=inference.encode) as curator:
+    with Curator(
+        cells, plan=plan, noise=NoiseSource(seed), prepare=inference.encode, cells=True
+    ) as curator:
         return inference.run(curator)
 
 
@@ -149,9 +159,18 @@ def test_dtypes_declare_types_and_no_values():
     ("cells", "kind"),
     [(["x", 1], Category()), ([1, 2], Category()), (["x", "y"], Category(other=-1))],
 )
-def test_categories_of_another_type_are_refused(cells, kind):
+def test_categories_of_another_type_become_other(cells, kind):
+    schema, cells = Schema({"here": kind}), cells * 200
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = infer(pd.DataFrame({"here": pd.Series(cells, dtype=object)}), schema)["here"]
+    other = schema["here"].other
+    of_type = {cell for cell in cells if isinstance(cell, str) == isinstance(other, str)}
+    assert set(found.levels) == {*of_type, other}
+    assert [w.category for w in caught] == [] if of_type else [FitQualityWarning]
+    # Strict estimators refuse them.
     with pytest.raises(TableError, match="'here' holds categories that are not"):
-        infer(pd.DataFrame({"here": pd.Series(cells, dtype=object)}), Schema({"here": kind}))
+        SchemaInference(schema).refuse(np.array(cells, dtype=object)[:, None])
 
 
 def test_numeric_categories():
@@ -160,10 +179,11 @@ def test_numeric_categories():
     assert found.levels == (3, 5, -1)
 
 
-def test_what_is_declared_is_checked_before_anything_is_released():
+def test_what_is_declared_is_checked_where_asked_for():
     schema = Schema({"age": Number(), "city": Category(["Rome"])})
+    cells = make_frame(50)[["age", "city"]].to_numpy(dtype=object)
     with pytest.raises(TableError, match="'city' holds values"):
-        infer(make_frame(50)[["age", "city"]], schema)
+        SchemaInference(schema).refuse(cells)
 
 
 def test_ranges_do_not_follow_a_single_record():

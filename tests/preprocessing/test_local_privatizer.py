@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -88,9 +89,11 @@ def test_labels(X, y):
         assert 4.9 < privatizer.epsilon_ <= 5
         assert len(privatizer.privacy_.events) == 2
         assert verify(privatizer.privacy_.to_json()) == privatizer.epsilon_
-    with pytest.raises(ValueError, match="not in classes") as caught:
+    privatizer.set_params(strict=True).fit(X)
+    with pytest.raises(ValueError, match="not among the given classes") as caught:
         privatizer.privatize(X, np.where(y == 0, "Smith", "low"))
     assert "Smith" not in str(caught.value)
+    assert "every record is valid" in str(privatizer.privacy_)
     with pytest.raises(ValueError, match="randomised response"):
         LocalPrivatizer().fit(X).privatize(X, y)
 
@@ -204,9 +207,29 @@ def test_bad_rows(X):
     with pytest.raises(ValueError, match="6 columns"):
         privatizer.inverse_transform(X[:, :5])
     with pytest.raises(ValueError, match="NaN"):
-        privatizer.transform(np.full_like(X, np.nan))
+        clone(privatizer).set_params(strict=True).fit(X).transform(np.full_like(X, np.nan))
     text = X.astype(object)
     text[0, 0] = "Smith"
     with pytest.raises(ValueError, match="not numbers") as caught:
         privatizer.transform(text)
     assert "Smith" not in str(caught.value)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, "label"])
+def test_bad_records_are_noised_like_the_centre_with_the_first_class(X, y, bad):
+    X, labels = X.copy(), y.astype(object)
+    if bad == "label":
+        labels[::2] = "Smith"
+    else:
+        X[::2, 1] = bad
+    privatizer = LocalPrivatizer(epsilon=np.inf, bounds=(0, 8), classes=[2, 1, 0]).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rows, found = privatizer.privatize(X, labels)
+    assert not rows[::2].any()
+    assert (found[::2] == 2).all()
+    assert rows[1::2].any(axis=1).all()
+    assert (found[1::2] == y[1::2]).all()
+    # Every one is answered for, with noise.
+    rows, _ = privatizer.set_params(epsilon=1.0).fit(X).privatize(X, labels)
+    assert (rows != 0).all()

@@ -38,6 +38,7 @@ def release(cells, event, *, columns=None, relation="zero_out", seed=None, null=
             plan=plan,
             noise=NoiseSource(seed),
             prepare=lambda X, y: np.zeros((len(X), 1)),
+            cells=True,
             null=null,
         )
         with curator:
@@ -170,6 +171,7 @@ def test_certificates_and_budgets_know_thresholds():
             plan=plan,
             noise=NoiseSource(),
             prepare=lambda X, y: np.zeros((len(X), 1)),
+            cells=True,
         ) as curator:
             curator.release(CategoryCounts({"a": 0}))
     assert budget.spent == pytest.approx(ledger_epsilon(plan.events, DELTA))
@@ -212,6 +214,7 @@ def test_budgets_set_the_delta_of_thresholds_aside():
                 plan=plan,
                 noise=NoiseSource(),
                 prepare=lambda X, y: np.zeros((len(X), 1)),
+                cells=True,
             ) as curator,
         ):
             curator.release(CategoryCounts({"a": 0}))

@@ -319,11 +319,10 @@ def test_errors_and_warnings_of_the_function_are_withheld():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         run(ClippedGradient(warn, (3,), CLIP), Rows(records()), poisson(), Drawn([1]))
+    # Another gradient, as any function has: 0.
     for function in (fail, lambda rows, membership: rows):
-        with pytest.raises(ValueError, match="its message is withheld") as caught:
-            run(ClippedGradient(function, (3,), CLIP), Rows(records()), poisson(), Drawn([1]))
-        assert caught.value.__context__ is None
-        assert "Smith" not in str(caught.value)
+        mechanism = ClippedGradient(function, (3,), CLIP)
+        assert not run(mechanism, Rows(records()), poisson(), Drawn([1])).value.any()
 
 
 def test_events_that_say_something_else_are_refused():

@@ -1,5 +1,6 @@
 """Validation of private rows and labels: clear errors that quote nothing."""
 
+import decimal
 import warnings
 
 import numpy as np
@@ -9,7 +10,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from skdpgen.privacy import PrivacyLeakWarning
-from skdpgen.privacy.records import read_labels, read_rows
+from skdpgen.privacy.records import look_up, parse_rows, read_rows, take_labels, take_rows
 
 NAME, NUMBER = "Smith", 271828.125
 BAD = [NAME, "271828", "1999"]
@@ -30,6 +31,11 @@ def column(*values):
     return pd.Series(values, dtype=object)
 
 
+class Raises:
+    def __float__(self):
+        raise KeyError(NAME)
+
+
 BAD_ROWS = {
     "strings": (np.array([[NAME, "1"], ["2", "3"]]), "not numbers"),
     "bytes": (np.array([[b"Smith", b"1"]]), "not numbers"),
@@ -40,22 +46,23 @@ BAD_ROWS = {
     "string dtype": (pd.DataFrame({"name": pd.Series([NAME], dtype="string")}), "not numbers"),
     "missing object": (pd.DataFrame({"a": column(1, pd.NA), "b": [NAME, "5"]}), "."),
     "missing object after": (pd.DataFrame({"b": column(NAME, "5"), "a": column(1, pd.NA)}), "."),
-    "dict": (np.array([[{NAME: NUMBER}]], dtype=object), "not 'dict'"),
+    "dict": (np.array([[{NAME: NUMBER}]], dtype=object), "not numbers"),
+    "raises": (np.array([[Raises()]], dtype=object), "not numbers"),
     "complex": (np.array([[NUMBER + 1j]]), "Complex data not supported"),
     "complex frame": (pd.DataFrame({"a": [NUMBER + 1j]}), "Complex data not supported"),
-    "complex object": (np.array([[NUMBER + 1j]], dtype=object), "complex"),
+    "complex object": (np.array([[NUMBER + 1j]], dtype=object), "not numbers"),
     "1-D": (np.full(3, NUMBER), r"Reshape your data: X.reshape\(-1, 1\)"),
     "series": (pd.Series([NUMBER, 1]), "Expected 2D array, got an array with 1 dimensions"),
     "3-D": (np.full((2, 2, 2), NUMBER), "3 dimensions"),
     "scalar": (NUMBER, "0 dimensions"),
     "text": (NAME, "0 dimensions"),
-    "ragged": ([[NUMBER, 2], [3]], "inhomogeneous"),
+    "ragged": ([[NUMBER, 2], [3]], "1 dimensions"),
     "sparse": (sparse.csr_array([[NUMBER]]), "Sparse data was passed"),
     "NaN": (np.array([[NUMBER, np.nan]]), "contains NaN"),
     "missing": (pd.DataFrame({"a": pd.Series([1, pd.NA], dtype="Int64")}), "contains NaN"),
-    "infinite": (np.array([[NUMBER, np.inf]]), "contains infinity"),
+    "infinite": (np.array([[NUMBER, np.inf]]), "or infinity"),
     "huge": (np.array([[10**400 * 271828, 1]], dtype=object), "too large"),
-    "interval": (pd.DataFrame({"a": pd.interval_range(1999, 2001)}), "Interval"),
+    "interval": (pd.DataFrame({"a": pd.interval_range(1999, 2001)}), "not numbers"),
     "no rows": (np.empty((0, 3)), "0 sample"),
     "no columns": (np.empty((3, 0)), "0 feature"),
 }
@@ -121,7 +128,7 @@ def test_the_number_of_features_is_kept():
 )
 def test_classes_are_found_with_a_warning(y, found):
     with pytest.warns(PrivacyLeakWarning, match="inferred from y") as caught:
-        read, classes, inferred = read_labels(y, 3)
+        read, classes, inferred = take_labels(y, 3)
     assert (classes.tolist(), inferred) == (found, True)
     assert list(read) == list(y)
     assert len(caught) == 1
@@ -132,7 +139,7 @@ def test_floats_are_numbers(dtype):
     y = pd.Series([0.5, 1, 2], dtype=dtype)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        read, classes, inferred = read_labels(y, 3)
+        read, classes, inferred = take_labels(y, 3)
     assert read.dtype == np.float64
     assert read.tolist() == [0.5, 1, 2]
     assert (classes, inferred) == (None, False)
@@ -150,29 +157,25 @@ def test_floats_are_numbers(dtype):
 def test_declared_classes_are_kept_in_their_order_and_silently(y, declared):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        read, classes, inferred = read_labels(y, 2, declared)
+        read, classes, inferred = take_labels(y, 2, declared)
     assert list(read) == list(y)
     assert (classes.tolist(), inferred) == (declared, False)
 
 
 def test_no_labels():
-    assert read_labels(None, 5) == (None, None, False)
+    assert take_labels(None, 5) == (None, None, False)
 
 
 @pytest.mark.parametrize(
     ("y", "options", "message"),
     [
         (None, {"classes": [1, 2]}, "y is None; pass the labels"),
-        ([NAME, "a"], {"classes": ["a", "b"]}, "labels that are not in classes"),
-        ([271828, 1], {"classes": [1, 2]}, "labels that are not in classes"),
-        ([NAME, "a"], {"classes": [1, 2]}, "labels that are not in classes"),
+        (np.array([NAME, "a"]), {"classes": [1, 2]}, "y holds texts, and classes are numbers"),
+        (np.array([271828, 1]), {"classes": ["a"]}, "y holds numbers, and classes are texts"),
         ([1, 2], {"classes": [1, 2, 2]}, "distinct labels"),
         ([1, 2], {"classes": []}, "distinct labels"),
         ([1, 2], {"classes": [[1, 2]]}, "1-dimensional list"),
-        ([NUMBER, np.nan], {}, "contains NaN"),
-        ([NUMBER, np.inf], {}, "contains infinity"),
-        (np.array([NAME, None], dtype=object), {}, "NaN or missing"),
-        (pd.Series([271828, pd.NA], dtype="Int64"), {}, "NaN or missing"),
+        (np.array([None, None], dtype=object), {}, "missing values only"),
         (np.array([NAME, 271828], dtype=object), {}, "mixes labels of different types"),
         (np.array([NUMBER + 1j, 1]), {}, "got dtype complex128"),
         (np.array(["1999-01-01", "2001-01-01"], "M8[D]"), {}, "got dtype datetime64"),
@@ -183,7 +186,7 @@ def test_no_labels():
 @pytest.mark.filterwarnings("ignore::skdpgen.privacy.PrivacyLeakWarning")
 def test_bad_labels_are_refused_without_quoting_them(y, options, message):
     with pytest.raises((ValueError, TypeError), match=message) as caught:
-        read_labels(y, 2, **options)
+        take_labels(y, 2, **options)
     assert not [bad for bad in BAD if bad in messages(caught.value)]
 
 
@@ -193,16 +196,92 @@ def test_bad_labels_are_refused_without_quoting_them(y, options, message):
 )
 def test_bad_classes(classes, match):
     with pytest.raises(ValueError, match=match):
-        read_labels(np.array([0, 1]), 2, classes)
+        take_labels(np.array([0, 1]), 2, classes)
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        [NAME, "a"],
+        [1, "a"],
+        [["a"], "a"],
+        [np.nan, None],
+        np.array([NAME, None], dtype=object),
+        pd.Series([NAME, pd.NA], dtype="string"),
+    ],
+)
+def test_labels_that_were_not_declared_say_nothing(y):
+    read, classes, inferred = take_labels(y, 2, ["a", "b"])
+    assert len(read) == 2
+    assert classes.tolist() == ["a", "b"]
+    assert not inferred
+
+
+def test_missing_labels_are_no_class():
+    with pytest.warns(PrivacyLeakWarning):
+        _, classes, _ = take_labels(pd.Series([3, pd.NA], dtype="Int64"), 2)
+    assert classes.tolist() == [3]
+    read, classes, _ = take_labels([0.5, np.nan], 2)
+    assert classes is None
+    assert np.isnan(read[1])
+
+
+@pytest.mark.parametrize(
+    ("labels", "levels", "found"),
+    [
+        ([1, 2, [3], "a", None, np.nan, True], [1, 2, "a"], [0, 1, -1, 2, -1, -1, 0]),
+        ([decimal.Decimal(1), np.str_("a"), ("a",), {1: 1}], [1, "a"], [0, 1, -1, -1]),
+    ],
+)
+def test_labels_are_looked_up_one_by_one(labels, levels, found):
+    array = np.empty(len(labels), dtype=object)
+    array[:] = labels
+    assert look_up(array, levels).tolist() == found
+    assert [look_up(array[i : i + 1], levels).item() for i in range(len(labels))] == found
+
+
+def test_labels_of_other_dtypes_are_compared_as_python_does():
+    assert look_up(np.array([0.0, 1.0, 0.5, np.nan]), [0, 1]).tolist() == [0, 1, -1, -1]
+    assert look_up(np.array([True, False]), [0, 1]).tolist() == [1, 0]
+    assert look_up(np.array(["b", "c"]), ["a", "b"]).tolist() == [1, -1]
+
+
+@pytest.mark.parametrize(
+    ("X", "is_open"),
+    [
+        (np.array([[1.0, np.nan]]), False),
+        (np.array([[np.inf, 1.0]], np.float32), False),
+        (np.array([[1, NAME]], dtype=object), True),
+        ([[1, NAME]], True),
+        (pd.DataFrame({"a": column(1, NAME)}), True),
+        (pd.DataFrame({"a": pd.Series([1, pd.NA], dtype="Int64")}), False),
+    ],
+)
+def test_rows_are_taken_without_a_look_at_their_cells(X, is_open):
+    taken = take_rows(BaseEstimator(), X)
+    assert (taken.dtype == object) == is_open
+    if is_open:
+        with pytest.raises(ValueError, match="not numbers") as caught:
+            parse_rows(taken)
+        assert NAME not in messages(caught.value)
+
+
+def test_numbers_that_are_too_large_are_not_finite():
+    X = np.array([[1, 10**400], [None, pd.NA], ["2.5", np.float32(3)]], dtype=object)
+    expected = [[1, np.nan], [np.nan, np.nan], [2.5, 3]]
+    np.testing.assert_array_equal(parse_rows(X), expected)
+    # Each cell by itself.
+    alone = [[parse_rows(np.array([[cell]], dtype=object)).item() for cell in row] for row in X]
+    np.testing.assert_array_equal(alone, expected)
 
 
 def test_many_integers_are_not_taken_for_classes():
     with pytest.raises(ValueError, match="more than 100 different labels"):
-        read_labels(np.arange(101), 101)
+        take_labels(np.arange(101), 101)
 
 
 def test_declared_classes_come_back_in_the_dtype_of_y():
-    _, classes, _ = read_labels(np.array([0, 1], dtype=np.int32), 2, [0, 1])
+    _, classes, _ = take_labels(np.array([0, 1], dtype=np.int32), 2, [0, 1])
     assert classes.dtype == np.int32
 
 
