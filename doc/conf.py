@@ -1,5 +1,11 @@
 """Configuration of the documentation: sphinx, numpydoc and sphinx-gallery."""
 
+import importlib
+import re
+import types
+
+from sphinx.util import logging
+
 import skdpgen
 
 project = "skdpgen"
@@ -24,7 +30,6 @@ html_theme_options = {
 }
 
 autosummary_generate = True
-autodoc_default_options = {"members": True, "inherited-members": False}
 numpydoc_show_class_members = False
 
 sphinx_gallery_conf = {
@@ -35,3 +40,30 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "within_subsection_order": "FileNameSortKey",
 }
+
+
+def drop_roles(app, what, name, obj, options, lines):
+    """Keep the text of references to scikit-learn's own pages in docstrings that it hands down."""
+    if (getattr(obj, "__module__", None) or "").startswith("sklearn."):
+        text = re.sub(r":(?:ref|term):`([^`<]+?)\s*(?:<[^`]*>)?`", r"\1", "\n".join(lines))
+        lines[:] = text.split("\n")
+
+
+def check_methods(app, env):
+    """Warn of public methods that we wrote, inherited ones too, and that no page shows."""
+    shown = env.get_domain("py").objects
+    kinds = types.FunctionType | classmethod | staticmethod
+    for name, entry in list(shown.items()):
+        module, _, title = name.rpartition(".")
+        if entry.objtype == "class" and not entry.aliased:
+            for owner in getattr(importlib.import_module(module), title).__mro__:
+                ours = vars(owner).items() if owner.__module__.startswith("skdpgen") else ()
+                for method, value in ours:
+                    path = f"{name}.{method}"
+                    if isinstance(value, kinds) and method[0] != "_" and path not in shown:
+                        logging.getLogger(__name__).warning("No page shows %s.", path)
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", drop_roles)
+    app.connect("env-check-consistency", check_methods)

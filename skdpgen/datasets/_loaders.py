@@ -335,6 +335,7 @@ _IMAGES = """``X_train``, ``X_test`` : float32 arrays of shape (n_rows, {width})
             {shape}."""
 
 _ARRAYS = """``X_train``, ``X_test`` : float32 arrays of shape (n_rows, n_features)
+            The features.
         ``y_train``, ``y_test`` : int64 arrays of shape (n_rows,)
             Labels 0, 1, ..., named by ``target_names``."""
 
@@ -343,7 +344,8 @@ _TABLES = """``X_train``, ``X_test`` : DataFrames
             "?" where missing.
         ``y_train``, ``y_test`` : Series
             The column ``{target}``; its classes, if it has classes, are in ``target_names``.
-        ``feature_names`` : list of str"""
+        ``feature_names`` : list of str
+            The columns of X."""
 
 _DOC = """{title}
 
@@ -461,6 +463,7 @@ def load_office_caltech(features="surf", *, data_home=None):
         ``domains`` : list of str
             The names of the domains above.
         ``target_names`` : array of shape (10,)
+            What the labels stand for.
         ``image_shape`` : tuple
             (3, 32, 32), of ``"images32"`` only.
         ``DESCR`` : str

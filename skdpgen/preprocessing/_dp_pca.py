@@ -78,9 +78,9 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
-    components_ : ndarray of shape (n_components_, n_features_in_)
+    components_ : ndarray of shape (`n_components_`, `n_features_in_`)
         Orthonormal rows, in the units after `bounds`, by decreasing noisy second moment.
-    explained_variance_ : ndarray of shape (n_components_,)
+    explained_variance_ : ndarray of shape (`n_components_`,)
         Noisy mean squares of the components, not centred; those that are mostly noise may be
         negative.
     n_components_ : int
@@ -234,7 +234,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_components_)
+        ndarray of shape (n_samples, `n_components_`)
             In the units after `bounds`, and of the floating dtype of `X`.
         """
         check_is_fitted(self, "privacy_")
@@ -246,11 +246,11 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_components_)
+        X : array-like of shape (n_samples, `n_components_`)
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features_in_)
+        ndarray of shape (n_samples, `n_features_in_`)
             Within `bounds`, if there are any, and of the floating dtype of `X`.
         """
         check_is_fitted(self, "privacy_")

@@ -42,7 +42,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         The name of each column, and its columns in encoded rows.
     n_columns : int
         Number of columns of encoded rows.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of the schema.
     n_features_in_ : int
         Their number.
@@ -74,7 +74,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame of shape (n_samples, n_features_in_)
+        X : DataFrame of shape (n_samples, `n_features_in_`)
             A table.
         y : Ignored
 
@@ -96,7 +96,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame of shape (n_samples, n_features_in_)
+        X : DataFrame of shape (n_samples, `n_features_in_`)
             A table with the columns of the schema, in any order. None, NaN, NA and NaT are missing
             values.
 
@@ -162,7 +162,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        frame : DataFrame of shape (n_samples, n_features_in_)
+        frame : DataFrame of shape (n_samples, `n_features_in_`)
             The columns of the schema, in order: categories and ordinals as categorical, booleans
             as bool, whole numbers as int64, other numbers as float64, dates as datetime64[s];
             booleans and whole numbers that may be missing as the nullable boolean and Int64.
@@ -190,7 +190,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        frame : DataFrame of shape (n_samples, n_features_in_)
+        frame : DataFrame of shape (n_samples, `n_features_in_`)
             As by `inverse_transform`.
 
         Raises

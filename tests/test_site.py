@@ -1,0 +1,132 @@
+"""The site: every public name is on a page that shows it whole, and every picture is there."""
+
+import importlib
+import inspect
+import pkgutil
+import re
+import subprocess
+from pathlib import Path
+
+import skdpgen
+
+ROOT = Path(__file__).parents[1]
+DOC = ROOT / "doc"
+PACKAGES = ["skdpgen"] + [
+    f"skdpgen.{module.name}"
+    for module in pkgutil.iter_modules(skdpgen.__path__)
+    if module.ispkg and not module.name.startswith("_")
+]
+
+
+def list_public():
+    """Return the package, name and object of everything public, re-exports too."""
+    return [
+        (package, name, getattr(importlib.import_module(package), name))
+        for package in PACKAGES
+        for name in importlib.import_module(package).__all__
+        if name != "__version__"
+    ]
+
+
+def list_shown():
+    """Return the package, name and directive of each entry of the API page."""
+    package, directive, entries = None, None, []
+    for line in (DOC / "api.rst").read_text().splitlines():
+        if found := re.match(r"\.\. ([a-z]+):: *(\S*)", line):
+            directive, argument = found.groups()
+            if directive == "currentmodule":
+                package = argument
+            elif directive == "data":
+                entries.append((package, argument, directive))
+        elif directive == "autosummary" and (found := re.fullmatch(r"   (\w+)", line)):
+            entries.append((package, found[1], directive))
+        elif line and not line.startswith(" "):
+            directive = None
+    return entries
+
+
+def list_files():
+    """Return the files that a commit of the tree would hold, or all outside of a clone."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    try:
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout.decode()
+    except (OSError, subprocess.CalledProcessError):
+        return {path for path in ROOT.rglob("*") if path.is_file()}
+    return {path for name in listed.split("\0") if name and (path := ROOT / name).is_file()}
+
+
+def test_every_public_name_is_on_the_api_page():
+    # Names of the package itself are shown there, and once.
+    shown = {
+        (name, id(getattr(importlib.import_module(package), name)))
+        for package, name, _ in list_shown()
+    }
+    lacking = sorted(
+        f"{package}.{name}"
+        for package, name, value in list_public()
+        if (name, id(value)) not in shown
+    )
+    assert not lacking, f"Add to doc/api.rst, or take out of __all__: {', '.join(lacking)}."
+
+
+def test_every_name_on_the_api_page_is_public():
+    public = {(package, name) for package, name, _ in list_public()}
+    assert len(list_shown()) > 100
+    stale = [f"{p}.{name}" for p, name, _ in list_shown() if (p, name) not in public]
+    assert not stale, f"On doc/api.rst, but not in __all__: {', '.join(stale)}."
+    twice = {entry for entry in list_shown() if list_shown().count(entry) > 1}
+    assert not twice, f"Several times on doc/api.rst: {twice}."
+
+
+def test_names_are_shown_by_their_kind():
+    wrong, undocumented = [], []
+    for package, name, directive in list_shown():
+        value = getattr(importlib.import_module(package), name)
+        if (directive == "autosummary") != callable(value):
+            wrong.append(f"{package}.{name}")
+        # Sphinx shows nothing that has no docstring.
+        if callable(value) and not inspect.getdoc(value):
+            undocumented.append(f"{package}.{name}")
+    assert not wrong, (
+        "In doc/api.rst classes and functions belong under '.. autosummary::', anything else "
+        f"under '.. data::': {', '.join(wrong)}."
+    )
+    assert not undocumented, f"No docstring: {', '.join(undocumented)}."
+
+
+def test_pages_show_all_methods():
+    # By itself autosummary takes the template that is named after a name's kind.
+    assert ":template:" not in (DOC / "api.rst").read_text()
+    template = (DOC / "_templates" / "autosummary" / "class.rst").read_text()
+    options = dict(re.findall(r"^   :([a-z-]+):(.*)$", template, re.MULTILINE))
+    assert {"members", "inherited-members"} <= options.keys()
+    # These would overrule the template.
+    assert "autodoc_default_options" not in (DOC / "conf.py").read_text()
+    unshown = {name.strip() for name in options["exclude-members"].split(",")}
+    strangers = {name.strip() for name in options["inherited-members"].split(",")}
+    hidden = set()
+    for package, name, value in list_public():
+        for owner in value.__mro__ if inspect.isclass(value) else ():
+            for method, member in vars(owner).items():
+                is_ours = owner.__module__.startswith("skdpgen") and inspect.isroutine(member)
+                if not is_ours or method.startswith("_") or method in unshown:
+                    continue
+                # Their own docstring, or that of the method that they stand in for.
+                if not inspect.getdoc(getattr(value, method)) or owner.__name__ in strangers:
+                    hidden.add(f"{package}.{name}.{method}")
+    assert not hidden, f"Their pages lack these, which have no docstring: {sorted(hidden)}."
+    # What is left out is scikit-learn's.
+    assert all(re.fullmatch(r"set_\w+_request|get_metadata_routing", name) for name in unshown)
+
+
+def test_every_picture_is_in_the_tree():
+    files, lacking = list_files(), []
+    for page in sorted(files):
+        if page.suffix not in (".rst", ".py") or page.is_relative_to(ROOT / "tests"):
+            continue
+        pattern = r"^ *\.\. (?:\|.*\| )?(?:figure|image):: *(\S+)"
+        for target in re.findall(pattern, page.read_text(), re.MULTILINE):
+            folder = DOC if target.startswith("/") else page.parent
+            if "://" not in target and (folder / target.lstrip("/")).resolve() not in files:
+                lacking.append(f"{target} of {page.relative_to(ROOT)}")
+    assert not lacking, f"Missing, or ignored by git: {', '.join(lacking)}."
