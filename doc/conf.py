@@ -1,5 +1,6 @@
 """Configuration of the documentation: sphinx, numpydoc and sphinx-gallery."""
 
+import collections
 import importlib
 import re
 import types
@@ -56,12 +57,12 @@ def check_methods(app, env):
     for name, entry in list(shown.items()):
         module, _, title = name.rpartition(".")
         if entry.objtype == "class" and not entry.aliased:
-            for owner in getattr(importlib.import_module(module), title).__mro__:
-                ours = vars(owner).items() if owner.__module__.startswith("skdpgen") else ()
-                for method, value in ours:
-                    path = f"{name}.{method}"
-                    if isinstance(value, kinds) and method[0] != "_" and path not in shown:
-                        logging.getLogger(__name__).warning("No page shows %s.", path)
+            owners = getattr(importlib.import_module(module), title).__mro__
+            ours = [vars(owner) for owner in owners if owner.__module__.startswith("skdpgen")]
+            for method, value in collections.ChainMap(*ours).items():
+                path = f"{name}.{method}"
+                if isinstance(value, kinds) and method[0] != "_" and path not in shown:
+                    logging.getLogger(__name__).warning("No page shows %s.", path)
 
 
 def setup(app):
