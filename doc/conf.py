@@ -24,6 +24,9 @@ extensions = [
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "auto_examples/*.ipynb", "auto_examples/*.py"]
 default_role = "literal"
+# Our own names have to be found; those of other libraries have no pages here.
+nitpicky = True
+nitpick_ignore_regex = [("py:.*", r"(?!skdpgen\b).*")]
 html_theme = "alabaster"
 html_theme_options = {
     "description": "Differentially private generative models",
