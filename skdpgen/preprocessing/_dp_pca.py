@@ -106,9 +106,9 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     Notes
     -----
     A record moves the second moments by at most 1, and by √2 under ``relation="replace_one"``, in
-    units of `clip_norm`², however many features there are. Noise alone has eigenvalues up to about
-    ``sigma_``·√(2·n_features): components with less than that, divided by n_samples and in the
-    units of `explained_variance_`, are arbitrary.
+    units of ``clip_norm²``, however many features there are. Noise alone has eigenvalues up to
+    about ``sigma_``·√(2·n_features): components with less than that, divided by n_samples and in
+    the units of `explained_variance_`, are arbitrary.
 
     **As the encoder of a generator that is fitted on the same rows**, this is a second fit on them.
     The generator's certificate does not include it, and assumes that the encoder is public:
