@@ -12,6 +12,7 @@ from ..privacy import (
     BudgetExceededError,
     ClassCounts,
     ClippedGradient,
+    DiameterGaussianDpEvent,
     Plan,
     ledger_epsilon,
     repeated_plan,
@@ -63,9 +64,8 @@ class DPSinkhornGenerator(EncodedGenerator):
     n_steps : int, default=None
         Private steps. None: n_samples / 4 within [30, 15000], unless `noise_multiplier` is given.
     noise_multiplier : float, default=None
-        σ, where the noise has a standard deviation of 2Δσ (4Δσ under ``"replace_one"``). Then as
-        many steps are made as the budget allows. None: σ follows from the budget and `n_steps`.
-        One of the two can be given.
+        σ, where the noise has a standard deviation of 2Δσ. Then as many steps are made as the
+        budget allows. None: σ follows from the budget and `n_steps`. One of the two can be given.
     grad_clip : float, default=0.1
         Radius Δ of the gradients. Where it is less than their norms it only sets the scale, and
         Adam does not look at the scale.
@@ -316,11 +316,12 @@ class DPSinkhornGenerator(EncodedGenerator):
         rate = self._batch_size(n_samples) / n_samples
 
         def step(multiplier):
-            event = GaussianDpEvent(multiplier)
-            return event if rate == 1 else PoissonSampledDpEvent(rate, event)
+            if rate == 1:
+                return GaussianDpEvent(multiplier)
+            return PoissonSampledDpEvent(rate, DiameterGaussianDpEvent(multiplier))
 
         n_steps = 1 if self.noise_multiplier else self._n_steps(n_samples)
-        sensitivity = ClippedGradient.sensitivity_of(self.grad_clip, self.relation)
+        sensitivity = ClippedGradient.sensitivity_of(self.grad_clip)
         plan = repeated_plan(
             ClippedGradient.name,
             step,

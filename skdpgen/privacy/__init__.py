@@ -7,7 +7,7 @@ from .calibration import calibrate_gaussian, calibrate_sliced_gaussian, sliced_g
 from .certificate import Certificate, compose, preview, verify
 from .curator import Curator
 from .directions import SensitivityLaw, sensitivity_bound, sensitivity_law
-from .events import SlicedGaussianDpEvent, ThresholdDpEvent
+from .events import DiameterGaussianDpEvent, SlicedGaussianDpEvent, ThresholdDpEvent
 from .exceptions import (
     BudgetExceededError,
     FitQualityWarning,
@@ -38,6 +38,7 @@ __all__ = [
     "ClassCounts",
     "ClippedGradient",
     "Curator",
+    "DiameterGaussianDpEvent",
     "FitQualityWarning",
     "ForwardAggregate",
     "GaussianSum",

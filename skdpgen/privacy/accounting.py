@@ -30,6 +30,7 @@ from dp_accounting.rdp.rdp_privacy_accountant import compute_delta, compute_epsi
 
 from .directions import check_shape
 from .events import (
+    DiameterGaussianDpEvent,
     SlicedGaussianDpEvent,
     ThresholdDpEvent,
     flatten,
@@ -49,6 +50,8 @@ RELATIONS = {
     "zero_out": NeighboringRelation.REPLACE_SPECIAL,
     "replace_one": NeighboringRelation.REPLACE_ONE,
 }
+
+_GAUSSIANS = DiameterGaussianDpEvent, GaussianDpEvent, SlicedGaussianDpEvent
 
 # Beyond a loss of 500 in one step a grid of losses leaves the range of a float.
 _MAX_LOSS = 500.0
@@ -107,7 +110,7 @@ class _LedgerAccountant(PrivacyAccountant):
         elif isinstance(base, LaplaceDpEvent):
             if sampling != "none":
                 return "samples of Laplace releases are not known"
-        elif not isinstance(base, (GaussianDpEvent, SlicedGaussianDpEvent)):
+        elif not isinstance(base, _GAUSSIANS):
             return f"events of type {type(base).__name__} are not known"
         if not _is_multiplier(base.noise_multiplier):
             return "a noise multiplier is 0, infinite, or from 1e-9 to 1e100"

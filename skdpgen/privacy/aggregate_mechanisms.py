@@ -159,7 +159,7 @@ class ForwardAggregate(SampledMechanism):
     def sensitivity(self, relation):
         return self.sensitivity_of(relation)
 
-    def _check_base(self, base):
+    def _check_base(self, base, sampling):
         if not isinstance(base, (GaussianDpEvent, NonPrivateDpEvent)):
             raise PlanError(f"{self.name!r} has Gaussian noise; it is planned as {base}.")
 

@@ -1,9 +1,10 @@
-"""What happened to private rows: dp-accounting's events, and the one that it lacks.
+"""What happened to private rows: dp-accounting's events, and those that it lacks.
 
 An event says what was done and never changes its meaning. A noise multiplier is the noise's
 standard deviation over the sensitivity *under the neighbouring relation in force*. For a sampled
 event under ``replace_one`` that is twice the radius, the largest norm of what one record adds: a
 sampled record is also compared with its absence, and twice the radius can exceed the diameter.
+Where a release is no sum over records, `DiameterGaussianDpEvent` says what is known instead.
 """
 
 import math
@@ -26,8 +27,10 @@ from dp_accounting.dp_event import RepeatAndSelectDpEvent
 from .exceptions import PlanError
 
 __all__ = [
+    "DiameterGaussianDpEvent",
     "SlicedGaussianDpEvent",
     "ThresholdDpEvent",
+    "compares_any_two",
     "event_from_dict",
     "event_to_dict",
     "flatten",
@@ -79,6 +82,26 @@ class SlicedGaussianDpEvent(dp_accounting.DpEvent):
 
 
 @attrs.frozen
+class DiameterGaussianDpEvent(dp_accounting.DpEvent):
+    """A function of the records that joined is released, any two of whose values are close.
+
+    Nothing else is known of the function: it need not be a sum over records. So a sample without
+    a record, with it, and with another in its place give three values, no two of which are further
+    apart than the diameter of the set that values lie in. Where all records join, and under
+    ``zero_out``, only two of them are compared, and it is a `GaussianDpEvent`. It differs from one
+    where samples are taken under ``replace_one``, since the multiplier of that is relative to
+    twice the distance from the value without the record.
+
+    Attributes
+    ----------
+    noise_multiplier : float
+        The standard deviation of the noise over the diameter.
+    """
+
+    noise_multiplier: float
+
+
+@attrs.frozen
 class ThresholdDpEvent(dp_accounting.DpEvent):
     """Noisy counts of what records hold are released, of those things that pass a threshold.
 
@@ -105,6 +128,7 @@ _KNOWN = {
     cls.__name__: cls
     for cls in (
         ComposedDpEvent,
+        DiameterGaussianDpEvent,
         GaussianDpEvent,
         LaplaceDpEvent,
         NoOpDpEvent,
@@ -214,6 +238,11 @@ def split_sampling(event):
     else:
         base, rate, sampling = event, 1.0, "none"
     return base, rate, "none" if rate == 1 else sampling
+
+
+def compares_any_two(base, relation):
+    """Whether samples without a record, with it and with another are compared pair by pair."""
+    return relation == "replace_one" and isinstance(base, DiameterGaussianDpEvent)
 
 
 def total_gaussian_multiplier(leaves):

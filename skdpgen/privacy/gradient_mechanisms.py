@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from dp_accounting import GaussianDpEvent, NonPrivateDpEvent
 
+from .events import DiameterGaussianDpEvent
 from .exceptions import PlanError
 from .mechanisms import Measurement, SumMechanism, check_radius, grid_scale, to_grid
 from .record_functions import call_quietly
@@ -44,7 +45,9 @@ class ClippedGradient(SampledMechanism):
     """The gradient of a function of a sample of the records, clipped as a whole, with noise.
 
     Let f(S) be the clipped gradient for a sample S: ``‖f(S)‖ ≤ Δ``. Nothing more is known of how f
-    follows S. It is no sum over records, since one record may change all of it.
+    follows S. It is no sum over records, since one record may change all of it. But any two of its
+    values are at most 2Δ apart. Noise of deviation 2Δσ on it, for a Poisson sample of rate q, is a
+    ``PoissonSampledDpEvent(q, DiameterGaussianDpEvent(σ))``.
 
     *zero_out.* Let the neighbours differ in record i, which is x or null, and tell the coins of
     all others, of which S were drawn. If x is null, ``f(S) + N`` is released, and otherwise the
@@ -54,11 +57,13 @@ class ClippedGradient(SampledMechanism):
     ``(1-q) N(0, 1) + q N(h, 1)`` of a Poisson-sampled Gaussian mechanism, with h at most 2Δ over
     the noise's deviation; the pair with the largest h dominates the others. What was told has the
     same law for both neighbours, so δ(ε) is at most an average over S of values which none is
-    above that of the one pair (joint convexity). Hence noise of deviation 2Δσ is a
-    ``PoissonSampledDpEvent(q, GaussianDpEvent(σ))``.
+    above that of the one pair (joint convexity).
 
-    *replace_one.* ``f(S + x)`` and ``f(S + x')`` are both within 2Δ of ``f(S)``: the pair of two
-    records of norm 2Δ, for which events take multipliers of twice that radius, 4Δ.
+    *replace_one.* No two of ``f(S)``, ``f(S + x)`` and ``f(S + x')`` are further apart than 2Δ, and
+    the two releases are mixtures of the first with one of the others, of weights 1-q and q. By
+    advanced joint convexity δ(ε) is at most ``q·δ_Gauss(log(1 + (e^ε - 1)/q); 1/σ)`` for ε ≥ 0, the
+    profile of a pair that dominates them all. It is not that of two records that add Δ each to a
+    sum, which costs less: those are only Δ away from the sum without them.
 
     Parameters
     ----------
@@ -86,10 +91,11 @@ class ClippedGradient(SampledMechanism):
     --------
     >>> import numpy as np
     >>> from skdpgen.privacy import ClippedGradient, Curator, NoiseSource, repeated_plan
-    >>> from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
+    >>> from skdpgen.privacy import DiameterGaussianDpEvent
+    >>> from dp_accounting import PoissonSampledDpEvent
     >>> plan = repeated_plan(
     ...     "clipped gradient",
-    ...     lambda multiplier: PoissonSampledDpEvent(0.1, GaussianDpEvent(multiplier)),
+    ...     lambda multiplier: PoissonSampledDpEvent(0.1, DiameterGaussianDpEvent(multiplier)),
     ...     1,
     ...     epsilon=1.0,
     ...     delta=1e-5,
@@ -115,16 +121,20 @@ class ClippedGradient(SampledMechanism):
             self.name = name
 
     @staticmethod
-    def sensitivity_of(grad_clip, relation):
-        """Return the sensitivity, which does not depend on the function."""
-        return {"zero_out": 2, "replace_one": 4}[relation] * grad_clip
+    def sensitivity_of(grad_clip):
+        """Return the diameter of the ball, which depends on no function and no relation."""
+        return 2 * grad_clip
 
     def sensitivity(self, relation):
-        return self.sensitivity_of(self.grad_clip, relation)
+        return self.sensitivity_of(self.grad_clip)
 
-    def _check_base(self, base):
-        if not isinstance(base, (GaussianDpEvent, NonPrivateDpEvent)):
-            raise PlanError(f"{self.name!r} has Gaussian noise; it is planned as {base}.")
+    def _check_base(self, base, sampling):
+        known = GaussianDpEvent if sampling == "none" else DiameterGaussianDpEvent
+        if not isinstance(base, (known, NonPrivateDpEvent)):
+            raise PlanError(
+                f"{self.name!r} of {'all records' if sampling == 'none' else 'a sample'} is a "
+                f"{known.__name__}; it is planned as {base}."
+            )
 
     def _measure_batch(self, rows, membership, base, relation, noise):
         multiplier = getattr(base, "noise_multiplier", 0.0)

@@ -6,13 +6,12 @@ A profile maps an array of ε and μ, the largest change of the mean in units of
 import math
 
 import numpy as np
-from dp_accounting import GaussianDpEvent
 from dp_accounting.pld.pld_pmf import create_pmf_pessimistic_connect_dots_fixed_gap
 from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 from scipy.special import log_ndtr, ndtr
 
 from .directions import SensitivityLaw, sensitivity_law
-from .events import split_sampling
+from .events import SlicedGaussianDpEvent, compares_any_two, split_sampling
 
 __all__ = ["gaussian_delta", "largest_loss", "pld_of"]
 
@@ -62,7 +61,22 @@ def _swap(profile):
 
 
 def _symmetric(profile):
-    """Use `profile` for ε ≥ 0 in both directions (Zhu, Dong & Wang 2022)."""
+    """Use `profile` for ε ≥ 0 in both directions (Zhu, Dong & Wang 2022).
+
+    With q·δ_Gauss(log(1 + (e^ε - 1)/q), μ), this dominates every two (1-q)A + qB and (1-q)A + qC of
+    which no two of A, B and C are further apart than μ, and so one sampled step that replaces a
+    record: A is the release without it, given all other coins, and B and C are those with it and
+    with the other. Let γ be 1 + (e^ε - 1)/q and β = e^ε/γ, which is at most 1. Then
+
+        (1-q)A + qB - e^ε ((1-q)A + qC) = q (B - γ ((1-β)A + βC)),
+
+    since γβq = e^ε q, and γ(1-β)q = γq - e^ε q = (e^ε - 1)(1-q). The hockey-stick divergence of B
+    from (1-β)A + βC is, at any γ, at most the same mean of those from A and from C (Balle, Barthe
+    & Gaboardi 2018, Theorem 2), which are at most that of two Gaussians μ apart. With B and C
+    exchanged this bounds negative ε, by 1 - e^ε + e^ε·δ(-ε). Both together are the profile of a
+    pair, which composes adaptively: as a function of e^ε it is convex on both sides of 1, and at 1
+    its slope rises by (1-q)(1 - 2Φ(-μ/2)) ≥ 0. The average over H of such profiles is one, too.
+    """
 
     def symmetric(epsilon, *args):
         delta = profile(np.abs(epsilon), *args)
@@ -93,7 +107,7 @@ def _pmf(profile, laws, noise_multiplier, step, low, high):
 
 
 def _law_of(base):
-    if isinstance(base, GaussianDpEvent):
+    if not isinstance(base, SlicedGaussianDpEvent):
         return SensitivityLaw(np.ones(1), np.ones(1), 0.0)
     law = sensitivity_law(base.n_features, base.n_projections, base.orthogonal)
     return law._replace(values=law.values + base.beside)
@@ -106,7 +120,7 @@ def _laws_of_change(base, relation):
     what one row of one class can change: H is at most half of the larger of two.
     """
     law = _law_of(base)
-    if relation == "zero_out" or isinstance(base, GaussianDpEvent) or base.n_classes == 1:
+    if relation == "zero_out" or getattr(base, "n_classes", 1) == 1:
         return [law]
     larger = _law_of_larger(law)
     return [law, larger._replace(values=larger.values / 2)]
@@ -143,7 +157,7 @@ def pld_of(event, relation, step):
 
     if sampling == "none":
         pmfs = [pmf(gaussian_delta)]
-    elif sampling == "fixed":
+    elif sampling == "fixed" or compares_any_two(base, relation):
         pmfs = [pmf(_symmetric(at_rate(_amplified)))]
     elif relation == "replace_one":
         pmfs = [pmf(_symmetric(at_rate(_replace_profile)), [_law_of_larger(_law_of(base))])]

@@ -4,12 +4,11 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from dp_accounting import GaussianDpEvent
 from dp_accounting.dp_event import RepeatAndSelectDpEvent
 from scipy.special import gammaln, logsumexp
 
 from .directions import log_mgf
-from .events import flatten, split_sampling
+from .events import SlicedGaussianDpEvent, flatten, split_sampling
 from .repetitions import halting_probability
 
 __all__ = ["ORDERS", "rdp_of"]
@@ -32,7 +31,7 @@ _ROUNDING = 1e-10
 def _log_moment(base, orders):
     """(α-1)·D_α of an unsampled release: log E exp(α(α-1)H / (2σ²))."""
     t = orders * (orders - 1) / (2 * base.noise_multiplier**2)
-    if isinstance(base, GaussianDpEvent):
+    if not isinstance(base, SlicedGaussianDpEvent):
         return t
     return log_mgf(t, base.n_features, base.n_projections, base.orthogonal) + t * base.beside
 

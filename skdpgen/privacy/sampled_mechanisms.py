@@ -49,7 +49,7 @@ class SampledMechanism(Mechanism):
     """
 
     @abstractmethod
-    def _check_base(self, base):
+    def _check_base(self, base, sampling):
         """Refuse an unsampled event that says something else than what is measured."""
 
     @abstractmethod
@@ -57,7 +57,8 @@ class SampledMechanism(Mechanism):
         """Return the `Measurement` of `rows`, one for each slot."""
 
     def check(self, event):
-        self._check_base(split_sampling(event)[0])
+        base, _, sampling = split_sampling(event)
+        self._check_base(base, sampling)
 
     def _measure(self, source, event, relation, noise):
         base, rate, sampling = split_sampling(event)
@@ -205,7 +206,7 @@ class SlicedRows(SampledMechanism):
         means = released.values.mean(axis=2)
         return np.einsum("ck,ck->c", inverse[-self.n_classes :], means) / self.label_weight
 
-    def _check_base(self, base):
+    def _check_base(self, base, sampling):
         expected = (self.n_features, self.n_classes, self.beside)
         if not isinstance(base, SlicedGaussianDpEvent) or expected != (
             base.n_features,

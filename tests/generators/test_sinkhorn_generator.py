@@ -18,6 +18,7 @@ from skdpgen.privacy import (
     BudgetExceededError,
     ClippedGradient,
     Curator,
+    DiameterGaussianDpEvent,
     NoiseSource,
     ledger_epsilon,
     preview,
@@ -260,8 +261,8 @@ def test_the_number_of_steps_follows_from_the_noise(relation, accountant):
     )
     planned = preview(estimator, 1000, 3, n_classes=2)
     counts, steps = planned.events
-    assert steps.event == PoissonSampledDpEvent(0.02, GaussianDpEvent(1.2))
-    assert planned.sigma == pytest.approx({"zero_out": 2, "replace_one": 4}[relation] * 0.3 * 1.2)
+    assert steps.event == PoissonSampledDpEvent(0.02, DiameterGaussianDpEvent(1.2))
+    assert planned.sigma == pytest.approx(2 * 0.3 * 1.2)
     options = {"accountant": accountant, "relation": relation}
     assert 0.99 * 3 < planned.epsilon <= 3.0
     more = SelfComposedDpEvent(steps.event, steps.count + max(2, steps.count // 500))

@@ -69,6 +69,10 @@ def _aggregates(test):
     return f"tests/privacy/test_aggregate_mechanisms.py::test_{test}"
 
 
+def _accounting(test):
+    return f"tests/privacy/test_accounting.py::test_{test}"
+
+
 def _counts(test):
     return f"tests/privacy/test_category_counts.py::test_{test}"
 
@@ -353,9 +357,15 @@ MUTATIONS = {
     ),
     "the noise of gradients is Δσ": Mutation(
         "privacy/gradient_mechanisms.py",
-        '{"zero_out": 2, "replace_one": 4}[relation]',
-        '{"zero_out": 1, "replace_one": 2}[relation]',
+        "return 2 * grad_clip",
+        "return grad_clip",
         _gradients("noise_is_the_multiplier_times_twice_the_clip"),
+    ),
+    "gradients under replace_one are booked as records of a sum": Mutation(
+        "privacy/loss_distributions.py",
+        'sampling == "fixed" or compares_any_two(base, relation)',
+        'sampling == "fixed"',
+        _accounting("three_releases_that_are_alike_far_apart_cost_at_most_what_is_certified"),
     ),
     "layers after the aggregate are trained without noise": Mutation(
         "privacy/aggregate_mechanisms.py",

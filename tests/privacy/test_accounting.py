@@ -25,7 +25,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, optimize, stats
 
-from skdpgen.privacy import SlicedGaussianDpEvent, ledger_delta, ledger_epsilon
+from skdpgen.privacy import (
+    Certificate,
+    DiameterGaussianDpEvent,
+    SlicedGaussianDpEvent,
+    ledger_delta,
+    ledger_epsilon,
+    verify,
+)
 from skdpgen.privacy.directions import log_mgf
 from skdpgen.privacy.moments import rdp_of
 
@@ -407,6 +414,67 @@ def test_replace_one_costs_less_than_a_doubled_radius():
 def test_unsampled_replace_one_is_zero_out_at_the_same_multiplier():
     ledger = steps(SlicedGaussianDpEvent(0.7, 9, 4), T=3)
     assert ledger_epsilon(ledger, 1e-5, relation="replace_one") == ledger_epsilon(ledger, 1e-5)
+
+
+@pytest.mark.parametrize("mu", [0.3, 1.0, 2.5])
+@pytest.mark.parametrize("q", [0.05, 0.4, 0.9])
+def test_three_releases_that_are_alike_far_apart_cost_at_most_what_is_certified(q, mu):
+    # Corners of a triangle, in a plane: without the record, with it, and with another.
+    grid = np.linspace(-9, 9, 601)
+    x, y = np.meshgrid(grid, grid)
+
+    def gaussian(a, b):
+        return stats.norm.pdf(x - a) * stats.norm.pdf(y - b) * (grid[1] - grid[0]) ** 2
+
+    without = (1 - q) * gaussian(0, 0)
+    one = without + q * gaussian(mu, 0)
+    other = without + q * gaussian(mu / 2, mu * math.sqrt(3) / 2)
+    ledger = steps(DiameterGaussianDpEvent(1 / mu), q)
+    for epsilon in (0.0, 0.1, 0.5):
+        exact = np.maximum(one - math.exp(epsilon) * other, 0).sum()
+        certified = ledger_delta(ledger, epsilon, relation="replace_one")
+        assert exact <= certified * (1 + 1e-3) + 1e-9
+        if epsilon == 0:
+            assert certified == pytest.approx(exact, rel=5e-3)
+    # Two records of a sum, opposite to each other, would be no bound.
+    pair = ledger_delta(steps(GaussianDpEvent(1 / mu), q), 0.5, relation="replace_one")
+    assert pair < 0.997 * exact + 1e-14
+
+
+@pytest.mark.parametrize("accountant", ["pld", "rdp", "autodp"])
+def test_what_the_diameter_of_a_release_costs(accountant):
+    options = {"delta": 1e-5, "accountant": accountant}
+    diameter, gaussian = DiameterGaussianDpEvent(1.5), GaussianDpEvent(1.5)
+
+    def epsilon(event, relation, q=0.1, sampling="poisson", T=20):
+        return ledger_epsilon(steps(event, q, T, sampling), relation=relation, **options)
+
+    # Two values are compared, ...
+    assert epsilon(diameter, "zero_out") == epsilon(gaussian, "zero_out")
+    for relation in ("zero_out", "replace_one"):
+        unsampled = epsilon(gaussian, relation, 1.0, T=1)
+        assert epsilon(diameter, relation, 1.0, T=1) == pytest.approx(unsampled, rel=1e-3)
+    # ... or three: as of a sample of a fixed size, whose members all differ.
+    three = epsilon(diameter, "replace_one")
+    assert three == pytest.approx(epsilon(gaussian, "replace_one", sampling="fixed"))
+    assert three == epsilon(diameter, "replace_one", sampling="fixed")
+    assert three > epsilon(diameter, "zero_out")
+    assert three > epsilon(gaussian, "replace_one")
+    # Written down, and read again.
+    ledger = steps(diameter, 0.1, 20)
+    certificate = Certificate(tuple(ledger), ("step",), "replace_one", accountant)
+    assert Certificate.from_json(certificate.to_json()) == certificate
+    assert verify(certificate.to_json()) == three
+
+
+@pytest.mark.parametrize(
+    ("n", "batch", "T", "epsilon", "level"),
+    [(1000, 100, 250, 1, 12.6), (200, 50, 50, 3, 5.6), (60_000, 50, 20_000, 1, 1.73)],
+)
+def test_noise_over_clip_of_gradients_under_replace_one(n, batch, T, epsilon, level):
+    ledger = steps(DiameterGaussianDpEvent(level / 2), batch / n, T)
+    cost = ledger_epsilon(ledger, 1e-5, relation="replace_one")
+    assert 0.98 * epsilon < cost <= epsilon
 
 
 # --- composition ---------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from skdpgen.privacy import (
     ClassCounts,
     ClippedGradient,
     Curator,
+    DiameterGaussianDpEvent,
     NoiseSource,
     Plan,
     PlanError,
@@ -61,7 +62,7 @@ class Drawn(NoiseSource):
 
 
 def poisson(multiplier=0.0, rate=RATE):
-    return PoissonSampledDpEvent(rate, GaussianDpEvent(multiplier))
+    return PoissonSampledDpEvent(rate, DiameterGaussianDpEvent(multiplier))
 
 
 def run(mechanism, source, event, noise, relation="zero_out"):
@@ -254,12 +255,12 @@ def test_shape_and_noise_do_not_tell_how_many_joined(n_drawn, n_classes):
     assert_variance(residuals, 3.0 * 2 * CLIP)
 
 
-@pytest.mark.parametrize(("relation", "factor"), [("zero_out", 2), ("replace_one", 4)])
-def test_noise_is_the_multiplier_times_twice_the_clip(relation, factor):
+@pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
+def test_noise_is_the_multiplier_times_twice_the_clip(relation):
     mechanism = ClippedGradient(lambda rows, _: torch.zeros(4000), (4000,), CLIP)
     noisy = run(mechanism, Rows(records()), poisson(1.3), Drawn([1]), relation)
-    assert noisy.std == factor * CLIP * 1.3
-    assert_variance(noisy.value, factor * CLIP * 1.3)
+    assert noisy.std == 2 * CLIP * 1.3
+    assert_variance(noisy.value, 2 * CLIP * 1.3)
 
 
 def test_an_empty_sample_releases_noise_only_and_is_charged():
@@ -327,13 +328,16 @@ def test_errors_and_warnings_of_the_function_are_withheld():
 
 def test_events_that_say_something_else_are_refused():
     mechanism = ClippedGradient(total, (3,), CLIP)
-    for event in (GaussianDpEvent(1.0), poisson(1.0), NonPrivateDpEvent()):
+    known = PoissonSampledDpEvent(0.1, NonPrivateDpEvent())
+    for event in (GaussianDpEvent(1.0), poisson(1.0), NonPrivateDpEvent(), known):
         mechanism.check(event)
     for event in (
         SlicedGaussianDpEvent(1.0, 3, 3),
         PoissonSampledDpEvent(0.1, SlicedGaussianDpEvent(1.0, 3, 3)),
+        # Under replace_one that would be two records of a sum.
+        PoissonSampledDpEvent(0.1, GaussianDpEvent(1.0)),
     ):
-        with pytest.raises(PlanError, match="has Gaussian noise"):
+        with pytest.raises(PlanError, match=r"is a (Diameter|)GaussianDpEvent; it is planned as"):
             mechanism.check(event)
 
 
@@ -382,6 +386,31 @@ def test_a_step_costs_what_is_certified():
     assert ledger_delta([poisson(sigma / 2, rate)], 0.3) > 2 * ledger_delta(
         [poisson(sigma, rate)], 0.3
     )
+
+
+def test_replacing_a_record_costs_what_is_certified():
+    """Gradients with x and with x' are opposite to each other, and one of them to that without."""
+    n_runs, sigma, rate = 40_000, 0.8, 0.3
+
+    def sign(rows, membership):
+        return torch.where((rows > 0.5).any(), 1.0, -1.0)[None]
+
+    mechanism, noise = ClippedGradient(sign, (1,), CLIP), NoiseSource(0)
+    rng, draws = np.random.default_rng(0), []
+    for x in (1.0, -1.0):
+        source = Rows([[-1.0], [x]])
+        values = [
+            run(mechanism, source, poisson(0.0, rate), Drawn(drawn), "replace_one").value[0]
+            for drawn in ([0], [0, 1])
+        ]
+        exact = np.where(rng.random(n_runs) < rate, values[1], values[0])
+        std = mechanism.sensitivity("replace_one") * sigma
+        draws.append(exact + noise.rounded_gaussian(np.full(n_runs, 2**18 * std)) / 2**18)
+    for epsilon in (0.0, 0.3):
+        certified = ledger_delta([poisson(sigma, rate)], epsilon, relation="replace_one")
+        grid = np.linspace(-2, 3, 200)
+        found = max((draws[0] > t).mean() - math.exp(epsilon) * (draws[1] > t).mean() for t in grid)
+        assert found == pytest.approx(certified, abs=0.012)
 
 
 def test_plan_and_ledger_agree():
