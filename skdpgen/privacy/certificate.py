@@ -12,6 +12,7 @@ from .accounting import check_relation, ledger_delta, ledger_epsilon
 from .calibration import check_delta, check_epsilon
 from .events import event_from_dict, event_to_dict, flatten, pure_epsilon
 from .exceptions import PrivacyLeakWarning
+from .shuffling import shuffled_epsilon
 
 __all__ = ["Certificate", "compose", "preview", "verify"]
 
@@ -113,10 +114,8 @@ class Certificate:
         """Return ε towards whoever sees noised records in random order only (shuffle model).
 
         Where a trusted party shuffles the noised records of `n_samples` owners before anybody else
-        sees them, each is hidden among the others. This is the clones bound of [1]_ (Theorem 3.1)
-        for local randomisers of pure ε₀,
-        ``log(1 + (e^ε₀ - 1) / (e^ε₀ + 1) · (8 √(e^ε₀ log(4/δ) / n) + 8 e^ε₀ / n))``,
-        under ``relation="replace_one"``.
+        sees them, each is hidden among the others. This is the clones bound of [1]_ (Theorem 3.2,
+        computed) for local randomisers of pure ε₀, under ``relation="replace_one"``.
 
         Parameters
         ----------
@@ -133,19 +132,16 @@ class Certificate:
         Raises
         ------
         ValueError
-            If the releases are not local or not pure, or if the theorem's condition
-            ``ε₀ ≤ log(n / (16 log(2/δ)))`` does not hold.
+            If the releases are not local or not pure.
 
         Notes
         -----
-        The bound of [2]_ is tighter (0.352 for ε₀ = 5, n = 400,000 and δ = 1e-6, where this gives
-        0.467), but an erratum restricts the randomisers that it holds for. Gaussian noise is not
-        pure: its ε₀ holds up to a δ₀ for each record, which the theorem does not cover.
+        Gaussian noise is not pure: its ε₀ holds up to a δ₀ for each record, which the theorem does
+        not cover.
 
         References
         ----------
         .. [1] Feldman, McMillan & Talwar, "Hiding Among the Clones", FOCS 2021.
-        .. [2] Feldman, McMillan & Talwar, "Stronger Privacy Amplification by Shuffling", SODA 2023.
 
         Examples
         --------
@@ -155,7 +151,7 @@ class Certificate:
         ...     (LaplaceDpEvent(0.2),), ("noised rows",), relation="replace_one", local=True
         ... )
         >>> round(local.shuffled(400_000, 1e-6), 3)
-        0.467
+        0.141
         """
         if not isinstance(n_samples, numbers.Integral) or n_samples < 1:
             raise ValueError(f"n_samples must be a whole number of at least 1; got {n_samples!r}.")
@@ -175,16 +171,7 @@ class Certificate:
                 "exceeds any ε with some probability, for each record. Use mechanism='laplace'."
             )
         epsilon = sum(count * losses[leaf] for leaf, count in leaves.items())
-        largest = math.log(n_samples / (16 * math.log(2 / delta)))
-        if not epsilon <= largest:
-            raise ValueError(
-                f"The clones bound needs a local ε of at most log(n / (16 log(2/δ))) = "
-                f"{largest:.3g} here; it is {epsilon:.3g}. Shuffle more records, or noise them "
-                "more."
-            )
-        blanket = math.exp(epsilon) / n_samples
-        factor = 8 * math.sqrt(blanket * math.log(4 / delta)) + 8 * blanket
-        return min(epsilon, math.log1p(math.tanh(epsilon / 2) * factor))
+        return shuffled_epsilon(epsilon, int(n_samples), delta)
 
     def to_json(self):
         """Write the certificate down; `verify` recomputes its ε."""

@@ -409,6 +409,19 @@ MUTATIONS = {
         "        return 1.0\n",
         "tests/privacy/test_local_mechanisms.py::test_noise_is_calibrated_to_the_diameter",
     ),
+    "more clones than there are": Mutation(
+        "privacy/shuffling.py",
+        "math.exp(-epsilon_0) * (1 - 1e-12)",
+        "math.exp(-epsilon_0) * (1 + 1e-3)",
+        "tests/privacy/test_shuffling.py::test_delta_is_that_of_the_theorem",
+    ),
+    "numbers of clones are counted as the largest of a group": Mutation(
+        "privacy/shuffling.py",
+        "return edges[:-1], masses,",
+        "return edges[1:] - 1, masses,",
+        "tests/privacy/test_shuffling.py::"
+        "test_groups_of_clones_are_counted_as_the_smallest_of_each",
+    ),
     "rows are noised again in each epoch": Mutation(
         "generators/_ldp_entropic_gan.py",
         "noised = curator.release(LocalRows(codec.p))",

@@ -453,7 +453,8 @@ def test_what_the_diameter_of_a_release_costs(accountant):
     assert epsilon(diameter, "zero_out") == epsilon(gaussian, "zero_out")
     for relation in ("zero_out", "replace_one"):
         unsampled = epsilon(gaussian, relation, 1.0, T=1)
-        assert epsilon(diameter, relation, 1.0, T=1) == pytest.approx(unsampled, rel=1e-3)
+        # autodp knows a Gaussian release of all records without moments.
+        assert unsampled * (1 - 1e-6) <= epsilon(diameter, relation, 1.0, T=1) < 1.1 * unsampled
     # ... or three: as of a sample of a fixed size, whose members all differ.
     three = epsilon(diameter, "replace_one")
     assert three == pytest.approx(epsilon(gaussian, "replace_one", sampling="fixed"))

@@ -1,0 +1,115 @@
+"""What local releases cost towards those who see them in random order only (shuffle model)."""
+
+import math
+
+import numpy as np
+from scipy import stats
+from scipy.optimize import brentq
+
+__all__ = ["shuffled_delta", "shuffled_epsilon"]
+
+# Numbers of clones are looked at in so many groups, and those that are left out are so likely,
+# relative to the target δ.
+_MOST_GROUPS = 1000
+_LEFT_OUT = 1e-4
+# Covers the rounding of probabilities that are computed with large counts.
+_ROUNDING = 1e-8
+
+
+def shuffled_epsilon(local_epsilon, n_records, delta):
+    """Return ε at `delta` of `n_records` shuffled releases, each of pure ε₀ = `local_epsilon`.
+
+    The records answer alike: each on its own, and by one randomiser R. Let a record be x or x'.
+    Every other one has R(y) ≥ e^-ε₀·R(x) and R(y) ≥ e^-ε₀·R(x'), and so it answers, with a
+    probability of e^-ε₀, as R(x) or R(x') would, by a fair coin: it is a clone. With ε₀ between
+    them, R(x) and R(x') are mixtures of two laws, of weights w and 1-w, and 1-w and w, where w is
+    e^ε₀/(e^ε₀ + 1); so a clone answers by either law with probability 1/2. Once shuffled, all that
+    tells x from x' is how many answer by each law. That is Theorem 3.2 of [1]_: with C clones of
+    law Bin(n-1, e^-ε₀), A of law Bin(C, 1/2) and D a coin of probability w, δ(ε) is at most the
+    hockey-stick divergence of (A + D, C - A + 1 - D) from (A + 1 - D, C - A + D). It has no
+    condition on ε₀. Here it is computed, where Theorem 3.1 bounds it in closed form.
+
+    *Given C = c*, the first number tells all, since both add up to c + 1. Let b be the chances of
+    Bin(c, 1/2). Their ratio b(m-1)/b(m) = m/(c-m+1) grows in m, and with it the likelihood ratio
+
+        (w b(m-1) + (1-w) b(m)) / ((1-w) b(m-1) + w b(m)),
+
+    so that the best event is that the number is at least some m, with a gain of
+    (w - (1-w)e^ε)·b(m-1) - (e^ε - 1)·P(A ≥ m).
+
+    *Every rounding is upwards.* What fewer clones release becomes what more release by adding
+    clones, since c can be seen: so e^-ε₀ is rounded down, a group of neighbouring c counts as the
+    smallest of them, and the probability of those that are left out is added to δ.
+
+    Parameters
+    ----------
+    local_epsilon : float
+        ε₀, of all that a record releases.
+    n_records : int
+        Number of records that are shuffled together.
+    delta : float
+        Target δ.
+
+    Returns
+    -------
+    float
+        At most ε₀.
+
+    References
+    ----------
+    .. [1] Feldman, McMillan & Talwar, "Hiding Among the Clones", FOCS 2021.
+
+    Examples
+    --------
+    >>> round(shuffled_epsilon(5.0, 400_000, 1e-6), 3)
+    0.141
+    """
+    epsilon_0 = local_epsilon * (1 + 1e-12)
+    clones = _clones(epsilon_0, n_records, _LEFT_OUT * delta)
+
+    def excess(epsilon):
+        return _divergence(epsilon, epsilon_0, *clones) - delta
+
+    if epsilon_0 == 0 or excess(0.0) <= 0:
+        return 0.0
+    if excess(local_epsilon) >= 0:
+        return local_epsilon
+    epsilon = brentq(excess, 0.0, local_epsilon, xtol=1e-9, rtol=1e-9)
+    while excess(epsilon) > 0:
+        epsilon += 1e-9
+    return min(epsilon, local_epsilon)
+
+
+def shuffled_delta(epsilon, local_epsilon, n_records, left_out=1e-12):
+    """Return δ at `epsilon` ≥ 0, as `shuffled_epsilon` finds it."""
+    epsilon_0 = local_epsilon * (1 + 1e-12)
+    return _divergence(epsilon, epsilon_0, *_clones(epsilon_0, n_records, left_out))
+
+
+def _clones(epsilon_0, n_records, left_out):
+    """Return numbers of clones, their probabilities, and that of all others."""
+    law = stats.binom(n_records - 1, math.exp(-epsilon_0) * (1 - 1e-12))
+    low, high = int(law.ppf(left_out / 2)), int(law.isf(left_out / 2))
+    n_groups = min(high - low + 1, _MOST_GROUPS)
+    edges = np.unique(np.linspace(low, high + 1, n_groups + 1).astype(np.int64))
+    below = law.cdf(edges - 1)
+    # Differences of the larger of two tails would lose digits.
+    above = law.sf(edges - 1)
+    masses = np.where(below[1:] < 0.5, np.diff(below), -np.diff(above))
+    return edges[:-1], masses, below[0] + above[-1]
+
+
+def _divergence(epsilon, epsilon_0, clones, masses, left_out):
+    """Average the hockey-stick divergence over the number of clones."""
+    if epsilon >= epsilon_0:
+        return 0.0
+    more, less = 1 / (1 + math.exp(-epsilon_0)), 1 / (1 + math.exp(epsilon_0))
+    gain, loss = more - less * math.exp(epsilon), math.expm1(epsilon)
+    # Where the likelihood ratio exceeds e^ε. Any other event would gain less, so that the
+    # rounding of its edge matters little.
+    share = (more * math.exp(epsilon) - less) / (math.tanh(epsilon_0 / 2) * (1 + math.exp(epsilon)))
+    first = np.clip(np.floor((clones + 1) * share) + 1, 0, clones + 1)
+    own = gain * stats.binom.pmf(first - 1, clones, 0.5)
+    deltas = np.maximum(own - loss * stats.binom.sf(first - 1, clones, 0.5), 0) + _ROUNDING * own
+    # A number of clones cannot reveal more than the record's own answer does.
+    return float(masses @ np.minimum(deltas, gain)) + left_out
