@@ -1,14 +1,15 @@
-"""Rényi moments of one event, sampled, selected or plain, in closed form."""
+"""Rényi moments of one event, sampled, selected or plain."""
 
 import math
 from functools import lru_cache
 
+import attrs
 import numpy as np
 from dp_accounting.dp_event import RepeatAndSelectDpEvent
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln, log_ndtr, logsumexp, ndtr
 
 from .directions import log_mgf
-from .events import SlicedGaussianDpEvent, flatten, split_sampling
+from .events import SlicedGaussianDpEvent, compares_any_two, flatten, split_sampling
 from .repetitions import halting_probability
 
 __all__ = ["ORDERS", "rdp_of"]
@@ -26,6 +27,8 @@ ORDERS = np.unique(
 )
 # Covers the rounding of the sums over a sampled step.
 _ROUNDING = 1e-10
+# Less noise than this is not integrated over: the grid would be too long.
+_LEAST_INTEGRATED = 0.01
 
 
 def _log_moment(base, orders):
@@ -41,25 +44,139 @@ def _sampled_log_moment(base, rate, sampling, relation):
     """(α-1)·D_α at α = 0, 1, ..., 256 of a sampled release.
 
     Poisson sampling under ``zero_out``: the closed form, which holds for the mixture over H as for
-    each H. Otherwise the pair is (1-q)A + qB and (1-q)A + qC, and no two of A, B and C are further
-    apart than two records are, with Poisson sampling as with a fixed size: the smaller of Wang,
-    Balle & Kasiviswanathan 2019, Theorem 9, and of joint convexity. Both are averages of moments
+    each H. Otherwise the pair is P = (1-q)A + qB and Q = (1-q)A + qC. No two of A, B and C are
+    further apart than two records are: so the moment is at most that of joint convexity, and, with
+    slices, that of Wang, Balle & Kasiviswanathan 2019, Theorem 9. Both are averages of moments
     of single pairs; so they hold for averages over H, and, by the inequality of Cauchy and
-    Schwarz, for records of two classes.
+    Schwarz, for records of two classes. What is known beside depends on the sampling.
+    """
+    orders = np.arange(_MAX_SAMPLED_ORDER + 1.0)
+    if sampling == "poisson" and relation == "zero_out":
+        return _mixture_log_moment(base, rate, _MAX_SAMPLED_ORDER)
+    moment = _log_moment(base, orders)
+    bounds = [np.logaddexp(math.log1p(-rate), math.log(rate) + moment)]
+    is_sliced = isinstance(base, SlicedGaussianDpEvent)
+    if sampling == "fixed" or compares_any_two(base, relation):
+        if is_sliced:
+            bounds.append(_wang_log_moment(moment, rate))
+        else:
+            bounds.append(_any_two_log_moment(1 / base.noise_multiplier, rate))
+    else:
+        bounds.append(_replace_log_moment(base, rate))
+        if not is_sliced and base.noise_multiplier > _LEAST_INTEGRATED:
+            bounds.append(_integrated_log_moment(base, rate))
+    return np.min(bounds, axis=0)
+
+
+def _log_binomials(n_orders):
+    j = np.arange(n_orders + 1.0)
+    result = gammaln(j[:, None] + 1) - gammaln(j + 1) - gammaln(np.maximum(j[:, None] - j, 0) + 1)
+    result[j[:, None] < j] = -np.inf
+    return result
+
+
+def _expand(log_terms, rate):
+    """Log of Σ_j C(α,j) (1-q)^(α-j) q^j·exp(log_terms[j]), for each α."""
+    j = np.arange(len(log_terms))
+    stay_out = np.maximum(j[:, None] - j, 0) * math.log1p(-rate)
+    log_terms = stay_out + j * math.log(rate) + log_terms
+    return logsumexp(_log_binomials(len(j) - 1) + log_terms, axis=1)
+
+
+def _mixture_log_moment(base, rate, largest):
+    """log E_A((1-q) + q·B/A)^α at α = 0, 1, ..., `largest`."""
+    return _expand(_log_moment(base, np.arange(largest + 1.0)), rate)
+
+
+def _wang_log_moment(moment, rate):
+    j = np.arange(len(moment))
+    terms = j * math.log(rate) + _log_binomials(len(j) - 1) + moment + math.log(2)
+    terms[:, 2] += min(math.log(2) + math.log(-math.expm1(-moment[2])), 0.0)
+    terms[:, 0], terms[:, 1] = 0.0, -np.inf
+    return logsumexp(terms, axis=1)
+
+
+def _any_two_log_moment(mu, rate):
+    """Moments of the pair of which no two of A, B and C are further apart than μ.
+
+    Its profile is h(γ) = q·E(L - u)₊ for γ ≥ 1, at u = 1 + (γ-1)/q, with L the likelihood ratio
+    of two Gaussians μ apart and the mean that of the lower one; below 1 it is 1 - γ + γ·h(1/γ)
+    (see `loss_distributions`). A moment is an integral of the profile,
+    1 + α(α-1)∫γ^(α-2)·(h(γ) - (1-γ)₊)dγ over all γ ≥ 0, so that of a dominating pair is larger.
+    Here it is 1 + E[X^α + X^(1-α) - 2 - q(L-1); L ≥ 1], with X = 1 + q(L-1). Powers of L have
+    E[L^j; L ≥ 1] = exp(j(j-1)μ²/2)·Φ((j - 1/2)μ). X^(1-α) is convex in L: between two points it
+    is at most its chord.
     """
     j = np.arange(_MAX_SAMPLED_ORDER + 1.0)
-    log_comb = gammaln(j[:, None] + 1) - gammaln(j + 1) - gammaln(np.maximum(j[:, None] - j, 0) + 1)
-    log_comb[j[:, None] < j] = -np.inf
-    moment = _log_moment(base, j)
-    if sampling == "poisson" and relation == "zero_out":
-        stay_out = np.maximum(j[:, None] - j, 0) * math.log1p(-rate)
-        return logsumexp(log_comb + stay_out + j * math.log(rate) + moment, axis=1)
-    terms = j * math.log(rate) + log_comb + moment + math.log(2)
-    second = moment[2]
-    terms[:, 2] += min(math.log(2) + math.log(-math.expm1(-second)), 0.0)
-    terms[:, 0], terms[:, 1] = 0.0, -np.inf
-    convexity = np.logaddexp(math.log1p(-rate), math.log(rate) + moment)
-    return np.minimum(logsumexp(terms, axis=1), convexity)
+    above = j * (j - 1) * mu**2 / 2 + log_ndtr((j - 0.5) * mu)
+    chance, mean = np.exp(above[:2])
+
+    width = 0.02
+    x = mu / 2 + width * np.arange(600)
+    log_l = mu * (x - mu / 2)
+    log_x = np.logaddexp(math.log1p(-rate), math.log(rate) + log_l)
+    values = np.exp(np.minimum(1 - j[:, None], 0) * log_x)
+    masses = -np.diff(ndtr(-x), append=0.0)
+    # How far towards its upper end the mean of L in a piece is; beyond the last point, at it.
+    means = -np.diff(ndtr(mu - x), append=0.0) * np.exp(-log_l)
+    shares = np.zeros_like(x)
+    if mu * width < 500:
+        shares[:-1] = np.clip((means - masses)[:-1] / math.expm1(mu * width), 0, masses[:-1])
+    inverse = values @ masses + np.diff(values, append=0.0) @ shares
+
+    positive = np.logaddexp(_expand(above, rate), np.log1p(inverse))
+    negative = 2 * chance + rate * (mean - chance)
+    return np.maximum(positive + np.log1p(-negative * np.exp(-positive)), 0.0)
+
+
+def _replace_log_moment(base, rate):
+    """Moments of two records that are replaced, each of whom adds half the diameter at most.
+
+    Hölder's inequality separates them: with p = (2α-1)/α,
+    E_A[(P/A)^α·(Q/A)^(1-α)] ≤ E_A[(P/A)^(2α-1)]^(1/p) · E_A[(A/Q)^(2α-1)]^(1-1/p). The first is
+    a moment of the mixture against A, and so is the second, of A against the mixture, at order 2α:
+    it is at most the one of the mixture against A (Mironov, Talwar & Zhang 2019, Theorem 5). For
+    weak steps this is exact to second order. The means may be taken over the directions, too: the
+    two records may be of any classes, and their H may depend on each other in any way.
+    """
+    half = attrs.evolve(base, noise_multiplier=2 * base.noise_multiplier)
+    alone = _mixture_log_moment(half, rate, 2 * _MAX_SAMPLED_ORDER)
+    alpha = np.arange(1, _MAX_SAMPLED_ORDER + 1)
+    bound = (alpha * alone[2 * alpha - 1] + (alpha - 1) * alone[2 * alpha]) / (2 * alpha - 1)
+    return np.r_[0.0, bound]
+
+
+def _integrated_log_moment(base, rate):
+    """Moments of (1-q)N(0,1) + qN(r,1) against (1-q)N(0,1) + qN(-r,1), r = 1/(2s), by quadrature.
+
+    The pair dominates every two records that are replaced (see `loss_distributions`). With
+    a(x) = 1-q + q·exp(rx - r²/2), and b(x) = a(-x), the moment is ∫f for f = φ·a^α·b^(1-α). In
+    the strip |Im x| ≤ w, where w ≤ π/(2r), |f(x + iy)| ≤ exp(w²/2)·φ(x)·a(x)^α·(1-q)^(1-α), since
+    cos(ry) ≥ 0; the integral M of this is in closed form. So the trapezoidal rule of step h errs
+    by 2M / (exp(2πw/h) - 1) at most (Trefethen & Weideman 2014, Theorem 5.1), which is added, as
+    is what the sum leaves out: below -14 and above 2αr + 14 terms are at most
+    φ(14)·(1-q)^(1-α). Between the orders that are computed, log-moments are interpolated, since
+    they are convex.
+    """
+    r = 1 / (2 * base.noise_multiplier)
+    largest = int(min(_MAX_SAMPLED_ORDER, max(2, 200 / r)))
+    alpha = np.unique(np.rint(np.geomspace(2, largest, 48)))
+    width = min(math.pi / (2 * r), 8.0)
+    exponent = 45 + width**2 / 2
+    step = 2 * math.pi * width / exponent
+    x = np.arange(-14, 2 * largest * r + 14 + step, step)
+    log_a, log_b = (
+        np.logaddexp(math.log1p(-rate), math.log(rate) + sign * r * x - r * r / 2)
+        for sign in (1, -1)
+    )
+    log_phi = -x * x / 2 + math.log(step / math.sqrt(2 * math.pi))
+    total = logsumexp(log_phi + alpha[:, None] * log_a + (1 - alpha[:, None]) * log_b, axis=1)
+    half = attrs.evolve(base, noise_multiplier=2 * base.noise_multiplier)
+    alone = _mixture_log_moment(half, rate, largest)[alpha.astype(int)]
+    error = np.logaddexp(math.log(2.1) - 45 + alone, -90.0)
+    total = np.logaddexp(total, (1 - alpha) * math.log1p(-rate) + error)
+    whole = np.arange(_MAX_SAMPLED_ORDER + 1)
+    return np.interp(whole, np.r_[1, alpha], np.r_[0.0, total], right=np.inf)
 
 
 def rdp_of(event, relation, orders):

@@ -367,6 +367,18 @@ MUTATIONS = {
         'sampling == "fixed"',
         _accounting("three_releases_that_are_alike_far_apart_cost_at_most_what_is_certified"),
     ),
+    "moments of a record that is replaced are those of one that is left out": Mutation(
+        "privacy/moments.py",
+        "return np.r_[0.0, bound]",
+        "return alone[: _MAX_SAMPLED_ORDER + 1]",
+        _accounting("poisson_moments_under_replace_one_bound_quadrature"),
+    ),
+    "moments of two records of a sum for any two releases": Mutation(
+        "privacy/moments.py",
+        "_any_two_log_moment(1 / base.noise_multiplier, rate)",
+        "_any_two_log_moment(1 / (2 * base.noise_multiplier), rate)",
+        _accounting("moments_of_any_two_of_three_releases"),
+    ),
     "layers after the aggregate are trained without noise": Mutation(
         "privacy/aggregate_mechanisms.py",
         "aggregate = self._read(noisy, std)",
