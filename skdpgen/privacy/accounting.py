@@ -38,7 +38,13 @@ from .events import (
     split_sampling,
     total_gaussian_multiplier,
 )
-from .loss_distributions import gaussian_delta, largest_loss, pld_of
+from .loss_distributions import (
+    NEGLIGIBLE,
+    gaussian_delta,
+    largest_loss,
+    loss_spread,
+    pld_of,
+)
 from .moments import ORDERS, rdp_of
 
 __all__ = ["ACCOUNTANTS", "RELATIONS", "fill_ledger", "ledger_delta", "ledger_epsilon"]
@@ -53,6 +59,13 @@ RELATIONS = {
 
 _GAUSSIANS = DiameterGaussianDpEvent, GaussianDpEvent, SlicedGaussianDpEvent
 
+# A grid's step, over the spread of a loss.
+_FINENESS = 0.125
+# Share of δ that is charged at once, for losses beyond the grid.
+_CHARGED = 1e-4
+# Rounding of profiles and of Fourier transforms costs 1e-15 a step: a hundred times that is where
+# it begins to show.
+_RESOLUTION = 1e-13
 # Beyond a loss of 500 in one step a grid of losses leaves the range of a float.
 _MAX_LOSS = 500.0
 # Runs of a search, in the mean, and the shape of their law: its chances stay floats up to here.
@@ -227,11 +240,15 @@ class PLDAccountant(_LedgerAccountant):
             leaves[GaussianDpEvent(multiplier)] = 1
         return leaves, multiplier
 
-    def _pld(self, leaves):
-        # The grid's error, about step²/8 a repetition, adds up; all leaves share one grid.
-        largest = max(map(largest_loss, leaves))
-        step = max(1e-4, min(1e-3, math.sqrt(0.016 / sum(leaves.values()))), largest / 50_000)
-        plds = (pld_of(e, self.relation, step).self_compose(n) for e, n in leaves.items())
+    def _pld(self, leaves, chance=NEGLIGIBLE):
+        # The grid's error, about step²/8 a repetition, adds up; all leaves share one grid. Losses
+        # that are small beside its step would vary more on it than they do: by up to step²/4.
+        largest = max(largest_loss(leaf, chance) for leaf in leaves)
+        n_steps = sum(leaves.values())
+        spread = math.sqrt(sum(n * loss_spread(e) ** 2 for e, n in leaves.items()) / n_steps)
+        step = min(1e-3, math.sqrt(0.016 / n_steps), max(_FINENESS * spread, 1e-6))
+        step = max(step, largest / 25_000)
+        plds = (pld_of(e, self.relation, step, chance).self_compose(n) for e, n in leaves.items())
         return reduce(lambda x, y: x.compose(y), plds)
 
     def _epsilon(self, delta):
@@ -242,23 +259,32 @@ class PLDAccountant(_LedgerAccountant):
                 return get_epsilon_gaussian(multiplier, delta) + 1e-11
         if max(map(largest_loss, leaves)) > _MAX_LOSS:
             return self._from_moments(ledger_epsilon, delta)
-        return self._pld(leaves).get_epsilon_for_delta(delta)
+        # What is charged to infinity at once, of δ, keeps grids short.
+        n_steps = sum(leaves.values())
+        chance = max(NEGLIGIBLE, _CHARGED * delta / n_steps)
+        epsilon = self._pld(leaves, chance).get_epsilon_for_delta(delta)
+        if delta < _RESOLUTION * n_steps:
+            epsilon = min(epsilon, self._from_moments(ledger_epsilon, delta))
+        return epsilon
 
     def _delta(self, epsilon):
         leaves, multiplier = self._pooled()
         if list(leaves) == [GaussianDpEvent(multiplier)]:
             return gaussian_delta(epsilon, 1 / multiplier)
         if max(map(largest_loss, leaves)) > _MAX_LOSS:
-            return self._from_moments(ledger_delta, epsilon)
-        return self._pld(leaves).get_delta_for_epsilon(epsilon)
+            return self._from_moments(ledger_delta, epsilon, 1.0)
+        delta = self._pld(leaves).get_delta_for_epsilon(epsilon)
+        if delta < _RESOLUTION * sum(leaves.values()):
+            delta = min(delta, self._from_moments(ledger_delta, epsilon, 1.0))
+        return delta
 
-    def _from_moments(self, price, target):
-        """Price by Rényi moments where losses leave the range of a grid; inf if there are none."""
+    def _from_moments(self, price, target, unknown=math.inf):
+        """Price by Rényi moments where grids do not reach; `unknown` if there are none."""
         events = [SelfComposedDpEvent(event, count) for event, count in self._leaves.items()]
         try:
             return price(events, target, accountant="rdp", relation=self.relation)
         except UnsupportedEventError:
-            return math.inf
+            return unknown
 
 
 class RDPAccountant(_LedgerAccountant):

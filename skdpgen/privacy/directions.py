@@ -145,13 +145,15 @@ def _log_hyp1f1(a, b, t):
     """Return log ₁F₁(a; b; t) for 0 < a < b, t ≥ 0, rounded up; t itself where that is tight.
 
     All terms of the series are positive, so it is summed in the log domain. From term 2t on they
-    fall at least geometrically by 1/2, which bounds what is left out by the last term.
+    fall at least geometrically by 1/2, which bounds what is left out by the last term. Where the
+    series is long, it is at most exp(t), since it is E exp(tY) for Y ≤ 1; and, for t < b, at most
+    (1 - t/b)^-a: term by term, since (b)_n ≥ b^n.
     """
     t = np.asarray(t, dtype=float)
-    # Beyond `cap` the series is long; E exp(tY) ≤ exp(t) for Y ≤ 1 is safe.
     cap = max(2000.0, min(4 * b, 20_000.0))
     short = t <= cap
-    result = t.copy()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        result = np.where(t < b, np.minimum(t, -a * np.log1p(-t / b) * (1 + 1e-12)), t)
     if short.any():
         n_terms = int(2 * t[short].max()) + 64
         n = np.arange(n_terms + 1.0)
@@ -168,9 +170,11 @@ def _log_hyp1f1(a, b, t):
 
 def _quantile_law(law, offset, n_values):
     """Discretise a continuous law upwards at its quantiles, finer in the upper tail."""
-    tails = np.unique(np.r_[np.linspace(1, 0, n_values + 1)[1:-1], 10.0 ** -np.arange(2, 17)])[::-1]
-    # A margin covers the rounding of the quantiles; the last piece is rounded up to 1, the end of
-    # the support, so nothing is left over.
+    # The last piece is rounded up to 1, the end of the support, so nothing is left over: in many
+    # dimensions far from all others, and so out of proportion unless it is next to impossible.
+    far = 10.0 ** -np.r_[2:17, 19, 23, 30, 100, 300]
+    tails = np.unique(np.r_[np.linspace(1, 0, n_values + 1)[1:-1], far])[::-1]
+    # A margin covers the rounding of the quantiles.
     values = np.minimum(law.isf(tails) * (1 + 1e-9), 1.0)
     weights = -np.diff(np.r_[1.0, tails, 0.0])
     return SensitivityLaw(offset + np.r_[values, 1.0], weights, 0.0)

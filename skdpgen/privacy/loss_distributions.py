@@ -8,12 +8,15 @@ import math
 import numpy as np
 from dp_accounting.pld.pld_pmf import create_pmf_pessimistic_connect_dots_fixed_gap
 from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
-from scipy.special import log_ndtr, ndtr
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from .directions import SensitivityLaw, sensitivity_law
 from .events import SlicedGaussianDpEvent, compares_any_two, split_sampling
 
-__all__ = ["gaussian_delta", "largest_loss", "pld_of"]
+__all__ = ["gaussian_delta", "largest_loss", "loss_spread", "pld_of"]
+
+# A probability that is lost beside the rounding of sums.
+NEGLIGIBLE = 1e-19
 
 
 def gaussian_delta(epsilon, mu):
@@ -133,21 +136,38 @@ def _law_of_larger(law):
     return SensitivityLaw(law.values, -np.diff(np.r_[tail, infinity]), infinity)
 
 
-def largest_loss(event):
-    """Return a privacy loss that a step exceeds with negligible probability."""
+def largest_loss(event, chance=NEGLIGIBLE):
+    """Return a privacy loss that a step exceeds with a probability of about `chance`.
+
+    What is beyond counts as an infinite loss; so it is safe to be wrong here.
+    """
     base, rate, sampling = split_sampling(event)
-    mu = math.sqrt(_law_of(base).values[-1]) / base.noise_multiplier
-    loss = mu * mu / 2 + 9 * mu
+    chance = min(chance / rate, 0.01)
+    law = _law_of(base)
+    beyond = np.cumsum(law.weights[::-1])[::-1] - law.weights
+    mu = math.sqrt(law.values[np.argmax(beyond <= chance)]) / base.noise_multiplier
+    loss = mu * mu / 2 - ndtri(chance) * mu
     if sampling == "none":
         return loss
     return float(np.logaddexp(math.log1p(-rate), math.log(rate) + loss))
 
 
-def pld_of(event, relation, step):
-    """Return the privacy loss distribution of a leaf event, on a grid of `step`."""
+def loss_spread(event):
+    """Return about the standard deviation of the privacy loss: that of the likelihood ratio."""
+    base, rate, _ = split_sampling(event)
+    law = _law_of(base)
+    variance = law.values @ law.weights / base.noise_multiplier**2
+    return rate * math.sqrt(math.expm1(min(variance, 100.0)))
+
+
+def pld_of(event, relation, step, chance=NEGLIGIBLE):
+    """Return the privacy loss distribution of a leaf event, on a grid of `step`.
+
+    Losses that are exceeded with a probability of about `chance` count as infinite.
+    """
     base, rate, sampling = split_sampling(event)
     laws = _laws_of_change(base, relation)
-    high = largest_loss(event)
+    high = largest_loss(event, chance)
 
     def pmf(profile, laws=laws, low=-high, high=high):
         return _pmf(profile, laws, base.noise_multiplier, step, low, high)

@@ -379,6 +379,18 @@ MUTATIONS = {
         "_any_two_log_moment(1 / (2 * base.noise_multiplier), rate)",
         _accounting("moments_of_any_two_of_three_releases"),
     ),
+    "what is beyond the grid costs nothing": Mutation(
+        "privacy/loss_distributions.py",
+        "fixed_gap(step, first, last, delta)",
+        "fixed_gap(step, first, last, delta - delta[-1])",
+        _accounting("losses_beyond_the_grid_count_as_infinite"),
+    ),
+    "moments in many dimensions are those of the mean": Mutation(
+        "privacy/directions.py",
+        "-a * np.log1p(-t / b) * (1 + 1e-12)",
+        "a * t / b",
+        "tests/privacy/test_directions.py::test_moments_in_many_dimensions_are_bounded_closely",
+    ),
     "layers after the aggregate are trained without noise": Mutation(
         "privacy/aggregate_mechanisms.py",
         "aggregate = self._read(noisy, std)",

@@ -34,6 +34,7 @@ from skdpgen.privacy import (
     verify,
 )
 from skdpgen.privacy.directions import log_mgf
+from skdpgen.privacy.loss_distributions import largest_loss, pld_of
 from skdpgen.privacy.moments import rdp_of
 
 SPECIAL = NeighboringRelation.REPLACE_SPECIAL
@@ -599,6 +600,63 @@ def test_sampled_gaussians_match_dp_accounting(q, T, s):
     assert ledger_epsilon(ledger, 1e-5) == pytest.approx(theirs, rel=2e-3)
     theirs = RdpAccountant(neighboring_relation=SPECIAL).compose(ledger[0]).get_epsilon(1e-5)
     assert ledger_epsilon(ledger, 1e-5, accountant="rdp") == pytest.approx(theirs, rel=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("q", "s", "T", "expected"),
+    [(8e-4, 2, 15_000, 0.170), (0.001, 1.5, 20_000, 0.367), (0.001, 2, 3000, 0.091)],
+)
+def test_many_weak_steps_are_priced_on_a_fine_grid(q, s, T, expected):
+    # dp-accounting brackets the truth, on a grid that is finer still.
+    low, high = (
+        from_gaussian_mechanism(
+            s, sampling_prob=q, value_discretization_interval=2e-5, pessimistic_estimate=pessimistic
+        )
+        .self_compose(T)
+        .get_epsilon_for_delta(1e-5)
+        for pessimistic in (False, True)
+    )
+    ours = ledger_epsilon(steps(GaussianDpEvent(s), q, T), 1e-5)
+    assert low <= ours <= min(1.01 * high, expected)
+
+
+def test_rare_strong_steps_are_priced_on_a_short_grid():
+    # The loss of a sampled record, of up to 40, is far beyond what δ makes room for.
+    ledger = steps(GaussianDpEvent(0.15), 1e-7, 1000)
+    # A record that is never drawn costs nothing, so δ is at most the chance that it is.
+    assert ledger_epsilon(ledger, 1.01e-4) < 1e-3
+    certified = ledger_epsilon(ledger, 1e-5)
+    loss = optimize.brentq(
+        lambda x: 1000 * 1e-7 * stats.norm.sf((x - math.log(1e-7)) * 0.15 - 0.5 / 0.15) - 1e-5,
+        0.0,
+        60.0,
+    )
+    assert 0.5 * loss < certified < loss + 0.1
+
+
+@pytest.mark.parametrize("chance", [1e-2, 1e-4, 1e-12])
+@pytest.mark.parametrize("q", [1.0, 0.2])
+def test_losses_beyond_the_grid_count_as_infinite(q, chance):
+    mu = 2.0
+    event = steps(GaussianDpEvent(1 / mu), q)[0].event
+    assert largest_loss(event, chance) < largest_loss(event)
+    pld = pld_of(event, "zero_out", 1e-3, chance)
+    for epsilon in np.linspace(0, 1.5 * largest_loss(event, chance), 12):
+        exact = q * gaussian_delta(math.log1p(math.expm1(epsilon) / q), mu)
+        assert exact <= pld.get_delta_for_epsilon(epsilon) <= exact * 1.001 + chance
+
+
+@pytest.mark.parametrize("accountant", ["pld", "rdp"])
+def test_tiny_deltas_of_many_steps_have_a_price(accountant):
+    ledger = steps(GaussianDpEvent(1.0), 0.01, 10_000)
+    deltas = 10.0 ** -np.arange(5, 31)
+    epsilons = [ledger_epsilon(ledger, d, accountant=accountant) for d in deltas]
+    assert np.isfinite(epsilons).all()
+    assert (np.diff(epsilons) > 0).all()
+    # Below what Fourier transforms resolve moments take over, by a small step.
+    assert np.diff(epsilons).max() < 1.2
+    for delta, epsilon in zip(deltas[::5], epsilons[::5], strict=True):
+        assert ledger_delta(ledger, epsilon, accountant=accountant) <= delta * 1.001
 
 
 def test_fixed_size_rdp_is_the_theorem_of_wang_balle_kasiviswanathan():

@@ -5,10 +5,17 @@ import math
 import numpy as np
 import pytest
 import torch
+from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
 from scipy import integrate, stats
+from scipy.special import betaln
 
-from skdpgen.privacy import sensitivity_bound, sensitivity_law
-from skdpgen.privacy.directions import table4_bound
+from skdpgen.privacy import (
+    SlicedGaussianDpEvent,
+    ledger_epsilon,
+    sensitivity_bound,
+    sensitivity_law,
+)
+from skdpgen.privacy.directions import log_mgf, table4_bound
 from skdpgen.transport import random_directions
 
 SHAPES = [
@@ -89,9 +96,45 @@ def test_law_is_a_law(d, k, orthogonal):
 def test_haar_law_dominates_the_exact_tail_far_out(d, k):
     law = sensitivity_law(d, k, True)
     exact = stats.beta(k / 2, (d - k) / 2)
-    points = exact.isf(10.0 ** -np.arange(1, 15))
-    points = points[points < 1]
+    points = exact.isf(10.0 ** -np.r_[1:30, 50, 99, 200, 299])
+    points = points[points < 1 - 1e-12]
     assert (tail(law, points) >= exact.sf(points) * (1 - 1e-9)).all()
+
+
+def test_in_many_dimensions_the_end_of_the_support_has_next_to_no_mass():
+    law = sensitivity_law(196_608, 443, True)
+    assert law.values[-1] == 1
+    assert law.weights[law.values > 0.02].sum() < 1e-250
+    # What a step costs follows from what is likely, and can be put on a grid.
+    step = PoissonSampledDpEvent(0.01, SlicedGaussianDpEvent(0.05, 196_608, 443, True))
+    ledger = [SelfComposedDpEvent(step, 200)]
+    plain = PoissonSampledDpEvent(0.01, GaussianDpEvent(0.05 / math.sqrt(443 / 196_608)))
+    mean = ledger_epsilon([SelfComposedDpEvent(plain, 200)], 1e-5)
+    assert mean < ledger_epsilon(ledger, 1e-5) < 1.1 * mean
+
+
+@pytest.mark.parametrize(("d", "k"), [(10**6, 2), (10**6, 50), (10**6, 443), (10**7, 100)])
+def test_in_many_dimensions_iid_directions_lose_no_mass(d, k):
+    law = sensitivity_law(d, k)
+    assert law.infinity < 1e-18
+    mean = law.values @ law.weights
+    assert k / d <= mean <= 1.06 * k / d
+    # A sum of k squares of Gaussians over d, nearly.
+    points = stats.chi2(k).isf(10.0 ** -np.arange(1, 12)) / d
+    exact = stats.chi2(k).sf(points * d)
+    assert (tail(law, points * (1 - 1e-4)) >= exact * (1 - 1e-2)).all()
+
+
+@pytest.mark.parametrize(("d", "t"), [(10**6, 30_000.0), (10**6, 250_000.0), (10**7, 4_000_000.0)])
+def test_moments_in_many_dimensions_are_bounded_closely(d, t):
+    def integrand(u):
+        # With b = u² / d the pole of the density at 0 is gone.
+        return 2 * math.exp((t * u * u + (d - 3) / 2 * d * math.log1p(-u * u / d)) / d)
+
+    exact = math.log(integrate.quad(integrand, 0, 60, limit=400)[0] / math.sqrt(d))
+    exact -= betaln(0.5, (d - 1) / 2)
+    bound = log_mgf(np.array([t]), d, 1)[0]
+    assert exact * (1 - 1e-9) <= bound <= exact * (1 + 1e-4)
 
 
 @pytest.mark.parametrize("d", [3, 10, 200])
