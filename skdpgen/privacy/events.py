@@ -80,6 +80,20 @@ class SlicedGaussianDpEvent(dp_accounting.DpEvent):
     n_classes: int = 1
     beside: float = 0.0
 
+    @property
+    def rounding(self):
+        """What is added to H / ‖z‖² where two rows are compared that were both rounded.
+
+        A projected row is shortened by m = 1e-5 and rounded towards zero to a grid, of a step of
+        at most 2^-20 of the rows' radius or 2^-39 of the noise. So it becomes no longer, which is
+        all that matters where it is compared with none. The difference of two of them can grow,
+        by less than a step a coordinate: with g the step over ‖z‖, twice the radius, it is at most
+        (1-m)√H + g√k. Its square is at most H + g²k / (1 - (1-m)²), since
+        (x + y)² ≤ (1+r)x² + (1+1/r)y². A hundredth more covers the rounding of products.
+        """
+        step = max(2.0**-21, 2.0**-39 * self.noise_multiplier)
+        return 1.01 * self.n_projections * step**2 / (1 - (1 - 1e-5) ** 2)
+
 
 @attrs.frozen
 class DiameterGaussianDpEvent(dp_accounting.DpEvent):

@@ -123,6 +123,8 @@ def _laws_of_change(base, relation):
     what one row of one class can change: H is at most half of the larger of two.
     """
     law = _law_of(base)
+    if relation == "replace_one" and isinstance(base, SlicedGaussianDpEvent):
+        law = law._replace(values=law.values + base.rounding)
     if relation == "zero_out" or getattr(base, "n_classes", 1) == 1:
         return [law]
     larger = _law_of_larger(law)

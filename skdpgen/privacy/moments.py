@@ -31,12 +31,13 @@ _ROUNDING = 1e-10
 _LEAST_INTEGRATED = 0.01
 
 
-def _log_moment(base, orders):
+def _log_moment(base, orders, relation):
     """(α-1)·D_α of an unsampled release: log E exp(α(α-1)H / (2σ²))."""
     t = orders * (orders - 1) / (2 * base.noise_multiplier**2)
     if not isinstance(base, SlicedGaussianDpEvent):
         return t
-    return log_mgf(t, base.n_features, base.n_projections, base.orthogonal) + t * base.beside
+    beside = base.beside + (base.rounding if relation == "replace_one" else 0.0)
+    return log_mgf(t, base.n_features, base.n_projections, base.orthogonal) + t * beside
 
 
 @lru_cache(maxsize=64)
@@ -53,7 +54,7 @@ def _sampled_log_moment(base, rate, sampling, relation):
     orders = np.arange(_MAX_SAMPLED_ORDER + 1.0)
     if sampling == "poisson" and relation == "zero_out":
         return _mixture_log_moment(base, rate, _MAX_SAMPLED_ORDER)
-    moment = _log_moment(base, orders)
+    moment = _log_moment(base, orders, relation)
     bounds = [np.logaddexp(math.log1p(-rate), math.log(rate) + moment)]
     is_sliced = isinstance(base, SlicedGaussianDpEvent)
     if sampling == "fixed" or compares_any_two(base, relation):
@@ -84,8 +85,8 @@ def _expand(log_terms, rate):
 
 
 def _mixture_log_moment(base, rate, largest):
-    """log E_A((1-q) + q·B/A)^α at α = 0, 1, ..., `largest`."""
-    return _expand(_log_moment(base, np.arange(largest + 1.0)), rate)
+    """log E_A((1-q) + q·B/A)^α at α = 0, 1, ..., `largest`, where B is A with one record more."""
+    return _expand(_log_moment(base, np.arange(largest + 1.0), "zero_out"), rate)
 
 
 def _wang_log_moment(moment, rate):
@@ -185,7 +186,7 @@ def rdp_of(event, relation, orders):
         return _selected(event, relation, orders)
     base, rate, sampling = split_sampling(event)
     if sampling == "none":
-        return _log_moment(base, orders) / (orders - 1)
+        return _log_moment(base, orders, relation) / (orders - 1)
     moment = _sampled_log_moment(base, rate, sampling, relation) + _ROUNDING
     whole = np.arange(1, _MAX_SAMPLED_ORDER + 1)
     return np.interp(orders, whole, moment[1:], right=np.inf) / (orders - 1)

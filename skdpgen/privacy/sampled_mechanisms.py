@@ -117,6 +117,9 @@ class SlicedRows(SampledMechanism):
     that mix classes would say as much; but noise hides how a row's projection depends on its label
     long before it hides the mean projection of a class.
 
+    Projections are rounded towards zero. That makes no row longer, but two rows in one slot, under
+    ``replace_one``, may come to be a little further apart: the event's `rounding` pays for it.
+
     Parameters
     ----------
     n_columns : int

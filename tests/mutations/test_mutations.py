@@ -117,8 +117,8 @@ MUTATIONS = {
     ),
     "products are not paid for": Mutation(
         "privacy/moments.py",
-        " + t * base.beside",
-        "",
+        "beside = base.beside +",
+        "beside =",
         "tests/privacy/test_sliced_products.py::test_both_together_cost_one_gaussian_release",
     ),
     "labels of the target are read": Mutation(
@@ -390,6 +390,12 @@ MUTATIONS = {
         "-a * np.log1p(-t / b) * (1 + 1e-12)",
         "a * t / b",
         "tests/privacy/test_directions.py::test_moments_in_many_dimensions_are_bounded_closely",
+    ),
+    "the rounding of two rows costs nothing": Mutation(
+        "privacy/loss_distributions.py",
+        "values=law.values + base.rounding",
+        "values=law.values",
+        _sampled("rounding_moves_two_rows_apart_by_at_most_what_is_paid_for"),
     ),
     "layers after the aggregate are trained without noise": Mutation(
         "privacy/aggregate_mechanisms.py",

@@ -37,6 +37,7 @@ from skdpgen.privacy.directions import log_mgf
 from skdpgen.privacy.loss_distributions import largest_loss, pld_of
 from skdpgen.privacy.moments import rdp_of
 
+RELATIONS = ["zero_out", "replace_one"]
 SPECIAL = NeighboringRelation.REPLACE_SPECIAL
 
 
@@ -496,7 +497,9 @@ def test_replace_one_costs_less_than_a_doubled_radius():
 
 def test_unsampled_replace_one_is_zero_out_at_the_same_multiplier():
     ledger = steps(SlicedGaussianDpEvent(0.7, 9, 4), T=3)
-    assert ledger_epsilon(ledger, 1e-5, relation="replace_one") == ledger_epsilon(ledger, 1e-5)
+    # But for the rounding of two rows.
+    replaced, zeroed = (ledger_epsilon(ledger, 1e-5, relation=r) for r in RELATIONS[::-1])
+    assert zeroed < replaced < zeroed * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("mu", [0.3, 1.0, 2.5])

@@ -30,6 +30,8 @@ from skdpgen.privacy import (
     sampled_mechanisms,
 )
 from skdpgen.privacy.events import split_sampling
+from skdpgen.privacy.loss_distributions import _laws_of_change
+from skdpgen.privacy.moments import rdp_of
 from skdpgen.privacy.sampled_mechanisms import count_slots
 
 P = 1e-4
@@ -552,6 +554,38 @@ def test_replacing_a_record_in_a_fixed_sample_costs_what_is_certified():
     event = SampledWithoutReplacementDpEvent(2, 1, sliced(0.3, 3, 2))
     source, neighbour = Rows(np.r_[AXIS, -AXIS]), Rows(np.r_[-AXIS, -AXIS])
     assert_certified(ONE, event, "replace_one", source, neighbour, epsilons=(0.0, 0.3), least=0.95)
+
+
+@pytest.mark.parametrize(("d", "k"), [(3, 40), (50, 7)])
+@pytest.mark.parametrize("apart", [2e-7, 1e-5, 2.0])
+def test_rounding_moves_two_rows_apart_by_at_most_what_is_paid_for(d, k, apart):
+    rng, grew = np.random.default_rng(0), 0
+    event = sliced(0.0, d, k, orthogonal=False)  # no noise, the finest grid
+    for seed in range(200):
+        # On either side of 0, so that both are in the unit ball.
+        row = rng.normal(size=d)
+        row *= apart / 2 / np.linalg.norm(row)
+        offset = np.zeros(d) if apart == 2.0 else rng.normal(size=d) / d
+        released = [
+            run(SlicedRows(d), Rows([offset + sign * row]), event, NoiseSource(seed), "replace_one")
+            for sign in (1, -1)
+        ]
+        moved = ((released[0].values - released[1].values) ** 2).sum() / 4
+        exact = ((row @ released[0].directions.numpy()) ** 2).sum()
+        assert moved <= exact + event.rounding
+        grew += moved > exact
+    assert grew > 20 or apart > 1e-6
+    # And it is paid for, where two rows are compared that were both rounded.
+    replaced, zeroed = (
+        _laws_of_change(event, relation)[0].values for relation in ("replace_one", "zero_out")
+    )
+    np.testing.assert_allclose(replaced, zeroed + event.rounding, rtol=1e-12)
+    event, order = sliced(2.0**30, d, k, orthogonal=False), np.array([3.0])
+    replaced, zeroed = (
+        rdp_of(event, relation, order)[0] for relation in ("replace_one", "zero_out")
+    )
+    expected = 3 * event.rounding / (2 * event.noise_multiplier**2)
+    assert replaced - zeroed == pytest.approx(expected, rel=1e-3)
 
 
 def test_a_record_of_another_class_costs_more_than_one_of_its_own():
