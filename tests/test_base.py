@@ -11,6 +11,7 @@ import pytest
 import torch
 from joblib import Parallel, delayed
 from numpy.testing import assert_array_equal
+from randomgen import ChaCha
 
 from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget
 from skdpgen.base import check_choice, check_positive, choose_device
@@ -89,6 +90,19 @@ def test_tags():
     tags = make().__sklearn_tags__()
     assert tags.estimator_type == "density_estimator"
     assert not tags.target_tags.required
+
+
+def test_samples_do_not_come_from_the_stream_of_the_noise(X, monkeypatch):
+    """Whoever sees samples would learn of the noise: no two sources have one key."""
+    keys = []
+
+    def watched(key, **options):
+        keys.append(key)
+        return ChaCha(key=key, **options)
+
+    monkeypatch.setattr("skdpgen.privacy.noise.ChaCha", watched)
+    make(random_state=0).fit(X).sample(3)
+    assert len(set(keys)) == len(keys) == 2
 
 
 # Rows come in and go out.

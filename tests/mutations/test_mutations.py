@@ -89,6 +89,23 @@ def _search(test):
     return f"tests/adaptation/test_private_search.py::test_{test}"
 
 
+def _sums(test):
+    return f"tests/privacy/test_mechanisms.py::test_{test}"
+
+
+def _curator(test):
+    return f"tests/privacy/test_curator.py::test_{test}"
+
+
+def _privatizer(test):
+    return f"tests/preprocessing/test_local_privatizer.py::test_{test}"
+
+
+def _independent(mechanism):
+    test = f"test_no_two_numbers_share_their_noise[{mechanism}]"
+    return f"tests/privacy/test_independent_noise.py::{test}"
+
+
 # What must not break: privacy, and what is certified of it.
 PRIVACY = {
     "alignment with raw target rows": Mutation(
@@ -136,6 +153,92 @@ PRIVACY = {
         "if not is_covered(plan.events, self._event, self._relation):",
         "if False:",
         "tests/privacy/test_selection.py::test_a_run_releases_no_more_than_was_paid_for",
+    ),
+    "labels are released as they are": Mutation(
+        "y = classes[curator.release(LocalLabels(len(classes))).codes]",
+        "curator.release(LocalLabels(len(classes)))",
+        _privatizer("labels_are_replaced_as_often_as_certified[laplace]"),
+    ),
+    "classes of sliced rows share their noise": Mutation(
+        "noisy = measured.exact + noise.rounded_gaussian(std)",
+        'shared = std[:1] if self.name == "sliced rows" else std\n'
+        "            noisy = measured.exact + noise.rounded_gaussian(shared)",
+        _independent("sliced rows"),
+    ),
+    "classes of aggregates share their noise": Mutation(
+        "noisy = measured.exact + noise.rounded_gaussian(std)",
+        'shared = std[:1] if self.name == "forward aggregate" else std\n'
+        "            noisy = measured.exact + noise.rounded_gaussian(shared)",
+        _independent("forward aggregate"),
+    ),
+    "local noise is used again for each block": Mutation(
+        "draw(np.broadcast_to(level, part.shape))",
+        'vars(self).setdefault("_drawn", draw(np.broadcast_to(level, part.shape)))[: len(part)]',
+        "tests/privacy/test_local_mechanisms.py::test_no_row_has_the_noise_of_another[1]",
+    ),
+    "sensitivity of non-negative sums is understated": Mutation(
+        '{"zero_out": 1, "replace_one": apart}',
+        '{"zero_out": apart / 2, "replace_one": apart}',
+        _sums("zero_out_sensitivity_is_a_bound_and_is_reached[non-negative sum]"),
+    ),
+    "negative numbers are summed": Mutation(
+        "vectors = vectors.clamp(min=0)",
+        "pass",
+        _sums("replace_one_sensitivity_is_a_bound_and_is_approached[non-negative sum]"),
+    ),
+    "a threshold is a little lower": Mutation(
+        "threshold = 2 + math.ceil(",
+        "threshold = math.ceil(",
+        _counts("noise_that_passes_the_threshold_alone_is_as_rare_as_stated"),
+    ),
+    "a plan may cost more than its budget": Mutation(
+        """\
+(1 + 1e-9):
+            raise BudgetExceededError(
+                f"The plan costs""",
+        """\
+(1 + 1e-2):
+            raise BudgetExceededError(
+                f"The plan costs""",
+        _curator("a_plan_that_overruns_by_a_millionth_is_refused"),
+    ),
+    "fits may cost more than their budget": Mutation(
+        """\
+(1 + 1e-9):
+            raise BudgetExceededError(
+                f"With this fit ε""",
+        """\
+(1 + 1e-2):
+            raise BudgetExceededError(
+                f"With this fit ε""",
+        "tests/privacy/test_budget.py::test_a_fit_that_overruns_by_a_millionth_is_refused",
+    ),
+    "a key of 32 bits": Mutation(
+        "key = secrets.randbits(256)",
+        "key = secrets.randbits(32)",
+        "tests/privacy/test_noise.py::test_keys_have_256_bits",
+    ),
+    "samples come from the stream of the noise": Mutation(
+        "else random_state, stream=1)",
+        "else random_state, stream=0)",
+        "tests/test_base.py::test_samples_do_not_come_from_the_stream_of_the_noise",
+    ),
+    "the last event is not verified": Mutation(
+        "        epsilon = certificate.epsilon\n    except",
+        "        events = certificate.events[:-1] or certificate.events\n"
+        '        object.__setattr__(certificate, "events", events)\n'
+        "        epsilon = certificate.epsilon\n    except",
+        "tests/privacy/test_certificate.py::test_verify_prices_every_event",
+    ),
+    "the certificate hides that the seed was fixed": Mutation(
+        "assumptions, reproducible=self._noise.reproducible)",
+        "assumptions, reproducible=False)",
+        _curator("the_certificate_says_whether_the_seed_was_fixed"),
+    ),
+    "the local certificate hides that the seed was fixed": Mutation(
+        "_ASSUMED, reproducible=reproducible)",
+        "_ASSUMED, reproducible=False)",
+        _privatizer("the_certificate_says_whether_the_seed_was_fixed"),
     ),
     "no noise": Mutation(
         "noisy = measured.exact + noise.rounded_gaussian(std)",

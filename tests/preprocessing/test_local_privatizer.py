@@ -98,6 +98,18 @@ def test_labels(X, y):
         LocalPrivatizer().fit(X).privatize(X, y)
 
 
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_labels_are_replaced_as_often_as_certified(mechanism):
+    X, y = np.zeros((20_000, 1)), np.arange(20_000) % 3
+    privatizer = LocalPrivatizer(mechanism, 5.0, classes=[0, 1, 2], label_share=0.3).fit(X)
+    _, labels = privatizer.privatize(X, y)
+    # A label is drawn anew with probability p, and is then another one in two of three cases.
+    share = privatizer.privacy_.events[1].noise_parameter * 2 / 3
+    assert 0.2 < share < 0.5
+    # Six standard errors: fails with probability 2e-9.
+    assert abs(np.mean(labels != y) - share) < 6 * math.sqrt(share * (1 - share) / 20_000)
+
+
 def test_what_is_certified_is_released(X):
     privatizer = LocalPrivatizer("laplace", 5.0).fit(X)
     assert privatizer.privacy_.local
@@ -106,6 +118,12 @@ def test_what_is_certified_is_released(X):
     assert preview(LocalPrivatizer("laplace", 5.0), 1, 6).epsilon == privatizer.epsilon_
     with pytest.raises(ValueError, match="laplace"):
         LocalPrivatizer("gaussian").fit(X).privacy_.shuffled(400_000, 1e-6)
+
+
+@pytest.mark.parametrize("seed", [None, 0])
+def test_the_certificate_says_whether_the_seed_was_fixed(X, seed):
+    first = str(LocalPrivatizer(random_state=seed).fit(X).privacy_).splitlines()[0]
+    assert first.startswith("REPRODUCIBLE MODE") == (seed is not None)
 
 
 # The map.

@@ -89,6 +89,19 @@ def test_an_exact_fit_is_allowed():
     assert 0.999 < budget.spent <= 1.0
 
 
+def test_a_fit_that_overruns_by_a_millionth_is_refused():
+    cost = together(1.0, 0.5)
+    with PrivacyBudget(cost, 1e-5) as enough:
+        fit(1.0)
+        fit(0.5)
+    assert 0.999 * cost < enough.spent <= cost
+    with PrivacyBudget(cost * (1 - 1e-6), 1e-5) as too_small:
+        fit(1.0)
+        with pytest.raises(BudgetExceededError, match="over the budget"):
+            fit(0.5)
+    assert too_small.spent == pytest.approx(1.0, rel=1e-6)
+
+
 def test_an_overrunning_fit_is_refused_before_rows_are_read():
     def read():
         raise AssertionError("rows were read")

@@ -1,5 +1,6 @@
 """Counts of categories that are not known beforehand: thresholds, their δ', and what they cost."""
 
+import bisect
 import json
 import math
 
@@ -66,6 +67,35 @@ def test_what_one_record_holds_passes_as_rarely_as_stated(relation):
     )
     # The threshold is a whole number, and a little higher than need be.
     assert 0.2 * slack < passed / repeats < slack + 4 * math.sqrt(slack / repeats)
+
+
+@pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
+@pytest.mark.parametrize("columns", [{"a": 0}, {"a": 0, "b": 1}])
+@pytest.mark.parametrize("multiplier", [0.05, 0.3, 0.99, 1.0, 2.2, 3.1, 7.7, 40.0])
+def test_noise_that_passes_the_threshold_alone_is_as_rare_as_stated(multiplier, columns, relation):
+    """By the tail of the noise, where the smallest that passes is found by trying."""
+
+    class Given(NoiseSource):
+        def rounded_gaussian(self, scale):
+            return np.full(scale.shape, self.given)
+
+    slack, mechanism, noise = 1e-4, CategoryCounts(columns), Given(0)
+    event = ThresholdDpEvent(multiplier, slack)
+    cells = np.array([["own", "too"]], dtype=object)
+    plan = Plan((("category counts", event),), math.inf, 1e-2, relation)
+
+    def passes(given):
+        noise.given = given
+        encode = lambda X, y: np.zeros((1, 1))  # noqa: E731
+        with Curator(cells, plan=plan, noise=noise, prepare=encode) as curator:
+            return any(curator.release(mechanism).values())
+
+    least = bisect.bisect(range(1000), False, key=passes)
+    std, share = multiplier * mechanism.sensitivity(relation), slack / len(columns)
+    # Whole numbers from `least` on are what the noise is rounded to beyond the half before it.
+    assert norm.sf((least - 0.5) / std) <= share
+    # Nor is the threshold much higher than need be.
+    assert norm.sf((least - 3.5) / std) > share
 
 
 def test_noise_is_that_of_the_event():

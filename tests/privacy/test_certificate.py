@@ -75,6 +75,19 @@ def test_verify_refuses_a_smaller_epsilon(name):
         verify(json.dumps(forged))
 
 
+@pytest.mark.parametrize("n_events", [2, 3])
+def test_verify_prices_every_event(n_events):
+    events = [GaussianDpEvent(s) for s in (3.0, 4.0, 5.0)[:n_events]]
+    whole = Certificate(tuple(events), ("release",) * n_events)
+    assert verify(whole.to_json()) == whole.epsilon
+    for i in range(n_events):
+        others = tuple(events[:i] + events[i + 1 :])
+        forged = json.loads(whole.to_json())
+        forged["epsilon"] = Certificate(others, ("release",) * len(others)).epsilon
+        with pytest.raises(ValueError, match="but its events cost"):
+            verify(json.dumps(forged))
+
+
 def test_verify_accepts_a_larger_epsilon():
     forged = json.loads(certificate(EVENTS["Gaussian"]).to_json()) | {"epsilon": "inf"}
     assert verify(json.dumps(forged)) == certificate(EVENTS["Gaussian"]).epsilon

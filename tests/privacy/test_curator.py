@@ -104,6 +104,13 @@ def test_the_ledger_is_written_before_rows_are_read():
     assert held.certificate().events == (held.plan.events[0],)
 
 
+@pytest.mark.parametrize("seed", [None, 0])
+def test_the_certificate_says_whether_the_seed_was_fixed(seed):
+    held = curator(rows(), noise=NoiseSource(seed))
+    held.release(total())
+    assert held.certificate().reproducible == (seed is not None)
+
+
 def test_a_failed_release_is_charged_and_cannot_be_repeated():
     class Failing(GaussianSum):
         def _block_sum(self, rows, membership, scale):
@@ -191,6 +198,14 @@ def test_no_noise_is_certified_as_such():
 def test_a_plan_over_its_budget_is_refused():
     with pytest.raises(BudgetExceededError, match=r"over its budget of 0\.5"):
         Plan((("a", GaussianDpEvent(2.0)),), 0.5, 1e-5)
+
+
+def test_a_plan_that_overruns_by_a_millionth_is_refused():
+    releases = (("a", GaussianDpEvent(2.0)), ("b", GaussianDpEvent(3.0)))
+    cost = ledger_epsilon([event for _, event in releases], 1e-5)
+    Plan(releases, cost, 1e-5)
+    with pytest.raises(BudgetExceededError, match="over its budget"):
+        Plan(releases, cost * (1 - 1e-6), 1e-5)
 
 
 @pytest.mark.parametrize("shares", [{"a": 0.5}, {"a": 1.5}, {}])

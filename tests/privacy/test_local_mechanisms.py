@@ -95,6 +95,14 @@ def test_rows_stay_in_the_ball_of_the_norm_and_on_the_grid(p):
             np.testing.assert_allclose(values, clipped, atol=2e-5)
 
 
+@pytest.mark.parametrize("p", [1, 2])
+def test_no_row_has_the_noise_of_another(p):
+    """Rows are noised in pieces of 4,096."""
+    values = release(np.zeros((3 * 4096, 5)), local_plan(p, None, 1.0, DELTA))[0].values
+    # Each number has more than 2^14 likely values: fails with probability below 1e-12.
+    assert len(np.unique(values, axis=0)) == 3 * 4096
+
+
 @pytest.mark.parametrize("k", [2, 4, 26])
 def test_randomised_response_has_the_stated_ratio(k):
     epsilon = 1.7

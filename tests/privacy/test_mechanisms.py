@@ -25,6 +25,7 @@ MECHANISMS = {
     "sketch": lambda: SliceSketch(basis(), 3),
     "sketch of one harmonic": lambda: SliceSketch(basis(1, 1), 3),
     "sum": lambda: GaussianSum(lambda rows: 3 * rows, 2.0),
+    "non-negative sum": lambda: GaussianSum(lambda rows: 3 * rows, 2.0, nonnegative=True),
     "float32 sum": lambda: GaussianSum(lambda rows: rows.float() * 100, 0.7),
 }
 

@@ -1,6 +1,7 @@
 """The noise source: secret by default, reproducible on request, never shared by accident."""
 
 import copy
+import itertools
 import pickle
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+from randomgen import ChaCha
 from scipy import stats
 
 from skdpgen.privacy import NoiseSource
@@ -32,6 +34,23 @@ def test_seeds_and_streams_differ():
 def test_no_seed_never_repeats():
     assert draw(NoiseSource()) != draw(NoiseSource())
     assert not NoiseSource().reproducible
+
+
+@pytest.mark.parametrize("seeds", [(None,) * 3, (0, 1, 2)])
+def test_keys_have_256_bits(seeds, monkeypatch):
+    keys = []
+
+    def watched(key, **options):
+        keys.append(key)
+        return ChaCha(key=key, **options)
+
+    monkeypatch.setattr("skdpgen.privacy.noise.ChaCha", watched)
+    for seed in seeds:
+        NoiseSource(seed)
+    words = [key.to_bytes(32, "little") for key in keys]
+    for one, other in itertools.combinations(words, 2):
+        # Without a seed 24 words of 32 bits are compared: fails with probability 6e-9.
+        assert all(one[i : i + 4] != other[i : i + 4] for i in range(0, 32, 4))
 
 
 def test_global_seeds_have_no_influence():

@@ -1,0 +1,112 @@
+"""Each number of a release has noise of its own: no two share a draw, of whatever class or row."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from dp_accounting import GaussianDpEvent
+
+from skdpgen.privacy import (
+    ClassCounts,
+    ClippedGradient,
+    Curator,
+    ForwardAggregate,
+    GaussianSum,
+    NoiseSource,
+    NoisyCovariance,
+    Plan,
+    SlicedGaussianDpEvent,
+    SlicedRows,
+    SliceSketch,
+)
+from skdpgen.transport import SliceBasis, random_directions
+
+N_SEEDS = 500
+# The noise spans 2^40 units of the grid: no two draws are equal by accident.
+MULTIPLIER = 2.0**20
+GAUSSIAN = GaussianDpEvent(MULTIPLIER)
+
+
+def make_sketch():
+    directions = random_directions(3, 4, generator=torch.Generator().manual_seed(0))
+    return SliceSketch(SliceBasis(directions, 0.9, 2), 2)
+
+
+def make_aggregate(share):
+    def function(rows, membership):
+        return rows, lambda cotangents: rows
+
+    cotangent = (lambda aggregate: torch.zeros(2, 3)) if share < 1 else None
+    return ForwardAggregate(function, 3, 2, cotangent=cotangent, n_products=3, share=share)
+
+
+def halves(values):
+    return np.array_split(np.ravel(values), 2)
+
+
+# A mechanism, its event, and the parts of what it releases. Parts are those of the two classes
+# where there are some.
+MECHANISMS = {
+    "slice sketch": (make_sketch, GAUSSIAN, lambda r: [*r.sums, *r.counts[:, None]]),
+    "sliced rows": (
+        lambda: SlicedRows(3, 2),
+        SlicedGaussianDpEvent(MULTIPLIER, 5, 4, True, 2),
+        lambda r: r.values.reshape(2, -1),
+    ),
+    "forward aggregate": (
+        lambda: make_aggregate(1.0),
+        GAUSSIAN,
+        lambda r: [*r.features, *r.counts[:, None]],
+    ),
+    "forward aggregate and products": (
+        lambda: make_aggregate(0.5),
+        GAUSSIAN,
+        lambda r: [*r.features, *r.counts[:, None], r.products],
+    ),
+    "clipped gradient": (
+        lambda: ClippedGradient(lambda rows, membership: rows, (2, 3), 1.0),
+        GAUSSIAN,
+        lambda r: r.value,
+    ),
+    "class counts": (ClassCounts, GAUSSIAN, lambda r: r.value[:, None]),
+    "second moments": (
+        NoisyCovariance,
+        GAUSSIAN,
+        lambda r: [np.diag(r.value), *halves(r.value[np.triu_indices(3, 1)])],
+    ),
+    "Gaussian sum": (
+        lambda: GaussianSum(lambda rows: torch.cat([rows, rows], 1), 1.0),
+        GAUSSIAN,
+        lambda r: halves(r.value),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_no_two_numbers_share_their_noise(name):
+    """Of null records, all that is released is noise."""
+    make, event, part = MECHANISMS[name]
+    mechanism, parts = make(), []
+    plan = Plan(((mechanism.name, event),), 1.0, 1e-5)
+    for seed in range(N_SEEDS):
+        with Curator(
+            np.zeros((3, 3)),
+            np.array([0, 1, 0]),
+            classes=[0, 1],
+            null=np.ones(3, dtype=bool),
+            plan=plan,
+            noise=NoiseSource(seed),
+        ) as curator:
+            parts.append(part(curator.release(mechanism)))
+    # For each part its numbers, of standard deviation 1, in (n_seeds, n_numbers).
+    parts = [np.stack(values) for values in zip(*parts, strict=True)]
+    parts = [values / values.std() for values in parts]
+    for values in parts:
+        assert all(len(set(row)) == len(row) for row in values), "Numbers share a draw."
+    for one, other in itertools.combinations(parts, 2):
+        width = min(one.shape[1], other.shape[1])
+        one, other = one[:, :width].ravel(), other[:, :width].ravel()
+        # Six standard errors: one pair fails with probability 2e-9.
+        assert abs(np.corrcoef(one, other)[0, 1]) < 6 / math.sqrt(len(one)), "Parts share noise."
