@@ -194,6 +194,17 @@ def test_more_rows_than_a_score_or_a_block_holds():
     assert fitted.sample(25_000).shape == (25_000, 2)
 
 
+def test_a_score_looks_along_many_directions(X, monkeypatch):
+    """Rows that were all moved by v score -|v| / √d; one direction tells next to nothing."""
+    X = np.random.RandomState(0).normal(scale=0.02, size=(40, 30))
+    fitted = make().fit(X)
+    for axis in range(5):
+        moved = np.eye(30)[axis] * 0.5
+        monkeypatch.setattr(fitted, "sample", lambda *args, moved=moved, **kwargs: X + moved)
+        # The mean of 100 squared cosines is off by less: their standard deviation is √2 / 30.
+        assert fitted.score(X) == pytest.approx(-0.5 / np.sqrt(30), rel=0.4)
+
+
 def test_score_warns_of_other_names(X):
     fitted = make().fit(pd.DataFrame(X, columns=list("abc")))
     with pytest.raises(ValueError, match="feature names should match"):

@@ -98,6 +98,15 @@ def test_schema_and_preview(folder, capsys):
     assert "ε = 2" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
+def test_the_relation_is_the_one_that_is_asked_for(folder, capsys, relation):
+    assert synthesize("--relation", relation, "--certificate", "certificate.json") == 0
+    assert json.loads((folder / "certificate.json").read_text())["relation"] == relation
+    options = ["--schema", "schema.json", "--epsilon", "2", "--delta", "1e-6", "--n-rows", "1000"]
+    assert main(["preview", *options, "--relation", relation]) == 0
+    assert relation in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("column", "match"),
     [("age", "not numbers"), ("ward", "not among"), ("smoker", "true or"), ("day", "not dates")],
@@ -197,7 +206,8 @@ def test_long_tables_are_read_and_written_in_pieces(folder, monkeypatch):
     from skdpgen.privacy import files
 
     monkeypatch.setattr(files, "_CHUNK_ROWS", 30)
-    monkeypatch.setattr(module, "_PIECE", 70)
+    monkeypatch.setattr(module, "_PIECE", 40)
+    # All pieces are whole.
     assert synthesize() == 0
     assert len(pd.read_csv("made.csv")) == 200
     assert synthesize("--n-rows", "100", "--output", "made.parquet") == 0

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skdpgen import DPSWDDomainAdapter, DPSWFlowSampler, PrivacyBudget
 from skdpgen.adaptation import DPSWDDomainClassifier, Whole, split_domains
-from skdpgen.adaptation._adaptation_learner import EncodedRecords
+from skdpgen.adaptation._adaptation_learner import EncodedRecords, fit_adaptation
 from skdpgen.generators import _sliced_flow
 from skdpgen.generators._particle_learner import fit_particles_to_sketch
 from skdpgen.privacy import BudgetExceededError, PrivacyLeakWarning, verify
@@ -79,6 +79,53 @@ def test_one_map_for_both_domains():
     names = adapter.get_feature_names_out()
     assert list(names[:2]) == ["dpswddomainadapter0", "dpswddomainadapter1"]
     assert len(adapter.loss_curve_) == adapter.n_iter_ == 60
+
+
+def two_linear_maps(n_inputs):
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return torch.nn.Linear(n_inputs, 2), torch.nn.Linear(2, 2)
+
+
+def adapt(maps, source, target, **params):
+    options = {"align_weight": 0.0, "class_align_weight": 0.0, "n_projections": 5, "n_steps": 150}
+    options |= {"batch_size": 100, "learning_rate": 0.02, **params}
+    generator = torch.Generator().manual_seed(0)
+    return fit_adaptation(*maps, source, target, **options, generator=generator)
+
+
+def test_the_weight_of_classes_brings_their_means_together():
+    """Both classes lie elsewhere along a column that tells nothing of them in the source."""
+    generator = torch.Generator().manual_seed(0)
+    codes = torch.arange(400) % 2
+    X = 0.3 * torch.randn(400, 3, generator=generator)
+    X[:, 0] += 4.0 * codes - 2
+    target = X + torch.where(codes[:, None] == 1, 1.0, -1.0) * torch.tensor([0.0, 3.0, 0.0])
+    gaps = []
+    for weight in (0.0, 1.0):
+        maps = two_linear_maps(3)
+        adapt(maps, (X, codes), target, class_align_weight=weight)
+        with torch.no_grad():
+            one, other = maps[0](X), maps[0](target)
+        scale = one.std()
+        moved = [(one[codes == c].mean(0) - other[codes == c].mean(0)).norm() for c in (0, 1)]
+        gaps.append(float(max(moved) / scale))
+    assert gaps[1] < 0.2 * gaps[0]
+
+
+def test_what_is_like_the_target_is_learnt_from_and_compared():
+    """Rows that lack a column, as the target does, tell classes by another column alone."""
+    generator = torch.Generator().manual_seed(0)
+    codes = torch.arange(400) % 2
+    sides = 2.0 * codes[:, None] - 1
+    X = torch.cat([4 * sides, torch.zeros(400, 1)], 1)
+    seen = torch.cat([torch.zeros(400, 1), sides], 1)
+    seen = seen + 0.1 * torch.randn(400, 2, generator=generator)
+    maps = two_linear_maps(2)
+    adapt(maps, (X, codes), seen, seen=seen, align_weight=1.0)
+    with torch.no_grad():
+        loss = torch.nn.functional.cross_entropy(maps[1](maps[0](seen)), codes)
+    assert loss < 0.1
 
 
 # What is read of the target.

@@ -18,7 +18,9 @@ from skdpgen.generators._aggregate_learner import (
     RecordFeatures,
     SlowLayers,
     _keep_largest,
+    fit_to_aggregates,
 )
+from skdpgen.generators._network_learner import RowNetwork
 from skdpgen.networks import Discriminator
 from skdpgen.preprocessing import Category, Number, Schema
 from skdpgen.privacy import Curator, ForwardAggregate, NoisyAggregate, preview
@@ -180,6 +182,51 @@ def test_digits_without_noise(digits, split):
     assert classifier.score(X_test / 16, y_test) > 0.75
     assert_allclose(generator.class_probabilities_, np.bincount(y) / len(y), atol=0.02)
     assert generator.loss_curve_[-1] < 0.2 * generator.loss_curve_[0]
+
+
+@pytest.mark.parametrize("objective", ["matching", "rows"])
+def test_the_head_learns_to_tell_what_is_real(objective):
+    """A generator that cannot learn is found out."""
+
+    class Fixed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.idle = nn.Parameter(torch.zeros(1))
+
+        def forward(self, codes):
+            return torch.ones(len(codes), 6) + 0 * self.idle
+
+    network, generator = make_discriminator(None, (1, 1, 0)), torch.Generator().manual_seed(0)
+    rows, features = RowNetwork(Fixed(), 3, 2, torch.ones(6)), RecordFeatures(network)
+    real = torch.randn(3, network.n_features, generator=generator)
+    real /= real.norm(dim=1, keepdim=True)
+
+    def release(mechanism):
+        products = np.zeros(features.n_products)
+        return NoisyAggregate(real.numpy() * 20, np.full(3, 20.0), 1e-6, 0.1, products, 1e-6)
+
+    fit_to_aggregates(
+        rows,
+        features,
+        release,
+        lambda cotangent: None,
+        n_steps=40,
+        batch_size=60.0,
+        grad_clip=1.0,
+        n_generated=12,
+        n_updates=2,
+        n_critic=1,
+        asymmetry=1000,
+        objective=objective,
+        learning_rate=0.005,
+        generator=generator,
+    )
+    one_hot = torch.eye(3)
+    with torch.no_grad():
+        made = network(network.look(torch.ones(3, 6), one_hot))
+        verdicts = [network.judge(means, one_hot) for means in (real, made)]
+    assert verdicts[0].min() > 1
+    assert verdicts[1].max() < -1
 
 
 def test_a_mean_is_found_through_the_noise():

@@ -17,6 +17,7 @@ from skdpgen.generators._entropic_learner import (
     LocalRowNetwork,
     _classes_given_labels,
     clean_shares,
+    fit_to_noised_rows,
 )
 from skdpgen.networks import GENERATORS
 from skdpgen.preprocessing import LocalCodec
@@ -149,6 +150,27 @@ def test_shares_and_posteriors():
     for label in range(3):
         joint = shares * response[:, label]
         assert_allclose(given_label[label], joint / joint.sum())
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_groups_of_labels_weigh_as_many_rows_as_they_have(p):
+    """All rows of a group are alike, and all generated ones are 0: its distance is their size."""
+    noised = np.repeat([[0.8, 0.0], [0.0, 0.2]], [30, 10], axis=0)
+    rows = LocalRowNetwork(torch.nn.Linear(4, 2), 2, 2, LocalCodec(2, p))
+    torch.nn.init.zeros_(rows.network.weight)
+    torch.nn.init.zeros_(rows.network.bias)
+    _, _, losses = fit_to_noised_rows(
+        rows,
+        noised,
+        np.repeat([0, 1], [30, 10]),
+        p=p,
+        reg=0.0,
+        n_steps=1,
+        batch_size=7,
+        learning_rate=1e-3,
+        generator=torch.Generator().manual_seed(0),
+    )
+    assert losses[0] == pytest.approx(0.75 * 0.8**p + 0.25 * 0.2**p)
 
 
 @pytest.mark.parametrize("p", [1, 2])

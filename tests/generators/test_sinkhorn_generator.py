@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skdpgen import DPSinkhornGenerator, PrivacyBudget
 from skdpgen.generators._gradient_learner import SinkhornLoss, _stratified
+from skdpgen.generators._network_learner import Descent
 from skdpgen.preprocessing import Category, Number, Schema
 from skdpgen.privacy import (
     BudgetExceededError,
@@ -163,6 +164,29 @@ def test_moments_without_noise(optimizer):
     made = generator.fit(X).sample(20_000)
     assert_allclose(made.mean(0), X.mean(0), atol=0.05)
     assert_allclose(made.std(0), X.std(0), atol=0.1)
+
+
+@pytest.mark.parametrize("averaging", [0.0, 0.5, 0.999])
+def test_averaging_is_the_memory_of_the_weights(averaging, monkeypatch):
+    weights = []
+
+    def watched(training, loss, rate):
+        step(training, loss, rate)
+        parameters = training._rows.parameters()
+        weights.append(torch.nn.utils.parameters_to_vector(parameters).detach().clone())
+
+    step = Descent.step
+    monkeypatch.setattr(Descent, "step", watched)
+    X = np.random.RandomState(0).normal(size=(60, 2))
+    generator = make(averaging=averaging, n_steps=12, learning_rate=0.01).fit(X)
+    expected = weights[0]
+    for n, current in enumerate(weights[1:], start=1):
+        # Shorter at the start.
+        memory = min(averaging, (1 + n) / (10 + n))
+        expected = memory * expected + (1 - memory) * current
+    found = torch.nn.utils.parameters_to_vector(generator._network.parameters()).detach()
+    assert_allclose(found, expected, atol=1e-5)
+    assert torch.equal(found, weights[-1]) == (averaging == 0)
 
 
 def test_debiasing_keeps_the_spread():

@@ -8,6 +8,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from dp_accounting import PoissonSampledDpEvent
 from numpy.testing import assert_allclose
 from scipy.spatial.distance import cdist
@@ -16,12 +17,16 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import FunctionTransformer
 
 from skdpgen import DPSWFlowSampler, PrivacyBudget
+from skdpgen.generators import _sliced_flow
+from skdpgen.generators._particle_learner import Particles, _as_released, flow_along_slices
 from skdpgen.preprocessing import Boolean, Category, Number, Schema
 from skdpgen.privacy import (
     Curator,
     PlanError,
     PrivacyLeakWarning,
+    ProjectedRows,
     SlicedGaussianDpEvent,
+    SlicedRows,
     calibrate_sliced_gaussian,
     preview,
     sensitivity_bound,
@@ -237,6 +242,57 @@ def test_diffusion_spreads_particles(diffusion):
     sampler = make(release="resample", n_steps=150, diffusion=diffusion, annealing=0.0).fit(X)
     spread = sampler.sample(1000).std()
     assert spread < 0.05 if diffusion == 0 else spread > 0.1
+
+
+def test_the_bootstrap_is_shrunk_by_what_the_jitter_adds():
+    """Without it variances would be 1 % too large."""
+    rows = torch.randn(1, 50, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    made = Particles(rows).sample(torch.zeros(10**6, dtype=int), torch.Generator().manual_seed(1))
+    # All particles are drawn as often; the jitter moves the ratio by 2e-4 (standard error).
+    assert_allclose(made.var(0) / rows[0].numpy().var(0), 1, atol=0.002)
+
+
+@pytest.mark.parametrize(("step_size", "diffusion"), [(0.1, 0.02), (1e-3, 0.5)])
+def test_a_step_of_the_flow_diffuses_by_its_length(step_size, diffusion):
+    """By √(2λh) z, of equation 18, where particles are as records are: at 0."""
+    released = ProjectedRows(np.zeros((1, 2, 10)), torch.eye(2, dtype=torch.float64), 0.0)
+    rows, _, _ = flow_along_slices(
+        torch.zeros(1, 20_000, 2),
+        SlicedRows(2),
+        iter([released]),
+        step_sizes=[step_size],
+        diffusion=diffusion,
+        batch_size=10,
+        generator=torch.Generator().manual_seed(0),
+    )
+    # 40,000 numbers: six standard errors are 2.2 %.
+    assert rows.std() == pytest.approx(math.sqrt(2 * diffusion * step_size), rel=0.022)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.25, 0.5, 1.0])
+def test_particles_of_a_class_have_as_many_zeros_as_records_have(share):
+    projected, real = torch.ones(3, 40), torch.ones(3, 70)
+    made, kept = _as_released(projected, real, share, 1e-9, torch.Generator())
+    assert made.round().sum(1).tolist() == [40] * 3
+    assert made.shape[1] == round(40 / share)
+    assert kept is real
+
+
+def test_annealing_is_the_share_of_steps_in_which_they_shorten(monkeypatch):
+    taken = []
+
+    def watched(*args, step_sizes, **kwargs):
+        taken.append(step_sizes)
+        return flow_along_slices(*args, step_sizes=step_sizes, **kwargs)
+
+    monkeypatch.setattr(_sliced_flow, "flow_along_slices", watched)
+    X = np.zeros((20, 2))
+    for annealing in (0.0, 0.5, 1.0):
+        make(release="presample", n_steps=8, step_size=0.4, annealing=annealing).fit(X)
+    falling = 0.1 * np.arange(4, 0, -1)
+    assert_allclose(taken[0], np.full(8, 0.4))
+    assert_allclose(taken[1], np.r_[np.full(4, 0.4), falling])
+    assert_allclose(taken[2], 0.05 * np.arange(8, 0, -1))
 
 
 def test_pickles_hold_no_rows_and_sample_alike(five_gaussians):

@@ -8,13 +8,16 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget
+from skdpgen.generators._table_learner import TableParticles, fit_to_moments
 from skdpgen.preprocessing import Boolean, Category, Date, Number, Ordinal, Schema
 from skdpgen.privacy import NoisyCovariance, PrivacyLeakWarning, preview, verify
+from skdpgen.privacy.mechanisms import NoisySum
 
 SCHEMA = Schema(
     {
@@ -105,6 +108,26 @@ def test_where(fitted):
     assert (seldom["job"] == "another").all()
 
 
+def test_where_looks_at_all_conditions(monkeypatch):
+    """Rows are drawn by how likely all conditions are, not the first one alone."""
+    schema = Schema({name: Boolean() for name in ("a", "b", "c")})
+    table = pd.DataFrame({name: [True, False] for name in schema})
+    generator = make(schema=schema, n_steps=1).fit(table)
+
+    def generate(codes, generator):
+        """In all rows a is true. In every other one b is false; c is true where b is."""
+        rows = np.tile([0.0, 1.0, 1.0, 0.0, 1.0, 0.0], (len(codes), 1))
+        rows[::2, 2:] = [0.0, 1.0, 0.0, 1.0]
+        return rows / math.sqrt(3)
+
+    monkeypatch.setattr(generator, "_generate", generate)
+    for b in (True, False):
+        made = generator.sample(200, where={"a": True, "b": b})
+        assert made["a"].all()
+        assert (made["b"] == b).all()
+        assert (made["c"] == b).all()
+
+
 def test_levels_of_the_target_can_be_asked_for(fitted):
     made = fitted.sample(y=["low", "high", "low"])
     assert made["risk"].tolist() == ["low", "high", "low"]
@@ -125,6 +148,16 @@ def test_a_label_apart():
     made, labels = generator.sample(y=["cook", "nurse"])
     assert labels.tolist() == ["cook", "nurse"]
     assert np.isfinite(generator.score(X))
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.float32, bool])
+@pytest.mark.parametrize("box", [np.array, pd.Series])
+def test_a_label_apart_keeps_its_dtype(box, dtype):
+    schema = Schema({"age": SCHEMA["age"], "code": Category([0, 1])})
+    y = box(np.arange(600) % 2).astype(dtype)
+    _, labels = make(schema=schema, n_steps=2).fit(make_table()[["age"]], y).sample(30)
+    assert type(labels) is type(y)
+    assert labels.dtype == dtype
 
 
 def test_any_order_of_columns_and_any_dtype():
@@ -423,6 +456,36 @@ def test_noise_of_tables():
     above = residuals[:, i, j]
     assert_allclose(diagonal.std(), sigma, rtol=0.15)
     assert_allclose(above.std(), sigma / math.sqrt(2), rtol=0.05)
+
+
+def test_the_table_of_a_column_with_itself_is_not_matched():
+    """Given its code, a row has probabilities: they match all pairs of two columns, no column's."""
+    n, sizes = 1000, [2, 3]
+    marginals = np.array([0.5, 0.5, 0.2, 0.3, 0.5])
+    column = np.repeat([0, 1], sizes)
+    joint = np.outer(marginals, marginals)
+    own = column[:, None] == column
+    joint[own] = np.diag(marginals)[own]
+
+    def make_rows(sizes, marginals):
+        rows = TableParticles(4, torch.Generator(), sizes, marginals)
+        # All particles are alike: columns are independent.
+        rows.logits.data[:] = rows.offset
+        return rows
+
+    _, losses = fit_to_moments(
+        make_rows,
+        sizes,
+        NoisySum(joint * n / len(sizes), std=0.0),
+        n,
+        n_steps=1,
+        batch_size=4,
+        learning_rate=1e-3,
+        generator=torch.Generator(),
+        device="cpu",
+    )
+    # What own tables would add: Σ (diag(p) - ppᵀ)², 0.25 for the first column alone.
+    assert abs(losses[0]) < 1e-6
 
 
 @pytest.mark.parametrize("infer", [None, "private"])

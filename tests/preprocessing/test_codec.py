@@ -4,7 +4,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
-from skdpgen.preprocessing import RowCodec
+from skdpgen.preprocessing import LocalCodec, RowCodec
 
 
 @pytest.fixture
@@ -59,6 +59,23 @@ def test_a_number_rides_along(X, y):
     assert not codec.has_unit_features
     # beyond its bounds
     assert codec.decode(codec.encode(X, y * 100))[1].max() == 20
+
+
+@pytest.mark.parametrize("bounds", [{}, {"bounds": (-2, 3), "y_bounds": (10, 20)}])
+def test_rows_are_decoded_from_the_unit_ball(X, y, bounds):
+    codec = RowCodec(4, **bounds, has_number=True, radius=0.4)
+    decoded, numbers = codec.decode(codec.encode(X, y) / 0.4)
+    assert_allclose(decoded, X)
+    assert_allclose(numbers, y)
+
+
+@pytest.mark.parametrize("bounds", [{}, {"bounds": (-2, 3), "y_bounds": (10, 20)}])
+@pytest.mark.parametrize("p", [1, 2])
+def test_local_rows_are_decoded_from_the_unit_ball(X, y, p, bounds):
+    codec = LocalCodec(4, p, radius=200.0, **bounds, has_number=True)
+    decoded, numbers = codec.decode(codec.encode(X, y))
+    assert_allclose(decoded, X)
+    assert_allclose(numbers, y)
 
 
 def test_a_number_without_bounds_is_used_as_it_is(X, y):

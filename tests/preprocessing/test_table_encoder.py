@@ -1,5 +1,6 @@
 import datetime
 import decimal
+import math
 import pickle
 
 import numpy as np
@@ -467,6 +468,15 @@ def test_whole_numbers_and_days_are_drawn_as_such():
     # Bounds are rounded to from one side only: they are half as frequent.
     counts = drawn["n"].value_counts().sort_index()
     assert_allclose(counts / 5000, [0.05] + [0.1] * 9 + [0.05], atol=0.025)
+
+
+def test_numbers_are_rounded_at_random_so_that_weights_stay():
+    """To the nearest, a weight of 0.1 on the upper knot would be drawn in 0.002 of all cases."""
+    schema = Schema({"n": Number(0, 1, 0, knots=[0, 1]), "x": Number(0, 0.1, 1, knots=[0, 0.1])})
+    drawn = TableEncoder(schema).draw(np.tile([0.9, 0.1, 0.1, 0.9], (20_000, 1)), 0)
+    # Six standard errors of a share.
+    assert abs(drawn["n"].mean() - 0.1) < 6 * math.sqrt(0.09 / 20_000)
+    assert abs((drawn["x"] > 0).mean() - 0.9) < 6 * math.sqrt(0.09 / 20_000)
 
 
 def test_draws_are_reproducible_and_leave_the_global_state_alone(encoder):

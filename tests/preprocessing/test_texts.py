@@ -1,0 +1,21 @@
+"""From texts to values."""
+
+import pandas as pd
+import pytest
+
+from skdpgen.preprocessing import Category, Ordinal, Schema, parse_texts
+from skdpgen.privacy.files import MISSING_TEXTS
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("level", sorted(MISSING_TEXTS))
+def test_declared_levels_are_no_missing_values(level, missing):
+    """The NA of a schema may be Namibia."""
+    texts = [level, "A", *(sorted(MISSING_TEXTS - {level}) if missing else [])]
+    frame = pd.DataFrame({"a": texts, "b": texts})
+    schema = Schema(
+        {"a": Category([level, "A"], missing=missing), "b": Ordinal([level, "A"], missing)}
+    )
+    for name, column in parse_texts(frame, schema).items():
+        assert column.tolist()[:2] == [level, "A"], name
+        assert column[2:].isna().all()
