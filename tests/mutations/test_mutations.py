@@ -106,6 +106,18 @@ def _independent(mechanism):
     return f"tests/privacy/test_independent_noise.py::{test}"
 
 
+def _tables(test):
+    return f"tests/generators/test_tables.py::test_{test}"
+
+
+def _codec(test):
+    return f"tests/preprocessing/test_codec.py::test_{test}"
+
+
+def _command_line(test):
+    return f"tests/test_command_line.py::test_{test}"
+
+
 # What must not break: privacy, and what is certified of it.
 PRIVACY = {
     "alignment with raw target rows": Mutation(
@@ -521,7 +533,105 @@ PRIVACY = {
 }
 
 # What must not break either: what is learnt, and what is handed back.
-FUNCTION = {}
+FUNCTION = {
+    "where= looks at the first condition only": Mutation(
+        "for where, i in conditions.values()], axis=0)",
+        "for where, i in list(conditions.values())[:1]], axis=0)",
+        _tables("where_looks_at_all_conditions"),
+    ),
+    "whole numbers are rounded to the nearest": Mutation(
+        "is_up = random_state.uniform(size=len(units)) < units - below",
+        "is_up = units - below >= 0.5",
+        "tests/preprocessing/test_table_encoder.py"
+        "::test_numbers_are_rounded_at_random_so_that_weights_stay",
+    ),
+    "the weight of classes is ignored": Mutation(
+        "if class_align_weight:",
+        "if False:",
+        _adaptation("the_weight_of_classes_brings_their_means_together"),
+    ),
+    "what is like the target is ignored": Mutation(
+        "kinds = [] if seen is None else [seen]",
+        "kinds = []",
+        _adaptation("what_is_like_the_target_is_learnt_from_and_compared"),
+    ),
+    "averaging is ignored": Mutation(
+        "NoisyDescent(rows, learning_rate, averaging, optimizer)",
+        "NoisyDescent(rows, learning_rate, 0.999, optimizer)",
+        "tests/generators/test_sinkhorn_generator.py::test_averaging_is_the_memory_of_the_weights",
+    ),
+    "annealing is ignored": Mutation(
+        "falling = self.annealing * n_steps",
+        "falling = 0.5 * n_steps",
+        _flow("annealing_is_the_share_of_steps_in_which_they_shorten"),
+    ),
+    "the head learns that fakes are real": Mutation(
+        "verdict(fake + known.std * noise, is_real=False)",
+        "verdict(fake + known.std * noise, is_real=True)",
+        "tests/generators/test_dpaf.py::test_the_head_learns_to_tell_what_is_real",
+    ),
+    "the bootstrap is not shrunk": Mutation(
+        "drawn[chosen] = mean + moved / math.sqrt(1 + _JITTER**2)",
+        "drawn[chosen] = mean + moved",
+        _flow("the_bootstrap_is_shrunk_by_what_the_jitter_adds"),
+    ),
+    "a label apart comes back as an object": Mutation(
+        '{label: getattr(y, "dtype", None), **X.dtypes}',
+        "{**X.dtypes}",
+        _tables("a_label_apart_keeps_its_dtype"),
+    ),
+    "diffusion by √(λh)": Mutation(
+        "math.sqrt(2 * diffusion * step_size)",
+        "math.sqrt(diffusion * step_size)",
+        _flow("a_step_of_the_flow_diffuses_by_its_length"),
+    ),
+    "one unit of zeros too many": Mutation(
+        "1 / max(share, 1e-3) - 1)",
+        "1 / max(share, 1e-3))",
+        _flow("particles_of_a_class_have_as_many_zeros_as_records_have"),
+    ),
+    "groups of labels weigh the same": Mutation(
+        "torch.as_tensor(seen[labels] / len(codes), dtype",
+        "torch.as_tensor(np.full(len(labels), 1 / len(labels)), dtype",
+        "tests/generators/test_ldp_entropic_gan.py"
+        "::test_groups_of_labels_weigh_as_many_rows_as_they_have",
+    ),
+    "the table of a column with itself is matched": Mutation(
+        "is_pair = column[:, None] != column",
+        "is_pair = np.ones_like(tables, dtype=bool)",
+        _tables("the_table_of_a_column_with_itself_is_not_matched"),
+    ),
+    "--relation is ignored": Mutation(
+        'choices=list(RELATIONS), default="zero_out")',
+        'type=lambda text: "zero_out", default="zero_out")',
+        _command_line("the_relation_is_the_one_that_is_asked_for[replace_one]"),
+    ),
+    "an empty piece after the last": Mutation(
+        "left -= _PIECE\n        if left <= 0:",
+        "left -= _PIECE\n        if left < 0:",
+        _command_line("long_tables_are_read_and_written_in_pieces"),
+    ),
+    "a declared level NA is missing": Mutation(
+        "levels.get(c, None if c in MISSING_TEXTS else c)",
+        "None if c in MISSING_TEXTS else levels.get(c, c)",
+        "tests/preprocessing/test_texts.py::test_declared_levels_are_no_missing_values",
+    ),
+    "a numeric y is decoded without the radius": Mutation(
+        "rows, y = rows[:, :-1], rows[:, -1:]\n            if self.y_bounds",
+        "rows, y = rows[:, :-1], rows[:, -1:] / self.radius\n            if self.y_bounds",
+        _codec("rows_are_decoded_from_the_unit_ball"),
+    ),
+    "a numeric y is decoded without the local radius": Mutation(
+        "X, y = self.invert(rows * self.radius)\n",
+        "X, y = self.invert(rows * self.radius)[0], self.invert(rows)[1]\n",
+        _codec("local_rows_are_decoded_from_the_unit_ball"),
+    ),
+    "a score by one projection": Mutation(
+        "encode(synthetic), random_state=0)",
+        "encode(synthetic), n_projections=1, random_state=0)",
+        "tests/test_base.py::test_a_score_looks_along_many_directions",
+    ),
+}
 
 MUTATIONS = PRIVACY | FUNCTION
 
