@@ -13,7 +13,12 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skdpgen import DPSWDDomainAdapter, DPSWFlowSampler, PrivacyBudget
-from skdpgen.adaptation import DPSWDDomainClassifier, Whole, split_domains
+from skdpgen.adaptation import (
+    DPSWDDomainClassifier,
+    Whole,
+    _adaptation_learner,
+    split_domains,
+)
 from skdpgen.adaptation._adaptation_learner import EncodedRecords, fit_adaptation
 from skdpgen.generators import _sliced_flow
 from skdpgen.generators._particle_learner import fit_particles_to_sketch
@@ -113,19 +118,28 @@ def test_the_weight_of_classes_brings_their_means_together():
     assert gaps[1] < 0.2 * gaps[0]
 
 
-def test_what_is_like_the_target_is_learnt_from_and_compared():
+def test_what_is_like_the_target_is_learnt_from_and_compared(monkeypatch):
     """Rows that lack a column, as the target does, tell classes by another column alone."""
-    generator = torch.Generator().manual_seed(0)
     codes = torch.arange(400) % 2
-    sides = 2.0 * codes[:, None] - 1
-    X = torch.cat([4 * sides, torch.zeros(400, 1)], 1)
-    seen = torch.cat([torch.zeros(400, 1), sides], 1)
-    seen = seen + 0.1 * torch.randn(400, 2, generator=generator)
+    sides, nothing = 2.0 * codes[:, None] - 1, torch.zeros(400, 1)
+    X, seen = torch.cat([4 * sides, nothing], 1), torch.cat([nothing, sides], 1)
+    compared = []
+
+    def watched(first, second, *args):
+        compared.append((first.detach(), second.detach()))
+        return sliced_gap(first, second, *args)
+
+    sliced_gap = _adaptation_learner._sliced_gap
+    monkeypatch.setattr(_adaptation_learner, "_sliced_gap", watched)
     maps = two_linear_maps(2)
     adapt(maps, (X, codes), seen, seen=seen, align_weight=1.0)
     with torch.no_grad():
         loss = torch.nn.functional.cross_entropy(maps[1](maps[0](seen)), codes)
     assert loss < 0.1
+    # There are two rows of each kind, and those that are compared are of one kind.
+    for first, second in compared:
+        apart = (first[:, None] - second).abs().sum(2)
+        assert apart.min(1).values.max() < 1e-4
 
 
 # What is read of the target.

@@ -555,6 +555,11 @@ FUNCTION = {
         "kinds = []",
         _adaptation("what_is_like_the_target_is_learnt_from_and_compared"),
     ),
+    "domains are compared by what the target lacks": Mutation(
+        "encoded = encode(part)\n            loss = loss + cross_entropy(head(encoded), labels)",
+        "loss = loss + cross_entropy(head(encode(part)), labels)",
+        _adaptation("what_is_like_the_target_is_learnt_from_and_compared"),
+    ),
     "averaging is ignored": Mutation(
         "NoisyDescent(rows, learning_rate, averaging, optimizer)",
         "NoisyDescent(rows, learning_rate, 0.999, optimizer)",
@@ -652,7 +657,7 @@ def _run(folder, *tests):
     """Run tests in a copy, and return the exit status and the output."""
     process = _SERVER.Process(target=exec, args=(_RUN, {"folder": str(folder), "tests": tests}))
     process.start()
-    process.join(timeout=300)
+    process.join(timeout=600)
     process.kill()
     imported, _, output = (folder / "output.txt").read_text().partition("\n")
     assert imported == str(folder / "skdpgen" / "__init__.py"), f"Tested {imported}.\n{output}"
