@@ -6,8 +6,8 @@ which one a noised row comes from, is public.
 
 Exactness. Rows are rounded towards zero to a grid, which keeps them in their ball, L1 or L2. The
 noise is rounded to the same grid: for whole numbers S, S + round(G) is round(S + G), a
-post-processing of the mechanism with the noise G (see `skdpgen.privacy.mechanisms`). Labels are
-replaced by coins that are exact.
+post-processing of the mechanism with the noise G (see `skdpgen.privacy.mechanisms`). G is exact,
+as are the coins by which labels are replaced: claims hold at any ε, however large.
 """
 
 import math
@@ -30,16 +30,14 @@ from .plan import Plan
 
 __all__ = ["LocalLabels", "LocalRows", "NoisedLabels", "NoisedRows", "local_plan"]
 
-# Noise in units of the grid: fine enough to be lost in the noise, and far below what the samplers
-# resolve. Without noise, or with very little, the grid is this fine in the unit ball.
+# Noise in units of the grid: fine enough to be lost in the noise. Without noise, or with very
+# little, the grid is this fine in the unit ball.
 _NOISE_BITS = 14
 _GRID_BITS = 40
 # Rows are noised in pieces of this size, since noise takes more memory than rows.
 _BLOCK = 4096
 # A pure ε is shortened by this, which covers the rounding of the noise that is computed from it.
 _MARGIN = 1e-12
-# Probabilities of coins are whole multiples of this.
-_COIN = 2.0**-53
 
 
 @dataclass(frozen=True)
@@ -252,7 +250,6 @@ def _response_event(n_classes, epsilon):
     """Return randomised response of at most this ε: p = k / (e^ε - 1 + k), rounded upwards."""
     if math.isinf(epsilon):
         return NonPrivateDpEvent()
-    # Beyond e^500 the coin is the smallest all the same.
+    # Beyond e^500 hardly a double is left.
     probability = n_classes / (math.expm1(min(epsilon, 500.0)) + n_classes) * (1 + _MARGIN)
-    probability = min(1.0, max(1, math.ceil(probability / _COIN)) * _COIN)
-    return RandomizedResponseDpEvent(probability, n_classes)
+    return RandomizedResponseDpEvent(min(1.0, probability), n_classes)

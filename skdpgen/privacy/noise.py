@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from randomgen import ChaCha
 
+from .exact_samplers import rounded_sampler, toss_coins
 from .repetitions import number_of_runs
 
 __all__ = ["NoiseSource"]
@@ -48,12 +49,7 @@ class NoiseSource:
         self._pid = os.getpid()
 
     def rounded_gaussian(self, scale):
-        """Draw Gaussians of standard deviation `scale` and round them to whole numbers.
-
-        A double has 53 bits: at scales above 2²⁰ the sampler's own lattice would show through the
-        rounding, and neighbouring whole numbers would not be equally likely. So a second rounded
-        Gaussian is added, 2⁻²⁰ times as wide, which averages the lattice out. It is independent
-        further noise, and the release a post-processing of one with `scale` alone.
+        """Draw exact Gaussians of standard deviation `scale`, rounded to whole numbers.
 
         Parameters
         ----------
@@ -64,55 +60,47 @@ class NoiseSource:
         -------
         ndarray of int64, of the shape of `scale`
         """
-        scale = np.asarray(scale, dtype=np.float64)
-        if not np.all(scale < 2.0**58):
-            raise ValueError(
-                "The noise does not fit the grid: the budget is too small to mean much."
-            )
-        draw = self._draw()
-        coarse = np.rint(scale * draw.standard_normal(scale.shape)).astype(np.int64)
-        if not (scale > 2.0**20).any():
-            return coarse
-        fine = np.rint(scale * 2.0**-20 * draw.standard_normal(scale.shape)).astype(np.int64)
-        return coarse + fine
+        return self._rounded(2, scale)
 
     def rounded_laplace(self, scale):
-        """Draw Laplace noise of scale parameter `scale` and round it to whole numbers.
-
-        It is the difference of two exponentials, whose tails the sampler does not cut off.
+        """Draw exact Laplace noise of scale parameter `scale`, rounded to whole numbers.
 
         Parameters
         ----------
         scale : ndarray
-            Scale parameters, in units of the grid, at most 2²⁰; zeros give zeros.
+            Scale parameters, in units of the grid; zeros give zeros.
 
         Returns
         -------
         ndarray of int64, of the shape of `scale`
         """
+        return self._rounded(1, scale)
+
+    def _rounded(self, power, scale):
         scale = np.asarray(scale, dtype=np.float64)
-        if not np.all(scale <= 2.0**20):
-            # Beyond it the sampler's own lattice would show: see `rounded_gaussian`.
-            raise ValueError("The noise does not fit the grid.")
-        draw = self._draw()
-        first, second = (draw.standard_exponential(scale.shape) for _ in range(2))
-        return np.rint(scale * (first - second)).astype(np.int64)
+        if not np.all((scale >= 0) & (scale < 2.0**58)):
+            raise ValueError(
+                "The noise does not fit the grid: the budget is too small to mean much."
+            )
+        return rounded_sampler(power).draw(scale, self._digits)
 
     def randomized_response(self, codes, n_classes, probability):
-        """Replace each code, with a probability, by one drawn uniformly from all classes.
+        """Replace each code, with just this probability, by one drawn uniformly from all classes.
 
-        The coins are exact for a probability that is a multiple of 2⁻⁵³.
+        NumPy draws whole numbers below a bound by rejection, and so exactly.
         """
-        draw = self._draw()
-        replaced = draw.random(len(codes)) < probability
-        return np.where(replaced, draw.integers(n_classes, size=len(codes)), codes)
+        replaced = toss_coins(probability, len(codes), self._digits)
+        return np.where(replaced, self._draw().integers(n_classes, size=len(codes)), codes)
 
     def poisson_sample(self, n_records, rate):
-        """Toss a coin for each record; return the positions of those that it chose."""
-        return np.flatnonzero(self._draw().random(n_records) < rate)
+        """Toss an exact coin for each record; return the positions of those that it chose."""
+        return np.flatnonzero(toss_coins(rate, n_records, self._digits))
 
     def fixed_sample(self, n_records, size):
-        """Draw `size` of the records without replacement, in random order."""
+        """Draw `size` of the records without replacement, in random order.
+
+        NumPy does it by whole numbers below bounds, and so exactly.
+        """
         return self._draw().choice(n_records, size, replace=False)
 
     def number_of_runs(self, mean, shape):
@@ -130,6 +118,11 @@ class NoiseSource:
     def seed(self):
         """Return a fresh seed of 63 bits, for what is not a matter of privacy."""
         return int(self._draw().integers(2**63))
+
+    def _digits(self, bits, n):
+        """Draw n uniform whole numbers below 2^bits, at most 2^64."""
+        words = self._draw().bit_generator.random_raw(n)
+        return words >> np.uint64(64 - bits)
 
     def _draw(self):
         if os.getpid() != self._pid:

@@ -13,6 +13,7 @@ from randomgen import ChaCha
 from scipy import stats
 
 from skdpgen.privacy import NoiseSource
+from skdpgen.privacy.exact_samplers import rounded_sampler
 
 
 def draw(source, n=50, scale=1e6):
@@ -91,6 +92,7 @@ def test_a_forked_child_is_refused():
 import os
 import numpy as np
 from skdpgen.privacy import NoiseSource
+from skdpgen.privacy.exact_samplers import rounded_sampler
 source = NoiseSource()
 uses = source.seed, source.torch_generator, lambda: source.rounded_gaussian(np.ones(3))
 pid = os.fork()
@@ -123,6 +125,27 @@ def test_small_scales_follow_the_rounded_gaussian(scale):
     assert stats.chisquare(observed, expected * n / expected.sum()).pvalue > 1e-4
 
 
+@pytest.mark.parametrize("name", ["rounded_gaussian", "rounded_laplace"])
+def test_noise_is_what_its_digits_say(name):
+    """A box in the tail, the 40th strip in it, and zeros: further out than any double goes."""
+    source, sampler = NoiseSource(0), rounded_sampler(2 if name == "rounded_gaussian" else 1)
+    script = iter([(sampler.n_boxes - 1) << 44, *[1] * 40, *[0] * 60])
+    source._digits = lambda bits, n: np.array([next(script) for _ in range(n)], dtype=np.uint64)
+    (drawn,) = getattr(source, name)(np.array([64.0]))
+    assert drawn > 64 * 44.5
+
+
+def test_digits_are_uniform():
+    source = NoiseSource(0)
+    for bits in (1, 53, 64):
+        digits = source._digits(bits, 100_000)
+        assert digits.dtype == np.uint64
+        # Each of them is 1 half of the time, to six standard errors.
+        ones = [((digits >> np.uint64(i)) & np.uint64(1)).mean() for i in range(bits)]
+        assert np.abs(np.array(ones) - 0.5).max() < 3 / np.sqrt(100_000)
+        assert not (digits >> np.uint64(bits - 1) > 1).any()
+
+
 @pytest.mark.parametrize("scale", [1e3, 2.0**46])
 def test_large_scales_are_gaussian(scale):
     values = NoiseSource(3).rounded_gaussian(np.full(50_000, scale))
@@ -145,10 +168,12 @@ def test_entries_are_uncorrelated():
     assert np.abs(correlation).max() < 5 / np.sqrt(4000)
 
 
-@pytest.mark.parametrize("scale", [2.0**58, np.inf, np.nan])
+@pytest.mark.parametrize("scale", [2.0**58, np.inf, np.nan, -1.0])
 def test_noise_beyond_the_grid_is_refused(scale):
     with pytest.raises(ValueError, match="does not fit the grid"):
         NoiseSource(0).rounded_gaussian(np.array([1.0, scale]))
+    with pytest.raises(ValueError, match="does not fit the grid"):
+        NoiseSource(0).rounded_laplace(np.array([1.0, scale]))
 
 
 @pytest.mark.parametrize(

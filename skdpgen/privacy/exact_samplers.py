@@ -1,0 +1,271 @@
+"""Exact samples of rounded random numbers: decided by digits, of which as many are drawn as needed.
+
+A double has a first and a last value, and a lattice between them: a sampler that computes in
+doubles has another law than its formula, and an ε that is larger than what it can pay for. Here no
+law is approximated. A number is known by its leading binary digits, uniform ones; whatever has to
+be decided of it is decided once the digits leave one answer only. Floating-point numbers save time,
+never digits: what they decide, they decide with a bound on their error, and leave the rest to whole
+numbers.
+"""
+
+import math
+from functools import cache
+
+import numpy as np
+
+__all__ = ["RoundedSampler", "rounded_sampler", "toss_coins"]
+
+# Draws are made in pieces of this size, which stay in the cache.
+_PIECE = 2**14
+# Terms of the exponential series that doubles add up.
+_DEGREE = 9
+
+
+class RoundedSampler:
+    """Exact samples of round(s·X), where X = ±Z, and Z has a density ∝ f(z) = exp(-z^p / p), z ≥ 0.
+
+    For p = 2 these are rounded Gaussians of standard deviation s; for p = 1, rounded Laplace
+    numbers of scale parameter s. The double s is taken as the number that it is.
+
+    *Rejection.* A point that is uniform under the curve y = f(x) has an abscissa with the law of Z.
+    The curve is covered by 2^B boxes of one area, or less. [0, R) is cut into cells of width
+    w = 2^-c; on a cell that starts at a stand as many boxes of width w and height 1/N as reach up
+    to f(a), since f decreases. What is beyond R is covered by strips [R + j, R + j + 1) of height
+    (w / 2N)·2^-j: f(R) is at most the height of the first, and f falls faster than they do. All
+    strips together have the area of one box; coins choose a strip. So B uniform digits choose a
+    box; if there is none of this number, the attempt fails. A sign, and digits of a point in the
+    box, are drawn next. If all of the box is under the curve, so is the point. If not, digits of
+    its height are drawn, and both get more digits until the rectangle that they leave is under the
+    curve, or above it, where the attempt fails. A point that is accepted keeps its digits.
+
+    *Rounding.* From so many digits, Z is known to be in an interval [z, z + 2^-j). It gets more of
+    them until s·[z, z + 2^-j) rounds to one whole number. Halfway between two s·Z is with
+    probability 0.
+
+    *Doubles.* The first digits, at most 53 of cell and place, are a whole number below 2^53.
+    Doubles decide about f(x) and s·x only where the result is further from the boundary than all
+    that is not known or not exact: digits to come, terms of the series that are left out, and
+    rounding, which in one operation is at most 2^-53 of its result, as IEEE 754 says. All else is
+    decided in whole numbers of any length.
+
+    Parameters
+    ----------
+    power : {1, 2}
+        p.
+    box_bits, cell_bits : int
+        B and c.
+    digit_bits, height_bits, more_bits : int
+        How many digits of the place in a cell, of the height, and then of both are drawn at once.
+    """
+
+    def __init__(
+        self, power, *, box_bits=16, cell_bits=6, digit_bits=43, height_bits=53, more_bits=64
+    ):
+        self.power = power
+        self._digit_bits, self._height_bits = digit_bits, height_bits
+        self._more_bits = more_bits
+        # Of abscissas; a cell is 2^digit_bits of their units.
+        self._bits = cell_bits + digit_bits
+        self._cell_bits = cell_bits
+
+        # f(R) ≤ 2^-(B+1) is at most half of the area of a box, w / N: that under the curve is at
+        # least 1, and 2^B boxes cover it.
+        depth = (box_bits + 1) * math.log(2)
+        end = math.ceil((math.sqrt(2 * depth) if power == 2 else depth) * 2**cell_bits) + 1
+        bounds = [self._curve(i, cell_bits, 128) for i in range(end + 1)]
+        total = sum(high for _, high in bounds[:end])
+        # With less than a box more than needed for each cell, and one for the tail, they fit.
+        self.n_levels = n = ((2**box_bits - end - 1) << 128) // total
+        assert 2 * n * bounds[end][1] <= 1 << (128 - cell_bits)
+        covering = [-(-n * high >> 128) for _, high in bounds[:end]]
+        inside = [n * low >> 128 for low, _ in bounds[1:]]
+        crossed = [covering[i] - inside[i] for i in range(end)]
+        cells = np.arange(end, dtype=np.uint64)
+        self._n_inside, self._n_crossed = sum(inside), sum(crossed)
+        self.n_boxes = self._n_inside + self._n_crossed + 1
+        assert self.n_boxes <= 2**box_bits
+        # Boxes in their order: inside, crossed, that of the tail, and none.
+        self._cell = np.zeros(2**box_bits, dtype=np.uint64)
+        self._cell[: self.n_boxes - 1] = np.r_[np.repeat(cells, inside), np.repeat(cells, crossed)]
+        self._level = np.concatenate(
+            [np.arange(low, high) for low, high in zip(inside, covering, strict=True)]
+        )
+        self._word_bits = box_bits + 1 + digit_bits
+        self._end = end
+
+        self._heights = np.array([n * high / (1 << 128) for _, high in bounds[:end]])
+        # The largest change of the exponent within a cell, and what doubles can be off by, in
+        # units of 1/N: digits to come (f has a slope of at most 1), the rest of the series,
+        # rounding in less than 50 operations on numbers below 2^7·N; and digits of the height.
+        widest = 2.0**-cell_bits * (end * 2.0**-cell_bits if power == 2 else 1.0)
+        rest = widest ** (_DEGREE + 1) / math.factorial(_DEGREE + 1)
+        self._unsure = n * (2.0**-self._bits + rest + 2.0**-40) + 2.0**-height_bits
+
+    def draw(self, scale, digits):
+        """Draw round(s·X) for each s of an array.
+
+        Parameters
+        ----------
+        scale : ndarray of float64
+            Each s, at least 0 and below 2^58.
+        digits : callable
+            ``digits(bits, n)`` returns n fresh uniform whole numbers below 2^bits, as uint64.
+
+        Returns
+        -------
+        ndarray of int64, of the shape of `scale`
+            Modulo 2^64, as are all sums that it is added to.
+        """
+        scale = np.asarray(scale, dtype=np.float64)
+        drawn, failed = np.empty(scale.shape, dtype=np.int64), np.empty(scale.size, dtype=bool)
+        flat, out = scale.reshape(-1), drawn.reshape(-1)
+        for start in range(0, scale.size, _PIECE):
+            piece = slice(start, start + _PIECE)
+            out[piece], failed[piece] = self.attempt(flat[piece], digits)
+        again = np.flatnonzero(failed)
+        if len(again):
+            out[again] = self.draw(flat[again], digits)
+        return drawn
+
+    def attempt(self, scale, digits):
+        """Try once for each s; return numbers, and for which of them the attempt failed."""
+        word = digits(self._word_bits, len(scale))
+        box = (word >> np.uint64(self._digit_bits + 1)).astype(np.intp)
+        place = word & np.uint64((1 << self._digit_bits) - 1)
+        x = (self._cell[box] << np.uint64(self._digit_bits)) | place
+
+        # Points under the curve, and those of which more digits than in x are known.
+        under, longer = box < self._n_inside, {}
+        others = np.flatnonzero(~under)
+        kind = box[others] - self._n_inside
+        crossed = others[kind < self._n_crossed]
+        level = self._level[kind[kind < self._n_crossed]]
+        self._compare(crossed, x, place, level, under, longer, digits)
+        for i in others[kind == self._n_crossed].tolist():
+            self._decide(i, *self._draw_in_tail(digits), under, longer, digits)
+
+        step = scale * 2.0**-self._bits
+        product = x.view(np.int64) * step
+        values = np.rint(product)
+        # The error of the product, the digits to come, and as much again.
+        known = np.abs(product - values) < 0.5 - (product * 2.0**-51 + 2 * step)
+        values = values.astype(np.int64)
+        for i in np.flatnonzero(under & ~known).tolist():
+            longer.setdefault(i, (int(x[i]), self._bits))
+        for i, point in longer.items():
+            values[i] = self._round(point, float(scale[i]), digits)
+        # In two's complement: all bits flipped, and 1 added.
+        negative = ((word >> np.uint64(self._digit_bits)) & np.uint64(1)).view(np.int64)
+        return (values ^ -negative) + negative, ~under
+
+    def _compare(self, crossed, x, place, level, under, longer, digits):
+        """Decide which points of crossed boxes are under the curve."""
+        height = digits(self._height_bits, len(crossed))
+        gap = self._curve_in_doubles(x[crossed], place[crossed]) - level
+        gap -= height * 2.0**-self._height_bits
+        under[crossed] = gap > 0
+        for i in np.flatnonzero(np.abs(gap) <= self._unsure).tolist():
+            y = (int(level[i]) << self._height_bits) + int(height[i])
+            point = (int(x[crossed[i]]), self._bits)
+            self._decide(crossed[i], point, (y, self._height_bits), under, longer, digits)
+
+    def _curve_in_doubles(self, x, place):
+        """Return N·f(x) to less than 2^-40·N: f at the start of the cell, times a series."""
+        beyond = place * 2.0**-self._bits
+        cell = (x >> np.uint64(self._digit_bits)).astype(np.intp)
+        exponent = beyond
+        if self.power == 2:
+            exponent = beyond * (cell * 2.0**-self._cell_bits + beyond / 2)
+        series = np.ones(len(x))
+        for j in range(_DEGREE, 0, -1):
+            series = 1 - exponent * series / j
+        return self._heights[cell] * series
+
+    def _draw_in_tail(self, digits):
+        """Draw a strip beyond R, and return it: what is known of a point in it."""
+        strip = 0
+        while _digit(1, digits):
+            strip += 1
+        x = self._end + (strip << self._cell_bits) + _digit(self._cell_bits, digits)
+        return (x, self._cell_bits), (0, self._cell_bits + 1 + strip)
+
+    def _decide(self, i, x, y, under, longer, digits):
+        """Find out if a point (x, y / N) is under the curve; each is (its digits, how many)."""
+        while True:
+            (x_digits, x_bits), (y_digits, y_bits) = x, y
+            precision = x_bits + y_bits + 16
+            low = self.n_levels * self._curve(x_digits + 1, x_bits, precision)[0] << y_bits
+            high = self.n_levels * self._curve(x_digits, x_bits, precision)[1] << y_bits
+            under[i] = (y_digits + 1) << precision <= low
+            if under[i] or y_digits << precision >= high:
+                break
+            x, y = self._lengthen(x, digits), self._lengthen(y, digits)
+        longer[i] = x
+
+    def _round(self, x, scale, digits):
+        """Round s·X to a whole number, modulo 2^64."""
+        numerator, denominator = scale.as_integer_ratio()
+        while True:
+            unit = denominator << x[1]
+            low, high = (2 * numerator * (x[0] + i) + unit for i in (0, 1))
+            rounded = low // (2 * unit)
+            if high <= 2 * unit * (rounded + 1):
+                return (rounded + 2**63) % 2**64 - 2**63
+            x = self._lengthen(x, digits)
+
+    def _lengthen(self, number, digits):
+        known, bits = number
+        return (known << self._more_bits) + _digit(self._more_bits, digits), bits + self._more_bits
+
+    def _curve(self, x, bits, precision):
+        """Bound 2^precision·f(x / 2^bits) from below and above by whole numbers."""
+        if self.power == 1:
+            return bound_exponential(x, bits, precision)
+        return bound_exponential(x * x, 2 * bits + 1, precision)
+
+
+@cache
+def rounded_sampler(power):
+    """Return the sampler of rounded Laplace (1) or Gaussian (2) numbers."""
+    return RoundedSampler(power)
+
+
+def bound_exponential(numerator, bits, precision):
+    """Bound 2^precision·exp(-numerator / 2^bits) from below and above by whole numbers."""
+    # exp(z / 2^halvings), of an argument below 1/2, is inverted and squared so many times. Each
+    # squaring doubles the relative error, for which there are more digits.
+    halvings = max(0, numerator.bit_length() - bits + 1)
+    shift, precise = bits + halvings, precision + 2 * halvings + 16
+    # Each term is rounded down, by less than 4: less than 2 from its own two divisions, and half
+    # of what the one before lacks. Once it is 0, all that is left out is less than 8.
+    total, term, j = 0, 1 << precise, 0
+    while term:
+        total += term
+        j += 1
+        term = (term * numerator >> shift) // j
+    low = (1 << 2 * precise) // (total + 4 * j + 8)
+    high = -(-(1 << 2 * precise) // total)
+    for _ in range(halvings):
+        low, high = low * low >> precise, -(-high * high >> precise)
+    extra = precise - precision
+    return low >> extra, -(-high >> extra)
+
+
+def toss_coins(probability, n, digits):
+    """Toss n coins that show heads with just this probability, a double in [0, 1].
+
+    A uniform number is below `probability` or not; 53 digits of it leave it open only if they are
+    those of `probability`, and then the digits that follow decide.
+    """
+    leading = math.floor(probability * 2.0**53)
+    rest = probability * 2.0**53 - leading
+    drawn = digits(53, n)
+    heads = drawn < np.uint64(leading)
+    open_ones = np.flatnonzero(drawn == np.uint64(leading))
+    if rest > 0 and len(open_ones):
+        heads[open_ones] = toss_coins(rest, len(open_ones), digits)
+    return heads
+
+
+def _digit(bits, digits):
+    return int(digits(bits, 1)[0])
