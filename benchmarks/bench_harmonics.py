@@ -22,10 +22,17 @@ SIZES = [  # classes, rows of each, features, slices, harmonics
 ]
 
 
+def values_of(basis, rows):
+    """The basis values of rows, by their definition."""
+    angles = rows @ basis.frequencies
+    b = torch.arange(1, len(basis.weights) + 1)[:, None] * angles[:, None]
+    return torch.stack([b.cos(), b.sin()], dim=2) * basis.weights[:, None, None]
+
+
 def plain_squared_distance(basis, rows, means, weights):
     """The same estimate, with every basis value in memory."""
     n_classes, m, _ = rows.shape
-    mean = basis.features(rows.flatten(0, 1)).unflatten(0, (n_classes, m)).mean(1)
+    mean = values_of(basis, rows.flatten(0, 1)).unflatten(0, (n_classes, m)).mean(1)
     square = m / (m - 1) * mean.square() - 2 * mean * means + means.square()
     return (weights * square.sum((1, 2, 3))).sum() / basis.n_projections - weights.sum() / (m - 1)
 

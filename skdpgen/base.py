@@ -26,6 +26,7 @@ from .preprocessing import RowCodec, Schema, TableCodec, check_closed, declare_b
 from .privacy import CategoryCounts, Certificate, Curator, NoiseSource
 from .privacy.accounting import ACCOUNTANTS, RELATIONS
 from .privacy.calibration import check_delta, check_epsilon
+from .privacy.noise import ASSUMED_OF_NOISE
 from .privacy.records import first_chunk, read_rows, read_table, take_labels, take_rows
 from .transport import sliced_wasserstein_distance
 
@@ -44,7 +45,7 @@ _ALWAYS_ASSUMED = (
     "the private rows; column names and dtypes are public",
     "only what fit released is covered: score(X), un-noised scores of a search, and steps of a "
     "pipeline that were fitted on private rows are not",
-    "the noise is made from double-precision random numbers, rounded to a fixed grid",
+    *ASSUMED_OF_NOISE,
 )
 
 

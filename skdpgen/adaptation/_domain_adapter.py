@@ -40,6 +40,7 @@ from ..privacy import (
 from ..privacy.accounting import ACCOUNTANTS, RELATIONS
 from ..privacy.calibration import check_delta, check_epsilon
 from ..privacy.events import gaussian_event, repeat
+from ..privacy.noise import ASSUMED_OF_DIRECTIONS
 from ..privacy.records import read_rows, take_rows
 from ._adaptation_learner import fit_adaptation, fit_to_released_rows
 from ._augmentation import AUGMENTATIONS
@@ -572,9 +573,8 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 generator=noise.torch_generator(),
                 verbose=self.verbose,
             )
-            certificate = curator.certificate(
-                (*_ASSUMED, *list_assumptions(codec, refusals=refusals))
-            )
+            assumed = list_assumptions(codec, refusals=refusals)
+            certificate = curator.certificate((*_ASSUMED, *assumed, ASSUMED_OF_DIRECTIONS))
         return self._finish(encoder, head, certificate)
 
     def _event_function(self, n_features, n_classes, n_target):

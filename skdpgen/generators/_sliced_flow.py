@@ -353,10 +353,7 @@ class DPSWFlowSampler(SlicedGenerator):
 
     def _descend(self, curator, components, spread, init, noise):
         """Return particles with the sketch of the rows."""
-        encode, scale = None, 1.0
-        if components is not None:
-            encode, scale = components.encode, components.scale
-        basis, sketch = self._release_sketch(curator, encode, spread.cpu(), noise)
+        basis, sketch = self._release_sketch(curator, components, spread.cpu(), noise)
         curator.close()  # the rest is post-processing
         self.class_probabilities_ = sketch.class_shares
         generator = noise.torch_generator()
@@ -365,7 +362,7 @@ class DPSWFlowSampler(SlicedGenerator):
             sketch,
             self._draw_starts(curator, spread, init, generator),
             spread,
-            scale,
+            1.0 if components is None else components.scale,
             n_steps=self.n_steps or 2000,
             learning_rate=self.step_size or 0.05,
             generator=generator,

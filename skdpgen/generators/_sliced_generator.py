@@ -16,6 +16,7 @@ from ..privacy import (
     repeated_plan,
 )
 from ..privacy.calibration import calibrate_gaussian
+from ..privacy.noise import ASSUMED_OF_DIRECTIONS
 from ..transport import SliceBasis, random_directions
 from ._encoded_generator import EncodedGenerator
 
@@ -55,6 +56,10 @@ class SlicedGenerator(EncodedGenerator):
 
     def _has_rows(self):
         return self.release != "sketch"
+
+    def _list_assumptions(self, codec, inferred=False):
+        assumed = super()._list_assumptions(codec, inferred)
+        return (*assumed, ASSUMED_OF_DIRECTIONS) if self._has_rows() else assumed
 
     # Plans.
 
@@ -113,8 +118,8 @@ class SlicedGenerator(EncodedGenerator):
             return {"whiten": 0.5, "unit_ball": True}
         return {"whiten": self._whiten}
 
-    def _release_sketch(self, curator, encode, spread, noise):
-        """Draw a basis for encoded rows of a spread; return it, and the sketch."""
+    def _release_sketch(self, curator, components, spread, noise):
+        """Draw a basis for (encoded) rows of a spread; return it, and the sketch."""
         directions = random_directions(
             len(spread), self._n_projections(len(spread)), generator=noise.torch_generator()
         )
@@ -123,6 +128,7 @@ class SlicedGenerator(EncodedGenerator):
             _WIDTH * torch.linalg.vector_norm(directions * spread[:, None], dim=0),
             self.n_harmonics or _default_n_harmonics(self._noise_ratio(curator)),
         ).to(curator.device)
+        encode = None if components is None else components.encode_exactly
         sketch = curator.release(SliceSketch(basis, curator.n_classes, encode))
         n, std = curator.n_records, sketch.counts_std * math.sqrt(curator.n_classes)
         warn_of_absent(sketch.counts.sum() / n, std / n)

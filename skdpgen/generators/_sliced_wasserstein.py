@@ -304,7 +304,7 @@ class DPSlicedWassersteinGenerator(SlicedGenerator):
         learn(curator, rows.to(curator.device), noise)
 
     def _learn_sketch(self, curator, rows, noise):
-        basis, sketch = self._release_sketch(curator, rows.encode, rows.spread.cpu(), noise)
+        basis, sketch = self._release_sketch(curator, rows.components, rows.spread.cpu(), noise)
         curator.close()  # the rest is post-processing
         self.class_probabilities_ = sketch.class_shares
         self._network, self.loss_curve_ = fit_to_sketch(

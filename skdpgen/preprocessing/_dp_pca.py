@@ -18,6 +18,7 @@ from .._validation import (
 from ..privacy import Certificate, Curator, NoiseSource, NoisyCovariance, gaussian_plan
 from ..privacy.accounting import ACCOUNTANTS, RELATIONS
 from ..privacy.calibration import check_delta, check_epsilon
+from ..privacy.noise import ASSUMED_OF_NOISE
 from ..privacy.records import read_rows, take_rows
 from ._codec import RowCodec
 
@@ -31,7 +32,7 @@ _ASSUMED = (
     "column names and dtypes are public",
     "only what fit released is covered: transformed private rows are as private as the rows, and "
     "steps of a pipeline that were fitted on private rows are not covered",
-    "the noise is made from double-precision normals, rounded to a fixed grid",
+    *ASSUMED_OF_NOISE,
 )
 
 

@@ -13,6 +13,7 @@ from .._validation import check_choice, check_flag, check_positive, check_share,
 from ..privacy import Certificate, Curator, LocalLabels, LocalRows, NoiseSource, local_plan
 from ..privacy.accounting import ACCOUNTANTS
 from ..privacy.calibration import check_delta, check_epsilon
+from ..privacy.noise import ASSUMED_OF_NOISE
 from ..privacy.records import take_labels, take_rows
 from ._local_codec import LocalCodec
 
@@ -26,7 +27,7 @@ _ASSUMED = (
     "each owner has one record and noises it once: to noise it again is a further release",
     "all parameters were chosen without looking at the private rows; column names and dtypes are "
     "public",
-    "the noise is made from double-precision draws, rounded to a fixed grid",
+    *ASSUMED_OF_NOISE,
 )
 
 

@@ -25,7 +25,7 @@ from dp_accounting import (
 from .calibration import calibrate_gaussian
 from .events import gaussian_event, pure_epsilon
 from .exceptions import PlanError
-from .mechanisms import Measurement, Mechanism, to_grid
+from .mechanisms import Measurement, Mechanism, sum_rows, to_grid
 from .plan import Plan
 
 __all__ = ["LocalLabels", "LocalRows", "NoisedLabels", "NoisedRows", "local_plan"]
@@ -124,7 +124,7 @@ class LocalRows(_LocalMechanism):
         scale, parts = 2.0**bits, []
         for rows, membership in source.blocks(self.name):
             rows = rows.double()
-            norms = torch.linalg.vector_norm(rows, ord=self.p, dim=1, keepdim=True)
+            norms = sum_rows(rows.abs()) if self.p == 1 else sum_rows(rows.square()).sqrt()
             # Null records, which other relations know, would be zeros.
             rows = rows / norms.clamp(min=1.0) * membership.sum(1, keepdim=True)
             parts.append(to_grid(rows, scale).long().cpu().numpy())

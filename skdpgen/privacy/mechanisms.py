@@ -1,12 +1,12 @@
 """What can be released: noisy sums over records of bounded vectors; and what all releases share.
 
 Exactness. Floating-point sums depend on their order and can move by more than a record's share.
-So values are rounded towards zero to whole multiples of a grid, which shortens vectors and keeps
-their bound, and added as whole numbers: in any order, in any chunks, the sum is the same to the
-bit. The noise is a Gaussian G rounded to the grid. For a whole number S, S + round(G) is
-round(S + G): a post-processing of the Gaussian mechanism, whose guarantee it has, and its values
-lie on the grid whatever the data are. What remains is that G is made from double-precision normals
-(see `NoiseSource.rounded_gaussian`).
+So what a record adds are whole multiples of a grid, which follow from that record and public
+numbers alone, rounded towards zero, which shortens vectors and keeps their bound. In any order, in
+any chunks, the sum is the same to the bit. The noise is an exact Gaussian G, rounded to the grid
+(see `RoundedSampler`). For a whole number S, S + round(G) is round(S + G), as halves have
+probability 0: a post-processing of the Gaussian mechanism, whose guarantee it has. Clamping, and
+conversion to doubles, come after the noise.
 """
 
 import math
@@ -44,6 +44,8 @@ _MARGIN = 1e-5
 # Finest grid, and the largest noise in units of it: both fit int64 and float64 with room.
 _GRID_BITS = 20
 _NOISE_BITS = 40
+# Slices whose values are computed at once: they stay in the cache.
+_SLICES = 128
 # c² / k of a slice sketch: what the counts get of the budget, relative to the sums.
 _COUNT_SHARE = 0.02
 
@@ -175,7 +177,10 @@ class GaussianSum(SumMechanism):
     ----------
     function : callable
         Maps rows (n, d) to vectors (n, p), each row on its own; public. A row for which it fails
-        adds nothing.
+        adds nothing. What it gives is clipped and rounded row by row. If it has matrix products,
+        it may itself give other last digits for a row in other company, or in another place: then
+        what is added follows from the row and its place among the records, which are given in
+        blocks of a fixed size and order.
     radius : float
         Each vector is scaled down to at most this norm.
     name : str, default="Gaussian sum"
@@ -317,12 +322,13 @@ class SliceSketch(SumMechanism):
         if self.encode is not None:
             width = find_width(self.encode, (rows,), len(self.basis.frequencies))
             rows = by_record(call_quietly(self.encode, rows), self.encode, (rows,), width)
-        values = self.basis.features(rows.to(self.basis.dtype)).flatten(1)
-        values = to_grid(values, scale)
-        count = math.floor(self._count_weight * scale)
-        return torch.cat(
-            [(membership.T @ values).long(), membership.sum(0)[:, None].long() * count], dim=1
-        )
+        sums, scales = [], scale * (1 - _MARGIN) * self.basis.weights.double()[:, None, None, None]
+        for angles in self.basis.angles(rows).split(_SLICES, dim=1):
+            values = self.basis.harmonics(angles).mul_(scales).trunc_()
+            sums.append((membership.T @ values).long())
+        sums = torch.cat(sums, dim=3).movedim(2, 0).flatten(1)
+        count = membership.sum(0)[:, None].long() * math.floor(self._count_weight * scale)
+        return torch.cat([sums, count], dim=1)
 
     def _present(self, noisy, measured):
         std = measured.context
@@ -432,5 +438,13 @@ def check_radius(name, radius):
 
 def clip_rows(rows, radius):
     """Scale each row down to norm at most `radius`; no row looks at another."""
-    norms = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
-    return rows * (radius / norms.clamp(min=radius))
+    norms = sum_rows(rows.square()).clamp(min=radius**2).sqrt()
+    return rows * (radius / norms)
+
+
+def sum_rows(values):
+    """Add up each row, in an order that follows from its length alone: a function of that row."""
+    while (n := values.shape[1]) > 1:
+        folded = values[:, : n // 2] + values[:, n // 2 : n // 2 * 2]
+        values = torch.cat([folded, values[:, -1:]], dim=1) if n % 2 else folded
+    return values

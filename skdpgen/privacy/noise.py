@@ -11,7 +11,17 @@ from randomgen import ChaCha
 from .exact_samplers import rounded_sampler, toss_coins
 from .repetitions import number_of_runs
 
-__all__ = ["NoiseSource"]
+__all__ = ["ASSUMED_OF_DIRECTIONS", "ASSUMED_OF_NOISE", "NoiseSource"]
+
+# What certificates rest on, for all that is drawn here is exact if its bits are random.
+ASSUMED_OF_NOISE = (
+    "the bits of a ChaCha20 stream, of which noise and coins are exact samples, are random",
+    "costs are computed in double precision; how long anything takes is not covered",
+)
+# For releases that are paid for by the law of their random directions.
+ASSUMED_OF_DIRECTIONS = (
+    "directions are drawn in double precision; the law of their sensitivity is that of exact ones"
+)
 
 
 class NoiseSource:

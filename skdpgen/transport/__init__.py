@@ -2,6 +2,7 @@
 
 from .flow import sliced_drift
 from .harmonics import SliceBasis
+from .products import ExactMatrix
 from .sinkhorn import (
     entropic_wasserstein,
     pairwise_cost,
@@ -19,6 +20,7 @@ from .slices import (
 )
 
 __all__ = [
+    "ExactMatrix",
     "SliceBasis",
     "entropic_wasserstein",
     "pairwise_cost",

@@ -2,10 +2,17 @@
 
 import math
 from copy import copy
+from functools import cache
+from itertools import pairwise
 
 import torch
 
+from .products import ExactMatrix
+
 __all__ = ["SliceBasis"]
+
+# Angles are rounded to so many steps a turn, a power of 2, of which there is a table of sines.
+_STEPS = 2**16
 
 
 class SliceBasis:
@@ -24,13 +31,19 @@ class SliceBasis:
         r: the projections' half-period; beyond it values repeat.
     n_harmonics : int
         B.
+
+    Notes
+    -----
+    `angles` and `harmonics` give values to release: those of a row follow from that row alone, to
+    the bit, and have norm 1 on each slice but for 1e-6. `squared_distance`, for learning, computes
+    as is fastest.
     """
 
     def __init__(self, directions, ranges, n_harmonics):
-        # The addition theorem loses digits with every harmonic.
         if not 1 <= n_harmonics <= 1000:
             raise ValueError(f"n_harmonics must be in [1, 1000]; got {n_harmonics}.")
         self.frequencies = directions * (math.pi / ranges)
+        self._turns = ExactMatrix(directions / (2 * ranges))
         harmonics = torch.arange(1, n_harmonics + 1, dtype=directions.dtype)
         weights = harmonics.pow(-0.5) / harmonics.reciprocal().sum().sqrt()
         self.weights = weights.to(directions.device)
@@ -38,6 +51,7 @@ class SliceBasis:
     def to(self, device):
         """Move the basis to `device`, in place."""
         self.frequencies, self.weights = self.frequencies.to(device), self.weights.to(device)
+        self._turns.to(device)
         return self
 
     @property
@@ -54,22 +68,40 @@ class SliceBasis:
         """Number of values of a row: 2·B·k."""
         return 2 * len(self.weights) * self.n_projections
 
-    def features(self, rows):
-        """Return the values of `rows`, of shape (n, B, 2, k): cosines, then sines."""
-        angles = rows @ self.frequencies
-        cos, sin = angles.cos(), angles.sin()
-        harmonics = [(cos, sin)]
-        for _ in self.weights[1:]:
-            # cos((b+1)a) and sin((b+1)a) by the addition theorem.
-            c, s = harmonics[-1]
-            harmonics.append((c * cos - s * sin, s * cos + c * sin))
-        values = torch.stack([part for pair in harmonics for part in pair], dim=1)
-        return values.unflatten(1, (-1, 2)) * self.weights[:, None, None]
+    def angles(self, rows):
+        """Return the angles of `rows` on each slice, rounded to whole steps, of shape (n, k).
+
+        They are a function of each row alone, to the bit: not of the rows around it, the order in
+        which sums are computed, or the machine.
+        """
+        turns = self._turns.times(rows)
+        steps = turns.sub_(turns.round()).mul_(_STEPS).round_()
+        # What is no number has some angle, too.
+        return steps.nan_to_num_(0.0, 0.0, 0.0).long()
+
+    def harmonics(self, angles):
+        """Return cosines and sines of b times the `angles`, all or some of a row, (B, 2, n, k).
+
+        Those of the angles are looked up. The others follow by the addition theorem: they are off
+        the unit circle by b·2^-30 at most, as the table is, and b roundings.
+        """
+        sines = _table_of_sines().to(angles.device)
+        places = (angles & (_STEPS - 1)).flatten()
+        values = sines.new_empty(len(self.weights), 2, *angles.shape)
+        cos, sin = values[0]
+        torch.index_select(sines, 0, places, out=sin.view(-1))
+        torch.index_select(sines, 0, places.add_(_STEPS // 4), out=cos.view(-1))
+        product = torch.empty_like(cos)
+        for (c, s), (next_c, next_s) in pairwise(values):
+            torch.mul(c, cos, out=next_c).sub_(torch.mul(s, sin, out=product))
+            torch.mul(s, cos, out=next_s).add_(torch.mul(c, sin, out=product))
+        return values
 
     def subset(self, slices):
         """Return the basis on some of the slices, an array of their positions."""
         subset = copy(self)
         subset.frequencies = self.frequencies[:, slices]
+        subset._turns = self._turns.columns(slices)
         return subset
 
     def squared_distance(self, rows, means, weights, *, unbiased=True):
@@ -95,6 +127,16 @@ class SliceBasis:
         """
         excess = 1 / (rows.shape[1] - 1) if unbiased else 0.0
         return _SquaredDistance.apply(rows, means, weights, excess, self.frequencies, self.weights)
+
+
+@cache
+def _table_of_sines():
+    """Return the sines of all steps of five quarters of a turn.
+
+    They are rounded to 30 binary places, which are the same whatever computes sines.
+    """
+    steps = torch.arange(_STEPS * 5 // 4, dtype=torch.float64)
+    return (steps * (2 * math.pi / _STEPS)).sin().mul(2.0**30).round().div(2.0**30)
 
 
 class _SquaredDistance(torch.autograd.Function):

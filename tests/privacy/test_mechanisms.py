@@ -7,8 +7,10 @@ import pytest
 import torch
 from scipy import stats
 
+from skdpgen.preprocessing import PrincipalComponents
 from skdpgen.privacy import GaussianSum, NoiseSource, NoisyCovariance, SliceSketch
 from skdpgen.privacy.events import gaussian_event
+from skdpgen.privacy.mechanisms import clip_rows, sum_rows
 from skdpgen.transport import SliceBasis, random_directions
 
 D = 5
@@ -114,8 +116,8 @@ def test_replace_one_sensitivity_of_one_harmonic_is_reached():
 def test_sensitivity_holds_for_any_number_of_harmonics(B):
     mechanism = SliceSketch(basis(4, B), 1)
     angles = torch.linspace(-1, 1, 3000).double()[:, None] * unit_rows(1, inside=False)
-    features = mechanism._block_sum(angles[:1], torch.ones(1, 1).double(), 2.0**20)
-    assert features.dtype == torch.int64
+    added = mechanism._block_sum(angles[:1], torch.ones(1, 1).double(), 2.0**20)
+    assert added.dtype == torch.int64
     norms = [
         np.linalg.norm(mechanism._block_sum(row[None], torch.ones(1, 1).double(), 2.0**20))
         for row in angles[::6]
@@ -256,8 +258,8 @@ def test_values_are_accurate():
     total = release(GaussianSum(lambda x: x, 1.0), blocks).value
     assert total == pytest.approx(rows.sum(0).numpy(), abs=0.01)
     sketch = release(SliceSketch(basis(), 3), blocks)
-    features = basis().features(rows.float()).flatten(1).double()
-    assert sketch.sums == pytest.approx((labels.T @ features).numpy(), abs=0.02)
+    values = features(basis(), rows).flatten(1)
+    assert sketch.sums == pytest.approx((labels.T @ values).numpy(), abs=0.02)
     assert sketch.counts == pytest.approx(labels.sum(0).numpy(), rel=1e-4)
 
 
@@ -280,14 +282,111 @@ def test_encode_comes_before_the_basis():
     assert (halved.sums == expected.sums).all()
 
 
+# --- a record's integers -------------------------------------------------------------------------
+
+D_WIDE, K = 60, 40
+
+
+def summands():
+    """Releases of rows (n, D_WIDE), and what each of them makes of a block, as int64."""
+    directions = random_directions(D_WIDE, K, generator=torch.Generator().manual_seed(3))
+    axes = random_directions(D_WIDE, 20, generator=torch.Generator().manual_seed(4))
+    components = PrincipalComponents(axes, torch.linspace(1, 0.01, 20))
+    on_components = SliceBasis(directions[:20], 0.4, 3)
+    sketches = {
+        "sketch": SliceSketch(SliceBasis(directions, 0.4, 4), 2),
+        "sketch of components": SliceSketch(on_components, 2, components.encode_exactly),
+    }
+    return sketches | {
+        "covariance": NoisyCovariance(),
+        "sum": GaussianSum(lambda rows: 3 * rows.float() + 0.1, 1.0),
+    }
+
+
+@pytest.mark.parametrize("name", summands())
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_what_a_record_adds_follows_from_it_alone(name, n_threads):
+    """Rows alone, in blocks of 7 and of 8,191, and shifted by 3: the same to the bit."""
+    mechanism, n = summands()[name], 8191
+    generator = torch.Generator().manual_seed(0)
+    raw = torch.randn(n, D_WIDE, dtype=torch.float64, generator=generator)
+    raw *= torch.rand(n, 1, generator=generator, dtype=torch.float64)
+    shown = [0, 6, 4000, 8190]
+    mark = torch.zeros(n, 2, dtype=torch.float64)
+
+    def added(start, stop, i):
+        """What row i adds, read in the block of the rows from `start` to `stop`."""
+        mark.zero_()
+        mark[i, i % 2] = 1
+        rows = clip_rows(raw[start:stop], 2.0) / 2.0
+        return mechanism._block_sum(rows, mark[start:stop], 2.0**20)
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(n_threads)
+    try:
+        for i in shown:
+            alone = added(i, i + 1, i)
+            assert alone.dtype == torch.int64
+            assert alone.any()
+            assert torch.equal(alone, added(0, n, i))
+            assert torch.equal(alone, added(max(0, i - 3), min(n, i + 4), i))
+            assert torch.equal(alone, added(min(i, 3), n, i))
+    finally:
+        torch.set_num_threads(threads)
+
+
+def test_sums_do_not_depend_on_blocks():
+    n = 8191 + 50
+    X = np.random.RandomState(0).normal(size=(n, D_WIDE))
+    rows, labels = clip_rows(torch.tensor(X), 5.0) / 5.0, members(np.arange(n) % 2, 2)
+    for mechanism in summands().values():
+        scale = 2.0**16
+        whole = mechanism._block_sum(rows, labels, scale)
+        for size, shift in ((7, 0), (8191, 0), (256, 3)):
+            if size == 7:
+                parts = zip(rows[:700].split(7), labels[:700].split(7), strict=True)
+                expected = mechanism._block_sum(rows[:700], labels[:700], scale)
+            else:
+                cuts = [shift, *[size] * ((n - shift) // size), (n - shift) % size]
+                parts = zip(rows.split(cuts), labels.split(cuts), strict=True)
+                expected = whole
+            total = sum(mechanism._block_sum(*part, scale) for part in parts if len(part[0]))
+            assert torch.equal(total, expected)
+
+
+@pytest.mark.parametrize("n_columns", [1, 2, 3, 7, 64, 785])
+def test_norms_of_rows_are_functions_of_each(n_columns):
+    rows = torch.randn(300, n_columns, dtype=torch.float64, generator=torch.Generator())
+    added = sum_rows(rows.square())
+    assert added.shape == (300, 1)
+    exact = [math.fsum(row) for row in rows.square().tolist()]
+    assert added[:, 0] == pytest.approx(torch.tensor(exact, dtype=torch.float64), rel=1e-14)
+    for layout in (rows[5:12], rows.T.contiguous().T, rows.repeat(1, 2)[:, :n_columns]):
+        at = slice(5, 12) if len(layout) == 7 else slice(None)
+        assert torch.equal(sum_rows(layout.square()), added[at])
+
+
 # --- basis ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n_harmonics", [1, 2, 9])
+def features(functions, rows):
+    """Values in floating point, by their definition: of shape (n, B, 2, k)."""
+    angles = (rows.to(functions.dtype) @ functions.frequencies).double()
+    b = torch.arange(1, len(functions.weights) + 1)[:, None]
+    waves = torch.stack([(b * angles[:, None]).cos(), (b * angles[:, None]).sin()], dim=2)
+    return waves * functions.weights.double()[:, None, None]
+
+
+@pytest.mark.parametrize("n_harmonics", [1, 2, 9, 1000])
 def test_features_have_norm_one_on_each_slice(n_harmonics):
-    values = basis(11, n_harmonics, torch.float64).features(10 * unit_rows(40))
-    assert values.shape == (40, n_harmonics, 2, 11)
-    assert values.square().sum((1, 2)) == pytest.approx(torch.ones(40, 11))
+    functions = basis(11, n_harmonics, torch.float64)
+    values = functions.harmonics(functions.angles(10 * unit_rows(40)))
+    assert values.shape == (n_harmonics, 2, 40, 11)
+    norms = values.square().sum(1)
+    b = torch.arange(1, n_harmonics + 1, dtype=torch.float64)
+    assert (abs(norms - 1).amax((1, 2)) < 1.01 * b * 2.0**-29).all()
+    weighted = (functions.weights.square()[:, None, None] * norms).sum(0)
+    assert (abs(weighted - 1) < 1e-6).all()
 
 
 @pytest.mark.parametrize("n_harmonics", [1, 2, 9])
@@ -297,21 +396,25 @@ def test_features_are_weighted_cosines_and_sines(n_harmonics):
         D, k, generator=torch.Generator().manual_seed(2), dtype=torch.float64
     )
     ranges = torch.linspace(0.5, 2, k, dtype=torch.float64)
-    values = SliceBasis(directions, ranges, n_harmonics).features(rows)
+    functions = SliceBasis(directions, ranges, n_harmonics)
+    values = functions.harmonics(functions.angles(rows))
     b = torch.arange(1, n_harmonics + 1, dtype=torch.float64)[:, None]
     weights = (1 / b / (1 / b).sum()).sqrt()
     angles = math.pi * (rows @ directions) / ranges
     for part, wave in enumerate((torch.cos, torch.sin)):
-        expected = weights * wave(b * angles[:, None])
-        torch.testing.assert_close(values[:, :, part], expected)
+        expected = wave(b * angles[:, None]).movedim(1, 0)
+        # Angles are rounded to steps of 2^-16 of a turn.
+        error = (values[:, part] - expected).abs().amax((1, 2))
+        assert (error < 1.01 * b[:, 0] * math.pi / 2**16).all()
+    assert functions.weights == pytest.approx(weights[:, 0])
 
 
 def squared_distance(functions, rows, means, weights):
     """The estimator by its definition: ‖φ̄ - mean‖², less the batch's own variance."""
     m = rows.shape[1]
-    features = functions.features(rows.flatten(0, 1)).unflatten(0, rows.shape[:2])
-    centre = features.mean(1)
-    variance = (features - centre[:, None]).square().sum((1, 2, 3, 4)) / (m * (m - 1))
+    values = features(functions, rows.flatten(0, 1)).unflatten(0, rows.shape[:2])
+    centre = values.mean(1)
+    variance = (values - centre[:, None]).square().sum((1, 2, 3, 4)) / (m * (m - 1))
     distance = (centre - means).square().sum((1, 2, 3)) - variance
     return (weights * distance).sum() / functions.n_projections
 
@@ -335,7 +438,7 @@ def test_squared_distance_is_unbiased():
     generator = torch.Generator().manual_seed(0)
     population = torch.randn(6, D, dtype=torch.float64, generator=generator) / 3
     means = 0.2 * torch.randn(1, 2, 2, 5, dtype=torch.float64, generator=generator)
-    exact = (functions.features(population).mean(0) - means[0]).square().sum() / 5
+    exact = (features(functions, population).mean(0) - means[0]).square().sum() / 5
     weights = torch.ones(1, dtype=torch.float64)
     # All pairs with replacement: the exact expectation of a batch of two.
     losses = [
