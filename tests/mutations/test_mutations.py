@@ -77,6 +77,14 @@ def _counts(test):
     return f"tests/privacy/test_category_counts.py::test_{test}"
 
 
+def _samplers(test):
+    return f"tests/privacy/test_exact_samplers.py::test_{test}"
+
+
+def _sums(test):
+    return f"tests/privacy/test_mechanisms.py::test_{test}"
+
+
 def _flow(test):
     return f"tests/generators/test_sliced_flow.py::test_{test}"
 
@@ -312,8 +320,8 @@ PRIVACY = {
         _common("check_neighbours"),
     ),
     "rows are clipped by the largest of them": Mutation(
-        "rows * (radius / norms.clamp(min=radius))",
-        "rows * (radius / norms.max().clamp(min=radius))",
+        "sum_rows(rows.square()).clamp(",
+        "sum_rows(rows.square()).max().clamp(",
         _common("check_neighbours"),
     ),
     "sensitivity of the sketch is understated": Mutation(
@@ -525,8 +533,57 @@ PRIVACY = {
         "key = int(np.random.randint(2**31))",
         _common("check_seeds", "sliced"),
     ),
+    "Gaussian noise is drawn in doubles": Mutation(
+        "return rounded_sampler(power).draw(scale, self._digits)",
+        "if power == 2:\n"
+        "            self._digits(1, scale.size)\n"
+        "            normal = self._draw().standard_normal(scale.shape)\n"
+        "            return np.rint(scale * normal).astype(np.int64)\n"
+        "        return rounded_sampler(power).draw(scale, self._digits)",
+        "tests/privacy/test_noise.py::test_noise_is_what_its_digits_say[rounded_gaussian]",
+    ),
+    "digits that were looked at are drawn anew": Mutation(
+        "        longer[i] = x\n",
+        "        longer[i] = (x[0] >> 64, x[1] - 64) if x[1] > 64 else x\n",
+        _samplers("digits_that_were_looked_at_are_kept"),
+    ),
+    "a point on the curve is taken for one below it": Mutation(
+        "under[i] = (y_digits + 1) << precision <= low",
+        "under[i] = y_digits << precision <= low",
+        _samplers("every_string_of_digits[1-1.7-3-14]"),
+    ),
+    "the tail is cut off": Mutation(
+        "while _digit(1, digits):",
+        "while strip < 8 and _digit(1, digits):",
+        _samplers("there_is_no_last_value"),
+    ),
+    "noise is rounded before its digits are known": Mutation(
+        "if high <= 2 * unit * (rounded + 1):",
+        "if True:",
+        _samplers("every_string_of_digits[1-1.7-3-14]"),
+    ),
+    "coins are rounded": Mutation(
+        "if rest > 0 and len(open_ones):",
+        "if False:",
+        _samplers("coins_have_just_their_probability"),
+    ),
+    "randomised response is rounded to the unsafe side": Mutation(
+        "+ n_classes) * (1 + _MARGIN)",
+        "+ n_classes) * (1 - _MARGIN)",
+        "tests/privacy/test_local_mechanisms.py::test_randomised_response_has_the_stated_ratio",
+    ),
+    "a projection depends on the rows around it": Mutation(
+        "((rows / step).round() @ self._whole)",
+        "(rows / step @ self._whole)",
+        _sums("what_a_record_adds_follows_from_it_alone"),
+    ),
+    "sums of products are rounded": Mutation(
+        "_ROW_BITS, _COLUMN_BITS = 24, 28",
+        "_ROW_BITS, _COLUMN_BITS = 28, 30",
+        "tests/transport/test_products.py::test_products_are_those_of_whole_numbers",
+    ),
     "an error quotes a cell": Mutation(
-        "        cells_are_numbers = False\n",
+        "        refused = ValueError\n",
         "        raise\n",
         _common("check_failing_fit", "sliced"),
     ),

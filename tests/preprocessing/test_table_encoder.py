@@ -340,6 +340,29 @@ def test_order_and_index_of_the_table_do_not_matter(encoder, table):
     assert_frame_equal(table, kept)
 
 
+def test_each_row_is_encoded_by_itself():
+    """Alone, in blocks of 7 and of 8,191, and shifted by 3: the same to the bit."""
+    rng, n = np.random.default_rng(0), 8191
+    schema = SCHEMA.select(["age", "pay", "kg", "size", "born"])
+    table = pd.DataFrame(
+        {
+            "age": rng.uniform(0, 100, n),
+            "pay": rng.lognormal(8, 3, n),
+            "kg": rng.normal(1, 2, n),
+            "size": rng.choice([36, 38.5, 40], n),
+            "born": pd.Timestamp("1910-01-01") + pd.to_timedelta(rng.integers(0, 30_000, n), "D"),
+        }
+    )
+    encoder = TableEncoder(schema)
+    rows = encoder.transform(table)
+    for start in (0, 7, 700, n - 7):
+        block = encoder.transform(table[start : start + 7])
+        assert (block == rows[start : start + 7]).all()
+        for i in range(start, start + 7):
+            assert (encoder.transform(table[i : i + 1]) == rows[i]).all()
+    assert (encoder.transform(table[3:]) == rows[3:]).all()
+
+
 def test_generated_rows_need_not_be_probabilities():
     encoder = TableEncoder(
         Schema({"x": Number(0, 10, knots=[0, 4, 10], missing=True), "y": Category(["a", "b"])})
