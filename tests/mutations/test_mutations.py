@@ -73,6 +73,10 @@ def _accounting(test):
     return f"tests/privacy/test_accounting.py::test_{test}"
 
 
+def _curator(test):
+    return f"tests/privacy/test_curator.py::test_{test}"
+
+
 def _counts(test):
     return f"tests/privacy/test_category_counts.py::test_{test}"
 
@@ -256,8 +260,8 @@ PRIVACY = {
         _curator("the_certificate_says_whether_the_seed_was_fixed"),
     ),
     "the local certificate hides that the seed was fixed": Mutation(
-        "_ASSUMED, reproducible=reproducible)",
-        "_ASSUMED, reproducible=False)",
+        "plan, assumed, reproducible=reproducible)",
+        "plan, assumed, reproducible=False)",
         _privatizer("the_certificate_says_whether_the_seed_was_fixed"),
     ),
     "no noise": Mutation(
@@ -314,9 +318,71 @@ PRIVACY = {
         "self.mean_ = X.mean(0)\n            del X, y  # from here",
         "tests/test_base.py::test_fitted_attributes_are_those_that_are_documented",
     ),
+    "rows are looked at before the budget": Mutation(
+        "        self._reservation = Reservation(plan, noise.reproducible)\n"
+        "        # If this fails, the reservation stays.\n"
+        "        self._source.open()\n",
+        "        self._source.open()\n"
+        "        self._reservation = Reservation(plan, noise.reproducible)\n",
+        _common("check_refusal_is_reserved"),
+    ),
+    "a refusal is for nothing": Mutation(
+        "        self._source.open()\n",
+        "        try:\n"
+        "            self._source.open()\n"
+        "        except ValueError:\n"
+        "            self.close()\n"
+        "            raise\n",
+        _curator("strict_curators_refuse_bad_records_after_the_reservation"),
+    ),
+    "undeclared labels are refused": Mutation(
+        "return torch.as_tensor(look_up(y, self._classes))",
+        "codes = torch.as_tensor(look_up(y, self._classes))\n"
+        "        if (codes < 0).any():\n"
+        '            raise ValueError("y holds other labels.")\n'
+        "        return codes",
+        _common("check_bad_records"),
+    ),
+    "a bad label is that of the last class": Mutation(
+        "present = (codes >= 0) & torch.isfinite(rows).all(1)",
+        "present = torch.isfinite(rows).all(1)",
+        _common("check_bad_records"),
+    ),
+    "infinite numbers are clipped to the bounds": Mutation(
+        "is_number = np.isfinite(block)",
+        "is_number = ~np.isnan(block)",
+        _curator("a_bad_record_counts_as_absent_and_changes_no_other"),
+    ),
+    "one failing record makes all absent": Mutation(
+        "    for i in range(n):\n        alone = _as_rows(",
+        "    for i in range(0):\n        alone = _as_rows(",
+        _curator("a_record_for_which_an_encoder_fails_counts_as_absent"),
+    ),
+    "an encoder's warnings leave the fit": Mutation(
+        '        warnings.simplefilter("ignore")\n        try:\n            return function(*args)',
+        '        warnings.simplefilter("default")\n        try:\n            return function(*args)',
+        _curator("warnings_of_an_encoder_are_withheld"),
+    ),
+    "a product that fails takes those of others with it": Mutation(
+        "return by_record(result, pull_alone, (cotangents, *self._blocks), n_products)",
+        "return cotangents.new_zeros(len(cotangents), n_products) if result is None else result",
+        _aggregates(
+            "a_record_for_which_the_function_fails_adds_no_features_or_products_of_its_own_only"
+        ),
+    ),
+    "one bad cell makes a block unreadable": Mutation(
+        "rows[np.isnan(rows).any(axis=1)] = np.nan",
+        "rows[:] = np.nan if np.isnan(rows).any() else rows",
+        "tests/generators/test_tables.py::test_a_record_with_a_bad_cell_counts_as_absent",
+    ),
+    "strict certificates do not say so": Mutation(
+        "    if strict:\n        refusals.append(",
+        "    if False:\n        refusals.append(",
+        _common("check_bad_records"),
+    ),
     "rows are not clipped": Mutation(
-        "clip_rows(rows.to(self._device), self._clip_norm)",
-        "rows.to(self._device)",
+        "clip_rows(rows, self._clip_norm) / self._clip_norm",
+        "rows / self._clip_norm",
         _common("check_neighbours"),
     ),
     "rows are clipped by the largest of them": Mutation(
@@ -378,7 +444,7 @@ PRIVACY = {
         _sampled("a_null_record_takes_a_slot_and_adds_nothing"),
     ),
     "public maps see the size of a sample": Mutation(
-        "encoded = self._call(self.encode, rows)",
+        "encoded = call_quietly(self.encode, rows)",
         "encoded = self.encode(rows[membership.any(1)]).new_zeros(rows.shape)",
         _sampled("public_maps_see_as_many_rows_however_many_joined"),
     ),
@@ -443,8 +509,8 @@ PRIVACY = {
         _gradients("noise_is_the_multiplier_times_twice_the_clip"),
     ),
     "gradients under replace_one are booked as records of a sum": Mutation(
-        'sampling == "fixed" or compares_any_two(base, relation)',
-        'sampling == "fixed"',
+        'elif sampling == "fixed" or compares_any_two(base, relation)',
+        'elif sampling == "fixed"',
         _accounting("three_releases_that_are_alike_far_apart_cost_at_most_what_is_certified"),
     ),
     "moments of a record that is replaced are those of one that is left out": Mutation(
@@ -493,8 +559,8 @@ PRIVACY = {
         _aggregates("both_sums_together_move_by_at_most_what_is_stated"),
     ),
     "products cost nothing": Mutation(
-        "math.sqrt(1 - self.share),",
-        "1.0,",
+        "bounded_rows(products, self.grad_clip, math.sqrt(1 - self.share))",
+        "bounded_rows(products, self.grad_clip, 1.0)",
         _aggregates("a_record_adds_one_vector_of_norm_one_to_both_sums"),
     ),
     "batches of private rows are normalised": Mutation(
