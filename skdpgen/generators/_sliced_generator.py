@@ -24,6 +24,8 @@ __all__ = ["SlicedGenerator"]
 
 # For rows: the range of expected records a step.
 _FEWEST_ROWS, _MOST_ROWS = 10, 500
+# The range of harmonics of a sketch.
+_FEWEST_HARMONICS, _MOST_HARMONICS = 3, 6
 # Half-period of the basis, in standard deviations of a projection.
 _WIDTH = 3.0
 
@@ -73,13 +75,14 @@ class SlicedGenerator(EncodedGenerator):
         if self._has_rows():
             return self._plan_rows(shares, n_samples, codec.n_columns, n_classes, options)
         rest = 1 - sum(shares.values())
-        if self._is_table():
-            name, sensitivity = NoisyCovariance.name, NoisyCovariance().sensitivity(self.relation)
-        else:
-            n_projections = self._n_projections(codec.n_columns)
-            name = SliceSketch.name
-            sensitivity = SliceSketch.sensitivity_of(n_projections, n_classes, self.relation)
+        name = NoisyCovariance.name if self._is_table() else SliceSketch.name
         plan = gaussian_plan({**shares, name: rest}, self.epsilon, self.delta, **options)
+        if self._is_table():
+            sensitivity = NoisyCovariance().sensitivity(self.relation)
+        else:
+            k = self._n_projections(codec.n_columns)
+            n_harmonics = self._n_harmonics(plan, k, n_classes, n_samples)
+            sensitivity = SliceSketch.sensitivity_of(k, n_harmonics, n_classes, self.relation)
         return replace(plan, sigma=plan.multiplier(name) * sensitivity)
 
     def _plan_rows(self, shares, n_samples, n_columns, n_classes, options):
@@ -120,13 +123,12 @@ class SlicedGenerator(EncodedGenerator):
 
     def _release_sketch(self, curator, components, spread, noise):
         """Draw a basis for (encoded) rows of a spread; return it, and the sketch."""
-        directions = random_directions(
-            len(spread), self._n_projections(len(spread)), generator=noise.torch_generator()
-        )
+        k = self._n_projections(len(spread))
+        directions = random_directions(len(spread), k, generator=noise.torch_generator())
         basis = SliceBasis(
             directions,
             _WIDTH * torch.linalg.vector_norm(directions * spread[:, None], dim=0),
-            self.n_harmonics or _default_n_harmonics(self._noise_ratio(curator)),
+            self._n_harmonics(curator.plan, k, curator.n_classes, curator.n_records),
         ).to(curator.device)
         encode = None if components is None else components.encode_exactly
         sketch = curator.release(SliceSketch(basis, curator.n_classes, encode))
@@ -140,6 +142,23 @@ class SlicedGenerator(EncodedGenerator):
     def _noise_ratio(curator):
         """Return the noise on a sketch value over the largest that it can be."""
         return curator.plan.sigma * curator.n_classes / curator.n_records
+
+    def _n_harmonics(self, plan, n_projections, n_classes, n_records):
+        """Return the number of harmonics.
+
+        More of them lower the noise a little, if records are replaced: so the default is by the
+        noise that the fewest would have.
+        """
+        if self.n_harmonics:
+            return self.n_harmonics
+        sensitivity = SliceSketch.sensitivity_of(
+            n_projections, _FEWEST_HARMONICS, n_classes, self.relation
+        )
+        noise_ratio = plan.multiplier(SliceSketch.name) * sensitivity * n_classes / n_records
+        if noise_ratio == 0:
+            return _MOST_HARMONICS
+        wanted = 0.4 / math.sqrt(noise_ratio)
+        return round(min(_MOST_HARMONICS, max(_FEWEST_HARMONICS, wanted)))
 
     def _default_n_components(self):
         return 30 if self._has_rows() else 64
@@ -168,7 +187,3 @@ class SlicedGenerator(EncodedGenerator):
             rate = 0.75 / max(multiplier, 1e-9) / math.sqrt(self._n_private_steps(n_samples))
             size = round(min(_MOST_ROWS, max(_FEWEST_ROWS, rate * n_samples)))
         return min(size, n_samples)
-
-
-def _default_n_harmonics(noise_ratio):
-    return 6 if noise_ratio == 0 else round(min(6, max(3, 0.4 / math.sqrt(noise_ratio))))

@@ -22,6 +22,7 @@ import torch
 from dp_accounting import NonPrivateDpEvent
 from scipy.stats import norm
 
+from ..transport import slice_diameter
 from .events import ThresholdDpEvent, plain_multiplier
 from .exceptions import PlanError
 from .record_functions import by_record, call_quietly, find_width
@@ -282,8 +283,14 @@ class SliceSketch(SumMechanism):
 
     Each slice adds a vector of norm 1, so a record adds one of norm √k, to its own class, whatever
     d, the number of harmonics and of classes. A constant coordinate of weight c counts the class.
-    A null record adds nothing: sensitivity √(k + c²). Replacing a record within a class moves the
-    sums by at most 2√k and no count; across classes by √(2(k + c²)).
+    A null record adds nothing: sensitivity √(k + c²). Replacing a record within a class moves no
+    count, and the sums by at most a√k, where a is the diameter of a slice (`slice_diameter`):
+    harmonics are bound to one angle, and cannot all be opposite. Across classes it is √(2(k + c²)).
+
+    Whole numbers keep these bounds. Truncation shortens vectors, but a difference of two grows by
+    up to a unit in each of its 2Bk coordinates, √k·√(2B) in norm; and floating point adds up to 2e
+    on a slice, with the e of `SliceBasis.rounding`. So values are shortened beforehand by the
+    factor 1 - (2e + √(2B)/scale) / a.
 
     Parameters
     ----------
@@ -303,16 +310,19 @@ class SliceSketch(SumMechanism):
         self.encode = encode
 
     @staticmethod
-    def sensitivity_of(n_projections, n_classes, relation):
-        """Return the sensitivity, which does not depend on the basis."""
+    def sensitivity_of(n_projections, n_harmonics, n_classes, relation):
+        """Return the sensitivity, which does not depend on directions and ranges."""
         k, c2 = n_projections, _COUNT_SHARE * n_projections
         if relation == "zero_out":
             return math.sqrt(k + c2)
         across = math.sqrt(2 * (k + c2)) if n_classes > 1 else 0.0
-        return max(2 * math.sqrt(k), across)
+        return max(slice_diameter(n_harmonics) * math.sqrt(k), across)
 
     def sensitivity(self, relation):
-        return self.sensitivity_of(self.basis.n_projections, self.n_classes, relation)
+        basis = self.basis
+        return self.sensitivity_of(
+            basis.n_projections, len(basis.weights), self.n_classes, relation
+        )
 
     @property
     def _count_weight(self):
@@ -322,13 +332,20 @@ class SliceSketch(SumMechanism):
         if self.encode is not None:
             width = find_width(self.encode, (rows,), len(self.basis.frequencies))
             rows = by_record(call_quietly(self.encode, rows), self.encode, (rows,), width)
-        sums, scales = [], scale * (1 - _MARGIN) * self.basis.weights.double()[:, None, None, None]
+        factors = scale * (1 - _MARGIN) * self._shortening(scale) * self.basis.weights.double()
+        factors, sums = factors[:, None, None, None], []
         for angles in self.basis.angles(rows).split(_SLICES, dim=1):
-            values = self.basis.harmonics(angles).mul_(scales).trunc_()
+            values = self.basis.harmonics(angles).mul_(factors).trunc_()
             sums.append((membership.T @ values).long())
         sums = torch.cat(sums, dim=3).movedim(2, 0).flatten(1)
         count = membership.sum(0)[:, None].long() * math.floor(self._count_weight * scale)
         return torch.cat([sums, count], dim=1)
+
+    def _shortening(self, scale):
+        """Return what keeps differences within their bound: see above."""
+        basis = self.basis
+        growth = 2 * basis.rounding + math.sqrt(2 * len(basis.weights)) / scale
+        return max(0.0, 1 - growth / basis.diameter)
 
     def _present(self, noisy, measured):
         std = measured.context

@@ -1,7 +1,7 @@
 """Optimal transport on tensors: one-dimensional slices, and entropic plans and losses."""
 
 from .flow import sliced_drift
-from .harmonics import SliceBasis
+from .harmonics import SliceBasis, slice_diameter
 from .products import ExactMatrix
 from .sinkhorn import (
     entropic_wasserstein,
@@ -30,6 +30,7 @@ __all__ = [
     "sinkhorn_divergence",
     "sinkhorn_plan",
     "sinkhorn_potentials",
+    "slice_diameter",
     "sliced_drift",
     "sliced_wasserstein_distance",
     "smoothed_sliced_wasserstein_distance",

@@ -391,14 +391,29 @@ PRIVACY = {
         _common("check_neighbours"),
     ),
     "sensitivity of the sketch is understated": Mutation(
-        "max(2 * math.sqrt(k), across)",
+        "max(slice_diameter(n_harmonics) * math.sqrt(k), across)",
         "max(math.sqrt(k), across)",
         _common("check_neighbours", "sliced"),
     ),
     "sensitivity of label flips is understated": Mutation(
-        "max(2 * math.sqrt(k), across)",
+        "max(slice_diameter(n_harmonics) * math.sqrt(k), across)",
         "math.sqrt(k + c2)",
         _common("check_neighbours", "sliced"),
+    ),
+    "what lies between the points of the grid is forgotten": Mutation(
+        "math.sqrt(2 - 2 * lowest + slack)",
+        "math.sqrt(2 - 2 * lowest)",
+        "tests/privacy/test_mechanisms.py::test_diameter_of_a_slice",
+    ),
+    "truncation moves differences of harmonics": Mutation(
+        "scale * self._shortening(scale)",
+        "scale",
+        "tests/privacy/test_mechanisms.py::test_truncation_does_not_move_two_rows_further_apart",
+    ),
+    "rounding of many harmonics is forgotten": Mutation(
+        "2 * basis.rounding + ",
+        "",
+        "tests/privacy/test_mechanisms.py::test_sensitivity_covers_the_rounding_of_harmonics",
     ),
     "sensitivity of the moments is understated": Mutation(
         '"replace_one": math.sqrt(2)}[relation]\n\n    def _grid_bits',

@@ -11,9 +11,10 @@ from skdpgen.preprocessing import PrincipalComponents
 from skdpgen.privacy import GaussianSum, NoiseSource, NoisyCovariance, SliceSketch
 from skdpgen.privacy.events import gaussian_event
 from skdpgen.privacy.mechanisms import clip_rows, sum_rows
-from skdpgen.transport import SliceBasis, random_directions
+from skdpgen.transport import SliceBasis, random_directions, slice_diameter
 
 D = 5
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
 
 def basis(k=7, n_harmonics=3, dtype=torch.float32, d=D, seed=0):
@@ -126,12 +127,91 @@ def test_sensitivity_holds_for_any_number_of_harmonics(B):
 
 
 @pytest.mark.parametrize(
-    ("n_classes", "relation", "expected"),
-    [(1, "zero_out", 10.2), (4, "zero_out", 10.2), (1, "replace_one", 40), (4, "replace_one", 40)],
+    ("n_harmonics", "relation", "expected"),
+    [
+        (1, "zero_out", 10.2),
+        (3, "zero_out", 10.2),
+        (1, "replace_one", 40),
+        (2, "replace_one", 30),
+        (3, "replace_one", 320 / 11),
+    ],
 )
-def test_sensitivity_of_a_sketch(n_classes, relation, expected):
-    # √(k + c²), and 2√k or √(2(k + c²)), with c² = k/50.
-    assert SliceSketch.sensitivity_of(10, n_classes, relation) == pytest.approx(expected**0.5)
+@pytest.mark.parametrize("n_classes", [1, 4])
+def test_sensitivity_of_a_sketch(n_harmonics, n_classes, relation, expected):
+    # √(k + c²), and a√k or √(2(k + c²)), with c² = k/50; by hand, a² = 4, 3 and 32/11.
+    sensitivity = SliceSketch.sensitivity_of(10, n_harmonics, n_classes, relation)
+    assert sensitivity == pytest.approx(expected**0.5, rel=2e-6)
+
+
+@pytest.mark.parametrize("n_harmonics", [1, 2, 3, 4, 6, 25, 60])
+def test_diameter_of_a_slice(n_harmonics):
+    # Σ w_b² cos(b t) is a polynomial of cos t: its extremes are at the roots of the derivative.
+    b = np.arange(1, n_harmonics + 1)
+    mean = np.polynomial.Chebyshev(np.r_[0, 1 / b / (1 / b).sum()])
+    roots = mean.deriv().roots()
+    roots = roots.real[(np.abs(roots.imag) < 1e-7) & (np.abs(roots.real) < 1)]
+    exact = math.sqrt(2 - 2 * mean(np.r_[-1, roots, 1]).min())
+    assert exact * (1 - 1e-13) <= slice_diameter(n_harmonics) <= exact * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("scale", [2.0, 2.0**5, 2.0**20])
+@pytest.mark.parametrize("n_harmonics", [1, 3, 4, 6])
+def test_whole_numbers_of_two_rows_are_no_further_apart_than_a_slice_is_wide(n_harmonics, scale):
+    mechanism = SliceSketch(SliceBasis(torch.eye(1), 1.0, n_harmonics))
+    one = torch.ones(1, 1).double()
+    angles = torch.linspace(-1, 1, 901).double()[:, None, None]
+    sums = torch.stack([mechanism._block_sum(row, one, scale)[0] for row in angles]).double()
+    largest = torch.cdist(sums, sums).max().item() / scale
+    bound = mechanism.sensitivity("replace_one")
+    assert largest <= bound
+    assert scale < 2.0**20 or largest > 0.999 * bound
+
+
+def test_truncation_does_not_move_two_rows_further_apart():
+    # Angles that truncation moves apart by .04 % of the bound.
+    angles = np.array([1.8816229290105075, 1.8816229290105075 + 2.095557361841202])
+    scale, mechanism = 256.0, SliceSketch(SliceBasis(torch.eye(1).double(), math.pi, 2))
+    waves = np.array([f(b * angles) / b**0.5 for b in (1, 2) for f in (np.cos, np.sin)])
+    waves = np.trunc(waves / 1.5**0.5 * scale * (1 - 1e-5))
+    assert np.linalg.norm(waves[:, 0] - waves[:, 1]) > scale * mechanism.sensitivity("replace_one")
+    one = torch.ones(1, 1).double()
+    rows = torch.tensor(angles)[:, None, None]
+    first, second = (mechanism._block_sum(row, one, scale)[0].numpy() for row in rows)
+    assert np.linalg.norm(first - second) <= scale * mechanism.sensitivity("replace_one")
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_cuda)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("n_harmonics", [1, 6, 300, 1000])
+def test_rounding_of_harmonics(n_harmonics, dtype, device):
+    functions = SliceBasis(torch.eye(1, dtype=dtype), 1.0, n_harmonics).to(device)
+    rows = 20 * torch.rand(1000, 1, dtype=dtype, generator=torch.Generator().manual_seed(0))
+    values = functions.features(rows.to(device)).double().cpu()[..., 0]
+    b = torch.arange(1, n_harmonics + 1).double()
+    weights = (1 / b / (1 / b).sum()).sqrt()
+    angle = torch.atan2(values[:, 0, 1], values[:, 0, 0])[:, None]
+    exact = weights[:, None] * torch.stack([(b * angle).cos(), (b * angle).sin()], dim=2)
+    errors = (values - exact).square().sum((1, 2)).sqrt()
+    # Those of long chains are far below the worst case; that of the angle is not of interest.
+    assert functions.rounding / 100 < errors.max() <= functions.rounding
+    assert functions.rounding < 1e-3
+
+
+class Inflated(SliceBasis):
+    """A basis whose values have the largest error that it states."""
+
+    def features(self, rows):
+        return super().features(rows) * (1 + self.rounding)
+
+
+def test_sensitivity_covers_the_rounding_of_harmonics():
+    mechanism = SliceSketch(Inflated(torch.eye(1), 1.0, 1000))
+    one = torch.ones(1, 1).double()
+    angles = torch.linspace(0, 1, 21).double()[:, None, None]  # up to half a turn
+    sums = torch.stack([mechanism._block_sum(row, one, 2.0**20)[0] for row in angles]).double()
+    assert (sums / 2.0**20).norm(dim=1).max() <= mechanism.sensitivity("zero_out")
+    widest = torch.cdist(sums, sums).max() / 2.0**20
+    assert 0.99 < widest / mechanism.sensitivity("replace_one") <= 1
 
 
 @pytest.mark.parametrize("cell", [0.0, -1.0], ids=["infinite", "NaN"])
