@@ -86,7 +86,7 @@ def test_a_statement_and_a_progress_bar_unless_quiet(folder, capsys):
     assert main(["synthesize", "private.csv", *options]) == 0
     printed = capsys.readouterr()
     assert "ε = 1" in printed.out
-    assert "second moments" in printed.err
+    assert "two-way tables" in printed.err
 
 
 def test_schema_and_preview(folder, capsys):
@@ -186,7 +186,7 @@ def test_what_is_open_is_found(folder, capsys):
     (folder / "schema.json").write_text(json.dumps(spec))
     assert synthesize("--infer", "private", "--certificate", "c.json") == 0
     names = [release["name"] for release in json.loads((folder / "c.json").read_text())["releases"]]
-    assert names == ["value ranges", "value counts", "category counts", "second moments"]
+    assert names == ["value ranges", "value counts", "category counts", "two-way tables"]
 
 
 def test_parquet_in_and_out(folder):

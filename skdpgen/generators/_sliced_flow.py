@@ -9,7 +9,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _check_feature_names
 
 from .._validation import check_positive
-from ..privacy import NoisyCovariance, SlicedRows
+from ..privacy import NoisyTables, SlicedRows
 from ..privacy.mechanisms import clip_rows
 from ._particle_learner import (
     Particles,
@@ -19,7 +19,7 @@ from ._particle_learner import (
 )
 from ._rows import even_spread
 from ._sliced_generator import SlicedGenerator
-from ._table_learner import TableParticles, fit_to_moments
+from ._table_learner import TableParticles, fit_to_tables
 
 __all__ = ["DPSWFlowSampler"]
 
@@ -303,13 +303,13 @@ class DPSWFlowSampler(SlicedGenerator):
         self.n_iter_ = len(self.loss_curve_)
 
     def _learn_table(self, curator, codec, noise):
-        moments = curator.release(NoisyCovariance())
+        tables = curator.release(NoisyTables(codec.block_sizes))
         curator.close()  # the rest is post-processing
         n_particles = self._n_particles(curator.n_records, 1)
-        self._particles, self.loss_curve_ = fit_to_moments(
+        self._particles, self.loss_curve_ = fit_to_tables(
             partial(TableParticles, n_particles, noise.torch_generator()),
             codec.block_sizes,
-            moments,
+            tables,
             curator.n_records,
             n_steps=self.n_steps or 1000,
             batch_size=min(self.batch_size or _TABLE_BATCH_SIZE, n_particles),

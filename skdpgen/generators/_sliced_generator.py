@@ -8,7 +8,7 @@ from dp_accounting import PoissonSampledDpEvent, SampledWithoutReplacementDpEven
 
 from .._validation import check_choice, check_positive, warn_of_absent
 from ..privacy import (
-    NoisyCovariance,
+    NoisyTables,
     SlicedGaussianDpEvent,
     SlicedRows,
     SliceSketch,
@@ -75,10 +75,10 @@ class SlicedGenerator(EncodedGenerator):
         if self._has_rows():
             return self._plan_rows(shares, n_samples, codec.n_columns, n_classes, options)
         rest = 1 - sum(shares.values())
-        name = NoisyCovariance.name if self._is_table() else SliceSketch.name
+        name = NoisyTables.name if self._is_table() else SliceSketch.name
         plan = gaussian_plan({**shares, name: rest}, self.epsilon, self.delta, **options)
         if self._is_table():
-            sensitivity = NoisyCovariance().sensitivity(self.relation)
+            sensitivity = NoisyTables.sensitivity_of(self.relation)
         else:
             k = self._n_projections(codec.n_columns)
             n_harmonics = self._n_harmonics(plan, k, n_classes, n_samples)

@@ -6,11 +6,11 @@ from functools import partial
 from .._validation import check_positive
 from ..base import check_generator
 from ..networks import build, find_factory
-from ..privacy import NoisyCovariance, SlicedRows
+from ..privacy import NoisyTables, SlicedRows
 from ._network_learner import fit_to_rows, fit_to_sketch
 from ._rows import has_unit_output, make_rows
 from ._sliced_generator import SlicedGenerator
-from ._table_learner import TableNetwork, fit_to_moments
+from ._table_learner import TableNetwork, fit_to_tables
 
 __all__ = ["DPSlicedWassersteinGenerator"]
 
@@ -278,12 +278,12 @@ class DPSlicedWassersteinGenerator(SlicedGenerator):
     def _learn_table(self, curator, codec, noise):
         factory = find_factory(self.generator)
         network = build(factory, self.latent_dim, codec.n_columns, noise.seed())
-        moments = curator.release(NoisyCovariance())
+        tables = curator.release(NoisyTables(codec.block_sizes))
         curator.close()  # the rest is post-processing
-        self._network, self.loss_curve_ = fit_to_moments(
+        self._network, self.loss_curve_ = fit_to_tables(
             partial(TableNetwork, network, self.latent_dim),
             codec.block_sizes,
-            moments,
+            tables,
             curator.n_records,
             n_steps=self.n_steps or 1000,
             batch_size=self.batch_size or _TABLE_BATCH_SIZE,

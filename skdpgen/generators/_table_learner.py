@@ -1,4 +1,4 @@
-"""A learner: a network, or particles, that have the released second moments of a table."""
+"""A learner: a network, or particles, that have the released two-way tables of columns."""
 
 import numpy as np
 import torch
@@ -6,7 +6,7 @@ from torch import nn
 
 from ._network_learner import Training, descend_to_noise, moments_gap
 
-__all__ = ["SoftmaxBlocks", "TableNetwork", "TableParticles", "draw_in_rounds", "fit_to_moments"]
+__all__ = ["SoftmaxBlocks", "TableNetwork", "TableParticles", "draw_in_rounds", "fit_to_tables"]
 
 
 class SoftmaxBlocks(nn.Module):
@@ -111,10 +111,10 @@ def draw_in_rounds(n_particles, n, generator):
 
 @torch.inference_mode(False)
 @torch.enable_grad()
-def fit_to_moments(
+def fit_to_tables(
     make_rows,
     sizes,
-    moments,
+    tables,
     n_records,
     *,
     n_steps,
@@ -126,8 +126,7 @@ def fit_to_moments(
 ):
     """Train until the tables of all pairs of columns are those released, but for noise.
 
-    Encoded rows hold one block of weights per column, so that the second moments of rows hold, for
-    each pair of columns, the table of their levels.
+    One-way tables are matched, too. All differences weigh by how little noise there is on them.
 
     Parameters
     ----------
@@ -135,8 +134,8 @@ def fit_to_moments(
         Gives the `TableRows` to be trained, from the sizes of the columns and noisy marginals.
     sizes : list of int
         Number of levels of each column.
-    moments : NoisySum
-        Released Σ xxᵀ over encoded rows.
+    tables : skdpgen.privacy.Tables
+        The released tables.
     n_records : int
         Number of records.
     n_steps, batch_size : int
@@ -157,27 +156,50 @@ def fit_to_moments(
     losses : list of float
         At each step, the estimated squared distance between generated and noisy tables.
     """
-    n_columns = len(sizes)
-    tables = moments.value * n_columns / n_records
-    std = moments.std * n_columns / n_records
+    pairs, columns = tables.pairs / n_records, tables.columns / n_records
+    std = tables.columns_std / n_records
     # A column is not independent of itself, given the code: its own table is left out.
-    column = np.repeat(np.arange(n_columns), sizes)
+    column = np.repeat(np.arange(len(sizes)), sizes)
     is_pair = column[:, None] != column
-    # Each table sums to the marginals, its own included; the noise is less off the diagonal.
-    marginals = tables.mean(axis=1) * len(tables) / n_columns
-    noise_energy = std**2 / 2 * is_pair.sum() + std**2 / 2 * (len(tables) / n_columns) ** 2
+    # Each cell of a pair is there twice, with half the variance.
+    noise_energy = std**2 * (is_pair.sum() / 2 + len(columns))
 
     as_tensor = {"dtype": torch.float32, "device": device}
-    marginals = torch.tensor(np.clip(marginals, 0, 1), **as_tensor)
-    tables, is_pair = torch.tensor(tables, **as_tensor), torch.tensor(is_pair, **as_tensor)
+    marginals = np.clip(combine_marginals(tables, sizes) / n_records, 0, 1)
+    marginals, pairs, columns, is_pair = (
+        torch.tensor(array, **as_tensor) for array in (marginals, pairs, columns, is_pair)
+    )
     rows = make_rows(sizes, marginals).to(device)
     training = Training(rows, learning_rate, memory=0.99)
     half = max(1, batch_size // 2)
 
     def loss():
         made = rows(rows.draw(2 * half, generator))
-        first_mean, second_mean = (part.mean(0) - marginals for part in made.split(half))
-        return (moments_gap(made, tables) * is_pair).sum() + first_mean @ second_mean
+        first, second = (tables.weight * part.mean(0) - columns for part in made.split(half))
+        return (moments_gap(made, pairs) * is_pair).sum() + first @ second
 
     losses = descend_to_noise(training, loss, noise_energy, n_steps, verbose)
     return training.finish(lambda: rows.draw(2 * half, generator)), losses
+
+
+def combine_marginals(tables, sizes):
+    """Return the noisy one-way tables that one-way and two-way tables give together.
+
+    Each row sum of a two-way table is the count of a level, too; its variance is by the number of
+    its cells. The mean of all, weighted by their precisions, has the least noise.
+
+    Parameters
+    ----------
+    tables : skdpgen.privacy.Tables
+    sizes : list of int
+        Number of levels of each column.
+
+    Returns
+    -------
+    ndarray of shape (n_levels,)
+    """
+    # Of a row sum, relative to a one-way table of weight 1.
+    precisions = 2 / np.asarray(sizes)
+    of_level = np.repeat(precisions, sizes)
+    total = tables.weight**2 + precisions.sum() - of_level
+    return (tables.weight * tables.columns + tables.pairs @ of_level) / total

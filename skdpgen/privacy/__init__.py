@@ -22,9 +22,11 @@ from .mechanisms import (
     CategoryCounts,
     GaussianSum,
     NoisyCovariance,
+    NoisyTables,
     Sketch,
     SliceSketch,
     SumMechanism,
+    Tables,
 )
 from .noise import NoiseSource
 from .plan import Plan, gaussian_plan, repeated_plan
@@ -50,6 +52,7 @@ __all__ = [
     "NoisyAggregate",
     "NoisyCovariance",
     "NoisyGradient",
+    "NoisyTables",
     "Plan",
     "PlanError",
     "PrivacyBudget",
@@ -64,6 +67,7 @@ __all__ = [
     "SumMechanism",
     "TableError",
     "TableFile",
+    "Tables",
     "ThresholdDpEvent",
     "calibrate_gaussian",
     "calibrate_sliced_gaussian",

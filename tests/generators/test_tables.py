@@ -199,7 +199,7 @@ def test_one_column_and_one_row():
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
 def test_certificate(relation):
     generator = make(epsilon=1.5, relation=relation).fit(make_table())
-    assert generator.privacy_.releases == ("second moments",)
+    assert generator.privacy_.releases == ("two-way tables",)
     assert 0.999 * 1.5 < generator.epsilon_ <= 1.5
     with pytest.warns(PrivacyLeakWarning, match="fixed seed"):
         assert verify(generator.privacy_.to_json()) == generator.epsilon_
@@ -357,7 +357,7 @@ def test_what_is_open_is_paid_for(relation):
     generator = make(
         epsilon=5.0, delta=1e-6, schema=None, infer="private", infer_share=0.3, relation=relation
     ).fit(table, target="risk")
-    names = ("value ranges", "value counts", "category counts", "second moments")
+    names = ("value ranges", "value counts", "category counts", "two-way tables")
     assert generator.privacy_.releases == names
     assert 0.99 * 5 < generator.epsilon_ <= 5
     verify(generator.privacy_.to_json())
@@ -375,7 +375,7 @@ def test_what_is_open_is_paid_for(relation):
 
 def test_declared_columns_are_not_paid_for():
     generator = make(epsilon=3.0, infer="private").fit(make_table(500))
-    assert generator.privacy_.releases == ("second moments",)
+    assert generator.privacy_.releases == ("two-way tables",)
     assert generator.schema_ == SCHEMA
 
 
