@@ -158,7 +158,7 @@ class DPSWFlowSampler(SlicedGenerator):
         ε spent at `delta`; at most `epsilon`.
     sigma_ : float
         Standard deviation of the noise on the sums of the sketch, or on each projection of a row,
-        for rows in the unit ball.
+        for rows in the unit ball; on tables, of which a record adds a vector of norm 1.
     classes_ : ndarray of shape (n_classes,)
         If `y` holds classes.
     class_probabilities_ : ndarray of shape (n_classes,)

@@ -103,7 +103,8 @@ class DPSlicedWassersteinGenerator(SlicedGenerator):
     schema : Schema, default=None
         Public kinds, bounds and levels of the columns of a table. Then X is a DataFrame, and what
         is released are its *two-way tables*: for each pair of columns, how often their levels
-        (or values near the knots of numbers and dates) occur together. The network gives
+        (or values near the knots of numbers and dates) occur together; and how often each level
+        occurs, with a weight that follows from the numbers of levels. The network gives
         probabilities of levels. With ``release="rows"``, encoded rows are released as others are.
         `bounds`, `clip_norm`, `classes` and `encoder` are not for tables.
     infer : None or "private", default=None
@@ -138,7 +139,7 @@ class DPSlicedWassersteinGenerator(SlicedGenerator):
         ε spent at `delta`; at most `epsilon`.
     sigma_ : float
         Standard deviation of the noise on the sums of the sketch, or on each projection of a row,
-        for rows in the unit ball.
+        for rows in the unit ball; on tables, of which a record adds a vector of norm 1.
     classes_ : ndarray of shape (n_classes,)
         If `y` holds classes.
     class_probabilities_ : ndarray of shape (n_classes,)
@@ -172,8 +173,8 @@ class DPSlicedWassersteinGenerator(SlicedGenerator):
     approximation enters ε. With ``"dp-pca"``, the second moments that were released for it are
     matched as well.
 
-    With a `schema`, each row is encoded as one block of weights for each column, and has norm 1:
-    its second moments hold all two-way tables, and a record moves them by at most 1 (√2 under
+    With a `schema`, each row is encoded as one block of weights for each column. The vector of all
+    their two-way and one-way tables is scaled so that a record moves it by at most 1 (√2 under
     ``relation="replace_one"``), however many columns and levels there are.
 
     A scaler or PCA that is fitted on private rows in an earlier step of a pipeline voids ε: use

@@ -6,7 +6,14 @@ from torch import nn
 
 from ._network_learner import Training, descend_to_noise, moments_gap
 
-__all__ = ["SoftmaxBlocks", "TableNetwork", "TableParticles", "draw_in_rounds", "fit_to_tables"]
+__all__ = [
+    "SoftmaxBlocks",
+    "TableNetwork",
+    "TableParticles",
+    "combine_marginals",
+    "draw_in_rounds",
+    "fit_to_tables",
+]
 
 
 class SoftmaxBlocks(nn.Module):

@@ -3,6 +3,7 @@
 import math
 import pickle
 import warnings
+from functools import partial
 from unittest import mock
 
 import numpy as np
@@ -14,10 +15,11 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget
-from skdpgen.generators._table_learner import TableParticles, fit_to_moments
+from skdpgen.generators import _table_learner
+from skdpgen.generators._table_learner import TableParticles, combine_marginals, fit_to_tables
 from skdpgen.preprocessing import Boolean, Category, Date, Number, Ordinal, Schema
-from skdpgen.privacy import NoisyCovariance, PrivacyLeakWarning, preview, verify
-from skdpgen.privacy.mechanisms import NoisySum
+from skdpgen.privacy import NoisyTables, PrivacyLeakWarning, Tables, preview, verify
+from skdpgen.privacy.mechanisms import one_way_weight
 
 SCHEMA = Schema(
     {
@@ -234,13 +236,13 @@ def assert_tells_nothing(error):
 
 def releases_of(generator, table):
     """What the mechanisms of a fit measure."""
-    exact, present = [], NoisyCovariance._present
+    exact, present = [], NoisyTables._present
 
     def watched(mechanism, noisy, measured):
         exact.append(noisy)
         return present(mechanism, noisy, measured)
 
-    with mock.patch.object(NoisyCovariance, "_present", watched):
+    with mock.patch.object(NoisyTables, "_present", watched):
         generator.fit(table)
     return exact
 
@@ -450,12 +452,88 @@ def test_noise_of_tables():
             make(epsilon=1.0, n_steps=1, random_state=seed).fit(table)
     sigma = preview(make(epsilon=1.0), 300, 6).sigma
     assert exact.sigma_ == 0
-    residuals = np.array([noisy.value - seen[0].value for noisy in seen[1:]])
-    diagonal = residuals.diagonal(axis1=1, axis2=2)
-    i, j = np.triu_indices(residuals.shape[1], 1)
-    above = residuals[:, i, j]
-    assert_allclose(diagonal.std(), sigma, rtol=0.15)
-    assert_allclose(above.std(), sigma / math.sqrt(2), rtol=0.05)
+    # In records, of six columns and one-way tables of weight 1.
+    assert seen[0].weight == 1
+    columns = np.array([noisy.columns - seen[0].columns for noisy in seen[1:]])
+    pairs = np.array([noisy.pairs - seen[0].pairs for noisy in seen[1:]])
+    assert_allclose(columns.std(), 6 * sigma, rtol=0.25)
+    assert_allclose(pairs[pairs != 0].std(), 6 * sigma / math.sqrt(2), rtol=0.05)
+
+
+# The learner.
+
+
+def noisy_tables(codes, sizes, std, rng):
+    """Tables of records with these codes of levels, with noise of a standard deviation."""
+    rows = np.hstack([np.eye(size)[code] for size, code in zip(sizes, codes.T, strict=True)])
+    column = np.repeat(np.arange(len(sizes)), sizes)
+    noise = np.triu(rng.normal(size=(len(column), len(column))), 1) * std / math.sqrt(2)
+    pairs = rows.T @ rows + noise + noise.T
+    weight = one_way_weight(sizes)
+    return Tables(
+        pairs=np.where(column[:, None] == column, 0, pairs),
+        columns=weight * rows.sum(0) + rng.normal(size=len(column)) * std,
+        weight=weight,
+        pairs_std=std / math.sqrt(2),
+        columns_std=std,
+    )
+
+
+@pytest.mark.parametrize("sizes", [[7], [2, 2], [12, 5], [9, 3, 4]])
+def test_one_and_two_way_tables_together_have_the_least_noise_on_one_way_tables(sizes):
+    rng = np.random.default_rng(0)
+    codes = np.column_stack([rng.integers(size, size=200) for size in sizes])
+    exact = np.hstack([np.bincount(c, minlength=L) for c, L in zip(codes.T, sizes, strict=True)])
+    errors = [
+        combine_marginals(noisy_tables(codes, sizes, 10.0, rng), sizes) - exact for _ in range(4000)
+    ]
+    for i, (size, block) in enumerate(zip(sizes, np.cumsum(sizes), strict=True)):
+        # What is measured of a level: a row sum of L cells for each other column, and itself.
+        variances = [50.0 * other for j, other in enumerate(sizes) if j != i]
+        weight = one_way_weight(sizes)
+        variances += [100.0 / weight**2] if weight else []
+        best = 1 / sum(1 / variance for variance in variances)
+        # χ² of 4,000 draws and more; the levels of a column are independent.
+        found = np.mean(np.square([error[block - size : block] for error in errors]))
+        assert_allclose(found, best, rtol=5 * math.sqrt(2 / 4000 / size))
+
+
+@pytest.mark.parametrize("sizes", [[30], [20, 30], [20, 9, 8], [2, 2, 2]])
+def test_the_energy_of_the_noise_is_the_loss_of_rows_without_error(sizes, monkeypatch):
+    """The least loss that is left to reach, on average, is the one at which training stops."""
+    rng = np.random.default_rng(0)
+    codes = np.column_stack([rng.integers(size, size=100) for size in sizes])
+    rows = np.hstack([np.eye(size)[code] for size, code in zip(sizes, codes.T, strict=True)])
+    rows = torch.tensor(np.vstack([rows, rows]), dtype=torch.float32)  # in both halves of a batch
+    losses, energies = [], []
+
+    class Records(TableParticles):
+        def forward(self, codes):
+            return rows
+
+    def spy(training, loss, noise_energy, n_steps, verbose):
+        losses.append(loss().item())
+        energies.append(noise_energy)
+        return []
+
+    monkeypatch.setattr(_table_learner, "descend_to_noise", spy)
+    n_runs = 300
+    for _ in range(n_runs):
+        generator = torch.Generator()
+        fit_to_tables(
+            partial(Records, 200, generator),
+            sizes,
+            noisy_tables(codes, sizes, 10.0, rng),
+            100,
+            n_steps=1,
+            batch_size=200,
+            learning_rate=0.1,
+            generator=generator,
+            device=torch.device("cpu"),
+        )
+    spread = np.std(losses) / math.sqrt(n_runs)
+    assert spread < 0.05 * energies[0]
+    assert abs(np.mean(losses) - energies[0]) < 5.5 * spread
 
 
 def test_the_table_of_a_column_with_itself_is_not_matched():
@@ -464,8 +542,8 @@ def test_the_table_of_a_column_with_itself_is_not_matched():
     marginals = np.array([0.5, 0.5, 0.2, 0.3, 0.5])
     column = np.repeat([0, 1], sizes)
     joint = np.outer(marginals, marginals)
-    own = column[:, None] == column
-    joint[own] = np.diag(marginals)[own]
+    joint[column[:, None] == column] = 0
+    weight = one_way_weight(sizes)
 
     def make_rows(sizes, marginals):
         rows = TableParticles(4, torch.Generator(), sizes, marginals)
@@ -473,10 +551,10 @@ def test_the_table_of_a_column_with_itself_is_not_matched():
         rows.logits.data[:] = rows.offset
         return rows
 
-    _, losses = fit_to_moments(
+    _, losses = fit_to_tables(
         make_rows,
         sizes,
-        NoisySum(joint * n / len(sizes), std=0.0),
+        Tables(joint * n, weight * marginals * n, weight, pairs_std=0.0, columns_std=0.0),
         n,
         n_steps=1,
         batch_size=4,
@@ -484,7 +562,7 @@ def test_the_table_of_a_column_with_itself_is_not_matched():
         generator=torch.Generator(),
         device="cpu",
     )
-    # What own tables would add: Σ (diag(p) - ppᵀ)², 0.25 for the first column alone.
+    # What own tables would add: Σ (pᵢpⱼ)², 0.25 for the first column alone.
     assert abs(losses[0]) < 1e-6
 
 
