@@ -17,7 +17,14 @@ from sklearn.preprocessing import FunctionTransformer
 from torch import nn
 
 from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget
-from skdpgen.privacy import BudgetExceededError, PrivacyLeakWarning, SliceSketch, compose, preview
+from skdpgen.privacy import (
+    BudgetExceededError,
+    Curator,
+    PrivacyLeakWarning,
+    SliceSketch,
+    compose,
+    preview,
+)
 
 # Not every test declares its classes.
 pytestmark = pytest.mark.filterwarnings("ignore::skdpgen.privacy.PrivacyLeakWarning")
@@ -274,6 +281,26 @@ def test_sigma_follows_the_sensitivity(iris):
         # Between 3 and 6 harmonics, by the noise; that of 150 rows is not little.
         sensitivity = SliceSketch.sensitivity_of(100, 3, 3, relation)
         assert generator.sigma_ == event.noise_multiplier * sensitivity
+
+
+@pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
+@pytest.mark.parametrize("n_harmonics", [None, 1, 6])
+def test_noise_of_the_sketch_is_the_planned_one(n_harmonics, relation, iris, monkeypatch):
+    """The plan knows the number of harmonics, also where the noise decides it."""
+    sketches, original = [], Curator.release
+
+    def spy(self, mechanism):
+        sketches.append((len(mechanism.basis.weights), original(self, mechanism)))
+        return sketches[-1][1]
+
+    monkeypatch.setattr(Curator, "release", spy)
+    generator = make(n_steps=1, n_harmonics=n_harmonics, relation=relation, epsilon=20.0)
+    generator.fit(iris[0])
+    ((used, sketch),) = sketches
+    assert used == n_harmonics or n_harmonics is None
+    (event,) = generator.privacy_.events
+    sensitivity = SliceSketch.sensitivity_of(100, used, 1, relation)
+    assert sketch.sums_std == generator.sigma_ == event.noise_multiplier * sensitivity
 
 
 def test_encoder_share_is_of_the_precision(iris):
