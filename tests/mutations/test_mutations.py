@@ -421,25 +421,21 @@ PRIVACY = {
         _common("check_neighbours"),
     ),
     "negative numbers move tables further apart": Mutation(
-        "privacy/mechanisms.py",
         "rows.clamp(min=0) * math.sqrt(",
         "rows * math.sqrt(",
         "tests/privacy/test_mechanisms.py::test_sensitivity_of_tables",
     ),
     "tables of columns with themselves are free": Mutation(
-        "privacy/mechanisms.py",
         "moments[self._is_own(moments)] = 0",
         "pass",
         "tests/privacy/test_mechanisms.py::test_sensitivity_of_tables",
     ),
     "one-way tables are free": Mutation(
-        "privacy/mechanisms.py",
         "m * (m - 1 + self.weight**2)",
         "m * (m - 1)",
         "tests/privacy/test_mechanisms.py::test_sensitivity_of_tables",
     ),
     "one-way tables have the noise of two-way tables": Mutation(
-        "privacy/mechanisms.py",
         "shape[self._is_own(shape) & ~np.eye(len(shape), dtype=bool)] = 0",
         "shape[self._is_own(shape)] *= math.sqrt(0.5)",
         "tests/privacy/test_mechanisms.py::test_noise_of_tables",
