@@ -134,6 +134,9 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
             self._learn(curator, codec, noise)
             assumed = self._list_assumptions(codec, inferred, has_objects)
             certificate = curator.certificate(assumed)
+        if inferred:
+            # Somebody saw all labels before any owner could noise one.
+            certificate = replace(certificate, local=False)
         self._codec = codec
         if self._is_table():
             self.schema_ = codec.schema

@@ -52,7 +52,8 @@ class LDPEntropicGAN(BaseGenerator):
         A cosine transform before the noise, as in `LocalPrivatizer`. The network's rows are
         compared in it.
     classes : array-like, default=None
-        The labels that `y` may hold. None: inferred from `y`, with a `PrivacyLeakWarning`.
+        The labels that `y` may hold. None: inferred from `y`, with a `PrivacyLeakWarning`; the
+        certificate then does not call itself local, since somebody saw all labels.
     label_share : float, default=0.2
         The share of ε that labels get.
     accountant : {"pld", "rdp", "autodp"}, default="pld"
@@ -274,8 +275,8 @@ class LDPEntropicGAN(BaseGenerator):
                 f"privatizer must be a LocalPrivatizer; got {type(privatizer).__name__}."
             )
         check_is_fitted(privatizer, "privacy_")
-        self._check_learning(privatizer.mechanism)
         Y, codec, plan = privatizer.check_noised(Y), privatizer._codec, privatizer._plan
+        self._check_learning(codec.p)
         codes, classes, probability = None, None, 0.0
         if y is None:
             plan = replace(plan, releases=plan.releases[:1])
@@ -297,20 +298,22 @@ class LDPEntropicGAN(BaseGenerator):
         self._output = replace(privatizer._output, has_target=y is not None, classes=classes)
         self.n_samples_ = len(Y)
         self.sigma_ = plan.sigma * codec.radius
-        self.privacy_ = privatizer._certify(replace(plan, sigma=self.sigma_))
+        self.privacy_ = privatizer._certify(
+            replace(plan, sigma=self.sigma_), reproducible=privatizer.privacy_.reproducible
+        )
         self.epsilon_ = self.privacy_.epsilon
         return self
 
     def _check_params(self):
         super()._check_params()
         self._privatizer()._check_params()
-        self._check_learning(self.mechanism)
+        self._check_learning(LOCAL_NORMS[self.mechanism])
 
-    def _check_learning(self, mechanism):
+    def _check_learning(self, p):
         check_choice("loss", self.loss, LOSSES)
         check_choice("p", self.p, [None, 1, 2])
-        p = LOCAL_NORMS[mechanism]
         if self.p not in (None, p):
+            mechanism = next(name for name, norm in LOCAL_NORMS.items() if norm == p)
             raise ValueError(
                 f"p={self.p} does not go with mechanism={mechanism!r}: its noise is removed by the "
                 f"cost ‖·‖_p^p with p={p}."

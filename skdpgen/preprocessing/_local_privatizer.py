@@ -9,7 +9,14 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from .._formats import ArrayFormat
-from .._validation import check_choice, check_flag, check_positive, check_share, list_refusals
+from .._validation import (
+    check_choice,
+    check_flag,
+    check_positive,
+    check_share,
+    list_refusals,
+    undo_on_failure,
+)
 from ..privacy import Certificate, Curator, LocalLabels, LocalRows, NoiseSource, local_plan
 from ..privacy.accounting import ACCOUNTANTS
 from ..privacy.calibration import check_delta, check_epsilon
@@ -77,8 +84,9 @@ class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     random_state : None, int or RandomState, default=None
         None: noise from the operating system. Anything else is for reproducing an experiment,
         **not a private release**: whoever has the seed can recompute the noise. Calls still differ
-        from each other; setting the parameter again starts anew, and a clone or a copy repeats what
-        its original did from there on.
+        from each other. What is set after `fit` counts from the next `fit` on: setting the
+        parameter again then starts anew, and a clone or a copy repeats what its original did from
+        there on.
     strict : bool, default=False
         Whether to refuse bad records: with a label that is not declared, or a number that is not
         finite. A refusal is an exact answer about the rows, which ε does not cover, and the
@@ -171,7 +179,7 @@ class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def set_params(self, **params):
         super().set_params(**params)
         if "random_state" in params:
-            vars(self).pop("_n_calls", None)
+            vars(self).pop("_counter", None)  # of the next fit
         return self
 
     def fit(self, X, y=None):
@@ -187,6 +195,10 @@ class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         -------
         self : object
         """
+        with undo_on_failure(self):
+            return self._fit(X)
+
+    def _fit(self, X):
         self._check_params()
         output = ArrayFormat.of(X, None)
         X = self._read(X)
@@ -198,9 +210,13 @@ class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             self.classes_ = classes
         self._output = output
         self._n_features_out = self._codec.n_columns
-        self._n_calls = getattr(self, "_n_calls", [0])
+        # What calls refuse and take their noise from is what the certificate speaks of.
+        self._refuse = self._codec.refuse if self.strict else None
+        self._counter = getattr(self, "_counter", [0])
+        self._seed = self.random_state, self._counter
         self.sigma_ = self._plan.sigma * self._codec.radius
-        self.privacy_ = self._certify(replace(self._plan, sigma=self.sigma_))
+        plan = replace(self._plan, sigma=self.sigma_)
+        self.privacy_ = self._certify(plan, reproducible=self.random_state is not None)
         self.epsilon_ = self.privacy_.epsilon
         return self
 
@@ -270,7 +286,7 @@ class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             plan=plan,
             noise=self._noise(),
             prepare=self._codec.encode,
-            refuse=self._codec.refuse if self.strict else None,
+            refuse=self._refuse,
         ) as curator:
             noised = curator.release(LocalRows(self._codec.p)).values * self._codec.radius
             if has_labels:
@@ -320,9 +336,9 @@ class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     def _noise(self):
         """Return the noise of one call: with a seed, of a stream that no other call has."""
-        stream = self._n_calls[0] + 2  # generators have 0 and 1
-        self._n_calls[0] += 1
-        return NoiseSource(self.random_state, stream=stream)
+        random_state, counter = self._seed
+        counter[0] += 1
+        return NoiseSource(random_state, stream=counter[0] + 1)  # generators have 0 and 1
 
     def _make_codec(self, n_features, has_number=False, y_bounds=None):
         return LocalCodec(
@@ -347,8 +363,7 @@ class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             accountant=self.accountant,
         )
 
-    def _certify(self, plan):
-        reproducible = self.random_state is not None
+    def _certify(self, plan, reproducible):
         assumed = (*list_refusals(self.strict), *_ASSUMED)
         return Certificate.of_plan(plan, assumed, reproducible=reproducible)
 
@@ -357,7 +372,8 @@ class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self._check_params()
         codec = self._make_codec(n_features)
         plan = self._make_plan(n_classes)
-        return self._certify(replace(plan, sigma=plan.sigma * codec.radius))
+        plan = replace(plan, sigma=plan.sigma * codec.radius)
+        return self._certify(plan, reproducible=self.random_state is not None)
 
     def _check_params(self):
         """Refuse bad parameters before any row is read."""

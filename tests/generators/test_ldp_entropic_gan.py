@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from dataclasses import replace
 from unittest import mock
 
 import numpy as np
@@ -21,7 +22,7 @@ from skdpgen.generators._entropic_learner import (
 )
 from skdpgen.networks import GENERATORS
 from skdpgen.preprocessing import LocalCodec
-from skdpgen.privacy import Curator, preview, verify
+from skdpgen.privacy import Curator, PrivacyLeakWarning, preview, verify
 
 
 @pytest.fixture
@@ -94,6 +95,21 @@ def test_certificates(X, y):
     planned = preview(make(epsilon=5.0), 80, 3, n_classes=2)
     assert planned.epsilon == gan.epsilon_
     assert planned.sigma == gan.sigma_
+
+
+def test_inferred_classes_are_not_local(X, y):
+    """Somebody has to see all labels to list them."""
+    with pytest.warns(PrivacyLeakWarning, match="inferred from y"):
+        gan = make(mechanism="laplace").fit(X, y)
+    assert not gan.privacy_.local, "Certified as local."
+    assert gan.privacy_.relation == "replace_one"
+    assert gan.privacy_.assumptions[0] == "the set of classes, inferred from y, is public"
+    assert "Local:" not in str(gan.privacy_)
+    with pytest.raises(ValueError, match="amplifies local releases"):
+        gan.privacy_.shuffled(400_000, 1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert make(classes=[0, 1]).fit(X, y).privacy_.local
 
 
 # What is learnt.
@@ -224,6 +240,11 @@ def test_two_halves(X, y):
     assert gan.sigma_ == privatizer.sigma_
     assert gan.reg_ == pytest.approx(2 * gan.sigma_**2)
     assert (np.abs(made) <= 1).to_numpy().all()
+    # What was fitted counts, and not what was set since.
+    privatizer.set_params(mechanism="laplace", random_state=0)
+    assert make(p=2).fit_privatized(noised, privatizer=privatizer).privacy_ == replace(
+        privatizer.privacy_, events=gan.privacy_.events[:1], releases=("noised rows",)
+    )
     # Without the labels, what they cost is not spent.
     gan = LDPEntropicGAN(n_steps=3).fit_privatized(noised, privatizer=privatizer)
     assert gan.epsilon_ < privatizer.epsilon_

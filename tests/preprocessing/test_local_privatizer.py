@@ -48,6 +48,28 @@ def test_a_fixed_seed_never_repeats_noise(X):
     assert_array_equal(again.fit(X).transform(X), outputs[0])
 
 
+def test_the_seed_is_the_one_that_was_certified(X):
+    """What is set after `fit` counts from the next one on."""
+    private = LocalPrivatizer().fit(X).set_params(random_state=0)
+    first, second = private.transform(X), LocalPrivatizer().fit(X)
+    assert not private.privacy_.reproducible
+    second.random_state = 0
+    assert not (first == second.transform(X)).any(), "The noise follows from a later seed."
+    seeded = LocalPrivatizer(random_state=0).fit(X)
+    expected = LocalPrivatizer(random_state=0).fit(X).transform(X)
+    assert_array_equal(seeded.set_params(random_state=None).transform(X), expected)
+    assert seeded.privacy_.reproducible
+    assert not seeded.fit(X).privacy_.reproducible
+
+
+def test_a_failing_fit_changes_nothing(X):
+    privatizer = LocalPrivatizer(random_state=0).fit(X)
+    with pytest.raises(ValueError, match="distinct"):
+        privatizer.set_params(radius=9.0, classes=[0, 0]).fit(X[:, :3])
+    expected = LocalPrivatizer(random_state=0).fit(X).transform(X)
+    assert_array_equal(privatizer.transform(X), expected)
+
+
 def test_without_a_seed_copies_do_not_repeat_noise(X):
     privatizer = LocalPrivatizer().fit(X)
     copies = [privatizer, copy.deepcopy(privatizer), pickle.loads(pickle.dumps(privatizer))]
