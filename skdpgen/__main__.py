@@ -6,19 +6,23 @@
 
 import argparse
 import contextlib
+import json
+import math
 import os
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 
 import pandas as pd
 
 from . import DPSlicedWassersteinGenerator, PrivacyBudget
 from .preprocessing import Schema, declare_by_dtypes, parse_texts
-from .privacy import TableFile, preview, verify
+from .privacy import Certificate, TableFile, preview, verify
 from .privacy.accounting import RELATIONS
 from .privacy.events import threshold_delta
 from .privacy.exceptions import BudgetExceededError
+from .privacy.figures import show
 
 # Synthetic rows are made and written in pieces of this size.
 _PIECE = 100_000
@@ -67,7 +71,7 @@ def _make_parser():
     _add_privacy(command)
     command.set_defaults(run=_preview)
 
-    command = commands.add_parser("verify", help="recompute ε of a certificate")
+    command = commands.add_parser("verify", help="print a certificate, and recompute its ε")
     command.add_argument("certificate", help="a JSON file that synthesize wrote")
     command.set_defaults(run=_verify)
     return parser
@@ -129,8 +133,8 @@ def _synthesize(options):
                 Path(paths[1]).write_text(generator.privacy_.to_json() + "\n", encoding="utf-8")
     except KeyboardInterrupt:
         raise ValueError(
-            f"interrupted: no file was written. Until then ε = {budget.spent:.4g} was spent, on "
-            "releases that nobody has seen."
+            f"interrupted: no file was written. Until then ε = {show(budget.spent)} was spent, "
+            "on releases that nobody has seen."
         ) from None
     if not options.quiet:
         print(generator.privacy_)
@@ -169,7 +173,16 @@ def _preview(options):
 
 def _verify(options):
     text = Path(options.certificate).read_text(encoding="utf-8")
-    print(f"The events cost ε = {verify(text):.6g}, as stated.")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        epsilon = verify(text)
+    print(Certificate.from_json(text))
+    stated = float(json.loads(text)["epsilon"])
+    is_stated = stated == epsilon or math.isclose(stated, epsilon)
+    says = "as stated" if is_stated else f"and the certificate states ε = {show(stated)}"
+    print(f"The events cost ε = {show(epsilon)}, {says}.")
+    for warning in caught:
+        print(f"skdpgen: warning: {warning.message}", file=sys.stderr)
 
 
 def _read_public(path):

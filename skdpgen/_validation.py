@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from .privacy.exceptions import FitQualityWarning
+from .privacy.figures import show
 
 __all__ = [
     "check_choice",
@@ -86,7 +87,7 @@ def warn_of_delta(delta, n_samples, stacklevel):
     """Warn of a δ that allows to publish a record outright."""
     if delta >= 1 / n_samples:
         warnings.warn(
-            f"delta = {delta:g} is not below 1 / n_samples = {1 / n_samples:g}: it allows to "
+            f"delta = {show(delta)} is not below 1 / n_samples = {1 / n_samples:g}: it allows to "
             "publish a record outright. Choose a smaller delta.",
             UserWarning,
             stacklevel=stacklevel + 1,

@@ -26,6 +26,7 @@ from .preprocessing import RowCodec, Schema, TableCodec, check_closed, declare_b
 from .privacy import CategoryCounts, Certificate, Curator, NoiseSource
 from .privacy.accounting import ACCOUNTANTS, RELATIONS
 from .privacy.calibration import check_delta, check_epsilon
+from .privacy.figures import plain_numbers
 from .privacy.noise import ASSUMED_OF_NOISE
 from .privacy.records import first_chunk, read_rows, read_table, take_labels, take_rows
 from .transport import sliced_wasserstein_distance
@@ -87,7 +88,7 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         BudgetExceededError
             If an open `PrivacyBudget` cannot pay for the fit; nothing is released then.
         """
-        with undo_on_failure(self):
+        with undo_on_failure(self), plain_numbers(self):
             return self._fit(X, y, target)
 
     def _fit(self, X, y, target):

@@ -157,6 +157,36 @@ def test_a_certificate_that_claims_too_little(folder, capsys):
     assert "states" in capsys.readouterr().err
 
 
+def test_verify_prints_what_is_certified(folder, capsys):
+    assert synthesize("--certificate", "certificate.json") == 0
+    capsys.readouterr()
+    assert main(["verify", "certificate.json"]) == 0
+    printed = capsys.readouterr()
+    assert "ε = 1 at δ = 1e-06." in printed.out
+    assert "Neighbours (zero_out)" in printed.out
+    assert "- second moments: GaussianDpEvent" in printed.out
+    assert "Assumes: one person has one record" in printed.out
+    assert printed.out.splitlines()[-1] == "The events cost ε = 1, as stated."
+    assert printed.err == ""
+
+
+def test_verify_says_what_is_not_as_it_should_be(folder, capsys):
+    assert synthesize("--certificate", "certificate.json", "--delta", "0.004") == 0
+    path = folder / "certificate.json"
+    stated = json.loads(path.read_text())
+    path.write_text(json.dumps({**stated, "epsilon": 3.00001}))
+    capsys.readouterr()
+    assert main(["verify", "certificate.json"]) == 0
+    printed = capsys.readouterr()
+    last = "The events cost ε = 1, and the certificate states ε = 3.001."
+    assert printed.out.splitlines()[-1] == last
+    warning = "skdpgen: warning: δ = 0.004 is above 0.001"
+    assert printed.err.startswith(warning)
+    path.write_text(json.dumps({**stated, "releases": [], "epsilon": 0.0}))
+    assert main(["verify", "certificate.json"]) == 1
+    assert "lists no release" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("stage", "spent"), [("fit", "0"), ("sample", "1")])
 def test_an_interrupt_leaves_no_file_and_says_what_was_spent(
     folder, capsys, monkeypatch, stage, spent

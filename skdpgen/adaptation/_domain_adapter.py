@@ -40,6 +40,7 @@ from ..privacy import (
 from ..privacy.accounting import ACCOUNTANTS, RELATIONS
 from ..privacy.calibration import check_delta, check_epsilon
 from ..privacy.events import gaussian_event, repeat
+from ..privacy.figures import plain_numbers
 from ..privacy.noise import ASSUMED_OF_DIRECTIONS
 from ..privacy.records import read_rows, take_rows
 from ._adaptation_learner import fit_adaptation, fit_to_released_rows
@@ -358,7 +359,7 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         BudgetExceededError
             If an open `PrivacyBudget` cannot pay for the fit; nothing is released then.
         """
-        with undo_on_failure(self):
+        with undo_on_failure(self), plain_numbers(self):
             return self._fit(X, y, X_target)
 
     def _fit(self, X, y, X_target):

@@ -5,6 +5,7 @@ from sklearn.utils.validation import _num_samples
 from torch import nn
 
 from .._validation import undo_on_failure
+from ..privacy.figures import plain_numbers
 from ._domain_adapter import DPSWDDomainAdapter
 from ._domains import split_domains
 
@@ -75,7 +76,7 @@ feature_names_in_, n_iter_, loss_curve_
             X, y, X_target = split_domains(X, y, sample_domain)
             if _num_samples(X_target) == 0:
                 X_target = None
-        with undo_on_failure(self):
+        with undo_on_failure(self), plain_numbers(self):
             return self._fit(X, y, X_target)
 
     def predict_proba(self, X):

@@ -14,6 +14,7 @@ from sklearn.utils.validation import _num_features, _num_samples
 
 from .._validation import warn_of_delta
 from ..privacy import Certificate, NoiseSource, ledger_epsilon, select_best, selection_plan
+from ..privacy.calibration import check_delta
 from ._domain_adapter import DPSWDDomainAdapter
 from ._domains import Whole
 
@@ -197,17 +198,18 @@ def _search_releases(estimator, names, draw, score, X, y, X_target, law, noise):
     n_target = _num_samples(X_target.X_target if isinstance(X_target, Whole) else X_target)
     sizes = _num_features(X), len(np.unique(y)), n_target
     warn_of_delta(estimator.delta, n_target, stacklevel=3)
+    delta = check_delta(estimator.delta)
     plan = selection_plan(
         "best of several fits",
         estimator._event_function(*sizes),
         *law,
         estimator.epsilon,
-        estimator.delta,
+        delta,
         relation=estimator.relation,
     )
     # A little less than what a run has, so that rounding does not take it beyond.
     epsilon = (1 - 1e-9) * ledger_epsilon(
-        [plan.events[0].event], estimator.delta, accountant="rdp", relation=estimator.relation
+        [plan.events[0].event], delta, accountant="rdp", relation=estimator.relation
     )
 
     def run():
@@ -228,7 +230,7 @@ def _search_releases(estimator, names, draw, score, X, y, X_target, law, noise):
     if "encoder" in names:
         assumptions += (_ASSUMED_OF_ENCODERS,)
     certificate = Certificate.of_plan(plan, assumptions, reproducible=noise.reproducible)
-    _certify(best, replace(certificate, sigma=best.sigma_))
+    _certify(best, replace(certificate, sigma=best.sigma_, n_records=n_target))
     return best
 
 

@@ -11,6 +11,7 @@ from ..base import BaseGenerator, check_generator
 from ..networks import build, find_factory
 from ..preprocessing import LOCAL_NORMS, LocalPrivatizer
 from ..privacy import LocalLabels, LocalRows, NoiseSource
+from ..privacy.figures import plain_numbers
 from ._entropic_learner import LOSSES, LocalRowNetwork, fit_to_noised_rows
 
 __all__ = ["LDPEntropicGAN"]
@@ -266,7 +267,7 @@ class LDPEntropicGAN(BaseGenerator):
         ValueError
             For rows of another width, labels without randomised response, or bad parameters.
         """
-        with undo_on_failure(self):
+        with undo_on_failure(self), plain_numbers(self):
             return self._fit_privatized(Y, y, privatizer)
 
     def _fit_privatized(self, Y, y, privatizer):

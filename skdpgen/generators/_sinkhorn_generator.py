@@ -18,6 +18,7 @@ from ..privacy import (
     repeated_plan,
 )
 from ..privacy.events import repeat, split_repetition
+from ..privacy.figures import show
 from ._encoded_generator import EncodedGenerator
 from ._gradient_learner import SinkhornLoss, fit_to_gradients
 from ._rows import has_unit_output, input_scale, make_rows
@@ -432,8 +433,8 @@ def _repeat_within_budget(plan, event, sigma):
 
     if costs(1) > plan.epsilon:
         raise BudgetExceededError(
-            f"One step with this noise_multiplier costs ε = {costs(1):g}, over the budget of "
-            f"{plan.epsilon:g}. Raise noise_multiplier, or lower batch_size."
+            f"One step with this noise_multiplier costs ε = {show(costs(1))}, over the budget of "
+            f"{show(plan.epsilon)}. Raise noise_multiplier, or lower batch_size."
         )
     low, high = 1, 2
     while high <= _MOST_STEPS and costs(high) <= plan.epsilon:

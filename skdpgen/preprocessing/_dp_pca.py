@@ -18,6 +18,7 @@ from .._validation import (
 from ..privacy import Certificate, Curator, NoiseSource, NoisyCovariance, gaussian_plan
 from ..privacy.accounting import ACCOUNTANTS, RELATIONS
 from ..privacy.calibration import check_delta, check_epsilon
+from ..privacy.figures import plain_numbers
 from ..privacy.noise import ASSUMED_OF_NOISE
 from ..privacy.records import read_rows, take_rows
 from ._codec import RowCodec
@@ -186,7 +187,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         BudgetExceededError
             If an open `PrivacyBudget` cannot pay for the fit; nothing is released then.
         """
-        with undo_on_failure(self):
+        with undo_on_failure(self), plain_numbers(self):
             return self._fit(X)
 
     def _fit(self, X):

@@ -20,6 +20,7 @@ from .._validation import (
 from ..privacy import Certificate, Curator, LocalLabels, LocalRows, NoiseSource, local_plan
 from ..privacy.accounting import ACCOUNTANTS
 from ..privacy.calibration import check_delta, check_epsilon
+from ..privacy.figures import plain_numbers
 from ..privacy.noise import ASSUMED_OF_NOISE
 from ..privacy.records import take_labels, take_rows
 from ._local_codec import LocalCodec
@@ -195,7 +196,7 @@ class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         -------
         self : object
         """
-        with undo_on_failure(self):
+        with undo_on_failure(self), plain_numbers(self):
             return self._fit(X)
 
     def _fit(self, X):

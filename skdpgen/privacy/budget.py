@@ -21,6 +21,7 @@ from .events import (
     threshold_delta,
 )
 from .exceptions import BudgetExceededError
+from .figures import at_most, show
 
 __all__ = ["PrivacyBudget"]
 
@@ -83,15 +84,14 @@ class PrivacyBudget:
     """
 
     def __init__(self, epsilon, delta, *, relation="zero_out", threshold_delta=0.0):
-        check_epsilon(epsilon)
-        check_delta(delta)
+        epsilon, delta = check_epsilon(epsilon), check_delta(delta)
         if not 0 <= threshold_delta < delta:
             raise ValueError(f"threshold_delta must be in [0, delta); got {threshold_delta!r}.")
         check_relation(relation)
         self.epsilon = epsilon
         self.delta = delta
         self.relation = relation
-        self.threshold_delta = threshold_delta
+        self.threshold_delta = at_most(threshold_delta)
         self._pid = os.getpid()
         self._charges = {}
         self._search_delta = 0.0
@@ -143,8 +143,8 @@ class PrivacyBudget:
         total = threshold_delta(charged)
         if total > self.threshold_delta * (1 + 1e-9):
             raise BudgetExceededError(
-                f"With this fit releases by a threshold would take {total:g} of δ; the budget sets "
-                f"aside threshold_delta={self.threshold_delta:g} for them."
+                f"With this fit releases by a threshold would take {show(total)} of δ; the budget "
+                f"sets aside threshold_delta={show(self.threshold_delta)} for them."
             )
 
     def _reserve(self, plan, reproducible):
@@ -178,8 +178,8 @@ class PrivacyBudget:
         cost = self._cost(plan.events)
         if cost > self.epsilon * (1 + 1e-9):
             raise BudgetExceededError(
-                f"With this fit ε = {cost:g} at δ = {self.delta:g} would be spent, over the budget "
-                f"of {self.epsilon:g}; {self.spent:g} is spent already."
+                f"With this fit ε = {show(cost)} at δ = {show(self.delta)} would be spent, over "
+                f"the budget of {show(self.epsilon)}; {show(self.spent)} is spent already."
             )
         ticket = next(self._tickets)
         self._charges[ticket] = tuple(plan.events)

@@ -16,6 +16,7 @@ from scipy.optimize import brentq
 from .accounting import fill_ledger, ledger_epsilon
 from .directions import check_shape, sensitivity_bound, table4_bound
 from .events import SlicedGaussianDpEvent
+from .figures import at_most
 from .moments import ORDERS
 
 __all__ = [
@@ -95,8 +96,7 @@ def calibrate_gaussian(epsilon, delta, *, accountant="pld", relation="zero_out")
     Shares of the budget are fractions of Σ s⁻²: a release with share p of it has the multiplier
     s / √p, and all of them together cost exactly what one release at s costs.
     """
-    check_epsilon(epsilon)
-    check_delta(delta)
+    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     if math.isinf(epsilon):
         return 0.0
 
@@ -169,7 +169,7 @@ def sliced_gaussian_epsilon(
     >>> 9.5 < eps < 10
     True
     """
-    check_delta(delta)
+    delta = check_delta(delta)
     if not sigma >= 0:
         raise ValueError(f"sigma must be at least 0; got {sigma!r}.")
     return _sliced_epsilon_function(
@@ -182,7 +182,7 @@ def sliced_gaussian_epsilon(
         orthogonal=orthogonal,
         relation=relation,
         sampling=sampling,
-    )(sigma)
+    )(float(sigma))
 
 
 def calibrate_sliced_gaussian(
@@ -219,8 +219,7 @@ def calibrate_sliced_gaussian(
     >>> 2.5 < sigma < 3.0
     True
     """
-    check_epsilon(epsilon)
-    check_delta(delta)
+    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     n_features, n_projections = check_shape(n_features, n_projections)
     options = dict(
         n_features=n_features,
@@ -295,15 +294,17 @@ def _sliced_epsilon_function(
 
 
 def check_epsilon(epsilon):
-    """Refuse what is no privacy budget."""
+    """Refuse what is no privacy budget; return it as the largest float that is not above it."""
     is_number = isinstance(epsilon, numbers.Real) and not isinstance(epsilon, bool)
-    if not is_number or not epsilon > 0:
+    if not is_number or not at_most(epsilon) > 0:
         raise ValueError(
             f"epsilon must be a positive number, or inf for no noise; got {epsilon!r}."
         )
+    return at_most(epsilon)
 
 
 def check_delta(delta):
-    """Refuse what is no δ, or one that Gaussian noise cannot meet."""
-    if not isinstance(delta, numbers.Real) or not 0 < delta < 1:
+    """Refuse what is no δ, or one that Gaussian noise cannot meet; return it as `check_epsilon`."""
+    if not isinstance(delta, numbers.Real) or not 0 < at_most(delta) < 1:
         raise ValueError(f"delta must be a number in (0, 1); got {delta!r}.")
+    return at_most(delta)

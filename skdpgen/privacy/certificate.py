@@ -10,8 +10,9 @@ from dp_accounting import NonPrivateDpEvent, UnsupportedEventError
 
 from .accounting import check_relation, ledger_delta, ledger_epsilon
 from .calibration import check_delta, check_epsilon
-from .events import event_from_dict, event_to_dict, flatten, pure_epsilon
+from .events import event_from_dict, event_to_dict, flatten, is_pure, pure_epsilon
 from .exceptions import PrivacyLeakWarning
+from .figures import plain_numbers, show
 from .shuffling import shuffled_epsilon
 
 __all__ = ["Certificate", "compose", "preview", "verify"]
@@ -46,6 +47,8 @@ class Certificate:
         Standard deviation of the noise, where there is one level; of Laplace noise its scale.
     local : bool
         Whether each record was noised on its own, as its owner can (local privacy).
+    n_records : int or None
+        The (public) number of records, where it is known.
 
     Examples
     --------
@@ -67,16 +70,18 @@ class Certificate:
     reproducible: bool = False
     sigma: float | None = field(default=None, compare=False)
     local: bool = False
+    n_records: int | None = None
 
     def __post_init__(self):
         if len(self.events) != len(self.releases):
             raise ValueError("A certificate needs one name per event.")
+        object.__setattr__(self, "delta", check_delta(self.delta))
         check_relation(self.relation)
         if self.local and self.relation != "replace_one":
             raise ValueError("Local releases are stated under relation='replace_one'.")
 
     @classmethod
-    def of_plan(cls, plan, assumptions=(), *, reproducible=False):
+    def of_plan(cls, plan, assumptions=(), *, reproducible=False, n_records=None):
         """Certify what a plan would cost."""
         return cls(
             events=plan.events,
@@ -88,6 +93,7 @@ class Certificate:
             reproducible=reproducible,
             sigma=plan.sigma,
             local=plan.local,
+            n_records=n_records,
         )
 
     @property
@@ -185,6 +191,7 @@ class Certificate:
                 "accountant": self.accountant,
                 "reproducible": self.reproducible,
                 "local": self.local,
+                "n_records": self.n_records,
                 "releases": [
                     {"name": name, **event_to_dict(event)}
                     for name, event in zip(self.releases, self.events, strict=True)
@@ -209,6 +216,7 @@ class Certificate:
             assumptions=tuple(data["assumptions"]),
             reproducible=data["reproducible"],
             local=bool(data.get("local", False)),
+            n_records=data.get("n_records"),
         )
 
     def __str__(self):
@@ -222,7 +230,9 @@ class Certificate:
         if math.isinf(epsilon):
             lines.append("No differential privacy: ε = inf.")
         else:
-            lines.append(f"Differential privacy with ε = {epsilon:.4g} at δ = {self.delta:.3g}.")
+            lines.append(
+                f"Differential privacy with ε = {show(epsilon)} at δ = {show(self.delta)}."
+            )
         if self.local:
             lines.append("Local: each record was noised on its own; ε holds towards everybody.")
         lines.append(
@@ -235,6 +245,9 @@ class Certificate:
         lines += [f"Assumes: {assumption}" for assumption in self.assumptions]
         return "\n".join(lines)
 
+
+# A δ above this, or above 1 over the number of records, says little.
+_LARGEST_DELTA = 1e-3
 
 # What reading or pricing a malformed certificate can raise.
 _MALFORMED = (
@@ -253,7 +266,7 @@ def verify(text):
 
     This checks the arithmetic: that the stated events, under the stated relation, cost what is
     stated. Whether they happened, and whether the seed of a reproducible fit is secret, it cannot
-    know.
+    know. It warns of a δ above 0.001, or above 1 over the number of records.
 
     Parameters
     ----------
@@ -268,14 +281,25 @@ def verify(text):
     Raises
     ------
     ValueError
-        If the text is no certificate, or states a smaller ε than its events cost.
+        If the text is no certificate, lists no release, or states a smaller ε than its events
+        cost.
     """
     try:
         certificate = Certificate.from_json(text)
         stated = float(json.loads(text)["epsilon"])
         epsilon = certificate.epsilon
+        largest = min(_LARGEST_DELTA, 1 / (certificate.n_records or 1))
     except _MALFORMED as error:
         raise ValueError(f"Not a certificate that can be priced: {error}") from error
+    if not certificate.events:
+        raise ValueError("The certificate lists no release: there is nothing that it certifies.")
+    if certificate.delta > largest and not is_pure(certificate.events):
+        warnings.warn(
+            f"δ = {show(certificate.delta)} is above {largest:.3g}: it allows to publish some "
+            "records outright.",
+            UserWarning,
+            stacklevel=2,
+        )
     if certificate.reproducible:
         warnings.warn(
             "The certificate is of a fit with a fixed seed: it proves nothing towards anybody who "
@@ -284,7 +308,7 @@ def verify(text):
             stacklevel=2,
         )
     if not stated >= epsilon * (1 - 1e-9):
-        raise ValueError(f"The certificate states ε = {stated:g}, but its events cost {epsilon:g}.")
+        raise ValueError(f"The certificate states ε = {stated!r}, but its events cost {epsilon!r}.")
     return epsilon
 
 
@@ -318,6 +342,7 @@ def compose(*certificates):
     if sum(certificate.reproducible for certificate in certificates) > 1:
         seeds = "the seeds of the fits are different: fits that share a seed share noise"
         assumptions[seeds] = None
+    n_records = {certificate.n_records for certificate in certificates}
     return Certificate(
         events=tuple(event for c in certificates for event in c.events),
         releases=tuple(name for c in certificates for name in c.releases),
@@ -326,6 +351,7 @@ def compose(*certificates):
         delta=max(certificate.delta for certificate in certificates),
         assumptions=tuple(assumptions),
         reproducible=any(certificate.reproducible for certificate in certificates),
+        n_records=n_records.pop() if len(n_records) == 1 else None,
     )
 
 
@@ -360,4 +386,5 @@ def preview(estimator, n_samples, n_features, *, n_classes=None):
     for name, value in sizes.items():
         if not isinstance(value, numbers.Integral) or value < 1:
             raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}.")
-    return estimator._preview(n_samples, n_features, n_classes)
+    with plain_numbers(estimator):
+        return estimator._preview(int(n_samples), int(n_features), n_classes and int(n_classes))

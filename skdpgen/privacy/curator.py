@@ -154,7 +154,12 @@ class Curator:
         """Return the certificate of what was released so far."""
         releases = tuple((entry.name, entry.total) for entry in self._ledger)
         done = replace(self.plan, releases=releases)
-        return Certificate.of_plan(done, assumptions, reproducible=self._noise.reproducible)
+        return Certificate.of_plan(
+            done,
+            assumptions,
+            reproducible=self._noise.reproducible,
+            n_records=self.n_records,
+        )
 
     def _count(self, position):
         """Return how often the release at a position of the plan may happen."""

@@ -35,6 +35,7 @@ __all__ = [
     "event_to_dict",
     "flatten",
     "gaussian_event",
+    "is_pure",
     "plain_multiplier",
     "pure_epsilon",
     "repeat",
@@ -194,6 +195,11 @@ def pure_epsilon(event):
     return None
 
 
+def is_pure(events):
+    """Whether the ε of all releases holds at δ = 0."""
+    return all(pure_epsilon(event) is not None for event in flatten(events))
+
+
 def threshold_delta(events):
     """Return the sum of the δ' of all releases by a threshold."""
     return sum(
@@ -231,7 +237,7 @@ def flatten(events):
 
 def repeat(event, count):
     """Return the event of `count` times `event`."""
-    return event if count == 1 else SelfComposedDpEvent(event, count)
+    return event if count == 1 else SelfComposedDpEvent(event, int(count))
 
 
 def split_repetition(event):

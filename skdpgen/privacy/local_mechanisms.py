@@ -22,7 +22,7 @@ from dp_accounting import (
     RandomizedResponseDpEvent,
 )
 
-from .calibration import calibrate_gaussian
+from .calibration import calibrate_gaussian, check_delta, check_epsilon
 from .events import gaussian_event, pure_epsilon
 from .exceptions import PlanError
 from .mechanisms import Measurement, Mechanism, sum_rows, to_grid
@@ -225,11 +225,12 @@ def local_plan(p, n_classes, epsilon, delta, *, label_share=0.2, accountant="pld
     >>> round(plan.sigma, 6)
     0.4
     """
+    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     releases, left = [], epsilon
     if n_classes is not None:
         response = _response_event(n_classes, label_share * epsilon)
         if math.isfinite(epsilon):
-            left = epsilon - pure_epsilon(response)
+            left = epsilon * (1 - _MARGIN) - pure_epsilon(response)
         releases.append((LocalLabels.name, response))
     if math.isinf(epsilon):
         event, multiplier = NonPrivateDpEvent(), 0.0

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from .accounting import ledger_epsilon
 from .calibration import calibrate_gaussian, calibrate_under, check_delta, check_epsilon
-from .events import flatten, gaussian_event, plain_multiplier, pure_epsilon, repeat
+from .events import gaussian_event, is_pure, plain_multiplier, repeat
 from .exceptions import BudgetExceededError, PlanError
+from .figures import show
 
 __all__ = ["Plan", "gaussian_plan", "repeated_plan"]
 
@@ -41,18 +42,18 @@ class Plan:
     def __post_init__(self):
         # A list could change after it was priced.
         object.__setattr__(self, "releases", tuple(map(tuple, self.releases)))
-        check_epsilon(self.epsilon)
-        check_delta(self.delta)
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+        object.__setattr__(self, "delta", check_delta(self.delta))
         names = [name for name, _ in self.releases]
         if len(set(names)) < len(names):
             raise PlanError(f"Releases of a plan need different names; got {names}.")
         cost = ledger_epsilon(
             self.events, self.delta, accountant=self.accountant, relation=self.relation
         )
-        if cost > self.epsilon * (1 + 1e-9):
+        if cost > self.epsilon:
             raise BudgetExceededError(
-                f"The plan costs ε = {cost:g} at δ = {self.delta:g}, over its budget of "
-                f"{self.epsilon:g}."
+                f"The plan costs ε = {show(cost)} at δ = {show(self.delta)}, over its budget of "
+                f"{show(self.epsilon)}."
             )
 
     @property
@@ -63,7 +64,7 @@ class Plan:
     @property
     def is_pure(self):
         """Whether ε holds at δ = 0."""
-        return all(pure_epsilon(event) is not None for event in flatten(self.events))
+        return is_pure(self.events)
 
     def multiplier(self, name):
         """Return the noise multiplier of the Gaussian release called `name`; 0 for no noise."""
@@ -90,6 +91,7 @@ def gaussian_plan(
     """
     if not math.isclose(sum(shares.values()), 1):
         raise ValueError(f"Shares must sum to 1; got {shares}.")
+    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     releases = _gaussian_releases(shares, thresholds or {}, epsilon, delta, relation, accountant)
     return Plan(releases, epsilon, delta, relation, accountant)
 
@@ -134,6 +136,7 @@ def repeated_plan(
     -------
     Plan
     """
+    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     first = _gaussian_releases(shares or {}, thresholds or {}, epsilon, delta, relation, accountant)
 
     def releases_at(multiplier):
@@ -163,7 +166,19 @@ def _gaussian_releases(shares, thresholds, epsilon, delta, relation, accountant)
         relation=relation,
         accountant=accountant,
     )
-    return tuple(
-        (name, gaussian_event(total / math.sqrt(share), thresholds.get(name)))
-        for name, share in shares.items()
-    )
+
+    def releases_at(total):
+        return tuple(
+            (name, gaussian_event(total / math.sqrt(share), thresholds.get(name)))
+            for name, share in shares.items()
+        )
+
+    def costs(total):
+        events = [event for _, event in releases_at(total)]
+        return ledger_epsilon(events, delta, accountant=accountant, relation=relation)
+
+    # The parts may cost more than the whole in the last digit.
+    slack = 1e-12
+    while costs(total) > epsilon:
+        total, slack = total * (1 + slack), 2 * slack
+    return releases_at(total)

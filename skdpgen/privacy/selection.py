@@ -8,7 +8,7 @@ from dp_accounting.dp_event import RepeatAndSelectDpEvent
 
 from .accounting import ledger_epsilon
 from .budget import PaidRun, Reservation
-from .calibration import calibrate_under
+from .calibration import calibrate_under, check_delta, check_epsilon
 from .exceptions import PlanError
 from .plan import Plan
 
@@ -33,6 +33,7 @@ def selection_plan(name, run_at, mean, shape, epsilon, delta, *, relation="zero_
     -------
     Plan
     """
+    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
 
     def search_at(multiplier):
         return RepeatAndSelectDpEvent(run_at(multiplier), mean, shape)

@@ -194,7 +194,7 @@ def test_compose_of_nothing():
 
 def test_text():
     lines = str(certificate(EVENTS["Gaussian"], assumptions=("bounds are public",))).splitlines()
-    assert lines[0] == "Differential privacy with ε = 0.9263 at δ = 1e-05."
+    assert lines[0] == "Differential privacy with ε = 0.9264 at δ = 1e-05."
     assert "zero_out" in lines[1]
     assert any("release: GaussianDpEvent(noise_multiplier=4.0)" in line for line in lines)
     assert lines[-1] == "Assumes: bounds are public"
