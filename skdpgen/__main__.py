@@ -21,7 +21,7 @@ from .preprocessing import Schema, declare_by_dtypes, parse_texts
 from .privacy import Certificate, TableFile, preview, verify
 from .privacy.accounting import RELATIONS
 from .privacy.events import threshold_delta
-from .privacy.exceptions import BudgetExceededError
+from .privacy.exceptions import BudgetExceededError, SpentError
 from .privacy.figures import show
 
 # Synthetic rows are made and written in pieces of this size.
@@ -39,7 +39,7 @@ def main(arguments=None):
         # Whoever read has gone; nor is anything to be flushed at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except (BudgetExceededError, OSError, ImportError, ValueError) as error:
+    except (BudgetExceededError, SpentError, OSError, ImportError, ValueError) as error:
         print(f"skdpgen: error: {error}", file=sys.stderr)
         return 1
     return 0

@@ -113,6 +113,11 @@ def _keep_plain(dtypes):
 
 def _cast(column, dtype):
     """Give a column the dtype that it had in the private table, where that can hold it."""
+    if getattr(dtype, "kind", "O") in "iu" and column.dtype.kind == "f":
+        # What pandas makes of fractions and of numbers that do not fit is no rounding.
+        column, limits = column.round(), np.iinfo(getattr(dtype, "numpy_dtype", dtype))
+        if not column.dropna().between(limits.min, np.nextafter(limits.max + 1.0, 0)).all():
+            return column
     try:
         return column.astype(dtype)
     except (TypeError, ValueError):

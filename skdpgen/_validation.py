@@ -13,9 +13,11 @@ from .privacy.figures import show
 
 __all__ = [
     "check_choice",
+    "check_finite",
     "check_flag",
     "check_positive",
     "check_share",
+    "check_size",
     "choose_device",
     "list_refusals",
     "undo_on_failure",
@@ -25,6 +27,10 @@ __all__ = [
 
 # Fewer bad records than this are not worth a warning.
 _MANY_ABSENT = 0.01
+# Squares of numbers up to this are finite in float32, which is what learners compute in.
+_LARGEST = 1e15
+# Entries of an array, at most: 2 GiB of doubles.
+_MOST_ENTRIES = 2**28
 
 
 @contextlib.contextmanager
@@ -56,7 +62,8 @@ def choose_device(device):
 
 def check_choice(name, value, choices):
     """Refuse a value that is not among `choices`."""
-    if value not in choices:
+    # An unhashable value is in no dict; an array equals none of the choices as a whole.
+    if not isinstance(value, str | int | None) or value not in choices:
         raise ValueError(f"{name} must be one of {list(choices)}; got {value!r}.")
 
 
@@ -73,14 +80,33 @@ def check_share(name, value):
         raise ValueError(f"{name} must be in (0, 1); got {value!r}.")
 
 
-def check_positive(name, value, *, whole=False, optional=False):
-    """Refuse what is not a positive (whole) number."""
+def check_finite(*learnt):
+    """Refuse tensors, of what was learnt or of what it makes, that are not finite."""
+    if not all(torch.isfinite(part).all() for part in learnt):
+        raise ValueError(
+            "Training has diverged: what was learnt is not finite. Use smaller steps or weights."
+        )
+
+
+def check_size(name, *shape):
+    """Refuse an array that memory would not hold, before anything is released."""
+    if math.prod(shape) > _MOST_ENTRIES:
+        raise ValueError(
+            f"{name} is too large: it takes an array of {' × '.join(map(str, shape))} numbers, "
+            f"and {_MOST_ENTRIES:,} are the most."
+        )
+
+
+def check_positive(name, value, *, whole=False, optional=False, most=_LARGEST):
+    """Refuse what is not a positive (whole) number, or one that arithmetic cannot hold."""
     if optional and value is None:
         return
     kind = numbers.Integral if whole else numbers.Real
     if isinstance(value, bool) or not isinstance(value, kind) or not 0 < value < math.inf:
         what = "a positive whole number" if whole else "a positive number"
         raise ValueError(f"{name} must be {what}{' or None' if optional else ''}; got {value!r}.")
+    if value > most:
+        raise ValueError(f"{name} must be at most {most:g}; got {value!r}.")
 
 
 def warn_of_delta(delta, n_samples, stacklevel):

@@ -1,7 +1,9 @@
 """The template of every generator: validate, curate, learn, sample."""
 
+import math
 import numbers
 from abc import ABCMeta, abstractmethod
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from ._formats import ArrayFormat, TableFormat, check_frame
 from ._validation import (
     check_choice,
+    check_finite,
     check_flag,
     check_positive,
     check_share,
@@ -26,6 +29,7 @@ from .preprocessing import RowCodec, Schema, TableCodec, check_closed, declare_b
 from .privacy import CategoryCounts, Certificate, Curator, NoiseSource
 from .privacy.accounting import ACCOUNTANTS, RELATIONS
 from .privacy.calibration import check_delta, check_epsilon
+from .privacy.certificate import naming_what_was_spent
 from .privacy.figures import plain_numbers
 from .privacy.noise import ASSUMED_OF_NOISE
 from .privacy.records import first_chunk, read_rows, read_table, take_labels, take_rows
@@ -35,6 +39,8 @@ __all__ = ["BaseGenerator", "list_assumptions"]
 
 # Rows are generated and decoded in pieces of this size; a score compares at most so many.
 _SAMPLE_BLOCK = 10_000
+# Rows of each class that a fit tries to make.
+_TRIED = 8
 _SCORE_ROWS = 5_000
 
 # What a schema says, too.
@@ -132,7 +138,8 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         ) as curator:
             del X, y  # from here on only the curator holds the rows
             codec = codec.settle(curator)
-            self._learn(curator, codec, noise)
+            with naming_what_was_spent(curator.certificate):
+                self._learn(curator, codec, noise)
             assumed = self._list_assumptions(codec, inferred, has_objects)
             certificate = curator.certificate(assumed)
         if inferred:
@@ -149,10 +156,26 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         self.sigma_ = plan.sigma
         self.privacy_ = certificate
         self.epsilon_ = certificate.epsilon
+        self._check_learnt()
         return self
+
+    def _check_learnt(self):
+        """Refuse what has diverged: it makes no rows."""
+        codes = torch.arange(len(getattr(self, "class_probabilities_", [1]))).repeat(_TRIED)
+        with naming_what_was_spent(lambda: self.privacy_):
+            self._generate_finite(codes, torch.Generator().manual_seed(0))
+
+    def _generate_finite(self, codes, generator):
+        rows = self._generate(codes, generator)
+        check_finite(torch.as_tensor(rows))
+        return rows
 
     def _is_table(self):
         return self.schema is not None or self.infer is not None
+
+    def _has_table(self):
+        """Whether a table was fitted, whatever parameters say since."""
+        return isinstance(self._output, TableFormat)
 
     def _declare(self, X, y):
         """Return the schema; if it may be inferred, with the columns that it lacks left open."""
@@ -194,13 +217,15 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         check_is_fitted(self, "privacy_")
         noise = NoiseSource(self.random_state if random_state is None else random_state, stream=1)
         generator = noise.torch_generator()
-        if self._is_table():
+        if where is not None and not isinstance(where, Mapping):
+            raise ValueError(f"where must be a dict of columns and levels; got {where!r}.")
+        if self._has_table():
             return self._sample_table(n_samples, y, where, noise)
         if where is not None:
             raise ValueError("where=... needs a schema; ask for classes by y=[...].")
         codes = self._draw_codes(n_samples, generator) if y is None else self._find_codes(y)
         parts = [
-            self._codec.decode(self._generate(part, generator))
+            self._codec.decode(self._generate_finite(part, generator))
             for part in codes.split(_SAMPLE_BLOCK)
         ]
         X, numbers = zip(*parts, strict=True)
@@ -208,6 +233,8 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
 
     def _sample_table(self, n_samples, y, where, noise):
         label, blocks = self._output.label, dict(self._codec.blocks)
+        if y is not None and label in (where or {}):
+            raise ValueError(f"y and where both ask for levels of {label!r}; give one of them.")
         conditions = {}
         for name, level in (where or {}).items():
             conditions.update(self._find_level(name, level, blocks))
@@ -243,7 +270,7 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         """
         if not conditions:
             parts = torch.zeros(n_rows, dtype=torch.int64).split(_SAMPLE_BLOCK)
-            return np.concatenate([self._generate(part, generator) for part in parts])
+            return np.concatenate([self._generate_finite(part, generator) for part in parts])
         n_candidates = max(_SAMPLE_BLOCK, 4 * n_rows)
         rows = self._generate_where(n_candidates, {}, generator, public)
         likely = np.prod([rows[:, where][:, i].clip(0) for where, i in conditions.values()], axis=0)
@@ -265,6 +292,7 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         if not hasattr(self, "classes_"):
             raise ValueError("y=... asks for classes, but fit was given none.")
         labels = np.atleast_1d(np.asarray(y))
+        labels = labels.astype(labels.dtype.newbyteorder("="), copy=False)
         codes = pd.Index(self.classes_).get_indexer(labels)
         if labels.ndim != 1 or len(labels) == 0 or (codes < 0).any():
             raise ValueError(
@@ -292,7 +320,7 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         float
         """
         check_is_fitted(self, "privacy_")
-        if self._is_table():
+        if self._has_table():
             names = list(self._output.names)
             codec = TableCodec(self.schema_.select(names))
             (X, _), encode = read_table(self, X, None, None, codec, reset=False), codec.encode
@@ -304,7 +332,7 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         synthetic = self.sample(len(X), random_state=0)
         if isinstance(synthetic, tuple):
             synthetic = synthetic[0]
-        if self._is_table():
+        if self._has_table():
             synthetic = synthetic[names]
         return -sliced_wasserstein_distance(encode(X), encode(synthetic), random_state=0)
 
@@ -332,7 +360,7 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         check_flag("strict", self.strict)
         check_choice("relation", self.relation, RELATIONS)
         check_choice("accountant", self.accountant, ACCOUNTANTS)
-        check_positive("clip_norm", self.clip_norm)
+        check_positive("clip_norm", self.clip_norm, most=math.inf)
         if self.infer not in (None, "private"):
             raise ValueError(f"infer must be None or 'private'; got {self.infer!r}.")
         check_share("infer_share", self.infer_share)

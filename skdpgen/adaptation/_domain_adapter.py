@@ -17,6 +17,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from .._validation import (
     check_choice,
+    check_finite,
     check_flag,
     check_positive,
     check_share,
@@ -39,6 +40,7 @@ from ..privacy import (
 )
 from ..privacy.accounting import ACCOUNTANTS, RELATIONS
 from ..privacy.calibration import check_delta, check_epsilon
+from ..privacy.certificate import naming_what_was_spent
 from ..privacy.events import gaussian_event, repeat
 from ..privacy.figures import plain_numbers
 from ..privacy.noise import ASSUMED_OF_DIRECTIONS
@@ -503,22 +505,23 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             if torch.allclose(seen, source[0], atol=1e-5):
                 seen = None
         self.n_iter_ = self.n_steps or self._default_n_steps(len(X))
-        self.loss_curve_ = fit_adaptation(
-            encoder,
-            head,
-            source,
-            target,
-            seen=seen,
-            align_weight=self.align_weight,
-            class_align_weight=self.class_align_weight,
-            n_projections=self.n_projections,
-            n_steps=self.n_iter_,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            augment=self._augment,
-            generator=noise.torch_generator(),
-            verbose=self.verbose,
-        )
+        with naming_what_was_spent(lambda: certificate):
+            self.loss_curve_ = fit_adaptation(
+                encoder,
+                head,
+                source,
+                target,
+                seen=seen,
+                align_weight=self.align_weight,
+                class_align_weight=self.class_align_weight,
+                n_projections=self.n_projections,
+                n_steps=self.n_iter_,
+                batch_size=self.batch_size,
+                learning_rate=self.learning_rate,
+                augment=self._augment,
+                generator=noise.torch_generator(),
+                verbose=self.verbose,
+            )
         return self._finish(encoder, head, certificate)
 
     def _find_seen(self, X):
@@ -559,21 +562,22 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             verbose=self.verbose,
         ) as curator:
             del X_target  # from here on only the curator holds the rows
-            self.loss_curve_ = fit_to_released_rows(
-                encoder,
-                head,
-                source,
-                curator.release,
-                lambda rows: self._input.of_unit(rows / codec.unit),
-                align_weight=self.align_weight,
-                n_steps=self.n_iter_,
-                batch_size=round(rate * n_target),
-                learning_rate=self.learning_rate,
-                beside=beside,
-                grad_clip=self.grad_clip,
-                generator=noise.torch_generator(),
-                verbose=self.verbose,
-            )
+            with naming_what_was_spent(curator.certificate):
+                self.loss_curve_ = fit_to_released_rows(
+                    encoder,
+                    head,
+                    source,
+                    curator.release,
+                    lambda rows: self._input.of_unit(rows / codec.unit),
+                    align_weight=self.align_weight,
+                    n_steps=self.n_iter_,
+                    batch_size=round(rate * n_target),
+                    learning_rate=self.learning_rate,
+                    beside=beside,
+                    grad_clip=self.grad_clip,
+                    generator=noise.torch_generator(),
+                    verbose=self.verbose,
+                )
             assumed = list_assumptions(codec, refusals=refusals)
             certificate = curator.certificate((*_ASSUMED, *assumed, ASSUMED_OF_DIRECTIONS))
         return self._finish(encoder, head, certificate)
@@ -627,6 +631,8 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _finish(self, encoder, head, certificate):
         self._encoder, self._head = encoder.eval().cpu(), head.eval().cpu()
+        with naming_what_was_spent(lambda: certificate):
+            check_finite(*self._encoder.parameters(), *self._head.parameters())
         self.privacy_ = certificate
         self.epsilon_, self.sigma_ = certificate.epsilon, certificate.sigma
         return self
@@ -688,7 +694,9 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             check_positive(name, getattr(self, name), whole=True, optional=True)
         for name in ("n_projections", "batch_size"):
             check_positive(name, getattr(self, name), whole=True)
-        check_positive("clip_norm", self.clip_norm, optional=True)
+        check_positive("clip_norm", self.clip_norm, optional=True, most=np.inf)
+        if not (isinstance(self.encoder, str) and self.encoder == "auto"):
+            DPSWFlowSampler(encoder=self.encoder)._check_params()
         check_positive("learning_rate", self.learning_rate)
         check_positive("grad_clip", self.grad_clip)
         check_share("encoder_share", self.encoder_share)

@@ -6,6 +6,7 @@ from functools import partial
 
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
 
+from .._validation import check_size
 from ..base import BaseGenerator, check_choice, check_generator, check_positive
 from ..networks import Discriminator, default_layers, infer_square_shape, mirror, seeded
 from ..preprocessing import TableCodec
@@ -271,6 +272,9 @@ class DPAFGenerator(BaseGenerator):
     def _plan(self, n_samples, codec, n_classes):
         shares, thresholds = self._inference_shares(codec)
         self._find_layers(codec)  # refuses what does not fit
+        if not codec.releases:
+            check_size("n_generated", self.n_generated or 1, codec.n_columns)
+            check_size("batch_size", self._batch_size(n_samples), codec.n_columns)
         first, _, _ = self.budget_split
         if first > 0 and n_classes == 1:
             raise ValueError(

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 
-from .._validation import check_positive, check_share
+from .._validation import check_positive, check_share, check_size
 from ..base import BaseGenerator
 from ..preprocessing import PrincipalComponents
 from ..privacy import NoisyCovariance
@@ -29,6 +29,7 @@ class EncodedGenerator(BaseGenerator):
         """Return the shares of what is released before anything is learnt, and the δ' of it."""
         shares, thresholds = self._inference_shares(codec)
         if self._has_dp_pca():
+            check_size("X", codec.n_columns, codec.n_columns)
             shares[NoisyCovariance.name] = self.encoder_share
         return shares, thresholds
 

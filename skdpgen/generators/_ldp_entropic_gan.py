@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from .._validation import check_choice, check_positive, choose_device, undo_on_failure
+from .._validation import check_choice, check_positive, check_size, choose_device, undo_on_failure
 from ..base import BaseGenerator, check_generator
 from ..networks import build, find_factory
 from ..preprocessing import LOCAL_NORMS, LocalPrivatizer
@@ -303,6 +303,7 @@ class LDPEntropicGAN(BaseGenerator):
             replace(plan, sigma=self.sigma_), reproducible=privatizer.privacy_.reproducible
         )
         self.epsilon_ = self.privacy_.epsilon
+        self._check_learnt()
         return self
 
     def _check_params(self):
@@ -321,6 +322,8 @@ class LDPEntropicGAN(BaseGenerator):
             )
         for name in ("reg", "batch_size", "n_steps"):
             check_positive(name, getattr(self, name), whole=name != "reg", optional=True)
+        if self.batch_size == 1:
+            raise ValueError("batch_size must be at least 2: batches are normalised.")
         check_positive("learning_rate", self.learning_rate)
         check_positive("latent_dim", self.latent_dim, whole=True)
         check_generator(self.generator)
@@ -334,6 +337,8 @@ class LDPEntropicGAN(BaseGenerator):
         return self._privatizer()._make_codec(n_features, has_number, self.y_bounds)
 
     def _plan(self, n_samples, codec, n_classes):
+        batch_size = self.batch_size or 1
+        check_size("batch_size", batch_size, max(batch_size, codec.n_columns))
         plan = self._privatizer()._make_plan(n_classes if n_classes > 1 else None)
         return replace(plan, sigma=plan.sigma * codec.radius)
 

@@ -6,7 +6,7 @@ import numbers
 import numpy as np
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
 
-from .._validation import check_choice, check_positive, warn_of_absent
+from .._validation import check_choice, check_positive, check_size, warn_of_absent
 from ..base import check_generator
 from ..privacy import (
     BudgetExceededError,
@@ -311,7 +311,11 @@ class DPSinkhornGenerator(EncodedGenerator):
 
     def _plan(self, n_samples, codec, n_classes):
         shares, thresholds = self._first_shares(codec)
-        self._batch_sizes(n_samples)  # refuses what does not fit
+        n_generated, _ = self._batch_sizes(n_samples)  # refuses what does not fit
+        n_others = max(n_generated, self._batch_size(n_samples))
+        check_size("n_generated", n_generated, n_others)
+        if not codec.releases:
+            check_size("n_generated", n_generated, codec.n_columns)
         if n_classes > 1:
             shares[ClassCounts.name] = _COUNTS_SHARE
         rate = self._batch_size(n_samples) / n_samples
@@ -415,7 +419,7 @@ def _default_reg(codec, scale):
     return 0.05 if scale == 1 else max(0.05, codec.n_columns / 160)
 
 
-def _check_range(name, value, most=math.inf, below=math.inf):
+def _check_range(name, value, most=1e15, below=math.inf):
     """Refuse what is not a number from 0 to `most`, and less than `below`."""
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not is_number or not 0 <= value <= most or not value < below:

@@ -8,7 +8,7 @@ import torch
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_feature_names
 
-from .._validation import check_positive
+from .._validation import check_positive, check_size
 from ..privacy import NoisyTables, SlicedRows
 from ..privacy.mechanisms import clip_rows
 from ._particle_learner import (
@@ -289,6 +289,8 @@ class DPSWFlowSampler(SlicedGenerator):
     def _plan(self, n_samples, codec, n_classes):
         if self.init is not None and codec.has_number:
             raise ValueError("init cannot be combined with a numeric y, which it lacks.")
+        if not codec.releases:
+            check_size("n_particles", self._n_particles(n_samples, 1), codec.n_columns)
         return super()._plan(n_samples, codec, n_classes)
 
     def _list_assumptions(self, codec, inferred=False, has_objects=False):

@@ -6,7 +6,7 @@ from dataclasses import replace
 import torch
 from dp_accounting import PoissonSampledDpEvent, SampledWithoutReplacementDpEvent
 
-from .._validation import check_choice, check_positive, warn_of_absent
+from .._validation import check_choice, check_positive, check_size, warn_of_absent
 from ..privacy import (
     NoisyTables,
     SlicedGaussianDpEvent,
@@ -28,6 +28,8 @@ _FEWEST_ROWS, _MOST_ROWS = 10, 500
 _FEWEST_HARMONICS, _MOST_HARMONICS = 3, 6
 # Half-period of the basis, in standard deviations of a projection.
 _WIDTH = 3.0
+# How many rows a sketch is made of at once.
+_BLOCK = 256
 
 
 class SlicedGenerator(EncodedGenerator):
@@ -75,7 +77,18 @@ class SlicedGenerator(EncodedGenerator):
         if self._has_rows():
             return self._plan_rows(shares, n_samples, codec.n_columns, n_classes, options)
         rest = 1 - sum(shares.values())
-        name = NoisyTables.name if self._is_table() else SliceSketch.name
+        if self._is_table():
+            if not codec.releases:
+                check_size("schema", codec.n_columns, codec.n_columns)
+                check_size("batch_size", self.batch_size or 1, codec.n_columns)
+            name = NoisyTables.name
+        else:
+            n_projections = self._n_projections(codec.n_columns)
+            n_values = 2 * (self.n_harmonics or _MOST_HARMONICS) * n_projections
+            check_size("n_projections", max(n_classes, _BLOCK), n_values)
+            check_size("n_projections", codec.n_columns, n_projections)
+            check_size("batch_size", self.batch_size or 1, n_values)
+            name = SliceSketch.name
         plan = gaussian_plan({**shares, name: rest}, self.epsilon, self.delta, **options)
         if self._is_table():
             sensitivity = NoisyTables.sensitivity_of(self.relation)
@@ -88,12 +101,15 @@ class SlicedGenerator(EncodedGenerator):
     def _plan_rows(self, shares, n_samples, n_columns, n_classes, options):
         mechanism = SlicedRows(self._n_encoded(n_columns), n_classes)
         batch_size = self._batch_size(n_samples)
+        n_projections = self._n_projections(n_columns, n_classes)
+        check_size("n_projections", n_classes, n_projections, batch_size)
+        check_size("n_projections", mechanism.n_features, n_projections)
 
         def step(multiplier):
             event = SlicedGaussianDpEvent(
                 multiplier,
                 mechanism.n_features,
-                self._n_projections(n_columns, n_classes),
+                n_projections,
                 orthogonal=True,
                 n_classes=n_classes,
             )

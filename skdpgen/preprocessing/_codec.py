@@ -196,7 +196,8 @@ def check_bounds(bounds, n_features, name):
     if bounds is None:
         return None
     try:
-        lower, upper = (np.broadcast_to(np.asarray(b, dtype=float), n_features) for b in bounds)
+        # Copies: what the caller does to his arrays later is nothing to what was fitted.
+        lower, upper = (np.full(n_features, b, dtype=np.float64) for b in bounds)
     except (TypeError, ValueError):
         raise ValueError(
             f"{name} must be a pair (lower, upper) of numbers or of arrays of {n_features} numbers."

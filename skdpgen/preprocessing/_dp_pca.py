@@ -1,5 +1,6 @@
 """Principal components of private rows, from noisy second moments."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ from .._validation import (
     check_choice,
     check_flag,
     check_positive,
+    check_size,
     choose_device,
     list_refusals,
     undo_on_failure,
@@ -26,6 +28,8 @@ from ._codec import RowCodec
 __all__ = ["DPPCA"]
 
 _MOST_COMPONENTS = 64
+# Numbers are kept this small, so that sums of their products stay finite.
+_LARGEST = 1e300
 
 _ASSUMED = (
     "one person has one record",
@@ -195,6 +199,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         X = take_rows(self, X)
         assumed = (*list_refusals(self.strict, X.dtype == object), *_ASSUMED)
         n_samples, n_features = X.shape
+        check_size("X", n_features, n_features)
         codec = RowCodec(n_features, bounds=self.bounds)
         n_components = self._n_components(n_features)
         warn_of_delta(self.delta, n_samples, stacklevel=3)
@@ -241,7 +246,10 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "privacy_")
         X = read_rows(self, X, reset=False)
-        return (self._codec.encode(X) @ self.components_.T).astype(X.dtype, copy=False)
+        # Products of the largest numbers overflow; so may what fits a double, in float32.
+        rows = np.clip(self._codec.encode(X), -_LARGEST, _LARGEST) @ self.components_.T
+        limit = np.finfo(X.dtype).max
+        return np.clip(rows, -limit, limit).astype(X.dtype, copy=False)
 
     def inverse_transform(self, X):
         """Map projections, or what was generated like them, back to features.
@@ -302,7 +310,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_flag("strict", self.strict)
         check_choice("relation", self.relation, RELATIONS)
         check_choice("accountant", self.accountant, ACCOUNTANTS)
-        check_positive("clip_norm", self.clip_norm)
+        check_positive("clip_norm", self.clip_norm, most=math.inf)
         return choose_device(self.device)
 
     def __sklearn_tags__(self):

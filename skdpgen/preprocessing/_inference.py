@@ -20,6 +20,8 @@ __all__ = ["SchemaInference", "declare_by_dtypes"]
 _MAGNITUDES = 2.0 ** (np.arange(-80, 321) / 8)
 # Dates are looked for in these years, by quarters.
 _DATES, _N_QUARTERS = ("1900-01-01", "2100-01-01"), 800
+# Of the categories of a column, the most frequent are told apart.
+_MOST_LEVELS = 1000
 # Knots of the second, finer grid.
 _N_FINE = 128
 # How likely it is that, somewhere on a grid, mere noise is taken for values.
@@ -184,8 +186,9 @@ def _zoom(knots, counts, std, n_knots, margin):
 
 
 def _with_categories(name, kind, counts):
-    """Return a category with those found that are of the type of `other`, of which all are."""
-    found = sorted(level for level in counts if isinstance(level, _type_of(kind.other)))
+    """Return a category with the most frequent of those found, of the type of `other`."""
+    found = [level for level in counts if isinstance(level, _type_of(kind.other))]
+    found = sorted(sorted(found, key=counts.get)[-_MOST_LEVELS:])
     if not found:
         warnings.warn(
             f"No category of column {name!r} was found often enough to be told from noise, or none "

@@ -1,6 +1,8 @@
 """Noise on single rows and labels, for their owners to add."""
 
+import math
 import numbers
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -22,7 +24,7 @@ from ..privacy.accounting import ACCOUNTANTS
 from ..privacy.calibration import check_delta, check_epsilon
 from ..privacy.figures import plain_numbers
 from ..privacy.noise import ASSUMED_OF_NOISE
-from ..privacy.records import take_labels, take_rows
+from ..privacy.records import check_classes, take_labels, take_rows
 from ._local_codec import LocalCodec
 
 __all__ = ["LOCAL_NORMS", "LocalPrivatizer"]
@@ -204,7 +206,7 @@ class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         output = ArrayFormat.of(X, None)
         X = self._read(X)
         self._codec = self._make_codec(X.shape[1])
-        classes = None if self.classes is None else _distinct(self.classes)
+        classes = None if self.classes is None else check_classes(self.classes)
         self._plan = self._make_plan(None if classes is None else len(classes))
         vars(self).pop("classes_", None)
         if classes is not None:
@@ -381,14 +383,14 @@ class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         check_choice("mechanism", self.mechanism, LOCAL_NORMS)
         check_epsilon(self.epsilon)
         check_delta(self.delta)
-        check_positive("radius", self.radius, optional=True)
+        check_positive("radius", self.radius, optional=True, most=math.inf)
         check_choice("basis", self.basis, [None, "dct"])
         if self.keep is not None:
             check_positive("keep", self.keep)
             if self.keep > 1 or self.basis is None:
                 raise ValueError("keep is a share of cosine coefficients, for basis='dct'.")
         if self.image_shape is not None:
-            sides = list(self.image_shape)
+            sides = list(self.image_shape) if isinstance(self.image_shape, Iterable) else []
             whole = all(isinstance(side, numbers.Integral) and side > 0 for side in sides)
             if len(sides) not in (2, 3) or not whole:
                 raise ValueError(
@@ -405,8 +407,3 @@ class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _distinct(classes):
-    """Check declared labels as those of `y` are checked."""
-    return take_labels(np.asarray(list(classes)), len(list(classes)), classes)[1]

@@ -13,6 +13,7 @@ from .exceptions import (
     FitQualityWarning,
     PlanError,
     PrivacyLeakWarning,
+    SpentError,
     TableError,
 )
 from .files import TableFile
@@ -64,6 +65,7 @@ __all__ = [
     "SliceSketch",
     "SlicedGaussianDpEvent",
     "SlicedRows",
+    "SpentError",
     "SumMechanism",
     "TableError",
     "TableFile",

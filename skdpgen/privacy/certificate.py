@@ -1,5 +1,6 @@
 """What a fitted estimator can show: a statement of privacy, computed from its ledger."""
 
+import contextlib
 import json
 import math
 import numbers
@@ -11,11 +12,11 @@ from dp_accounting import NonPrivateDpEvent, UnsupportedEventError
 from .accounting import check_relation, ledger_delta, ledger_epsilon
 from .calibration import check_delta, check_epsilon
 from .events import event_from_dict, event_to_dict, flatten, is_pure, pure_epsilon
-from .exceptions import PrivacyLeakWarning
+from .exceptions import BudgetExceededError, PlanError, PrivacyLeakWarning, SpentError, TableError
 from .figures import plain_numbers, show
 from .shuffling import shuffled_epsilon
 
-__all__ = ["Certificate", "compose", "preview", "verify"]
+__all__ = ["Certificate", "compose", "naming_what_was_spent", "preview", "verify"]
 
 _NEIGHBOURS = {
     "zero_out": "one record is replaced by a null record, which counts as absent",
@@ -353,6 +354,32 @@ def compose(*certificates):
         reproducible=any(certificate.reproducible for certificate in certificates),
         n_records=n_records.pop() if len(n_records) == 1 else None,
     )
+
+
+@contextlib.contextmanager
+def naming_what_was_spent(certificate):
+    """Let what fails inside, after a release, say what was spent: by a `SpentError`.
+
+    What fails is learning from releases, whose errors hold nothing private.
+
+    Parameters
+    ----------
+    certificate : callable
+        Returns the `Certificate` of what was released until then.
+    """
+    try:
+        yield
+    except (BudgetExceededError, PlanError, SpentError, TableError):
+        raise
+    except (ArithmeticError, MemoryError, RuntimeError, ValueError) as error:
+        spent = certificate()
+        if not spent.events:
+            raise
+        releases = ", ".join(spent.releases)
+        raise SpentError(
+            f"{error} Until then ε = {show(spent.epsilon)} at δ = {show(spent.delta)} was spent, "
+            f"on: {releases}."
+        ) from error
 
 
 def preview(estimator, n_samples, n_features, *, n_classes=None):

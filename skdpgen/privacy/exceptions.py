@@ -5,6 +5,7 @@ __all__ = [
     "FitQualityWarning",
     "PlanError",
     "PrivacyLeakWarning",
+    "SpentError",
     "TableError",
 ]
 
@@ -23,6 +24,10 @@ class PlanError(RuntimeError):
 
 class BudgetExceededError(RuntimeError):
     """A plan costs more than the budget that it was given."""
+
+
+class SpentError(RuntimeError):
+    """A fit failed after it had released something. The message says what that was, and cost."""
 
 
 class TableError(ValueError):

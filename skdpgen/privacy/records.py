@@ -26,6 +26,7 @@ from sklearn.utils.validation import (
 from .exceptions import PrivacyLeakWarning, TableError
 
 __all__ = [
+    "check_classes",
     "first_chunk",
     "look_up",
     "parse_rows",
@@ -113,10 +114,15 @@ def first_chunk(X):
     """Return the first chunk of a table that a function gives, or the table itself."""
     if not callable(X):
         return X
-    chunk = next(iter(X()), None)
+    chunk = next(_filled(X()), None)
     if chunk is None:
         raise TableError("The table has no rows.")
     return chunk
+
+
+def _filled(chunks):
+    """Leave out chunks without rows, such as the last one of some readers."""
+    return (chunk for chunk in chunks if len(chunk))
 
 
 def read_table(estimator, X, y, label, codec, *, reset=True):
@@ -135,7 +141,7 @@ def read_table(estimator, X, y, label, codec, *, reset=True):
     if callable(X):
         if y is not None:
             raise ValueError("Chunks of a table hold all of its columns; give target, not y.")
-        cells, n_samples = lambda: map(codec.cells, X()), sum(map(len, X()))
+        cells, n_samples = lambda: map(codec.cells, _filled(X())), sum(map(len, X()))
         codec.cells(head)
     else:
         table = X
@@ -172,13 +178,13 @@ def take_labels(y, n_samples, classes=None):
     if getattr(getattr(y, "dtype", None), "kind", "O") == "f" and dtype is object:
         y = y.to_numpy(np.float64, na_value=np.nan)
     else:
-        y = np.array(y, dtype=dtype, copy=None)
+        y = _native(np.array(y, dtype=dtype, copy=None))
     if y.dtype.kind not in "iubfOSU":
         raise ValueError(f"y must be labels or numbers; got dtype {y.dtype}.")
     y = column_or_1d(y, warn=True)
     check_consistent_length(y, np.empty(n_samples))
     if classes is not None:
-        return y, _read_classes(classes, y.dtype), False
+        return y, _classes_for(check_classes(classes), y.dtype), False
     if y.dtype.kind == "f" and not is_categorical:
         return y.astype(np.float64), None, False
     warnings.warn(
@@ -203,18 +209,28 @@ def take_labels(y, n_samples, classes=None):
     return y, found, True
 
 
-def _read_classes(classes, dtype):
-    """Return declared classes as an array, for labels of a dtype."""
+def check_classes(classes):
+    """Check declared labels, and return them as an array."""
     if isinstance(classes, str) or not isinstance(classes, Iterable):
         raise ValueError(f"classes must be a list of labels; got {classes!r}.")
     listed = list(classes)
-    classes = np.asarray(listed)
+    classes = _native(np.asarray(listed))
     if pd.isna(classes).any():
         raise ValueError("classes holds missing values.")
     if classes.dtype.kind == "U" and not all(isinstance(label, str) for label in listed):
         raise ValueError("classes mixes labels of different types; use one type.")
     if classes.ndim != 1 or len(classes) == 0 or len(pd.unique(classes)) < len(classes):
         raise ValueError("classes must be a 1-dimensional list of distinct labels.")
+    return classes
+
+
+def _native(labels):
+    """Return labels in this machine's byte order, the only one that pandas looks up."""
+    return labels.astype(labels.dtype.newbyteorder("="), copy=False)
+
+
+def _classes_for(classes, dtype):
+    """Return declared classes for labels of a dtype; refuse them if it can hold none of them."""
     are_texts = [kind in "US" for kind in (dtype.kind, classes.dtype.kind)]
     if "O" not in (dtype.kind, classes.dtype.kind) and are_texts[0] != are_texts[1]:
         # Names no dtype: its width is that of the longest label.

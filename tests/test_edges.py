@@ -1,0 +1,246 @@
+"""At the edges: what is refused before anything is spent, and what a failure after that says."""
+
+from unittest import mock
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+
+from skdpgen import (
+    DPPCA,
+    DPAFGenerator,
+    DPSinkhornGenerator,
+    DPSlicedWassersteinGenerator,
+    DPSWDDomainAdapter,
+    DPSWFlowSampler,
+    LDPEntropicGAN,
+    LocalPrivatizer,
+)
+from skdpgen.preprocessing import Category, Number, Schema
+from skdpgen.privacy import Curator, SpentError
+
+N_STEPS = {"n_steps": 3, "random_state": 0}
+WITHOUT_LABELS = {**N_STEPS, "budget_split": (0, 0.5, 0.5)}
+
+
+@pytest.fixture
+def X():
+    return np.random.RandomState(0).normal(size=(60, 3))
+
+
+@pytest.fixture
+def y():
+    return np.arange(60) % 2
+
+
+def make_table(n=300):
+    rng = np.random.RandomState(0)
+    return pd.DataFrame({"s": np.where(rng.rand(n) < 0.5, "F", "M"), "a": rng.randint(0, 2, n)})
+
+
+SCHEMA = Schema({"s": Category(["F", "M"]), "a": Number(0, 1)})
+
+
+@pytest.fixture(scope="module")
+def table_generator():
+    return DPSlicedWassersteinGenerator(20.0, schema=SCHEMA, n_steps=200, random_state=0).fit(
+        make_table(), target="s"
+    )
+
+
+# Before anything is released.
+
+
+@pytest.mark.parametrize(
+    ("estimator", "params", "message"),
+    [
+        (DPSlicedWassersteinGenerator, {"learning_rate": 1e300}, "learning_rate must be at most"),
+        (DPSWFlowSampler, {"step_size": 1e300}, "step_size must be at most"),
+        (DPSWFlowSampler, {"release": "resample", "diffusion": 1e300}, "diffusion must be at most"),
+        (DPSinkhornGenerator, {"learning_rate": 1e300}, "learning_rate must be at most"),
+        (DPSinkhornGenerator, {"l1_weight": 1e300}, "l1_weight is out of its range"),
+        (DPSinkhornGenerator, {"label_weight": 1e300}, "label_weight is out of its range"),
+        (DPAFGenerator, {"learning_rate": 1e300}, "learning_rate must be at most"),
+        (LDPEntropicGAN, {"learning_rate": 1e300}, "learning_rate must be at most"),
+        (LDPEntropicGAN, {"batch_size": 1}, "batch_size must be at least 2: batches are"),
+        (DPSlicedWassersteinGenerator, {"n_projections": 10**7}, "n_projections is too large"),
+        (DPSlicedWassersteinGenerator, {"batch_size": 10**8}, "batch_size is too large"),
+        (
+            DPSlicedWassersteinGenerator,
+            {"release": "rows", "n_projections": 10**7, "batch_size": 60},
+            "n_projections is too large",
+        ),
+        (DPSWFlowSampler, {"n_particles": 10**9}, "n_particles is too large"),
+        (DPSinkhornGenerator, {"n_generated": 10**6}, "n_generated is too large"),
+        (DPAFGenerator, {"n_generated": 10**9}, "n_generated is too large"),
+        (LDPEntropicGAN, {"batch_size": 10**6}, "batch_size is too large"),
+        (LDPEntropicGAN, {"image_shape": 1.0}, r"image_shape must be \(height, width\)"),
+        (DPSlicedWassersteinGenerator, {"accountant": []}, "accountant must be one of"),
+        (DPSlicedWassersteinGenerator, {"relation": {}}, "relation must be one of"),
+    ],
+)
+def test_sizes_and_ranges_are_checked_before_a_release(X, estimator, params, message):
+    always = WITHOUT_LABELS if estimator is DPAFGenerator else N_STEPS
+    with mock.patch.object(Curator, "release", side_effect=AssertionError("Released.")):
+        with pytest.raises(ValueError, match=message):
+            estimator(**{**always, **params}).fit(X)
+
+
+def test_tables_and_rows_of_too_many_columns():
+    levels = [str(i) for i in range(100_000)]
+    generator = DPSlicedWassersteinGenerator(schema=Schema({"a": Category(levels)}), n_steps=2)
+    with pytest.raises(ValueError, match="schema is too large: it takes an array of 100000 ×"):
+        generator.fit(pd.DataFrame({"a": levels[:50]}))
+    wide = np.zeros((2, 20_000), dtype=np.float32)
+    with pytest.raises(ValueError, match="X is too large"):
+        DPPCA(delta=1e-6).fit(wide)
+    with pytest.raises(ValueError, match="X is too large"):
+        DPSlicedWassersteinGenerator(encoder="dp-pca", n_steps=2).fit(wide)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"encoder": 5}, "encoder must be None, 'dp-pca' or an object"),
+        ({"encoder": 5, "release": "rows"}, "encoder must be None, 'dp-pca' or an object"),
+        ({"align_weight": 1e300}, "align_weight must be at most"),
+        ({"class_align_weight": 1e300}, "class_align_weight must be at most"),
+    ],
+)
+def test_parameters_of_the_adapter(X, y, params, message):
+    with pytest.raises(ValueError, match=message):
+        DPSWDDomainAdapter(n_steps=3, **params).fit(X, y, X_target=X)
+
+
+@pytest.mark.parametrize("classes", [5, "ab"])
+def test_classes_that_are_no_list(X, y, classes):
+    for fit in (LocalPrivatizer(classes=classes).fit, DPSWFlowSampler(classes=classes).fit):
+        with pytest.raises(ValueError, match="classes must be a list of labels; got"):
+            fit(X, y)
+
+
+@pytest.mark.parametrize("image_shape", [1.0, 5, (2.0, 3)])
+def test_shapes_that_are_no_shapes(X, image_shape):
+    with pytest.raises(ValueError, match=r"image_shape must be \(height, width\)"):
+        LocalPrivatizer(image_shape=image_shape).fit(X)
+
+
+# After a release.
+
+
+@pytest.mark.parametrize(
+    "generator",
+    [
+        DPSlicedWassersteinGenerator(learning_rate=1e14, n_steps=10),
+        DPSinkhornGenerator(learning_rate=1e15, n_steps=20),
+        DPAFGenerator(learning_rate=1e14, n_steps=10, budget_split=(0, 0.5, 0.5)),
+    ],
+    ids=lambda generator: type(generator).__name__,
+)
+def test_what_diverges_is_refused_and_says_what_was_spent(X, generator):
+    with pytest.raises(SpentError, match=r"Until then ε = \S+ at δ = 1e-05 was spent, on: "):
+        generator.set_params(random_state=0).fit(X)
+    assert not hasattr(generator, "privacy_")
+
+
+def test_an_adapter_that_diverges(X, y):
+    adapter = DPSWDDomainAdapter(n_steps=5, learning_rate=1e14)
+    with pytest.raises(SpentError, match="was spent, on: slice sketch"):
+        adapter.fit(X, y, X_target=X)
+
+
+def test_weights_that_are_not_finite_never_make_samples(X):
+    generator = DPSlicedWassersteinGenerator(**N_STEPS).fit(X)
+    with torch.no_grad():
+        next(generator._network.network.parameters()).fill_(np.nan)
+    with pytest.raises(ValueError, match="diverged"):
+        generator.sample(3)
+
+
+# What comes back.
+
+
+def test_floats_are_rounded_into_integer_columns(table_generator):
+    """A column of 0 and 1 that is declared without decimals; truncated, all would be 0."""
+    made = table_generator.sample(1000)
+    assert made["a"].dtype == make_table()["a"].dtype
+    assert 0.35 < made["a"].mean() < 0.65, "Floats are truncated."
+    # What does not fit stays as it is.
+    for dtype, is_cast in [("int8", True), ("uint8", False), ("Int16", True), ("UInt8", False)]:
+        frame = make_table().assign(a=lambda frame, dtype=dtype: frame["a"].astype(dtype))
+        fitted = DPSlicedWassersteinGenerator(
+            schema=Schema({"s": Category(["F", "M"]), "a": Number(-60, 60)}), n_steps=2
+        ).fit(frame)
+        assert (fitted.sample(500)["a"].dtype == dtype) == is_cast, dtype
+
+
+def test_asking_twice_for_one_column_is_refused(table_generator):
+    with pytest.raises(ValueError, match="y and where both ask for levels of 's'"):
+        table_generator.sample(y=["M"], where={"s": "F"})
+    with pytest.raises(
+        ValueError, match=r"where must be a dict of columns and levels; got \['b'\]"
+    ):
+        table_generator.sample(where=["b"])
+
+
+def test_what_was_fitted_is_sampled_whatever_is_set_since(X, table_generator):
+    rows = DPSlicedWassersteinGenerator(**N_STEPS).fit(X)
+    expected, score = rows.sample(5), rows.score(X)
+    rows.set_params(schema=SCHEMA)
+    assert_array_equal(rows.sample(5), expected)
+    assert rows.score(X) == score
+    expected, score = table_generator.sample(5), table_generator.score(make_table())
+    table_generator.set_params(schema=None)
+    try:
+        pd.testing.assert_frame_equal(table_generator.sample(5), expected)
+        assert table_generator.score(make_table()) == score
+    finally:
+        table_generator.set_params(schema=SCHEMA)
+
+
+def test_bounds_are_copied(X, y):
+    lower, upper = np.full(3, -2.0), np.full(3, 2.0)
+    generator = DPSlicedWassersteinGenerator(bounds=(lower, upper), **N_STEPS).fit(X)
+    privatizer = LocalPrivatizer(bounds=(lower, upper)).fit(X)
+    expected, ones = generator.sample(5), np.ones((1, 3))
+    inverse = privatizer.inverse_transform(ones)
+    lower[:], upper[:] = 50, 60
+    assert_array_equal(generator.sample(5), expected)
+    assert_array_equal(privatizer.inverse_transform(ones), inverse)
+
+
+def test_empty_chunks_are_passed_over():
+    table = make_table()
+    generator = DPSlicedWassersteinGenerator(schema=SCHEMA, **N_STEPS)
+    expected = generator.fit(table).sample(5)
+    empty = table.iloc[:0]
+    for pieces in ([empty, table], [table.iloc[:7], empty, table.iloc[7:], empty]):
+        generator.fit(lambda pieces=pieces: iter(pieces))
+        assert_allclose(generator.sample(5)["a"], expected["a"], atol=1)
+        assert generator.n_samples_ == len(table)
+    with pytest.raises(ValueError, match="no rows"):
+        generator.fit(lambda: iter([empty]))
+
+
+@pytest.mark.parametrize("classes", [None, [0, 1], np.array([0, 1], dtype=">i2")])
+@pytest.mark.filterwarnings("ignore::skdpgen.privacy.PrivacyLeakWarning")
+def test_labels_in_any_byte_order(X, y, classes):
+    generator = DPSlicedWassersteinGenerator(classes=classes, **N_STEPS)
+    _, expected = generator.fit(X, y).sample(9)
+    _, drawn = generator.fit(X.astype(">f8"), y.astype(">i8")).sample(9)
+    assert_array_equal(drawn, expected)
+    assert_array_equal(generator.sample(y=np.array([1, 0], dtype=">i4"))[1], [1, 0])
+    if classes is not None:
+        _, noised = LocalPrivatizer(classes=classes).fit(X).privatize(X, y.astype(">i8"))
+        assert set(noised) == {0, 1}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_projections_of_the_largest_floats_are_finite(dtype):
+    X = np.full((10, 3), np.finfo(dtype).max, dtype=dtype)
+    X[::2] *= -1
+    rows = DPPCA(delta=1e-3, random_state=0).fit(X).transform(X)
+    assert rows.dtype == dtype
+    assert np.isfinite(rows).all()
