@@ -17,7 +17,7 @@ from pathlib import Path
 import pandas as pd
 
 from . import DPSlicedWassersteinGenerator, PrivacyBudget
-from .preprocessing import Schema, declare_by_dtypes, parse_texts
+from .preprocessing import Schema, Unknown, declare_by_dtypes, parse_texts
 from .privacy import Certificate, TableFile, preview, verify
 from .privacy.accounting import RELATIONS
 from .privacy.events import threshold_delta
@@ -57,6 +57,12 @@ def _make_parser():
     command.add_argument("--certificate", help="where to write what was released, as JSON")
     command.add_argument("--target", help="the column that is to be predicted, if there is one")
     command.add_argument("--n-rows", type=int, help="synthetic rows; default: as many as private")
+    command.add_argument(
+        "--header",
+        choices=["auto", "yes"],
+        default="auto",
+        help="yes: the first line of a CSV file names its columns, also where it looks like data",
+    )
     command.add_argument("--quiet", action="store_true", help="no progress bar, no statement")
     _add_privacy(command)
     command.set_defaults(run=_synthesize)
@@ -82,8 +88,8 @@ def _add_privacy(command):
     command.add_argument(
         "--infer",
         choices=["private"],
-        help="pay for bounds and categories that are not in the schema, by noisy counts; the "
-        "types of the columns are taken to be public",
+        help="pay for types, bounds and categories that are not in the schema, by noisy counts; "
+        "types that a Parquet file states are public",
     )
     command.add_argument("--epsilon", type=float, required=True, help="privacy budget")
     command.add_argument("--delta", type=float, required=True, help="well below 1 / rows")
@@ -112,9 +118,14 @@ def _make_generator(options, schema, **params):
 
 def _synthesize(options):
     schema = _read_schema(options)
-    table = TableFile(options.table, lambda texts: parse_texts(texts, schema))
-    if options.infer is not None:
+    table = TableFile(
+        options.table, lambda texts: parse_texts(texts, schema), options.header == "yes"
+    )
+    if options.infer is not None and _is_parquet(options.table):
         schema = _declare_types(table, schema)
+    elif options.infer is not None:
+        unknown = dict.fromkeys(table.names(), Unknown())
+        schema = Schema({**unknown, **(schema or {})})
     generator = _make_generator(options, schema, verbose=0 if options.quiet else 1)
     budget = PrivacyBudget(
         options.epsilon,
@@ -141,7 +152,7 @@ def _synthesize(options):
 
 
 def _declare_types(table, schema):
-    """Declare the columns that a schema lacks by their types, and say so."""
+    """Declare the columns that a schema lacks by the types that the file states, and say so."""
     known, schema = set(schema or ()), declare_by_dtypes(table.dtypes(), schema)
     found = [
         f"{name} ({type(kind).__name__})" for name, kind in schema.items() if name not in known

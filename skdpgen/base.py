@@ -322,7 +322,7 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         check_is_fitted(self, "privacy_")
         if self._has_table():
             names = list(self._output.names)
-            codec = TableCodec(self.schema_.select(names))
+            codec = replace(self._codec, schema=self.schema_.select(names))
             (X, _), encode = read_table(self, X, None, None, codec, reset=False), codec.encode
         else:
             X = read_rows(self, X, reset=False)

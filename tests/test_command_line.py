@@ -252,6 +252,36 @@ def test_no_schema_is_needed_where_all_is_paid_for(folder, capsys):
     made = pd.read_csv("made.csv")
     assert list(made.columns) == list(SCHEMA)
     assert len(made) == 200
+    assert (made["age"].dropna() % 1 == 0).all()
+    assert set(made["smoker"].dropna()) <= {True, False}
     preview = ["preview", "--n-rows", "10", "--epsilon", "1", "--delta", "1e-6"]
     assert main([*preview, "--infer", "private"]) == 1
     assert "needs a schema" in capsys.readouterr().err
+
+
+def test_types_of_columns_are_paid_for_and_no_cell_flips_one(folder, capsys):
+    options = ["--epsilon", "9", "--delta", "1e-6", "--output", "made.csv", "--quiet"]
+    options += ["--infer", "private", "--certificate", "c.json"]
+    frame = pd.read_csv("private.csv", dtype=str, keep_default_na=False)
+    frame.loc[5, "age"] = SECRET
+    frame.to_csv("private.csv", index=False)
+    assert main(["synthesize", "private.csv", *options]) == 0
+    assert capsys.readouterr() == ("", "")
+    stated = json.loads((folder / "c.json").read_text())
+    names = [release["name"] for release in stated["releases"]]
+    expected = ["column kinds", "value ranges", "value counts", "category counts"]
+    assert names == [*expected, "second moments"], "Types are taken from cells for nothing."
+    assert stated["epsilon"] <= 9
+    assert pd.api.types.is_numeric_dtype(pd.read_csv("made.csv")["age"])
+
+
+def test_a_table_without_a_header(folder, capsys):
+    lines = (folder / "private.csv").read_text().splitlines(keepends=True)
+    (folder / "private.csv").write_text("".join(lines[1:]))
+    options = ["--epsilon", "9", "--delta", "1e-6", "--output", "made.csv", "--quiet"]
+    options += ["--infer", "private"]
+    assert main(["synthesize", "private.csv", *options]) == 1
+    printed = capsys.readouterr().err
+    assert "looks like a record" in printed
+    assert lines[1].split(",")[0] not in printed.replace("private.csv", "")
+    assert main(["synthesize", "private.csv", *options, "--header", "yes"]) == 0

@@ -8,7 +8,7 @@ from ._inference import declare_by_dtypes
 from ._local_codec import LocalCodec, cosine_matrices
 from ._local_privatizer import LOCAL_NORMS, LocalPrivatizer
 from ._low_frequencies import LowFrequencies
-from ._schema import Boolean, Category, Date, Number, Ordinal, Schema
+from ._schema import Boolean, Category, Date, Number, Ordinal, Schema, Unknown
 from ._table_encoder import TableEncoder, check_closed
 from ._texts import parse_texts
 
@@ -29,6 +29,7 @@ __all__ = [
     "Schema",
     "TableCodec",
     "TableEncoder",
+    "Unknown",
     "check_bounds",
     "check_closed",
     "cosine_matrices",

@@ -8,6 +8,7 @@ import pandas as pd
 from ._inference import SchemaInference
 from ._schema import Schema
 from ._table_encoder import TableEncoder, check_columns, check_dtypes
+from ._texts import parse_found
 
 __all__ = ["RowCodec", "TableCodec"]
 
@@ -122,9 +123,12 @@ class TableCodec:
     ----------
     schema : Schema
         The columns. Those that are open have to be found first: see `settle`.
+    texts : tuple of str, default=()
+        Columns that come as texts, whose kinds were found.
     """
 
     schema: Schema
+    texts: tuple = ()
     encoder = None
 
     @property
@@ -136,7 +140,8 @@ class TableCodec:
         """Find what is open, and return a codec that the curator then encodes rows by."""
         if not self.schema.open_names:
             return self
-        settled = TableCodec(SchemaInference(self.schema).run(curator))
+        inference = SchemaInference(self.schema)
+        settled = TableCodec(inference.run(curator), inference.unknown)
         curator.prepare(settled.encode)
         return settled
 
@@ -168,13 +173,15 @@ class TableCodec:
         if self.schema.open_names:
             SchemaInference(self.schema).refuse(X)
         else:
-            self._table_encoder.transform(pd.DataFrame(X, columns=list(self.schema)))
+            table = pd.DataFrame(X, columns=list(self.schema))
+            self._table_encoder.transform(parse_found(table, self.schema, self.texts))
 
     def encode(self, X, y=None):
         """Map cells, an array of objects in the order of the schema, to rows; NaN for bad ones."""
         if self.schema.open_names:
             return SchemaInference(self.schema).encode(X)
-        return self._table_encoder.transform_private(pd.DataFrame(X, columns=list(self.schema)))
+        table = pd.DataFrame(X, columns=list(self.schema))
+        return self._table_encoder.transform_private(parse_found(table, self.schema, self.texts))
 
     @property
     def block_sizes(self):

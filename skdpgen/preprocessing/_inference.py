@@ -10,9 +10,11 @@ from pandas.api.types import is_bool_dtype, is_datetime64_dtype, is_integer_dtyp
 from scipy.stats import norm
 
 from ..privacy.exceptions import FitQualityWarning, TableError
+from ..privacy.files import TEXT_KINDS, read_text
 from ..privacy.mechanisms import CategoryCounts, GaussianSum
-from ._schema import DATE_CODES, MAX_UNITS, Boolean, Category, Date, Number, Schema
+from ._schema import DATE_CODES, MAX_UNITS, Boolean, Category, Date, Number, Schema, Unknown
 from ._table_encoder import TableEncoder
+from ._texts import parse_found
 
 __all__ = ["SchemaInference", "declare_by_dtypes"]
 
@@ -22,6 +24,8 @@ _MAGNITUDES = 2.0 ** (np.arange(-80, 321) / 8)
 _DATES, _N_QUARTERS = ("1900-01-01", "2100-01-01"), 800
 # Of the categories of a column, the most frequent are told apart.
 _MOST_LEVELS = 1000
+# The count of kinds; and which share of the texts in a column is to fit its kind, but for noise.
+_KINDS, _FITTING_SHARE = "column kinds", 0.95
 # Knots of the second, finer grid.
 _N_FINE = 128
 # How likely it is that, somewhere on a grid, mere noise is taken for values.
@@ -51,6 +55,12 @@ def _kind_of_dtype(dtype):
 class SchemaInference:
     """Closes a schema by private releases: histograms of numbers and dates, counts of categories.
 
+    Of columns of which nothing is known it is counted first how many texts are numbers, dates and
+    so on; each cell is of one kind. Encoded, a record has the weight 1/√m at one kind for each of
+    the m columns: a vector without negative numbers, of norm 1, and two of these are at most √2
+    apart. In counts this is a sensitivity of √m, or of √(2m) if a record is replaced. What is
+    released after that is in the plan whatever is found.
+
     Numbers and dates are counted near the knots of a wide grid, and then of a finer one within
     the range that the first showed. Bounds are the outermost knots where there is more than noise,
     and knots are quantiles. Categories are those whose noisy counts pass a threshold.
@@ -58,52 +68,86 @@ class SchemaInference:
     Parameters
     ----------
     schema : Schema
+    texts : tuple of str, default=()
+        Columns that come as texts, whose kinds were found. If there are any, all releases are
+        made, whatever the kinds.
 
     Attributes
     ----------
     releases : tuple of str
         What is to be planned, in this order; empty if nothing is open.
+    unknown : tuple of str
+        Columns of which nothing is known.
     """
 
-    def __init__(self, schema):
+    def __init__(self, schema, texts=()):
         self.schema = schema
-        opened = [(name, isinstance(schema[name], Category)) for name in schema.open_names]
-        self._scales = [name for name, is_category in opened if not is_category]
-        self._categories = [name for name, is_category in opened if is_category]
-        self.releases = ("value ranges", "value counts") * bool(self._scales)
-        self.releases += (CategoryCounts.name,) * bool(self._categories)
-        self._wide = Schema(
-            {name: _widen(kind) if kind.is_open else kind for name, kind in schema.items()}
-        )
+        self.texts = texts
+        self.unknown = tuple(n for n, kind in schema.items() if isinstance(kind, Unknown))
+        opened = [n for n in schema.open_names if n not in self.unknown]
+        self._categories = [n for n in opened if isinstance(schema[n], Category)]
+        self._scales = [n for n in opened if n not in self._categories]
+        is_any = bool(self.unknown or texts)
+        self.releases = (_KINDS,) * bool(self.unknown)
+        self.releases += ("value ranges", "value counts") * (is_any or bool(self._scales))
+        self.releases += (CategoryCounts.name,) * (is_any or bool(self._categories))
+        self._wide = {
+            name: _widen(kind) if kind.is_open else kind
+            for name, kind in schema.items()
+            if name not in self.unknown
+        }
 
     def encode(self, cells, y=None):
-        """Encode open numbers and dates on the wide grid, or else the columns that are declared."""
+        """Encode the kinds of unknown columns, or open numbers and dates on the wide grid.
+
+        Where there are neither, the columns that are declared.
+        """
+        if self.unknown:
+            return _encode_kinds(self._read(cells)[list(self.unknown)])
         if self._scales:
             return self._encode_scales(self._wide, cells)
-        table = pd.DataFrame(cells, columns=list(self.schema))
-        return TableEncoder(self._wide).transform_private(table)
+        return TableEncoder(Schema(self._wide)).transform_private(self._read(cells))
 
     def refuse(self, cells):
         """Raise an error that names the column if cells are not of the declared types."""
-        table = pd.DataFrame(cells, columns=list(self.schema))
+        table = self._read(cells)
         for name in self._categories:
             _check_type(name, table[name], self.schema[name].other)
-        TableEncoder(self._wide).transform(table)
+        if self._wide:
+            TableEncoder(Schema(self._wide)).transform(table[list(self._wide)])
+
+    def _read(self, cells):
+        table = pd.DataFrame(cells, columns=list(self.schema))
+        return parse_found(table, self.schema, self.texts)
 
     def run(self, curator):
         """Make the releases and return a schema that leaves nothing open."""
+        if self.unknown:
+            known = SchemaInference(self._find_kinds(curator), self.unknown)
+            curator.prepare(known.encode)
+            return known.run(curator)
         kinds = dict(self.schema)
         if self._scales:
             kinds.update(self._find_knots(curator))
-        if self._categories:
+        elif self.texts:
+            for release in self.releases[:2]:
+                curator.release(_weights(release))
+        if CategoryCounts.name in self.releases:
             positions = {name: self.schema.names.index(name) for name in self._categories}
             for name, counts in curator.release(CategoryCounts(positions)).items():
                 kinds[name] = _with_categories(name, kinds[name], counts)
         return Schema(kinds)
 
+    def _find_kinds(self, curator):
+        """Count what the texts of unknown columns are; return a schema with kinds for them."""
+        noisy, unit = curator.release(_weights(_KINDS)), math.sqrt(len(self.unknown))
+        counts = (noisy.value * unit).reshape(len(self.unknown), len(TEXT_KINDS))
+        found = (_choose_kind(*row[:-1], noisy.std * unit) for row in counts.tolist())
+        return Schema({**self.schema, **dict(zip(self.unknown, found, strict=True))})
+
     def _find_knots(self, curator):
         """Look at the open numbers and dates twice; return their kinds."""
-        schema = self._wide
+        schema = Schema(self._wide)
         for release, n_knots, margin in zip(self.releases, (_N_FINE, None), (1, 0), strict=False):
             noisy = curator.release(_weights(release))
             unit = math.sqrt(len(self._scales))
@@ -118,8 +162,33 @@ class SchemaInference:
         return found
 
     def _encode_scales(self, schema, cells):
-        table = pd.DataFrame(cells, columns=list(self.schema))[self._scales]
-        return TableEncoder(schema.select(self._scales)).transform_private(table)
+        schema = Schema({name: schema[name] for name in self._scales})
+        return TableEncoder(schema).transform_private(self._read(cells)[self._scales])
+
+
+def _encode_kinds(table):
+    """Encode texts by their kinds."""
+    kinds = table.map(lambda cell: read_text(cell)[0] if isinstance(cell, str) else "missing")
+    return TableEncoder(Schema(dict.fromkeys(table, Category(TEXT_KINDS)))).transform(kinds)
+
+
+def _choose_kind(whole, number, boolean, date, text, std):
+    """Choose what is most of a column, if nearly all of it fits; else texts, which all fit.
+
+    Counts have noise of deviation `std`: what two deviations could explain is let pass.
+    """
+    total = whole + number + boolean + date + text
+    fitting = {Category: text, Number: whole + number, Boolean: boolean, Date: date}
+    kind = max(fitting, key=fitting.get)
+
+    def is_small(part, of, n_counts):
+        return part <= (1 - _FITTING_SHARE) * of + 2 * math.sqrt(n_counts) * std
+
+    if fitting[kind] <= 2 * std or not is_small(total - fitting[kind], total, 4):
+        kind = Category
+    if kind is Number and is_small(number, whole + number, 1):
+        return Number(decimals=0, missing=True)
+    return kind(missing=True)
 
 
 def _weights(name):

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import infer_dtype
 
-__all__ = ["Boolean", "Category", "Date", "Number", "Ordinal", "Schema"]
+__all__ = ["Boolean", "Category", "Date", "Number", "Ordinal", "Schema", "Unknown"]
 
 # Numbers with decimals have fewer units than this, or float64 could not tell them apart after
 # a few operations.
@@ -384,7 +384,29 @@ class Date(_Column):
         return dates.astype(np.float64)
 
 
-_KINDS = {kind.__name__.lower(): kind for kind in (Number, Category, Ordinal, Boolean, Date)}
+@dataclass(frozen=True, repr=False)
+class Unknown(_Column):
+    """A column of texts of which nothing is known, not even whether they are numbers.
+
+    What it is has to be found and paid for by a generator with ``infer="private"``: a boolean, a
+    number, a date, or a category. Values may be missing, and those that are not of the kind that
+    is found become so.
+
+    Examples
+    --------
+    >>> from skdpgen.preprocessing import Unknown
+    >>> Unknown()
+    Unknown()
+    """
+
+    # Not even its kind is known.
+    is_open = True
+    missing = True
+
+
+_KINDS = {
+    kind.__name__.lower(): kind for kind in (Number, Category, Ordinal, Boolean, Date, Unknown)
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -397,7 +419,7 @@ class Schema(Mapping):
 
     Parameters
     ----------
-    columns : dict of str to Number, Category, Ordinal, Boolean, Date or dict
+    columns : dict of str to Number, Category, Ordinal, Boolean, Date, Unknown or dict
         The kind of each column, in order. A dict holds its parameters, and as ``"type"`` its name
         in lower case.
 

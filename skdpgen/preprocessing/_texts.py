@@ -2,14 +2,16 @@
 
 import pandas as pd
 
-from ..privacy.files import MISSING_TEXTS
-from ._schema import Boolean, Date, Number
+from ..privacy.files import MISSING_TEXTS, read_text
+from ._schema import Boolean, Category, Date, Number, Unknown
 
-__all__ = ["parse_texts"]
+__all__ = ["parse_found", "parse_texts"]
 
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
 # The end of a time that names its zone.
 _ZONE = r"[T ].*(?:Z|[+-]\d\d(?::?\d\d)?)$"
+# What texts a kind that was found takes; others become missing values.
+_FITTING = {Number: ("whole", "number"), Boolean: ("boolean",), Date: ("date",)}
 
 
 def parse_texts(frame, schema):
@@ -37,8 +39,40 @@ def parse_texts(frame, schema):
     )
 
 
+def parse_found(table, schema, names):
+    """Turn the texts of columns whose kinds were found into values, each cell on its own.
+
+    Parameters
+    ----------
+    table : DataFrame
+    schema : Schema
+        With the kinds that were found.
+    names : sequence of str
+        The columns. Cells that are no texts stay as they are.
+
+    Returns
+    -------
+    DataFrame
+    """
+    parsed = {
+        name: pd.Series([_parse_cell(c, type(schema[name])) for c in table[name]], dtype=object)
+        for name in names
+        if name in schema and not isinstance(schema[name], Category)
+    }
+    return table.assign(**parsed) if parsed else table
+
+
+def _parse_cell(cell, kind):
+    if not isinstance(cell, str):
+        return cell
+    found, value = read_text(cell)
+    return value if found in _FITTING[kind] else None
+
+
 def _parse(cells, kind):
     cells = cells.str.strip()
+    if isinstance(kind, Unknown):
+        return cells.map(lambda c: None if c in MISSING_TEXTS else c).astype(object)
     if not isinstance(kind, Number | Date | Boolean):
         if kind.is_open and not isinstance(kind.other, str):
             return _parse(cells, Number(0, 1))

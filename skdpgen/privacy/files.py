@@ -1,15 +1,25 @@
 """Private tables in files, which are read in chunks."""
 
+import contextlib
+import datetime
+import math
+import re
 from pathlib import Path
 
 import pandas as pd
 
 from .exceptions import TableError
 
-__all__ = ["MISSING_TEXTS", "TableFile"]
+__all__ = ["MISSING_TEXTS", "TEXT_KINDS", "TableFile", "read_text"]
 
 # Cells of a CSV file that stand for missing values, unless they are declared as categories.
 MISSING_TEXTS = {"", "NA", "N/A", "NaN", "nan", "null", "None", "NULL"}
+
+# What a cell of a CSV file can be. Digits after a zero are a code rather than a number.
+TEXT_KINDS = ("whole", "number", "boolean", "date", "text", "missing")
+_WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,14})")
+_NUMBER = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2})?)?")
 
 _CHUNK_ROWS = 50_000
 
@@ -25,11 +35,15 @@ class TableFile:
         A .parquet file, which needs pyarrow, or else a CSV file in UTF-8 with a header.
     parse : callable
         A public map from chunks of a CSV file, all of texts, to chunks of values.
+    has_header : bool, default=None
+        Whether the first line of a CSV file names the columns, and so is public. None: unless it
+        looks like a record, with numbers, dates, empty or equal cells; such a file is refused.
     """
 
-    def __init__(self, path, parse):
+    def __init__(self, path, parse, has_header=None):
         self._path = Path(path)
         self._parse = parse
+        self._has_header = has_header
 
     @property
     def _is_parquet(self):
@@ -39,30 +53,15 @@ class TableFile:
         chunks = self._read_parquet() if self._is_parquet else map(self._parse, self._read_csv())
         return self._withhold(chunks)
 
+    def names(self):
+        """Return the names of the columns of a CSV file: its first line."""
+        return next(iter(self._withhold(self._read_csv()))).columns.tolist()
+
     def dtypes(self):
-        """Return the dtype of each column, which is taken to be public.
+        """Return the dtype of each column of a Parquet file, which states them.
 
-        A Parquet file states them. Those of a CSV file are found by reading it: boolean for true
-        and false, Int64, float64, datetime64[s] for dates in ISO form, else object.
+        A CSV file states none; what its cells look like is for a release to tell.
         """
-        if self._is_parquet:
-            return self._parquet_dtypes()
-        fitting, has_cells = {}, set()
-        for chunk in self._withhold(self._read_csv()):
-            for name, cells in chunk.items():
-                cells = cells.str.strip()
-                cells = cells[~cells.isin(MISSING_TEXTS)].drop_duplicates()
-                if len(cells):
-                    has_cells.add(name)
-                candidates = fitting.get(name, list(_DTYPES))
-                fitting[name] = [dtype for dtype in candidates if _DTYPES[dtype](cells)]
-        # A column without cells fits everything.
-        return {
-            name: pd.api.types.pandas_dtype([*candidates * (name in has_cells), "object"][0])
-            for name, candidates in fitting.items()
-        }
-
-    def _parquet_dtypes(self):
         import pyarrow as pa
         from pyarrow.parquet import read_schema
 
@@ -83,6 +82,8 @@ class TableFile:
                 yield batch.to_pandas()
 
     def _read_csv(self):
+        if not self._has_header:
+            self._check_header()
         with pd.read_csv(
             self._path, dtype=str, keep_default_na=False, encoding="utf-8", chunksize=_CHUNK_ROWS
         ) as chunks:
@@ -91,6 +92,19 @@ class TableFile:
                 if not isinstance(chunk.index, pd.RangeIndex):
                     raise pd.errors.ParserError
                 yield chunk
+
+    def _check_header(self):
+        """Refuse a first line that looks like a record, whose cells would become names."""
+        first = pd.read_csv(
+            self._path, dtype=str, keep_default_na=False, encoding="utf-8", header=None, nrows=1
+        )
+        cells = first.to_numpy(dtype=object)[0].tolist()
+        if len(set(cells)) < len(cells) or any(read_text(cell)[0] != "text" for cell in cells):
+            raise TableError(
+                f"The first line of {self._path} looks like a record rather than names of columns, "
+                "which are public: it has numbers, dates, empty or equal cells. Write names above "
+                "it; or, if these are the names, say so by --header yes."
+            )
 
     def _withhold(self, chunks):
         """Yield chunks; what readers raise may hold private bytes, and goes no further."""
@@ -110,23 +124,29 @@ class TableFile:
             yield chunk
 
 
-def _is_whole(cells):
-    numbers = pd.to_numeric(cells, errors="coerce")
-    return (numbers % 1 == 0).all() and not cells.str.contains(".", regex=False).any()
+def read_text(text):
+    """Return the kind of a text, one of `TEXT_KINDS`, and its value.
 
+    It is a function of this text alone: what a cell is does not depend on others.
 
-def _is_date(cells):
-    try:
-        return pd.to_datetime(cells, errors="coerce", format="ISO8601").notna().all()
-    except ValueError:  # of several time zones
-        return False
+    Examples
+    --------
+    >>> read_text("12"), read_text("1.5"), read_text("012"), read_text("TRUE")
+    (('whole', 12.0), ('number', 1.5), ('text', '012'), ('boolean', True))
+    """
+    text = text.strip()
+    if text in MISSING_TEXTS:
+        return "missing", None
+    if _WHOLE.fullmatch(text):
+        return "whole", float(text)
+    if _NUMBER.fullmatch(text) and math.isfinite(float(text)):
+        return "number", float(text)
+    if text.lower() in ("true", "false"):
+        return "boolean", text.lower() == "true"
+    if _DATE.fullmatch(text):
+        with contextlib.suppress(ValueError):
+            return "date", datetime.datetime.fromisoformat(text)
+    return "text", text
 
 
 _CSV = "CSV file in UTF-8 with a header, and no row longer than that"
-# From the narrowest; whether distinct texts are values of it.
-_DTYPES = {
-    "boolean": lambda cells: cells.str.lower().isin(["true", "false"]).all(),
-    "Int64": _is_whole,
-    "float64": lambda cells: pd.to_numeric(cells, errors="coerce").notna().all(),
-    "datetime64[s]": _is_date,
-}

@@ -122,7 +122,7 @@ def first_chunk(X):
 
 def _filled(chunks):
     """Leave out chunks without rows, such as the last one of some readers."""
-    return (chunk for chunk in chunks if len(chunk))
+    return (c for c in chunks if not isinstance(c, pd.DataFrame) or len(c))
 
 
 def read_table(estimator, X, y, label, codec, *, reset=True):

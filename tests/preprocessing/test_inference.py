@@ -8,7 +8,16 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
-from skdpgen.preprocessing import Boolean, Category, Date, Number, Schema, declare_by_dtypes
+from skdpgen.preprocessing import (
+    Boolean,
+    Category,
+    Date,
+    Number,
+    Schema,
+    TableCodec,
+    Unknown,
+    declare_by_dtypes,
+)
 from skdpgen.preprocessing._inference import SchemaInference
 from skdpgen.privacy import (
     CategoryCounts,
@@ -199,3 +208,106 @@ def test_ranges_do_not_follow_a_single_record():
 def test_open_bounds_that_start_beyond_all_that_is_looked_at():
     with pytest.raises(ValueError, match="declare both bounds"):
         SchemaInference(Schema({"a": Number(lower=2.0**45)}))
+
+
+# Kinds of columns of which nothing is known.
+
+
+def make_texts(n=4000, seed=0):
+    frame = make_frame(n, seed)
+    frame["ratio"] = np.where(np.arange(n) % 2, frame["age"], frame["age"] / 8)
+    frame["day"] = frame["day"].dt.strftime("%Y-%m-%d")
+    frame["zip"] = np.array(["01234", "98765"])[np.arange(n) % 2]
+    frame["empty"] = ""
+    return frame.astype(str)
+
+
+KINDS = {
+    "age": Number,
+    "year": Number,
+    "income": Number,
+    "city": Category,
+    "day": Date,
+    "smoker": Boolean,
+    "ratio": Number,
+    "zip": Category,
+    "empty": Category,
+}
+UNKNOWN = Schema(dict.fromkeys(KINDS, Unknown()))
+RELEASES = ("column kinds", "value ranges", "value counts", "category counts")
+
+
+@pytest.mark.parametrize("epsilon", [math.inf, 4.0])
+def test_kinds_are_found_from_noisy_counts(epsilon):
+    found = infer(make_texts(), UNKNOWN, epsilon)
+    kinds = {name: type(kind) for name, kind in found.items()}
+    if epsilon < math.inf:
+        del kinds["empty"]  # noise can be taken for anything
+    assert kinds == {name: KINDS[name] for name in kinds}
+    assert not found.open_names
+    numbers = [name for name in kinds if KINDS[name] is Number]
+    assert [found[name].decimals for name in numbers] == [0, 0, None, None]
+    assert set(found["city"].categories) == {"Lyon", "Graz"}
+    assert set(found["zip"].categories) == {"01234", "98765"}
+    assert 15 <= found["age"].lower <= 20
+    assert all(kind.missing for kind in found.values())
+
+
+@pytest.mark.parametrize("n_texts", [1, 100, 3000])
+def test_one_cell_does_not_make_a_column_text(n_texts):
+    frame = make_texts()
+    frame.loc[: n_texts - 1, "age"] = "Smith"
+    found = infer(frame, UNKNOWN, 4.0)["age"]
+    assert type(found) is (Number if n_texts < 200 else Category)
+    assert "Smith" not in str(found) or n_texts == 3000
+
+
+def test_all_is_released_whatever_is_found():
+    """Else what was released would follow from what was found."""
+    for name in ("age", "city", "smoker"):
+        inference = SchemaInference(Schema({name: Unknown()}))
+        assert inference.releases == RELEASES
+        released = []
+        cells = make_texts(500)[[name]].to_numpy(dtype=object)
+        plan = gaussian_plan(
+            dict.fromkeys(RELEASES, 0.25), 5.0, 1e-6, thresholds={CategoryCounts.name: 1e-7}
+        )
+        with Curator(cells, plan=plan, noise=NoiseSource(0), prepare=inference.encode) as curator:
+            inference.run(curator)
+            released = curator.certificate().releases
+        assert released == RELEASES
+
+
+@pytest.mark.parametrize(("relation", "bound"), [("zero_out", 1.0), ("replace_one", math.sqrt(2))])
+def test_a_record_moves_the_counts_of_kinds_by_at_most_what_is_stated(relation, bound):
+    """Σ over the columns of one count each: √m in counts, or √(2m)."""
+    from skdpgen.preprocessing._inference import _KINDS, _weights
+
+    rows = SchemaInference(Schema({"a": Unknown(), "b": Unknown()})).encode(
+        np.array([["1", "x"], ["true", "2020-01-01"], [None, "2.5"], ["1", "y"]], dtype=object)
+    )
+    assert_allclose((rows > 0).sum(axis=1), 2)
+    apart = rows if relation == "zero_out" else rows[:, None] - rows
+    largest = np.linalg.norm(apart, axis=-1).max()
+    assert largest == pytest.approx(bound), "The sensitivity is not that of the rows."
+    assert _weights(_KINDS).sensitivity(relation) == pytest.approx(bound)
+
+
+def test_cells_are_read_one_by_one():
+    """What a cell becomes does not depend on others: bad ones are missing, and no more."""
+    schema = Schema(
+        {"a": Number(0, 9, missing=True), "d": Date("2020-01-01", "2021-01-01", missing=True)}
+    )
+    codec = TableCodec(schema, texts=("a", "d"))
+    good = np.array([["3", "2020-05-01"], ["7.5", "2020-06-01T10:00"]], dtype=object)
+    bad = np.array([["Smith", "2020-05-01T00:00:00+01:00"], ["9" * 400, "soon"]], dtype=object)
+    together = codec.encode(np.vstack([good[:1], bad, good[1:]]))
+    assert_allclose(together[[0, 3]], codec.encode(good), err_msg="A cell changed another.")
+    assert_allclose(together[1:3], codec.encode(np.full((2, 2), None)))
+    values = pd.DataFrame({"a": [3.0], "d": [pd.Timestamp("2020-05-01")]})
+    assert_allclose(codec.encode(values.to_numpy(dtype=object)), together[:1])
+
+
+def test_little_data_of_unknown_kinds_still_give_a_schema():
+    found = infer(make_texts(20), UNKNOWN, epsilon=0.1)
+    assert not found.open_names

@@ -1,5 +1,7 @@
 """Private files in chunks; errors that quote nothing."""
 
+import datetime
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -69,34 +71,41 @@ def test_a_file_that_is_not_there(tmp_path):
         list(TableFile(tmp_path / "none.csv", None)())
 
 
-def test_dtypes_are_found_over_all_chunks(tmp_path, small_chunks):
-    frame = pd.DataFrame(
-        {
-            "whole": [1, 2] * 10,
-            "late": [1] * 19 + [0.5],
-            "mixed": ["1"] * 19 + ["x"],
-            "gaps": ["", "NA", "3", ""] * 5,
-            "empty": [""] * 20,
-            "day": ["2020-01-01"] * 20,
-            "flag": ["True", "FALSE"] * 10,
-            "answer": ["yes", "no"] * 10,
-            "float": ["1.0", "2.0"] * 10,
-        }
-    )
+@pytest.mark.parametrize(
+    ("kind", "texts"),
+    [
+        ("whole", ["0", "-7", "+12", " 31 ", "123456789012345"]),
+        ("number", ["0.5", "-.5", "1.", "1e5", "-2.5E-3", "1234567890123456"]),
+        ("boolean", ["true", "FALSE", "True"]),
+        ("date", ["2020-01-31", "2020-01-31 12:30", "2020-01-31T12:30:59"]),
+        ("missing", ["", "  ", "NA", "NULL", "nan"]),
+        ("text", ["Smith", "yes", "012", "1_000", "١٢", "inf", "1e999", "2020-13-01", "1,5"]),
+        ("text", ["2020-01-01T00:00:00+01:00", "20200101T", "0x1F", "--1", "1 2", "None of these"]),
+    ],
+)
+def test_a_text_is_of_one_kind(kind, texts):
+    assert [module.read_text(text)[0] for text in texts] == [kind] * len(texts)
+
+
+def test_values_of_texts():
+    texts = ["7", "-.5", "True", "2020-01-31 12:30", "a ", "NA"]
+    values = [7.0, -0.5, True, datetime.datetime(2020, 1, 31, 12, 30), "a", None]
+    assert [module.read_text(text)[1] for text in texts] == values
+
+
+@pytest.mark.parametrize(
+    "first", ["1,b", "a,2.5", "a,2020-01-31", "a,", "a,a", "true,b", "a,NA", ",a"]
+)
+def test_a_first_line_that_looks_like_a_record_is_refused(tmp_path, first):
     path = tmp_path / "table.csv"
-    frame.to_csv(path, index=False)
-    found = {name: str(dtype) for name, dtype in TableFile(path, None).dtypes().items()}
-    assert found == {
-        "whole": "Int64",
-        "late": "float64",
-        "mixed": "object",
-        "gaps": "Int64",
-        "empty": "object",
-        "day": "datetime64[s]",
-        "flag": "boolean",
-        "answer": "object",
-        "float": "float64",
-    }
+    path.write_text(f"{first}\nSmith,3\n")
+    for read in (lambda table: list(table()), lambda table: table.names()):
+        with pytest.raises(TableError, match="looks like a record") as caught:
+            read(TableFile(path, lambda texts: texts))
+        assert first not in str(caught.value)
+        assert len(read(TableFile(path, lambda texts: texts, has_header=True))) > 0
+    path.write_text("name,year 2020\nSmith,3\n")
+    assert TableFile(path, None).names() == ["name", "year 2020"]
 
 
 def test_dtypes_of_parquet(tmp_path):
@@ -109,9 +118,3 @@ def test_dtypes_of_parquet(tmp_path):
     found = {name: str(dtype) for name, dtype in TableFile(path, None).dtypes().items()}
     # Whatever the values are: from the file's schema.
     assert found == {"a": "Int32", "b": "float64", "c": "boolean"}
-
-
-def test_dates_of_several_time_zones_are_texts(tmp_path):
-    path = tmp_path / "table.csv"
-    path.write_text("day\n2020-01-01T00:00:00+01:00\n2020-06-01T00:00:00+02:00\n")
-    assert str(TableFile(path, None).dtypes()["day"]) == "object"
