@@ -697,61 +697,51 @@ PRIVACY = {
         _common("check_failing_fit", "sliced"),
     ),
     "noise follows a seed that was set after it was certified": Mutation(
-        "preprocessing/_local_privatizer.py",
         "random_state, counter = self._seed",
         "random_state, counter = self.random_state, self._seed[1]",
         "tests/preprocessing/test_local_privatizer.py::test_the_seed_is_the_one_that_was_certified",
     ),
     "inferred classes are called local": Mutation(
-        "base.py",
         "certificate = replace(certificate, local=False)",
         "pass",
         "tests/generators/test_ldp_entropic_gan.py::test_inferred_classes_are_not_local",
     ),
     "ε is printed as the nearest number": Mutation(
-        "privacy/figures.py",
         "Context(_DIGITS, ROUND_CEILING)",
         "Context(_DIGITS)",
         _figures("what_is_printed_is_never_less"),
     ),
     "a budget is rounded up to a float": Mutation(
-        "privacy/figures.py",
         "return nearest if nearest <= number else math.nextafter(nearest, -math.inf)",
         "return nearest",
         _figures("numbers_become_floats_that_are_not_above_them"),
     ),
     "parameters are computed with in their own type": Mutation(
-        "privacy/figures.py",
         "setattr(estimator, name, _plain(value))",
         "setattr(estimator, name, value)",
         _figures("parameters_are_plain_inside_and_as_given_outside"),
     ),
     "a certificate of nothing is verified": Mutation(
-        "privacy/certificate.py",
         "if not certificate.events:",
         "if False:",
         "tests/test_command_line.py::test_verify_says_what_is_not_as_it_should_be",
     ),
     "the first record names the columns": Mutation(
-        "privacy/files.py",
         "if not self._has_header:",
         "if False:",
         "tests/test_command_line.py::test_a_table_without_a_header",
     ),
     "kinds of cells weigh more than is stated": Mutation(
-        "preprocessing/_inference.py",
         "Category(TEXT_KINDS)))).transform(kinds)",
         "Category(TEXT_KINDS)))).transform(kinds) * kinds.shape[1]",
         _inference("a_record_moves_the_counts_of_kinds_by_at_most_what_is_stated"),
     ),
     "what is released follows from what was found": Mutation(
-        "preprocessing/_inference.py",
         "        elif self.texts:\n            for release in self.releases[:2]:",
         "        elif False:\n            for release in self.releases[:2]:",
         _inference("all_is_released_whatever_is_found"),
     ),
     "a bad cell makes others missing": Mutation(
-        "preprocessing/_texts.py",
         "[_parse_cell(c, type(schema[name])) for c in table[name]]",
         "[_parse_cell(c, type(schema[name]) if 'Smith' not in set(table[name]) else Date)"
         " for c in table[name]]",
