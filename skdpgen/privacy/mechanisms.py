@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 # Vectors are shortened by this before they are rounded, which covers the rounding of float32
-# arithmetic in their norms.
+# arithmetic in their norms, and of harmonics.
 _MARGIN = 1e-5
 # Finest grid, and the largest noise in units of it: both fit int64 and float64 with room.
 _GRID_BITS = 20
@@ -407,9 +407,9 @@ class SliceSketch(SumMechanism):
     harmonics are bound to one angle, and cannot all be opposite. Across classes it is √(2(k + c²)).
 
     Whole numbers keep these bounds. Truncation shortens vectors, but a difference of two grows by
-    up to a unit in each of its 2Bk coordinates, √k·√(2B) in norm; and floating point adds up to 2e
-    on a slice, with the e of `SliceBasis.rounding`. So values are shortened beforehand by the
-    factor 1 - (2e + √(2B)/scale) / a.
+    up to a unit in each of its 2Bk coordinates, √k·√(2B) in norm. So values are shortened
+    beforehand by the factor 1 - √(2B) / (a·scale), and by the margin of all, which is larger than
+    what floating point adds to a slice (`SliceBasis.harmonics`).
 
     Parameters
     ----------
@@ -462,9 +462,8 @@ class SliceSketch(SumMechanism):
 
     def _shortening(self, scale):
         """Return what keeps differences within their bound: see above."""
-        basis = self.basis
-        growth = 2 * basis.rounding + math.sqrt(2 * len(basis.weights)) / scale
-        return max(0.0, 1 - growth / basis.diameter)
+        growth = math.sqrt(2 * len(self.basis.weights)) / scale
+        return max(0.0, 1 - growth / self.basis.diameter)
 
     def _present(self, noisy, measured):
         std = measured.context

@@ -74,22 +74,6 @@ class SliceBasis:
         """How far apart the values of two rows can be on a slice; see `slice_diameter`."""
         return slice_diameter(len(self.weights))
 
-    @property
-    def rounding(self):
-        """How far the values that are computed on a slice are from exact ones of some angle.
-
-        Cosines and sines of the angles are off by 2^-31 each at most, together by e = 2^-30.5 as
-        complex numbers. Their b-th power is off by (1 + e)^b - 1, and a complex product in doubles
-        adds √5·2^-53 of its size [1]_: for b ≤ 1000 that is together below b·2^-30, times w_b.
-
-        References
-        ----------
-        .. [1] Brent, Percival & Zimmermann, "Error bounds on complex floating-point
-           multiplication", Mathematics of Computation 2007.
-        """
-        weights = _weights(len(self.weights))
-        return 2.0**-30 * (weights * torch.arange(1, len(weights) + 1)).norm().item()
-
     def angles(self, rows):
         """Return the angles of `rows` on each slice, rounded to whole steps, of shape (n, k).
 
@@ -104,8 +88,16 @@ class SliceBasis:
     def harmonics(self, angles):
         """Return cosines and sines of b times the `angles`, all or some of a row, (B, 2, n, k).
 
-        Those of the angles are looked up. The others follow by the addition theorem; see
-        `rounding`.
+        Those of the angles are looked up. The others follow by the addition theorem. Cosines and
+        sines are off by 2^-31 each at most, together by e = 2^-30.5 as complex numbers. Their b-th
+        power is off by (1 + e)^b - 1, and a complex product in doubles adds √5·2^-53 of its size
+        [1]_: for b ≤ 1000 that is together below b·2^-30, times w_b. On a slice, all harmonics are
+        off by 2.5e-7 at most.
+
+        References
+        ----------
+        .. [1] Brent, Percival & Zimmermann, "Error bounds on complex floating-point
+           multiplication", Mathematics of Computation 2007.
         """
         sines = _table_of_sines().to(angles.device)
         places = (angles & (_STEPS - 1)).flatten()

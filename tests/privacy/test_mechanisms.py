@@ -244,22 +244,30 @@ def test_truncation_does_not_move_two_rows_further_apart():
 def test_rounding_of_harmonics(n_harmonics, dtype, device):
     functions = SliceBasis(torch.eye(1, dtype=dtype), 1.0, n_harmonics).to(device)
     rows = 20 * torch.rand(1000, 1, dtype=dtype, generator=torch.Generator().manual_seed(0))
-    values = functions.features(rows.to(device)).double().cpu()[..., 0]
-    b = torch.arange(1, n_harmonics + 1).double()
+    steps = functions.angles(rows.to(device))
+    values = functions.harmonics(steps).cpu()[..., 0]
+    b = torch.arange(1, n_harmonics + 1).double()[:, None]
     weights = (1 / b / (1 / b).sum()).sqrt()
-    angle = torch.atan2(values[:, 0, 1], values[:, 0, 0])[:, None]
-    exact = weights[:, None] * torch.stack([(b * angle).cos(), (b * angle).sin()], dim=2)
-    errors = (values - exact).square().sum((1, 2)).sqrt()
-    # Those of long chains are far below the worst case; that of the angle is not of interest.
-    assert functions.rounding / 100 < errors.max() <= functions.rounding
-    assert functions.rounding < 1e-3
+    angles = steps.cpu()[:, 0].double() * (2 * math.pi / 2**16)
+    exact = torch.stack([(b * angles).cos(), (b * angles).sin()], dim=1)
+    errors = (weights[:, None] * (values - exact)).square().sum((0, 1)).sqrt()
+    # Those of long chains are far below the worst case.
+    assert 1e-10 < errors.max() <= 2.5e-7
+
+
+def test_the_table_of_sines_does_not_depend_on_who_computes_sines():
+    """No sine is so near the middle of two of its values that 1e-15 could decide between them."""
+    steps = torch.arange(2**16, dtype=torch.float64)
+    places = (steps * (2 * math.pi / 2**16)).sin() * 2.0**30
+    distance = (places - places.floor() - 0.5).abs()
+    assert distance.min() / 2.0**30 > 3e-15
 
 
 class Inflated(SliceBasis):
-    """A basis whose values have the largest error that it states."""
+    """A basis whose values have the largest error that it may have."""
 
-    def features(self, rows):
-        return super().features(rows) * (1 + self.rounding)
+    def harmonics(self, angles):
+        return super().harmonics(angles) * (1 + 2.5e-7)
 
 
 def test_sensitivity_covers_the_rounding_of_harmonics():
