@@ -63,6 +63,12 @@ def _make_parser():
         default="auto",
         help="yes: the first line of a CSV file names its columns, also where it looks like data",
     )
+    command.add_argument(
+        "--strict",
+        action="store_true",
+        help="refuse records that are not as declared, which else count as absent; ε does not "
+        "cover a refusal",
+    )
     command.add_argument("--quiet", action="store_true", help="no progress bar, no statement")
     _add_privacy(command)
     command.set_defaults(run=_synthesize)
@@ -126,7 +132,8 @@ def _synthesize(options):
     elif options.infer is not None:
         unknown = dict.fromkeys(table.names(), Unknown())
         schema = Schema({**unknown, **(schema or {})})
-    generator = _make_generator(options, schema, verbose=0 if options.quiet else 1)
+    verbose = 0 if options.quiet else 1
+    generator = _make_generator(options, schema, verbose=verbose, strict=options.strict)
     budget = PrivacyBudget(
         options.epsilon,
         options.delta,

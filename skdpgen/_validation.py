@@ -121,9 +121,16 @@ def warn_of_delta(delta, n_samples, stacklevel):
 
 
 def warn_of_absent(share, std):
-    """Warn if many records count as absent, from a noisy share of those that do not."""
+    """Warn if many records count as absent, from a noisy share of those that do not.
+
+    Returns
+    -------
+    bool
+        Whether it warned.
+    """
     absent = 1 - share
-    if absent > max(_MANY_ABSENT, 4 * std):
+    is_much = bool(absent > max(_MANY_ABSENT, 4 * std))
+    if is_much:
         warnings.warn(
             f"About {absent:.0%} of the records count as absent, by the noisy counts that were "
             "released: their labels were not declared, or cells are missing, not finite, or not as "
@@ -131,6 +138,7 @@ def warn_of_absent(share, std):
             FitQualityWarning,
             stacklevel=2,
         )
+    return is_much
 
 
 def list_refusals(strict, has_objects=False):

@@ -61,8 +61,8 @@ class SlicedGenerator(EncodedGenerator):
     def _has_rows(self):
         return self.release != "sketch"
 
-    def _list_assumptions(self, codec, inferred=False):
-        assumed = super()._list_assumptions(codec, inferred)
+    def _list_assumptions(self, codec, inferred=False, has_objects=False):
+        assumed = super()._list_assumptions(codec, inferred, has_objects)
         return (*assumed, ASSUMED_OF_DIRECTIONS) if self._has_rows() else assumed
 
     # Plans.

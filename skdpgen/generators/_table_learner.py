@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from .._validation import warn_of_absent
 from ._network_learner import Training, descend_to_noise, moments_gap
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "combine_marginals",
     "draw_in_rounds",
     "fit_to_tables",
+    "share_of_present",
 ]
 
 
@@ -163,6 +165,9 @@ def fit_to_tables(
     losses : list of float
         At each step, the estimated squared distance between generated and noisy tables.
     """
+    share, std = share_of_present(tables, sizes, n_records)
+    if warn_of_absent(share, std):
+        n_records = share * n_records
     pairs, columns = tables.pairs / n_records, tables.columns / n_records
     std = tables.columns_std / n_records
     # A column is not independent of itself, given the code: its own table is left out.
@@ -187,6 +192,19 @@ def fit_to_tables(
 
     losses = descend_to_noise(training, loss, noise_energy, n_steps, verbose)
     return training.finish(lambda: rows.draw(2 * half, generator)), losses
+
+
+def share_of_present(tables, sizes, n_records):
+    """Return the noisy share of the records that are in the tables, and its standard deviation."""
+    n_columns, column = len(sizes), np.repeat(np.arange(len(sizes)), sizes)
+    if n_columns == 1:
+        std = np.sqrt(sizes[0]) * tables.columns_std / tables.weight
+        return tables.columns.sum() / tables.weight / n_records, std / n_records
+    # Each cell is there twice.
+    n_cells = (column[:, None] != column).sum() / 2
+    n_tables = n_columns * (n_columns - 1)
+    std = 2 * np.sqrt(n_cells) * tables.pairs_std
+    return tables.pairs.sum() / n_tables / n_records, std / n_tables / n_records
 
 
 def combine_marginals(tables, sizes):
