@@ -1,8 +1,8 @@
 """Accountants: from a ledger of events to ε(δ).
 
 Three of them read the same events. ``"pld"`` composes privacy loss distributions and is the
-tightest; ``"rdp"`` uses Rényi moments in closed form; ``"autodp"`` hands the same moments to the
-autodp library, as a check of sampling, composition and conversion. Each refuses events that it
+tightest; ``"rdp"`` uses Rényi moments; ``"autodp"`` hands the same moments to the autodp library,
+as a check of sampling, composition and conversion. Each refuses events that it
 does not know, and ``inf`` is what an unbounded loss costs.
 """
 
@@ -288,7 +288,7 @@ class PLDAccountant(_LedgerAccountant):
 
 
 class RDPAccountant(_LedgerAccountant):
-    """Rényi moments in closed form."""
+    """Rényi moments."""
 
     _knows_selections = True
 
