@@ -172,10 +172,11 @@ def _quantile_law(law, offset, n_values):
     """Discretise a continuous law upwards at its quantiles, finer in the upper tail."""
     # The last piece is rounded up to 1, the end of the support, so nothing is left over: in many
     # dimensions far from all others, and so out of proportion unless it is next to impossible.
-    far = 10.0 ** -np.r_[2:17, 19, 23, 30, 100, 300]
+    far = 10.0 ** -np.r_[2:17, 19, 23, 30, 50, 100]
     tails = np.unique(np.r_[np.linspace(1, 0, n_values + 1)[1:-1], far])[::-1]
-    # A margin covers the rounding of the quantiles.
-    values = np.minimum(law.isf(tails) * (1 + 1e-9), 1.0)
+    # A margin covers the rounding of the quantiles. Far out they may not be found: 1 is safe.
+    values = law.isf(tails) * (1 + 1e-9)
+    values = np.where(law.sf(values) <= tails, np.minimum(values, 1.0), 1.0)
     weights = -np.diff(np.r_[1.0, tails, 0.0])
     return SensitivityLaw(offset + np.r_[values, 1.0], weights, 0.0)
 
