@@ -247,7 +247,7 @@ class PLDAccountant(_LedgerAccountant):
         n_steps = sum(leaves.values())
         spread = math.sqrt(sum(n * loss_spread(e) ** 2 for e, n in leaves.items()) / n_steps)
         step = min(1e-3, math.sqrt(0.016 / n_steps), max(_FINENESS * spread, 1e-6))
-        step = max(step, largest / 25_000)
+        step = max(step, largest / 50_000)
         plds = (pld_of(e, self.relation, step, chance).self_compose(n) for e, n in leaves.items())
         return reduce(lambda x, y: x.compose(y), plds)
 

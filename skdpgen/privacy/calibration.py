@@ -283,7 +283,8 @@ def _sliced_epsilon_function(
             bound = sensitivity_bound(n_features, n_projections, delta / 2, kind="clt")
 
         def epsilon_of(sigma):
-            event = GaussianDpEvent(sigma / math.sqrt(bound))
+            # One direction in one dimension: H is 1, and moments of samples are the paper's.
+            event = SlicedGaussianDpEvent(sigma / math.sqrt(bound), 1, 1)
             rdp = fill_ledger([repeat(event)], "rdp", relation).rdp()
             return np.min(rdp + math.log(2 / delta) / (ORDERS - 1))
 
