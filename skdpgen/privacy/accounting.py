@@ -2,8 +2,8 @@
 
 Three of them read the same events. ``"pld"`` composes privacy loss distributions and is the
 tightest; ``"rdp"`` uses Rényi moments; ``"autodp"`` hands the same moments to the autodp library,
-as a check of sampling, composition and conversion. Each refuses events that it
-does not know, and ``inf`` is what an unbounded loss costs.
+as a check of sampling, composition and conversion. Each refuses events that it does not know, and
+``inf`` is what an unbounded loss costs.
 """
 
 import math
