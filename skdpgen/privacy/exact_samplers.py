@@ -18,7 +18,7 @@ __all__ = ["RoundedSampler", "rounded_sampler", "toss_coins"]
 # Draws are made in pieces of this size, which stay in the cache.
 _PIECE = 2**14
 # Terms of the exponential series that doubles add up.
-_DEGREE = 9
+_DEGREE = 6
 
 
 class RoundedSampler:
@@ -117,24 +117,49 @@ class RoundedSampler:
             Modulo 2^64, as are all sums that it is added to.
         """
         scale = np.asarray(scale, dtype=np.float64)
-        drawn, failed = np.empty(scale.shape, dtype=np.int64), np.empty(scale.size, dtype=bool)
+        drawn = np.empty(scale.shape, dtype=np.int64)
         flat, out = scale.reshape(-1), drawn.reshape(-1)
         for start in range(0, scale.size, _PIECE):
-            piece = slice(start, start + _PIECE)
-            out[piece], failed[piece] = self.attempt(flat[piece], digits)
-        again = np.flatnonzero(failed)
-        if len(again):
-            out[again] = self.draw(flat[again], digits)
+            piece = flat[start : start + _PIECE]
+            out[start : start + _PIECE] = self.round(
+                *self._points(len(piece), digits), piece, digits
+            )
         return drawn
 
-    def attempt(self, scale, digits):
-        """Try once for each s; return numbers, and for which of them the attempt failed."""
-        word = digits(self._word_bits, len(scale))
-        box = (word >> np.uint64(self._digit_bits + 1)).astype(np.intp)
+    def _points(self, n, digits):
+        """Return n points that were accepted, as `attempt` does."""
+        x, negative, under, longer = self.attempt(n + n // 32 + 8, digits)
+        failed, spare = np.flatnonzero(~under[:n]), np.flatnonzero(under[n:]) + n
+        if len(spare) < len(failed):
+            x[failed], negative[failed], others = self._points(len(failed), digits)
+        else:
+            spare = spare[: len(failed)]
+            x[failed], negative[failed] = x[spare], negative[spare]
+            others = {i: longer[j] for i, j in enumerate(spare.tolist()) if j in longer}
+        longer = {i: point for i, point in longer.items() if i < n and under[i]}
+        longer.update((int(failed[i]), point) for i, point in others.items())
+        return x[:n], negative[:n], longer
+
+    def attempt(self, n, digits):
+        """Attempt n points.
+
+        Returns
+        -------
+        x : ndarray of uint64
+            The first digits of their abscissas.
+        negative : ndarray of int64
+            1 for those left of 0.
+        under : ndarray of bool
+            Which of them are under the curve, and so accepted.
+        longer : dict
+            Positions of points of which more is known: (digits, how many of them are binary places).
+        """
+        word = digits(self._word_bits, n)
+        box = (word >> np.uint64(self._digit_bits + 1)).view(np.int64)
         place = word & np.uint64((1 << self._digit_bits) - 1)
         x = (self._cell[box] << np.uint64(self._digit_bits)) | place
+        negative = ((word >> np.uint64(self._digit_bits)) & np.uint64(1)).view(np.int64)
 
-        # Points under the curve, and those of which more digits than in x are known.
         under, longer = box < self._n_inside, {}
         others = np.flatnonzero(~under)
         kind = box[others] - self._n_inside
@@ -143,20 +168,22 @@ class RoundedSampler:
         self._compare(crossed, x, place, level, under, longer, digits)
         for i in others[kind == self._n_crossed].tolist():
             self._decide(i, *self._draw_in_tail(digits), under, longer, digits)
+        return x, negative, under, longer
 
+    def round(self, x, negative, longer, scale, digits):
+        """Round s·X for points that were accepted."""
         step = scale * 2.0**-self._bits
         product = x.view(np.int64) * step
         values = np.rint(product)
         # The error of the product, the digits to come, and as much again.
         known = np.abs(product - values) < 0.5 - (product * 2.0**-51 + 2 * step)
         values = values.astype(np.int64)
-        for i in np.flatnonzero(under & ~known).tolist():
+        for i in np.flatnonzero(~known).tolist():
             longer.setdefault(i, (int(x[i]), self._bits))
         for i, point in longer.items():
-            values[i] = self._round(point, float(scale[i]), digits)
+            values[i] = self._round_one(point, float(scale[i]), digits)
         # In two's complement: all bits flipped, and 1 added.
-        negative = ((word >> np.uint64(self._digit_bits)) & np.uint64(1)).view(np.int64)
-        return (values ^ -negative) + negative, ~under
+        return (values ^ -negative) + negative
 
     def _compare(self, crossed, x, place, level, under, longer, digits):
         """Decide which points of crossed boxes are under the curve."""
@@ -202,7 +229,7 @@ class RoundedSampler:
             x, y = self._lengthen(x, digits), self._lengthen(y, digits)
         longer[i] = x
 
-    def _round(self, x, scale, digits):
+    def _round_one(self, x, scale, digits):
         """Round s·X to a whole number, modulo 2^64."""
         numerator, denominator = scale.as_integer_ratio()
         while True:
