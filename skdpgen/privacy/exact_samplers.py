@@ -152,7 +152,7 @@ class RoundedSampler:
         under : ndarray of bool
             Which of them are under the curve, and so accepted.
         longer : dict
-            Positions of points of which more is known: (digits, how many of them are binary places).
+            Positions of points of which more is known: (digits, how many binary places they are).
         """
         word = digits(self._word_bits, n)
         box = (word >> np.uint64(self._digit_bits + 1)).view(np.int64)
