@@ -137,8 +137,8 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
             verbose=self.verbose,
         ) as curator:
             del X, y  # from here on only the curator holds the rows
-            codec = codec.settle(curator)
             with naming_what_was_spent(curator.certificate):
+                codec = codec.settle(curator)
                 self._learn(curator, codec, noise)
             assumed = self._list_assumptions(codec, inferred, has_objects)
             certificate = curator.certificate(assumed)

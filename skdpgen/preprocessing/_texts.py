@@ -48,7 +48,7 @@ def parse_found(table, schema, names):
     schema : Schema
         With the kinds that were found.
     names : sequence of str
-        The columns. Cells that are no texts stay as they are.
+        The columns. Numbers, booleans and dates that are no texts stay as they are.
 
     Returns
     -------
@@ -57,12 +57,14 @@ def parse_found(table, schema, names):
     parsed = {
         name: pd.Series([_parse_cell(c, type(schema[name])) for c in table[name]], dtype=object)
         for name in names
-        if name in schema and not isinstance(schema[name], Category)
+        if name in schema
     }
     return table.assign(**parsed) if parsed else table
 
 
 def _parse_cell(cell, kind):
+    if kind is Category:
+        return cell if isinstance(cell, str) else None
     if not isinstance(cell, str):
         return cell
     found, value = read_text(cell)

@@ -5,7 +5,7 @@ import json
 import math
 import numbers
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dp_accounting import NonPrivateDpEvent, UnsupportedEventError
 
@@ -414,4 +414,7 @@ def preview(estimator, n_samples, n_features, *, n_classes=None):
         if not isinstance(value, numbers.Integral) or value < 1:
             raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}.")
     with plain_numbers(estimator):
-        return estimator._preview(int(n_samples), int(n_features), n_classes and int(n_classes))
+        planned = estimator._preview(
+            int(n_samples), int(n_features), None if n_classes is None else int(n_classes)
+        )
+    return replace(planned, n_records=int(n_samples))
