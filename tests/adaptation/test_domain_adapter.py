@@ -378,7 +378,6 @@ def test_without_a_target(cls):
         ({"X_target": np.zeros((9, 3))}, "3 features"),
         ({"X_target": np.zeros((1, 2))}, "one row"),
         ({"X_target": [["Smith", "1"]] * 9}, "not numbers"),
-        ({"X_target": np.full((9, 2), np.nan)}, "NaN"),
         ({"y": None}, "requires y"),
         ({"y": np.arange(300) % 3 - 1}, "-1 among other labels"),
         ({"y": np.linspace(0, 1, 300)}, "Unknown label type"),
@@ -393,6 +392,20 @@ def test_bad_data(change, message):
         adapter.fit(X, **data)
     assert "Smith" not in str(raised.value)
     assert not hasattr(adapter, "privacy_")
+
+
+@pytest.mark.parametrize("release", ["sketch", "rows"])
+def test_bad_target_rows_count_as_absent(release):
+    X, y, X_target, _ = make_domains()
+    X_target[::4, 1] = np.nan
+    adapter = DPSWDDomainAdapter(**QUICK, release=release).fit(X, y, X_target=X_target)
+    assert np.isfinite(adapter.transform(X)).all()
+    assert "every record is valid" not in str(adapter.privacy_)
+    adapter.set_params(strict=True)
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        adapter.fit(X, y, X_target=X_target)
+    strict = adapter.fit(X, y, X_target=np.nan_to_num(X_target))
+    assert "every record is valid" in str(strict.privacy_)
 
 
 @pytest.mark.parametrize(
