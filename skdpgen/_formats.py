@@ -103,11 +103,14 @@ _PLAIN = re.compile(r"(U?Int|Float)\d+|boolean|str(ing)?")
 
 
 def _keep_plain(dtypes):
-    """Leave out dtypes that say more than a type: a categorical one holds private categories."""
+    """Leave out dtypes that say more than a type.
+
+    A categorical one holds private categories, and NumPy's of texts the length of the longest.
+    """
     return {
         name: dtype
         for name, dtype in dtypes.items()
-        if isinstance(dtype, np.dtype) or _PLAIN.fullmatch(str(dtype))
+        if (isinstance(dtype, np.dtype) and dtype.kind not in "US") or _PLAIN.fullmatch(str(dtype))
     }
 
 

@@ -566,6 +566,20 @@ def test_the_table_of_a_column_with_itself_is_not_matched():
     assert abs(losses[0]) < 1e-6
 
 
+@pytest.mark.parametrize("label", ["x", "a label that is longer than all others"])
+def test_the_width_of_private_labels_does_not_get_out(label):
+    table = make_table(200)
+    jobs = table.pop("job").to_numpy(dtype=str)
+    short = make(n_steps=2).fit(table, jobs)
+    jobs = jobs.astype(object)
+    jobs[7] = label  # one of `other`
+    fitted = make(n_steps=2).fit(table, jobs.astype(str))
+    assert fitted._output.dtypes == short._output.dtypes
+    assert "U" not in {getattr(dtype, "kind", "O") for dtype in fitted._output.dtypes.values()}
+    first, second = (g.sample(5, random_state=0)[1] for g in (short, fitted))
+    assert first.dtype == second.dtype == object
+
+
 @pytest.mark.parametrize("infer", [None, "private"])
 def test_categorical_dtypes_do_not_carry_private_categories_out(infer):
     table = make_table(500)[["job", "smoker"]]
