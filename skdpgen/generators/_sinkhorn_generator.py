@@ -381,9 +381,9 @@ class DPSinkhornGenerator(EncodedGenerator):
         rows.set_components(self._release_components(curator, codec.n_columns))
         self.class_probabilities_ = np.ones(1)
         if curator.n_classes > 1:
-            released, n = curator.release(ClassCounts()), curator.n_records
-            counts = released.value
-            warn_of_absent(counts.sum() / n, released.std * math.sqrt(curator.n_classes) / n)
+            released, n_records = curator.release(ClassCounts()), curator.n_records
+            counts, std = released.value, released.std * math.sqrt(curator.n_classes)
+            warn_of_absent(counts.sum() / n_records, std / n_records)
             # Each is taken to have one record at least.
             self.class_probabilities_ = np.maximum(counts, 1) / np.maximum(counts, 1).sum()
         self.n_iter_ = split_repetition(dict(curator.plan.releases)[ClippedGradient.name])[1]

@@ -22,7 +22,7 @@ from ..privacy.accounting import ACCOUNTANTS, RELATIONS
 from ..privacy.calibration import check_delta, check_epsilon
 from ..privacy.figures import plain_numbers
 from ..privacy.noise import ASSUMED_OF_NOISE
-from ..privacy.records import read_rows, take_rows
+from ..privacy.records import parse_rows, take_rows
 from ._codec import RowCodec
 
 __all__ = ["DPPCA"]
@@ -242,14 +242,17 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples, `n_components_`)
-            In the units after `bounds`, and of the floating dtype of `X`.
+            In the units after `bounds`, and of the floating dtype of `X`; NaN for rows that are
+            not finite.
         """
         check_is_fitted(self, "privacy_")
-        X = read_rows(self, X, reset=False)
+        X = parse_rows(take_rows(self, X, reset=False))
         # Products of the largest numbers overflow; so may what fits a double, in float32.
         rows = np.clip(self._codec.encode(X), -_LARGEST, _LARGEST) @ self.components_.T
         limit = np.finfo(X.dtype).max
-        return np.clip(rows, -limit, limit).astype(X.dtype, copy=False)
+        rows = np.clip(rows, -limit, limit)
+        rows[~np.isfinite(X).all(axis=1)] = np.nan
+        return rows.astype(X.dtype, copy=False)
 
     def inverse_transform(self, X):
         """Map projections, or what was generated like them, back to features.

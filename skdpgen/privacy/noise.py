@@ -92,6 +92,8 @@ class NoiseSource:
             raise ValueError(
                 "The noise does not fit the grid: the budget is too small to mean much."
             )
+        if not scale.any():
+            return np.zeros(scale.shape, dtype=np.int64)
         return rounded_sampler(power).draw(scale, self._digits)
 
     def randomized_response(self, codes, n_classes, probability):

@@ -273,7 +273,8 @@ def test_all_is_released_whatever_is_found():
         plan = gaussian_plan(
             dict.fromkeys(RELEASES, 0.25), 5.0, 1e-6, thresholds={CategoryCounts.name: 1e-7}
         )
-        with Curator(cells, plan=plan, noise=NoiseSource(0), prepare=inference.encode) as curator:
+        source = {"prepare": inference.encode, "cells": True}
+        with Curator(cells, plan=plan, noise=NoiseSource(0), **source) as curator:
             with contextlib.suppress(PlanError):
                 inference.run(curator)
             released = curator.certificate().releases

@@ -139,11 +139,15 @@ def test_a_fit_in_progress_has_its_whole_plan_reserved():
             fit(1.4)
 
 
-def test_bad_rows_cost_nothing():
+def test_bad_shapes_cost_nothing_and_a_refusal_of_rows_all():
     budget = PrivacyBudget(1.5, 1e-5)
-    with budget, pytest.raises(ValueError, match="NaN"):
-        fit(1.0, X=ROWS * np.nan)
+    with budget, pytest.raises(ValueError, match="2-dimensional"):
+        fit(1.0, X=ROWS[0])
     assert budget.spent == 0
+    plan = gaussian_plan({"a": 1.0}, 1.0, 1e-5)
+    with budget, pytest.raises(ValueError, match="NaN"):
+        Curator(ROWS * np.nan, plan=plan, noise=NoiseSource(), refuse=lambda X, y: None)
+    assert budget.spent == pytest.approx(1.0, rel=0.01)
 
 
 @pytest.mark.parametrize("random_state", [0, np.random.RandomState(0)], ids=["int", "instance"])

@@ -87,7 +87,7 @@ def test_noise_that_passes_the_threshold_alone_is_as_rare_as_stated(multiplier, 
     def passes(given):
         noise.given = given
         encode = lambda X, y: np.zeros((1, 1))  # noqa: E731
-        with Curator(cells, plan=plan, noise=noise, prepare=encode) as curator:
+        with Curator(cells, plan=plan, noise=noise, prepare=encode, cells=True) as curator:
             return any(curator.release(mechanism).values())
 
     least = bisect.bisect(range(1000), False, key=passes)
