@@ -24,7 +24,7 @@ from ..privacy.accounting import ACCOUNTANTS
 from ..privacy.calibration import check_delta, check_epsilon
 from ..privacy.figures import plain_numbers
 from ..privacy.noise import ASSUMED_OF_NOISE
-from ..privacy.records import check_classes, take_labels, take_rows
+from ..privacy.records import check_classes, parse_rows, take_labels, take_rows
 from ._local_codec import LocalCodec
 
 __all__ = ["LOCAL_NORMS", "LocalPrivatizer"]
@@ -204,7 +204,7 @@ class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def _fit(self, X):
         self._check_params()
         output = ArrayFormat.of(X, None)
-        X = self._read(X)
+        X = parse_rows(self._read(X))
         self._codec = self._make_codec(X.shape[1])
         classes = None if self.classes is None else check_classes(self.classes)
         self._plan = self._make_plan(None if classes is None else len(classes))
