@@ -561,7 +561,7 @@ def test_replacing_a_record_in_a_fixed_sample_costs_what_is_certified():
 def test_rounding_moves_two_rows_apart_by_at_most_what_is_paid_for(d, k, apart):
     rng, grew = np.random.default_rng(0), 0
     event = sliced(0.0, d, k, orthogonal=False)  # no noise, the finest grid
-    for seed in range(200):
+    for seed in range(60):
         # On either side of 0, so that both are in the unit ball.
         row = rng.normal(size=d)
         row *= apart / 2 / np.linalg.norm(row)
@@ -574,7 +574,7 @@ def test_rounding_moves_two_rows_apart_by_at_most_what_is_paid_for(d, k, apart):
         exact = ((row @ released[0].directions.numpy()) ** 2).sum()
         assert moved <= exact + event.rounding
         grew += moved > exact
-    assert grew > 20 or apart > 1e-6
+    assert grew > 6 or apart > 1e-6
     # And it is paid for, where two rows are compared that were both rounded.
     replaced, zeroed = (
         _laws_of_change(event, relation)[0].values for relation in ("replace_one", "zero_out")
