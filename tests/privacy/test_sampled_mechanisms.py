@@ -574,7 +574,7 @@ def test_rounding_moves_two_rows_apart_by_at_most_what_is_paid_for(d, k, apart):
         exact = ((row @ released[0].directions.numpy()) ** 2).sum()
         assert moved <= exact + event.rounding
         grew += moved > exact
-    assert grew > 6 or apart > 1e-6
+    assert grew > 1 or apart > 1e-6
     # And it is paid for, where two rows are compared that were both rounded.
     replaced, zeroed = (
         _laws_of_change(event, relation)[0].values for relation in ("replace_one", "zero_out")
