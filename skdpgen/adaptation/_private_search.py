@@ -35,7 +35,7 @@ _FIXED = {
 _N_SCORED = 1000
 _ASSUMED = (
     "nothing is told of the fits that were not chosen, of how many there were, nor of how long "
-    "they took",
+    "they took; how many is drawn in double precision",
 )
 _ASSUMED_OF_ENCODERS = (
     "every encoder that could be drawn was fitted on public data, maps each row on its own and "
