@@ -146,6 +146,8 @@ def read_table(estimator, X, y, label, codec, *, reset=True):
     else:
         table = X
         if y is not None:
+            # Lists have no dtype: what NumPy would choose depends on the labels.
+            y = np.array(y, dtype=object) if isinstance(y, list | tuple) else y
             y = column_or_1d(y, warn=True)
             check_consistent_length(y, X)
             table = X.assign(**{label: y})
@@ -172,13 +174,7 @@ def take_labels(y, n_samples, classes=None):
             raise ValueError("classes were given, but y is None; pass the labels to fit.")
         return None, None, False
     is_categorical = isinstance(getattr(y, "dtype", None), pd.CategoricalDtype)
-    # What NumPy would choose for lists, and for values that may be missing, depends on the labels.
-    is_list = classes is not None and isinstance(y, list | tuple)
-    dtype = object if is_list or isinstance(getattr(y, "dtype", None), ExtensionDtype) else None
-    if getattr(getattr(y, "dtype", None), "kind", "O") == "f" and dtype is object:
-        y = y.to_numpy(np.float64, na_value=np.nan)
-    else:
-        y = _native(np.array(y, dtype=dtype, copy=None))
+    y = _as_labels(y, classes is not None)
     if y.dtype.kind not in "iubfOSU":
         raise ValueError(f"y must be labels or numbers; got dtype {y.dtype}.")
     y = column_or_1d(y, warn=True)
@@ -207,6 +203,20 @@ def take_labels(y, n_samples, classes=None):
             "float; if it is classes, declare them with classes=[...]."
         )
     return y, found, True
+
+
+def _as_labels(y, are_declared):
+    """Return labels as an array.
+
+    For lists, and for values that may be missing, NumPy would choose a dtype by what is in them.
+    """
+    dtype = getattr(y, "dtype", None)
+    if isinstance(dtype, ExtensionDtype):
+        is_float = dtype.kind == "f"
+        return y.to_numpy(np.float64, na_value=np.nan) if is_float else np.array(y, dtype=object)
+    if are_declared and isinstance(y, list | tuple):
+        return np.array(y, dtype=object)
+    return _native(np.asarray(y))
 
 
 def check_classes(classes):

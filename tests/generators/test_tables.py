@@ -566,6 +566,14 @@ def test_the_table_of_a_column_with_itself_is_not_matched():
     assert abs(losses[0]) < 1e-6
 
 
+def test_labels_in_a_list_are_read_one_by_one():
+    table = make_table(200)
+    ages = table.pop("age").tolist()
+    ages[7] = SECRET
+    _, made = make(n_steps=2).fit(table, ages).sample(20)
+    assert set(made) <= set(range(18, 91))
+
+
 @pytest.mark.parametrize("label", ["x", "a label that is longer than all others"])
 def test_the_width_of_private_labels_does_not_get_out(label):
     table = make_table(200)
