@@ -109,7 +109,9 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
                 raise ValueError("target=... names a column of a schema; without one, give y.")
             output = ArrayFormat.of(X, y)
             X = take_rows(self, X)
-            y, classes, inferred = take_labels(y, len(X), self.classes)
+            y, classes, inferred = take_labels(
+                y, len(X), self.classes, are_numbers=self.y_bounds is not None
+            )
             if self.y_bounds is not None and classes is not None:
                 raise ValueError(
                     "y_bounds are for a numeric y of float dtype; here y holds classes."
@@ -183,7 +185,7 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
             return self.schema
         dtypes = dict(check_frame(first_chunk(X)).dtypes)
         if y is not None and set(self.schema or ()) <= set(X.columns):
-            dtypes[getattr(y, "name", None) or "target"] = np.asarray(y).dtype
+            dtypes[getattr(y, "name", None) or "target"] = getattr(y, "dtype", np.dtype(object))
         return declare_by_dtypes(dtypes, self.schema)
 
     def _inference_shares(self, codec):

@@ -63,6 +63,15 @@ VARIANTS = [
 ]
 
 
+# What takes long, and is checked of an estimator like it.
+SLOW = {
+    ("flow-r", "check_epsilon"),
+    ("flow-once", "check_epsilon"),
+    ("flow-r", "check_neighbours"),
+    ("dpaf", "check_neighbours"),
+}
+
+
 @parametrize_with_checks(
     [
         GENERATORS[which]
@@ -82,7 +91,7 @@ def test_scikit_learn(estimator, check):
             estimator,
             check,
             id=f"{which}-{name}",
-            marks=pytest.mark.slow if which in VARIANTS else (),
+            marks=pytest.mark.slow if which in VARIANTS or (which, name) in SLOW else (),
         )
         for which, estimator in GENERATORS.items()
         for name, check in yield_checks(estimator)

@@ -4,8 +4,12 @@ import importlib
 import inspect
 import pkgutil
 import re
+import shutil
 import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 import skdpgen
 
@@ -130,3 +134,12 @@ def test_every_picture_is_in_the_tree():
             if "://" not in target and (folder / target.lstrip("/")).resolve() not in files:
                 lacking.append(f"{target} of {page.relative_to(ROOT)}")
     assert not lacking, f"Missing, or ignored by git: {', '.join(lacking)}."
+
+
+@pytest.mark.slow
+def test_the_pages_build_with_the_outputs_of_their_examples(tmp_path):
+    pytest.importorskip("sphinx_gallery")
+    shutil.copytree(ROOT, tmp_path / "tree", ignore=shutil.ignore_patterns(".git", "_build", "api"))
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-b", "html", "doc", "html"]
+    built = subprocess.run(command, cwd=tmp_path / "tree", capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr[-3000:]

@@ -83,7 +83,8 @@ def _parse(cells, kind):
         return cells.map(lambda c: levels.get(c, None if c in MISSING_TEXTS else c)).astype(object)
     present = ~cells.isin(MISSING_TEXTS)
     if isinstance(kind, Number):
-        values = pd.to_numeric(cells.where(present), errors="coerce")
+        # As floats, whatever others are: integers of a chunk without missing cells would be exact.
+        values = pd.to_numeric(cells.where(present), errors="coerce").astype("float64")
     elif isinstance(kind, Date):
         values = _parse_dates(cells.where(present & ~cells.str.contains(_ZONE, regex=True)))
     else:

@@ -62,24 +62,17 @@ class TableFile:
 
         A CSV file states none; what its cells look like is for a release to tell.
         """
-        import pyarrow as pa
         from pyarrow.parquet import read_schema
 
-        # Whether values are missing is not in the file's schema.
-        nullable = {pa.bool_(): pd.BooleanDtype()}
-        for bits in (8, 16, 32, 64):
-            for name in (f"int{bits}", f"uint{bits}"):
-                dtype = name.replace("uint", "UInt").replace("int", "Int")
-                nullable[getattr(pa, name)()] = pd.api.types.pandas_dtype(dtype)
         empty = read_schema(self._path).empty_table()
-        return dict(empty.to_pandas(types_mapper=nullable.get).dtypes)
+        return dict(empty.to_pandas(types_mapper=_nullable_dtypes().get).dtypes)
 
     def _read_parquet(self):
         from pyarrow.parquet import ParquetFile
 
         with ParquetFile(self._path) as file:
             for batch in file.iter_batches(_CHUNK_ROWS):
-                yield batch.to_pandas()
+                yield batch.to_pandas(types_mapper=_nullable_dtypes().get)
 
     def _read_csv(self):
         if not self._has_header:
@@ -122,6 +115,19 @@ class TableFile:
             if chunk is None:
                 return
             yield chunk
+
+
+def _nullable_dtypes():
+    """Return pandas' dtypes for those of Arrow, of which no value is changed where others miss."""
+    import pyarrow as pa
+
+    # Whether values are missing is not in a file's schema.
+    nullable = {pa.bool_(): pd.BooleanDtype()}
+    for bits in (8, 16, 32, 64):
+        for name in (f"int{bits}", f"uint{bits}"):
+            dtype = name.replace("uint", "UInt").replace("int", "Int")
+            nullable[getattr(pa, name)()] = pd.api.types.pandas_dtype(dtype)
+    return nullable
 
 
 def read_text(text):

@@ -9,6 +9,7 @@ probability 0: a post-processing of the Gaussian mechanism, whose guarantee it h
 conversion to doubles, come after the noise.
 """
 
+import contextlib
 import math
 import numbers
 from abc import ABC, abstractmethod
@@ -17,7 +18,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 import torch
 from dp_accounting import NonPrivateDpEvent
 from scipy.stats import norm
@@ -513,8 +513,7 @@ class CategoryCounts(Mechanism):
         for cells, membership in source.cells(self.name):
             cells = cells[membership.sum(1).bool().numpy()]
             for name, position in self.columns.items():
-                column = cells[:, position]
-                counts[name].update(map(_as_category, column[~pd.isna(column)].tolist()))
+                counts[name].update(map(_as_category, cells[:, position].tolist()))
         for count in counts.values():
             count.pop(None, None)
         # In an order that does not depend on that of the records.
@@ -544,8 +543,10 @@ def _as_category(value):
     """
     if isinstance(value, str):
         return str.__str__(value)
-    if isinstance(value, numbers.Real) and math.isfinite(value):
-        return int(value) if value == int(value) else float(value)
+    # Some numbers raise where they are compared or converted, as those too large for a float.
+    with contextlib.suppress(Exception):
+        if isinstance(value, numbers.Real) and math.isfinite(value):
+            return int(value) if value == int(value) else float(value)
     return None
 
 

@@ -8,7 +8,7 @@ value.
 import contextlib
 import warnings
 from collections.abc import Iterable
-from numbers import Number
+from numbers import Complex, Real
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,7 @@ from sklearn.utils.validation import (
 )
 
 from .exceptions import PrivacyLeakWarning, TableError
+from .record_functions import call_quietly
 
 __all__ = [
     "check_classes",
@@ -53,14 +54,35 @@ def take_rows(estimator, X, *, reset=True):
     """
     dtypes = [np.float64, np.float32]
     if isinstance(X, list | tuple):
-        # Lists have no dtype: what NumPy would choose depends on the cells.
-        with contextlib.suppress(ValueError):
-            X = np.array(X, dtype=object)
+        X = _as_objects(X)
     if not sparse.issparse(X) and not _refuse_by_dtype(X):
         dtypes = object
-    return validate_data(
-        estimator, X, reset=reset, dtype=dtypes, ensure_min_samples=1, ensure_all_finite=False
-    )
+    with warnings.catch_warnings():
+        # Of numbers that are too large for the dtype.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return validate_data(
+            estimator, X, reset=reset, dtype=dtypes, ensure_min_samples=1, ensure_all_finite=False
+        )
+
+
+def _as_objects(rows):
+    """Return a list of rows as an array of objects; what NumPy would choose depends on cells."""
+    rows = [list(r) if isinstance(r, list | tuple | np.ndarray) else r for r in rows]
+    widths = {len(r) if isinstance(r, list) else None for r in rows}
+    if len(widths) != 1 or None in widths:
+        return _column_of_objects(rows)
+    cells = np.empty((len(rows), *widths), dtype=object)
+    for i, row in enumerate(rows):
+        cells[i] = _column_of_objects(row)
+    return cells
+
+
+def _column_of_objects(cells):
+    """Return a list as a 1-dimensional array, whatever is in it."""
+    column = np.empty(len(cells), dtype=object)
+    for i, cell in enumerate(cells):
+        column[i] = cell
+    return column
 
 
 def parse_rows(X):
@@ -73,15 +95,19 @@ def parse_rows(X):
     """
     if X.dtype.kind not in "OUS":
         return X
-    with contextlib.suppress(Exception):
+    with warnings.catch_warnings(), contextlib.suppress(Exception):
+        warnings.simplefilter("error")
         return X.astype(np.float64)
-    return np.array([[_parse_cell(cell) for cell in row] for row in X], dtype=np.float64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return np.array([[_parse_cell(cell) for cell in row] for row in X], dtype=np.float64)
 
 
 def _parse_cell(cell):
     refused = TypeError
     try:
-        return np.nan if cell is None or cell is pd.NA else float(cell)
+        if not isinstance(cell, Complex) or isinstance(cell, Real):
+            return np.nan if cell is None or cell is pd.NA else float(cell)
     except OverflowError:
         return np.nan
     except ValueError:
@@ -147,7 +173,7 @@ def read_table(estimator, X, y, label, codec, *, reset=True):
         table = X
         if y is not None:
             # Lists have no dtype: what NumPy would choose depends on the labels.
-            y = np.array(y, dtype=object) if isinstance(y, list | tuple) else y
+            y = _column_of_objects(y) if isinstance(y, list | tuple) else y
             y = column_or_1d(y, warn=True)
             check_consistent_length(y, X)
             table = X.assign(**{label: y})
@@ -158,8 +184,10 @@ def read_table(estimator, X, y, label, codec, *, reset=True):
     return cells, n_samples
 
 
-def take_labels(y, n_samples, classes=None):
+def take_labels(y, n_samples, classes=None, *, are_numbers=False):
     """Decide by its dtype whether `y` is classes or a number, and check what is public of it.
+
+    A list has none: it is numbers with `are_numbers`, and otherwise what is in it.
 
     Returns
     -------
@@ -174,6 +202,8 @@ def take_labels(y, n_samples, classes=None):
             raise ValueError("classes were given, but y is None; pass the labels to fit.")
         return None, None, False
     is_categorical = isinstance(getattr(y, "dtype", None), pd.CategoricalDtype)
+    if are_numbers and classes is None and isinstance(y, list | tuple):
+        y = np.array([call_quietly(float, cell) for cell in y], dtype=np.float64)
     y = _as_labels(y, classes is not None)
     if y.dtype.kind not in "iubfOSU":
         raise ValueError(f"y must be labels or numbers; got dtype {y.dtype}.")
@@ -215,7 +245,7 @@ def _as_labels(y, are_declared):
         is_float = dtype.kind == "f"
         return y.to_numpy(np.float64, na_value=np.nan) if is_float else np.array(y, dtype=object)
     if are_declared and isinstance(y, list | tuple):
-        return np.array(y, dtype=object)
+        return _column_of_objects(y)
     return _native(np.asarray(y))
 
 
@@ -235,8 +265,11 @@ def check_classes(classes):
 
 
 def _native(labels):
-    """Return labels in this machine's byte order, the only one that pandas looks up."""
-    return labels.astype(labels.dtype.newbyteorder("="), copy=False)
+    """Return labels in this machine's byte order, and floats of a usual size, for pandas."""
+    dtype = labels.dtype.newbyteorder("=")
+    if dtype.kind == "f" and dtype.itemsize not in (4, 8):
+        dtype = np.float64
+    return labels.astype(dtype, copy=False)
 
 
 def _classes_for(classes, dtype):
@@ -261,15 +294,17 @@ def look_up(labels, levels):
     levels = pd.Index(levels)
     kinds = {labels.dtype.kind, getattr(levels.dtype, "kind", "O")}
     if "O" not in kinds and "b" not in kinds:
-        return levels.get_indexer(labels)
+        return levels.get_indexer(labels.astype(np.float64) if "f" in kinds else labels)
     # As objects, labels are looked up as Python compares them.
-    labels = labels.astype(object)
-    if infer_dtype(labels) not in _PLAIN:
-        # Others may refuse to be compared, as lists do: they are no level.
-        known = str | bytes | Number | np.bool_
-        labels = [label if isinstance(label, known) else None for label in labels]
-    labels = pd.Index(labels, dtype=object, tupleize_cols=False)
-    return levels.astype(object).get_indexer(labels)
+    labels, levels = labels.astype(object), levels.astype(object)
+    if call_quietly(infer_dtype, labels) not in _PLAIN:
+        # Others may refuse to be looked up, as lists do: they are no level.
+        labels = [label if call_quietly(_is_label, label) else None for label in labels]
+    return levels.get_indexer(pd.Index(labels, dtype=object, tupleize_cols=False))
+
+
+def _is_label(label):
+    return isinstance(hash(label), int) and bool(label == label)
 
 
 def _refuse_by_dtype(X):

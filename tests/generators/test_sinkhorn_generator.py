@@ -135,7 +135,12 @@ def test_classes_are_generated_by_their_shares():
 
 
 @pytest.mark.parametrize(
-    "params", [{}, {"perturb": "parameters"}, {"encoder": "dp-pca", "n_components": 20}]
+    "params",
+    [
+        {},
+        pytest.param({"perturb": "parameters"}, marks=pytest.mark.slow),
+        pytest.param({"encoder": "dp-pca", "n_components": 20}, marks=pytest.mark.slow),
+    ],
 )
 def test_digits_without_noise(digits, params):
     X, X_test, y, y_test = digits

@@ -1,10 +1,13 @@
 """Counts of categories that are not known beforehand: thresholds, their δ', and what they cost."""
 
 import bisect
+import decimal
+import fractions
 import json
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from dp_accounting import GaussianDpEvent, NonPrivateDpEvent, SelfComposedDpEvent
 from scipy.stats import norm
@@ -260,3 +263,11 @@ def test_budgets_set_the_delta_of_thresholds_aside():
     for bad in (-1e-6, DELTA):
         with pytest.raises(ValueError, match="threshold_delta must be in"):
             PrivacyBudget(1.0, DELTA, threshold_delta=bad)
+
+
+@pytest.mark.parametrize(
+    "cell", [10**400, decimal.Decimal("sNaN"), fractions.Fraction(10**400, 3), pd.NaT, pd.NA]
+)
+def test_cells_that_cannot_be_compared_are_not_counted(cell):
+    (counts,) = release([["a"], ["a"], [cell]], NonPrivateDpEvent())
+    assert counts["a"] == {"a": 2}

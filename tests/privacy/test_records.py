@@ -231,6 +231,7 @@ def test_missing_labels_are_no_class():
     [
         ([1, 2, [3], "a", None, np.nan, True], [1, 2, "a"], [0, 1, -1, 2, -1, -1, 0]),
         ([decimal.Decimal(1), np.str_("a"), ("a",), {1: 1}], [1, "a"], [0, 1, -1, -1]),
+        ([decimal.Decimal("sNaN"), 10**400, Raises(), "a"], [1, "a"], [-1, -1, -1, 1]),
     ],
 )
 def test_labels_are_looked_up_one_by_one(labels, levels, found):
@@ -238,6 +239,37 @@ def test_labels_are_looked_up_one_by_one(labels, levels, found):
     array[:] = labels
     assert look_up(array, levels).tolist() == found
     assert [look_up(array[i : i + 1], levels).item() for i in range(len(labels))] == found
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.longdouble, ">f8"])
+def test_labels_of_rare_dtypes_are_looked_up(dtype):
+    read, classes, _ = take_labels(np.array([2, 3], dtype), 2, [2, 1])
+    assert look_up(read, classes).tolist() == [0, -1]
+
+
+def test_numbers_in_a_list_are_read_one_by_one():
+    y, classes, _ = take_labels([0.5, "Smith", None, [1], 2], 5, are_numbers=True)
+    assert classes is None
+    np.testing.assert_array_equal(y, [0.5, np.nan, np.nan, np.nan, 2])
+
+
+@pytest.mark.parametrize("cell", [None, "Smith", [1, 2], ["a", "b"]])
+def test_cells_of_a_list_do_not_change_its_shape(cell):
+    assert take_rows(BaseEstimator(), [[cell, 1.0], [cell, 2.0]]).shape == (2, 2)
+    read, _, _ = take_labels([cell, cell], 2, ["a", "b"])
+    assert read.shape == (2,)
+
+
+def test_numbers_that_do_not_fit_the_dtype_are_infinite_without_a_word():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        taken = take_rows(BaseEstimator(), np.array([[np.longdouble("1e400"), 1]]))
+    assert np.isinf(taken[0, 0])
+
+
+def test_complex_cells_are_no_numbers():
+    with pytest.raises(TypeError, match="not numbers"):
+        parse_rows(np.array([[np.complex128(1 + 2j)]], dtype=object))
 
 
 def test_labels_of_other_dtypes_are_compared_as_python_does():
