@@ -23,7 +23,7 @@ class RecordSource:
 
     What mechanisms get is ``(rows, membership)``: tensors of shape (n, n_columns) and
     (n, n_classes). `membership` is 1 where a row belongs to a class (one column where there are no
-    classes). A null record has zeros in both. Records are null that were declared so, and bad
+    classes), and all 0 for a null record. Records are null that were declared so, and bad
     ones: with a label that is not among the classes, or with a row that is not finite, or for
     which the public map fails. That is decided for each record on its own, and nothing tells which
     or how many they are. A few mechanisms get cells as they are in place of rows.
