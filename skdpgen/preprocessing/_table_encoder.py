@@ -120,7 +120,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame of shape (n_samples, n_features_in_)
+        X : DataFrame of shape (n_samples, `n_features_in_`)
             A table with the columns of the schema.
 
         Returns

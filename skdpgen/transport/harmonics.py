@@ -159,7 +159,8 @@ def slice_diameter(n_harmonics):
 
     For angles that differ by t it is √f(t), with f(t) = 4 Σ w_b² sin²(b t / 2) = 2 - 2 Σ w_b²
     cos(b t). A grid of step h has a point within h/2 of the place of the largest f, where the slope
-    is 0; |f''| ≤ 2 Σ w_b² b², so that the grid's largest value is less by at most (h²/4) Σ w_b² b².
+    is 0. The second derivative is at most 2 Σ w_b² b², so that the grid's largest value is less by
+    at most (h²/4) Σ w_b² b².
 
     It is 2 for one harmonic, where t is half a turn; with several they cannot all be opposite: it
     is 1.71 for three, 1.61 for six, and falls towards √2.
