@@ -17,11 +17,11 @@ from torch.nn.functional import cross_entropy, softplus
 
 from skdpgen._validation import warn_of_delta
 from skdpgen.adaptation import DPSWDDomainClassifier, reverse_validation_score
-from skdpgen.adaptation._adaptation_learner import EncodedRecords, _decay, _draw, _ramp
 from skdpgen.base import list_assumptions
+from skdpgen.formats.box import RowCodec
+from skdpgen.learners.adaptation import EncodedRecords, _decay, _draw, _ramp
 from skdpgen.networks.generators import seeded
-from skdpgen.preprocessing import RowCodec
-from skdpgen.privacy import Certificate, Curator, ForwardAggregate, repeated_plan
+from skdpgen.privacy import Certificate, Curator, ForwardAggregateMechanism, repeated_plan
 
 _NOT_PRIVATE = Certificate((NonPrivateDpEvent(),), ("raw rows",))
 
@@ -207,8 +207,8 @@ class DPDANN(DANN):
     discriminator, is clipped to `grad_clip` as a whole; their sum is released with Gaussian noise,
     and divided by the expected size of the sample. The reversal comes after the release. Source
     rows and their labels are public, and their gradients without noise. The noise is the least that
-    the privacy loss distribution of all steps allows, and 0.5 % more: `ForwardAggregate` also
-    releases the size of the sample, which is not used.
+    the privacy loss distribution of all steps allows, and 0.5 % more:
+    `ForwardAggregateMechanism` also releases the size of the sample, which is not used.
 
     Nothing is chosen on target rows but by these releases; `score` is not covered, as it is not in
     the adapter.
@@ -227,7 +227,9 @@ class DPDANN(DANN):
             event = GaussianDpEvent(multiplier)
             return event if rate == 1 else PoissonSampledDpEvent(rate, event)
 
-        plan = repeated_plan(ForwardAggregate.name, step, self.n_iter_, self.epsilon, self.delta)
+        plan = repeated_plan(
+            ForwardAggregateMechanism.name, step, self.n_iter_, self.epsilon, self.delta
+        )
         generator = noise.torch_generator()
         records = EncodedRecords(
             critic,
@@ -240,7 +242,7 @@ class DPDANN(DANN):
             # -sigmoid(-z) is the derivative of softplus(-z). What is released is of norm 1.
             return pull(-torch.sigmoid(-logits)) / self.grad_clip, None
 
-        mechanism = ForwardAggregate(
+        mechanism = ForwardAggregateMechanism(
             gradients, sum(weight.numel() for weight in critic.parameters())
         )
         weight = next(critic.parameters())

@@ -21,7 +21,7 @@ from bench_sinkhorn_step import milliseconds, peak_of_process
 from torch.func import functional_call, grad, vmap
 
 from skdpgen import DPAFGenerator
-from skdpgen.generators._aggregate_learner import RecordFeatures
+from skdpgen.learners.aggregates import RecordFeatures
 from skdpgen.networks import Discriminator, default_layers
 
 N_CLASSES, N_RECORDS, CHUNK = 10, 2000, 64

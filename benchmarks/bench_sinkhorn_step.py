@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from skdpgen import DPSinkhornGenerator
-from skdpgen.generators._gradient_learner import SinkhornLoss
+from skdpgen.learners.gradients import SinkhornLoss
 
 try:
     import geomloss

@@ -22,8 +22,8 @@ import torch
 from dp_accounting import PoissonSampledDpEvent, SelfComposedDpEvent
 
 from skdpgen.generators import _network_learner
-from skdpgen.privacy import Curator, NoiseSource, Plan, SlicedGaussianDpEvent, SlicedRows
-from skdpgen.privacy import sampled_mechanisms as mechanisms
+from skdpgen.privacy import Curator, NoiseSource, Plan, SlicedGaussianDpEvent, SlicedRowsMechanism
+from skdpgen.privacy.mechanisms import sampled as mechanisms
 from skdpgen.privacy.source import RecordSource
 from skdpgen.transport import random_directions, slices, wasserstein_1d
 
@@ -34,7 +34,7 @@ PARTS = [
     (NoiseSource, "poisson_sample", "coins"),
     (RecordSource, "take", "reading"),
     (mechanisms, "random_directions", "directions"),
-    (SlicedRows, "_measure_batch", "projection"),
+    (SlicedRowsMechanism, "_measure_batch", "projection"),
     (NoiseSource, "rounded_gaussian", "noise"),
     (_network_learner, "_project", "generated"),
     (slices, "_sort", "sorting"),
@@ -80,7 +80,7 @@ class Stopwatch:
 def make_curator(X, batch, orthogonal):
     event = SlicedGaussianDpEvent(0.65, D, K, orthogonal=orthogonal)
     event = SelfComposedDpEvent(PoissonSampledDpEvent(batch / N_RECORDS, event), 10**6)
-    plan = Plan(((SlicedRows.name, event),), math.inf, 1e-5, accountant="rdp")
+    plan = Plan(((SlicedRowsMechanism.name, event),), math.inf, 1e-5, accountant="rdp")
     return Curator(X, plan=plan, noise=NoiseSource())
 
 
@@ -121,7 +121,7 @@ def main():
     torch.set_num_threads(1)
     generator = torch.Generator().manual_seed(0)
     X = torch.randn(N_RECORDS, D, generator=generator).div_(math.sqrt(D)).numpy()
-    mechanism = SlicedRows(D)
+    mechanism = SlicedRowsMechanism(D)
 
     names = [*(name for _, _, name in PARTS), "other"]
     print(f"d = {D}, k = {K}, {N_RECORDS} records; milliseconds; ratios: median (min-max)")

@@ -35,7 +35,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler
 from skdpgen.datasets import load_adult, load_bank_marketing, load_diabetes130
-from skdpgen.preprocessing import Category, Number, Schema
+from skdpgen.formats import Category, Number, Schema
 
 
 def whole(lower, upper, **params):

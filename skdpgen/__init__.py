@@ -1,7 +1,9 @@
 """Differentially private generative models by optimal transport, as scikit-learn estimators."""
 
 from ._version import __version__
+from .accounting.budget import PrivacyBudget
 from .adaptation import DPSWDDomainAdapter
+from .formats import Boolean, Category, Date, Number, Ordinal, Schema, Unknown
 from .generators import (
     DPAFGenerator,
     DPSinkhornGenerator,
@@ -10,17 +12,23 @@ from .generators import (
     LDPEntropicGAN,
 )
 from .preprocessing import DPPCA, LocalPrivatizer
-from .privacy import PrivacyBudget
 
 __all__ = [
     "DPPCA",
+    "Boolean",
+    "Category",
     "DPAFGenerator",
     "DPSWDDomainAdapter",
     "DPSWFlowSampler",
     "DPSinkhornGenerator",
     "DPSlicedWassersteinGenerator",
+    "Date",
     "LDPEntropicGAN",
     "LocalPrivatizer",
+    "Number",
+    "Ordinal",
     "PrivacyBudget",
+    "Schema",
+    "Unknown",
     "__version__",
 ]

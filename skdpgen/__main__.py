@@ -17,12 +17,16 @@ from pathlib import Path
 import pandas as pd
 
 from . import DPSlicedWassersteinGenerator, PrivacyBudget
-from .preprocessing import Schema, Unknown, declare_by_dtypes, parse_texts
-from .privacy import Certificate, TableFile, preview, verify
-from .privacy.accounting import RELATIONS
-from .privacy.events import threshold_delta
-from .privacy.exceptions import BudgetExceededError, SpentError
-from .privacy.figures import show
+from .accounting.accountants import RELATIONS
+from .accounting.certificate import Certificate, preview, verify
+from .accounting.events import threshold_delta
+from .accounting.figures import show
+from .exceptions import BudgetExceededError, SpentError
+from .formats.columns import Unknown
+from .formats.inference import declare_by_dtypes
+from .formats.schema import Schema
+from .formats.texts import parse_texts
+from .privacy import TableFile
 
 # Synthetic rows are made and written in pieces of this size.
 _PIECE = 100_000

@@ -8,8 +8,8 @@ import warnings
 import numpy as np
 import torch
 
-from .privacy.exceptions import FitQualityWarning
-from .privacy.figures import show
+from .accounting.figures import show
+from .exceptions import FitQualityWarning
 
 __all__ = [
     "check_choice",

@@ -12,7 +12,6 @@ import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ._formats import ArrayFormat, TableFormat, check_frame
 from ._validation import (
     check_choice,
     check_finite,
@@ -24,13 +23,18 @@ from ._validation import (
     undo_on_failure,
     warn_of_delta,
 )
+from .accounting.accountants import ACCOUNTANTS, RELATIONS
+from .accounting.calibration import check_delta, check_epsilon
+from .accounting.certificate import Certificate, naming_what_was_spent
+from .accounting.figures import plain_numbers
+from .formats.box import RowCodec
+from .formats.inference import declare_by_dtypes
+from .formats.output import ArrayFormat, TableFormat, check_frame
+from .formats.schema import Schema
+from .formats.table import TableCodec
+from .formats.table_encoder import check_closed
 from .networks import GENERATORS
-from .preprocessing import RowCodec, Schema, TableCodec, check_closed, declare_by_dtypes
-from .privacy import CategoryCounts, Certificate, Curator, NoiseSource
-from .privacy.accounting import ACCOUNTANTS, RELATIONS
-from .privacy.calibration import check_delta, check_epsilon
-from .privacy.certificate import naming_what_was_spent
-from .privacy.figures import plain_numbers
+from .privacy import CategoryCountsMechanism, Curator, NoiseSource
 from .privacy.noise import ASSUMED_OF_NOISE
 from .privacy.records import first_chunk, read_rows, read_table, take_labels, take_rows
 from .transport import sliced_wasserstein_distance
@@ -191,7 +195,9 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
     def _inference_shares(self, codec):
         """Return the shares of the releases that close a schema, and the δ' of thresholds."""
         shares = {name: self.infer_share / len(codec.releases) for name in codec.releases}
-        thresholds = {name: 0.1 * self.delta for name in shares if name == CategoryCounts.name}
+        thresholds = {
+            name: 0.1 * self.delta for name in shares if name == CategoryCountsMechanism.name
+        }
         return shares, thresholds
 
     def sample(self, n_samples=1, *, y=None, where=None, random_state=None):

@@ -15,8 +15,8 @@ from skdpgen import (
 )
 from skdpgen.adaptation import DPSWDDomainClassifier
 from skdpgen.preprocessing import LowFrequencies
-from skdpgen.utils import check_generator, yield_checks
-from skdpgen.utils.estimator_checks import check_noise, check_score
+from skdpgen.testing import check_generator, yield_checks
+from skdpgen.testing.estimator_checks import check_noise, check_score
 
 # Not every test declares its classes.
 pytestmark = [

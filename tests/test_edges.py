@@ -18,7 +18,7 @@ from skdpgen import (
     LDPEntropicGAN,
     LocalPrivatizer,
 )
-from skdpgen.preprocessing import Category, Number, Schema
+from skdpgen.formats import Category, Number, Schema
 from skdpgen.privacy import Curator, SpentError
 
 N_STEPS = {"n_steps": 3, "random_state": 0}

@@ -28,7 +28,8 @@ from skdpgen import (
     DPSWFlowSampler,
     LDPEntropicGAN,
 )
-from skdpgen.preprocessing import DPPCA, Category, LocalPrivatizer, LowFrequencies, Number, Schema
+from skdpgen.formats import Category, Number, Schema
+from skdpgen.preprocessing import DPPCA, LocalPrivatizer, LowFrequencies
 from skdpgen.privacy import Curator
 
 DIGESTS = Path(__file__).with_name("golden.json")

@@ -26,26 +26,21 @@ from .._validation import (
     undo_on_failure,
     warn_of_delta,
 )
+from ..accounting.accountants import ACCOUNTANTS, RELATIONS
+from ..accounting.calibration import check_delta, check_epsilon
+from ..accounting.certificate import Certificate, naming_what_was_spent
+from ..accounting.events import SlicedGaussianDpEvent, gaussian_event, repeat
+from ..accounting.figures import plain_numbers
+from ..accounting.plan import repeated_plan
 from ..base import list_assumptions
+from ..formats.box import RowCodec, check_bounds
 from ..generators import DPSWFlowSampler
+from ..learners.adaptation import fit_adaptation, fit_to_released_rows
 from ..networks import ENCODERS, build_encoder
-from ..preprocessing import LowFrequencies, RowCodec, check_bounds
-from ..privacy import (
-    Certificate,
-    Curator,
-    NoiseSource,
-    SlicedGaussianDpEvent,
-    SlicedRows,
-    repeated_plan,
-)
-from ..privacy.accounting import ACCOUNTANTS, RELATIONS
-from ..privacy.calibration import check_delta, check_epsilon
-from ..privacy.certificate import naming_what_was_spent
-from ..privacy.events import gaussian_event, repeat
-from ..privacy.figures import plain_numbers
+from ..preprocessing import LowFrequencies
+from ..privacy import Curator, NoiseSource, SlicedRowsMechanism
 from ..privacy.noise import ASSUMED_OF_DIRECTIONS
 from ..privacy.records import read_rows, take_rows
-from ._adaptation_learner import fit_adaptation, fit_to_released_rows
 from ._augmentation import AUGMENTATIONS
 from ._domains import Whole
 
@@ -541,14 +536,14 @@ class DPSWDDomainAdapter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         beside, rate = self._beside(n_columns), self._rate(n_target)
         self.n_iter_ = self._n_private_steps(n_target)
         plan = repeated_plan(
-            SlicedRows.name,
+            SlicedRowsMechanism.name,
             lambda multiplier: self._step_event(multiplier, n_columns, n_target),
             self.n_iter_,
             self.epsilon,
             self.delta,
             relation=self.relation,
             accountant=self.accountant,
-            sensitivity=SlicedRows(n_columns).sensitivity(self.relation),
+            sensitivity=SlicedRowsMechanism(n_columns).sensitivity(self.relation),
         )
         codec = RowCodec(X.shape[1], bounds=bounds)
         refusals = list_refusals(self.strict, X_target.dtype == object)

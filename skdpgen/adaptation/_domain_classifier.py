@@ -5,7 +5,7 @@ from sklearn.utils.validation import _num_samples
 from torch import nn
 
 from .._validation import undo_on_failure
-from ..privacy.figures import plain_numbers
+from ..accounting.figures import plain_numbers
 from ._domain_adapter import DPSWDDomainAdapter
 from ._domains import split_domains
 

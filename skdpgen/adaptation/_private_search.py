@@ -13,8 +13,11 @@ from sklearn.model_selection import ParameterSampler
 from sklearn.utils.validation import _num_features, _num_samples
 
 from .._validation import warn_of_delta
-from ..privacy import Certificate, NoiseSource, ledger_epsilon, select_best, selection_plan
-from ..privacy.calibration import check_delta
+from ..accounting.accountants import ledger_epsilon
+from ..accounting.calibration import check_delta
+from ..accounting.certificate import Certificate
+from ..accounting.selection import select_best, selection_plan
+from ..privacy import NoiseSource
 from ._domain_adapter import DPSWDDomainAdapter
 from ._domains import Whole
 

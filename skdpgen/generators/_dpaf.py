@@ -7,12 +7,13 @@ from functools import partial
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
 
 from .._validation import check_size
+from ..accounting.plan import repeated_plan
 from ..base import BaseGenerator, check_choice, check_generator, check_positive
+from ..formats.table import TableCodec
+from ..learners.aggregates import RecordFeatures, fit_classifier, fit_to_aggregates
+from ..learners.rows import has_unit_output, input_scale, make_rows
 from ..networks import Discriminator, default_layers, infer_square_shape, mirror, seeded
-from ..preprocessing import TableCodec
-from ..privacy import ForwardAggregate, repeated_plan
-from ._aggregate_learner import RecordFeatures, fit_classifier, fit_to_aggregates
-from ._rows import has_unit_output, input_scale, make_rows
+from ..privacy import ForwardAggregateMechanism
 
 __all__ = ["DPAFGenerator"]
 
@@ -304,7 +305,7 @@ class DPAFGenerator(BaseGenerator):
             before=before,
             relation=self.relation,
             accountant=self.accountant,
-            sensitivity=ForwardAggregate.sensitivity_of(self.relation),
+            sensitivity=ForwardAggregateMechanism.sensitivity_of(self.relation),
         )
 
     def _n_steps(self, n_samples):
@@ -364,7 +365,7 @@ class DPAFGenerator(BaseGenerator):
 
         def mechanism_of(features, name, share):
             return partial(
-                ForwardAggregate,
+                ForwardAggregateMechanism,
                 features,
                 features.network.n_features,
                 n_classes,

@@ -4,8 +4,8 @@ from abc import abstractmethod
 
 from .._validation import check_positive, check_share, check_size
 from ..base import BaseGenerator
-from ..preprocessing import PrincipalComponents
-from ..privacy import NoisyCovariance
+from ..networks.components import PrincipalComponents
+from ..privacy import CovarianceMechanism
 
 __all__ = ["EncodedGenerator"]
 
@@ -30,7 +30,7 @@ class EncodedGenerator(BaseGenerator):
         shares, thresholds = self._inference_shares(codec)
         if self._has_dp_pca():
             check_size("X", codec.n_columns, codec.n_columns)
-            shares[NoisyCovariance.name] = self.encoder_share
+            shares[CovarianceMechanism.name] = self.encoder_share
         return shares, thresholds
 
     def _release_components(self, curator, n_columns):
@@ -38,7 +38,7 @@ class EncodedGenerator(BaseGenerator):
         if not self._has_dp_pca():
             return None
         return PrincipalComponents.from_noisy_moments(
-            curator.release(NoisyCovariance()),
+            curator.release(CovarianceMechanism()),
             curator.n_records,
             self._n_encoded(n_columns),
             **self._scaling(),

@@ -7,12 +7,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._validation import check_choice, check_positive, check_size, choose_device, undo_on_failure
+from ..accounting.figures import plain_numbers
 from ..base import BaseGenerator, check_generator
+from ..learners.entropic import LOSSES, LocalRowNetwork, fit_to_noised_rows
 from ..networks import build, find_factory
-from ..preprocessing import LOCAL_NORMS, LocalPrivatizer
-from ..privacy import LocalLabels, LocalRows, NoiseSource
-from ..privacy.figures import plain_numbers
-from ._entropic_learner import LOSSES, LocalRowNetwork, fit_to_noised_rows
+from ..preprocessing import LocalPrivatizer
+from ..preprocessing._local_privatizer import LOCAL_NORMS
+from ..privacy import LocalLabelsMechanism, LocalRowsMechanism, NoiseSource
 
 __all__ = ["LDPEntropicGAN"]
 
@@ -345,10 +346,10 @@ class LDPEntropicGAN(BaseGenerator):
     def _learn(self, curator, codec, noise):
         # Anything that can fail comes before the first release.
         self._build(codec, curator.n_classes, 0)
-        noised = curator.release(LocalRows(codec.p))
+        noised = curator.release(LocalRowsMechanism(codec.p))
         labels = None
         if curator.n_classes > 1:
-            labels = curator.release(LocalLabels(curator.n_classes))
+            labels = curator.release(LocalLabelsMechanism(curator.n_classes))
         curator.close()  # the rest is post-processing
         release = _Release(noised.values, noised.scale)
         if labels is not None:

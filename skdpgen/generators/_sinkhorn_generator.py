@@ -7,21 +7,16 @@ import numpy as np
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
 
 from .._validation import check_choice, check_positive, check_size, warn_of_absent
+from ..accounting.accountants import ledger_epsilon
+from ..accounting.events import DiameterGaussianDpEvent, repeat, split_repetition
+from ..accounting.figures import show
+from ..accounting.plan import Plan, repeated_plan
 from ..base import check_generator
-from ..privacy import (
-    BudgetExceededError,
-    ClassCounts,
-    ClippedGradient,
-    DiameterGaussianDpEvent,
-    Plan,
-    ledger_epsilon,
-    repeated_plan,
-)
-from ..privacy.events import repeat, split_repetition
-from ..privacy.figures import show
+from ..exceptions import BudgetExceededError
+from ..learners.gradients import SinkhornLoss, fit_to_gradients
+from ..learners.rows import has_unit_output, input_scale, make_rows
+from ..privacy import ClassCountsMechanism, ClippedGradientMechanism
 from ._encoded_generator import EncodedGenerator
-from ._gradient_learner import SinkhornLoss, fit_to_gradients
-from ._rows import has_unit_output, input_scale, make_rows
 
 __all__ = ["DPSinkhornGenerator"]
 
@@ -317,7 +312,7 @@ class DPSinkhornGenerator(EncodedGenerator):
         if not codec.releases:
             check_size("n_generated", n_generated, codec.n_columns)
         if n_classes > 1:
-            shares[ClassCounts.name] = _COUNTS_SHARE
+            shares[ClassCountsMechanism.name] = _COUNTS_SHARE
         rate = self._batch_size(n_samples) / n_samples
 
         def step(multiplier):
@@ -326,9 +321,9 @@ class DPSinkhornGenerator(EncodedGenerator):
             return PoissonSampledDpEvent(rate, DiameterGaussianDpEvent(multiplier))
 
         n_steps = 1 if self.noise_multiplier else self._n_steps(n_samples)
-        sensitivity = ClippedGradient.sensitivity_of(self.grad_clip)
+        sensitivity = ClippedGradientMechanism.sensitivity_of(self.grad_clip)
         plan = repeated_plan(
-            ClippedGradient.name,
+            ClippedGradientMechanism.name,
             step,
             n_steps,
             self.epsilon,
@@ -381,12 +376,14 @@ class DPSinkhornGenerator(EncodedGenerator):
         rows.set_components(self._release_components(curator, codec.n_columns))
         self.class_probabilities_ = np.ones(1)
         if curator.n_classes > 1:
-            released, n_records = curator.release(ClassCounts()), curator.n_records
+            released, n_records = curator.release(ClassCountsMechanism()), curator.n_records
             counts, std = released.value, released.std * math.sqrt(curator.n_classes)
             warn_of_absent(counts.sum() / n_records, std / n_records)
             # Each is taken to have one record at least.
             self.class_probabilities_ = np.maximum(counts, 1) / np.maximum(counts, 1).sum()
-        self.n_iter_ = split_repetition(dict(curator.plan.releases)[ClippedGradient.name])[1]
+        self.n_iter_ = split_repetition(dict(curator.plan.releases)[ClippedGradientMechanism.name])[
+            1
+        ]
         self._network = fit_to_gradients(
             rows.to(curator.device),
             loss,

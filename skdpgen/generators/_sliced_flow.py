@@ -9,17 +9,12 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _check_feature_names
 
 from .._validation import check_positive, check_size
-from ..privacy import NoisyTables, SlicedRows
-from ..privacy.mechanisms import clip_rows
-from ._particle_learner import (
-    Particles,
-    draw_starts,
-    fit_particles_to_sketch,
-    flow_along_slices,
-)
-from ._rows import even_spread
+from ..learners.particles import Particles, draw_starts, fit_particles_to_sketch, flow_along_slices
+from ..learners.rows import even_spread
+from ..learners.tables import TableParticles, fit_to_tables
+from ..privacy import SlicedRowsMechanism, TablesMechanism
+from ..privacy.mechanisms.base import clip_rows
 from ._sliced_generator import SlicedGenerator
-from ._table_learner import TableParticles, fit_to_tables
 
 __all__ = ["DPSWFlowSampler"]
 
@@ -305,7 +300,7 @@ class DPSWFlowSampler(SlicedGenerator):
         self.n_iter_ = len(self.loss_curve_)
 
     def _learn_table(self, curator, codec, noise):
-        tables = curator.release(NoisyTables(codec.block_sizes))
+        tables = curator.release(TablesMechanism(codec.block_sizes))
         curator.close()  # the rest is post-processing
         n_particles = self._n_particles(curator.n_records, 1)
         self._particles, self.loss_curve_ = fit_to_tables(
@@ -375,7 +370,7 @@ class DPSWFlowSampler(SlicedGenerator):
     def _flow(self, curator, components, spread, init, noise):
         """Return particles at the end of a flow along projected rows."""
         encode = None if components is None else components.encode
-        mechanism = SlicedRows(len(spread), curator.n_classes, encode)
+        mechanism = SlicedRowsMechanism(len(spread), curator.n_classes, encode)
         generator, n_directions = noise.torch_generator(), None
         starts = self._draw_starts(curator, spread, init, generator)
         if self.release == "presample":

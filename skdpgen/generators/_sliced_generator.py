@@ -7,15 +7,10 @@ import torch
 from dp_accounting import PoissonSampledDpEvent, SampledWithoutReplacementDpEvent
 
 from .._validation import check_choice, check_positive, check_size, warn_of_absent
-from ..privacy import (
-    NoisyTables,
-    SlicedGaussianDpEvent,
-    SlicedRows,
-    SliceSketch,
-    gaussian_plan,
-    repeated_plan,
-)
-from ..privacy.calibration import calibrate_gaussian
+from ..accounting.calibration import calibrate_gaussian
+from ..accounting.events import SlicedGaussianDpEvent
+from ..accounting.plan import gaussian_plan, repeated_plan
+from ..privacy import SlicedRowsMechanism, SliceSketchMechanism, TablesMechanism
 from ..privacy.noise import ASSUMED_OF_DIRECTIONS
 from ..transport import SliceBasis, random_directions
 from ._encoded_generator import EncodedGenerator
@@ -81,25 +76,27 @@ class SlicedGenerator(EncodedGenerator):
             if not codec.releases:
                 check_size("schema", codec.n_columns, codec.n_columns)
                 check_size("batch_size", self.batch_size or 1, codec.n_columns)
-            name = NoisyTables.name
+            name = TablesMechanism.name
         else:
             n_projections = self._n_projections(codec.n_columns)
             n_values = 2 * (self.n_harmonics or _MOST_HARMONICS) * n_projections
             check_size("n_projections", max(n_classes, _BLOCK), n_values)
             check_size("n_projections", codec.n_columns, n_projections)
             check_size("batch_size", self.batch_size or 1, n_values)
-            name = SliceSketch.name
+            name = SliceSketchMechanism.name
         plan = gaussian_plan({**shares, name: rest}, self.epsilon, self.delta, **options)
         if self._is_table():
-            sensitivity = NoisyTables.sensitivity_of(self.relation)
+            sensitivity = TablesMechanism.sensitivity_of(self.relation)
         else:
             k = self._n_projections(codec.n_columns)
             n_harmonics = self._n_harmonics(plan, k, n_classes, n_samples)
-            sensitivity = SliceSketch.sensitivity_of(k, n_harmonics, n_classes, self.relation)
+            sensitivity = SliceSketchMechanism.sensitivity_of(
+                k, n_harmonics, n_classes, self.relation
+            )
         return replace(plan, sigma=plan.multiplier(name) * sensitivity)
 
     def _plan_rows(self, shares, n_samples, n_columns, n_classes, options):
-        mechanism = SlicedRows(self._n_encoded(n_columns), n_classes)
+        mechanism = SlicedRowsMechanism(self._n_encoded(n_columns), n_classes)
         batch_size = self._batch_size(n_samples)
         n_projections = self._n_projections(n_columns, n_classes)
         check_size("n_projections", n_classes, n_projections, batch_size)
@@ -147,7 +144,7 @@ class SlicedGenerator(EncodedGenerator):
             self._n_harmonics(curator.plan, k, curator.n_classes, curator.n_records),
         ).to(curator.device)
         encode = None if components is None else components.encode_exactly
-        sketch = curator.release(SliceSketch(basis, curator.n_classes, encode))
+        sketch = curator.release(SliceSketchMechanism(basis, curator.n_classes, encode))
         n, std = curator.n_records, sketch.counts_std * math.sqrt(curator.n_classes)
         warn_of_absent(sketch.counts.sum() / n, std / n)
         return basis, sketch
@@ -167,10 +164,12 @@ class SlicedGenerator(EncodedGenerator):
         """
         if self.n_harmonics:
             return self.n_harmonics
-        sensitivity = SliceSketch.sensitivity_of(
+        sensitivity = SliceSketchMechanism.sensitivity_of(
             n_projections, _FEWEST_HARMONICS, n_classes, self.relation
         )
-        noise_ratio = plan.multiplier(SliceSketch.name) * sensitivity * n_classes / n_records
+        noise_ratio = (
+            plan.multiplier(SliceSketchMechanism.name) * sensitivity * n_classes / n_records
+        )
         if noise_ratio == 0:
             return _MOST_HARMONICS
         wanted = 0.4 / math.sqrt(noise_ratio)
@@ -184,7 +183,7 @@ class SlicedGenerator(EncodedGenerator):
             return self.n_projections
         n_encoded = self._n_encoded(n_columns)
         if self._has_rows():
-            return max(4, round(math.sqrt(SlicedRows(n_encoded, n_classes).n_features)))
+            return max(4, round(math.sqrt(SlicedRowsMechanism(n_encoded, n_classes).n_features)))
         return min(2000, max(50, 25 * n_encoded))
 
     def _n_private_steps(self, n_samples):

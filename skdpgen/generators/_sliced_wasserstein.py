@@ -5,12 +5,13 @@ from functools import partial
 
 from .._validation import check_positive
 from ..base import check_generator
+from ..learners.rows import has_unit_output, make_rows
+from ..learners.sketch import fit_to_sketch
+from ..learners.slices import fit_to_rows
+from ..learners.tables import TableNetwork, fit_to_tables
 from ..networks import build, find_factory
-from ..privacy import NoisyTables, SlicedRows
-from ._network_learner import fit_to_rows, fit_to_sketch
-from ._rows import has_unit_output, make_rows
+from ..privacy import SlicedRowsMechanism, TablesMechanism
 from ._sliced_generator import SlicedGenerator
-from ._table_learner import TableNetwork, fit_to_tables
 
 __all__ = ["DPSlicedWassersteinGenerator"]
 
@@ -279,7 +280,7 @@ class DPSlicedWassersteinGenerator(SlicedGenerator):
     def _learn_table(self, curator, codec, noise):
         factory = find_factory(self.generator)
         network = build(factory, self.latent_dim, codec.n_columns, noise.seed())
-        tables = curator.release(NoisyTables(codec.block_sizes))
+        tables = curator.release(TablesMechanism(codec.block_sizes))
         curator.close()  # the rest is post-processing
         self._network, self.loss_curve_ = fit_to_tables(
             partial(TableNetwork, network, self.latent_dim),
@@ -320,7 +321,7 @@ class DPSlicedWassersteinGenerator(SlicedGenerator):
         )
 
     def _learn_rows(self, curator, rows, noise):
-        mechanism = SlicedRows(len(rows.spread), curator.n_classes, rows.encode)
+        mechanism = SlicedRowsMechanism(len(rows.spread), curator.n_classes, rows.encode)
         self._network, self.class_probabilities_, self.loss_curve_ = fit_to_rows(
             rows,
             mechanism,

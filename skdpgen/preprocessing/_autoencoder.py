@@ -11,9 +11,9 @@ from torch import nn
 from tqdm import tqdm
 
 from .._validation import check_positive, choose_device
+from ..formats.box import check_bounds
 from ..networks import build, infer_image_shape, make_autoencoder
 from ..privacy import NoiseSource
-from ._codec import check_bounds
 
 __all__ = ["Autoencoder"]
 

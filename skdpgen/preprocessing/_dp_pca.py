@@ -17,13 +17,15 @@ from .._validation import (
     undo_on_failure,
     warn_of_delta,
 )
-from ..privacy import Certificate, Curator, NoiseSource, NoisyCovariance, gaussian_plan
-from ..privacy.accounting import ACCOUNTANTS, RELATIONS
-from ..privacy.calibration import check_delta, check_epsilon
-from ..privacy.figures import plain_numbers
+from ..accounting.accountants import ACCOUNTANTS, RELATIONS
+from ..accounting.calibration import check_delta, check_epsilon
+from ..accounting.certificate import Certificate
+from ..accounting.figures import plain_numbers
+from ..accounting.plan import gaussian_plan
+from ..formats.box import RowCodec
+from ..privacy import CovarianceMechanism, Curator, NoiseSource
 from ..privacy.noise import ASSUMED_OF_NOISE
 from ..privacy.records import parse_rows, take_rows
-from ._codec import RowCodec
 
 __all__ = ["DPPCA"]
 
@@ -215,7 +217,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             verbose=self.verbose,
         ) as curator:
             del X  # from here on only the curator holds the rows
-            moments = curator.release(NoisyCovariance())
+            moments = curator.release(CovarianceMechanism())
             certificate = curator.certificate(assumed)
         values, vectors = np.linalg.eigh(moments.value)
         values, vectors = values[::-1][:n_components], vectors.T[::-1][:n_components]
@@ -277,14 +279,14 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _plan(self):
         plan = gaussian_plan(
-            {NoisyCovariance.name: 1.0},
+            {CovarianceMechanism.name: 1.0},
             self.epsilon,
             self.delta,
             relation=self.relation,
             accountant=self.accountant,
         )
-        sensitivity = NoisyCovariance().sensitivity(self.relation)
-        return replace(plan, sigma=plan.multiplier(NoisyCovariance.name) * sensitivity)
+        sensitivity = CovarianceMechanism().sensitivity(self.relation)
+        return replace(plan, sigma=plan.multiplier(CovarianceMechanism.name) * sensitivity)
 
     def _preview(self, n_samples, n_features, n_classes):
         """Price a fit without data; see `skdpgen.privacy.preview`."""

@@ -10,7 +10,6 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from .._formats import ArrayFormat
 from .._validation import (
     check_choice,
     check_flag,
@@ -19,13 +18,15 @@ from .._validation import (
     list_refusals,
     undo_on_failure,
 )
-from ..privacy import Certificate, Curator, LocalLabels, LocalRows, NoiseSource, local_plan
-from ..privacy.accounting import ACCOUNTANTS
-from ..privacy.calibration import check_delta, check_epsilon
-from ..privacy.figures import plain_numbers
+from ..accounting.accountants import ACCOUNTANTS
+from ..accounting.calibration import check_delta, check_epsilon
+from ..accounting.certificate import Certificate
+from ..accounting.figures import plain_numbers
+from ..formats.ball import LocalCodec
+from ..formats.output import ArrayFormat
+from ..privacy import Curator, LocalLabelsMechanism, LocalRowsMechanism, NoiseSource, local_plan
 from ..privacy.noise import ASSUMED_OF_NOISE
 from ..privacy.records import check_classes, parse_rows, take_labels, take_rows
-from ._local_codec import LocalCodec
 
 __all__ = ["LOCAL_NORMS", "LocalPrivatizer"]
 
@@ -291,9 +292,9 @@ class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             prepare=self._codec.encode,
             refuse=self._refuse,
         ) as curator:
-            noised = curator.release(LocalRows(self._codec.p)).values * self._codec.radius
+            noised = curator.release(LocalRowsMechanism(self._codec.p)).values * self._codec.radius
             if has_labels:
-                y = classes[curator.release(LocalLabels(len(classes))).codes]
+                y = classes[curator.release(LocalLabelsMechanism(len(classes))).codes]
         noised = noised.astype(dtype, copy=False)
         return (noised, y) if has_labels else noised
 

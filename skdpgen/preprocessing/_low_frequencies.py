@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._validation import check_positive
-from ._local_codec import cosine_matrices
+from ..formats.ball import cosine_matrices
 
 __all__ = ["LowFrequencies"]
 

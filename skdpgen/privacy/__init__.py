@@ -1,14 +1,18 @@
-"""The only rooms that see private rows: the curator, its mechanisms, and the accounting."""
+"""The only room that sees private rows: the curator and its mechanisms. Accounting, re-exported."""
 
-from .accounting import ledger_delta, ledger_epsilon
-from .aggregate_mechanisms import ForwardAggregate, NoisyAggregate
-from .budget import PrivacyBudget
-from .calibration import calibrate_gaussian, calibrate_sliced_gaussian, sliced_gaussian_epsilon
-from .certificate import Certificate, compose, preview, verify
-from .curator import Curator
-from .directions import SensitivityLaw, sensitivity_bound, sensitivity_law
-from .events import DiameterGaussianDpEvent, SlicedGaussianDpEvent, ThresholdDpEvent
-from .exceptions import (
+from ..accounting.accountants import ledger_delta, ledger_epsilon
+from ..accounting.budget import PrivacyBudget
+from ..accounting.calibration import (
+    calibrate_gaussian,
+    calibrate_sliced_gaussian,
+    sliced_gaussian_epsilon,
+)
+from ..accounting.certificate import Certificate, compose, preview, verify
+from ..accounting.directions import SensitivityLaw, sensitivity_bound, sensitivity_law
+from ..accounting.events import DiameterGaussianDpEvent, SlicedGaussianDpEvent, ThresholdDpEvent
+from ..accounting.plan import Plan, gaussian_plan, repeated_plan
+from ..accounting.selection import select_best, selection_plan
+from ..exceptions import (
     BudgetExceededError,
     FitQualityWarning,
     PlanError,
@@ -16,44 +20,49 @@ from .exceptions import (
     SpentError,
     TableError,
 )
+from .curator import Curator
 from .files import TableFile
-from .gradient_mechanisms import ClassCounts, ClippedGradient, NoisyGradient
-from .local_mechanisms import LocalLabels, LocalRows, NoisedLabels, NoisedRows, local_plan
-from .mechanisms import (
-    CategoryCounts,
-    GaussianSum,
-    NoisyCovariance,
-    NoisyTables,
+from .mechanisms.aggregates import ForwardAggregateMechanism, NoisyAggregate
+from .mechanisms.base import SumMechanism
+from .mechanisms.gradients import ClassCountsMechanism, ClippedGradientMechanism, NoisyGradient
+from .mechanisms.local import (
+    LocalLabelsMechanism,
+    LocalRowsMechanism,
+    NoisedLabels,
+    NoisedRows,
+    local_plan,
+)
+from .mechanisms.sampled import ProjectedRows, SampledMechanism, SlicedRowsMechanism
+from .mechanisms.sums import (
+    CategoryCountsMechanism,
+    CovarianceMechanism,
+    GaussianSumMechanism,
     Sketch,
-    SliceSketch,
-    SumMechanism,
+    SliceSketchMechanism,
     Tables,
+    TablesMechanism,
 )
 from .noise import NoiseSource
-from .plan import Plan, gaussian_plan, repeated_plan
-from .sampled_mechanisms import ProjectedRows, SampledMechanism, SlicedRows
-from .selection import select_best, selection_plan
 
 __all__ = [
     "BudgetExceededError",
-    "CategoryCounts",
+    "CategoryCountsMechanism",
     "Certificate",
-    "ClassCounts",
-    "ClippedGradient",
+    "ClassCountsMechanism",
+    "ClippedGradientMechanism",
+    "CovarianceMechanism",
     "Curator",
     "DiameterGaussianDpEvent",
     "FitQualityWarning",
-    "ForwardAggregate",
-    "GaussianSum",
-    "LocalLabels",
-    "LocalRows",
+    "ForwardAggregateMechanism",
+    "GaussianSumMechanism",
+    "LocalLabelsMechanism",
+    "LocalRowsMechanism",
     "NoiseSource",
     "NoisedLabels",
     "NoisedRows",
     "NoisyAggregate",
-    "NoisyCovariance",
     "NoisyGradient",
-    "NoisyTables",
     "Plan",
     "PlanError",
     "PrivacyBudget",
@@ -62,14 +71,15 @@ __all__ = [
     "SampledMechanism",
     "SensitivityLaw",
     "Sketch",
-    "SliceSketch",
+    "SliceSketchMechanism",
     "SlicedGaussianDpEvent",
-    "SlicedRows",
+    "SlicedRowsMechanism",
     "SpentError",
     "SumMechanism",
     "TableError",
     "TableFile",
     "Tables",
+    "TablesMechanism",
     "ThresholdDpEvent",
     "calibrate_gaussian",
     "calibrate_sliced_gaussian",

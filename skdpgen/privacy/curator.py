@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 
 from dp_accounting import DpEvent
 
-from .budget import Reservation
-from .certificate import Certificate
-from .events import repeat, split_repetition
-from .exceptions import PlanError
+from ..accounting.budget import Reservation
+from ..accounting.certificate import Certificate
+from ..accounting.events import repeat, split_repetition
+from ..exceptions import PlanError
 from .source import RecordSource
 
 __all__ = ["Curator"]

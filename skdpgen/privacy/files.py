@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from .exceptions import TableError
+from ..exceptions import TableError
 
 __all__ = ["MISSING_TEXTS", "TEXT_KINDS", "TableFile", "read_text"]
 

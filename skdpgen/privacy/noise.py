@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from randomgen import ChaCha
 
+from ..accounting.repetitions import number_of_runs
 from .exact_samplers import rounded_sampler, toss_coins
-from .repetitions import number_of_runs
 
 __all__ = ["ASSUMED_OF_DIRECTIONS", "ASSUMED_OF_NOISE", "NoiseSource"]
 

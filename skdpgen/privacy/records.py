@@ -23,7 +23,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from .exceptions import PrivacyLeakWarning, TableError
+from ..exceptions import PrivacyLeakWarning, TableError
 from .record_functions import call_quietly
 
 __all__ = [

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from .exceptions import PlanError
-from .mechanisms import clip_rows
+from ..exceptions import PlanError
+from .mechanisms.base import clip_rows
 from .record_functions import by_record, call_quietly, find_width
 from .records import look_up, parse_rows
 

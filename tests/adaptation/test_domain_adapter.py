@@ -13,17 +13,13 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skdpgen import DPSWDDomainAdapter, DPSWFlowSampler, PrivacyBudget
-from skdpgen.adaptation import (
-    DPSWDDomainClassifier,
-    Whole,
-    _adaptation_learner,
-    split_domains,
-)
-from skdpgen.adaptation._adaptation_learner import EncodedRecords, fit_adaptation
+from skdpgen.accounting.events import split_repetition
+from skdpgen.adaptation import DPSWDDomainClassifier, Whole, split_domains
 from skdpgen.generators import _sliced_flow
-from skdpgen.generators._particle_learner import fit_particles_to_sketch
+from skdpgen.learners import adaptation as _adaptation_learner
+from skdpgen.learners.adaptation import EncodedRecords, fit_adaptation
+from skdpgen.learners.particles import fit_particles_to_sketch
 from skdpgen.privacy import BudgetExceededError, PrivacyLeakWarning, verify
-from skdpgen.privacy.events import split_repetition
 
 QUICK = {"epsilon": 5.0, "delta": 1e-4, "n_steps": 60, "n_projections": 20, "random_state": 0}
 

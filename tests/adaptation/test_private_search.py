@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 from skdpgen import DPSWDDomainAdapter, DPSWFlowSampler, PrivacyBudget
+from skdpgen.accounting.moments import ORDERS
 from skdpgen.adaptation import (
     DPSWDDomainClassifier,
     Whole,
@@ -22,9 +23,8 @@ from skdpgen.adaptation import (
     reverse_validation_score,
 )
 from skdpgen.generators import _sliced_flow
-from skdpgen.generators._particle_learner import fit_particles_to_sketch
+from skdpgen.learners.particles import fit_particles_to_sketch
 from skdpgen.privacy import BudgetExceededError
-from skdpgen.privacy.moments import ORDERS
 
 QUICK = {"epsilon": 5.0, "delta": 1e-4, "n_steps": 5, "n_projections": 5, "network": "mlp"}
 RADIUS = {"clip_norm": uniform(0.5, 1.0)}

@@ -13,18 +13,18 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 from skdpgen import DPAFGenerator
-from skdpgen.generators._aggregate_learner import (
+from skdpgen.formats import Category, Number, Schema
+from skdpgen.learners.aggregates import (
     ClassMeans,
     RecordFeatures,
     SlowLayers,
     _keep_largest,
     fit_to_aggregates,
 )
-from skdpgen.generators._network_learner import RowNetwork
+from skdpgen.learners.training import RowNetwork
 from skdpgen.networks import Discriminator
-from skdpgen.preprocessing import Category, Number, Schema
-from skdpgen.privacy import Curator, ForwardAggregate, NoisyAggregate, preview
-from skdpgen.utils import estimator_checks
+from skdpgen.privacy import Curator, ForwardAggregateMechanism, NoisyAggregate, preview
+from skdpgen.testing import estimator_checks
 
 DIGITS = dict(bounds=(0, 16), classes=range(10), clip_norm=0.7)
 
@@ -437,4 +437,4 @@ def test_fitted_attributes_are_those_that_are_documented():
     released = {"class_probabilities_", "n_iter_", "loss_curve_", "_network"}
     known = public | released | {"_codec", "_output"}
     assert vars(fitted).keys() - fitted.get_params().keys() == known
-    assert ForwardAggregate.name != fitted.privacy_.releases[0]
+    assert ForwardAggregateMechanism.name != fitted.privacy_.releases[0]

@@ -13,7 +13,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 
 from skdpgen import LDPEntropicGAN, LocalPrivatizer
-from skdpgen.generators._entropic_learner import (
+from skdpgen.formats.ball import LocalCodec
+from skdpgen.learners.entropic import (
     LOSSES,
     LocalRowNetwork,
     _classes_given_labels,
@@ -21,7 +22,6 @@ from skdpgen.generators._entropic_learner import (
     fit_to_noised_rows,
 )
 from skdpgen.networks import GENERATORS
-from skdpgen.preprocessing import LocalCodec
 from skdpgen.privacy import Curator, PrivacyLeakWarning, preview, verify
 
 

@@ -12,12 +12,12 @@ from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 
 from skdpgen import DPSinkhornGenerator, PrivacyBudget
-from skdpgen.generators._gradient_learner import SinkhornLoss, _stratified
-from skdpgen.generators._network_learner import Descent
-from skdpgen.preprocessing import Category, Number, Schema
+from skdpgen.formats import Category, Number, Schema
+from skdpgen.learners.gradients import SinkhornLoss, _stratified
+from skdpgen.learners.training import Descent
 from skdpgen.privacy import (
     BudgetExceededError,
-    ClippedGradient,
+    ClippedGradientMechanism,
     Curator,
     DiameterGaussianDpEvent,
     NoiseSource,
@@ -52,8 +52,8 @@ def watch(monkeypatch):
 @pytest.mark.parametrize("l1_weight", [0.0, 0.7])
 @pytest.mark.parametrize("n_debias", [0, 2, 6])
 def test_gradients_are_those_of_the_semi_debiased_loss(n_debias, l1_weight, monkeypatch):
-    monkeypatch.setattr("skdpgen.generators._gradient_learner._TOL", 1e-8)
-    monkeypatch.setattr("skdpgen.generators._gradient_learner._N_ITER", 3000)
+    monkeypatch.setattr("skdpgen.learners.gradients._TOL", 1e-8)
+    monkeypatch.setattr("skdpgen.learners.gradients._N_ITER", 3000)
     rng = torch.Generator().manual_seed(0)
     made, real = (torch.randn(size, 3, generator=rng).double() for size in (6 + n_debias, 9))
     codes, real_codes = torch.arange(6 + n_debias) % 2, torch.arange(9) % 2
@@ -116,7 +116,7 @@ def test_signs_do_not_depend_on_chunks(monkeypatch):
     made, codes = torch.randn(12, 3, generator=rng), torch.zeros(12, dtype=int)
     loss = SinkhornLoss(0.5, 1.0, 0.0)
     whole = loss.apart(made, codes, 3)
-    monkeypatch.setattr("skdpgen.generators._gradient_learner._CHUNK", 1)
+    monkeypatch.setattr("skdpgen.learners.gradients._CHUNK", 1)
     assert_allclose(loss.apart(made, codes, 3), whole, atol=1e-6)
 
 
@@ -392,5 +392,5 @@ def test_fitted_attributes_are_those_that_are_documented():
     known = public | released | {"_codec", "_output"}
     assert vars(fitted).keys() - fitted.get_params().keys() == known
     assert not hasattr(fitted, "loss_curve_")
-    assert ClippedGradient.name in str(fitted.privacy_)
+    assert ClippedGradientMechanism.name in str(fitted.privacy_)
     assert NoiseSource(0).reproducible

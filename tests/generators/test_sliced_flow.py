@@ -17,21 +17,21 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import FunctionTransformer
 
 from skdpgen import DPSWFlowSampler, PrivacyBudget
+from skdpgen.accounting.events import split_repetition
+from skdpgen.formats import Boolean, Category, Number, Schema
 from skdpgen.generators import _sliced_flow
-from skdpgen.generators._particle_learner import Particles, _as_released, flow_along_slices
-from skdpgen.preprocessing import Boolean, Category, Number, Schema
+from skdpgen.learners.particles import Particles, _as_released, flow_along_slices
 from skdpgen.privacy import (
     Curator,
     PlanError,
     PrivacyLeakWarning,
     ProjectedRows,
     SlicedGaussianDpEvent,
-    SlicedRows,
+    SlicedRowsMechanism,
     calibrate_sliced_gaussian,
     preview,
     sensitivity_bound,
 )
-from skdpgen.privacy.events import split_repetition
 from skdpgen.transport import sliced_wasserstein_distance
 
 RELEASES = ["sketch", "resample", "presample"]
@@ -258,7 +258,7 @@ def test_a_step_of_the_flow_diffuses_by_its_length(step_size, diffusion):
     released = ProjectedRows(np.zeros((1, 2, 10)), torch.eye(2, dtype=torch.float64), 0.0)
     rows, _, _ = flow_along_slices(
         torch.zeros(1, 20_000, 2),
-        SlicedRows(2),
+        SlicedRowsMechanism(2),
         iter([released]),
         step_sizes=[step_size],
         diffusion=diffusion,

@@ -16,17 +16,18 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
 from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget
-from skdpgen.generators._network_learner import RowNetwork, fit_to_rows
+from skdpgen.accounting.calibration import calibrate
+from skdpgen.learners.slices import fit_to_rows
+from skdpgen.learners.training import RowNetwork
 from skdpgen.networks import build, find_factory
 from skdpgen.privacy import (
     BudgetExceededError,
     ProjectedRows,
     SlicedGaussianDpEvent,
-    SlicedRows,
+    SlicedRowsMechanism,
     ledger_epsilon,
     preview,
 )
-from skdpgen.privacy.calibration import calibrate
 from skdpgen.transport import random_directions
 
 DIGITS = dict(bounds=(0, 16), clip_norm=0.7, classes=range(10))
@@ -92,7 +93,7 @@ def test_generated_rows_are_noised_as_records_are():
     records = torch.tensor([[0.6, 0.0], [0.0, -0.6]])
     network = RowNetwork(build(find_factory("mlp"), 4, 2, 0), 2, 2, torch.ones(2))
     network.forward = lambda codes: records[codes[:, 2:].argmax(1)].clone().requires_grad_()
-    mechanism, generator = SlicedRows(2, 2), torch.Generator().manual_seed(0)
+    mechanism, generator = SlicedRowsMechanism(2, 2), torch.Generator().manual_seed(0)
 
     def release():
         directions = random_directions(4, 4, generator=generator, dtype=torch.float64)

@@ -21,7 +21,7 @@ from skdpgen.privacy import (
     BudgetExceededError,
     Curator,
     PrivacyLeakWarning,
-    SliceSketch,
+    SliceSketchMechanism,
     compose,
     preview,
 )
@@ -279,7 +279,7 @@ def test_sigma_follows_the_sensitivity(iris):
         generator = make(n_steps=1, classes=[0, 1, 2], relation=relation).fit(X, y)
         (event,) = generator.privacy_.events
         # Between 3 and 6 harmonics, by the noise; that of 150 rows is not little.
-        sensitivity = SliceSketch.sensitivity_of(100, 3, 3, relation)
+        sensitivity = SliceSketchMechanism.sensitivity_of(100, 3, 3, relation)
         assert generator.sigma_ == event.noise_multiplier * sensitivity
 
 
@@ -299,7 +299,7 @@ def test_noise_of_the_sketch_is_the_planned_one(n_harmonics, relation, iris, mon
     ((used, sketch),) = sketches
     assert used == n_harmonics or n_harmonics is None
     (event,) = generator.privacy_.events
-    sensitivity = SliceSketch.sensitivity_of(100, used, 1, relation)
+    sensitivity = SliceSketchMechanism.sensitivity_of(100, used, 1, relation)
     assert sketch.sums_std == generator.sigma_ == event.noise_multiplier * sensitivity
 
 

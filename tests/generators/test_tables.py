@@ -15,11 +15,11 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget
-from skdpgen.generators import _table_learner
-from skdpgen.generators._table_learner import TableParticles, combine_marginals, fit_to_tables
-from skdpgen.preprocessing import Boolean, Category, Date, Number, Ordinal, Schema
-from skdpgen.privacy import NoisyTables, PrivacyLeakWarning, Tables, preview, verify
-from skdpgen.privacy.mechanisms import one_way_weight
+from skdpgen.formats import Boolean, Category, Date, Number, Ordinal, Schema
+from skdpgen.learners import tables as _table_learner
+from skdpgen.learners.tables import TableParticles, combine_marginals, fit_to_tables
+from skdpgen.privacy import PrivacyLeakWarning, Tables, TablesMechanism, preview, verify
+from skdpgen.privacy.mechanisms.sums import one_way_weight
 
 SCHEMA = Schema(
     {
@@ -236,13 +236,13 @@ def assert_tells_nothing(error):
 
 def releases_of(generator, table):
     """What the mechanisms of a fit measure."""
-    exact, present = [], NoisyTables._present
+    exact, present = [], TablesMechanism._present
 
     def watched(mechanism, noisy, measured):
         exact.append(noisy)
         return present(mechanism, noisy, measured)
 
-    with mock.patch.object(NoisyTables, "_present", watched):
+    with mock.patch.object(TablesMechanism, "_present", watched):
         generator.fit(table)
     return exact
 

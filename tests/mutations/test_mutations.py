@@ -58,19 +58,19 @@ def _common(check, estimator="sliced-pca"):
 
 
 def _sampled(test):
-    return f"tests/privacy/test_sampled_mechanisms.py::test_{test}"
+    return f"tests/privacy/mechanisms/test_sampled.py::test_{test}"
 
 
 def _gradients(test):
-    return f"tests/privacy/test_gradient_mechanisms.py::test_{test}"
+    return f"tests/privacy/mechanisms/test_gradients.py::test_{test}"
 
 
 def _aggregates(test):
-    return f"tests/privacy/test_aggregate_mechanisms.py::test_{test}"
+    return f"tests/privacy/mechanisms/test_aggregates.py::test_{test}"
 
 
 def _accounting(test):
-    return f"tests/privacy/test_accounting.py::test_{test}"
+    return f"tests/accounting/test_accountants.py::test_{test}"
 
 
 def _curator(test):
@@ -78,7 +78,7 @@ def _curator(test):
 
 
 def _counts(test):
-    return f"tests/privacy/test_category_counts.py::test_{test}"
+    return f"tests/privacy/mechanisms/test_category_counts.py::test_{test}"
 
 
 def _samplers(test):
@@ -86,7 +86,7 @@ def _samplers(test):
 
 
 def _sums(test):
-    return f"tests/privacy/test_mechanisms.py::test_{test}"
+    return f"tests/privacy/mechanisms/test_sums.py::test_{test}"
 
 
 def _flow(test):
@@ -98,11 +98,11 @@ def _adaptation(test):
 
 
 def _figures(test):
-    return f"tests/privacy/test_figures.py::test_{test}"
+    return f"tests/accounting/test_figures.py::test_{test}"
 
 
 def _inference(test):
-    return f"tests/preprocessing/test_inference.py::test_{test}"
+    return f"tests/formats/test_inference.py::test_{test}"
 
 
 def _search(test):
@@ -110,7 +110,7 @@ def _search(test):
 
 
 def _sums(test):
-    return f"tests/privacy/test_mechanisms.py::test_{test}"
+    return f"tests/privacy/mechanisms/test_sums.py::test_{test}"
 
 
 def _curator(test):
@@ -131,7 +131,7 @@ def _tables(test):
 
 
 def _codec(test):
-    return f"tests/preprocessing/test_codec.py::test_{test}"
+    return f"tests/formats/test_codec.py::test_{test}"
 
 
 def _command_line(test):
@@ -159,12 +159,12 @@ PRIVACY = {
     "gradient through raw target features": Mutation(
         "self.cotangent(released)",
         "self.cotangent(replace(released, values=exact / scale))",
-        "tests/privacy/test_sliced_products.py::test_both_parts_have_the_noise_of_the_event",
+        "tests/privacy/mechanisms/test_sliced_products.py::test_both_parts_have_the_noise_of_the_event",
     ),
     "products are not paid for": Mutation(
         "beside = base.beside +",
         "beside =",
-        "tests/privacy/test_sliced_products.py::test_both_together_cost_one_gaussian_release",
+        "tests/privacy/mechanisms/test_sliced_products.py::test_both_together_cost_one_gaussian_release",
     ),
     "labels of the target are read": Mutation(
         "_safe_indexing(y, source), _safe",
@@ -184,11 +184,11 @@ PRIVACY = {
     "a run of a search releases more than was paid for": Mutation(
         "if not is_covered(plan.events, self._event, self._relation):",
         "if False:",
-        "tests/privacy/test_selection.py::test_a_run_releases_no_more_than_was_paid_for",
+        "tests/accounting/test_selection.py::test_a_run_releases_no_more_than_was_paid_for",
     ),
     "labels are released as they are": Mutation(
-        "y = classes[curator.release(LocalLabels(len(classes))).codes]",
-        "curator.release(LocalLabels(len(classes)))",
+        "y = classes[curator.release(LocalLabelsMechanism(len(classes))).codes]",
+        "curator.release(LocalLabelsMechanism(len(classes)))",
         _privatizer("labels_are_replaced_as_often_as_certified[laplace]"),
     ),
     "classes of sliced rows share their noise": Mutation(
@@ -206,7 +206,7 @@ PRIVACY = {
     "local noise is used again for each block": Mutation(
         "draw(np.broadcast_to(level, part.shape))",
         'vars(self).setdefault("_drawn", draw(np.broadcast_to(level, part.shape)))[: len(part)]',
-        "tests/privacy/test_local_mechanisms.py::test_no_row_has_the_noise_of_another[1]",
+        "tests/privacy/mechanisms/test_local.py::test_no_row_has_the_noise_of_another[1]",
     ),
     "sensitivity of non-negative sums is understated": Mutation(
         '{"zero_out": 1, "replace_one": apart}',
@@ -243,7 +243,7 @@ if cost > self.epsilon * (1 + 1e-2):
 (1 + 1e-2):
             raise BudgetExceededError(
                 f"With this fit ε""",
-        "tests/privacy/test_budget.py::test_a_fit_that_overruns_by_a_millionth_is_refused",
+        "tests/accounting/test_budget.py::test_a_fit_that_overruns_by_a_millionth_is_refused",
     ),
     "a key of 32 bits": Mutation(
         "key = secrets.randbits(256)",
@@ -260,7 +260,7 @@ if cost > self.epsilon * (1 + 1e-2):
         "        events = certificate.events[:-1] or certificate.events\n"
         '        object.__setattr__(certificate, "events", events)\n'
         "        epsilon = certificate.epsilon\n        largest",
-        "tests/privacy/test_certificate.py::test_verify_prices_every_event",
+        "tests/accounting/test_certificate.py::test_verify_prices_every_event",
     ),
     "the certificate hides that the seed was fixed": Mutation(
         "            reproducible=self._noise.reproducible,\n",
@@ -416,12 +416,12 @@ if cost > self.epsilon * (1 + 1e-2):
     "what lies between the points of the grid is forgotten": Mutation(
         "math.sqrt(2 - 2 * lowest + slack)",
         "math.sqrt(2 - 2 * lowest)",
-        "tests/privacy/test_mechanisms.py::test_diameter_of_a_slice",
+        "tests/privacy/mechanisms/test_sums.py::test_diameter_of_a_slice",
     ),
     "truncation moves differences of harmonics": Mutation(
-        "scale * (1 - _MARGIN) * self._shortening(scale) *",
-        "scale * (1 - _MARGIN) *",
-        "tests/privacy/test_mechanisms.py::test_truncation_does_not_move_two_rows_further_apart",
+        "scale * (1 - MARGIN) * self._shortening(scale) *",
+        "scale * (1 - MARGIN) *",
+        "tests/privacy/mechanisms/test_sums.py::test_truncation_does_not_move_two_rows_further_apart",
     ),
     "sensitivity of the moments is understated": Mutation(
         '"replace_one": math.sqrt(2)}[relation]\n\n    def sensitivity(self, relation):\n'
@@ -433,22 +433,22 @@ if cost > self.epsilon * (1 + 1e-2):
     "negative numbers move tables further apart": Mutation(
         "rows.clamp(min=0) * math.sqrt(",
         "rows * math.sqrt(",
-        "tests/privacy/test_mechanisms.py::test_sensitivity_of_tables",
+        "tests/privacy/mechanisms/test_sums.py::test_sensitivity_of_tables",
     ),
     "tables of columns with themselves are free": Mutation(
         "moments[self._is_own(moments)] = 0",
         "pass",
-        "tests/privacy/test_mechanisms.py::test_sensitivity_of_tables",
+        "tests/privacy/mechanisms/test_sums.py::test_sensitivity_of_tables",
     ),
     "one-way tables are free": Mutation(
         "m * (m - 1 + self.weight**2)",
         "m * (m - 1)",
-        "tests/privacy/test_mechanisms.py::test_sensitivity_of_tables",
+        "tests/privacy/mechanisms/test_sums.py::test_sensitivity_of_tables",
     ),
     "one-way tables have the noise of two-way tables": Mutation(
         "shape[self._is_own(shape) & ~np.eye(len(shape), dtype=bool)] = 0",
         "shape[self._is_own(shape)] *= math.sqrt(0.5)",
-        "tests/privacy/test_mechanisms.py::test_noise_of_tables",
+        "tests/privacy/mechanisms/test_sums.py::test_noise_of_tables",
     ),
     "null records are counted": Mutation(
         "membership[self._null[positions]] = 0",
@@ -576,7 +576,7 @@ if cost > self.epsilon * (1 + 1e-2):
     "moments in many dimensions are those of the mean": Mutation(
         "-a * np.log1p(-t / b) * (1 + 1e-12)",
         "a * t / b",
-        "tests/privacy/test_directions.py::test_moments_in_many_dimensions_are_bounded_closely",
+        "tests/accounting/test_directions.py::test_moments_in_many_dimensions_are_bounded_closely",
     ),
     "the rounding of two rows costs nothing": Mutation(
         "values=law.values + base.rounding",
@@ -616,22 +616,22 @@ if cost > self.epsilon * (1 + 1e-2):
     "the radius for the diameter": Mutation(
         "        return 2.0\n",
         "        return 1.0\n",
-        "tests/privacy/test_local_mechanisms.py::test_noise_is_calibrated_to_the_diameter",
+        "tests/privacy/mechanisms/test_local.py::test_noise_is_calibrated_to_the_diameter",
     ),
     "more clones than there are": Mutation(
         "math.exp(-epsilon_0) * (1 - 1e-12)",
         "math.exp(-epsilon_0) * (1 + 1e-3)",
-        "tests/privacy/test_shuffling.py::test_delta_is_that_of_the_theorem",
+        "tests/accounting/test_shuffling.py::test_delta_is_that_of_the_theorem",
     ),
     "numbers of clones are counted as the largest of a group": Mutation(
         "return edges[:-1], masses,",
         "return edges[1:] - 1, masses,",
-        "tests/privacy/test_shuffling.py::"
+        "tests/accounting/test_shuffling.py::"
         "test_groups_of_clones_are_counted_as_the_smallest_of_each",
     ),
     "rows are noised again in each epoch": Mutation(
-        "noised = curator.release(LocalRows(codec.p))",
-        "noised = [curator.release(LocalRows(codec.p)) for _ in range(3)][-1]",
+        "noised = curator.release(LocalRowsMechanism(codec.p))",
+        "noised = [curator.release(LocalRowsMechanism(codec.p)) for _ in range(3)][-1]",
         "tests/generators/test_ldp_entropic_gan.py::test_rows_are_noised_once",
     ),
     "the regularisation does not match the noise": Mutation(
@@ -679,9 +679,9 @@ if cost > self.epsilon * (1 + 1e-2):
         _samplers("coins_have_just_their_probability"),
     ),
     "randomised response is rounded to the unsafe side": Mutation(
-        "+ n_classes) * (1 + _MARGIN)",
-        "+ n_classes) * (1 - _MARGIN)",
-        "tests/privacy/test_local_mechanisms.py::test_randomised_response_has_the_stated_ratio",
+        "+ n_classes) * (1 + MARGIN)",
+        "+ n_classes) * (1 - MARGIN)",
+        "tests/privacy/mechanisms/test_local.py::test_randomised_response_has_the_stated_ratio",
     ),
     "a projection depends on the rows around it": Mutation(
         "((rows / step).round() @ self._whole)",
@@ -761,7 +761,7 @@ FUNCTION = {
     "whole numbers are rounded to the nearest": Mutation(
         "is_up = random_state.uniform(size=len(units)) < units - below",
         "is_up = units - below >= 0.5",
-        "tests/preprocessing/test_table_encoder.py"
+        "tests/formats/test_table_encoder.py"
         "::test_numbers_are_rounded_at_random_so_that_weights_stay",
     ),
     "the weight of classes is ignored": Mutation(
@@ -838,7 +838,7 @@ FUNCTION = {
     "a declared level NA is missing": Mutation(
         "levels.get(c, None if c in MISSING_TEXTS else c)",
         "None if c in MISSING_TEXTS else levels.get(c, c)",
-        "tests/preprocessing/test_texts.py::test_declared_levels_are_no_missing_values",
+        "tests/formats/test_texts.py::test_declared_levels_are_no_missing_values",
     ),
     "a numeric y is decoded without the radius": Mutation(
         "rows, y = rows[:, :-1], rows[:, -1:]\n            if self.y_bounds",

@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skdpgen import DPPCA, DPSlicedWassersteinGenerator, PrivacyBudget
+from skdpgen.accounting.accountants import ACCOUNTANTS, RELATIONS
 from skdpgen.preprocessing import _dp_pca
 from skdpgen.privacy import (
     BudgetExceededError,
@@ -25,7 +26,6 @@ from skdpgen.privacy import (
     preview,
     verify,
 )
-from skdpgen.privacy.accounting import ACCOUNTANTS, RELATIONS
 
 
 @parametrize_with_checks([DPPCA()])

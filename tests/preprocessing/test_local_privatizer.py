@@ -14,8 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from skdpgen import LocalPrivatizer
-from skdpgen.preprocessing import LocalCodec
-from skdpgen.preprocessing._local_codec import project_on_ball
+from skdpgen.formats.ball import LocalCodec, project_on_ball
 from skdpgen.privacy import preview, verify
 
 

@@ -20,15 +20,15 @@ from dp_accounting import (
 
 from skdpgen.privacy import (
     BudgetExceededError,
+    CovarianceMechanism,
     Curator,
-    GaussianSum,
+    GaussianSumMechanism,
     NoiseSource,
-    NoisyCovariance,
     Plan,
     PlanError,
     PrivacyBudget,
     SlicedGaussianDpEvent,
-    SliceSketch,
+    SliceSketchMechanism,
     gaussian_plan,
     ledger_epsilon,
 )
@@ -39,7 +39,7 @@ N = 1100
 
 
 def total(name="a"):
-    return GaussianSum(lambda rows: rows, 1.0, name=name)
+    return GaussianSumMechanism(lambda rows: rows, 1.0, name=name)
 
 
 def plan(*names, epsilon=1.0):
@@ -93,7 +93,7 @@ def test_releases_follow_the_plan_or_read_nothing(sequence):
 
 
 def test_the_ledger_is_written_before_rows_are_read():
-    class Failing(GaussianSum):
+    class Failing(GaussianSumMechanism):
         def _block_sum(self, rows, membership, scale):
             assert held.certificate().releases == ("a",)
             raise KeyboardInterrupt
@@ -112,7 +112,7 @@ def test_the_certificate_says_whether_the_seed_was_fixed(seed):
 
 
 def test_a_failed_release_is_charged_and_cannot_be_repeated():
-    class Failing(GaussianSum):
+    class Failing(GaussianSumMechanism):
         def _block_sum(self, rows, membership, scale):
             raise RuntimeError
 
@@ -252,7 +252,7 @@ def test_pickles_and_copies_are_refused(spread):
 
 def mechanisms():
     basis = SliceBasis(torch.eye(3), 1.0, 2)
-    return [NoisyCovariance(), total(), SliceSketch(basis, 2)]
+    return [CovarianceMechanism(), total(), SliceSketchMechanism(basis, 2)]
 
 
 def released(X, y):
@@ -348,7 +348,7 @@ def test_null_has_one_entry_per_record():
 
 def summed(held):
     """What is released without noise, of rows that were made for it."""
-    return held.release(GaussianSum(lambda rows: rows, 1.0, "sum")).value
+    return held.release(GaussianSumMechanism(lambda rows: rows, 1.0, "sum")).value
 
 
 def exact(X, y=None, **options):

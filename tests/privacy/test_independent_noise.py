@@ -9,17 +9,17 @@ import torch
 from dp_accounting import GaussianDpEvent
 
 from skdpgen.privacy import (
-    ClassCounts,
-    ClippedGradient,
+    ClassCountsMechanism,
+    ClippedGradientMechanism,
+    CovarianceMechanism,
     Curator,
-    ForwardAggregate,
-    GaussianSum,
+    ForwardAggregateMechanism,
+    GaussianSumMechanism,
     NoiseSource,
-    NoisyCovariance,
     Plan,
     SlicedGaussianDpEvent,
-    SlicedRows,
-    SliceSketch,
+    SlicedRowsMechanism,
+    SliceSketchMechanism,
 )
 from skdpgen.transport import SliceBasis, random_directions
 
@@ -31,7 +31,7 @@ GAUSSIAN = GaussianDpEvent(MULTIPLIER)
 
 def make_sketch():
     directions = random_directions(3, 4, generator=torch.Generator().manual_seed(0))
-    return SliceSketch(SliceBasis(directions, 0.9, 2), 2)
+    return SliceSketchMechanism(SliceBasis(directions, 0.9, 2), 2)
 
 
 def make_aggregate(share):
@@ -39,7 +39,7 @@ def make_aggregate(share):
         return rows, lambda cotangents: rows
 
     cotangent = (lambda aggregate: torch.zeros(2, 3)) if share < 1 else None
-    return ForwardAggregate(function, 3, 2, cotangent=cotangent, n_products=3, share=share)
+    return ForwardAggregateMechanism(function, 3, 2, cotangent=cotangent, n_products=3, share=share)
 
 
 def halves(values):
@@ -51,7 +51,7 @@ def halves(values):
 MECHANISMS = {
     "slice sketch": (make_sketch, GAUSSIAN, lambda r: [*r.sums, *r.counts[:, None]]),
     "sliced rows": (
-        lambda: SlicedRows(3, 2),
+        lambda: SlicedRowsMechanism(3, 2),
         SlicedGaussianDpEvent(MULTIPLIER, 5, 4, True, 2),
         lambda r: r.values.reshape(2, -1),
     ),
@@ -66,18 +66,18 @@ MECHANISMS = {
         lambda r: [*r.features, *r.counts[:, None], r.products],
     ),
     "clipped gradient": (
-        lambda: ClippedGradient(lambda rows, membership: rows, (2, 3), 1.0),
+        lambda: ClippedGradientMechanism(lambda rows, membership: rows, (2, 3), 1.0),
         GAUSSIAN,
         lambda r: r.value,
     ),
-    "class counts": (ClassCounts, GAUSSIAN, lambda r: r.value[:, None]),
+    "class counts": (ClassCountsMechanism, GAUSSIAN, lambda r: r.value[:, None]),
     "second moments": (
-        NoisyCovariance,
+        CovarianceMechanism,
         GAUSSIAN,
         lambda r: [np.diag(r.value), *halves(r.value[np.triu_indices(3, 1)])],
     ),
     "Gaussian sum": (
-        lambda: GaussianSum(lambda rows: torch.cat([rows, rows], 1), 1.0),
+        lambda: GaussianSumMechanism(lambda rows: torch.cat([rows, rows], 1), 1.0),
         GAUSSIAN,
         lambda r: halves(r.value),
     ),

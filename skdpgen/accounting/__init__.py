@@ -1,0 +1,3 @@
+"""Numbers only: events, accountants, calibration, plans, certificates and budgets. No rows."""
+
+__all__ = []

@@ -1,0 +1,255 @@
+"""One budget for several fits on the same data."""
+
+import itertools
+import math
+import os
+import threading
+from contextvars import ContextVar
+
+from dp_accounting import GaussianDpEvent
+from dp_accounting.dp_event import RepeatAndSelectDpEvent
+from joblib import parallel_config
+
+from ..exceptions import BudgetExceededError
+from .accountants import check_relation, is_covered, ledger_epsilon
+from .calibration import check_delta, check_epsilon
+from .events import (
+    ThresholdDpEvent,
+    flatten,
+    gaussian_event,
+    plain_multiplier,
+    repeat,
+    threshold_delta,
+)
+from .figures import at_most, show
+
+__all__ = ["PrivacyBudget"]
+
+# The open budgets of this process, seen by every thread: a fit in a worker thread is charged too.
+_open_budgets = []
+_lock = threading.RLock()
+# The run of a search that this thread is in, which is paid for.
+_paid_run = ContextVar("paid run", default=None)
+
+
+class PrivacyBudget:
+    """A budget (ε, δ) that every fit made inside ``with budget:`` is charged to.
+
+    A fit that would overrun it is refused before anything is released. The budget is no parameter
+    of any estimator, so cloning, pickling or searching over estimators cannot reset it.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        What all fits together may cost.
+    relation : {"zero_out", "replace_one"}, default="zero_out"
+        Which data sets are neighbours; fits under another relation are refused.
+    threshold_delta : float, default=0.0
+        The part of δ that is set aside for releases by a threshold, as ``infer="private"`` makes
+        them of categories; a tenth of the δ of each such fit. Nothing else can use it.
+
+    Attributes
+    ----------
+    spent : float
+        ε at `delta` of what was released so far.
+
+    Notes
+    -----
+    Fits may be chosen one after the other, by what earlier ones gave: unsampled Gaussian releases
+    compose exactly under such adaptivity. Thresholds add their δ', which is set aside beforehand:
+    if what one kind of release leaves were open to the other, the choice between them could be
+    made to cost up to twice δ. Of a private search ε and δ are set aside, and what it leaves is for
+    Gaussian releases; so it has to come first, before anything is known to choose by. Other events
+    are refused, as are fits with an int `random_state`, which share noise. The budget belongs to
+    this process: inside ``with budget:`` joblib runs in threads by default; fits that are sent to
+    other processes all the same are not seen. Scores of private rows are not charged either: they
+    are reads outside of every ledger.
+    A search turns a refused fit into a NaN score unless it has ``error_score="raise"``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget
+    >>> X = np.random.RandomState(0).normal(size=(50, 2))
+    >>> budget = PrivacyBudget(epsilon=1.5, delta=1e-5)
+    >>> with budget:
+    ...     first = DPSlicedWassersteinGenerator(epsilon=1.0).fit(X)
+    >>> bool(0.99 < budget.spent <= 1.0)
+    True
+    >>> with budget:
+    ...     second = DPSlicedWassersteinGenerator(epsilon=1.4).fit(X)
+    Traceback (most recent call last):
+        ...
+    skdpgen.exceptions.BudgetExceededError: ...
+    """
+
+    def __init__(self, epsilon, delta, *, relation="zero_out", threshold_delta=0.0):
+        epsilon, delta = check_epsilon(epsilon), check_delta(delta)
+        if not 0 <= threshold_delta < delta:
+            raise ValueError(f"threshold_delta must be in [0, delta); got {threshold_delta!r}.")
+        check_relation(relation)
+        self.epsilon = epsilon
+        self.delta = delta
+        self.relation = relation
+        self.threshold_delta = at_most(threshold_delta)
+        self._pid = os.getpid()
+        self._charges = {}
+        self._search_delta = 0.0
+        self._tickets = itertools.count()
+        self._threading = []
+
+    @property
+    def spent(self):
+        return self._cost(())
+
+    def __enter__(self):
+        with _lock:
+            _open_budgets.append(self)
+        self._threading.append(parallel_config(backend="threading"))
+        self._threading[-1].__enter__()
+        return self
+
+    def __exit__(self, *exc_info):
+        self._threading.pop().__exit__(*exc_info)
+        with _lock:
+            _open_budgets.remove(self)
+
+    def __getstate__(self):
+        raise TypeError("A PrivacyBudget cannot be copied or pickled: the copy could be spent too.")
+
+    def _cost(self, events):
+        """Price what is charged and `events`; Gaussian releases at the δ that is left for them."""
+        charged = flatten([*itertools.chain(*self._charges.values()), *events])
+        searches = [event for event in charged if isinstance(event, RepeatAndSelectDpEvent)]
+        gaussians = [
+            repeat(gaussian_event(plain_multiplier(event)), count)
+            for event, count in charged.items()
+            if event not in searches
+        ]
+        cost, left = 0.0, self.delta - self.threshold_delta
+        if searches:
+            left -= self._search_delta
+            cost = ledger_epsilon(
+                searches, self._search_delta, accountant="rdp", relation=self.relation
+            )
+        if left < -1e-9 * self.delta or (left <= 0 and gaussians):
+            return math.inf
+        if gaussians:
+            cost += ledger_epsilon(gaussians, left, relation=self.relation)
+        return cost - math.log1p(-self.threshold_delta) if charged else 0.0
+
+    def _check_thresholds(self, events):
+        charged = itertools.chain(*self._charges.values(), events)
+        total = threshold_delta(charged)
+        if total > self.threshold_delta * (1 + 1e-9):
+            raise BudgetExceededError(
+                f"With this fit releases by a threshold would take {show(total)} of δ; the budget "
+                f"sets aside threshold_delta={show(self.threshold_delta)} for them."
+            )
+
+    def _reserve(self, plan, reproducible):
+        """Charge a whole plan, or refuse it."""
+        if os.getpid() != self._pid:
+            raise BudgetExceededError(
+                "A PrivacyBudget cannot be spent in a child process: its parent would not see it."
+            )
+        if reproducible:
+            raise BudgetExceededError(
+                "A PrivacyBudget refuses fits with a fixed random_state: fits that share a seed "
+                "share noise. Set random_state=None."
+            )
+        if plan.relation != self.relation:
+            raise BudgetExceededError(
+                f"The budget is for relation={self.relation!r}; the fit has {plan.relation!r}."
+            )
+        planned = flatten(plan.events)
+        if any(isinstance(event, RepeatAndSelectDpEvent) for event in planned):
+            if any(self._charges.values()) or sum(planned.values()) > 1:
+                raise BudgetExceededError(
+                    "A PrivacyBudget holds one private search, before all else: what it leaves has "
+                    "to be fixed before anything is known."
+                )
+            self._search_delta = plan.delta
+        elif not all(isinstance(event, (GaussianDpEvent, ThresholdDpEvent)) for event in planned):
+            raise BudgetExceededError(
+                "A PrivacyBudget holds unsampled Gaussian releases only; the fit plans others."
+            )
+        self._check_thresholds(plan.events)
+        cost = self._cost(plan.events)
+        if cost > self.epsilon * (1 + 1e-9):
+            raise BudgetExceededError(
+                f"With this fit ε = {show(cost)} at δ = {show(self.delta)} would be spent, over "
+                f"the budget of {show(self.epsilon)}; {show(self.spent)} is spent already."
+            )
+        ticket = next(self._tickets)
+        self._charges[ticket] = tuple(plan.events)
+        return ticket
+
+    def _settle(self, ticket, events):
+        """Replace what was reserved by what was released."""
+        self._charges[ticket] = events
+
+
+class PaidRun:
+    """One run of a search, which takes the place of the budgets that are open, in this thread.
+
+    The search has paid for all its runs, as those of one event. Runs may differ from each other,
+    but none may plan more than that: the price of a search follows from the Rényi moments of a
+    run, and those of the event bound them, at all orders that are looked at.
+
+    Attributes
+    ----------
+    released : tuple of dp_accounting.DpEvent
+        What the run has released; all that it has planned, until it is settled.
+    """
+
+    def __init__(self, event, relation):
+        self._event, self._relation = event, relation
+        self._is_planned = False
+        self.released = ()
+
+    def __enter__(self):
+        self._token = _paid_run.set(self)
+        return self
+
+    def __exit__(self, *exc_info):
+        _paid_run.reset(self._token)
+
+    def _reserve(self, plan, reproducible):
+        if self._is_planned:
+            raise BudgetExceededError("A run of a search is one fit, and no more.")
+        if plan.relation != self._relation:
+            raise BudgetExceededError(
+                f"The search is for relation={self._relation!r}; a run has {plan.relation!r}."
+            )
+        if not is_covered(plan.events, self._event, self._relation):
+            raise BudgetExceededError(
+                "A run of the search plans to release more than what the search has paid for."
+            )
+        self._is_planned = True
+        self.released = plan.events
+
+    def _settle(self, ticket, events):
+        self.released = events
+
+
+class Reservation:
+    """What one fit has reserved in all budgets that are open, or in the search that it is of."""
+
+    def __init__(self, plan, reproducible):
+        self._tickets = []
+        paid = _paid_run.get()
+        with _lock:
+            try:
+                for budget in [paid] if paid else dict.fromkeys(_open_budgets):
+                    self._tickets.append((budget, budget._reserve(plan, reproducible)))
+            except BudgetExceededError:
+                self.settle(())
+                raise
+
+    def settle(self, events):
+        """Keep the charge for `events` only."""
+        events = tuple(events)
+        with _lock:
+            for budget, ticket in self._tickets:
+                budget._settle(ticket, events)

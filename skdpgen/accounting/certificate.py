@@ -1,0 +1,420 @@
+"""What a fitted estimator can show: a statement of privacy, computed from its ledger."""
+
+import contextlib
+import json
+import math
+import numbers
+import warnings
+from dataclasses import dataclass, field, replace
+
+from dp_accounting import NonPrivateDpEvent, UnsupportedEventError
+
+from ..exceptions import BudgetExceededError, PlanError, PrivacyLeakWarning, SpentError, TableError
+from .accountants import check_relation, ledger_delta, ledger_epsilon
+from .calibration import check_delta, check_epsilon
+from .events import event_from_dict, event_to_dict, flatten, is_pure, pure_epsilon
+from .figures import plain_numbers, show
+from .shuffling import shuffled_epsilon
+
+__all__ = ["Certificate", "compose", "naming_what_was_spent", "preview", "verify"]
+
+_NEIGHBOURS = {
+    "zero_out": "one record is replaced by a null record, which counts as absent",
+    "replace_one": "one record is replaced by any other",
+}
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A statement of (ε, δ)-differential privacy, computed from the releases that were made.
+
+    Attributes
+    ----------
+    events : tuple of dp_accounting.DpEvent
+        What was done to private rows, in order.
+    releases : tuple of str
+        The name of each event.
+    relation : {"zero_out", "replace_one"}
+        Which data sets are neighbours. The number of records is public under both.
+    accountant : {"pld", "rdp", "autodp"}
+        Which accountant computes ε, the one that also found the noise.
+    delta : float
+        The δ at which the noise was calibrated.
+    assumptions : tuple of str
+        What the statement rests on.
+    reproducible : bool
+        Whether the noise follows from a seed that the caller chose.
+    sigma : float or None
+        Standard deviation of the noise, where there is one level; of Laplace noise its scale.
+    local : bool
+        Whether each record was noised on its own, as its owner can (local privacy).
+    n_records : int or None
+        The (public) number of records, where it is known.
+
+    Examples
+    --------
+    >>> from dp_accounting import GaussianDpEvent
+    >>> from skdpgen.privacy import Certificate
+    >>> certificate = Certificate((GaussianDpEvent(4.0),), ("slice sketch",), delta=1e-5)
+    >>> round(certificate.epsilon, 3)
+    0.926
+    >>> certificate.delta_at(2.0) < 1e-9
+    True
+    """
+
+    events: tuple
+    releases: tuple
+    relation: str = "zero_out"
+    accountant: str = "pld"
+    delta: float = 1e-5
+    assumptions: tuple = ()
+    reproducible: bool = False
+    sigma: float | None = field(default=None, compare=False)
+    local: bool = False
+    n_records: int | None = None
+
+    def __post_init__(self):
+        if len(self.events) != len(self.releases):
+            raise ValueError("A certificate needs one name per event.")
+        object.__setattr__(self, "delta", check_delta(self.delta))
+        check_relation(self.relation)
+        if self.local and self.relation != "replace_one":
+            raise ValueError("Local releases are stated under relation='replace_one'.")
+
+    @classmethod
+    def of_plan(cls, plan, assumptions=(), *, reproducible=False, n_records=None):
+        """Certify what a plan would cost."""
+        return cls(
+            events=plan.events,
+            releases=tuple(name for name, _ in plan.releases),
+            relation=plan.relation,
+            accountant=plan.accountant,
+            delta=plan.delta,
+            assumptions=tuple(assumptions),
+            reproducible=reproducible,
+            sigma=plan.sigma,
+            local=plan.local,
+            n_records=n_records,
+        )
+
+    @property
+    def epsilon(self):
+        """ε at `delta`."""
+        return self.epsilon_at(self.delta)
+
+    def epsilon_at(self, delta):
+        """Return the smallest ε that is proved at `delta`."""
+        check_delta(delta)
+        return ledger_epsilon(
+            self.events, delta, accountant=self.accountant, relation=self.relation
+        )
+
+    def delta_at(self, epsilon):
+        """Return the smallest δ that is proved at `epsilon` ≥ 0."""
+        if epsilon != 0:
+            check_epsilon(epsilon)
+        return ledger_delta(
+            self.events, epsilon, accountant=self.accountant, relation=self.relation
+        )
+
+    def shuffled(self, n_samples, delta):
+        """Return ε towards whoever sees noised records in random order only (shuffle model).
+
+        Where a trusted party shuffles the noised records of `n_samples` owners before anybody else
+        sees them, each is hidden among the others. This is the clones bound of [1]_ (Theorem 3.2,
+        computed) for local randomisers of pure ε₀, under ``relation="replace_one"``.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records that are shuffled together, each noised once, alike and on its own.
+        delta : float
+            Target δ.
+
+        Returns
+        -------
+        float
+            ε at `delta`, at most the local one.
+
+        Raises
+        ------
+        ValueError
+            If the releases are not local or not pure.
+
+        Notes
+        -----
+        Gaussian noise is not pure: its ε₀ holds up to a δ₀ for each record, which the theorem does
+        not cover.
+
+        References
+        ----------
+        .. [1] Feldman, McMillan & Talwar, "Hiding Among the Clones", FOCS 2021.
+
+        Examples
+        --------
+        >>> from dp_accounting import LaplaceDpEvent
+        >>> from skdpgen.privacy import Certificate
+        >>> local = Certificate(
+        ...     (LaplaceDpEvent(0.2),), ("noised rows",), relation="replace_one", local=True
+        ... )
+        >>> round(local.shuffled(400_000, 1e-6), 3)
+        0.141
+        """
+        if not isinstance(n_samples, numbers.Integral) or n_samples < 1:
+            raise ValueError(f"n_samples must be a whole number of at least 1; got {n_samples!r}.")
+        check_delta(delta)
+        if not self.local:
+            raise ValueError(
+                "Shuffling amplifies local releases, of records that are noised one by one; these "
+                "are not, or were composed of several fits."
+            )
+        leaves = flatten(self.events)
+        losses = {leaf: pure_epsilon(leaf) for leaf in leaves}
+        if any(isinstance(leaf, NonPrivateDpEvent) for leaf in leaves):
+            return math.inf
+        if None in losses.values():
+            raise ValueError(
+                "The clones bound is for releases of pure ε, such as Laplace noise; Gaussian noise "
+                "exceeds any ε with some probability, for each record. Use mechanism='laplace'."
+            )
+        epsilon = sum(count * losses[leaf] for leaf, count in leaves.items())
+        return shuffled_epsilon(epsilon, int(n_samples), delta)
+
+    def to_json(self):
+        """Write the certificate down; `verify` recomputes its ε."""
+        epsilon = self.epsilon
+        return json.dumps(
+            {
+                "statement": "differential privacy",
+                "epsilon": "inf" if math.isinf(epsilon) else epsilon,
+                "delta": self.delta,
+                "relation": self.relation,
+                "accountant": self.accountant,
+                "reproducible": self.reproducible,
+                "local": self.local,
+                "n_records": self.n_records,
+                "releases": [
+                    {"name": name, **event_to_dict(event)}
+                    for name, event in zip(self.releases, self.events, strict=True)
+                ],
+                "assumptions": list(self.assumptions),
+            },
+            indent=2,
+        )
+
+    @classmethod
+    def from_json(cls, text):
+        """Read what `to_json` wrote. The stated ε is not trusted; it is computed again."""
+        data = json.loads(text)
+        releases = [dict(release) for release in data["releases"]]
+        names = tuple(release.pop("name") for release in releases)
+        return cls(
+            events=tuple(event_from_dict(release) for release in releases),
+            releases=names,
+            relation=data["relation"],
+            accountant=data["accountant"],
+            delta=data["delta"],
+            assumptions=tuple(data["assumptions"]),
+            reproducible=data["reproducible"],
+            local=bool(data.get("local", False)),
+            n_records=data.get("n_records"),
+        )
+
+    def __str__(self):
+        lines = []
+        if self.reproducible:
+            lines.append(
+                "REPRODUCIBLE MODE, NOT A PRIVATE RELEASE: whoever holds or guesses the seed can "
+                "recompute the noise."
+            )
+        epsilon = self.epsilon
+        if math.isinf(epsilon):
+            lines.append("No differential privacy: ε = inf.")
+        else:
+            lines.append(
+                f"Differential privacy with ε = {show(epsilon)} at δ = {show(self.delta)}."
+            )
+        if self.local:
+            lines.append("Local: each record was noised on its own; ε holds towards everybody.")
+        lines.append(
+            f"Neighbours ({self.relation}): {_NEIGHBOURS[self.relation]}; the number of records is "
+            "public."
+        )
+        lines.append(f"Releases, priced together by the {self.accountant!r} accountant:")
+        for name, event in zip(self.releases, self.events, strict=True):
+            lines.append(f"  - {name}: {event}")
+        lines += [f"Assumes: {assumption}" for assumption in self.assumptions]
+        return "\n".join(lines)
+
+
+# A δ above this, or above 1 over the number of records, says little.
+_LARGEST_DELTA = 1e-3
+
+# What reading or pricing a malformed certificate can raise.
+_MALFORMED = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    UnsupportedEventError,
+    ValueError,
+)
+
+
+def verify(text):
+    """Recompute ε of a certificate that was written by `Certificate.to_json`.
+
+    This checks the arithmetic: that the stated events, under the stated relation, cost what is
+    stated. Whether they happened, and whether the seed of a reproducible fit is secret, it cannot
+    know. It warns of a δ above 0.001, or above 1 over the number of records.
+
+    Parameters
+    ----------
+    text : str
+        The JSON.
+
+    Returns
+    -------
+    float
+        ε at the certificate's δ, from its events alone.
+
+    Raises
+    ------
+    ValueError
+        If the text is no certificate, lists no release, or states a smaller ε than its events
+        cost.
+    """
+    try:
+        certificate = Certificate.from_json(text)
+        stated = float(json.loads(text)["epsilon"])
+        epsilon = certificate.epsilon
+        largest = min(_LARGEST_DELTA, 1 / (certificate.n_records or 1))
+    except _MALFORMED as error:
+        raise ValueError(f"Not a certificate that can be priced: {error}") from error
+    if not certificate.events:
+        raise ValueError("The certificate lists no release: there is nothing that it certifies.")
+    if certificate.delta > largest and not is_pure(certificate.events):
+        warnings.warn(
+            f"δ = {show(certificate.delta)} is above {largest:.3g}: it allows to publish some "
+            "records outright.",
+            UserWarning,
+            stacklevel=2,
+        )
+    if certificate.reproducible:
+        warnings.warn(
+            "The certificate is of a fit with a fixed seed: it proves nothing towards anybody who "
+            "holds or guesses the seed.",
+            PrivacyLeakWarning,
+            stacklevel=2,
+        )
+    if not stated >= epsilon * (1 - 1e-9):
+        raise ValueError(f"The certificate states ε = {stated!r}, but its events cost {epsilon!r}.")
+    return epsilon
+
+
+def compose(*certificates):
+    """Price several fits on the same rows together.
+
+    Parameters
+    ----------
+    *certificates : Certificate
+        At least one; all with the same relation and accountant.
+
+    Returns
+    -------
+    Certificate
+        Of all releases, at the largest of their δ.
+
+    Notes
+    -----
+    Choosing a later fit's budget after seeing an earlier one's result is covered for unsampled
+    Gaussian releases; for others, those with thresholds among them, fix the budgets beforehand.
+    """
+    if not certificates:
+        raise ValueError("compose needs at least one certificate.")
+    if not all(isinstance(certificate, Certificate) for certificate in certificates):
+        raise TypeError("compose takes certificates, one by one: compose(a.privacy_, b.privacy_).")
+    for name in ("relation", "accountant"):
+        values = {getattr(certificate, name) for certificate in certificates}
+        if len(values) > 1:
+            raise ValueError(f"Certificates with different {name} cannot be composed: {values}.")
+    assumptions = dict.fromkeys(a for c in certificates for a in c.assumptions)
+    if sum(certificate.reproducible for certificate in certificates) > 1:
+        seeds = "the seeds of the fits are different: fits that share a seed share noise"
+        assumptions[seeds] = None
+    n_records = {certificate.n_records for certificate in certificates}
+    return Certificate(
+        events=tuple(event for c in certificates for event in c.events),
+        releases=tuple(name for c in certificates for name in c.releases),
+        relation=certificates[0].relation,
+        accountant=certificates[0].accountant,
+        delta=max(certificate.delta for certificate in certificates),
+        assumptions=tuple(assumptions),
+        reproducible=any(certificate.reproducible for certificate in certificates),
+        n_records=n_records.pop() if len(n_records) == 1 else None,
+    )
+
+
+@contextlib.contextmanager
+def naming_what_was_spent(certificate):
+    """Let what fails inside, after a release, say what was spent: by a `SpentError`.
+
+    What fails is learning from releases, whose errors hold nothing private.
+
+    Parameters
+    ----------
+    certificate : callable
+        Returns the `Certificate` of what was released until then.
+    """
+    try:
+        yield
+    except (BudgetExceededError, PlanError, SpentError, TableError):
+        raise
+    except (ArithmeticError, MemoryError, RuntimeError, ValueError) as error:
+        spent = certificate()
+        if not spent.events:
+            raise
+        releases = ", ".join(spent.releases)
+        raise SpentError(
+            f"{error} Until then ε = {show(spent.epsilon)} at δ = {show(spent.delta)} was spent, "
+            f"on: {releases}."
+        ) from error
+
+
+def preview(estimator, n_samples, n_features, *, n_classes=None):
+    """Return what a fit would release and cost, before any data are read.
+
+    Parameters
+    ----------
+    estimator : estimator
+        An unfitted generator.
+    n_samples, n_features : int
+        The public shape of the data; a numeric `y` counts as one more feature.
+    n_classes : int, default=None
+        Number of classes of `y`; ``None`` for no classes.
+
+    Returns
+    -------
+    Certificate
+        With the noise level in `sigma`, where there is one.
+
+    Examples
+    --------
+    >>> from skdpgen import DPSlicedWassersteinGenerator
+    >>> from skdpgen.privacy import preview
+    >>> planned = preview(DPSlicedWassersteinGenerator(epsilon=2.0), 1000, 10)
+    >>> 1.99 < planned.epsilon <= 2.0
+    True
+    """
+    if not hasattr(estimator, "_preview"):
+        raise TypeError(f"preview takes a generator; got {type(estimator).__name__}.")
+    sizes = {"n_samples": n_samples, "n_features": n_features, "n_classes": n_classes or 1}
+    for name, value in sizes.items():
+        if not isinstance(value, numbers.Integral) or value < 1:
+            raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}.")
+    with plain_numbers(estimator):
+        planned = estimator._preview(
+            int(n_samples), int(n_features), None if n_classes is None else int(n_classes)
+        )
+    return replace(planned, n_records=int(n_samples))

@@ -1,0 +1,305 @@
+"""What happened to private rows: dp-accounting's events, and those that it lacks.
+
+An event says what was done and never changes its meaning. A noise multiplier is the noise's
+standard deviation over the sensitivity *under the neighbouring relation in force*. For a sampled
+event under ``replace_one`` that is twice the radius, the largest norm of what one record adds: a
+sampled record is also compared with its absence, and twice the radius can exceed the diameter.
+Where a release is no sum over records, `DiameterGaussianDpEvent` says what is known instead.
+"""
+
+import math
+
+import attrs
+import dp_accounting
+from dp_accounting import (
+    ComposedDpEvent,
+    GaussianDpEvent,
+    LaplaceDpEvent,
+    NonPrivateDpEvent,
+    NoOpDpEvent,
+    PoissonSampledDpEvent,
+    RandomizedResponseDpEvent,
+    SampledWithoutReplacementDpEvent,
+    SelfComposedDpEvent,
+)
+from dp_accounting.dp_event import RepeatAndSelectDpEvent
+
+from ..exceptions import PlanError
+
+__all__ = [
+    "DiameterGaussianDpEvent",
+    "SlicedGaussianDpEvent",
+    "ThresholdDpEvent",
+    "compares_any_two",
+    "event_from_dict",
+    "event_to_dict",
+    "flatten",
+    "gaussian_event",
+    "is_pure",
+    "plain_multiplier",
+    "pure_epsilon",
+    "repeat",
+    "split_repetition",
+    "split_sampling",
+    "threshold_delta",
+    "total_gaussian_multiplier",
+]
+
+# Beyond this many repetitions pricing takes forever.
+_MAX_COUNT = 10**7
+
+
+@attrs.frozen
+class SlicedGaussianDpEvent(dp_accounting.DpEvent):
+    """One record's row z of XU + V is released; U is fresh, public and independent of X.
+
+    Attributes
+    ----------
+    noise_multiplier : float
+        σ / ‖z‖: the standard deviation of V's entries over the largest change of a row *before*
+        the projection: the rows' radius, or twice that under ``replace_one``.
+    n_features, n_projections : int
+        U is n_features × n_projections.
+    orthogonal : bool
+        Whether U stacks Haar-distributed orthonormal blocks (True) or iid uniform unit columns.
+    n_classes : int
+        With more than one, XU is released for each class, with zeros for rows of other classes;
+        so under ``replace_one`` a record can change one row of each of two classes.
+    beside : float
+        What else is released of the same sample: a vector that a record changes by at most
+        √beside·‖z‖ (in the units of `noise_multiplier`: twice what it adds, under
+        ``replace_one``), with the same noise. It may follow from U and from XU + V. Given U, both
+        together are a Gaussian release of squared sensitivity H + beside·‖z‖², since a Gaussian
+        mechanism looks the same in all directions, which may be chosen one after the other. Not
+        with several classes.
+    """
+
+    noise_multiplier: float
+    n_features: int
+    n_projections: int
+    orthogonal: bool = False
+    n_classes: int = 1
+    beside: float = 0.0
+
+    @property
+    def rounding(self):
+        """What is added to H / ‖z‖² where two rows are compared that were both rounded.
+
+        A projected row is shortened by m = 1e-5 and rounded towards zero to a grid, of a step of
+        at most 2^-20 of the rows' radius or 2^-39 of the noise. So it becomes no longer, which is
+        all that matters where it is compared with none. The difference of two of them can grow,
+        by less than a step a coordinate: with g the step over ‖z‖, twice the radius, it is at most
+        (1-m)√H + g√k. Its square is at most H + g²k / (1 - (1-m)²), since
+        (x + y)² ≤ (1+r)x² + (1+1/r)y². A hundredth more covers the rounding of products.
+        """
+        step = max(2.0**-21, 2.0**-39 * self.noise_multiplier)
+        return 1.01 * self.n_projections * step**2 / (1 - (1 - 1e-5) ** 2)
+
+
+@attrs.frozen
+class DiameterGaussianDpEvent(dp_accounting.DpEvent):
+    """A function of the records that joined is released, any two of whose values are close.
+
+    Nothing else is known of the function: it need not be a sum over records. So a sample without
+    a record, with it, and with another in its place give three values, no two of which are further
+    apart than the diameter of the set that values lie in. Where all records join, and under
+    ``zero_out``, only two of them are compared, and it is a `GaussianDpEvent`. It differs from one
+    where samples are taken under ``replace_one``, since the multiplier of that is relative to
+    twice the distance from the value without the record.
+
+    Attributes
+    ----------
+    noise_multiplier : float
+        The standard deviation of the noise over the diameter.
+    """
+
+    noise_multiplier: float
+
+
+@attrs.frozen
+class ThresholdDpEvent(dp_accounting.DpEvent):
+    """Noisy counts of what records hold are released, of those things that pass a threshold.
+
+    What one record alone holds fails the threshold, independently of all other noise and given all
+    that was released before, with probability 1 - δ' at least. If it does, this is a Gaussian
+    release G of the counts of what others hold, which is all that the neighbour shows. So its law
+    M is at least (1 - δ')·G and within δ' of it: M(S) ≤ G(S) + δ', and G(S) ≤ M(S) / (1 - δ').
+    Hence, whatever is composed with it, ε(δ) of the Gaussian release becomes
+    ε(δ - δ') - log(1 - δ'); for several thresholds both sums add up.
+
+    Attributes
+    ----------
+    noise_multiplier : float
+        The standard deviation of the noise over the largest change of the counts.
+    delta : float
+        δ'.
+    """
+
+    noise_multiplier: float
+    delta: float
+
+
+_KNOWN = {
+    cls.__name__: cls
+    for cls in (
+        ComposedDpEvent,
+        DiameterGaussianDpEvent,
+        GaussianDpEvent,
+        LaplaceDpEvent,
+        NoOpDpEvent,
+        NonPrivateDpEvent,
+        PoissonSampledDpEvent,
+        RandomizedResponseDpEvent,
+        RepeatAndSelectDpEvent,
+        SampledWithoutReplacementDpEvent,
+        SelfComposedDpEvent,
+        SlicedGaussianDpEvent,
+        ThresholdDpEvent,
+    )
+}
+
+
+def gaussian_event(noise_multiplier, threshold_delta=None):
+    """Return the event of a Gaussian release, of all or by a threshold; no noise is no privacy."""
+    if not noise_multiplier > 0:
+        return NonPrivateDpEvent()
+    if threshold_delta is None:
+        return GaussianDpEvent(noise_multiplier)
+    return ThresholdDpEvent(noise_multiplier, threshold_delta)
+
+
+def plain_multiplier(event):
+    """Return the noise multiplier of an unsampled Gaussian release; 0 for no noise."""
+    if isinstance(event, NonPrivateDpEvent):
+        return 0.0
+    if not isinstance(event, (GaussianDpEvent, ThresholdDpEvent)):
+        raise PlanError(f"{event} is no plain Gaussian release.")
+    return event.noise_multiplier
+
+
+def pure_epsilon(event):
+    """Return the ε that a release has at δ = 0, or None for events of which none is known.
+
+    Laplace noise of scale b on vectors that differ by at most Δ in L1 norm: Δ / b, since each
+    coordinate's densities differ by a factor of at most exp(|difference| / b). Randomised
+    response over k labels, uniform with probability p: the largest ratio of two probabilities of
+    one answer, (1 - p + p/k) / (p/k).
+    """
+    if isinstance(event, LaplaceDpEvent):
+        return math.inf if event.noise_multiplier == 0 else 1 / event.noise_multiplier
+    if isinstance(event, RandomizedResponseDpEvent):
+        p, k = event.noise_parameter, event.num_buckets
+        if k == 1:
+            return 0.0
+        return math.inf if p == 0 else math.log1p(k * (1 - p) / p)
+    return None
+
+
+def is_pure(events):
+    """Whether the ε of all releases holds at δ = 0."""
+    return all(pure_epsilon(event) is not None for event in flatten(events))
+
+
+def threshold_delta(events):
+    """Return the sum of the δ' of all releases by a threshold."""
+    return sum(
+        count * event.delta
+        for event, count in flatten(events).items()
+        if isinstance(event, ThresholdDpEvent)
+    )
+
+
+def flatten(events):
+    """Undo compositions: return a dict from each leaf event to how often it happened."""
+    counts = {}
+
+    def visit(event, count):
+        if isinstance(event, ComposedDpEvent):
+            for part in event.events:
+                visit(part, count)
+        elif isinstance(event, SelfComposedDpEvent):
+            if type(event.count) is not int or not 0 <= event.count <= _MAX_COUNT:
+                raise ValueError(f"An event cannot happen {event.count!r} times.")
+            visit(event.event, count * event.count)
+        elif not isinstance(event, RepeatAndSelectDpEvent) and isinstance(
+            getattr(event, "event", None), (ComposedDpEvent, SelfComposedDpEvent)
+        ):
+            raise dp_accounting.UnsupportedEventError(
+                "Several releases from one sample are one event: stack their multipliers into it."
+            )
+        elif not isinstance(event, NoOpDpEvent) and count > 0:
+            counts[event] = counts.get(event, 0) + count
+
+    for event in events:
+        visit(event, 1)
+    return counts
+
+
+def repeat(event, count):
+    """Return the event of `count` times `event`."""
+    return event if count == 1 else SelfComposedDpEvent(event, int(count))
+
+
+def split_repetition(event):
+    """Inverse of `repeat`: return the event that is repeated, and how often."""
+    return (event.event, event.count) if isinstance(event, SelfComposedDpEvent) else (event, 1)
+
+
+def split_sampling(event):
+    """Split a leaf event into its base, its sampling rate, and "poisson", "fixed" or "none"."""
+    if isinstance(event, PoissonSampledDpEvent):
+        base, rate, sampling = event.event, event.sampling_probability, "poisson"
+    elif isinstance(event, SampledWithoutReplacementDpEvent):
+        base, sampling = event.event, "fixed"
+        sizes = event.sample_size, event.source_dataset_size
+        if not all(type(size) is int for size in sizes) or not 0 <= sizes[0] <= sizes[1] > 0:
+            raise ValueError("A sample's size is a whole number, at most that of its source.")
+        rate = event.sample_size / event.source_dataset_size
+    else:
+        base, rate, sampling = event, 1.0, "none"
+    return base, rate, "none" if rate == 1 else sampling
+
+
+def compares_any_two(base, relation):
+    """Whether samples without a record, with it and with another are compared pair by pair."""
+    return relation == "replace_one" and isinstance(base, DiameterGaussianDpEvent)
+
+
+def total_gaussian_multiplier(leaves):
+    """Pool the unsampled Gaussians among `leaves`: (Σ s⁻²)^(-1/2), exact and adaptive."""
+    precision = sum(
+        count / event.noise_multiplier**2
+        for event, count in leaves.items()
+        if isinstance(event, GaussianDpEvent)
+    )
+    return math.inf if precision == 0 else precision**-0.5
+
+
+def event_to_dict(event):
+    """Return `event` as plain data, ready for JSON."""
+    name = type(event).__name__
+    if _KNOWN.get(name) is not type(event):
+        raise TypeError(f"Events of type {name} cannot be written down.")
+    fields = {}
+    for field in (f.name for f in attrs.fields(type(event))):
+        value = getattr(event, field)
+        if isinstance(value, dp_accounting.DpEvent):
+            value = event_to_dict(value)
+        elif isinstance(value, (list, tuple)):
+            value = [event_to_dict(part) for part in value]
+        fields[field] = value
+    return {"type": name, **fields}
+
+
+def event_from_dict(data):
+    """Inverse of `event_to_dict`; knows a fixed list of events and imports nothing by name."""
+    fields = dict(data)
+    name = fields.pop("type", None)
+    if name not in _KNOWN:
+        raise ValueError(f"Unknown event {name!r}; known are {sorted(_KNOWN)}.")
+    for field, value in fields.items():
+        if isinstance(value, dict):
+            fields[field] = event_from_dict(value)
+        elif isinstance(value, list):
+            fields[field] = [event_from_dict(part) for part in value]
+    return _KNOWN[name](**fields)

@@ -1,0 +1,184 @@
+"""The plan of a fit: its releases and their noise, fixed before the first of them."""
+
+import math
+from dataclasses import dataclass
+
+from ..exceptions import BudgetExceededError, PlanError
+from .accountants import ledger_epsilon
+from .calibration import calibrate_gaussian, calibrate_under, check_delta, check_epsilon
+from .events import gaussian_event, is_pure, plain_multiplier, repeat
+from .figures import show
+
+__all__ = ["Plan", "gaussian_plan", "repeated_plan"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a curator may release, and in which order.
+
+    Attributes
+    ----------
+    releases : tuple of (str, dp_accounting.DpEvent)
+        Name and event of each release. One that is repeated, step by step, is planned as a
+        `SelfComposedDpEvent` of the step.
+    epsilon, delta : float
+        The budget, which the events together may not exceed.
+    relation, accountant : str
+        How they are priced.
+    sigma : float or None
+        Standard deviation of the noise, where there is one level to name.
+    local : bool
+        Whether every release noises each record on its own, as its owner can.
+    """
+
+    releases: tuple
+    epsilon: float
+    delta: float
+    relation: str = "zero_out"
+    accountant: str = "pld"
+    sigma: float | None = None
+    local: bool = False
+
+    def __post_init__(self):
+        # A list could change after it was priced.
+        object.__setattr__(self, "releases", tuple(map(tuple, self.releases)))
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+        object.__setattr__(self, "delta", check_delta(self.delta))
+        names = [name for name, _ in self.releases]
+        if len(set(names)) < len(names):
+            raise PlanError(f"Releases of a plan need different names; got {names}.")
+        cost = ledger_epsilon(
+            self.events, self.delta, accountant=self.accountant, relation=self.relation
+        )
+        if cost > self.epsilon:
+            raise BudgetExceededError(
+                f"The plan costs ε = {show(cost)} at δ = {show(self.delta)}, over its budget of "
+                f"{show(self.epsilon)}."
+            )
+
+    @property
+    def events(self):
+        """The planned events, in order."""
+        return tuple(event for _, event in self.releases)
+
+    @property
+    def is_pure(self):
+        """Whether ε holds at δ = 0."""
+        return is_pure(self.events)
+
+    def multiplier(self, name):
+        """Return the noise multiplier of the Gaussian release called `name`; 0 for no noise."""
+        return plain_multiplier(dict(self.releases)[name])
+
+
+def gaussian_plan(
+    shares, epsilon, delta, *, thresholds=None, relation="zero_out", accountant="pld"
+):
+    """Plan unsampled Gaussian releases that spend a budget together.
+
+    Parameters
+    ----------
+    shares : dict of str to float
+        For each release, by name, its share of the budget: a fraction of Σ s⁻². They sum to 1.
+    epsilon, delta, relation, accountant
+        As in `Plan`.
+    thresholds : dict of str to float, default=None
+        The δ' of those releases that have a threshold; see `ThresholdDpEvent`.
+
+    Returns
+    -------
+    Plan
+    """
+    if not math.isclose(sum(shares.values()), 1):
+        raise ValueError(f"Shares must sum to 1; got {shares}.")
+    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
+    releases = _gaussian_releases(shares, thresholds or {}, epsilon, delta, relation, accountant)
+    return Plan(releases, epsilon, delta, relation, accountant)
+
+
+def repeated_plan(
+    name,
+    step,
+    n_steps,
+    epsilon,
+    delta,
+    *,
+    shares=None,
+    thresholds=None,
+    before=(),
+    relation="zero_out",
+    accountant="pld",
+    sensitivity=1.0,
+):
+    """Plan unsampled Gaussian releases, and then one that is repeated with what is left.
+
+    Parameters
+    ----------
+    name : str
+        The repeated release.
+    step : callable
+        The event of one step, as a function of its noise multiplier.
+    n_steps : int
+        How often it happens.
+    epsilon, delta, relation, accountant
+        As in `Plan`.
+    shares : dict of str to float, default=None
+        For each Gaussian release, by name, its share of Σ s⁻² of what Gaussian releases alone
+        could spend.
+    thresholds : dict of str to float, default=None
+        The δ' of those that have a threshold.
+    before : sequence of (name, step, n_steps), default=()
+        Others that are repeated, between the two; each gets the same multiplier as the last one.
+    sensitivity : float, default=1.0
+        By which multipliers of the repeated release are multiplied to get its noise.
+
+    Returns
+    -------
+    Plan
+    """
+    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
+    first = _gaussian_releases(shares or {}, thresholds or {}, epsilon, delta, relation, accountant)
+
+    def releases_at(multiplier):
+        repeated = (*before, (name, step, n_steps))
+        return (*first, *((name, repeat(step(multiplier), n)) for name, step, n in repeated))
+
+    def epsilon_function(accountant):
+        def epsilon_of(multiplier):
+            events = [event for _, event in releases_at(multiplier)]
+            return ledger_epsilon(events, delta, accountant=accountant, relation=relation)
+
+        return epsilon_of
+
+    multiplier = calibrate_under(accountant, epsilon_function, epsilon)
+    return Plan(
+        releases_at(multiplier), epsilon, delta, relation, accountant, multiplier * sensitivity
+    )
+
+
+def _gaussian_releases(shares, thresholds, epsilon, delta, relation, accountant):
+    """Split the multiplier s that spends the budget: a share p of Σ s⁻² has s / √p."""
+    if any(not share > 0 for share in shares.values()):
+        raise ValueError(f"Shares must be positive; got {shares}.")
+    total = calibrate_gaussian(
+        epsilon + sum(math.log1p(-slack) for slack in thresholds.values()),
+        delta - sum(thresholds.values()),
+        relation=relation,
+        accountant=accountant,
+    )
+
+    def releases_at(total):
+        return tuple(
+            (name, gaussian_event(total / math.sqrt(share), thresholds.get(name)))
+            for name, share in shares.items()
+        )
+
+    def costs(total):
+        events = [event for _, event in releases_at(total)]
+        return ledger_epsilon(events, delta, accountant=accountant, relation=relation)
+
+    # The parts may cost more than the whole in the last digit.
+    slack = 1e-12
+    while costs(total) > epsilon:
+        total, slack = total * (1 + slack), 2 * slack
+    return releases_at(total)

@@ -1,0 +1,7 @@
+"""What is public of the data: columns, schemas, and the maps between rows and what is learnt."""
+
+from .columns import Boolean, Category, Date, Number, Ordinal, Unknown
+from .schema import Schema
+from .table_encoder import TableEncoder
+
+__all__ = ["Boolean", "Category", "Date", "Number", "Ordinal", "Schema", "TableEncoder", "Unknown"]

@@ -1,0 +1,255 @@
+"""How a column is encoded: as a block of weights of its levels, or of its knots."""
+
+import numpy as np
+import pandas as pd
+
+from ..exceptions import TableError
+from ..privacy.records import look_up
+from .columns import DATE_CODES, Boolean, Date, Number, Ordinal, read_dates, read_numbers
+
+__all__ = ["Block", "KnotBlock", "LevelBlock", "wrong_cells"]
+
+
+def wrong_cells(name, kind, dtype):
+    """Return an error about cells that are not as declared."""
+    convert = "convert them, as with pandas.{}, or declare the column as another kind"
+    if isinstance(kind, Number):
+        what, advice = f"are no numbers (dtype {dtype})", convert.format("to_numeric")
+    elif isinstance(kind, Date):
+        what = f"are no dates without time zone (dtype {dtype})"
+        advice = convert.format("to_datetime")
+    elif isinstance(kind, Boolean):
+        what = f"are other than True and False (dtype {dtype})"
+        advice = "convert them, or declare the column as a category"
+    else:
+        types = " and ".join(sorted({type(level).__name__ for level in kind.levels}))
+        what = (
+            f"are not among its categories (the column has dtype {dtype}, the categories are of "
+            f"type {types})"
+        )
+        advice = "declare all that may occur, or other=... for a category"
+    return TableError(f"Column {name!r} holds values that {what}; {advice}.")
+
+
+class Block:
+    """The place of a column in encoded rows, and what its weights stand for.
+
+    Parameters
+    ----------
+    name : str
+    kind : object
+        From the schema.
+    start : int
+        First column of the block.
+    n_levels : int
+        Number of weights, without that for missing values.
+    """
+
+    def __init__(self, name, kind, start, n_levels):
+        self.name = name
+        self.kind = kind
+        self.n_levels = n_levels
+        self.where = slice(start, start + n_levels + kind.missing)
+
+    def refuse(self, column, present, bad, out):
+        """Raise an error that says what is wrong with the bad cells of a column."""
+        if present[bad].any():
+            raise wrong_cells(self.name, self.kind, column.dtype)
+        raise TableError(
+            f"Column {self.name!r} has missing values; declare it with missing=True, or drop those "
+            "rows."
+        )
+
+    def mark(self, column, present, bad, out):
+        """Count bad cells as missing where values may be missing, and make them NaN elsewhere."""
+        out[bad] = 0 if self.kind.missing else np.nan
+        if self.kind.missing:
+            out[bad, -1] = 1
+
+    def _name_levels(self, names):
+        return [*names, "missing"] if self.kind.missing else names
+
+
+class LevelBlock(Block):
+    """One weight per level."""
+
+    def __init__(self, name, kind, start):
+        super().__init__(name, kind, start, len(kind.levels))
+
+    @property
+    def level_names(self):
+        return self._name_levels([repr(level) for level in self.kind.levels])
+
+    def encode(self, column, out):
+        # As objects, labels are looked up as Python compares them, whatever the dtype.
+        labels = column.to_numpy(dtype=object)
+        present = ~pd.isna(labels)
+        codes = np.full(len(labels), -1)
+        codes[present] = look_up(labels[present], self.kind.levels)
+        if getattr(self.kind, "other", None) is not None:
+            codes[present & (codes < 0)] = self.kind.levels.index(self.kind.other)
+        known = np.flatnonzero(codes >= 0)
+        out[known, codes[known]] = 1
+        return present, present & (codes < 0)
+
+    def decode(self, weights):
+        return self._give(weights.argmax(axis=1))
+
+    def draw(self, weights, random_state):
+        return self._give(_draw_levels(_to_probabilities(weights), random_state))
+
+    def _give(self, codes):
+        if isinstance(self.kind, Boolean):
+            return _mask(codes == 1, codes == self.n_levels) if self.kind.missing else codes == 1
+        codes = np.where(codes == self.n_levels, -1, codes)
+        is_ordered = isinstance(self.kind, Ordinal)
+        return pd.Categorical.from_codes(codes, list(self.kind.levels), ordered=is_ordered)
+
+
+class KnotBlock(Block):
+    """One weight per knot: the hat functions on the knots."""
+
+    def __init__(self, name, kind, start):
+        self.knots = kind.positions
+        self.is_number = isinstance(kind, Number)
+        self.decimals = kind.decimals if self.is_number else 0
+        super().__init__(name, kind, start, len(self.knots))
+
+    @property
+    def level_names(self):
+        if self.is_number:
+            names = [np.format_float_positional(knot, trim="-") for knot in self.knots]
+        else:
+            names = self._to_dates(self.knots).astype(str).tolist()
+        return self._name_levels(names)
+
+    def encode(self, column, out):
+        present, numbers = self._read(column)
+        is_number = ~np.isnan(numbers)
+        where, bad = np.flatnonzero(present)[is_number], present.copy()
+        bad[where] = False
+        numbers = np.clip(numbers[is_number], self.knots[0], self.knots[-1])
+        left = np.searchsorted(self.knots[1:-1], numbers, side="right")
+        start = self.knots[left]
+        share = (numbers - start) / (self.knots[left + 1] - start)
+        out[where, left] = 1 - share
+        out[where, left + 1] = share
+        return present, bad
+
+    def decode(self, weights):
+        weights, missing = self._split(_to_probabilities(weights))
+        total = weights.sum(axis=1)
+        # From the first knot on, as far-off knots that are close together need all digits.
+        offset = weights @ (self.knots - self.knots[0])
+        numbers = self.knots[0] + offset / np.where(total > 0, total, 1)
+        return self._give(numbers, missing > total)
+
+    def draw(self, weights, random_state):
+        weights, missing = self._split(_to_probabilities(weights))
+        from_left, from_right = _share_between_knots(weights)
+        masses = np.column_stack([from_left + from_right, missing])
+        drawn = _draw_levels(masses, random_state)
+        is_missing = drawn == self.n_levels - 1
+        left = np.where(is_missing, 0, drawn)
+        chosen = np.arange(len(left)), left
+        share = _draw_between(from_left[chosen], from_right[chosen], random_state)
+        numbers = self.knots[left] + share * (self.knots[left + 1] - self.knots[left])
+        return self._give(self._round_at_random(numbers, random_state), is_missing)
+
+    def _read(self, column):
+        """Return which cells are present, and the numbers of these, NaN for those that are none."""
+        if self.is_number:
+            return read_numbers(column)
+        present, dates = read_dates(column)
+        return present, np.where(np.isnat(dates), np.nan, self._to_units(dates))
+
+    def _split(self, weights):
+        """Return the weights of the knots, and that for missing values."""
+        missing = weights[:, -1] if self.kind.missing else np.zeros(len(weights))
+        return weights[:, : self.n_levels], missing
+
+    def _round_at_random(self, numbers, random_state):
+        """Round up or down, so that the mean stays; knots are values, so that weights stay too."""
+        if self.decimals is None:
+            return numbers
+        units = numbers * 10.0**self.decimals
+        below = np.floor(units)
+        is_up = random_state.uniform(size=len(units)) < units - below
+        return (below + is_up) / 10.0**self.decimals
+
+    def _give(self, numbers, missing):
+        if self.decimals is not None:
+            numbers = np.round(numbers, self.decimals) + 0.0  # no negative zero
+        numbers = np.clip(numbers, self.knots[0], self.knots[-1])
+        if not self.is_number:
+            dates = self._to_dates(numbers).astype("M8[s]")
+            dates[missing] = np.datetime64("NaT")
+            return dates
+        if self.decimals == 0:
+            whole = numbers.astype(np.int64)
+            return _mask(whole, missing) if self.kind.missing else whole
+        return np.where(missing, np.nan, numbers)
+
+    def _to_units(self, dates):
+        return dates.astype(f"M8[{DATE_CODES[self.kind.unit]}]").astype(np.float64)
+
+    def _to_dates(self, units):
+        return units.astype(np.int64).astype(f"M8[{DATE_CODES[self.kind.unit]}]")
+
+
+def _mask(values, missing):
+    """Return values of a nullable dtype."""
+    values = pd.array(values)
+    values[missing] = pd.NA
+    return values
+
+
+def _to_probabilities(weights):
+    """Scale non-negative parts to sum 1; equal ones where there is no positive weight."""
+    weights = np.maximum(weights, 0)
+    top = weights.max(axis=1, keepdims=True)
+    # By the largest first, as sums of the largest floats overflow.
+    weights = np.where(top > 0, weights, 1) / np.where(top > 0, top, 1)
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def _draw_levels(probabilities, random_state):
+    """Draw one level per row; one of probability 0 is never drawn."""
+    steps = probabilities.cumsum(axis=1)
+    uniform = random_state.uniform(size=(len(steps), 1))
+    return (steps / steps[:, -1:] <= uniform).sum(axis=1)
+
+
+def _share_between_knots(weights):
+    """Share the weight of each knot among the intervals beside it.
+
+    What is drawn in an interval has the right expected weights if the interval has the total of
+    both shares, and the mean in it is their centre of gravity: any division does. By the square
+    roots of the neighbours' weights, a flat density stays flat, also where knots grow apart
+    geometrically, and a row between two knots stays between them.
+
+    Returns
+    -------
+    from_left, from_right : ndarray of shape (n, n_knots - 1)
+        For each interval, what it has of its left and of its right knot.
+    """
+    roots = np.pad(np.sqrt(weights), ((0, 0), (1, 1)))
+    left, right = roots[:, :-2], roots[:, 2:]
+    # A knot without neighbours is drawn itself, and any interval that it is in will do.
+    to_right = np.ones_like(weights)
+    to_right[:, -1] = 0
+    np.divide(right, left + right, out=to_right, where=left + right > 0)
+    to_right *= weights
+    return to_right[:, :-1], (weights - to_right)[:, 1:]
+
+
+def _draw_between(from_left, from_right, random_state):
+    """Draw numbers in [0, 1] of mean from_right / (from_left + from_right).
+
+    The density is a power: flat if both are equal, a triangle if one is twice the other, and an
+    atom at 0 or 1 if one is 0.
+    """
+    largest = np.maximum(from_left, from_right)
+    power = np.minimum(from_left, from_right) / np.where(largest > 0, largest, 1)
+    share = random_state.uniform(size=len(power)) ** power
+    return np.where(from_right > from_left, share, 1 - share)

@@ -1,0 +1,230 @@
+"""A learner: a network, or particles, that have the released two-way tables of columns."""
+
+import numpy as np
+import torch
+from torch import nn
+
+from .._validation import warn_of_absent
+from .training import Training, descend_to_noise, moments_gap
+
+__all__ = [
+    "SoftmaxBlocks",
+    "TableNetwork",
+    "TableParticles",
+    "combine_marginals",
+    "draw_in_rounds",
+    "fit_to_tables",
+    "share_of_present",
+]
+
+
+class SoftmaxBlocks(nn.Module):
+    """Turns each block of columns into probabilities."""
+
+    def __init__(self, sizes):
+        super().__init__()
+        self.sizes = sizes
+
+    def forward(self, logits):
+        return torch.cat([block.softmax(1) for block in logits.split(self.sizes, dim=1)], dim=1)
+
+
+class TableRows(nn.Module):
+    """Something that gives, for each column of a table, probabilities of its levels.
+
+    Given the code, columns are independent: the mean product of two blocks of probabilities is the
+    joint law of two columns.
+
+    Parameters
+    ----------
+    sizes : list of int
+        Number of levels of each column.
+    marginals : tensor of shape (n_levels,)
+        Probabilities to start from.
+    """
+
+    def __init__(self, sizes, marginals):
+        super().__init__()
+        self.blocks = SoftmaxBlocks(sizes)
+        self.register_buffer("offset", marginals.clamp(min=1e-6).log())
+
+    @torch.no_grad()
+    def sample(self, classes, generator):
+        """Return a row for each of `classes`, as the encoder of tables makes them.
+
+        Its blocks sum to 1/√(columns). Classes are one of the columns, and are not looked at.
+        """
+        rows = self(self.draw(len(classes), generator)).double().cpu().numpy()
+        return rows / len(self.blocks.sizes) ** 0.5
+
+
+class TableNetwork(TableRows):
+    """A network from Gaussian codes to probabilities of levels.
+
+    Parameters
+    ----------
+    network : torch.nn.Module
+        Maps (n, latent_dim) codes to (n, n_levels).
+    latent_dim : int
+        Width of the Gaussian code.
+    sizes, marginals
+        As in `TableRows`.
+    """
+
+    def __init__(self, network, latent_dim, sizes, marginals):
+        super().__init__(sizes, marginals)
+        self.network = network
+        self.latent_dim = latent_dim
+
+    def forward(self, codes):
+        """Map codes to blocks of probabilities."""
+        return self.blocks(self.network(codes) + self.offset)
+
+    def draw(self, n_rows, generator):
+        """Draw codes; on the CPU, so that every device gets the same."""
+        codes = torch.randn(n_rows, self.latent_dim, generator=generator, dtype=torch.float32)
+        return codes.to(self.offset.device)
+
+
+class TableParticles(TableRows):
+    """Particles, each with its own probabilities of levels. Their codes are their positions.
+
+    Parameters
+    ----------
+    n_particles : int
+    generator : torch.Generator
+        Where the particles' starts come from.
+    sizes, marginals
+        As in `TableRows`.
+    """
+
+    def __init__(self, n_particles, generator, sizes, marginals):
+        super().__init__(sizes, marginals)
+        noise = torch.randn(n_particles, len(marginals), generator=generator)
+        self.logits = nn.Parameter(self.offset + noise.to(self.offset))
+
+    def forward(self, codes):
+        """Return the blocks of probabilities of particles."""
+        return self.blocks(self.logits[codes])
+
+    def draw(self, n_rows, generator):
+        """Draw particles in random order, again and again if there are fewer."""
+        return draw_in_rounds(len(self.logits), n_rows, generator).to(self.offset.device)
+
+
+def draw_in_rounds(n_particles, n, generator):
+    """Return `n` positions of particles: all in random order, again and again."""
+    order = [torch.randperm(n_particles, generator=generator) for _ in range(-(-n // n_particles))]
+    return torch.cat(order)[:n]
+
+
+@torch.inference_mode(False)
+@torch.enable_grad()
+def fit_to_tables(
+    make_rows,
+    sizes,
+    tables,
+    n_records,
+    *,
+    n_steps,
+    batch_size,
+    learning_rate,
+    generator,
+    device,
+    verbose=0,
+):
+    """Train until the tables of all pairs of columns are those released, but for noise.
+
+    One-way tables are matched, too. All differences weigh by how little noise there is on them.
+
+    Parameters
+    ----------
+    make_rows : callable
+        Gives the `TableRows` to be trained, from the sizes of the columns and noisy marginals.
+    sizes : list of int
+        Number of levels of each column.
+    tables : skdpgen.privacy.Tables
+        The released tables.
+    n_records : int
+        Number of records.
+    n_steps, batch_size : int
+        Largest number of steps; generated rows a step.
+    learning_rate : float
+        Of Adam, after a warm-up and before a linear decay.
+    generator : torch.Generator
+        Where codes come from.
+    device : torch.device
+        Where to train.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Returns
+    -------
+    rows : TableRows
+        With averaged weights, on the CPU and in evaluation mode.
+    losses : list of float
+        At each step, the estimated squared distance between generated and noisy tables.
+    """
+    share, std = share_of_present(tables, sizes, n_records)
+    if warn_of_absent(share, std):
+        n_records = share * n_records
+    pairs, columns = tables.pairs / n_records, tables.columns / n_records
+    std = tables.columns_std / n_records
+    # A column is not independent of itself, given the code: its own table is left out.
+    column = np.repeat(np.arange(len(sizes)), sizes)
+    is_pair = column[:, None] != column
+    # Each cell of a pair is there twice, with half the variance.
+    noise_energy = std**2 * (is_pair.sum() / 2 + len(columns))
+
+    as_tensor = {"dtype": torch.float32, "device": device}
+    marginals = np.clip(combine_marginals(tables, sizes) / n_records, 0, 1)
+    marginals, pairs, columns, is_pair = (
+        torch.tensor(array, **as_tensor) for array in (marginals, pairs, columns, is_pair)
+    )
+    rows = make_rows(sizes, marginals).to(device)
+    training = Training(rows, learning_rate, memory=0.99)
+    half = max(1, batch_size // 2)
+
+    def loss():
+        made = rows(rows.draw(2 * half, generator))
+        first, second = (tables.weight * part.mean(0) - columns for part in made.split(half))
+        return (moments_gap(made, pairs) * is_pair).sum() + first @ second
+
+    losses = descend_to_noise(training, loss, noise_energy, n_steps, verbose)
+    return training.finish(lambda: rows.draw(2 * half, generator)), losses
+
+
+def share_of_present(tables, sizes, n_records):
+    """Return the noisy share of the records that are in the tables, and its standard deviation."""
+    n_columns, column = len(sizes), np.repeat(np.arange(len(sizes)), sizes)
+    if n_columns == 1:
+        std = np.sqrt(sizes[0]) * tables.columns_std / tables.weight
+        return tables.columns.sum() / tables.weight / n_records, std / n_records
+    # Each cell is there twice.
+    n_cells = (column[:, None] != column).sum() / 2
+    n_tables = n_columns * (n_columns - 1)
+    std = 2 * np.sqrt(n_cells) * tables.pairs_std
+    return tables.pairs.sum() / n_tables / n_records, std / n_tables / n_records
+
+
+def combine_marginals(tables, sizes):
+    """Return the noisy one-way tables that one-way and two-way tables give together.
+
+    Each row sum of a two-way table is the count of a level, too; its variance is by the number of
+    its cells. The mean of all, weighted by their precisions, has the least noise.
+
+    Parameters
+    ----------
+    tables : skdpgen.privacy.Tables
+    sizes : list of int
+        Number of levels of each column.
+
+    Returns
+    -------
+    ndarray of shape (n_levels,)
+    """
+    # Of a row sum, relative to a one-way table of weight 1.
+    precisions = 2 / np.asarray(sizes)
+    of_level = np.repeat(precisions, sizes)
+    total = tables.weight**2 + precisions.sum() - of_level
+    return (tables.weight * tables.columns + tables.pairs @ of_level) / total

@@ -1,0 +1,189 @@
+"""What can be released: noisy sums over records of bounded vectors; and what all releases share.
+
+Exactness. Floating-point sums depend on their order and can move by more than a record's share.
+So what a record adds are whole multiples of a grid, which follow from that record and public
+numbers alone, rounded towards zero, which shortens vectors and keeps their bound. In any order, in
+any chunks, the sum is the same to the bit. The noise is an exact Gaussian G, rounded to the grid
+(see `RoundedSampler`). For a whole number S, S + round(G) is round(S + G), as halves have
+probability 0: a post-processing of the Gaussian mechanism, whose guarantee it has. Clamping, and
+conversion to doubles, come after the noise.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from ...accounting.events import plain_multiplier
+
+__all__ = [
+    "Measurement",
+    "Mechanism",
+    "NoisySum",
+    "SumMechanism",
+    "check_radius",
+    "clip_rows",
+    "to_grid",
+]
+
+# Vectors are shortened by this before they are rounded, which covers the rounding of float32
+# arithmetic in their norms, and of harmonics.
+MARGIN = 1e-5
+# Finest grid, and the largest noise in units of it: both fit int64 and float64 with room.
+GRID_BITS = 20
+NOISE_BITS = 40
+
+
+@dataclass(frozen=True)
+class NoisySum:
+    """A released sum.
+
+    Attributes
+    ----------
+    value : ndarray
+        The noisy sum.
+    std : float
+        Standard deviation of the noise, where the mechanism does not say otherwise.
+    """
+
+    value: np.ndarray
+    std: float
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What a mechanism is about to release: whole numbers on a grid, before their noise.
+
+    Attributes
+    ----------
+    exact : ndarray of int64
+        In units of 1/`scale`.
+    scale : float
+        1 over the grid's step.
+    std : float or ndarray
+        Standard deviations of the noise, which broadcast to the shape of `exact`.
+    context : object
+        What `_present` needs beside the noisy numbers.
+    then : callable, default=None
+        Takes the noisy numbers, and measures what they choose of the same records: it returns a
+        `Measurement`, whose context is to keep of them what is released. All is one event.
+    """
+
+    exact: np.ndarray
+    scale: float
+    std: float | np.ndarray
+    context: object = None
+    then: Callable | None = None
+
+
+class Mechanism(ABC):
+    """A release. Noise is added here, in one place, to whatever is measured.
+
+    Attributes
+    ----------
+    name : str
+        The release's name in the plan and on the certificate.
+    """
+
+    name = "release"
+
+    @abstractmethod
+    def sensitivity(self, relation):
+        """Return what noise multipliers are multiplied by to get the noise."""
+
+    @abstractmethod
+    def check(self, event):
+        """Refuse an event that says something else than what `run` does, by a `PlanError`."""
+
+    @abstractmethod
+    def _measure(self, source, event, relation, noise):
+        """Read records and return a `Measurement`."""
+
+    @abstractmethod
+    def _present(self, noisy, measured):
+        """Return the release from the noisy numbers of the last measurement."""
+
+    def run(self, source, event, *, relation, noise):
+        """Read records from a `RecordSource` and return a dataclass of what is released."""
+        measured = self._measure(source, event, relation, noise)
+        while True:
+            std = np.broadcast_to(measured.std * measured.scale, measured.exact.shape)
+            noisy = measured.exact + noise.rounded_gaussian(std)
+            if measured.then is None:
+                return self._present(noisy / measured.scale, measured)
+            measured = measured.then(noisy / measured.scale)
+
+
+class SumMechanism(Mechanism):
+    """Σ f(record) + noise, for a bounded f.
+
+    Records come in blocks ``(rows, membership)``, as `RecordSource` says; a null record, whose
+    membership is all 0, must add nothing.
+    """
+
+    name = "sum"
+
+    @abstractmethod
+    def sensitivity(self, relation):
+        """Return the largest change of the sum, in Euclidean norm, between neighbours."""
+
+    @abstractmethod
+    def _block_sum(self, rows, membership, scale):
+        """Return the sum over a block in units of 1/`scale`: whole numbers, as an int64 tensor."""
+
+    def _noise_shape(self, total):
+        """Return each entry's noise, in units of multiplier × sensitivity."""
+        return np.ones(total.shape)
+
+    def _grid_bits(self, n_records):
+        return GRID_BITS
+
+    def check(self, event):
+        plain_multiplier(event)
+
+    def _measure(self, source, event, relation, noise):
+        std = plain_multiplier(event) * self.sensitivity(relation)
+        scale = grid_scale(std, self._grid_bits(source.n_records))
+        total = 0
+        for rows, membership in source.blocks(self.name):
+            total = total + self._block_sum(rows, membership, scale)
+        total = total.cpu().numpy()
+        return Measurement(total, scale, std * self._noise_shape(total), context=std)
+
+    def _present(self, noisy, measured):
+        return NoisySum(noisy, std=measured.context)
+
+
+def grid_scale(std, bits=GRID_BITS):
+    """Return 1 over the grid's step for noise of this standard deviation, at most 2^`bits`."""
+    if std > 0:
+        bits = min(bits, math.floor(NOISE_BITS - math.log2(std)))
+    return 2.0**bits
+
+
+def to_grid(vectors, scale):
+    """Round vectors towards zero to whole multiples of 1/`scale`; what is no number becomes 0."""
+    return (vectors * (scale * (1 - MARGIN))).trunc_().nan_to_num_(0.0, 0.0, 0.0).double()
+
+
+def check_radius(name, radius):
+    """Refuse a radius by which vectors cannot be clipped: squares of tiny norms underflow."""
+    if not 1e-100 <= radius <= 1e100:
+        raise ValueError(f"{name} must be in [1e-100, 1e100]; got {radius!r}.")
+
+
+def clip_rows(rows, radius):
+    """Scale each row down to norm at most `radius`; no row looks at another."""
+    norms = sum_rows(rows.square()).clamp(min=radius**2).sqrt()
+    return rows * (radius / norms)
+
+
+def sum_rows(values):
+    """Add up each row, in an order that follows from its length alone: a function of that row."""
+    while (n := values.shape[1]) > 1:
+        folded = values[:, : n // 2] + values[:, n // 2 : n // 2 * 2]
+        values = torch.cat([folded, values[:, -1:]], dim=1) if n % 2 else folded
+    return values

@@ -1,0 +1,424 @@
+"""What is released once: noisy sums over all records, and counts of categories."""
+
+import contextlib
+import math
+import numbers
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from dp_accounting import NonPrivateDpEvent
+from scipy.stats import norm
+
+from ...accounting.events import ThresholdDpEvent, plain_multiplier
+from ...exceptions import PlanError
+from ...transport import slice_diameter
+from ..record_functions import by_record, call_quietly, find_width
+from .base import (
+    GRID_BITS,
+    MARGIN,
+    Measurement,
+    Mechanism,
+    NoisySum,
+    SumMechanism,
+    check_radius,
+    clip_rows,
+    to_grid,
+)
+
+__all__ = [
+    "CategoryCountsMechanism",
+    "CovarianceMechanism",
+    "GaussianSumMechanism",
+    "Sketch",
+    "SliceSketchMechanism",
+    "Tables",
+    "TablesMechanism",
+]
+
+# Slices whose values are computed at once: they stay in the cache.
+_SLICES = 128
+# c² / k of a slice sketch: what the counts get of the budget, relative to the sums.
+_COUNT_SHARE = 0.02
+
+
+class GaussianSumMechanism(SumMechanism):
+    """The sum of a vector-valued function of the rows, each vector clipped to a radius.
+
+    Parameters
+    ----------
+    function : callable
+        Maps rows (n, d) to vectors (n, p), each row on its own; public. A row for which it fails
+        adds nothing. What it gives is clipped and rounded row by row. If it has matrix products,
+        it may itself give other last digits for a row in other company, or in another place: then
+        what is added follows from the row and its place among the records, which are given in
+        blocks of a fixed size and order.
+    radius : float
+        Each vector is scaled down to at most this norm.
+    name : str, default="Gaussian sum"
+        Name of the release.
+    nonnegative : bool, default=False
+        Whether negative numbers become 0. Two such vectors are at most √2·radius apart.
+    """
+
+    def __init__(self, function, radius, name="Gaussian sum", *, nonnegative=False):
+        check_radius("radius", radius)
+        self.function = function
+        self.radius = radius
+        self.name = name
+        self.nonnegative = nonnegative
+
+    def sensitivity(self, relation):
+        apart = math.sqrt(2) if self.nonnegative else 2
+        return {"zero_out": 1, "replace_one": apart}[relation] * self.radius
+
+    def _grid_bits(self, n_records):
+        return GRID_BITS - math.ceil(math.log2(self.radius))
+
+    def _block_sum(self, rows, membership, scale):
+        # Doubles, since norms of long float32 vectors come out too small.
+        width = find_width(self.function, (rows,))
+        vectors = by_record(call_quietly(self.function, rows), self.function, (rows,), width)
+        vectors = vectors.double().nan_to_num(0.0, 0.0, 0.0)
+        if self.nonnegative:
+            vectors = vectors.clamp(min=0)
+        vectors = to_grid(clip_rows(vectors, self.radius), scale)
+        return (membership.sum(1) @ vectors).long()
+
+
+class CovarianceMechanism(SumMechanism):
+    """The second moments Σ xxᵀ of rows in the unit ball (Analyze Gauss).
+
+    The vector (x_i², √2·x_i·x_j for i < j) has norm ‖x‖² ≤ 1. Two of them are at most √2 apart,
+    since ‖xxᵀ - yyᵀ‖² = ‖x‖⁴ + ‖y‖⁴ - 2⟨x, y⟩².
+
+    References
+    ----------
+    Dwork, Talwar, Thakurta & Zhang, "Analyze Gauss", STOC 2014.
+    """
+
+    name = "second moments"
+
+    @staticmethod
+    def sensitivity_of(relation):
+        """Return the sensitivity, which does not depend on the number of columns."""
+        return {"zero_out": 1.0, "replace_one": math.sqrt(2)}[relation]
+
+    def sensitivity(self, relation):
+        return self.sensitivity_of(relation)
+
+    def _grid_bits(self, n_records):
+        # Products of two whole numbers, n of them, stay below 2^62.
+        return min(2 * GRID_BITS, 62 - n_records.bit_length()) // 2 * 2
+
+    def _block_sum(self, rows, membership, scale):
+        half = math.sqrt(2.0 ** (math.log2(scale) // 2 * 2))
+        moments = self._moments(rows, membership.sum(1), half)
+        return moments.long() * round(scale / half**2)
+
+    def _moments(self, rows, present, half):
+        """Return whole numbers, Σ xxᵀ over the rows that are present, in units of 1/`half`²."""
+        whole = to_grid(rows, half) * present[:, None]
+        return whole.T @ whole
+
+    def _noise_shape(self, total):
+        # One draw for each pair i < j: entry (i, j) of the matrix is 1/√2 of the vector's.
+        shape = np.triu(np.full(total.shape, math.sqrt(0.5)), 1)
+        np.fill_diagonal(shape, 1.0)
+        return shape
+
+    def _present(self, noisy, measured):
+        # The noise is drawn for the upper triangle: mirror it.
+        mirrored = np.triu(noisy) + np.triu(noisy, 1).T
+        return NoisySum(mirrored, std=measured.context)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Released two-way and one-way tables, in records.
+
+    Attributes
+    ----------
+    pairs : ndarray of shape (n_levels, n_levels)
+        For two levels of different columns, the noisy number of records that have both; 0 for
+        levels of the same column. Symmetric.
+    columns : ndarray of shape (n_levels,)
+        For each level, the noisy number of records that have it, times `weight`.
+    weight : float
+        w, in [0, 1]; see `one_way_weight`.
+    pairs_std, columns_std : float
+        Standard deviations of their noise, the first 1/√2 of the second.
+    """
+
+    pairs: np.ndarray
+    columns: np.ndarray
+    weight: float
+    pairs_std: float
+    columns_std: float
+
+
+class TablesMechanism(CovarianceMechanism):
+    """All two-way tables of rows of blocks, and each block's one-way table.
+
+    A row x in the unit ball has a block x_c of numbers for each of m columns of a table; negative
+    ones become 0. Where the numbers of a block sum to 1/√m, Σ x_c x_dᵀ is 1/m of the two-way table
+    of columns c and d, and Σ x_c is 1/√m of a one-way table. The vector that a row adds holds all
+    √m·x_c (√m·x_d)ᵀ for c ≠ d, and w·√m·x_c for each c, divided by N = √(m(m - 1 + w²)). With u_c =
+    ‖x_c‖² and s = Σ u_c ≤ 1, N² times its squared norm is
+
+        m² Σ_{c≠d} u_c u_d + w² m Σ u_c = m² (s² - Σ u_c²) + w² m s
+                                        ≤ m² s² (1 - 1/m) + w² m s ≤ m(m - 1) + w² m = N²,
+
+    since Σ u_c² ≥ s²/m by Cauchy and Schwarz. So its norm is at most 1, and the noise on a cell of
+    a two-way table is that of N/√2 records; the second moments, which hold each column's table with
+    itself, would need m/√2. No number is negative, so that two such vectors are at most √2 apart.
+
+    Parameters
+    ----------
+    sizes : list of int
+        Lengths of the blocks.
+    """
+
+    name = "two-way tables"
+
+    def __init__(self, sizes):
+        self.sizes = sizes
+        self.weight = one_way_weight(sizes)
+
+    @property
+    def records(self):
+        """N, which is how many records the unit of the sensitivity is."""
+        m = len(self.sizes)
+        return math.sqrt(m * (m - 1 + self.weight**2))
+
+    def _moments(self, rows, present, half):
+        rows = rows.clamp(min=0) * math.sqrt(len(self.sizes) / self.records)
+        moments = super()._moments(rows, present, half)
+        moments[self._is_own(moments)] = 0
+        columns = to_grid(rows, half**2 * self.weight / math.sqrt(self.records))
+        return moments + (present @ columns).diag()
+
+    def _noise_shape(self, total):
+        shape = super()._noise_shape(total)
+        shape[self._is_own(shape) & ~np.eye(len(shape), dtype=bool)] = 0
+        return shape
+
+    def _present(self, noisy, measured):
+        released = super()._present(noisy, measured)
+        tables, std = released.value * self.records, released.std * self.records
+        return Tables(
+            pairs=np.where(self._is_own(tables), 0, tables),
+            columns=np.diag(tables),
+            weight=self.weight,
+            pairs_std=std / math.sqrt(2),
+            columns_std=std,
+        )
+
+    def _is_own(self, table):
+        """Return where a matrix has products of a column with itself."""
+        column = np.repeat(np.arange(len(self.sizes)), self.sizes)
+        is_own = column[:, None] == column
+        return torch.as_tensor(is_own, device=table.device) if torch.is_tensor(table) else is_own
+
+
+def one_way_weight(sizes):
+    """Return by how much one-way tables weigh against two-way tables, where all are released.
+
+    The more they weigh, the less of the budget is left for two-way tables, whose cells have a
+    variance of N²/2 = m(m - 1 + w²)/2, in units of the multiplier. For the one-way table of column
+    c there are its own one, of variance N²/w², and the row sums of its tables with columns d, of
+    N²·L_d/2 for L_d levels: combined, N²/(w² + p_c) with p_c = Σ_{d≠c} 2/L_d. The product of both
+    variances is least at w² = m - 1 - 2·p_c. That is taken for the column whose p_c is least, in
+    [0, 1]: 1 but for few columns or few levels, and 0 where row sums are nearly as good. A column
+    that is alone has its one-way table only.
+    """
+    n_columns = len(sizes)
+    if n_columns == 1:
+        return 1.0
+    precisions = 2 / np.asarray(sizes)
+    from_pairs = precisions.sum() - precisions.max()
+    return math.sqrt(min(1.0, max(0.0, n_columns - 1 - 2 * from_pairs)))
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """A released slice sketch.
+
+    Attributes
+    ----------
+    sums : ndarray of shape (n_classes, n_values)
+        Noisy sums of the basis functions over each class.
+    counts : ndarray of shape (n_classes,)
+        Noisy numbers of records.
+    sums_std, counts_std : float
+        Standard deviations of their noise.
+    """
+
+    sums: np.ndarray
+    counts: np.ndarray
+    sums_std: float
+    counts_std: float
+
+    @property
+    def class_shares(self):
+        """Noisy frequencies of the classes; equal ones if no count is positive."""
+        counts = np.maximum(self.counts, 0)
+        return (counts if counts.any() else np.ones_like(counts)) / (counts.sum() or len(counts))
+
+
+class SliceSketchMechanism(SumMechanism):
+    """Per class, sums of bounded basis functions of the projections on public directions.
+
+    Each slice adds a vector of norm 1, so a record adds one of norm √k, to its own class, whatever
+    d, the number of harmonics and of classes. A constant coordinate of weight c counts the class.
+    A null record adds nothing: sensitivity √(k + c²). Replacing a record within a class moves no
+    count, and the sums by at most a√k, where a is the diameter of a slice (`slice_diameter`):
+    harmonics are bound to one angle, and cannot all be opposite. Across classes it is √(2(k + c²)).
+
+    Whole numbers keep these bounds. Truncation shortens vectors, but a difference of two grows by
+    up to a unit in each of its 2Bk coordinates, √k·√(2B) in norm. So values are shortened
+    beforehand by the factor 1 - √(2B) / (a·scale), and by the margin of all, which is larger than
+    what floating point adds to a slice (`SliceBasis.harmonics`).
+
+    Parameters
+    ----------
+    basis : skdpgen.transport.SliceBasis
+        The public basis functions.
+    n_classes : int, default=1
+        Number of classes.
+    encode : callable, default=None
+        A public map of the rows, applied before the basis.
+    """
+
+    name = "slice sketch"
+
+    def __init__(self, basis, n_classes=1, encode=None):
+        self.basis = basis
+        self.n_classes = n_classes
+        self.encode = encode
+
+    @staticmethod
+    def sensitivity_of(n_projections, n_harmonics, n_classes, relation):
+        """Return the sensitivity, which does not depend on directions and ranges."""
+        k, c2 = n_projections, _COUNT_SHARE * n_projections
+        if relation == "zero_out":
+            return math.sqrt(k + c2)
+        across = math.sqrt(2 * (k + c2)) if n_classes > 1 else 0.0
+        return max(slice_diameter(n_harmonics) * math.sqrt(k), across)
+
+    def sensitivity(self, relation):
+        basis = self.basis
+        return self.sensitivity_of(
+            basis.n_projections, len(basis.weights), self.n_classes, relation
+        )
+
+    @property
+    def _count_weight(self):
+        return math.sqrt(_COUNT_SHARE * self.basis.n_projections)
+
+    def _block_sum(self, rows, membership, scale):
+        if self.encode is not None:
+            width = find_width(self.encode, (rows,), len(self.basis.frequencies))
+            rows = by_record(call_quietly(self.encode, rows), self.encode, (rows,), width)
+        factors = scale * (1 - MARGIN) * self._shortening(scale) * self.basis.weights.double()
+        factors, sums = factors[:, None, None, None], []
+        for angles in self.basis.angles(rows).split(_SLICES, dim=1):
+            values = self.basis.harmonics(angles).mul_(factors).trunc_()
+            sums.append((membership.T @ values).long())
+        sums = torch.cat(sums, dim=3).movedim(2, 0).flatten(1)
+        count = membership.sum(0)[:, None].long() * math.floor(self._count_weight * scale)
+        return torch.cat([sums, count], dim=1)
+
+    def _shortening(self, scale):
+        """Return what keeps differences within their bound: see above."""
+        growth = math.sqrt(2 * len(self.basis.weights)) / scale
+        return max(0.0, 1 - growth / self.basis.diameter)
+
+    def _present(self, noisy, measured):
+        std = measured.context
+        return Sketch(
+            sums=noisy[:, :-1],
+            counts=noisy[:, -1] / self._count_weight,
+            sums_std=std,
+            counts_std=std / self._count_weight,
+        )
+
+
+class CategoryCountsMechanism(Mechanism):
+    """How often each category of some columns occurs, of those that occur often.
+
+    Categories need not be known beforehand: a noisy count is released if it passes a threshold,
+    which what a single record holds does with a probability of at most the event's δ', over all
+    columns. A record adds 1 to one count of each of m columns: sensitivity √m, or √(2m) if it is
+    replaced by another.
+
+    Parameters
+    ----------
+    columns : dict of str to int
+        Their names, and their positions among the cells. Strings and finite numbers are counted,
+        whole ones as int; missing cells and all others are not.
+
+    References
+    ----------
+    Korolova, Kenthapadi, Mishra & Ntoulas, "Releasing Search Queries and Clicks Privately", 2009;
+    Wilson et al., "Differentially Private SQL with Bounded User Contribution", 2020.
+    """
+
+    name = "category counts"
+
+    def __init__(self, columns):
+        self.columns = columns
+
+    def sensitivity(self, relation):
+        return math.sqrt({"zero_out": 1, "replace_one": 2}[relation] * len(self.columns))
+
+    def check(self, event):
+        is_threshold = isinstance(event, ThresholdDpEvent) and event.delta > 0
+        if not (is_threshold or isinstance(event, NonPrivateDpEvent)):
+            raise PlanError(f"{event} is no release by a threshold.")
+
+    def _measure(self, source, event, relation, noise):
+        counts = {name: Counter() for name in self.columns}
+        for cells, membership in source.cells(self.name):
+            cells = cells[membership.sum(1).bool().numpy()]
+            for name, position in self.columns.items():
+                counts[name].update(map(_as_category, cells[:, position].tolist()))
+        for count in counts.values():
+            count.pop(None, None)
+        # In an order that does not depend on that of the records.
+        keys = [(name, key) for name in counts for key in sorted(counts[name], key=_sort_key)]
+        std = plain_multiplier(event) * self.sensitivity(relation)
+        threshold = 0
+        if std > 0:
+            # 1 + noise passes if the noise, before it was rounded, is beyond its quantile.
+            quantile = float(norm.isf(event.delta / len(self.columns)))
+            threshold = 2 + math.ceil(std * quantile * (1 + 1e-6))
+        exact = np.array([counts[name][key] for name, key in keys], dtype=np.int64)
+        return Measurement(exact, 1.0, std, context=(keys, threshold))
+
+    def _present(self, noisy, measured):
+        keys, threshold = measured.context
+        passed = {name: {} for name in self.columns}
+        for (name, key), count in zip(keys, noisy.tolist(), strict=True):
+            if count > threshold:
+                passed[name][key] = count
+        return passed
+
+
+def _as_category(value):
+    """Return the one of all equal categories that is released; None for what is none.
+
+    Equal keys can differ, as 1, 1.0 and True do, or carry more than their value.
+    """
+    if isinstance(value, str):
+        return str.__str__(value)
+    # Some numbers raise where they are compared or converted, as those too large for a float.
+    with contextlib.suppress(Exception):
+        if isinstance(value, numbers.Real) and math.isfinite(value):
+            return int(value) if value == int(value) else float(value)
+    return None
+
+
+def _sort_key(key):
+    return isinstance(key, str), key

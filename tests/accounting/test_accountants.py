@@ -1,0 +1,858 @@
+"""Accountants against closed forms, numerical integration, simulation and dp-accounting."""
+
+import math
+
+import dp_accounting
+import mpmath
+import numpy as np
+import pytest
+from dp_accounting import (
+    ComposedDpEvent,
+    GaussianDpEvent,
+    LaplaceDpEvent,
+    NeighboringRelation,
+    NonPrivateDpEvent,
+    NoOpDpEvent,
+    PoissonSampledDpEvent,
+    SampledWithoutReplacementDpEvent,
+    SelfComposedDpEvent,
+    UnsupportedEventError,
+)
+from dp_accounting.pld import PLDAccountant
+from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
+from dp_accounting.rdp import RdpAccountant
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, optimize, stats
+
+from skdpgen.accounting.directions import log_mgf
+from skdpgen.accounting.loss_distributions import largest_loss, pld_of
+from skdpgen.accounting.moments import rdp_of
+from skdpgen.privacy import (
+    Certificate,
+    DiameterGaussianDpEvent,
+    SlicedGaussianDpEvent,
+    ledger_delta,
+    ledger_epsilon,
+    verify,
+)
+
+RELATIONS = ["zero_out", "replace_one"]
+SPECIAL = NeighboringRelation.REPLACE_SPECIAL
+
+
+def steps(event, q=1.0, T=1, sampling="poisson"):
+    """A ledger of T releases, each from a sample of the records."""
+    if q < 1 and sampling == "poisson":
+        event = PoissonSampledDpEvent(q, event)
+    elif q < 1:
+        event = SampledWithoutReplacementDpEvent(1000, round(1000 * q), event)
+    return [SelfComposedDpEvent(event, T)]
+
+
+def gaussian_delta(epsilon, mu):
+    return stats.norm.cdf(mu / 2 - epsilon / mu) - np.exp(epsilon) * stats.norm.cdf(
+        -mu / 2 - epsilon / mu
+    )
+
+
+def balle_wang(mu, delta):
+    """ε of a Gaussian release whose mean moves by mu standard deviations."""
+    return optimize.brentq(lambda e: gaussian_delta(e, mu) - delta, 0, 200, xtol=1e-12)
+
+
+def log_hyp1f1(a, b, t):
+    """Reference by the series in 40 digits; all of its terms are positive."""
+    with mpmath.workdps(40):
+        a, b, t = mpmath.mpf(a), mpmath.mpf(b), mpmath.mpf(t)
+        term = total = mpmath.mpf(1)
+        n = 0
+        while n < 2 * t or term > total * mpmath.mpf("1e-30"):
+            term *= (a + n) / (b + n) * t / (n + 1)
+            total += term
+            n += 1
+        return mpmath.log(total)
+
+
+def reference_log_mgf(t, d, k, orthogonal):
+    if orthogonal:
+        blocks, rest = divmod(k, d)
+        return float(blocks * t + (log_hyp1f1(rest / 2, d / 2, t) if rest else 0))
+    return float(k * (t if d == 1 else log_hyp1f1(0.5, d / 2, t)))
+
+
+def simulated_h(n, d, k, orthogonal, seed=0):
+    """Draw ‖zᵀU‖² by drawing U, z a unit vector; by rotation U's first row will do."""
+    rng = np.random.default_rng(seed)
+    if orthogonal:
+        # The first row of a Haar matrix is a uniform unit vector; k ≤ d of its entries are U's.
+        g = rng.normal(size=(n, d))
+        return (g[:, :k] ** 2).sum(1) / (g**2).sum(1)
+    h = np.zeros(n)
+    for _ in range(k):
+        g = rng.normal(size=(n, d))
+        h += g[:, 0] ** 2 / (g**2).sum(1)
+    return h
+
+
+# --- moments -------------------------------------------------------------------------------
+
+
+def test_reference_series_is_mpmath():
+    assert log_hyp1f1(0.5, 392, 40) == pytest.approx(mpmath.log(mpmath.hyp1f1(0.5, 392, 40)))
+
+
+@pytest.mark.parametrize("t", [0.0, 1e-6, 0.3, 20.0, 700.0, 1990.0])
+@pytest.mark.parametrize(
+    ("d", "k", "orthogonal"),
+    [(1, 3, False), (2, 1, False), (784, 200, False), (784, 200, True), (5, 12, True)],
+)
+def test_log_mgf_is_exact(d, k, orthogonal, t):
+    expected = reference_log_mgf(t, d, k, orthogonal)
+    assert log_mgf(np.array([t]), d, k, orthogonal)[0] == pytest.approx(
+        expected, rel=2e-9, abs=1e-8
+    )
+    # Rounded up, never down.
+    assert log_mgf(np.array([t]), d, k, orthogonal)[0] >= expected * (1 - 1e-13)
+
+
+@pytest.mark.parametrize(("d", "t"), [(8192, 3000.0), (8192, 16000.0)])
+def test_log_mgf_is_exact_in_high_dimension(d, t):
+    expected = reference_log_mgf(t, d, 2000, False)
+    assert log_mgf(np.array([t]), d, 2000)[0] == pytest.approx(expected, rel=2e-9)
+
+
+@pytest.mark.parametrize(("d", "t"), [(3, 2500.0), (784, 5000.0), (8192, 17000.0)])
+def test_log_mgf_beyond_the_series_is_an_upper_bound(d, t):
+    capped = log_mgf(np.array([t]), d, 7)[0]
+    assert reference_log_mgf(t, d, 7, False) <= capped <= 7 * t
+
+
+@pytest.mark.parametrize("order", [1.5, 2.0, 7.25, 40.0])
+@pytest.mark.parametrize("orthogonal", [False, True])
+def test_rdp_of_a_sliced_release(order, orthogonal):
+    sigma, d, k = 0.8, 30, 11
+    t = order * (order - 1) / (2 * sigma**2)
+    expected = reference_log_mgf(t, d, k, orthogonal) / (order - 1)
+    event = SlicedGaussianDpEvent(sigma, d, k, orthogonal)
+    assert rdp_of(event, "zero_out", np.array([order]))[0] == pytest.approx(
+        expected, rel=2e-9, abs=1e-8
+    )
+
+
+def integrated_moment(alpha, q, sigma):
+    """E_Q (P/Q)^α for P = (1-q)N(0,σ²) + qN(1,σ²) and Q = N(0,σ²), by quadrature."""
+
+    def integrand(x):
+        log_ratio = np.logaddexp(math.log1p(-q), math.log(q) + (2 * x - 1) / (2 * sigma**2))
+        return math.exp(alpha * log_ratio + stats.norm.logpdf(x, scale=sigma))
+
+    end = alpha + 12 * sigma
+    return integrate.quad(integrand, -12 * sigma, end, points=[0, alpha], limit=400)[0]
+
+
+@pytest.mark.parametrize(("q", "sigma"), [(0.01, 1.0), (0.2, 0.7), (0.5, 3.0)])
+@pytest.mark.parametrize("alpha", [2, 3, 8])
+def test_poisson_moments_match_quadrature(alpha, q, sigma):
+    event = PoissonSampledDpEvent(q, GaussianDpEvent(sigma))
+    expected = math.log(integrated_moment(alpha, q, sigma)) / (alpha - 1)
+    assert rdp_of(event, "zero_out", np.array([float(alpha)]))[0] == pytest.approx(
+        expected, rel=1e-6
+    )
+
+
+@pytest.mark.parametrize("alpha", [1.1, 1.5, 2.5, 6.75])
+def test_poisson_moments_between_whole_orders_are_upper_bounds(alpha):
+    q, sigma = 0.1, 0.9
+    event = PoissonSampledDpEvent(q, GaussianDpEvent(sigma))
+    exact = math.log(integrated_moment(alpha, q, sigma)) / (alpha - 1)
+    assert exact < rdp_of(event, "zero_out", np.array([alpha]))[0]
+
+
+def integrated_replace_moment(alpha, q, r):
+    """E_Q (P/Q)^α for P = (1-q)N(0,1) + qN(r,1) and Q = (1-q)N(0,1) + qN(-r,1), by quadrature."""
+
+    def log_density(x, mean):
+        log_ratio = np.logaddexp(math.log1p(-q), math.log(q) + mean * x - mean * mean / 2)
+        return log_ratio + stats.norm.logpdf(x)
+
+    def integrand(x):
+        return math.exp(alpha * log_density(x, r) + (1 - alpha) * log_density(x, -r))
+
+    peak = (2 * alpha - 1) * r
+    return integrate.quad(integrand, -peak - 14, peak + 14, points=[0, r, peak], limit=500)[0]
+
+
+@pytest.mark.parametrize("alpha", [1.3, 2, 3, 4.5, 8, 20])
+@pytest.mark.parametrize(
+    ("q", "r"), [(0.01, 0.3), (0.01, 1.5), (0.2, 0.5), (0.5, 0.1), (0.5, 1.2), (0.95, 0.4)]
+)
+def test_poisson_moments_under_replace_one_bound_quadrature(alpha, q, r):
+    event = PoissonSampledDpEvent(q, GaussianDpEvent(1 / (2 * r)))
+    exact = math.log(integrated_replace_moment(alpha, q, r)) / (alpha - 1)
+    bound = rdp_of(event, "replace_one", np.array([float(alpha)]))[0]
+    assert 0 < exact <= bound
+    # It is exact where it was computed, and else up to interpolation.
+    if alpha in (2, 3, 8):
+        assert bound == pytest.approx(exact, rel=1e-6, abs=1e-9)
+    elif alpha == 20:
+        assert bound <= 1.01 * exact
+    # Nor more than without sampling, up to the interpolation between whole orders.
+    whole = math.ceil(alpha)
+    assert bound <= 2 * r * r * whole * (whole - 1) / (alpha - 1) * (1 + 1e-9) + 1e-9
+
+
+@pytest.mark.parametrize("alpha", [2, 3, 8])
+@pytest.mark.parametrize(("q", "s"), [(0.001, 1.0), (0.05, 0.4), (0.3, 2.0)])
+def test_moments_of_slices_under_replace_one_bound_quadrature(alpha, q, s):
+    # Opposite records, along the same directions.
+    d, k = 9, 4
+    law = stats.beta(k / 2, (d - k) / 2)
+    h = law.ppf((np.arange(12) + 0.5) / 12)
+    moments = [integrated_replace_moment(alpha, q, math.sqrt(x) / (2 * s)) for x in h]
+    exact = math.log(np.mean(moments))
+    event = PoissonSampledDpEvent(q, SlicedGaussianDpEvent(s, d, k, True))
+    bound = rdp_of(event, "replace_one", np.array([float(alpha)]))[0] * (alpha - 1)
+    assert exact <= bound * 1.001
+    if (q, s, alpha) == (0.3, 2.0, 2):
+        assert bound <= 1.1 * exact
+    # Less than with a sample of fixed size, which would be a bound, too.
+    fixed = SampledWithoutReplacementDpEvent(1000, round(1000 * q), event.event)
+    orders = np.array([2.0, 5.0, 30.0])
+    assert (rdp_of(event, "replace_one", orders) < rdp_of(fixed, "replace_one", orders)).all()
+
+
+def test_no_moment_of_two_records_exceeds_that_of_opposite_ones():
+    q, r, alpha = 0.3, 0.8, 4  # noise 1
+    event = PoissonSampledDpEvent(q, GaussianDpEvent(1 / (2 * r)))
+    bound = math.exp(rdp_of(event, "replace_one", np.array([float(alpha)]))[0] * (alpha - 1))
+    grid = np.linspace(-12, 12, 401)
+    x, y = np.meshgrid(grid, grid)
+    density = stats.norm.pdf(x) * stats.norm.pdf(y) * (grid[1] - grid[0]) ** 2
+
+    def ratio(angle, length):
+        a, b = length * math.cos(angle), length * math.sin(angle)
+        return 1 - q + q * np.exp(a * x + b * y - length**2 / 2)
+
+    found = [
+        (density * ratio(0, r) ** alpha * ratio(angle, length) ** (1 - alpha)).sum()
+        for angle in np.linspace(0, math.pi, 9)
+        for length in (0.0, 0.4 * r, r)
+    ]
+    assert max(found) == pytest.approx(bound, rel=1e-5)
+    assert found.index(max(found)) == len(found) - 1
+
+
+def profile_moment(alpha, q, mu):
+    """A moment of the pair of advanced joint convexity, as an integral of its profile."""
+
+    def integrand(log_gamma):
+        gamma = math.exp(log_gamma)
+        delta = q * gaussian_delta(math.log1p((gamma - 1) / q), mu)
+        return (gamma ** (alpha - 1) + gamma**-alpha) * delta
+
+    # Beyond 8 standard deviations of the largest loss of a sampled record.
+    end = math.log1p(q * math.expm1(mu * mu * alpha + 8 * mu))
+    integral = integrate.quad(integrand, 0, end, limit=500, points=np.linspace(0, end, 9)[1:-1])
+    return 1 + alpha * (alpha - 1) * integral[0]
+
+
+@pytest.mark.parametrize("alpha", [2, 3, 8])
+@pytest.mark.parametrize(
+    ("q", "mu"), [(0.01, 0.6), (0.01, 1.2), (0.2, 1.0), (0.5, 0.1), (0.9, 0.4)]
+)
+def test_moments_of_any_two_of_three_releases(q, mu, alpha):
+    exact = math.log(profile_moment(alpha, q, mu))
+    event = PoissonSampledDpEvent(q, DiameterGaussianDpEvent(1 / mu))
+    bound = rdp_of(event, "replace_one", np.array([float(alpha)]))[0] * (alpha - 1)
+    assert exact * (1 - 1e-6) <= bound <= 1.001 * exact + 1e-9
+    # Corners of a triangle: without the record, with it, and with another.
+    if alpha * mu < 5:
+        grid = np.linspace(-12, 12, 401)
+        x, y = np.meshgrid(grid, grid)
+        density = stats.norm.pdf(x) * stats.norm.pdf(y) * (grid[1] - grid[0]) ** 2
+        one = 1 - q + q * np.exp(mu * x - mu * mu / 2)
+        other = 1 - q + q * np.exp(mu * (x + math.sqrt(3) * y) / 2 - mu * mu / 2)
+        assert math.log((density * one**alpha * other ** (1 - alpha)).sum()) <= exact * (1 + 1e-6)
+
+
+def test_moments_of_strong_steps_stay_finite_and_below_those_without_sampling():
+    orders = np.array([2.0, 3.0, 100.0, 256.0])
+    for base in (GaussianDpEvent, DiameterGaussianDpEvent):
+        for s in (1e-9, 1e-3, 0.02, 0.3, 50.0, 1e9):
+            rdp = rdp_of(PoissonSampledDpEvent(1e-4, base(s)), "replace_one", orders)
+            assert np.isfinite(rdp).all()
+            assert (rdp >= 0).all()
+            assert (rdp <= orders / (2 * s * s) * (1 + 1e-9) + 1e-9).all()
+
+
+def test_poisson_moments_of_slices_average_over_the_directions():
+    q, sigma, d, k, alpha = 0.3, 0.6, 7, 3, 4
+    law = stats.beta(k / 2, (d - k) / 2)
+
+    def moment(h):
+        j = np.arange(alpha + 1)
+        binomial = stats.binom.pmf(j, alpha, q)
+        return binomial @ np.exp(j * (j - 1) * h / (2 * sigma**2))
+
+    mean = integrate.quad(lambda h: law.pdf(h) * moment(h), 0, 1)[0]
+    event = PoissonSampledDpEvent(q, SlicedGaussianDpEvent(sigma, d, k, True))
+    got = rdp_of(event, "zero_out", np.array([float(alpha)]))[0]
+    assert got == pytest.approx(math.log(mean) / (alpha - 1), rel=1e-7)
+
+
+def test_sampled_moments_stop_at_the_largest_whole_order():
+    event = PoissonSampledDpEvent(0.1, GaussianDpEvent(1.0))
+    assert np.isinf(rdp_of(event, "zero_out", np.array([257.0]))).all()
+
+
+@pytest.mark.parametrize("q", [1e-10, 1e-8])
+def test_rounding_makes_no_moment_negative(q):
+    # dp-accounting reads a negative moment as ε = 0. At ε = 0 one step costs δ = q·TV exactly.
+    ledger = steps(GaussianDpEvent(30.0), q)
+    exact = q * gaussian_delta(0, 1 / 30)
+    assert ledger_epsilon(ledger, exact / 10, accountant="rdp") > 0
+
+
+# --- privacy loss distributions against exact references, T = 1 --------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize(
+    ("d", "k", "orthogonal"), [(10, 4, False), (10, 4, True), (40, 25, False), (2, 1, False)]
+)
+def test_delta_of_one_sliced_release_matches_simulation(d, k, orthogonal, epsilon):
+    sigma = 1.0
+    deltas = gaussian_delta(epsilon, np.sqrt(simulated_h(100_000, d, k, orthogonal)) / sigma)
+    error = deltas.std() / math.sqrt(len(deltas))
+    certified = ledger_delta([SlicedGaussianDpEvent(sigma, d, k, orthogonal)], epsilon)
+    assert certified >= deltas.mean() - 4 * error
+    assert certified <= 1.06 * deltas.mean() + 4 * error
+
+
+def test_delta_of_one_sliced_release_matches_quadrature():
+    d, k, sigma = 12, 5, 0.5
+    law = stats.beta(k / 2, (d - k) / 2)
+    for epsilon in (0.5, 2.0, 6.0):
+        profile = lambda h, e=epsilon: law.pdf(h) * gaussian_delta(e, math.sqrt(h) / sigma)  # noqa: E731
+        exact = integrate.quad(profile, 0, 1, epsabs=1e-14)[0]
+        certified = ledger_delta([SlicedGaussianDpEvent(sigma, d, k, True)], epsilon)
+        assert exact <= certified <= 1.25 * exact
+
+
+@pytest.mark.parametrize("direction", ["remove", "add"])
+@pytest.mark.parametrize("epsilon", [0.02, 0.3])
+def test_delta_of_one_sampled_sliced_release_bounds_simulation(direction, epsilon):
+    q, sigma, d, k, n = 0.2, 0.5, 10, 4, 400_000
+    rng = np.random.default_rng(1)
+    mu = np.sqrt(simulated_h(n, d, k, False)) / sigma
+    x = rng.normal(size=n)
+    if direction == "remove":
+        x += mu * (rng.random(n) < q)
+    loss = np.logaddexp(math.log1p(-q), math.log(q) + mu * x - mu * mu / 2)
+    loss = loss if direction == "remove" else -loss
+    deltas = np.maximum(0, -np.expm1(epsilon - loss))
+    error = deltas.std() / math.sqrt(n)
+    certified = ledger_delta(steps(SlicedGaussianDpEvent(sigma, d, k), q), epsilon)
+    assert certified >= deltas.mean() - 4 * error
+    if direction == "remove":  # the larger of the two
+        assert certified <= 1.06 * deltas.mean() + 4 * error
+
+
+@pytest.mark.parametrize("q", [0.01, 0.5, 0.999])
+def test_delta_of_one_sampled_gaussian_is_the_closed_form(q):
+    epsilon, s = 0.4, 0.8
+    exact = q * gaussian_delta(math.log1p(math.expm1(epsilon) / q), 1 / s)
+    certified = ledger_delta(steps(GaussianDpEvent(s), q), epsilon)
+    assert exact * (1 - 1e-9) <= certified <= 1.001 * exact + 1e-12
+
+
+@pytest.mark.parametrize("q", [0.02, 0.3])
+def test_delta_of_one_fixed_size_sample_is_the_closed_form(q):
+    epsilon, s = 0.3, 0.7
+    exact = q * gaussian_delta(math.log1p(math.expm1(epsilon) / q), 1 / s)
+    ledger = steps(GaussianDpEvent(s), q, sampling="fixed")
+    certified = ledger_delta(ledger, epsilon, relation="replace_one")
+    assert exact * (1 - 1e-9) <= certified <= 1.001 * exact
+
+
+# --- replace_one --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("q", "T"), [(0.01, 1), (0.1, 30), (0.5, 3)])
+def test_replace_one_pair_matches_dp_accounting(q, T):
+    # Their sensitivity is the radius, ours the diameter.
+    radius, sigma = 1.0, 0.9
+    theirs = from_gaussian_mechanism(
+        sigma,
+        radius,
+        sampling_prob=q,
+        neighboring_relation=NeighboringRelation.REPLACE_ONE,
+    ).self_compose(T)
+    ledger = steps(GaussianDpEvent(sigma / (2 * radius)), q, T)
+    ours = ledger_epsilon(ledger, 1e-5, relation="replace_one")
+    assert ours == pytest.approx(theirs.get_epsilon_for_delta(1e-5), rel=2e-3)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.7])
+def test_no_pair_of_rows_beats_opposite_ends_of_the_diameter(epsilon):
+    q, radius = 0.3, 1.2  # noise 1
+    certified = ledger_delta(
+        steps(GaussianDpEvent(1 / (2 * radius)), q), epsilon, relation="replace_one"
+    )
+    rng = np.random.default_rng(0)
+    grid = np.linspace(-8, 8, 321)
+    x, y = np.meshgrid(grid, grid)
+    density = stats.norm.pdf(x) * stats.norm.pdf(y) * (grid[1] - grid[0]) ** 2
+
+    def mixture(row):
+        ratio = np.exp(row[0] * x + row[1] * y - row @ row / 2)
+        return density * (1 - q + q * ratio)
+
+    worst = 0.0
+    for trial in range(40):
+        a, b = (v / np.linalg.norm(v) * radius for v in rng.normal(size=(2, 2)))
+        if trial % 2:
+            a, b = a * rng.random(), b * rng.random()
+        if trial == 0:
+            b = -a
+        worst = max(worst, np.maximum(mixture(a) - math.exp(epsilon) * mixture(b), 0).sum())
+    assert 0.99 * certified <= worst <= certified + 1e-6
+
+
+def test_replace_one_slices_bound_simulated_pairs():
+    # Two rows of norm r, at right angles or opposite, see the same directions.
+    q, sigma, epsilon, d, k, n = 0.3, 0.5, 0.2, 6, 3, 60_000
+    certified = ledger_delta(
+        steps(SlicedGaussianDpEvent(sigma, d, k), q), epsilon, relation="replace_one"
+    )
+    rng = np.random.default_rng(0)
+    U = rng.normal(size=(n, d, k))
+    U /= np.linalg.norm(U, axis=1, keepdims=True)
+    for b_sign, b_axis in ((-1, 0), (1, 1)):
+        a, b = U[:, 0] / 2, b_sign * U[:, b_axis] / 2
+        out = sigma * rng.normal(size=(n, k)) + a * (rng.random((n, 1)) < q)
+
+        def log_mixture(row, out=out):
+            inner = (out * row).sum(1) - (row * row).sum(1) / 2
+            return np.logaddexp(math.log1p(-q), math.log(q) + inner / sigma**2)
+
+        deltas = np.maximum(0, -np.expm1(epsilon - log_mixture(a) + log_mixture(b)))
+        error = deltas.std() / math.sqrt(n)
+        assert certified >= deltas.mean() - 4 * error
+        if b_sign == -1:
+            assert certified <= 1.6 * deltas.mean()  # the union bound over the two rows
+
+
+@pytest.mark.parametrize("accountant", ["rdp", "autodp"])
+@pytest.mark.parametrize(("q", "T", "s"), [(0.1, 1, 1.0), (0.02, 200, 1.5), (0.5, 4, 3.0)])
+def test_moments_under_replace_one_cost_no_less_than_pld(q, T, s, accountant):
+    ledger, options = steps(SlicedGaussianDpEvent(s, 12, 8), q, T), {"relation": "replace_one"}
+    pld = ledger_epsilon(ledger, 1e-5, **options)
+    moments = ledger_epsilon(ledger, 1e-5, accountant=accountant, **options)
+    unsampled = ledger_epsilon(steps(SlicedGaussianDpEvent(s, 12, 8), T=T), 1e-5, accountant="rdp")
+    assert 0 < pld <= moments <= 1.001 * unsampled
+
+
+@pytest.mark.parametrize("accountant", ["pld", "rdp"])
+@pytest.mark.parametrize(("q", "sampling"), [(1.0, None), (0.1, "poisson"), (0.1, "fixed")])
+def test_classes_cost_under_replace_one_only(q, sampling, accountant):
+    def epsilon(n_classes, relation):
+        event = SlicedGaussianDpEvent(0.05, 4, 1, True, n_classes)
+        ledger = steps(event, q, 2, sampling)
+        return ledger_epsilon(ledger, 1e-5, accountant=accountant, relation=relation)
+
+    one, two, ten = (epsilon(n_classes, "replace_one") for n_classes in (1, 2, 10))
+    assert one <= two * (1 + 1e-9)
+    assert two == pytest.approx(ten)
+    if sampling != "fixed":
+        assert epsilon(1, "zero_out") == pytest.approx(epsilon(2, "zero_out"))
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
+def test_records_of_two_classes_cost_at_most_what_is_certified(epsilon):
+    # Each changes a row of its own class, by half of the diameter, along the same directions.
+    s, d, k, n = 0.3, 4, 1, 100_000
+    rng = np.random.default_rng(0)
+    U = rng.normal(size=(n, d, k))
+    U /= np.linalg.norm(U, axis=1, keepdims=True)
+    one, two = (
+        ledger_delta([SlicedGaussianDpEvent(s, d, k, True, c)], epsilon, relation="replace_one")
+        for c in (1, 2)
+    )
+    h = (U**2).sum(2)
+    for other in (0, 1):  # the same row, or one at a right angle
+        deltas = gaussian_delta(epsilon, np.sqrt((h[:, 0] + h[:, other]) / 4) / s)
+        assert deltas.mean() <= two + 4 * deltas.std() / math.sqrt(n)
+    assert one < two
+
+
+def test_replace_one_costs_less_than_a_doubled_radius():
+    delta, event = 1e-5, GaussianDpEvent(1.0)
+    replace = ledger_epsilon(steps(event, 0.05, 50), delta, relation="replace_one")
+    doubled = ledger_epsilon(steps(event, 0.05, 50), delta)  # multiplier over the diameter
+    single = ledger_epsilon(steps(GaussianDpEvent(2.0), 0.05, 50), delta)
+    assert single < replace < doubled
+
+
+def test_unsampled_replace_one_is_zero_out_at_the_same_multiplier():
+    ledger = steps(SlicedGaussianDpEvent(0.7, 9, 4), T=3)
+    # But for the rounding of two rows.
+    replaced, zeroed = (ledger_epsilon(ledger, 1e-5, relation=r) for r in RELATIONS[::-1])
+    assert zeroed < replaced < zeroed * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("mu", [0.3, 1.0, 2.5])
+@pytest.mark.parametrize("q", [0.05, 0.4, 0.9])
+def test_three_releases_that_are_alike_far_apart_cost_at_most_what_is_certified(q, mu):
+    # Corners of a triangle, in a plane: without the record, with it, and with another.
+    grid = np.linspace(-9, 9, 601)
+    x, y = np.meshgrid(grid, grid)
+
+    def gaussian(a, b):
+        return stats.norm.pdf(x - a) * stats.norm.pdf(y - b) * (grid[1] - grid[0]) ** 2
+
+    without = (1 - q) * gaussian(0, 0)
+    one = without + q * gaussian(mu, 0)
+    other = without + q * gaussian(mu / 2, mu * math.sqrt(3) / 2)
+    ledger = steps(DiameterGaussianDpEvent(1 / mu), q)
+    for epsilon in (0.0, 0.1, 0.5):
+        exact = np.maximum(one - math.exp(epsilon) * other, 0).sum()
+        certified = ledger_delta(ledger, epsilon, relation="replace_one")
+        assert exact <= certified * (1 + 1e-3) + 1e-9
+        if epsilon == 0:
+            assert certified == pytest.approx(exact, rel=5e-3)
+    # Two records of a sum, opposite to each other, would be no bound.
+    pair = ledger_delta(steps(GaussianDpEvent(1 / mu), q), 0.5, relation="replace_one")
+    assert pair < 0.997 * exact + 1e-14
+
+
+@pytest.mark.parametrize("accountant", ["pld", "rdp", "autodp"])
+def test_what_the_diameter_of_a_release_costs(accountant):
+    options = {"delta": 1e-5, "accountant": accountant}
+    diameter, gaussian = DiameterGaussianDpEvent(1.5), GaussianDpEvent(1.5)
+
+    def epsilon(event, relation, q=0.1, sampling="poisson", T=20):
+        return ledger_epsilon(steps(event, q, T, sampling), relation=relation, **options)
+
+    # Two values are compared, ...
+    assert epsilon(diameter, "zero_out") == epsilon(gaussian, "zero_out")
+    for relation in ("zero_out", "replace_one"):
+        unsampled = epsilon(gaussian, relation, 1.0, T=1)
+        # autodp knows a Gaussian release of all records without moments.
+        assert unsampled * (1 - 1e-6) <= epsilon(diameter, relation, 1.0, T=1) < 1.1 * unsampled
+    # ... or three: as of a sample of a fixed size, whose members all differ.
+    three = epsilon(diameter, "replace_one")
+    if accountant != "autodp":  # it samples by itself
+        assert three == epsilon(diameter, "replace_one", sampling="fixed")
+        assert three == epsilon(gaussian, "replace_one", sampling="fixed")
+    assert three > epsilon(diameter, "zero_out")
+    assert three > epsilon(gaussian, "replace_one")
+    # Written down, and read again.
+    ledger = steps(diameter, 0.1, 20)
+    certificate = Certificate(tuple(ledger), ("step",), "replace_one", accountant)
+    assert Certificate.from_json(certificate.to_json()) == certificate
+    assert verify(certificate.to_json()) == three
+
+
+@pytest.mark.parametrize(
+    ("n", "batch", "T", "epsilon", "level"),
+    [(1000, 100, 250, 1, 12.6), (200, 50, 50, 3, 5.6), (60_000, 50, 20_000, 1, 1.72)],
+)
+def test_noise_over_clip_of_gradients_under_replace_one(n, batch, T, epsilon, level):
+    ledger = steps(DiameterGaussianDpEvent(level / 2), batch / n, T)
+    cost = ledger_epsilon(ledger, 1e-5, relation="replace_one")
+    assert 0.98 * epsilon < cost <= epsilon
+
+
+# --- composition ---------------------------------------------------------------------------------
+
+
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(
+    d=st.integers(1, 300),
+    k=st.integers(1, 300),
+    q=st.sampled_from([0.003, 0.05, 0.4, 1.0]),
+    T=st.integers(1, 60),
+    level=st.floats(0.4, 4.0),
+    orthogonal=st.booleans(),
+)
+def test_pld_is_never_above_rdp(d, k, q, T, level, orthogonal):
+    sigma = level * math.sqrt(k / d) * (math.sqrt(T) if q == 1 else 1)
+    ledger = steps(SlicedGaussianDpEvent(sigma, d, k, orthogonal), q, T)
+    pld = ledger_epsilon(ledger, 1e-5)
+    assert 0 <= pld <= ledger_epsilon(ledger, 1e-5, accountant="rdp") * (1 + 1e-3) + 1e-3
+
+
+@pytest.mark.parametrize("accountant", ["pld", "rdp"])
+@pytest.mark.parametrize("change", [{"T": 80}, {"q": 0.08}, {"sigma": 0.5}, {"k": 30}])
+def test_more_steps_larger_samples_and_less_noise_cost_more(accountant, change):
+    base = {"T": 40, "q": 0.04, "sigma": 0.6, "k": 20}
+
+    def epsilon(T, q, sigma, k):
+        ledger = steps(SlicedGaussianDpEvent(sigma, 50, k), q, T)
+        return ledger_epsilon(ledger, 1e-5, accountant=accountant)
+
+    assert epsilon(**base) < epsilon(**base | change)
+
+
+@pytest.mark.parametrize(("q", "T", "s"), [(0.01, 500, 1.0), (0.1, 20, 2.0), (0.003, 3000, 0.7)])
+def test_sampled_gaussians_match_dp_accounting(q, T, s):
+    ledger = steps(GaussianDpEvent(s), q, T)
+    theirs = PLDAccountant(SPECIAL).compose(ledger[0]).get_epsilon(1e-5)
+    assert ledger_epsilon(ledger, 1e-5) == pytest.approx(theirs, rel=2e-3)
+    theirs = RdpAccountant(neighboring_relation=SPECIAL).compose(ledger[0]).get_epsilon(1e-5)
+    assert ledger_epsilon(ledger, 1e-5, accountant="rdp") == pytest.approx(theirs, rel=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("q", "s", "T", "expected"),
+    [(8e-4, 2, 15_000, 0.170), (0.001, 1.5, 20_000, 0.367), (0.001, 2, 3000, 0.091)],
+)
+def test_many_weak_steps_are_priced_on_a_fine_grid(q, s, T, expected):
+    # dp-accounting brackets the truth, on a grid that is finer still.
+    low, high = (
+        from_gaussian_mechanism(
+            s, sampling_prob=q, value_discretization_interval=2e-5, pessimistic_estimate=pessimistic
+        )
+        .self_compose(T)
+        .get_epsilon_for_delta(1e-5)
+        for pessimistic in (False, True)
+    )
+    ours = ledger_epsilon(steps(GaussianDpEvent(s), q, T), 1e-5)
+    assert low <= ours <= min(1.01 * high, expected)
+
+
+def test_rare_strong_steps_are_priced_on_a_short_grid():
+    # The loss of a sampled record, of up to 40, is far beyond what δ makes room for.
+    ledger = steps(GaussianDpEvent(0.15), 1e-7, 1000)
+    # A record that is never drawn costs nothing, so δ is at most the chance that it is.
+    assert ledger_epsilon(ledger, 1.01e-4) < 1e-3
+    certified = ledger_epsilon(ledger, 1e-5)
+    loss = optimize.brentq(
+        lambda x: 1000 * 1e-7 * stats.norm.sf((x - math.log(1e-7)) * 0.15 - 0.5 / 0.15) - 1e-5,
+        0.0,
+        60.0,
+    )
+    assert 0.5 * loss < certified < loss + 0.1
+
+
+@pytest.mark.parametrize("chance", [1e-2, 1e-4, 1e-12])
+@pytest.mark.parametrize("q", [1.0, 0.2])
+def test_losses_beyond_the_grid_count_as_infinite(q, chance):
+    mu = 2.0
+    event = steps(GaussianDpEvent(1 / mu), q)[0].event
+    assert largest_loss(event, chance) < largest_loss(event)
+    pld = pld_of(event, "zero_out", 1e-3, chance)
+    for epsilon in np.linspace(0, 1.5 * largest_loss(event, chance), 12):
+        exact = q * gaussian_delta(math.log1p(math.expm1(epsilon) / q), mu)
+        assert exact <= pld.get_delta_for_epsilon(epsilon) <= exact * 1.001 + chance
+
+
+@pytest.mark.parametrize("accountant", ["pld", "rdp"])
+def test_tiny_deltas_of_many_steps_have_a_price(accountant):
+    ledger = steps(GaussianDpEvent(1.0), 0.01, 10_000)
+    deltas = 10.0 ** -np.arange(5, 31)
+    epsilons = [ledger_epsilon(ledger, d, accountant=accountant) for d in deltas]
+    assert np.isfinite(epsilons).all()
+    assert (np.diff(epsilons) > 0).all()
+    # Below what Fourier transforms resolve moments take over, by a small step.
+    assert np.diff(epsilons).max() < 1.2
+    for delta, epsilon in zip(deltas[::5], epsilons[::5], strict=True):
+        assert ledger_delta(ledger, epsilon, accountant=accountant) <= delta * 1.001
+
+
+def test_fixed_size_rdp_is_the_theorem_of_wang_balle_kasiviswanathan():
+    q, s, alpha = 0.05, 1.1, 5
+    base = [0.0, 0.0] + [j / (2 * s * s) for j in range(2, alpha + 1)]  # D_j
+    total = 1 + q**2 * math.comb(alpha, 2) * min(4 * math.expm1(base[2]), 2 * math.exp(base[2]))
+    for j in range(3, alpha + 1):
+        total += 2 * q**j * math.comb(alpha, j) * math.exp((j - 1) * base[j])
+    # One orthonormal direction in one dimension: H is 1.
+    event = SampledWithoutReplacementDpEvent(20, 1, SlicedGaussianDpEvent(s, 1, 1))
+    expected = math.log(total) / (alpha - 1)
+    assert rdp_of(event, "replace_one", np.array([float(alpha)]))[0] == pytest.approx(
+        expected, rel=1e-6
+    )
+    # Known to be a Gaussian, it costs half of that, nearly.
+    event = SampledWithoutReplacementDpEvent(20, 1, GaussianDpEvent(s))
+    assert rdp_of(event, "replace_one", np.array([float(alpha)]))[0] < 0.55 * expected
+
+
+@pytest.mark.parametrize("T", [1, 100])
+def test_fixed_size_pld_is_below_rdp(T):
+    ledger = steps(SlicedGaussianDpEvent(0.8, 20, 10), 0.05, T, "fixed")
+    options = {"delta": 1e-5, "relation": "replace_one"}
+    pld = ledger_epsilon(ledger, **options)
+    assert 0 < pld < ledger_epsilon(ledger, accountant="rdp", **options)
+
+
+@pytest.mark.parametrize(
+    ("d", "k", "orthogonal", "h"), [(6, 6, True, 1), (6, 18, True, 3), (1, 5, False, 5)]
+)
+@pytest.mark.parametrize(("q", "T"), [(1.0, 1), (0.1, 20)])
+def test_constant_h_is_a_plain_gaussian(d, k, orthogonal, h, q, T):
+    sliced = steps(SlicedGaussianDpEvent(3.0, d, k, orthogonal), q, T)
+    plain = steps(GaussianDpEvent(3.0 / math.sqrt(h)), q, T)
+    assert ledger_epsilon(sliced, 1e-5) == pytest.approx(ledger_epsilon(plain, 1e-5), rel=1e-3)
+
+
+def test_one_direction_is_orthogonal_to_nothing():
+    iid, haar = (steps(SlicedGaussianDpEvent(0.5, 20, 1, o), 0.1, 5) for o in (False, True))
+    assert ledger_epsilon(iid, 1e-5) == pytest.approx(ledger_epsilon(haar, 1e-5), rel=1e-9)
+
+
+def test_orthogonal_directions_cost_less():
+    iid, haar = (steps(SlicedGaussianDpEvent(0.8, 30, 15, o), 0.1, 20) for o in (False, True))
+    assert ledger_epsilon(haar, 1e-5) < ledger_epsilon(iid, 1e-5)
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1e-5, 0.01])
+def test_unsampled_gaussians_pool_to_balle_and_wang(delta):
+    ledger = [
+        GaussianDpEvent(3.0),
+        ComposedDpEvent([GaussianDpEvent(5.0), NoOpDpEvent()]),
+        SelfComposedDpEvent(GaussianDpEvent(7.0), 4),
+    ]
+    mu = math.sqrt(1 / 9 + 1 / 25 + 4 / 49)
+    epsilon = ledger_epsilon(ledger, delta)
+    assert epsilon == pytest.approx(balle_wang(mu, delta), rel=1e-6)
+    assert ledger_delta(ledger, epsilon) == pytest.approx(delta, rel=1e-5)
+
+
+def test_a_mixed_ledger_with_constant_h_pools_too():
+    ledger = [GaussianDpEvent(2.0), SlicedGaussianDpEvent(3.0, 4, 4, True)]
+    expected = balle_wang(math.sqrt(1 / 4 + 1 / 9), 1e-5)
+    assert ledger_epsilon(ledger, 1e-5) == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("accountant", ["pld", "rdp"])
+def test_a_mixed_ledger_costs_more_than_its_parts_and_less_than_their_sum(accountant):
+    gaussian = [GaussianDpEvent(4.0)]
+    sliced = steps(SlicedGaussianDpEvent(0.6, 20, 10), 0.05, 30)
+    options = {"accountant": accountant}
+    parts = [ledger_epsilon(part, 1e-5, **options) for part in (gaussian, sliced)]
+    halves = [ledger_epsilon(part, 5e-6, **options) for part in (gaussian, sliced)]
+    assert max(parts) < ledger_epsilon(gaussian + sliced, 1e-5, **options) < sum(halves)
+
+
+def test_two_releases_from_one_batch_stack_inside_one_sampled_event():
+    def epsilon(s, T):
+        return ledger_epsilon(steps(GaussianDpEvent(s), 0.01, T), 1e-5)
+
+    assert epsilon(1 / math.sqrt(2), 1000) == pytest.approx(4.48, abs=0.02)
+    assert epsilon(1.0, 2000) == pytest.approx(2.58, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    "ledger",
+    [
+        steps(GaussianDpEvent(3.0), T=4),
+        steps(SlicedGaussianDpEvent(0.8, 20, 10), T=2),
+        steps(SlicedGaussianDpEvent(0.8, 20, 10), 0.05, 50),
+        [GaussianDpEvent(4.0), *steps(SlicedGaussianDpEvent(0.8, 20, 10), 0.05, 50)],
+    ],
+    ids=["gaussian", "sliced", "sampled", "mixed"],
+)
+def test_autodp_agrees(ledger):
+    rdp = ledger_epsilon(ledger, 1e-5, accountant="rdp")
+    autodp = ledger_epsilon(ledger, 1e-5, accountant="autodp")
+    pld = ledger_epsilon(ledger, 1e-5)
+    assert 0.999 * pld <= autodp <= 1.05 * rdp
+
+
+@pytest.mark.parametrize("accountant", ["pld", "rdp"])
+def test_delta_and_epsilon_are_inverse(accountant):
+    ledger = steps(SlicedGaussianDpEvent(0.6, 20, 10), 0.05, 50)
+    epsilon = ledger_epsilon(ledger, 1e-5, accountant=accountant)
+    assert ledger_delta(ledger, epsilon, accountant=accountant) == pytest.approx(1e-5, rel=1e-3)
+
+
+@pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
+def test_very_little_noise_is_priced_without_nan(relation, recwarn):
+    # One sampled step: the loss exceeds μ²/2 + log q with probability about q/2 > δ.
+    ledger = steps(GaussianDpEvent(1 / 60), 0.01)
+    radius = 60 if relation == "zero_out" else 30
+    epsilon = ledger_epsilon(ledger, 1e-5, relation=relation)
+    assert epsilon >= radius**2 / 2 + math.log(0.01)
+    assert not [w for w in recwarn if issubclass(w.category, RuntimeWarning)]
+
+
+# --- what has no price ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("accountant", ["pld", "rdp", "autodp"])
+@pytest.mark.parametrize(
+    "event",
+    [
+        NonPrivateDpEvent(),
+        GaussianDpEvent(0.0),
+        SlicedGaussianDpEvent(0.0, 4, 2),
+        PoissonSampledDpEvent(0.1, GaussianDpEvent(0.0)),
+    ],
+)
+def test_no_noise_costs_infinity(event, accountant):
+    ledger = [GaussianDpEvent(5.0), event]
+    assert ledger_epsilon(ledger, 1e-5, accountant=accountant) == math.inf
+    assert ledger_delta(ledger, 3.0, accountant=accountant) == 1.0
+
+
+@pytest.mark.parametrize("accountant", ["pld", "rdp", "autodp"])
+@pytest.mark.parametrize("ledger", [[], [NoOpDpEvent()]])
+def test_nothing_costs_nothing(ledger, accountant):
+    assert ledger_epsilon(ledger, 1e-5, accountant=accountant) == 0.0
+    assert ledger_delta(ledger, 0.0, accountant=accountant) == 0.0
+
+
+@pytest.mark.parametrize("accountant", ["pld", "rdp", "autodp"])
+@pytest.mark.parametrize(
+    "event",
+    [
+        dp_accounting.dp_event.ZCDpEvent(1.0),
+        PoissonSampledDpEvent(0.1, LaplaceDpEvent(1.0)),
+        PoissonSampledDpEvent(0.1, PoissonSampledDpEvent(0.1, GaussianDpEvent(1.0))),
+        PoissonSampledDpEvent(0.1, ComposedDpEvent([GaussianDpEvent(1.0)] * 2)),
+        dp_accounting.dp_event.UnsupportedDpEvent(),
+    ],
+)
+def test_unknown_events_are_refused(event, accountant):
+    with pytest.raises(UnsupportedEventError, match=r"not known|one event"):
+        ledger_epsilon([GaussianDpEvent(1.0), event], 1e-5, accountant=accountant)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        GaussianDpEvent(math.nan),
+        GaussianDpEvent(-4.0),
+        SlicedGaussianDpEvent(-1.0, 4, 2),
+        SlicedGaussianDpEvent(math.nan, 4, 2),
+    ],
+)
+@pytest.mark.parametrize("accountant", ["pld", "rdp"])
+def test_a_multiplier_that_is_no_noise_level_is_not_priced(event, accountant):
+    ledger = [event, SlicedGaussianDpEvent(5.0, 4, 2)]
+    try:
+        epsilon = ledger_epsilon(ledger, 1e-5, accountant=accountant)
+    except ValueError:  # UnsupportedEventError is none
+        return
+    except UnsupportedEventError:
+        return
+    assert epsilon == math.inf
+
+
+def test_an_infinite_multiplier_is_free():
+    ledger = [SlicedGaussianDpEvent(2.0, 4, 2), GaussianDpEvent(math.inf)]
+    assert ledger_epsilon(ledger, 1e-5) == ledger_epsilon(ledger[:1], 1e-5)
+    assert ledger_epsilon(ledger[1:], 1e-5) == 0.0
+
+
+def test_fixed_size_samples_need_replace_one():
+    with pytest.raises(UnsupportedEventError, match="replace_one"):
+        ledger_epsilon(steps(GaussianDpEvent(1.0), 0.1, sampling="fixed"), 1e-5)
+
+
+@pytest.mark.parametrize("option", ["accountant", "relation"])
+def test_unknown_names_are_refused(option):
+    with pytest.raises(ValueError, match=f"{option} must be one of .*; got 'guess'"):
+        ledger_epsilon([GaussianDpEvent(1.0)], 1e-5, **{option: "guess"})

@@ -1,0 +1,271 @@
+"""One budget for many fits: refused in time, never reset, never counted twice."""
+
+import copy
+import pickle
+import threading
+
+import numpy as np
+import pytest
+from dp_accounting import GaussianDpEvent, NonPrivateDpEvent
+from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import GridSearchCV
+
+from skdpgen.privacy import (
+    BudgetExceededError,
+    Curator,
+    GaussianSumMechanism,
+    NoiseSource,
+    Plan,
+    PrivacyBudget,
+    SlicedGaussianDpEvent,
+    calibrate_gaussian,
+    gaussian_plan,
+    ledger_epsilon,
+)
+
+ROWS = np.random.default_rng(0).normal(size=(30, 2))
+
+
+def fit(epsilon=1.0, X=ROWS, shares=None, released=None, random_state=None, **options):
+    """Plan releases, and make some of them."""
+    shares = shares or {"a": 1.0}
+    plan = gaussian_plan(shares, epsilon, 1e-5, **options)
+    with Curator(X, plan=plan, noise=NoiseSource(random_state)) as curator:
+        for name in list(shares)[:released]:
+            curator.release(GaussianSumMechanism(lambda rows: rows, 1.0, name=name))
+    return plan
+
+
+class Model(BaseEstimator):
+    """An estimator whose fit is one release."""
+
+    def __init__(self, epsilon=1.0, strength=1):
+        self.epsilon = epsilon
+        self.strength = strength
+
+    def fit(self, X, y=None):
+        fit(self.epsilon, X)
+        return self
+
+    def score(self, X, y=None):
+        return self.strength
+
+
+def together(*epsilons):
+    events = [GaussianDpEvent(calibrate_gaussian(epsilon, 1e-5)) for epsilon in epsilons]
+    return ledger_epsilon(events, 1e-5)
+
+
+def test_fits_are_priced_together():
+    budget = PrivacyBudget(3.0, 1e-5)
+    assert budget.spent == 0
+    with budget:
+        fit(1.0)
+        fit(1.0)
+    assert budget.spent == pytest.approx(together(1.0, 1.0), rel=1e-6)
+
+
+def test_fits_outside_are_not_charged():
+    budget = PrivacyBudget(3.0, 1e-5)
+    with budget:
+        pass
+    fit(1.0)
+    assert budget.spent == 0
+
+
+def test_the_budget_stays_spent_when_it_is_opened_again():
+    budget = PrivacyBudget(1.2, 1e-5)
+    with budget:
+        fit(1.0)
+    with budget, pytest.raises(BudgetExceededError):
+        fit(1.0)
+    assert budget.spent == pytest.approx(1.0, rel=1e-6)
+
+
+def test_an_exact_fit_is_allowed():
+    budget = PrivacyBudget(1.0, 1e-5)
+    with budget:
+        fit(1.0)
+    assert 0.999 < budget.spent <= 1.0
+
+
+def test_a_fit_that_overruns_by_a_millionth_is_refused():
+    cost = together(1.0, 0.5)
+    with PrivacyBudget(cost, 1e-5) as enough:
+        fit(1.0)
+        fit(0.5)
+    assert 0.999 * cost < enough.spent <= cost
+    with PrivacyBudget(cost * (1 - 1e-6), 1e-5) as too_small:
+        fit(1.0)
+        with pytest.raises(BudgetExceededError, match="over the budget"):
+            fit(0.5)
+    assert too_small.spent == pytest.approx(1.0, rel=1e-6)
+
+
+def test_an_overrunning_fit_is_refused_before_rows_are_read():
+    def read():
+        raise AssertionError("rows were read")
+        yield
+
+    budget = PrivacyBudget(1.2, 1e-5)
+    with budget:
+        fit(1.0)
+        with pytest.raises(BudgetExceededError, match=r"over the budget of 1.2; 1 is spent"):
+            fit(1.0, X=read)
+    assert budget.spent == pytest.approx(1.0, rel=1e-6)
+
+
+def test_no_noise_is_refused():
+    with PrivacyBudget(3.0, 1e-5), pytest.raises(BudgetExceededError):
+        fit(np.inf)
+
+
+@pytest.mark.parametrize(("released", "share"), [(0, 0.0), (1, 0.25), (2, 1.0)])
+def test_what_was_not_released_is_returned(released, share):
+    budget = PrivacyBudget(3.0, 1e-5)
+    with budget:
+        plan = fit(2.0, shares={"a": 0.25, "b": 0.75}, released=released)
+    expected = ledger_epsilon(plan.events[:released], 1e-5)
+    assert budget.spent == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_fit_in_progress_has_its_whole_plan_reserved():
+    budget = PrivacyBudget(1.5, 1e-5)
+    plan = gaussian_plan({"a": 0.1, "b": 0.9}, 1.0, 1e-5)
+    with budget, Curator(ROWS, plan=plan, noise=NoiseSource()) as curator:
+        curator.release(GaussianSumMechanism(lambda rows: rows, 1.0, name="a"))
+        assert budget.spent == pytest.approx(1.0, rel=1e-6)
+        with pytest.raises(BudgetExceededError):
+            fit(1.4)
+
+
+def test_bad_shapes_cost_nothing_and_a_refusal_of_rows_all():
+    budget = PrivacyBudget(1.5, 1e-5)
+    with budget, pytest.raises(ValueError, match="2-dimensional"):
+        fit(1.0, X=ROWS[0])
+    assert budget.spent == 0
+    plan = gaussian_plan({"a": 1.0}, 1.0, 1e-5)
+    with budget, pytest.raises(ValueError, match="NaN"):
+        Curator(ROWS * np.nan, plan=plan, noise=NoiseSource(), refuse=lambda X, y: None)
+    assert budget.spent == pytest.approx(1.0, rel=0.01)
+
+
+@pytest.mark.parametrize("random_state", [0, np.random.RandomState(0)], ids=["int", "instance"])
+def test_seeds_are_refused(random_state):
+    budget = PrivacyBudget(3.0, 1e-5)
+    with budget, pytest.raises(BudgetExceededError, match="share noise"):
+        fit(1.0, random_state=random_state)
+    assert budget.spent == 0
+
+
+def test_another_relation_is_refused():
+    with PrivacyBudget(3.0, 1e-5), pytest.raises(BudgetExceededError, match="'replace_one'"):
+        fit(1.0, relation="replace_one")
+
+
+@pytest.mark.parametrize("event", [SlicedGaussianDpEvent(50.0, 9, 2), NonPrivateDpEvent()])
+def test_events_that_do_not_compose_adaptively_are_refused(event):
+    plan = Plan((("a", event),), np.inf, 1e-5)
+    with PrivacyBudget(3.0, 1e-5), pytest.raises(BudgetExceededError, match="unsampled Gaussian"):
+        Curator(ROWS, plan=plan, noise=NoiseSource())
+
+
+@pytest.mark.parametrize("refusing", ["outer", "inner"])
+def test_the_smaller_of_two_budgets_refuses_for_both(refusing):
+    outer = PrivacyBudget(0.5 if refusing == "outer" else 5.0, 1e-5)
+    inner = PrivacyBudget(0.5 if refusing == "inner" else 5.0, 1e-5)
+    with outer, inner, pytest.raises(BudgetExceededError, match=r"budget of 0\.5"):
+        fit(1.0)
+    assert outer.spent == inner.spent == 0
+
+
+def test_nested_budgets_are_all_charged():
+    outer, middle, inner = (PrivacyBudget(5.0, 1e-5) for _ in range(3))
+    with outer:
+        fit(1.0)
+        with middle, inner:
+            fit(1.0)
+    assert outer.spent == pytest.approx(together(1.0, 1.0), rel=1e-6)
+    assert middle.spent == pytest.approx(1.0, rel=1e-6)
+    assert inner.spent == pytest.approx(1.0, rel=1e-6)
+
+
+def test_a_budget_that_is_open_twice_is_charged_once():
+    budget = PrivacyBudget(5.0, 1e-5)
+    with budget, budget:
+        fit(1.0)
+    assert budget.spent == pytest.approx(1.0, rel=1e-6)
+
+
+def test_a_clone_is_charged():
+    budget = PrivacyBudget(1.2, 1e-5)
+    model = Model()
+    with budget:
+        model.fit(ROWS)
+        with pytest.raises(BudgetExceededError):
+            clone(model).fit(ROWS)
+
+
+def test_a_parallel_search_is_charged_for_every_fit():
+    budget = PrivacyBudget(5.0, 1e-5)
+    with budget:
+        GridSearchCV(Model(0.5), {"strength": [1, 2]}, cv=2, n_jobs=2).fit(ROWS)
+    assert budget.spent == pytest.approx(together(*[0.5] * 5), rel=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_parallel_search_cannot_overrun():
+    budget = PrivacyBudget(1.0, 1e-5)
+    search = GridSearchCV(Model(0.5), {"strength": range(20)}, cv=2, n_jobs=2)
+    with budget, pytest.raises((BudgetExceededError, ValueError)):
+        search.fit(ROWS)
+    assert 0.9 < budget.spent <= 1.0
+
+
+def test_threads_cannot_overrun():
+    budget = PrivacyBudget(1.0, 1e-5)
+    outcomes, start = [], threading.Barrier(8)
+
+    def work():
+        start.wait()
+        try:
+            fit(0.5)
+            outcomes.append(True)
+        except BudgetExceededError:
+            outcomes.append(False)
+
+    with budget:
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    fits = sum(outcomes)
+    assert len(outcomes) == 8
+    assert budget.spent == pytest.approx(together(*[0.5] * fits), rel=1e-6)
+    assert budget.spent <= 1.0 < together(*[0.5] * (fits + 1))
+
+
+@pytest.mark.parametrize("spread", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_copies_and_pickles_are_refused(spread):
+    with pytest.raises(TypeError, match="the copy could be spent too"):
+        spread(PrivacyBudget(1.0, 1e-5))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0, 1e-5), "epsilon must be"),
+        ((np.nan, 1e-5), "epsilon must be"),
+        ((1.0, 0), "delta must be"),
+        ((1.0, 2), "delta must be"),
+    ],
+)
+def test_bad_budgets(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        PrivacyBudget(*arguments)
+
+
+def test_an_unknown_relation_is_refused():
+    with pytest.raises(ValueError, match="relation must be one of"):
+        PrivacyBudget(1.0, 1e-5, relation="neighbours")

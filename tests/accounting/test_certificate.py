@@ -1,0 +1,305 @@
+"""Certificates: recomputed, written down, verified, composed."""
+
+import json
+import math
+from dataclasses import FrozenInstanceError
+
+import attrs
+import numpy as np
+import pytest
+from dp_accounting import (
+    ComposedDpEvent,
+    GaussianDpEvent,
+    NonPrivateDpEvent,
+    NoOpDpEvent,
+    PoissonSampledDpEvent,
+    SampledWithoutReplacementDpEvent,
+    SelfComposedDpEvent,
+)
+from dp_accounting.dp_event import ZCDpEvent
+
+from skdpgen import DPSlicedWassersteinGenerator
+from skdpgen.accounting.events import event_to_dict
+from skdpgen.privacy import (
+    Certificate,
+    Plan,
+    PrivacyLeakWarning,
+    SlicedGaussianDpEvent,
+    compose,
+    gaussian_plan,
+    preview,
+    verify,
+)
+
+SLICED = SlicedGaussianDpEvent(0.8, 20, 10)
+EVENTS = {
+    "Gaussian": GaussianDpEvent(4.0),
+    "sliced": SlicedGaussianDpEvent(3.0, 20, 10, True),
+    "Poisson": SelfComposedDpEvent(PoissonSampledDpEvent(0.05, SLICED), 10),
+    "fixed": SelfComposedDpEvent(SampledWithoutReplacementDpEvent(100, 5, SLICED), 3),
+    "composed": ComposedDpEvent([GaussianDpEvent(4.0), NoOpDpEvent(), GaussianDpEvent(6.0)]),
+    "none": NonPrivateDpEvent(),
+}
+
+
+def certificate(event, **options):
+    if isinstance(getattr(event, "event", None), SampledWithoutReplacementDpEvent):
+        options["relation"] = "replace_one"
+    return Certificate((event,), ("release",), **options)
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1e-5, 1e-3])
+@pytest.mark.parametrize("accountant", ["pld", "rdp"])
+@pytest.mark.parametrize("name", ["Gaussian", "sliced", "Poisson"])
+def test_epsilon_at_and_delta_at_are_inverse(name, accountant, delta):
+    cert = certificate(EVENTS[name], accountant=accountant)
+    assert cert.delta_at(cert.epsilon_at(delta)) == pytest.approx(delta, rel=2e-3)
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_json_round_trip(name):
+    cert = certificate(EVENTS[name], assumptions=("bounds are public",), reproducible=True)
+    again = Certificate.from_json(cert.to_json())
+    with pytest.warns(PrivacyLeakWarning, match="fixed seed"):
+        assert verify(cert.to_json()) == cert.epsilon
+    assert again.to_json() == cert.to_json()
+    assert again == cert
+
+
+@pytest.mark.parametrize("name", ["Gaussian", "sliced", "Poisson", "fixed", "composed", "none"])
+def test_verify_refuses_a_smaller_epsilon(name):
+    cert = certificate(EVENTS[name])
+    forged = json.loads(cert.to_json())
+    forged["epsilon"] = min(cert.epsilon, 1e6) * 0.99
+    with pytest.raises(ValueError, match="but its events cost"):
+        verify(json.dumps(forged))
+
+
+@pytest.mark.parametrize("n_events", [2, 3])
+def test_verify_prices_every_event(n_events):
+    events = [GaussianDpEvent(s) for s in (3.0, 4.0, 5.0)[:n_events]]
+    whole = Certificate(tuple(events), ("release",) * n_events)
+    assert verify(whole.to_json()) == whole.epsilon
+    for i in range(n_events):
+        others = tuple(events[:i] + events[i + 1 :])
+        forged = json.loads(whole.to_json())
+        forged["epsilon"] = Certificate(others, ("release",) * len(others)).epsilon
+        with pytest.raises(ValueError, match="but its events cost"):
+            verify(json.dumps(forged))
+
+
+def test_verify_accepts_a_larger_epsilon():
+    forged = json.loads(certificate(EVENTS["Gaussian"]).to_json()) | {"epsilon": "inf"}
+    assert verify(json.dumps(forged)) == certificate(EVENTS["Gaussian"]).epsilon
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "nonsense",
+        "[]",
+        "3",
+        "null",
+        "{}",
+        '{"releases": []}',
+        '{"releases": [1], "epsilon": 1}',
+    ],
+)
+def test_verify_refuses_what_is_no_certificate(text):
+    with pytest.raises(ValueError, match="Not a certificate"):
+        verify(text)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"epsilon": math.nan},
+        {"epsilon": "nan"},
+        {"epsilon": None},
+        {"delta": 0.0},
+        {"delta": 1.0},
+        {"relation": "none"},
+        {"accountant": "trust me"},
+    ],
+    ids=str,
+)
+def test_verify_refuses_bad_statements(change):
+    text = certificate(EVENTS["Gaussian"]).to_json()
+    with pytest.raises(ValueError):  # noqa: PT011
+        verify(json.dumps(json.loads(text) | change))
+
+
+@pytest.mark.parametrize("accountant", ["pld", "rdp"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"event": "os.system"},
+        {"event": "LaplaceDpEvent"},
+        {"noise_multiplier": math.nan},
+        {"noise_multiplier": -50.0},
+        {"noise_multiplier": "50"},
+        {"noise_multiplier": None},
+        {"n_features": 0},
+        {"n_projections": -3},
+        {"secret": 1},
+    ],
+    ids=str,
+)
+def test_verify_refuses_bad_events(change, accountant):
+    data = json.loads(certificate(EVENTS["sliced"], accountant=accountant).to_json())
+    data["releases"][0] |= change
+    data["epsilon"] = 1e-3
+    with pytest.raises(ValueError):  # noqa: PT011
+        verify(json.dumps(data))
+
+
+def test_unknown_events_are_not_written_down():
+    with pytest.raises(TypeError, match="ZCDpEvent"):
+        event_to_dict(ZCDpEvent(1.0))
+
+
+def test_gaussians_compose_in_closed_form():
+    parts = [certificate(GaussianDpEvent(s)) for s in (3.0, 4.0)]
+    together = certificate(GaussianDpEvent((1 / 9 + 1 / 16) ** -0.5))
+    assert compose(*parts).epsilon == pytest.approx(together.epsilon, rel=1e-9)
+
+
+def test_compose_keeps_names_assumptions_and_the_largest_delta():
+    first = certificate(EVENTS["Gaussian"], delta=1e-6, assumptions=("a", "b"))
+    second = certificate(EVENTS["sliced"], delta=1e-4, assumptions=("b", "c"))
+    both = compose(first, second)
+    assert both.events == (*first.events, *second.events)
+    assert (both.releases, both.delta) == (("release", "release"), 1e-4)
+    assert both.assumptions == ("a", "b", "c")
+
+
+@pytest.mark.parametrize("seeded", [0, 1, 2])
+def test_compose_of_reproducible_fits(seeded):
+    both = compose(*(certificate(EVENTS["Gaussian"], reproducible=i < seeded) for i in range(2)))
+    assert both.reproducible == (seeded > 0)
+    assert any("share a seed" in text for text in both.assumptions) == (seeded == 2)
+
+
+@pytest.mark.parametrize("option", [{"relation": "replace_one"}, {"accountant": "rdp"}])
+def test_compose_refuses_different_terms(option):
+    with pytest.raises(ValueError, match=f"different {next(iter(option))} cannot be composed"):
+        compose(certificate(EVENTS["Gaussian"]), certificate(EVENTS["Gaussian"], **option))
+
+
+def test_compose_of_nothing():
+    with pytest.raises(ValueError, match="at least one"):
+        compose()
+
+
+def test_text():
+    lines = str(certificate(EVENTS["Gaussian"], assumptions=("bounds are public",))).splitlines()
+    assert lines[0] == "Differential privacy with ε = 0.9264 at δ = 1e-05."
+    assert "zero_out" in lines[1]
+    assert any("release: GaussianDpEvent(noise_multiplier=4.0)" in line for line in lines)
+    assert lines[-1] == "Assumes: bounds are public"
+
+
+@pytest.mark.parametrize("name", ["Gaussian", "none"])
+def test_first_line_in_reproducible_mode(name):
+    first = str(certificate(EVENTS[name], reproducible=True)).splitlines()[0]
+    assert first.startswith("REPRODUCIBLE MODE, NOT A PRIVATE RELEASE")
+
+
+def test_no_noise_is_said():
+    cert = certificate(NonPrivateDpEvent())
+    assert cert.epsilon == math.inf
+    assert cert.delta_at(1.0) == 1.0
+    assert str(cert).splitlines()[0] == "No differential privacy: ε = inf."
+    assert json.loads(cert.to_json())["epsilon"] == "inf"
+
+
+def test_certificate_of_a_plan_is_its_budget():
+    plan = gaussian_plan({"a": 0.25, "b": 0.75}, 2.0, 1e-5)
+    cert = Certificate.of_plan(plan)
+    assert cert.releases == ("a", "b")
+    assert 1.999 < cert.epsilon <= 2.0
+    a, b = (event.noise_multiplier**-2 for event in cert.events)
+    assert a / (a + b) == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("event", [GaussianDpEvent(1.0), SLICED, EVENTS["Poisson"]])
+def test_events_are_immutable(event):
+    field = attrs.fields(type(event))[0].name
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        setattr(event, field, 100.0)
+
+
+def test_certificates_are_immutable():
+    with pytest.raises(FrozenInstanceError):
+        certificate(EVENTS["Gaussian"]).delta = 0.5
+
+
+def test_construction_is_checked():
+    with pytest.raises(ValueError, match="one name per event"):
+        Certificate((GaussianDpEvent(1.0),), ())
+    with pytest.raises(ValueError, match="relation must be one of"):
+        certificate(GaussianDpEvent(1.0), relation="add")
+
+
+@pytest.mark.parametrize("delta", [0, 1, -0.1, np.nan, "x"])
+def test_epsilon_at_refuses_bad_delta(delta):
+    with pytest.raises(ValueError, match="delta must be a number"):
+        certificate(EVENTS["Gaussian"]).epsilon_at(delta)
+
+
+@pytest.mark.parametrize("epsilon", [-1.0, np.nan, "x"])
+def test_delta_at_refuses_bad_epsilon(epsilon):
+    with pytest.raises(ValueError, match="epsilon must be a positive number"):
+        certificate(EVENTS["Gaussian"]).delta_at(epsilon)
+
+
+def test_compose_takes_certificates_one_by_one():
+    one = certificate(EVENTS["Gaussian"])
+    with pytest.raises(TypeError, match="one by one"):
+        compose([one, one])
+
+
+def test_infinite_epsilon_has_delta_zero_unless_nothing_is_private():
+    assert certificate(EVENTS["Gaussian"]).delta_at(math.inf) == 0
+    assert certificate(EVENTS["none"]).delta_at(math.inf) == 1
+
+
+@pytest.mark.parametrize("sizes", [(0, 3, None), (10, 0, None), (10, 3, -1), ("a", 3, None)])
+def test_preview_refuses_bad_sizes(sizes):
+    n_samples, n_features, n_classes = sizes
+    with pytest.raises(ValueError, match="whole number of at least 1"):
+        preview(DPSlicedWassersteinGenerator(), n_samples, n_features, n_classes=n_classes)
+
+
+def test_preview_takes_generators():
+    with pytest.raises(TypeError, match="takes a generator"):
+        preview(object(), 10, 3)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        PoissonSampledDpEvent(0.1, GaussianDpEvent(1e-153)),
+        GaussianDpEvent(1e200),
+        GaussianDpEvent(True),
+        SampledWithoutReplacementDpEvent(-10, -1, GaussianDpEvent(1.0)),
+        SampledWithoutReplacementDpEvent(0, 0, GaussianDpEvent(1.0)),
+        SelfComposedDpEvent(GaussianDpEvent(1.0), 10**8),
+        SlicedGaussianDpEvent(1.0, 10**400, 3),
+        SlicedGaussianDpEvent(1.0, 3, 3, "false"),
+    ],
+)
+@pytest.mark.parametrize("accountant", ["pld", "rdp"])
+def test_verify_refuses_events_that_mean_nothing(event, accountant):
+    text = json.loads(certificate(EVENTS["Gaussian"], accountant=accountant).to_json())
+    text["releases"] = [{"name": "release", **event_to_dict(event)}]
+    with pytest.raises(ValueError, match="Not a certificate"):
+        verify(json.dumps(text))
+
+
+def test_a_priced_plan_cannot_change():
+    releases = [("slice sketch", GaussianDpEvent(4.0))]
+    plan = Plan(releases, 1.0, 1e-5)
+    releases[0] = ("slice sketch", GaussianDpEvent(1e-3))
+    assert plan.events == (GaussianDpEvent(4.0),)

@@ -1,0 +1,342 @@
+"""Searches: their price, the number of runs, what each may release, and what is kept of them."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from dp_accounting import (
+    GaussianDpEvent,
+    LaplaceDpEvent,
+    NeighboringRelation,
+    NonPrivateDpEvent,
+    PoissonSampledDpEvent,
+    SelfComposedDpEvent,
+    UnsupportedEventError,
+)
+from dp_accounting.dp_event import RepeatAndSelectDpEvent
+from dp_accounting.rdp import RdpAccountant
+from scipy.stats import norm
+
+from skdpgen.accounting.budget import Reservation
+from skdpgen.accounting.events import gaussian_event
+from skdpgen.accounting.moments import ORDERS
+from skdpgen.accounting.repetitions import halting_probability, number_of_runs
+from skdpgen.privacy import (
+    BudgetExceededError,
+    Certificate,
+    Curator,
+    GaussianSumMechanism,
+    NoiseSource,
+    PlanError,
+    PrivacyBudget,
+    ThresholdDpEvent,
+    gaussian_plan,
+    ledger_delta,
+    ledger_epsilon,
+    select_best,
+    selection_plan,
+    verify,
+)
+
+ROWS = np.random.default_rng(0).normal(size=(30, 2))
+GAUSSIAN = GaussianDpEvent(1.5)
+
+
+def best_of(event, mean=7.0, shape=1.0):
+    return RepeatAndSelectDpEvent(event, mean, shape)
+
+
+# The price.
+
+
+@pytest.mark.parametrize("shape", [0, 0.4, 1, 3.0])
+@pytest.mark.parametrize(
+    "event",
+    [GAUSSIAN, SelfComposedDpEvent(PoissonSampledDpEvent(0.1, GaussianDpEvent(1.0)), 20)],
+    ids=["gaussian", "sampled"],
+)
+def test_the_price_is_that_of_dp_accounting(event, shape):
+    ours = ledger_epsilon([best_of(event, 7.0, shape)], 1e-5, accountant="rdp")
+    # Sampled moments are ours at whole orders.
+    orders = ORDERS if event is GAUSSIAN else ORDERS[(ORDERS == np.rint(ORDERS)) & (ORDERS < 257)]
+    accountant = RdpAccountant(orders, NeighboringRelation.REPLACE_SPECIAL)
+    theirs = accountant.compose(best_of(event, 7.0, shape)).get_epsilon(1e-5)
+    assert ours == pytest.approx(theirs, rel=1e-8 if event is GAUSSIAN else 2e-2)
+    assert ours <= theirs * (1 + 1e-8)
+    assert ours > ledger_epsilon([event], 1e-5, accountant="rdp")
+
+
+@pytest.mark.parametrize("shape", [0, 0.5, 1, 3.0])
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_the_price_covers_the_largest_of_gaussian_numbers(shape, sign):
+    """The law of the largest of K is known: that of K has the generating function φ."""
+    gamma, multiplier = halting_probability(7.0, shape), 2.0
+    x = np.linspace(-30, 30, 200_001)
+
+    def density(mean):
+        rest = 1 - (1 - gamma) * norm.cdf(x, mean, multiplier)  # φ' at the distribution function
+        weight = shape / math.expm1(-shape * math.log(gamma)) if shape else -1 / math.log(gamma)
+        slope = rest ** (-shape - 1) * (1 - gamma) * weight
+        return slope * norm.pdf(x, mean, multiplier)
+
+    p, q = density(0), density(sign)
+    assert np.trapezoid(p, x) == pytest.approx(1, abs=1e-6)
+    for epsilon in (0.5, 1.0, 2.0):
+        exact = np.trapezoid(np.maximum(p - math.exp(epsilon) * q, 0), x)
+        event = GaussianDpEvent(multiplier)
+        assert exact <= ledger_delta([best_of(event, 7.0, shape)], epsilon, accountant="rdp")
+        if sign == -1:
+            # One run would not cover it.
+            assert exact > 1.2 * ledger_delta([event], epsilon)
+
+
+def test_prices_add_up_and_go_both_ways():
+    search = best_of(GAUSSIAN)
+    alone = ledger_epsilon([search], 1e-5, accountant="rdp")
+    both = ledger_epsilon([search, GAUSSIAN], 1e-5, accountant="rdp")
+    twice = ledger_epsilon([SelfComposedDpEvent(search, 2)], 1e-5, accountant="rdp")
+    assert alone < both < twice
+    assert ledger_delta([search], alone, accountant="rdp") == pytest.approx(1e-5, rel=1e-3)
+    assert ledger_epsilon([best_of(NonPrivateDpEvent())], 1e-5, accountant="rdp") == math.inf
+    assert ledger_delta([best_of(NonPrivateDpEvent())], 1.0, accountant="rdp") == 1.0
+
+
+@pytest.mark.parametrize("accountant", ["pld", "autodp"])
+def test_other_accountants_refuse(accountant):
+    with pytest.raises(UnsupportedEventError, match="accountant='rdp' only"):
+        ledger_epsilon([best_of(GAUSSIAN)], 1e-5, accountant=accountant)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        best_of(GAUSSIAN, mean=0.5),
+        best_of(GAUSSIAN, mean=math.nan),
+        best_of(GAUSSIAN, mean=math.inf),
+        best_of(GAUSSIAN, shape=-0.1),
+        best_of(GAUSSIAN, shape=math.inf),
+        best_of(LaplaceDpEvent(1.0)),
+        best_of(ThresholdDpEvent(1.0, 1e-6)),
+        best_of(best_of(GAUSSIAN)),
+        PoissonSampledDpEvent(0.1, best_of(GAUSSIAN)),
+    ],
+)
+def test_what_has_no_price_is_refused(event):
+    with pytest.raises(UnsupportedEventError):
+        ledger_epsilon([event], 1e-5, accountant="rdp")
+
+
+def test_certificates_hold_searches():
+    inside = SelfComposedDpEvent(PoissonSampledDpEvent(0.1, GaussianDpEvent(1.0)), 20)
+    certificate = Certificate((best_of(inside),), ("search",), accountant="rdp")
+    assert verify(certificate.to_json()) == certificate.epsilon
+    assert Certificate.from_json(certificate.to_json()) == certificate
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 3.0, math.inf])
+def test_a_search_spends_its_budget(epsilon):
+    plan = selection_plan("search", gaussian_event, 10.0, 1.0, epsilon, 1e-5)
+    cost = ledger_epsilon(plan.events, 1e-5, accountant="rdp")
+    assert cost <= epsilon
+    assert cost > 0.99 * epsilon or cost == epsilon
+    assert plan.events[0].mean == 10.0
+
+
+# The number of runs.
+
+
+@pytest.mark.parametrize("shape", [0, 0.5, 1, 4.0])
+def test_the_number_of_runs(shape):
+    """Its mean is as stated, and its chances are those of the law."""
+    noise = NoiseSource(0)
+    drawn = np.array([noise.number_of_runs(6.0, shape) for _ in range(5000)])
+    assert drawn.min() == 1
+    assert drawn.mean() == pytest.approx(6.0, abs=4 * drawn.std() / 5000**0.5)
+    gamma = halting_probability(6.0, shape)
+    k = np.arange(1, 400)
+    log_chance = k * math.log1p(-gamma) + np.array([math.lgamma(i + (shape or 1e-12)) for i in k])
+    chance = np.exp(log_chance - np.array([math.lgamma(i + 1) for i in k]))
+    chance /= chance.sum()
+    assert chance @ k == pytest.approx(6.0, rel=1e-6)
+    for n in (1, 2, 5):
+        assert (drawn == n).mean() == pytest.approx(chance[n - 1], abs=0.03)
+
+
+def test_the_law_at_its_ends():
+    assert halting_probability(1, 0.5) == 1.0
+    assert number_of_runs(0.999, 1, 0.5) == 1
+    assert halting_probability(8.0, 1.0) == 1 / 8
+    assert halting_probability(8.0, 1 + 1e-9) == pytest.approx(1 / 8, rel=1e-6)
+    assert number_of_runs(1 - 2**-53, 3.0, 0) < 1000
+
+
+# Runs.
+
+
+def release(epsilon, shares=None):
+    shares = shares or {"a": 1.0}
+    plan = gaussian_plan(shares, epsilon, 1e-5, accountant="rdp")
+    with Curator(ROWS, plan=plan, noise=NoiseSource()) as curator:
+        for name in shares:
+            curator.release(GaussianSumMechanism(lambda rows: rows, 1.0, name=name))
+
+
+class Runs:
+    """A search whose runs release what they are told to, and score 0, 1, 2, ..."""
+
+    def __init__(self, *releases, mean=6.0, epsilon=3.0, random_state=None):
+        self.plan = selection_plan("search", gaussian_event, mean, 1.0, epsilon, 1e-5)
+        run = ledger_epsilon([self.plan.events[0].event], 1e-5, accountant="rdp")
+        self.releases = releases or [lambda: release(0.999 * run)]
+        self.epsilon = run
+        self.noise = NoiseSource(random_state)
+        self.n_runs = 0
+
+    def __call__(self):
+        self.releases[min(self.n_runs, len(self.releases) - 1)]()
+        self.n_runs += 1
+        return float(self.n_runs), object()
+
+    def search(self):
+        return select_best(self, self.plan, self.noise)
+
+
+def test_the_best_run_is_told():
+    for seed in range(5):
+        runs = Runs(random_state=seed)
+        assert runs.search()[0] == runs.n_runs
+
+
+def test_of_equals_the_first():
+    runs = Runs(mean=50.0, random_state=0)
+    outcomes = iter(range(100))
+
+    def run():
+        runs()
+        return 1.0, next(outcomes)
+
+    assert select_best(run, runs.plan, runs.noise) == (1.0, 0)
+    assert runs.n_runs > 1
+
+
+def test_a_run_releases_no_more_than_was_paid_for():
+    runs = Runs(mean=2.0)
+    with PrivacyBudget(3.0, 1e-5) as budget:
+        for dear in (lambda: release(1.01 * runs.epsilon), lambda: [release(0.3), release(0.3)]):
+            runs.releases, raised = [dear], False
+            try:
+                runs.search()
+            except BudgetExceededError as error:
+                raised = "paid for" in str(error) or "no more" in str(error)
+            assert raised
+            assert budget.spent in (0, pytest.approx(3.0, rel=1e-3))
+            budget._charges.clear()
+    runs.releases = [lambda: release(0.999 * runs.epsilon, {"a": 0.3, "b": 0.7})]
+    runs.search()
+    runs.releases = [lambda: None]
+    with pytest.raises(PlanError, match="nothing that was seen"):
+        runs.search()
+    # The next fit is on its own again.
+    release(100.0)
+
+
+def test_what_was_not_settled_is_paid_for():
+    def interrupted():
+        plan = gaussian_plan({"sum": 1.0}, 0.5 * runs.epsilon, 1e-5, accountant="rdp")
+        Reservation(plan, False)  # and something is released
+        raise KeyboardInterrupt
+
+    runs = Runs(interrupted)
+    with PrivacyBudget(3.0, 1e-5) as budget, pytest.raises(KeyboardInterrupt):
+        runs.search()
+    assert budget.spent == pytest.approx(3.0, rel=1e-3)
+
+
+def test_errors_and_warnings_tell_of_no_other_run():
+    def fail():
+        release(0.1)
+        raise RuntimeError("failed")
+
+    def warn():
+        release(0.1)
+        warnings.warn("a secret", UserWarning, stacklevel=1)
+
+    runs = Runs(warn, fail, mean=50.0, random_state=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with pytest.raises(RuntimeError, match="failed") as raised:
+            runs.search()
+    assert runs.n_runs == 1
+    assert not caught
+    (frame,) = [entry.frame for entry in raised.traceback if entry.name == "select_best"]
+    assert frame.f_locals["best"] is frame.f_locals["found"] is None
+    with pytest.raises(ValueError, match="nan"):
+        select_best(lambda: (release(0.1), (math.nan, 0))[1], runs.plan, runs.noise)
+
+
+# Budgets.
+
+
+def test_a_budget_is_charged_once():
+    runs = Runs(mean=8.0)
+    with PrivacyBudget(3.0, 1e-5) as budget:
+        runs.search()
+        assert budget.spent == ledger_epsilon(runs.plan.events, 1e-5, accountant="rdp")
+        for again in (Runs().search, lambda: release(0.01)):
+            with pytest.raises(BudgetExceededError):
+                again()
+    assert 2.9 < budget.spent <= 3.0
+
+
+def test_a_budget_that_cannot_pay_refuses_before_anything_is_released():
+    for budget in (
+        PrivacyBudget(2.9, 1e-5),
+        PrivacyBudget(9.0, 9e-6),
+        PrivacyBudget(9.0, 1e-5, threshold_delta=1e-6),
+        PrivacyBudget(9.0, 1e-5, relation="replace_one"),
+    ):
+        runs = Runs()
+        with budget, pytest.raises(BudgetExceededError):
+            runs.search()
+        assert runs.n_runs == budget.spent == 0
+    with PrivacyBudget(9.0, 1e-5), pytest.raises(BudgetExceededError, match="random_state"):
+        Runs(random_state=0).search()
+
+
+def test_what_a_search_leaves_is_for_gaussian_releases():
+    with PrivacyBudget(5.0, 3e-5) as budget:
+        runs = Runs()
+        runs.search()
+        release(1.0)
+        with pytest.raises(BudgetExceededError, match="before all else"):
+            Runs(epsilon=0.1).search()
+        with pytest.raises(BudgetExceededError):
+            release(2.0)
+    searched = ledger_epsilon(runs.plan.events, 1e-5, accountant="rdp")
+    plan = gaussian_plan({"a": 1.0}, 1.0, 1e-5, accountant="rdp")
+    assert budget.spent == pytest.approx(searched + ledger_epsilon(plan.events, 2e-5), rel=1e-9)
+
+
+def test_a_search_comes_first():
+    with PrivacyBudget(9.0, 3e-5) as budget:
+        release(1.0)
+        runs = Runs()
+        with pytest.raises(BudgetExceededError, match="before all else"):
+            runs.search()
+    assert runs.n_runs == 0
+    assert budget.spent < 1.0
+
+
+def test_a_search_that_releases_nothing_costs_nothing():
+    def fail():
+        with Curator(np.ones((1, 1)), plan=plan, noise=NoiseSource()):
+            raise ValueError("not this time")
+
+    plan = gaussian_plan({"a": 1.0}, 0.1, 1e-5)
+    with PrivacyBudget(3.0, 1e-5) as budget:
+        with pytest.raises(ValueError, match="not this time"):
+            Runs(fail).search()
+        assert budget.spent == 0
+        Runs().search()
+        assert budget.spent > 2.9

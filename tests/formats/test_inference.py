@@ -1,0 +1,325 @@
+"""What a schema leaves open is found from noisy counts, near what is in the table."""
+
+import contextlib
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+from skdpgen.formats import Boolean, Category, Date, Number, Schema, Unknown
+from skdpgen.formats.inference import SchemaInference, declare_by_dtypes
+from skdpgen.formats.table import TableCodec
+from skdpgen.privacy import (
+    CategoryCountsMechanism,
+    Curator,
+    FitQualityWarning,
+    NoiseSource,
+    PlanError,
+    TableError,
+    gaussian_plan,
+)
+
+
+def infer(frame, schema, epsilon=math.inf, seed=0):
+    inference = SchemaInference(schema)
+    plan = gaussian_plan(
+        {name: 1 / len(inference.releases) for name in inference.releases},
+        epsilon,
+        1e-6,
+        thresholds={CategoryCountsMechanism.name: 1e-7}
+        if CategoryCountsMechanism.name in inference.releases
+        else {},
+    )
+    cells = frame[list(schema)].to_numpy(dtype=object)
+    with Curator(
+        cells, plan=plan, noise=NoiseSource(seed), prepare=inference.encode, cells=True
+    ) as curator:
+        return inference.run(curator)
+
+
+def make_frame(n=5000, seed=0):
+    rng = np.random.RandomState(seed)
+    return pd.DataFrame(
+        {
+            "age": rng.randint(18, 91, n),
+            "year": rng.randint(1990, 2021, n),
+            "income": np.round(rng.lognormal(10, 1, n), 2),
+            "city": rng.choice(["Lyon", "Graz"], n),
+            "day": pd.Timestamp("2021-03-01") + pd.to_timedelta(rng.randint(90, size=n), "D"),
+            "smoker": rng.rand(n) < 0.3,
+        }
+    )
+
+
+OPEN = {
+    "age": Number(decimals=0),
+    "year": Number(decimals=0),
+    "income": Number(decimals=2),
+    "city": Category(),
+    "day": Date(),
+    "smoker": Boolean(),
+}
+
+
+@pytest.mark.parametrize("epsilon", [math.inf, 2.0])
+def test_bounds_and_categories_are_found(epsilon):
+    frame = make_frame()
+    found = infer(frame, Schema(OPEN), epsilon)
+    assert not found.open_names
+    assert set(found["city"].categories) == {"Lyon", "Graz"}
+    assert 15 <= found["age"].lower <= 20
+    assert 88 <= found["age"].upper <= 96
+    assert 1985 <= found["year"].lower <= 1992
+    assert 2018 <= found["year"].upper <= 2025
+    assert found["income"].upper > frame["income"].quantile(0.97)
+    assert found["income"].lower < frame["income"].quantile(0.03)
+    assert "2020-12" <= found["day"].lower <= "2021-03-05"
+    assert "2021-05-25" <= found["day"].upper <= "2021-08"
+    assert found["smoker"] == Boolean()
+
+
+def test_knots_are_quantiles():
+    frame = make_frame(20_000)[["income"]]
+    knots = infer(frame, Schema({"income": Number(n_knots=9)}))["income"].positions
+    inner = frame["income"].quantile(np.arange(1, 8) / 8)
+    distances = np.abs(np.log(knots[:, None] / inner.to_numpy())).min(axis=0)
+    assert distances.max() < 0.05
+
+
+def test_much_at_one_value_is_a_knot():
+    rng = np.random.RandomState(0)
+    gain = np.where(rng.rand(4000) < 0.8, 0, rng.randint(1000, 9000, 4000))
+    found = infer(pd.DataFrame({"gain": gain}), Schema({"gain": Number(decimals=0)}))["gain"]
+    assert 0 in found.positions
+    assert found.lower == 0
+
+
+def test_declared_halves_are_kept():
+    frame = make_frame()
+    schema = Schema(
+        {
+            "age": Number(0, decimals=0),
+            "income": Number(upper=1e9, scale="log", n_knots=5),
+            "day": Date("2000-01-01"),
+            "city": Category(other="elsewhere"),
+        }
+    )
+    found = infer(frame[list(schema)], schema)
+    assert found["age"].lower == 0
+    assert found["income"].upper == 1e9
+    assert found["income"].scale == "log"
+    assert len(found["income"].positions) == 5
+    assert found["day"].lower == "2000-01-01"
+    assert found["city"].other == "elsewhere"
+
+
+@pytest.mark.parametrize("value", [0.0, 5.0, -3.25, 1e30, -1e30, 1e-9])
+def test_a_constant_column_has_bounds_around_it(value):
+    found = infer(pd.DataFrame({"a": [value] * 50}), Schema({"a": Number()}))["a"]
+    assert found.lower < found.upper
+    assert found.lower <= np.clip(value, -(2.0**40), 2.0**40) <= found.upper
+
+
+def test_little_data_still_gives_a_schema():
+    found = infer(make_frame(20), Schema(OPEN), epsilon=0.1)
+    assert not found.open_names
+    assert found["city"].levels == ("other",)
+
+
+def test_missing_values_and_infinities():
+    frame = pd.DataFrame({"a": [1.0, np.nan, 2.0, np.inf] * 50, "b": ["x", None, "y", "x"] * 50})
+    schema = Schema({"a": Number(missing=True), "b": Category(missing=True)})
+    found = infer(frame, schema)
+    assert found["a"].lower <= 1
+    assert found["a"].missing
+    assert set(found["b"].categories) == {"x", "y"}
+
+
+def test_dtypes_declare_types_and_no_values():
+    frame = make_frame(10)
+    frame["city"] = frame["city"].astype("category")
+    frame["count"] = pd.array([1, None] * 5, dtype="Int64")
+    frame["small"] = frame["income"].astype(np.float32)
+    frame["flag"] = pd.array([True, None] * 5, dtype="boolean")
+    schema = declare_by_dtypes(dict(frame.dtypes), Schema({"age": Number(0, 99)}))
+    assert schema == Schema(
+        {
+            "age": Number(0, 99),
+            "year": Number(decimals=0),
+            "income": Number(missing=True),
+            "city": Category(missing=True),
+            "day": Date(missing=True),
+            "smoker": Boolean(),
+            "count": Number(decimals=0, missing=True),
+            "small": Number(missing=True),
+            "flag": Boolean(missing=True),
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [(["x", 1], Category()), ([1, 2], Category()), (["x", "y"], Category(other=-1))],
+)
+def test_categories_of_another_type_become_other(cells, kind):
+    schema, cells = Schema({"here": kind}), cells * 200
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = infer(pd.DataFrame({"here": pd.Series(cells, dtype=object)}), schema)["here"]
+    other = schema["here"].other
+    of_type = {cell for cell in cells if isinstance(cell, str) == isinstance(other, str)}
+    assert set(found.levels) == {*of_type, other}
+    assert [w.category for w in caught] == [] if of_type else [FitQualityWarning]
+    # Strict estimators refuse them.
+    with pytest.raises(TableError, match="'here' holds categories that are not"):
+        SchemaInference(schema).refuse(np.array(cells, dtype=object)[:, None])
+
+
+def test_numeric_categories():
+    frame = pd.DataFrame({"code": [3, 5, 5, 3] * 20})
+    found = infer(frame, Schema({"code": Category(other=-1)}))["code"]
+    assert found.levels == (3, 5, -1)
+
+
+def test_what_is_declared_is_checked_where_asked_for():
+    schema = Schema({"age": Number(), "city": Category(["Rome"])})
+    cells = make_frame(50)[["age", "city"]].to_numpy(dtype=object)
+    with pytest.raises(TableError, match="'city' holds values"):
+        SchemaInference(schema).refuse(cells)
+
+
+def test_ranges_do_not_follow_a_single_record():
+    """An outlier is one of 5,000: neither bounds nor quantiles of a private schema show it."""
+    frame = make_frame()[["age"]]
+    outlier = frame.copy()
+    outlier.loc[0, "age"] = 10**9
+    schema = Schema({"age": Number(decimals=0)})
+    one, other = (infer(f, schema, epsilon=1.0)["age"].positions for f in (frame, outlier))
+    assert_allclose(one, other, atol=2)
+
+
+def test_open_bounds_that_start_beyond_all_that_is_looked_at():
+    with pytest.raises(ValueError, match="declare both bounds"):
+        SchemaInference(Schema({"a": Number(lower=2.0**45)}))
+
+
+# Kinds of columns of which nothing is known.
+
+
+def make_texts(n=4000, seed=0):
+    frame = make_frame(n, seed)
+    frame["ratio"] = np.where(np.arange(n) % 2, frame["age"], frame["age"] / 8)
+    frame["day"] = frame["day"].dt.strftime("%Y-%m-%d")
+    frame["zip"] = np.array(["01234", "98765"])[np.arange(n) % 2]
+    frame["empty"] = ""
+    return frame.astype(str)
+
+
+KINDS = {
+    "age": Number,
+    "year": Number,
+    "income": Number,
+    "city": Category,
+    "day": Date,
+    "smoker": Boolean,
+    "ratio": Number,
+    "zip": Category,
+    "empty": Category,
+}
+UNKNOWN = Schema(dict.fromkeys(KINDS, Unknown()))
+RELEASES = ("column kinds", "value ranges", "value counts", "category counts")
+
+
+@pytest.mark.parametrize("epsilon", [math.inf, 4.0])
+def test_kinds_are_found_from_noisy_counts(epsilon):
+    found = infer(make_texts(), UNKNOWN, epsilon)
+    kinds = {name: type(kind) for name, kind in found.items()}
+    if epsilon < math.inf:
+        del kinds["empty"]  # noise can be taken for anything
+    assert kinds == {name: KINDS[name] for name in kinds}
+    assert not found.open_names
+    numbers = [name for name in kinds if KINDS[name] is Number]
+    assert [found[name].decimals for name in numbers] == [0, 0, None, None]
+    assert set(found["city"].categories) == {"Lyon", "Graz"}
+    assert set(found["zip"].categories) == {"01234", "98765"}
+    assert 15 <= found["age"].lower <= 20
+    assert all(kind.missing for kind in found.values())
+
+
+@pytest.mark.parametrize("n_texts", [1, 100, 3000])
+def test_one_cell_does_not_make_a_column_text(n_texts):
+    frame = make_texts()
+    frame.loc[: n_texts - 1, "age"] = "Smith"
+    found = infer(frame, UNKNOWN, 4.0)["age"]
+    assert type(found) is (Number if n_texts < 200 else Category)
+    assert "Smith" not in str(found) or n_texts == 3000
+
+
+def test_all_is_released_whatever_is_found():
+    """Else what was released would follow from what was found."""
+    for name in ("age", "city", "smoker"):
+        inference = SchemaInference(Schema({name: Unknown()}))
+        assert inference.releases == RELEASES
+        cells = make_texts(500)[[name]].to_numpy(dtype=object)
+        plan = gaussian_plan(
+            dict.fromkeys(RELEASES, 0.25),
+            5.0,
+            1e-6,
+            thresholds={CategoryCountsMechanism.name: 1e-7},
+        )
+        source = {"prepare": inference.encode, "cells": True}
+        with Curator(cells, plan=plan, noise=NoiseSource(0), **source) as curator:
+            with contextlib.suppress(PlanError):
+                inference.run(curator)
+            released = curator.certificate().releases
+        assert released == RELEASES
+
+
+@pytest.mark.parametrize(("relation", "bound"), [("zero_out", 1.0), ("replace_one", math.sqrt(2))])
+def test_a_record_moves_the_counts_of_kinds_by_at_most_what_is_stated(relation, bound):
+    """Σ over the columns of one count each: √m in counts, or √(2m)."""
+    from skdpgen.formats.inference import _KINDS, _weights
+
+    rows = SchemaInference(Schema({"a": Unknown(), "b": Unknown()})).encode(
+        np.array([["1", "x"], ["true", "2020-01-01"], [None, "2.5"], ["1", "y"]], dtype=object)
+    )
+    assert_allclose((rows > 0).sum(axis=1), 2)
+    apart = rows if relation == "zero_out" else rows[:, None] - rows
+    largest = np.linalg.norm(apart, axis=-1).max()
+    assert largest == pytest.approx(bound), "The sensitivity is not that of the rows."
+    assert _weights(_KINDS).sensitivity(relation) == pytest.approx(bound)
+
+
+def test_cells_are_read_one_by_one():
+    """What a cell becomes does not depend on others: bad ones are missing, and no more."""
+    schema = Schema(
+        {"a": Number(0, 9, missing=True), "d": Date("2020-01-01", "2021-01-01", missing=True)}
+    )
+    codec = TableCodec(schema, texts=("a", "d"))
+    good = np.array([["3", "2020-05-01"], ["7.5", "2020-06-01T10:00"]], dtype=object)
+    bad = np.array([["Smith", "2020-05-01T00:00:00+01:00"], ["9" * 400, "soon"]], dtype=object)
+    together = codec.encode(np.vstack([good[:1], bad, good[1:]]))
+    assert_allclose(together[[0, 3]], codec.encode(good), err_msg="A cell changed another.")
+    assert_allclose(together[1:3], codec.encode(np.full((2, 2), None)))
+    values = pd.DataFrame({"a": [3.0], "d": [pd.Timestamp("2020-05-01")]})
+    assert_allclose(codec.encode(values.to_numpy(dtype=object)), together[:1])
+
+
+def test_cells_that_are_no_texts_are_missing_where_nothing_is_known():
+    frame = pd.DataFrame({"a": pd.Series([1, "x", "y", None] * 200, dtype=object)})
+    assert set(infer(frame, Schema({"a": Unknown()}))["a"].levels) == {"x", "y", "other"}
+
+
+def test_the_most_frequent_categories_are_told_apart():
+    frame = pd.DataFrame({"a": ["x"] * 50 + [f"{i}" for i in range(2000)]})
+    found = infer(frame, Schema({"a": Category()}))["a"]
+    assert len(found.categories) == 1000
+    assert "x" in found.categories
+
+
+def test_little_data_of_unknown_kinds_still_give_a_schema():
+    found = infer(make_texts(20), UNKNOWN, epsilon=0.1)
+    assert not found.open_names

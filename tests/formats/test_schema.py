@@ -1,0 +1,424 @@
+import copy
+import datetime
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from skdpgen.formats import Boolean, Category, Date, Number, Ordinal, Schema
+
+ALL_KINDS = {
+    "age": Number(17, 90, decimals=0),
+    "pay": Number(0, 1e5, 2, scale="log", n_knots=8, missing=True),
+    "kg": Number(-0.5, 4, knots=[-0.5, 1, 4]),
+    "pet": Category(["cat", "dog"], other="Ünïcode", missing=True),
+    "size": Ordinal([36, 38.5, 40]),
+    "fit": Boolean(missing=True),
+    "born": Date("1900-01-01", datetime.date(2020, 12, 31)),
+    "seen": Date("2020-01-01", "2020-01-02T12:30:01", unit="second", n_knots=4),
+}
+
+
+@pytest.fixture
+def schema():
+    return Schema(ALL_KINDS)
+
+
+def texts(**kwargs):
+    return st.text(st.characters(exclude_categories=["Cs"]), max_size=5, **kwargs)
+
+
+@st.composite
+def numbers(draw):
+    """Kinds of numbers with whatever bounds, decimals and knots make sense."""
+    decimals = draw(st.none() | st.integers(0, 4))
+    if decimals is None:
+        values = st.floats(-1e6, 1e6)
+    else:
+        values = st.integers(-(10**8), 10**8).map(lambda units: units / 10**decimals)
+    knots = sorted(draw(st.lists(values, min_size=2, max_size=5, unique=True)))
+    spacing = {
+        "n_knots": draw(st.integers(2, 20)),
+        "scale": draw(st.sampled_from(["linear", "log"])),
+    }
+    if draw(st.booleans()):
+        spacing = {"knots": knots}
+    return Number(knots[0], knots[-1], decimals, missing=draw(st.booleans()), **spacing)
+
+
+@st.composite
+def levels(draw):
+    """Categories, ordinals and booleans."""
+    labels = st.lists(texts(), min_size=1, max_size=5, unique=True) | st.lists(
+        st.integers(-9, 9) | st.floats(-9, 9), min_size=1, max_size=5, unique=True
+    )
+    found, missing = draw(labels), draw(st.booleans())
+    other = draw(st.none() | (texts() if isinstance(found[0], str) else st.integers(-99, 99)))
+    return draw(
+        st.sampled_from(
+            [Category(found, other, missing), Ordinal(found, missing), Boolean(missing=missing)]
+        )
+    )
+
+
+@st.composite
+def dates(draw):
+    unit = draw(st.sampled_from(["day", "second"]))
+    moments = (
+        st.dates() if unit == "day" else st.datetimes().map(lambda t: t.replace(microsecond=0))
+    )
+    lower, upper = sorted(draw(st.lists(moments, min_size=2, max_size=2, unique=True)))
+    return Date(lower, upper, unit, draw(st.integers(2, 20)), draw(st.booleans()))
+
+
+def schemas():
+    kinds = st.one_of(numbers(), levels(), dates())
+    return st.dictionaries(texts(min_size=1), kinds, min_size=1, max_size=4).map(Schema)
+
+
+@given(schemas())
+@settings(max_examples=100, deadline=None)
+def test_a_schema_survives_dicts_json_pickle_and_repr(schema):
+    spec = schema.to_dict()
+    assert Schema(spec) == schema
+    assert Schema(spec).to_dict() == spec
+    assert Schema.from_json(schema.to_json()) == schema
+    assert json.loads(schema.to_json()) == spec
+    assert Schema.from_json(schema.to_json()).to_json() == schema.to_json()
+    assert eval(repr(schema)) == schema
+    for twin in (pickle.loads(pickle.dumps(schema)), copy.deepcopy(schema), Schema(schema)):
+        assert twin == schema
+        assert hash(twin) == hash(schema)
+
+
+@given(numbers() | dates())
+@settings(max_examples=100, deadline=None)
+def test_knots_increase_from_bound_to_bound(kind):
+    knots = kind.positions
+    assert (np.diff(knots) > 0).all()
+    assert 2 <= len(knots) <= max(kind.n_knots, len(getattr(kind, "knots", None) or ()))
+    if isinstance(kind, Number):
+        assert (knots[0], knots[-1]) == (kind.lower, kind.upper)
+    decimals = getattr(kind, "decimals", 0)
+    if decimals is not None:
+        assert_array_equal(np.round(knots, decimals), knots)
+
+
+def test_a_dict_says_no_more_than_it_has_to(schema):
+    assert schema.to_dict() == {
+        "age": {"type": "number", "lower": 17, "upper": 90, "decimals": 0},
+        "pay": {
+            "type": "number",
+            "lower": 0,
+            "upper": 1e5,
+            "decimals": 2,
+            "n_knots": 8,
+            "scale": "log",
+            "missing": True,
+        },
+        "kg": {"type": "number", "lower": -0.5, "upper": 4, "knots": [-0.5, 1, 4]},
+        "pet": {
+            "type": "category",
+            "categories": ["cat", "dog"],
+            "other": "Ünïcode",
+            "missing": True,
+        },
+        "size": {"type": "ordinal", "categories": [36, 38.5, 40]},
+        "fit": {"type": "boolean", "missing": True},
+        "born": {"type": "date", "lower": "1900-01-01", "upper": "2020-12-31"},
+        "seen": {
+            "type": "date",
+            "lower": "2020-01-01T00:00:00",
+            "upper": "2020-01-02T12:30:01",
+            "unit": "second",
+            "n_knots": 4,
+        },
+    }
+
+
+def test_json_files_and_texts(schema, tmp_path):
+    path = tmp_path / "schema.json"
+    text = schema.to_json(path)
+    assert path.read_text(encoding="utf-8") == text
+    for source in (path, str(path), text, "\n " + text):
+        assert Schema.from_json(source) == schema
+    # One column a line, so that differences are easy to see.
+    assert len(text.splitlines()) == len(schema) + 2
+    assert "Ünïcode" in text
+
+
+def test_a_schema_is_a_mapping_that_keeps_its_order(schema):
+    assert schema.names == tuple(schema) == tuple(ALL_KINDS)
+    assert schema["age"] == ALL_KINDS["age"]
+    assert len(schema) == 8
+    assert "age" in schema
+    assert "AGE" not in schema
+    assert dict(schema) == ALL_KINDS
+    reverse = Schema(dict(reversed(ALL_KINDS.items())))
+    assert reverse != schema
+    assert reverse.select(schema.names) == schema
+    with pytest.raises(KeyError, match="no column 'AGE' among"):
+        schema["AGE"]
+
+
+def test_select_and_drop(schema):
+    assert schema.select(["pet", "age"]).names == ("pet", "age")
+    assert schema.select("pet").names == ("pet",)
+    assert schema.drop("age").names == schema.names[1:]
+    assert schema.drop(["age", "seen"]).names == schema.names[1:-1]
+    assert schema.names == tuple(ALL_KINDS)
+    for change in (schema.select, schema.drop):
+        with pytest.raises(KeyError, match="no column 'x'"):
+            change("x")
+    with pytest.raises(ValueError, match="at least one column"):
+        schema.drop(schema.names)
+
+
+def test_nothing_can_be_changed(schema):
+    with pytest.raises(AttributeError):
+        schema.columns = ()
+    with pytest.raises(AttributeError):
+        schema["age"].lower = 0
+    with pytest.raises(TypeError):
+        schema["age"] = Boolean()
+    columns = {"pet": {"type": "category", "categories": ["cat"]}}
+    schema = Schema(columns)
+    columns["pet"]["categories"].append("dog")
+    assert schema["pet"].levels == ("cat",)
+
+
+def test_scalars_of_numpy_and_pandas_become_plain():
+    ordinal = Ordinal(np.array([1, 2]))
+    assert ordinal == Ordinal([1, 2]) == Ordinal(pd.Index([1, 2]))
+    number = Number(np.float32(0), np.int64(2), np.int8(0), n_knots=np.int64(3), knots=None)
+    assert Schema({"a": number, "b": ordinal}).to_json() == (
+        '{\n  "a": {"type": "number", "lower": 0.0, "upper": 2, "decimals": 0, "n_knots": 3},\n'
+        '  "b": {"type": "ordinal", "categories": [1, 2]}\n}\n'
+    )
+    for lower in (
+        datetime.datetime(2020, 1, 31),
+        pd.Timestamp("2020-01-31"),
+        np.datetime64("2020-01-31", "ns"),
+        np.datetime64("2020-01-31"),
+    ):
+        assert Date(lower, "2021-01-01").lower == "2020-01-31"
+
+
+def test_other_may_be_listed():
+    assert Category(["a", "b"], other="b").levels == ("a", "b")
+    assert Category(["a", "b"], other="c").levels == ("a", "b", "c")
+    assert Category([1, 2], other=0).levels == (1, 2, 0)
+
+
+def test_where_knots_are():
+    assert_allclose(Number(-1, 1, n_knots=5).positions, [-1, -0.5, 0, 0.5, 1])
+    assert_allclose(Number(0, 99, n_knots=3, scale="log").positions, [0, 9, 99])
+    assert_allclose(Number(5, 104, n_knots=3, scale="log").positions, [5, 14, 104])
+    assert_allclose(Number(0, 3, knots=[0, 0.1, 3]).positions, [0, 0.1, 3])
+    # Knots are values, each once.
+    assert_array_equal(Number(0, 3, decimals=0).positions, [0, 1, 2, 3])
+    assert_array_equal(Number(0, 0.3, decimals=1).positions, [0, 0.1, 0.2, 0.3])
+    assert_array_equal(Number(0, 9, decimals=0, n_knots=5).positions, [0, 2, 4, 7, 9])
+    assert_array_equal(Date("1970-01-02", "1970-01-04").positions, [1, 2, 3])
+    assert_array_equal(Date("1970-01-02", "1970-01-03", "second", 2).positions, [86400, 172800])
+    # Even where floats have no room for more.
+    assert_array_equal(Number(1, np.nextafter(1, 2)).positions, [1, np.nextafter(1, 2)])
+    assert np.isfinite(Number(-8e307, 8e307, scale="log").positions).all()
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"type": "number", "lower": 1, "upper": 1}, "lower must be below upper; got 1 and 1"),
+        ({"type": "number", "lower": 2, "upper": 1}, "lower must be below upper"),
+        ({"type": "number", "lower": 0, "upper": float("inf")}, "upper must be a finite number"),
+        ({"type": "number", "lower": float("nan"), "upper": 1}, "lower must be a finite number"),
+        ({"type": "number", "lower": 0, "upper": 10**400}, "upper must be a finite number"),
+        ({"type": "number", "lower": "0", "upper": 1}, "lower must be a finite number; got '0'"),
+        ({"type": "number", "lower": False, "upper": 1}, "lower must be a finite number"),
+        ({"type": "number", "lower": -1e308, "upper": 1e308}, "too far apart"),
+        ({"type": "number", "lower": 0, "upper": 1, "knot": 3}, "a number has no \\['knot'\\]; it"),
+        ({"type": "number", "lower": 0, "upper": 1, "decimals": 1.0}, "decimals must be a whole"),
+        ({"type": "number", "lower": 0, "upper": 1, "decimals": -1}, "decimals must be a whole"),
+        ({"type": "number", "lower": 0, "upper": 1, "decimals": True}, "decimals must be a whole"),
+        ({"type": "number", "lower": 0.5, "upper": 1, "decimals": 0}, "at most the given number"),
+        ({"type": "number", "lower": 0, "upper": 1e12, "decimals": 4}, "too large for decimals=4"),
+        ({"type": "number", "lower": 0, "upper": 1, "n_knots": 1}, "n_knots must be a whole"),
+        ({"type": "number", "lower": 0, "upper": 1, "n_knots": 2.5}, "n_knots must be a whole"),
+        ({"type": "number", "lower": 0, "upper": 1, "scale": "sqrt"}, "scale must be 'linear' or"),
+        ({"type": "number", "lower": 0, "upper": 1, "missing": 1}, "missing must be True or"),
+        ({"type": "number", "lower": 0, "upper": 1, "knots": [0, 2]}, "begin with lower and end"),
+        ({"type": "number", "lower": 0, "upper": 1, "knots": []}, "begin with lower and end"),
+        ({"type": "number", "lower": 0, "upper": 1, "knots": [0, 0.5, 0.5, 1]}, "must increase"),
+        ({"type": "number", "lower": 0, "upper": 1, "knots": 5}, "knots must be a list"),
+        ({"type": "number", "lower": 0, "upper": 1, "knots": [0, None, 1]}, "knots must be a fin"),
+        ({"type": "number", "lower": 0, "upper": 1, "knots": [0, 1], "n_knots": 2}, "either knots"),
+        (
+            {"type": "number", "lower": 0, "upper": 1, "decimals": 0, "knots": [0, 0.5, 1]},
+            "at most the given number",
+        ),
+        ({"type": "ordinal"}, "ordinal needs \\['categories'\\]"),
+        ({"type": "category", "categories": []}, "categories must not be empty"),
+        ({"type": "category", "categories": "abc"}, "categories must be a list; got 'abc'"),
+        ({"type": "category", "categories": {"a", "b"}}, "categories must be a list"),
+        ({"type": "category", "categories": ["a", "b", "a"]}, "different; got \\['a'\\] more than"),
+        ({"type": "category", "categories": [1, True]}, "categories must be different"),
+        ({"type": "category", "categories": ["a", 1]}, "all strings or all numbers"),
+        ({"type": "category", "categories": ["a", None]}, "missing=True"),
+        ({"type": "category", "categories": [1, float("nan")]}, "missing=True"),
+        ({"type": "category", "categories": [["a"]]}, "strings or finite numbers"),
+        ({"type": "category", "categories": ["a"], "other": 1}, "all strings or all numbers"),
+        ({"type": "category", "categories": ["a"], "other": ["b"]}, "strings or finite numbers"),
+        ({"type": "ordinal", "categories": ["a", "a"]}, "categories must be different"),
+        (
+            {"type": "ordinal", "categories": ["a"], "other": "b"},
+            "an? ordinal has no \\['other'\\]",
+        ),
+        ({"type": "boolean", "missing": None}, "missing must be True or False"),
+        ({"type": "date", "lower": "2020-01-02", "upper": "2020-01-02"}, "lower must be before"),
+        ({"type": "date", "lower": "02.01.2020", "upper": "2020-01-02"}, "lower must be a date"),
+        ({"type": "date", "lower": 1999, "upper": "2020-01-02"}, "lower must be a date"),
+        ({"type": "date", "lower": pd.NaT, "upper": "2020-01-02"}, "lower must be a date"),
+        ({"type": "date", "lower": np.datetime64("NaT"), "upper": "2020-01-02"}, "lower must be a"),
+        (
+            {"type": "date", "lower": "1999-01-01T00:00:00+01:00", "upper": "2020-01-02"},
+            "time zone",
+        ),
+        ({"type": "date", "lower": "1999-01-01T08:00:00", "upper": "2020-01-02"}, "a whole day"),
+        (
+            {"type": "date", "lower": "1999-01-01", "upper": "2020-01-02", "unit": "h"},
+            "unit must be",
+        ),
+        ({"type": "text"}, "its 'type' must be one of \\['number', .*; got 'text'"),
+        ({"lower": 0, "upper": 1}, "its 'type' must be one of"),
+        ({"type": ["number"]}, "its 'type' must be one of"),
+        (Number, "must be one of .* or a dict"),
+        ((17, 90), "must be one of .* or a dict; got \\(17, 90\\)"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_by_column(spec, message):
+    with pytest.raises(ValueError, match=f"^Column 'here': .*{message}"):
+        Schema({"fine": Boolean(), "here": spec})
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({}, "at least one column"),
+        ([("age", Boolean())], "must be a dict of names to kinds"),
+        ("age", "must be a dict"),
+        ({1: Boolean()}, "non-empty strings; got 1"),
+        ({"": Boolean()}, "non-empty strings; got ''"),
+    ],
+)
+def test_what_is_no_schema(columns, message):
+    with pytest.raises(ValueError, match=message):
+        Schema(columns)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "not valid JSON"),
+        ('{"a": {"type": "boolean"},}', "not valid JSON: .*line 1"),
+        ('{"a": {"type": "boolean"}, "a": {"type": "boolean"}}', "\\['a'\\] more than once"),
+        (
+            '{"a": {"type": "number", "lower": 1, "lower": 2, "upper": 3}}',
+            "\\['lower'\\] more than",
+        ),
+        ('{"a": {"type": "number", "lower": NaN, "upper": 3}}', "Column 'a': lower must be a fin"),
+        ("{}", "at least one column"),
+    ],
+)
+def test_json_that_is_no_schema(text, message, tmp_path):
+    path = tmp_path / "schema.json"
+    path.write_text(text)
+    for source in (text, path):
+        with pytest.raises(ValueError, match=message):
+            Schema.from_json(source)
+
+
+def test_json_files_that_are_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        Schema.from_json(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        ([3, 1, 2], Number(1, 3, 0)),
+        (pd.array([3, None, 2]), Number(2, 3, 0, missing=True)),
+        ([3.0, None, 2.0], Number(2, 3, 0, missing=True)),
+        ([0.25, 1.5], Number(0.25, 1.5, 2)),
+        ([0.1, 1 / 3], Number(0.1, 1 / 3)),
+        ([1e-7, 1.0], Number(1e-7, 1.0)),
+        ([0.0, 1e15], Number(0.0, 1e15)),
+        ([-np.inf, 1.5, 2.5, np.inf], Number(1.5, 2.5, 1)),
+        (pd.Series([1, 2.5], dtype=object), Number(1.0, 2.5, 1)),
+        (["b", "a", None, "b"], Category(["a", "b"], missing=True)),
+        (pd.Series(["b", "a"], dtype="string"), Category(["a", "b"])),
+        (pd.Categorical(["b", "a"], ["b", "a", "c"]), Category(["b", "a", "c"])),
+        (pd.Categorical([1, None], [2, 1], ordered=True), Ordinal([2, 1], missing=True)),
+        ([True, True], Boolean()),
+        ([True, None], Boolean(missing=True)),
+        (pd.array([True, None], dtype="boolean"), Boolean(missing=True)),
+        (pd.to_datetime(["2020-01-02", "2020-01-01"]), Date("2020-01-01", "2020-01-02")),
+        ([datetime.date(1500, 1, 1), datetime.date(1600, 1, 1)], Date("1500-01-01", "1600-01-01")),
+        (
+            pd.to_datetime(["2020-01-02T00:00:01.5", None, "2020-01-01T00:00:00.0"]),
+            Date("2020-01-01", "2020-01-02T00:00:01", unit="second", missing=True),
+        ),
+    ],
+)
+def test_from_public(cells, kind):
+    assert Schema.from_public(pd.DataFrame({"a": cells})) == Schema({"a": kind})
+
+
+def test_from_public_with_declared_columns():
+    frame = pd.DataFrame({"a": [1, 2], "b": [["x"], None], "c": [0.5, 1.5]})
+    schema = Schema.from_public(frame, declared={"b": {"type": "boolean"}}, n_knots=4)
+    assert schema == Schema(
+        {"a": Number(1, 2, 0, n_knots=4), "b": Boolean(), "c": Number(0.5, 1.5, 1, n_knots=4)}
+    )
+    with pytest.raises(ValueError, match="frame does not have: \\['d'\\]"):
+        Schema.from_public(frame, declared={"d": Boolean()})
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ([77, 77], "one value only. Declare it with declared={...}, or drop it"),
+        (pd.to_datetime(["2077-07-07"]), "one value only"),
+        ([None, None], "of no kind"),
+        ([np.nan, np.inf], "of no kind"),
+        (["77", 77], "of no kind or of several"),
+        ([["77"], ["78"]], "of no kind"),
+        (pd.to_timedelta([77, 78]), "of no kind"),
+        ([77j, 1], "of no kind"),
+        (pd.to_datetime(["2077-07-07", "2077-07-08"]).tz_localize("UTC"), "of no kind"),
+        ([f"77-{i}" for i in range(101)], "more than 100 different values"),
+        (pd.Categorical(pd.to_datetime(["2088-08-08"])), "strings or finite numbers"),
+    ],
+)
+def test_public_columns_that_cannot_be_described(cells, message):
+    with pytest.raises(ValueError, match=f"^Column 'here' .*{message}") as error:
+        Schema.from_public(pd.DataFrame({"fine": [True] * len(cells), "here": cells}))
+    # Someone may have called it with private rows nevertheless.
+    assert "77" not in str(error.value)
+    assert error.value.__context__ is None
+
+
+def test_public_frames_that_are_none():
+    with pytest.raises(ValueError, match="must be a DataFrame; got dict"):
+        Schema.from_public({"a": [1, 2]})
+    with pytest.raises(ValueError, match="several columns of the same name"):
+        Schema.from_public(pd.DataFrame([[1, 2]], columns=["a", "a"]))
+    with pytest.raises(ValueError, match="at least one column"):
+        Schema.from_public(pd.DataFrame())
+    with pytest.raises(ValueError, match="non-empty strings; got 0"):
+        Schema.from_public(pd.DataFrame([[1], [2]]))

@@ -1,0 +1,273 @@
+"""Counts of categories that are not known beforehand: thresholds, their δ', and what they cost."""
+
+import bisect
+import decimal
+import fractions
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from dp_accounting import GaussianDpEvent, NonPrivateDpEvent, SelfComposedDpEvent
+from scipy.stats import norm
+
+from skdpgen.accounting.accountants import ACCOUNTANTS
+from skdpgen.accounting.events import event_from_dict, event_to_dict
+from skdpgen.privacy import (
+    BudgetExceededError,
+    CategoryCountsMechanism,
+    Certificate,
+    Curator,
+    NoiseSource,
+    Plan,
+    PlanError,
+    PrivacyBudget,
+    ThresholdDpEvent,
+    gaussian_plan,
+    ledger_delta,
+    ledger_epsilon,
+    repeated_plan,
+    verify,
+)
+
+DELTA = 1e-5
+
+
+def release(cells, event, *, columns=None, relation="zero_out", seed=None, null=None, repeats=1):
+    plan = Plan((("category counts", event),), math.inf, 1e-2, relation)
+    for _ in range(repeats):
+        curator = Curator(
+            np.array(cells, dtype=object),
+            plan=plan,
+            noise=NoiseSource(seed),
+            prepare=lambda X, y: np.zeros((len(X), 1)),
+            cells=True,
+            null=null,
+        )
+        with curator:
+            yield curator.release(CategoryCountsMechanism(columns or {"a": 0}))
+
+
+def test_without_noise_counts_are_exact():
+    cells = [["x", 1], ["y", 1], ["x", None], [np.nan, 2], ["z", 2]]
+    null = [False, False, False, False, True]
+    (counts,) = release(cells, NonPrivateDpEvent(), columns={"a": 0, "b": 1}, null=null)
+    assert counts == {"a": {"x": 2, "y": 1}, "b": {1: 2, 2: 1}}
+
+
+@pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
+def test_what_one_record_holds_passes_as_rarely_as_stated(relation):
+    """Both columns hold something that nobody else does: δ' is for both of them together."""
+    slack, repeats = 0.02, 4000
+    cells = [["own", "too"]] + [["x", "y"]] * 3
+    event = ThresholdDpEvent(3.0, slack)
+    passed = sum(
+        "own" in counts["a"] or "too" in counts["b"]
+        for counts in release(
+            cells, event, columns={"a": 0, "b": 1}, relation=relation, repeats=repeats
+        )
+    )
+    # The threshold is a whole number, and a little higher than need be.
+    assert 0.2 * slack < passed / repeats < slack + 4 * math.sqrt(slack / repeats)
+
+
+@pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
+@pytest.mark.parametrize("columns", [{"a": 0}, {"a": 0, "b": 1}])
+@pytest.mark.parametrize("multiplier", [0.05, 0.3, 0.99, 1.0, 2.2, 3.1, 7.7, 40.0])
+def test_noise_that_passes_the_threshold_alone_is_as_rare_as_stated(multiplier, columns, relation):
+    """By the tail of the noise, where the smallest that passes is found by trying."""
+
+    class Given(NoiseSource):
+        def rounded_gaussian(self, scale):
+            return np.full(scale.shape, self.given)
+
+    slack, mechanism, noise = 1e-4, CategoryCountsMechanism(columns), Given(0)
+    event = ThresholdDpEvent(multiplier, slack)
+    cells = np.array([["own", "too"]], dtype=object)
+    plan = Plan((("category counts", event),), math.inf, 1e-2, relation)
+
+    def passes(given):
+        noise.given = given
+        encode = lambda X, y: np.zeros((1, 1))  # noqa: E731
+        with Curator(cells, plan=plan, noise=noise, prepare=encode, cells=True) as curator:
+            return any(curator.release(mechanism).values())
+
+    least = bisect.bisect(range(1000), False, key=passes)
+    std, share = multiplier * mechanism.sensitivity(relation), slack / len(columns)
+    # Whole numbers from `least` on are what the noise is rounded to beyond the half before it.
+    assert norm.sf((least - 0.5) / std) <= share
+    # Nor is the threshold much higher than need be.
+    assert norm.sf((least - 3.5) / std) > share
+
+
+def test_noise_is_that_of_the_event():
+    """One column, one record: sensitivity 1. Two columns: √2. Replaced: another √2."""
+    for columns, relation, sensitivity in [
+        ({"a": 0}, "zero_out", 1),
+        ({"a": 0, "b": 1}, "zero_out", math.sqrt(2)),
+        ({"a": 0, "b": 1}, "replace_one", 2),
+    ]:
+        mechanism = CategoryCountsMechanism(columns)
+        assert mechanism.sensitivity(relation) == pytest.approx(sensitivity)
+        cells = [["x", "y"]] * 200
+        event = ThresholdDpEvent(5.0, 1e-3)
+        noisy = [
+            counts["a"]["x"]
+            for counts in release(cells, event, columns=columns, relation=relation, repeats=800)
+        ]
+        assert np.std(noisy) == pytest.approx(5 * sensitivity, rel=0.1)
+        assert np.mean(noisy) == pytest.approx(200, abs=5 * sensitivity * 4 / math.sqrt(800))
+
+
+def test_another_event_is_refused():
+    with pytest.raises(PlanError, match="threshold"):
+        list(release([["x"]], GaussianDpEvent(1.0)))
+
+
+@pytest.mark.parametrize("accountant", list(ACCOUNTANTS))
+@pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
+def test_price_is_that_of_the_gaussian_at_a_smaller_delta(accountant, relation):
+    options = {"accountant": accountant, "relation": relation}
+    slack = 1e-6
+    ledger = [ThresholdDpEvent(2.0, slack), GaussianDpEvent(3.0)]
+    plain = [GaussianDpEvent(2.0), GaussianDpEvent(3.0)]
+    priced = ledger_epsilon(ledger, DELTA, **options)
+    expected = ledger_epsilon(plain, DELTA - slack, **options) - math.log1p(-slack)
+    assert priced == pytest.approx(expected, rel=1e-9)
+    delta = ledger_delta(ledger, 1.0, **options)
+    assert delta == pytest.approx(ledger_delta(plain, 1.0, **options) + slack, rel=1e-3)
+    assert ledger_epsilon(ledger, slack, **options) == math.inf
+    assert ledger_delta(ledger, 0.0, **options) == 1.0
+
+
+def test_the_price_bounds_the_true_profile():
+    """A record that holds a category of its own, against none: the exact δ(ε) is no larger."""
+    s, slack, epsilon = 2.0, 1e-3, 0.5
+    # What others hold: a Gaussian at distance 1/s; its own: there with probability slack.
+    shifted = norm.cdf(1 / (2 * s) - epsilon * s) - math.exp(epsilon) * norm.cdf(
+        -1 / (2 * s) - epsilon * s
+    )
+    there = slack + (1 - slack) * (
+        norm.cdf(1 / (2 * s) - (epsilon - math.log1p(-slack)) * s)
+        - math.exp(epsilon - math.log1p(-slack))
+        * norm.cdf(-1 / (2 * s) - (epsilon - math.log1p(-slack)) * s)
+    )
+    stated = ledger_delta([ThresholdDpEvent(s, slack)], epsilon)
+    assert there <= stated <= shifted + slack + 1e-3
+
+
+def test_repeated_thresholds_add_up():
+    event = SelfComposedDpEvent(ThresholdDpEvent(10.0, 1e-7), 5)
+    expected = ledger_epsilon([GaussianDpEvent(10 / math.sqrt(5))], DELTA - 5e-7)
+    assert ledger_epsilon([event], DELTA) == pytest.approx(expected - 5 * math.log1p(-1e-7))
+
+
+@pytest.mark.parametrize("slack", [-0.1, 1.0, math.nan, "1", True])
+def test_bad_thresholds_are_refused(slack):
+    with pytest.raises(Exception, match="threshold"):
+        ledger_epsilon([ThresholdDpEvent(1.0, slack)], DELTA)
+
+
+@pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
+def test_plans_with_thresholds_spend_their_budget(relation):
+    thresholds = {"category counts": 1e-6}
+    shares = {"category counts": 0.2, "sums": 0.8}
+    plan = gaussian_plan(shares, 1.0, DELTA, thresholds=thresholds, relation=relation)
+    assert 0.999 < ledger_epsilon(plan.events, DELTA, relation=relation) <= 1.0
+    assert plan.multiplier("category counts") == pytest.approx(2 * plan.multiplier("sums"))
+    repeated = repeated_plan(
+        "rows",
+        GaussianDpEvent,
+        10,
+        1.0,
+        DELTA,
+        shares={"category counts": 0.2},
+        thresholds=thresholds,
+        relation=relation,
+    )
+    assert 0.99 < ledger_epsilon(repeated.events, DELTA, relation=relation) <= 1.0
+    unlimited = gaussian_plan(shares, math.inf, DELTA, thresholds=thresholds)
+    assert all(isinstance(event, NonPrivateDpEvent) for event in unlimited.events)
+
+
+def test_certificates_and_budgets_know_thresholds():
+    event = ThresholdDpEvent(2.0, 1e-7)
+    assert event_from_dict(json.loads(json.dumps(event_to_dict(event)))) == event
+    certificate = Certificate((event,), ("category counts",), delta=DELTA)
+    assert verify(certificate.to_json()) == pytest.approx(certificate.epsilon)
+    plan = Plan((("category counts", ThresholdDpEvent(5.0, 1e-7)),), 1.0, DELTA)
+    budget = PrivacyBudget(1.0, DELTA, threshold_delta=1e-7)
+    with budget:
+        with Curator(
+            np.array([["x"]] * 5, dtype=object),
+            plan=plan,
+            noise=NoiseSource(),
+            prepare=lambda X, y: np.zeros((len(X), 1)),
+            cells=True,
+        ) as curator:
+            curator.release(CategoryCountsMechanism({"a": 0}))
+    assert budget.spent == pytest.approx(ledger_epsilon(plan.events, DELTA))
+
+
+class Tagged(str):
+    """A string that knows more than it says."""
+
+
+@pytest.mark.parametrize("first", [1, 1.0, True, np.int8(1)])
+def test_equal_categories_are_one_whatever_comes_first(first):
+    cells = [[first], [1.0], [1], [-0.0], [0], [math.inf], [math.nan], [2.5], [["list"]]]
+    (counts,) = release(cells, NonPrivateDpEvent())
+    assert list(counts["a"].items()) == [(0, 2), (1, 3), (2.5, 1)]
+    assert [type(key) for key in counts["a"]] == [int, int, float]
+
+
+def test_strings_are_plain():
+    tagged = Tagged("x")
+    tagged.patient = "Smith"
+    (counts,) = release([[tagged], ["x"]], NonPrivateDpEvent())
+    assert counts == {"a": {"x": 2}}
+    assert type(next(iter(counts["a"]))) is str
+
+
+def test_a_threshold_that_nothing_can_fail_is_refused():
+    with pytest.raises(PlanError, match="threshold"):
+        list(release([["x"]], ThresholdDpEvent(1.0, 0.0)))
+
+
+def test_budgets_set_the_delta_of_thresholds_aside():
+    """Else the choice between a threshold and more Gaussians could cost twice δ."""
+    plan = Plan((("category counts", ThresholdDpEvent(9.0, 9e-6)),), 1.0, DELTA)
+
+    def reserve(budget):
+        with (
+            budget,
+            Curator(
+                np.array([["x"]] * 5, dtype=object),
+                plan=plan,
+                noise=NoiseSource(),
+                prepare=lambda X, y: np.zeros((len(X), 1)),
+                cells=True,
+            ) as curator,
+        ):
+            curator.release(CategoryCountsMechanism({"a": 0}))
+
+    with pytest.raises(BudgetExceededError, match="threshold_delta=0"):
+        reserve(PrivacyBudget(1.0, DELTA))
+    budget = PrivacyBudget(1.0, DELTA, threshold_delta=9e-6)
+    reserve(budget)
+    expected = ledger_epsilon([GaussianDpEvent(9.0)], DELTA - 9e-6) - math.log1p(-9e-6)
+    assert budget.spent == pytest.approx(expected)
+    with pytest.raises(BudgetExceededError, match=r"would take 1\.8e-05 of"):
+        reserve(budget)
+    for bad in (-1e-6, DELTA):
+        with pytest.raises(ValueError, match="threshold_delta must be in"):
+            PrivacyBudget(1.0, DELTA, threshold_delta=bad)
+
+
+@pytest.mark.parametrize(
+    "cell", [10**400, decimal.Decimal("sNaN"), fractions.Fraction(10**400, 3), pd.NaT, pd.NA]
+)
+def test_cells_that_cannot_be_compared_are_not_counted(cell):
+    (counts,) = release([["a"], ["a"], [cell]], NonPrivateDpEvent())
+    assert counts["a"] == {"a": 2}
