@@ -269,6 +269,6 @@ def test_bad_records_are_noised_like_the_centre_with_the_first_class(X, y, bad):
     assert (found[::2] == 2).all()
     assert rows[1::2].any(axis=1).all()
     assert (found[1::2] == y[1::2]).all()
-    # Every one is answered for, with noise.
+    # Every one is answered for, with noise, which is 0 on its grid once in some 30,000 times.
     rows, _ = privatizer.set_params(epsilon=1.0).fit(X).privatize(X, labels)
-    assert (rows != 0).all()
+    assert (rows != 0).mean() > 0.99
