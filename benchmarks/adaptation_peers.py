@@ -18,10 +18,17 @@ from torch.nn.functional import cross_entropy, softplus
 from skdpgen._validation import warn_of_delta
 from skdpgen.adaptation import DPSWDDomainClassifier, reverse_validation_score
 from skdpgen.base import list_assumptions
-from skdpgen.formats.box import RowCodec
+from skdpgen.formats.box import BoxFormat
 from skdpgen.learners.adaptation import EncodedRecords, _decay, _draw, _ramp
 from skdpgen.networks.generators import seeded
-from skdpgen.privacy import Certificate, Curator, ForwardAggregateMechanism, repeated_plan
+from skdpgen.privacy import (
+    Certificate,
+    Curator,
+    ForwardAggregateMechanism,
+    PullingFunction,
+    RecordFunction,
+    repeated_plan,
+)
 
 _NOT_PRIVATE = Certificate((NonPrivateDpEvent(),), ("raw rows",))
 
@@ -63,9 +70,6 @@ class RawClassifier(DPSWDDomainClassifier):
     def _make_sampler(self, X, bounds, n_target):
         return _RawRows()
 
-    def _fit_to_rows(self, *args):
-        raise ValueError("release='rows' is private, and a matter of the adapter alone.")
-
 
 class _RawRows:
     """The target itself, where a sampler of synthetic rows is expected."""
@@ -79,7 +83,7 @@ class _RawRows:
     def sample(self, n_samples):
         return self.X
 
-    def _project(self, X):
+    def project(self, X):
         return X
 
 
@@ -131,26 +135,25 @@ grad_clip, random_state
             batch_size=batch_size,
             learning_rate=learning_rate,
             augment=augment,
-            release="rows",
-            grad_clip=grad_clip,
             random_state=random_state,
         )
+        self.grad_clip = grad_clip
         self.reversal = reversal
         self.n_units = n_units
 
-    def _fit_to_rows(self, X, bounds, networks, X_target, noise):
-        encoder, head, source = networks
-        with seeded(noise.seed()):
+    def _adapt(self, start, X_target):
+        self.target_sampler_ = None
+        with seeded(start.noise.seed()):
             discriminator = make_discriminator(self._n_features_out, self.n_units)
-        critic = nn.Sequential(encoder, discriminator.to(source[0].device))
-        self.n_iter_ = self.n_steps or self._default_n_steps(len(X))
-        generator = noise.torch_generator()
+        critic = nn.Sequential(start.encoder, discriminator.to(start.source[0].device))
+        self.n_iter_ = self.n_steps or self._default_n_steps(len(start.X))
+        generator = start.noise.torch_generator()
 
         def train(target_gradient):
-            self._train_against(critic, head, source, target_gradient, generator)
+            self._train_against(critic, start.head, start.source, target_gradient, generator)
 
-        certificate = self._adapt(train, critic, X_target, bounds, noise)
-        return self._finish(encoder, head, certificate)
+        certificate = self._follow(train, critic, X_target, start.bounds, start.noise)
+        return self._finish(start, certificate)
 
     def _train_against(self, critic, head, source, target_gradient, generator):
         """Train all networks; `target_gradient` is that of the critic's mean loss on the target."""
@@ -182,7 +185,7 @@ grad_clip, random_state
         """Return the gradient that source rows have, next to that of target rows."""
         return of_source
 
-    def _adapt(self, train, critic, X_target, bounds, noise):
+    def _follow(self, train, critic, X_target, bounds, noise):
         """Train with the target's gradients, and return the certificate."""
         rows = self._input(X_target).to(next(critic.parameters()).device)
         generator = noise.torch_generator()
@@ -218,8 +221,8 @@ class DPDANN(DANN):
         # Longer than what target rows can add up to, it would have all rows called the source's.
         return of_source * (self.grad_clip / of_source.norm().clamp(min=self.grad_clip))
 
-    def _adapt(self, train, critic, X_target, bounds, noise):
-        n_target, codec = len(X_target), RowCodec(X_target.shape[1], bounds=bounds)
+    def _follow(self, train, critic, X_target, bounds, noise):
+        n_target, format = len(X_target), BoxFormat(X_target.shape[1], bounds=bounds)
         warn_of_delta(self.delta, n_target, stacklevel=6)
         rate = min(1.0, self.batch_size / n_target)
 
@@ -233,7 +236,7 @@ class DPDANN(DANN):
         generator = noise.torch_generator()
         records = EncodedRecords(
             critic,
-            lambda rows: self._change(self._input.of_unit(rows / codec.unit), generator),
+            lambda rows: self._change(self._input.of_unit(rows / format.unit), generator),
             radius=1.0,
         )
 
@@ -243,11 +246,15 @@ class DPDANN(DANN):
             return pull(-torch.sigmoid(-logits)) / self.grad_clip, None
 
         mechanism = ForwardAggregateMechanism(
-            gradients, sum(weight.numel() for weight in critic.parameters())
+            PullingFunction(gradients), sum(weight.numel() for weight in critic.parameters())
         )
         weight = next(critic.parameters())
         with Curator(
-            X_target, plan=plan, noise=noise, prepare=codec.encode, device=weight.device
+            X_target,
+            plan=plan,
+            noise=noise,
+            prepare=RecordFunction(format.encode),
+            device=weight.device,
         ) as curator:
 
             def target_gradient():
@@ -256,7 +263,7 @@ class DPDANN(DANN):
 
             train(target_gradient)
             return curator.certificate(
-                ("the rows and labels of the source are public", *list_assumptions(codec))
+                ("the rows and labels of the source are public", *list_assumptions(format))
             )
 
 

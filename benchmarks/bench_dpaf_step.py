@@ -20,7 +20,7 @@ import torch
 from bench_sinkhorn_step import milliseconds, peak_of_process
 from torch.func import functional_call, grad, vmap
 
-from skdpgen import DPAFGenerator
+from skdpgen import DPAFGenerator, ForwardAggregates
 from skdpgen.learners.aggregates import RecordFeatures
 from skdpgen.networks import Discriminator, default_layers
 
@@ -60,10 +60,7 @@ def fit(size, n_steps, batch_size, split):
         10.0,
         bounds=(0, 255),
         classes=range(N_CLASSES),
-        batch_size=batch_size,
-        n_steps=n_steps,
-        n_generated=40,
-        budget_split=split,
+        release=ForwardAggregates(n_steps, batch_size, budget_split=split),
         accountant="rdp",
         random_state=0,
     ).fit(rows, np.arange(N_RECORDS) % N_CLASSES)

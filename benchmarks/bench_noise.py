@@ -15,7 +15,7 @@ from unittest import mock
 import numpy as np
 import torch
 
-from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler
+from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler, SlicedRows
 from skdpgen.privacy import NoiseSource
 
 N_NUMBERS = 26_000, 480_000
@@ -52,9 +52,9 @@ def fits():
     estimators = {
         "sketch, particles": DPSWFlowSampler(n_steps=100, **params),
         "sketch, network": DPSlicedWassersteinGenerator(n_steps=100, **params),
-        "rows, network": DPSlicedWassersteinGenerator(release="rows", n_steps=100, **params),
+        "rows, network": DPSlicedWassersteinGenerator(release=SlicedRows(n_steps=100), **params),
         "rows, 1000 slices": DPSlicedWassersteinGenerator(
-            release="rows", n_steps=30, n_projections=1000, batch_size=100, epsilon=3.0
+            release=SlicedRows(1000, batch_size=100, n_steps=30), epsilon=3.0
         ),
     }
     for name, estimator in estimators.items():

@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from skdpgen import DPSinkhornGenerator
-from skdpgen.learners.gradients import SinkhornLoss
+from skdpgen import DPSinkhornGenerator, SampledGradients
+from skdpgen.transport.sinkhorn_losses import SinkhornGradient
 
 try:
     import geomloss
@@ -45,7 +45,7 @@ def samples(n, n_debias):
 
 
 def own(made, codes, real, real_codes, n, n_debias):
-    loss = SinkhornLoss(REG, 0.0, LABEL_WEIGHT)
+    loss = SinkhornGradient(REG, 0.0, LABEL_WEIGHT)
     membership = torch.eye(N_CLASSES)[real_codes]
     gradient = loss.apart(made, codes, n_debias)
     gradient[:n] += loss.cross(made[:n], codes[:n], real, membership)[0]
@@ -87,10 +87,8 @@ def fit(n_steps, n):
         10.0,
         bounds=(0, 1),
         classes=range(N_CLASSES),
-        generator="conv28",
-        batch_size=n,
-        n_generated=n,
-        n_steps=n_steps,
+        release=SampledGradients(n_steps, batch_size=n, n_generated=n),
+        network="conv28",
         accountant="rdp",
         random_state=0,
     )

@@ -21,7 +21,7 @@ parser.add_argument("--rows", type=int, default=100_000)
 parser.add_argument("--steps", type=int, default=1500)
 parser.add_argument("--batch-size", type=int, default=256)
 parser.add_argument("--learning-rate", type=float, default=0.003)
-parser.add_argument("--generator", default="mlp")
+parser.add_argument("--network", default="mlp")
 parser.add_argument("--shapes", nargs="+", default=["half-circle", "ellipse", "rectangle"])
 parser.add_argument("--mechanisms", nargs="+", default=["laplace", "gaussian"])
 parser.add_argument("--losses", nargs="+", default=["entropic", "wasserstein"])
@@ -59,13 +59,13 @@ for shape in options.shapes:
                 gan = LDPEntropicGAN(
                     5.0,
                     1e-4,
-                    mechanism=mechanism,
-                    radius=RADIUS[mechanism],
+                    release=mechanism,
+                    clip_norm=RADIUS[mechanism],
                     loss=loss,
                     n_steps=options.steps,
                     batch_size=options.batch_size,
                     learning_rate=options.learning_rate,
-                    generator=options.generator,
+                    network=options.network,
                     latent_dim=2,
                     random_state=seed,
                 )

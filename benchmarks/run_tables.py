@@ -157,7 +157,6 @@ def synthesize(method, train, schema, options, seed):
         options.epsilon,
         options.delta,
         schema=schema,
-        infer="private" if method == "open" else None,
         random_state=seed,
     )
     return generator.fit(train, target="target").sample(len(train))

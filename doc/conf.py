@@ -34,6 +34,8 @@ html_theme_options = {
 }
 
 autosummary_generate = True
+# Docstrings say of what types parameters are.
+autodoc_typehints = "none"
 numpydoc_show_class_members = False
 
 sphinx_gallery_conf = {

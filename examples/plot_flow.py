@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.neighbors import NearestNeighbors
 
-from skdpgen import DPSWFlowSampler
+from skdpgen import DPSWFlowSampler, SlicedRows, SliceSketch
 from skdpgen.transport import sliced_wasserstein_distance
 
 rng = np.random.RandomState(0)
@@ -26,21 +26,26 @@ X = centres[rng.randint(5, size=5000)] + 0.06 * rng.randn(5000, 2)
 # apart.
 
 METHODS = {
-    "sketch": {"n_harmonics": 10, "n_steps": 500},
-    "resample": {"n_steps": 500},
-    "presample": {"n_projections": 40},
+    "sketch": SliceSketch(n_harmonics=10),
+    "resample": SlicedRows(n_steps=500),
+    "presample": SlicedRows(n_projections=40, n_steps=1),
 }
 EPSILONS = [math.inf, 10.0, 1.0]
 fig, axes = plt.subplots(len(METHODS), len(EPSILONS), figsize=(7, 7), sharex=True, sharey=True)
-for row, (release, params) in zip(axes, METHODS.items(), strict=True):
+for row, (name, release) in zip(axes, METHODS.items(), strict=True):
     for ax, epsilon in zip(row, EPSILONS, strict=True):
         sampler = DPSWFlowSampler(
-            epsilon, 1e-5, release=release, n_particles=2000, random_state=0, **params
+            epsilon,
+            1e-5,
+            release=release,
+            n_particles=2000,
+            n_steps=500 if name == "sketch" else None,
+            random_state=0,
         ).fit(X)
         made = sampler.sample(2000)
         distance = sliced_wasserstein_distance(X, made, random_state=0)
         ax.scatter(*made.T, s=1)
-        ax.set(title=f"{release}, ε = {epsilon:g}\nSW = {distance:.3f}", xlim=(-1, 1), ylim=(-1, 1))
+        ax.set(title=f"{name}, ε = {epsilon:g}\nSW = {distance:.3f}", xlim=(-1, 1), ylim=(-1, 1))
 fig.tight_layout()
 
 # %%

@@ -93,6 +93,6 @@ fig.tight_layout()
 # party shuffles the noised points, those who see only the shuffled ones learn far less; this is
 # proved for Laplace noise.
 
-privatizer = LocalPrivatizer("laplace", EPSILON, radius=RADIUS["laplace"]).fit(X)
+privatizer = LocalPrivatizer("laplace", EPSILON, clip_norm=RADIUS["laplace"]).fit(X)
 print(privatizer.privacy_)
 print(f"Shuffled among 400,000: ε = {privatizer.privacy_.shuffled(400_000, 1e-6):.3f}")

@@ -17,7 +17,7 @@ import time
 
 import matplotlib.pyplot as plt
 
-from skdpgen import DPSinkhornGenerator
+from skdpgen import DPSinkhornGenerator, PrivatePCA, SampledGradients
 from skdpgen.datasets import load_cifar10
 from skdpgen.evaluation import train_on_synthetic_score
 
@@ -38,11 +38,9 @@ generator = DPSinkhornGenerator(
     delta=1e-5,
     bounds=(0, 1),
     classes=range(10),
-    generator="resnet32",
-    encoder="dp-pca",
-    n_components=options.n_components,
-    n_steps=options.n_steps,
-    batch_size=options.batch_size,
+    release=SampledGradients(options.n_steps, options.batch_size),
+    encoder=PrivatePCA(options.n_components),
+    network="resnet32",
     random_state=options.seed,
     verbose=1,
 )

@@ -26,13 +26,13 @@ import numpy as np
 import torch
 from torch import nn
 
-from skdpgen import DPSlicedWassersteinGenerator
+from skdpgen import DPSlicedWassersteinGenerator, SlicedRows
 from skdpgen.datasets import load_cifar10
 from skdpgen.networks import find_factory
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--columns", type=int, choices=[8192, 12288], default=8192)
-parser.add_argument("--generator", choices=["conv64", "mlp", "dpswgen"], default="conv64")
+parser.add_argument("--network", choices=["conv64", "mlp", "dpswgen"], default="conv64")
 parser.add_argument("--epsilon", type=float, default=10.0)
 parser.add_argument("--n-projections", type=int, default=2000)
 parser.add_argument("--n-steps", type=int, default=40)
@@ -112,19 +112,16 @@ X, X_public = (
     for rows in (data.X_train, data.X_test)
 )
 
-encoded, makes_images = options.columns == N_ENCODED, options.generator == "conv64"
+encoded, makes_images = options.columns == N_ENCODED, options.network == "conv64"
 generator = DPSlicedWassersteinGenerator(
     epsilon=options.epsilon,
     delta=1e-5,
     bounds=(0, 1),
     clip_norm=CLIP_NORM,
     encoder=encoder if encoded else None,
-    generator=conv64_encoded if makes_images and encoded else options.generator,
+    network=conv64_encoded if makes_images and encoded else options.network,
     latent_dim=32,
-    release="rows",
-    n_projections=options.n_projections,
-    n_steps=options.n_steps,
-    batch_size=options.batch_size,
+    release=SlicedRows(options.n_projections, options.batch_size, options.n_steps),
     random_state=options.seed,
     verbose=1,
 )

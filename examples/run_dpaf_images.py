@@ -21,7 +21,7 @@ import time
 import matplotlib.pyplot as plt
 import numpy as np
 
-from skdpgen import DPAFGenerator
+from skdpgen import DPAFGenerator, ForwardAggregates
 from skdpgen.datasets import load_office_caltech
 
 parser = argparse.ArgumentParser()
@@ -49,8 +49,7 @@ generator = DPAFGenerator(
     delta=1e-5,
     bounds=(0, 255),
     classes=range(10),
-    n_steps=options.n_steps,
-    batch_size=options.batch_size,
+    release=ForwardAggregates(options.n_steps, options.batch_size),
     random_state=options.seed,
     verbose=1,
 )

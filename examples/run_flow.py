@@ -78,7 +78,7 @@ flow = partial(DPSWFlowSampler, n_particles=3000)
 METHODS = {
     "flow-r": partial(flow, release="resample"),
     "flow": partial(flow, release="presample"),
-    "generator": partial(DPSlicedWassersteinGenerator, release="rows", generator="dpswgen"),
+    "generator": partial(DPSlicedWassersteinGenerator, release="rows", network="dpswgen"),
     "sketch": flow,
 }
 for epsilon in options.epsilons:

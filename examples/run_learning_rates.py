@@ -15,7 +15,7 @@ import argparse
 import matplotlib.pyplot as plt
 import numpy as np
 
-from skdpgen import DPSinkhornGenerator
+from skdpgen import DPSinkhornGenerator, PrivatePCA, SampledGradients
 from skdpgen.datasets import load_mnist
 from skdpgen.evaluation import train_on_synthetic_score
 
@@ -41,11 +41,9 @@ def score(optimizer, learning_rate, seed):
         bounds=(0, 1),
         classes=range(10),
         clip_norm=9 / 28,
-        encoder="dp-pca",
-        n_components=40,
-        generator="conv28",
-        n_steps=options.n_steps,
-        batch_size=options.batch_size,
+        release=SampledGradients(options.n_steps, options.batch_size),
+        encoder=PrivatePCA(40),
+        network="conv28",
         optimizer=optimizer,
         learning_rate=learning_rate,
         random_state=seed,

@@ -29,7 +29,7 @@ from dp_accounting import GaussianDpEvent
 from scipy.optimize import linear_sum_assignment
 from torch import nn
 
-from skdpgen import LDPEntropicGAN
+from skdpgen import LDPEntropicGAN, LocalNoise
 from skdpgen.datasets import load_mnist
 from skdpgen.privacy import ledger_epsilon
 from skdpgen.transport import pairwise_cost
@@ -82,13 +82,13 @@ def measure(sigma, loss, n_rows, seed):
     gan = LDPEntropicGAN(
         epsilon_of(sigma),
         DELTA,
-        mechanism="gaussian",
+        release="gaussian",
         bounds=BOUNDS,
         loss=loss,
         batch_size=200,
         n_steps=options.steps,
         learning_rate=0.001,
-        generator=small_network,
+        network=small_network,
         latent_dim=2,
         random_state=seed,
     )
@@ -107,34 +107,36 @@ def draw_pictures(path):
 
     settings = {
         # 0.8 of the cosine coefficients become 0; L1 ball of radius 140, scale 140 / 35.
-        "laplace": {"radius": 140.0, "basis": "dct", "keep": 0.2, "image_shape": (28, 28)},
-        "gaussian": {"radius": 20.0},
+        140.0: LocalNoise("laplace", basis="dct", keep=0.2, image_shape=(28, 28)),
+        20.0: LocalNoise("gaussian"),
     }
     fig, axes = plt.subplots(2, 1, figsize=(8, 2.6))
-    for ax, (mechanism, params) in zip(axes, settings.items(), strict=True):
-        stated = 35.0 if mechanism == "laplace" else 30.0
-        if mechanism == "laplace":
+    for ax, (radius, release) in zip(axes, settings.items(), strict=True):
+        stated = 35.0 if release.mechanism == "laplace" else 30.0
+        if release.mechanism == "laplace":
             epsilon = 2 * stated
         else:
             # The classical formula at the radius, as in the paper.
-            sigma = params["radius"] * math.sqrt(2 * math.log(1.25 / DELTA)) / stated
-            event = GaussianDpEvent(sigma / (2 * params["radius"]))
+            sigma = radius * math.sqrt(2 * math.log(1.25 / DELTA)) / stated
+            event = GaussianDpEvent(sigma / (2 * radius))
             epsilon = ledger_epsilon([event], DELTA, relation="replace_one")
         gan = LDPEntropicGAN(
             epsilon,
             DELTA,
-            mechanism=mechanism,
+            release=release,
+            clip_norm=radius,
             bounds=BOUNDS,
             batch_size=400,
             n_steps=options.steps,
-            generator="conv28",
+            network="conv28",
             latent_dim=100,
             random_state=0,
-            **params,
         ).fit(data.X_train[: options.rows])
         images = gan.sample(40).reshape(2, 20, 28, 28).transpose(0, 2, 1, 3).reshape(56, 560)
         ax.imshow(images, cmap="gray")
-        title = f"{mechanism}: ε = {stated:g} by the radius, {gan.epsilon_:.0f} by the diameter"
+        title = (
+            f"{release.mechanism}: ε = {stated:g} by the radius, {gan.epsilon_:.0f} by the diameter"
+        )
         ax.set(title=title, xticks=[], yticks=[])
         print(title, f"W2 {distance_to_clean(gan):.2f}", flush=True)
     fig.tight_layout()

@@ -1,8 +1,8 @@
 """Differentially private generative models by optimal transport, as scikit-learn estimators."""
 
 from ._version import __version__
-from .accounting.budget import PrivacyBudget
 from .adaptation import DPSWDDomainAdapter
+from .encoders import PrivatePCA
 from .formats import Boolean, Category, Date, Number, Ordinal, Schema, Unknown
 from .generators import (
     DPAFGenerator,
@@ -11,7 +11,10 @@ from .generators import (
     DPSWFlowSampler,
     LDPEntropicGAN,
 )
+from .losses import EntropicWasserstein, SemiDebiasedSinkhorn, SinkhornDivergence, Wasserstein
 from .preprocessing import DPPCA, LocalPrivatizer
+from .privacy import PrivacyBudget
+from .releases import ForwardAggregates, LocalNoise, SampledGradients, SlicedRows, SliceSketch
 
 __all__ = [
     "DPPCA",
@@ -23,12 +26,22 @@ __all__ = [
     "DPSinkhornGenerator",
     "DPSlicedWassersteinGenerator",
     "Date",
+    "EntropicWasserstein",
+    "ForwardAggregates",
     "LDPEntropicGAN",
+    "LocalNoise",
     "LocalPrivatizer",
     "Number",
     "Ordinal",
     "PrivacyBudget",
+    "PrivatePCA",
+    "SampledGradients",
     "Schema",
+    "SemiDebiasedSinkhorn",
+    "SinkhornDivergence",
+    "SliceSketch",
+    "SlicedRows",
     "Unknown",
+    "Wasserstein",
     "__version__",
 ]

@@ -23,7 +23,6 @@ from .accounting.events import threshold_delta
 from .accounting.figures import show
 from .exceptions import BudgetExceededError, SpentError
 from .formats.columns import Unknown
-from .formats.inference import declare_by_dtypes
 from .formats.schema import Schema
 from .formats.texts import parse_texts
 from .privacy import TableFile
@@ -98,8 +97,8 @@ def _add_privacy(command):
     command.add_argument(
         "--infer",
         choices=["private"],
-        help="pay for types, bounds and categories that are not in the schema, by noisy counts; "
-        "types that a Parquet file states are public",
+        help="pay for columns that are not in the schema, by noisy counts: types, bounds and "
+        "categories; types that a Parquet file states are public",
     )
     command.add_argument("--epsilon", type=float, required=True, help="privacy budget")
     command.add_argument("--delta", type=float, required=True, help="well below 1 / rows")
@@ -121,7 +120,6 @@ def _make_generator(options, schema, **params):
         delta=options.delta,
         relation=options.relation,
         schema=schema,
-        infer=options.infer,
         **params,
     )
 
@@ -164,7 +162,7 @@ def _synthesize(options):
 
 def _declare_types(table, schema):
     """Declare the columns that a schema lacks by the types that the file states, and say so."""
-    known, schema = set(schema or ()), declare_by_dtypes(table.dtypes(), schema)
+    known, schema = set(schema or ()), Schema.from_dtypes(table.dtypes(), declared=schema)
     found = [
         f"{name} ({type(kind).__name__})" for name, kind in schema.items() if name not in known
     ]
@@ -190,7 +188,8 @@ def _describe(options):
 
 def _preview(options):
     schema = _read_schema(options)
-    print(preview(_make_generator(options, schema), options.n_rows, len(schema or (1,))))
+    schema = Schema({"any": Unknown()}) if schema is None else schema
+    print(preview(_make_generator(options, schema), options.n_rows, len(schema)))
 
 
 def _verify(options):

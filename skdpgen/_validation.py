@@ -8,22 +8,10 @@ import warnings
 import numpy as np
 import torch
 
+from .accounting.accountants import ACCOUNTANTS, RELATIONS
+from .accounting.calibration import check_delta, check_epsilon
 from .accounting.figures import show
 from .exceptions import FitQualityWarning
-
-__all__ = [
-    "check_choice",
-    "check_finite",
-    "check_flag",
-    "check_positive",
-    "check_share",
-    "check_size",
-    "choose_device",
-    "list_refusals",
-    "undo_on_failure",
-    "warn_of_absent",
-    "warn_of_delta",
-]
 
 # Fewer bad records than this are not worth a warning.
 _MANY_ABSENT = 0.01
@@ -60,24 +48,73 @@ def choose_device(device):
         ) from None
 
 
+class Checked:
+    """Declares what its parameters may be."""
+
+    # A function ``check(name, value)`` for each; subclasses add to them.
+    _checks = {}
+
+    def check_params(self):
+        """Raise a ValueError if a parameter is not what it may be."""
+        checks = {}
+        for cls in reversed(type(self).__mro__):
+            checks.update(vars(cls).get("_checks", {}))
+        for name, check in checks.items():
+            check(name, getattr(self, name))
+
+
+def positive(**options):
+    """Declare a positive number; see `check_positive`."""
+    return lambda name, value: check_positive(name, value, **options)
+
+
+def whole(**options):
+    """Declare a positive whole number."""
+    return positive(whole=True, **options)
+
+
+def in_range(*, whole=False, optional=False):
+    """Declare a (whole) number of at least 0 that arithmetic can hold."""
+    kind = numbers.Integral if whole else numbers.Real
+
+    def check(name, value):
+        if optional and value is None:
+            return
+        if isinstance(value, bool) or not isinstance(value, kind) or not 0 <= value < math.inf:
+            what = "a whole number" if whole else "a number"
+            raise ValueError(
+                f"{name} must be {what} of at least 0{' or None' if optional else ''}; "
+                f"got {value!r}."
+            )
+        if value > _LARGEST:
+            raise ValueError(f"{name} must be at most {_LARGEST:g}; got {value!r}.")
+
+    return check
+
+
+def one_of(*choices):
+    """Declare one of several strings, or None."""
+    return lambda name, value: check_choice(name, value, choices)
+
+
+def budget_share(name, value):
+    """Declare a share of a budget, in (0, 1)."""
+    check_positive(name, value)
+    if value >= 1:
+        raise ValueError(f"{name} must be in (0, 1); got {value!r}.")
+
+
+def flag(name, value):
+    """Declare True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False; got {value!r}.")
+
+
 def check_choice(name, value, choices):
     """Refuse a value that is not among `choices`."""
     # An unhashable value is in no dict; an array equals none of the choices as a whole.
     if not isinstance(value, str | int | None) or value not in choices:
         raise ValueError(f"{name} must be one of {list(choices)}; got {value!r}.")
-
-
-def check_flag(name, value):
-    """Refuse what is neither True nor False."""
-    if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{name} must be True or False; got {value!r}.")
-
-
-def check_share(name, value):
-    """Refuse what is no share of a budget."""
-    check_positive(name, value)
-    if value >= 1:
-        raise ValueError(f"{name} must be in (0, 1); got {value!r}.")
 
 
 def check_finite(*learnt):
@@ -141,17 +178,16 @@ def warn_of_absent(share, std):
     return is_much
 
 
-def list_refusals(strict, has_objects=False):
-    """List what a certificate rests on where a fit may refuse rows for what is in them."""
-    refusals = []
-    if strict:
-        refusals.append(
-            "every record is valid: with strict=True others are refused, and whether a fit was "
-            "refused is outside of ε"
-        )
-    elif has_objects:
-        refusals.append(
-            "all cells of X, which is of dtype object, are numbers: others are refused, and "
-            "whether a fit was refused is outside of ε"
-        )
-    return refusals
+# Of every estimator that spends a budget.
+PRIVACY_CHECKS = {
+    "epsilon": lambda name, value: check_epsilon(value),
+    "delta": lambda name, value: check_delta(value),
+    "accountant": one_of(*ACCOUNTANTS),
+    "strict": flag,
+}
+CENTRAL_CHECKS = {
+    **PRIVACY_CHECKS,
+    "relation": one_of(*RELATIONS),
+    "clip_norm": positive(most=math.inf),
+    "device": lambda name, value: choose_device(value),
+}

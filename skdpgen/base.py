@@ -1,54 +1,46 @@
 """The template of every generator: validate, curate, learn, sample."""
 
-import math
-import numbers
 from abc import ABCMeta, abstractmethod
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY
 
 import numpy as np
-import pandas as pd
 import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ._parameters import parameters
+from ._specification import TakesSpecifications
 from ._validation import (
+    CENTRAL_CHECKS,
+    PRIVACY_CHECKS,
     check_choice,
     check_finite,
-    check_flag,
-    check_positive,
-    check_share,
+    check_size,
     choose_device,
-    list_refusals,
     undo_on_failure,
     warn_of_delta,
 )
-from .accounting.accountants import ACCOUNTANTS, RELATIONS
-from .accounting.calibration import check_delta, check_epsilon
 from .accounting.certificate import Certificate, naming_what_was_spent
 from .accounting.figures import plain_numbers
-from .formats.box import RowCodec
-from .formats.inference import declare_by_dtypes
-from .formats.output import ArrayFormat, TableFormat, check_frame
+from .accounting.plan import Terms
+from .encoders import ENCODERS, split_encoder
+from .formats.arrays import ArrayKind
+from .formats.box import BoxFormat
 from .formats.schema import Schema
-from .formats.table import TableCodec
-from .formats.table_encoder import check_closed
+from .formats.table import TableFormat, TableKind, declare
 from .networks import GENERATORS
-from .privacy import CategoryCountsMechanism, Curator, NoiseSource
+from .privacy import CategoryCountsMechanism, NoiseSource
+from .privacy.curator import open_curator
 from .privacy.noise import ASSUMED_OF_NOISE
-from .privacy.records import first_chunk, read_rows, read_table, take_labels, take_rows
+from .privacy.records import list_refusals, read_table, take_records
 from .transport import sliced_wasserstein_distance
 
-__all__ = ["BaseGenerator", "list_assumptions"]
-
-# Rows are generated and decoded in pieces of this size; a score compares at most so many.
-_SAMPLE_BLOCK = 10_000
+# A score compares at most so many rows.
+_SCORE_ROWS = 5_000
 # Rows of each class that a fit tries to make.
 _TRIED = 8
-_SCORE_ROWS = 5_000
-
-# What a schema says, too.
-_NOT_WITH_SCHEMA = ("bounds", "y_bounds", "classes", "encoder")
+# Share of the budget, of Σ s⁻², for what a schema leaves open; and of δ, for counts of categories.
+_OPEN_SHARE, _OPEN_DELTA = 0.2, 0.1
 
 _ALWAYS_ASSUMED = (
     "one person has one record",
@@ -60,15 +52,34 @@ _ALWAYS_ASSUMED = (
 )
 
 
-class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
+@parameters
+class BaseGenerator(TakesSpecifications, BaseEstimator, metaclass=ABCMeta):
     """Base of the generators: the public verbs, the certificate, labels, frames and dtypes.
 
     Subclasses fill in three steps, none of which sees a private row:
 
-    - ``_plan(n_samples, codec, n_classes)`` fixes what will be released, and its noise;
-    - ``_learn(curator, codec, noise)`` asks the curator for releases and fits to them;
-    - ``_generate(codes, generator)`` makes rows for the classes in `codes`.
+    - ``_plan(terms, format)`` fixes what will be released, and its noise;
+    - ``_learn(curator, format, noise)`` asks the curator for releases and fits to them;
+    - ``_generate(classes, generator)`` makes a row for each of a tensor of classes.
     """
+
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    _: KW_ONLY
+    accountant: str = "pld"
+    bounds: tuple | None = None
+    y_bounds: tuple | None = None
+    classes: object = None
+    random_state: object = None
+    device: str = "auto"
+    verbose: int = 0
+    strict: bool = False
+
+    _checks = {**PRIVACY_CHECKS, "device": lambda name, value: choose_device(value)}
+    # What methods of central privacy let users choose.
+    relation = "replace_one"
+    schema = None
+    encoder = None
 
     def fit(self, X, y=None, *, target=None):
         """Learn the distribution of `X`, and of `y` given with it, under differential privacy.
@@ -102,103 +113,71 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
             return self._fit(X, y, target)
 
     def _fit(self, X, y, target):
-        self._check_params()
-        if self._is_table():
-            codec = TableCodec(self._declare(X, y))
-            output = TableFormat.of(codec.schema, X, y, target)
-            X, n_samples = read_table(self, X, y, output.label, codec)
-            y, classes, inferred = None, None, False
-        else:
-            if target is not None:
-                raise ValueError("target=... names a column of a schema; without one, give y.")
-            output = ArrayFormat.of(X, y)
-            X = take_rows(self, X)
-            y, classes, inferred = take_labels(
-                y, len(X), self.classes, are_numbers=self.y_bounds is not None
-            )
-            if self.y_bounds is not None and classes is not None:
-                raise ValueError(
-                    "y_bounds are for a numeric y of float dtype; here y holds classes."
-                )
-            codec = self._make_codec(X.shape[1], has_number=y is not None and classes is None)
-            n_samples = len(X)
-        plan = self._plan(n_samples, codec, 1 if classes is None else len(classes))
+        self.check_params()
+        format, records = self._read(X, y, target)
+        n_samples, classes = records.n_records, records.classes
+        plan = self._make_plan(n_samples, format, 1 if classes is None else len(classes))
         if not plan.is_pure:
             warn_of_delta(self.delta, n_samples, stacklevel=3)
-        noise = NoiseSource(self.random_state)
-        has_objects = not self._is_table() and X.dtype == object
         for name in ("classes_", "class_probabilities_", "schema_"):
             vars(self).pop(name, None)
-        with Curator(
-            X,
-            y,
-            classes=classes,
-            plan=plan,
-            noise=noise,
-            prepare=codec.encode,
-            cells=self._is_table(),
-            clip_norm=self.clip_norm,
-            refuse=codec.refuse if self.strict else None,
+        noise = NoiseSource(self.random_state)
+        with open_curator(
+            records,
+            format,
+            plan,
+            noise,
+            strict=self.strict,
+            clip_norm=format.clip_norm,
             device=choose_device(self.device),
             verbose=self.verbose,
         ) as curator:
-            del X, y  # from here on only the curator holds the rows
-            with naming_what_was_spent(curator.certificate):
-                codec = codec.settle(curator)
-                self._learn(curator, codec, noise)
-            assumed = self._list_assumptions(codec, inferred, has_objects)
-            certificate = curator.certificate(assumed)
-        if inferred:
-            # Somebody saw all labels before any owner could noise one.
-            certificate = replace(certificate, local=False)
-        self._codec = codec
-        if self._is_table():
-            self.schema_ = codec.schema
-            classes = codec.levels(output.label)
-        if classes is not None:
-            self.classes_ = classes
-        self._output = replace(output, classes=classes)
+            format = format.settle(curator)
+            self._learn(curator, format, noise)
+            certificate = curator.certificate(self._list_assumptions(format))
+        return self._finish(format, n_samples, plan.sigma, certificate)
+
+    def _finish(self, format, n_samples, sigma, certificate):
+        """Set what every fitted generator has."""
+        self._format = format
+        if format.has_blocks:
+            self.schema_ = format.schema
+        if format.classes is not None:
+            self.classes_ = format.classes
         self.n_samples_ = n_samples
-        self.sigma_ = plan.sigma
+        self.sigma_ = sigma
         self.privacy_ = certificate
         self.epsilon_ = certificate.epsilon
         self._check_learnt()
         return self
 
+    def _read(self, X, y, target):
+        """Check what is public of the data; return its `Format`, and the `Records`."""
+        if self.schema is not None:
+            schema = declare(self.schema, X, y)
+            format = TableFormat(schema, TableKind.of(schema, X, y, target))
+            return format, read_table(self, X, y, format.kind.label, format)
+        if target is not None:
+            raise ValueError("target=... names a column of a schema; without one, give y.")
+        kind = ArrayKind.of(X, y)
+        records = take_records(self, X, y, self.classes, are_numbers=self.y_bounds is not None)
+        if self.y_bounds is not None and records.classes is not None:
+            raise ValueError("y_bounds are for a numeric y of float dtype; here y holds classes.")
+        format = self._make_format(
+            records.n_columns, has_number=records.has_number, classes=records.classes, kind=kind
+        )
+        return format, records
+
     def _check_learnt(self):
         """Refuse what has diverged: it makes no rows."""
-        codes = torch.arange(len(getattr(self, "class_probabilities_", [1]))).repeat(_TRIED)
+        classes = torch.arange(len(getattr(self, "class_probabilities_", [1]))).repeat(_TRIED)
         with naming_what_was_spent(lambda: self.privacy_):
-            self._generate_finite(codes, torch.Generator().manual_seed(0))
+            self._generate_finite(classes, torch.Generator().manual_seed(0))
 
-    def _generate_finite(self, codes, generator):
-        rows = self._generate(codes, generator)
+    def _generate_finite(self, classes, generator):
+        rows = self._generate(classes, generator)
         check_finite(torch.as_tensor(rows))
         return rows
-
-    def _is_table(self):
-        return self.schema is not None or self.infer is not None
-
-    def _has_table(self):
-        """Whether a table was fitted, whatever parameters say since."""
-        return isinstance(self._output, TableFormat)
-
-    def _declare(self, X, y):
-        """Return the schema; if it may be inferred, with the columns that it lacks left open."""
-        if self.infer is None:
-            return self.schema
-        dtypes = dict(check_frame(first_chunk(X)).dtypes)
-        if y is not None and set(self.schema or ()) <= set(X.columns):
-            dtypes[getattr(y, "name", None) or "target"] = getattr(y, "dtype", np.dtype(object))
-        return declare_by_dtypes(dtypes, self.schema)
-
-    def _inference_shares(self, codec):
-        """Return the shares of the releases that close a schema, and the δ' of thresholds."""
-        shares = {name: self.infer_share / len(codec.releases) for name in codec.releases}
-        thresholds = {
-            name: 0.1 * self.delta for name in shares if name == CategoryCountsMechanism.name
-        }
-        return shares, thresholds
 
     def sample(self, n_samples=1, *, y=None, where=None, random_state=None):
         """Draw synthetic rows. This costs no privacy, however often it is done.
@@ -224,89 +203,10 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         """
         check_is_fitted(self, "privacy_")
         noise = NoiseSource(self.random_state if random_state is None else random_state, stream=1)
-        generator = noise.torch_generator()
-        if where is not None and not isinstance(where, Mapping):
-            raise ValueError(f"where must be a dict of columns and levels; got {where!r}.")
-        if self._has_table():
-            return self._sample_table(n_samples, y, where, noise)
-        if where is not None:
-            raise ValueError("where=... needs a schema; ask for classes by y=[...].")
-        codes = self._draw_codes(n_samples, generator) if y is None else self._find_codes(y)
-        parts = [
-            self._codec.decode(self._generate_finite(part, generator))
-            for part in codes.split(_SAMPLE_BLOCK)
-        ]
-        X, numbers = zip(*parts, strict=True)
-        return self._output.give(np.concatenate(X), numbers, codes.numpy())
-
-    def _sample_table(self, n_samples, y, where, noise):
-        label, blocks = self._output.label, dict(self._codec.blocks)
-        if y is not None and label in (where or {}):
-            raise ValueError(f"y and where both ask for levels of {label!r}; give one of them.")
-        conditions = {}
-        for name, level in (where or {}).items():
-            conditions.update(self._find_level(name, level, blocks))
-        generator, public = noise.torch_generator(), noise.public_generator()
-        if y is None:
-            rows = self._generate_where(_check_count(n_samples), conditions, generator, public)
-        else:
-            codes = self._find_codes(y).numpy()
-            rows = np.empty((len(codes), self._codec.n_columns))
-            for code in np.unique(codes):
-                asked = self._find_level(label, self.classes_[code], blocks)
-                chosen = codes == code
-                rows[chosen] = self._generate_where(
-                    chosen.sum(), conditions | asked, generator, public
-                )
-        return self._output.give(self._codec.decode(rows, public))
-
-    def _find_level(self, name, level, blocks):
-        """Return the columns of a block of levels, and the position of one among them."""
-        kind = self.schema_.get(name)
-        levels = getattr(kind, "levels", None)
-        if levels is None:
-            raise ValueError(f"where names {name!r}, which is no column of categories.")
-        if level not in levels:
-            raise ValueError(f"{level!r} is not among the levels of {name!r}: {list(levels)}.")
-        return {name: (blocks[name], levels.index(level))}
-
-    def _generate_where(self, n_rows, conditions, generator, public):
-        """Generate rows; under conditions, drawn from many in proportion to how likely they are.
-
-        Given its code, a row's columns are independent: the probability of the conditions is a
-        product, and the other columns do not change.
-        """
-        if not conditions:
-            parts = torch.zeros(n_rows, dtype=torch.int64).split(_SAMPLE_BLOCK)
-            return np.concatenate([self._generate_finite(part, generator) for part in parts])
-        n_candidates = max(_SAMPLE_BLOCK, 4 * n_rows)
-        rows = self._generate_where(n_candidates, {}, generator, public)
-        likely = np.prod([rows[:, where][:, i].clip(0) for where, i in conditions.values()], axis=0)
-        if not likely.sum() > 0:
-            raise ValueError("No rows were generated for which where=... could hold.")
-        rows = rows[public.choice(n_candidates, n_rows, p=likely / likely.sum())]
-        for where, i in conditions.values():
-            total = rows[:, where].sum(axis=1)
-            rows[:, where] = 0
-            rows[:, where.start + i] = total
-        return rows
-
-    def _draw_codes(self, n_samples, generator):
-        n_samples = _check_count(n_samples)
-        probabilities = torch.as_tensor(self.class_probabilities_)
-        return torch.multinomial(probabilities, n_samples, True, generator=generator)
-
-    def _find_codes(self, y):
-        if not hasattr(self, "classes_"):
-            raise ValueError("y=... asks for classes, but fit was given none.")
-        labels = np.atleast_1d(np.asarray(y))
-        labels = labels.astype(labels.dtype.newbyteorder("="), copy=False)
-        codes = pd.Index(self.classes_).get_indexer(labels)
-        if labels.ndim != 1 or len(labels) == 0 or (codes < 0).any():
-            raise ValueError(
-                f"y must be a list of at least one label, all among {self.classes_.tolist()}."
-            )
-        return torch.as_tensor(codes)
+        shares = getattr(self, "class_probabilities_", np.ones(1))
+        return self._format.sample(
+            self._generate_finite, shares, n_samples, y=y, where=where, noise=noise
+        )
 
     def score(self, X, y=None):
         """Return how close synthetic rows are to `X`; higher is better.
@@ -328,98 +228,116 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         float
         """
         check_is_fitted(self, "privacy_")
-        if self._has_table():
-            names = list(self._output.names)
-            codec = replace(self._codec, schema=self.schema_.select(names))
-            (X, _), encode = read_table(self, X, None, None, codec, reset=False), codec.encode
-        else:
-            X = read_rows(self, X, reset=False)
-            encode = replace(self._codec, has_number=False).encode
+        format = self._format.without_target()
+        X = format.read_public(self, X)
         if len(X) > _SCORE_ROWS:
             X = X[np.random.RandomState(0).choice(len(X), _SCORE_ROWS, replace=False)]
         synthetic = self.sample(len(X), random_state=0)
         if isinstance(synthetic, tuple):
             synthetic = synthetic[0]
-        if self._has_table():
-            synthetic = synthetic[names]
-        return -sliced_wasserstein_distance(encode(X), encode(synthetic), random_state=0)
+        return -sliced_wasserstein_distance(
+            format.encode(X), format.encode(synthetic), random_state=0
+        )
 
     @abstractmethod
-    def _plan(self, n_samples, codec, n_classes):
-        """Return the `Plan`, from public numbers only; first what the codec has to release."""
+    def _plan(self, terms, format):
+        """Return the `Plan`, from public numbers only; first what `terms` say is paid for."""
 
     @abstractmethod
-    def _learn(self, curator, codec, noise):
+    def _learn(self, curator, format, noise):
         """Make the planned releases and fit to them; sets `class_probabilities_`."""
 
     @abstractmethod
-    def _generate(self, codes, generator):
-        """Return rows in the unit ball, an array of shape (len(codes), n_columns)."""
+    def _generate(self, classes, generator):
+        """Return rows in the unit ball, an array of shape (len(classes), n_columns)."""
 
-    def _list_assumptions(self, codec, inferred=False, has_objects=False):
+    def _list_assumptions(self, format):
         """List what the certificate rests on; subclasses may add to it."""
-        refusals = list_refusals(self.strict, has_objects)
-        return list_assumptions(codec, inferred, refusals)
+        return (*list_assumptions(format), *self._find_release(format).assumptions)
 
-    def _check_params(self):
-        """Refuse bad parameters before any row is read."""
-        check_epsilon(self.epsilon)
-        check_delta(self.delta)
-        check_flag("strict", self.strict)
-        check_choice("relation", self.relation, RELATIONS)
-        check_choice("accountant", self.accountant, ACCOUNTANTS)
-        check_positive("clip_norm", self.clip_norm, most=math.inf)
-        if self.infer not in (None, "private"):
-            raise ValueError(f"infer must be None or 'private'; got {self.infer!r}.")
-        check_share("infer_share", self.infer_share)
-        if self.schema is not None and not isinstance(self.schema, Schema):
-            raise ValueError(f"schema must be a Schema; got {type(self.schema).__name__}.")
-        if self._is_table():
-            given = [name for name in _NOT_WITH_SCHEMA if getattr(self, name) is not None]
-            given += ["clip_norm"] if self.clip_norm != 1 else []
-            if given:
-                raise ValueError(f"{given[0]} is not for tables with a schema, which says it all.")
-            if self.infer is None:
-                check_closed(self.schema)
-        choose_device(self.device)
-        if isinstance(self.encoder, str):
-            check_choice("encoder", self.encoder, ["dp-pca"])
-        elif isinstance(self.encoder, tuple) and self.encoder[1:] != ("dp-pca",):
-            raise ValueError("encoder as a pair is (object, 'dp-pca').")
-        fitted = self._fitted_encoder()
-        for method in ("transform", "inverse_transform"):
-            if fitted is not None and not hasattr(fitted, method):
-                raise ValueError(
-                    f"encoder must be None, 'dp-pca' or an object with {method}, fitted on "
-                    "public data."
-                )
+    def _find_release(self, format):
+        """Return the release of data of a format."""
+        return self.find_specification("release").of(format)
 
-    def _fitted_encoder(self):
-        """Return the encoder that was fitted beforehand, if there is one."""
-        if isinstance(self.encoder, tuple):
-            return self.encoder[0]
-        return None if isinstance(self.encoder, str) else self.encoder
+    def check_params(self):
+        """Raise a ValueError if a parameter is bad; no row is read."""
+        super().check_params()
+        for name in self._shorthands:
+            if name != "encoder":
+                self.find_specification(name)
+        if self.schema is None:
+            return
+        if not isinstance(self.schema, Schema) and not (
+            isinstance(self.schema, str) and self.schema == "private"
+        ):
+            raise ValueError(
+                f"schema must be a Schema, or 'private'; got {type(self.schema).__name__}."
+            )
+        for name, default in BoxFormat.parameters.items():
+            value = getattr(self, name)
+            if value is not default and not (default and value == default):
+                raise ValueError(f"{name} is not for tables with a schema, which says it all.")
 
-    def _make_codec(self, n_features, has_number=False):
-        return RowCodec(
+    def _make_format(self, n_features, **public):
+        return BoxFormat(
             n_features,
             bounds=self.bounds,
-            encoder=self._fitted_encoder(),
-            has_number=has_number,
             y_bounds=self.y_bounds,
-            radius=self.clip_norm,
+            encoder=split_encoder(self.encoder)[0],
+            clip_norm=self.clip_norm,
+            **public,
         )
+
+    # What is released before anything is learnt: what a schema leaves open, and components.
+
+    def _make_plan(self, n_samples, format, n_classes):
+        shares = {name: _OPEN_SHARE / len(format.releases) for name in format.releases}
+        thresholds = {}
+        if CategoryCountsMechanism.name in shares:
+            thresholds[CategoryCountsMechanism.name] = _OPEN_DELTA * self.delta
+        private = split_encoder(self.encoder)[1]
+        if private is not None:
+            check_size("X", format.n_columns, format.n_columns)
+            shares[private.name] = private.share
+        terms = Terms(
+            self.epsilon,
+            self.delta,
+            self.relation,
+            self.accountant,
+            n_samples,
+            n_classes,
+            None if format.releases else self._count_encoded(format.n_columns),
+            shares,
+            thresholds,
+        )
+        return self._plan(terms, format)
+
+    def _count_encoded(self, n_columns):
+        """Return the number of columns after the encoder."""
+        private = split_encoder(self.encoder)[1]
+        if private is None:
+            return n_columns
+        return private.count_components(n_columns, self.find_specification("release").n_components)
+
+    def _find_components(self, curator, n_columns, **scaling):
+        """Release principal components if they are the encoder, else return None."""
+        private = split_encoder(self.encoder)[1]
+        if private is None:
+            return None
+        return private.find_components(curator, self._count_encoded(n_columns), **scaling)
 
     def _preview(self, n_samples, n_features, n_classes):
         """Price a fit without data; see `skdpgen.privacy.preview`."""
-        self._check_params()
-        if self.infer is not None and self.schema is None:
-            raise ValueError("preview needs a schema: without a table, no column is known.")
-        codec = TableCodec(self.schema) if self._is_table() else self._make_codec(n_features)
-        plan = self._plan(n_samples, codec, n_classes or 1)
-        return Certificate.of_plan(
-            plan, self._list_assumptions(codec), reproducible=self.random_state is not None
-        )
+        self.check_params()
+        if isinstance(self.schema, str):
+            raise ValueError("preview needs a Schema: without a table, no column is known.")
+        if self.schema is not None:
+            format = TableFormat(self.schema)
+        else:
+            format = self._make_format(n_features)
+        plan = self._make_plan(n_samples, format, n_classes or 1)
+        assumed = (*list_refusals(self.strict), *self._list_assumptions(format))
+        return Certificate.of_plan(plan, assumed, reproducible=self.random_state is not None)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -430,37 +348,42 @@ class BaseGenerator(BaseEstimator, metaclass=ABCMeta):
         return tags
 
 
-def list_assumptions(codec, inferred=False, refusals=()):
-    """List what a certificate rests on."""
-    assumed = (*refusals, *_ALWAYS_ASSUMED)
-    if codec.encoder is not None:
-        fitted = "was fitted on public data"
-        if hasattr(codec.encoder, "privacy_"):
-            fitted = (
-                "is paid for in a certificate of its own, which is to be composed with this one"
+@parameters
+class CentralGenerator(BaseGenerator):
+    """Base of the generators that are trusted with the rows: they also take tables and encoders."""
+
+    relation: str = "zero_out"
+    clip_norm: float = 1.0
+    schema: object = None
+    encoder: object = None
+
+    _checks = {**CENTRAL_CHECKS, "encoder": lambda name, value: split_encoder(value)}
+    _shorthands = {"encoder": ENCODERS}
+
+
+def list_assumptions(format):
+    """List what a certificate rests on, whatever the records are."""
+    if format.encoder is None:
+        return _ALWAYS_ASSUMED
+    fitted = "was fitted on public data"
+    if hasattr(format.encoder, "privacy_"):
+        fitted = "is paid for in a certificate of its own, which is to be composed with this one"
+    return (f"the encoder {fitted}, maps each row on its own and keeps none", *_ALWAYS_ASSUMED)
+
+
+def refuse_given(estimator, *names):
+    """Refuse parameters that belong to the release where it is made at every step."""
+    for name in names:
+        if (value := getattr(estimator, name)) is not None:
+            kind = type(estimator.find_specification("release")).__name__
+            raise ValueError(
+                f"{name} belongs to the release here: give release={kind}({name}={value!r})."
             )
-        assumed = (f"the encoder {fitted}, maps each row on its own and keeps none", *assumed)
-    if inferred:
-        assumed = ("the set of classes, inferred from y, is public", *assumed)
-    return assumed
 
 
-def _check_count(n_samples):
-    if isinstance(n_samples, bool) or not isinstance(n_samples, numbers.Integral | np.integer):
-        raise ValueError(f"n_samples must be a whole number; got {n_samples!r}.")
-    if n_samples < 1:
-        raise ValueError(
-            f"Invalid value for 'n_samples': {n_samples}. The sampling requires at least one "
-            "sample."
-        )
-    return int(n_samples)
-
-
-def check_generator(generator):
-    """Refuse what is neither the name of a network nor a factory."""
-    if isinstance(generator, str):
-        check_choice("generator", generator, GENERATORS)
-    elif not callable(generator):
-        raise ValueError(
-            f"generator must be one of {list(GENERATORS)} or a factory; got {generator!r}."
-        )
+def check_network(name, value):
+    """Refuse what is neither the name of a generator network nor a factory."""
+    if isinstance(value, str):
+        check_choice(name, value, GENERATORS)
+    elif not callable(value):
+        raise ValueError(f"{name} must be one of {list(GENERATORS)} or a factory; got {value!r}.")

@@ -1,14 +1,5 @@
 """Warnings and errors of the privacy rooms. None of them ever carries a private value."""
 
-__all__ = [
-    "BudgetExceededError",
-    "FitQualityWarning",
-    "PlanError",
-    "PrivacyLeakWarning",
-    "SpentError",
-    "TableError",
-]
-
 
 class PrivacyLeakWarning(UserWarning):
     """Something that the guarantee does not cover was taken from private rows."""

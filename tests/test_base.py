@@ -14,7 +14,7 @@ from numpy.testing import assert_array_equal
 from randomgen import ChaCha
 
 from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget
-from skdpgen.base import check_choice, check_positive, choose_device
+from skdpgen._validation import check_choice, check_positive, choose_device
 
 # Not every test declares its classes.
 pytestmark = pytest.mark.filterwarnings("ignore::skdpgen.privacy.PrivacyLeakWarning")
@@ -129,7 +129,7 @@ def test_fitted_attributes_are_those_that_are_documented(X, y):
     public = {"n_samples_", "n_features_in_", "feature_names_in_", "classes_", "privacy_"}
     public |= {"epsilon_", "sigma_"}
     released = {"class_probabilities_", "loss_curve_", "n_iter_"}
-    private = {"_codec", "_network", "_output"}
+    private = {"_format", "_network"}
     known = public | released | private
     assert vars(fitted).keys() - fitted.get_params().keys() == known, "Unknown attributes."
 

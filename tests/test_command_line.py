@@ -211,16 +211,17 @@ def test_as_a_module():
     assert "synthesize" in printed.stdout
 
 
-def test_what_is_open_is_found(folder, capsys):
-    spec = {**SCHEMA, "age": {"type": "number", "decimals": 0}, "ward": {"type": "category"}}
+def test_what_is_open_is_found(folder):
+    ward = {"type": "category", "missing": True}
+    spec = {**SCHEMA, "age": {"type": "number", "decimals": 0}, "ward": ward}
     (folder / "schema.json").write_text(json.dumps(spec))
-    assert synthesize() == 1
-    assert "does not declare" in capsys.readouterr().err
-    spec["ward"]["missing"] = True
-    (folder / "schema.json").write_text(json.dumps(spec))
-    assert synthesize("--infer", "private", "--certificate", "c.json") == 0
-    names = [release["name"] for release in json.loads((folder / "c.json").read_text())["releases"]]
-    assert names == ["value ranges", "value counts", "category counts", "two-way tables"]
+    expected = ["value ranges", "value counts", "category counts", "two-way tables"]
+    for options in ([], ["--infer", "private"]):
+        assert synthesize(*options, "--certificate", "c.json") == 0
+        stated = json.loads((folder / "c.json").read_text())
+        assert [release["name"] for release in stated["releases"]] == expected
+        assert stated["epsilon"] <= 1
+        assert list(pd.read_csv("made.csv").columns) == list(SCHEMA)
 
 
 def test_parquet_in_and_out(folder):
@@ -259,8 +260,13 @@ def test_no_schema_is_needed_where_all_is_paid_for(folder, capsys):
     assert (made["age"].dropna() % 1 == 0).all()
     assert set(made["smoker"].dropna()) <= {True, False}
     preview = ["preview", "--n-rows", "10", "--epsilon", "1", "--delta", "1e-6"]
-    assert main([*preview, "--infer", "private"]) == 1
-    assert "needs a schema" in capsys.readouterr().err
+    assert main([*preview, "--infer", "private"]) == 0
+    printed = capsys.readouterr().out
+    assert "ε = 1 at δ = 1e-06." in printed
+    for release in ("column kinds", "value ranges", "category counts", "two-way tables"):
+        assert f"- {release}: " in printed
+    assert main(preview) == 1
+    assert "--infer private" in capsys.readouterr().err
 
 
 def test_types_of_columns_are_paid_for_and_no_cell_flips_one(folder, capsys):

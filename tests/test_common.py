@@ -10,13 +10,18 @@ from skdpgen import (
     DPSlicedWassersteinGenerator,
     DPSWDDomainAdapter,
     DPSWFlowSampler,
+    ForwardAggregates,
     LDPEntropicGAN,
+    LocalNoise,
     LocalPrivatizer,
+    SampledGradients,
+    SliceSketch,
 )
-from skdpgen.adaptation import DPSWDDomainClassifier
+from skdpgen.adaptation import DPSWDDomainClassifier, DPSWDRowAdapter
 from skdpgen.preprocessing import LowFrequencies
 from skdpgen.testing import check_generator, yield_checks
-from skdpgen.testing.estimator_checks import check_noise, check_score
+from skdpgen.testing.interface_checks import check_score
+from skdpgen.testing.privacy_checks import check_noise
 
 # Not every test declares its classes.
 pytestmark = [
@@ -29,7 +34,11 @@ GENERATORS = {
     "sliced": DPSlicedWassersteinGenerator(),
     "sliced-pca": DPSlicedWassersteinGenerator(encoder="dp-pca"),
     "sliced-bounds": DPSlicedWassersteinGenerator(
-        bounds=(-1, 1), clip_norm=0.8, accountant="rdp", n_projections=9, generator="dpswgen"
+        bounds=(-1, 1),
+        clip_norm=0.8,
+        accountant="rdp",
+        release=SliceSketch(9),
+        network="dpswgen",
     ),
     "rows": DPSlicedWassersteinGenerator(release="rows"),
     "flow": DPSWFlowSampler(),
@@ -38,17 +47,20 @@ GENERATORS = {
     "flow-once": DPSWFlowSampler(release="presample"),
     "local": LDPEntropicGAN(),
     "local-gaussian": LDPEntropicGAN(
-        mechanism="gaussian", basis="dct", keep=0.9, radius=0.8, accountant="rdp"
+        release=LocalNoise("gaussian", basis="dct", keep=0.9), clip_norm=0.8, accountant="rdp"
     ),
     "rows-pca": DPSlicedWassersteinGenerator(release="rows", encoder="dp-pca"),
     "sinkhorn": DPSinkhornGenerator(),
     "sinkhorn-pca": DPSinkhornGenerator(encoder="dp-pca"),
     "sinkhorn-weights": DPSinkhornGenerator(
-        perturb="parameters", bounds=(-1, 1), accountant="rdp", grad_clip=0.7, optimizer="sgd"
+        release=SampledGradients(perturb="parameters", grad_clip=0.7),
+        bounds=(-1, 1),
+        accountant="rdp",
+        optimizer="sgd",
     ),
     "dpaf": DPAFGenerator(),
     "dpaf-random": DPAFGenerator(
-        budget_split=(0, 0, 1), bounds=(-1, 1), accountant="rdp", n_updates=1
+        release=ForwardAggregates(budget_split=(0, 0, 1)), bounds=(-1, 1), accountant="rdp"
     ),
 }
 
@@ -78,7 +90,8 @@ SLOW = {
         for which in ("sliced", "rows", "flow", "flow-r", "local", "sinkhorn", "dpaf")
     ]
     + [LocalPrivatizer(), LocalPrivatizer("gaussian", basis="dct")]
-    + [DPSWDDomainAdapter(n_steps=20), DPSWDDomainClassifier(n_steps=100), LowFrequencies()]
+    + [DPSWDDomainAdapter(n_steps=20), DPSWDDomainClassifier(n_steps=100)]
+    + [DPSWDRowAdapter(n_steps=20), LowFrequencies()]
 )
 def test_scikit_learn(estimator, check):
     check(estimator)

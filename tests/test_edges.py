@@ -15,14 +15,24 @@ from skdpgen import (
     DPSlicedWassersteinGenerator,
     DPSWDDomainAdapter,
     DPSWFlowSampler,
+    ForwardAggregates,
     LDPEntropicGAN,
+    LocalNoise,
     LocalPrivatizer,
+    SampledGradients,
+    SemiDebiasedSinkhorn,
+    SlicedRows,
+    SliceSketch,
 )
 from skdpgen.formats import Category, Number, Schema
 from skdpgen.privacy import Curator, SpentError
 
 N_STEPS = {"n_steps": 3, "random_state": 0}
-WITHOUT_LABELS = {**N_STEPS, "budget_split": (0, 0.5, 0.5)}
+# Where steps are those of the release.
+RELEASES = {
+    DPSinkhornGenerator: SampledGradients(n_steps=3),
+    DPAFGenerator: ForwardAggregates(n_steps=3, budget_split=(0, 0.5, 0.5)),
+}
 
 
 @pytest.fixture
@@ -57,32 +67,55 @@ def table_generator():
     ("estimator", "params", "message"),
     [
         (DPSlicedWassersteinGenerator, {"learning_rate": 1e300}, "learning_rate must be at most"),
-        (DPSWFlowSampler, {"step_size": 1e300}, "step_size must be at most"),
-        (DPSWFlowSampler, {"release": "resample", "diffusion": 1e300}, "diffusion must be at most"),
+        (DPSWFlowSampler, {"learning_rate": 1e300}, "learning_rate must be at most"),
+        (
+            DPSWFlowSampler,
+            {"release": SlicedRows(n_steps=3), "n_steps": None, "diffusion": 1e300},
+            "diffusion must be at most",
+        ),
         (DPSinkhornGenerator, {"learning_rate": 1e300}, "learning_rate must be at most"),
-        (DPSinkhornGenerator, {"l1_weight": 1e300}, "l1_weight is out of its range"),
-        (DPSinkhornGenerator, {"label_weight": 1e300}, "label_weight is out of its range"),
+        (
+            DPSinkhornGenerator,
+            {"loss": SemiDebiasedSinkhorn(l1_weight=1e300)},
+            "l1_weight must be at most",
+        ),
+        (
+            DPSinkhornGenerator,
+            {"loss": SemiDebiasedSinkhorn(label_weight=1e300)},
+            "label_weight must be at most",
+        ),
         (DPAFGenerator, {"learning_rate": 1e300}, "learning_rate must be at most"),
         (LDPEntropicGAN, {"learning_rate": 1e300}, "learning_rate must be at most"),
         (LDPEntropicGAN, {"batch_size": 1}, "batch_size must be at least 2: batches are"),
-        (DPSlicedWassersteinGenerator, {"n_projections": 10**7}, "n_projections is too large"),
+        (
+            DPSlicedWassersteinGenerator,
+            {"release": SliceSketch(10**7)},
+            "n_projections is too large",
+        ),
         (DPSlicedWassersteinGenerator, {"batch_size": 10**8}, "batch_size is too large"),
         (
             DPSlicedWassersteinGenerator,
-            {"release": "rows", "n_projections": 10**7, "batch_size": 60},
+            {"release": SlicedRows(10**7, batch_size=60, n_steps=3), "n_steps": None},
             "n_projections is too large",
         ),
         (DPSWFlowSampler, {"n_particles": 10**9}, "n_particles is too large"),
-        (DPSinkhornGenerator, {"n_generated": 10**6}, "n_generated is too large"),
-        (DPAFGenerator, {"n_generated": 10**9}, "n_generated is too large"),
+        (
+            DPSinkhornGenerator,
+            {"release": SampledGradients(n_generated=10**6)},
+            "n_generated is too large",
+        ),
         (LDPEntropicGAN, {"batch_size": 10**6}, "batch_size is too large"),
-        (LDPEntropicGAN, {"image_shape": 1.0}, r"image_shape must be \(height, width\)"),
+        (
+            LDPEntropicGAN,
+            {"release": LocalNoise(image_shape=1.0)},
+            r"image_shape must be \(height, width\)",
+        ),
         (DPSlicedWassersteinGenerator, {"accountant": []}, "accountant must be one of"),
         (DPSlicedWassersteinGenerator, {"relation": {}}, "relation must be one of"),
     ],
 )
 def test_sizes_and_ranges_are_checked_before_a_release(X, estimator, params, message):
-    always = WITHOUT_LABELS if estimator is DPAFGenerator else N_STEPS
+    always = {"release": RELEASES[estimator]} if estimator in RELEASES else N_STEPS
     with mock.patch.object(Curator, "release", side_effect=AssertionError("Released.")):
         with pytest.raises(ValueError, match=message):
             estimator(**{**always, **params}).fit(X)
@@ -103,8 +136,7 @@ def test_tables_and_rows_of_too_many_columns():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"encoder": 5}, "encoder must be None, 'dp-pca' or an object"),
-        ({"encoder": 5, "release": "rows"}, "encoder must be None, 'dp-pca' or an object"),
+        ({"sampler": DPSWFlowSampler(encoder=5)}, "encoder must be None, one of"),
         ({"align_weight": 1e300}, "align_weight must be at most"),
         ({"class_align_weight": 1e300}, "class_align_weight must be at most"),
     ],
@@ -134,8 +166,11 @@ def test_shapes_that_are_no_shapes(X, image_shape):
     "generator",
     [
         DPSlicedWassersteinGenerator(learning_rate=1e14, n_steps=10),
-        DPSinkhornGenerator(learning_rate=1e15, n_steps=20),
-        DPAFGenerator(learning_rate=1e14, n_steps=10, budget_split=(0, 0.5, 0.5)),
+        DPSinkhornGenerator(learning_rate=1e15, release=SampledGradients(n_steps=20)),
+        DPAFGenerator(
+            learning_rate=1e14,
+            release=ForwardAggregates(n_steps=10, budget_split=(0, 0.5, 0.5)),
+        ),
     ],
     ids=lambda generator: type(generator).__name__,
 )

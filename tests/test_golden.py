@@ -18,19 +18,29 @@ import scipy
 import sklearn
 import torch
 from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.frozen import FrozenEstimator
 from threadpoolctl import threadpool_limits
 
 from skdpgen import (
+    DPPCA,
+    Category,
     DPAFGenerator,
     DPSinkhornGenerator,
     DPSlicedWassersteinGenerator,
     DPSWDDomainAdapter,
     DPSWFlowSampler,
+    ForwardAggregates,
     LDPEntropicGAN,
+    LocalPrivatizer,
+    Number,
+    PrivatePCA,
+    SampledGradients,
+    Schema,
+    SlicedRows,
 )
-from skdpgen.formats import Category, Number, Schema
-from skdpgen.preprocessing import DPPCA, LocalPrivatizer, LowFrequencies
-from skdpgen.privacy import Curator
+from skdpgen.adaptation import DPSWDRowAdapter
+from skdpgen.preprocessing import LowFrequencies
+from skdpgen.privacy.curator import watching
 
 DIGESTS = Path(__file__).with_name("golden.json")
 COMMON = {"epsilon": 4.0, "delta": 1e-4, "random_state": 0, "device": "cpu"}
@@ -72,9 +82,7 @@ def _sketch_of_iris():
 
 
 def _sketch_of_components():
-    return _fit_digits(
-        DPSlicedWassersteinGenerator(**DIGITS, encoder="dp-pca", n_components=8, n_steps=30)
-    )
+    return _fit_digits(DPSlicedWassersteinGenerator(**DIGITS, encoder=PrivatePCA(8), n_steps=30))
 
 
 def _sketch_of_a_table():
@@ -90,28 +98,26 @@ def _sketch_with_a_number():
 def _rows_of_digits():
     return _fit_digits(
         DPSlicedWassersteinGenerator(
-            **DIGITS, release="rows", n_steps=12, batch_size=60, encoder="dp-pca", n_components=6
+            **DIGITS, release=SlicedRows(n_steps=12, batch_size=60), encoder=PrivatePCA(6)
         )
     )
 
 
 def _particles_from_rows():
     X, _ = load_digits(return_X_y=True)
-    encoder = LowFrequencies(4).fit(np.zeros((1, 64)))
+    encoder = FrozenEstimator(LowFrequencies(4).fit(np.zeros((1, 64))))
     return _fit_digits(
-        DPSWFlowSampler(
-            **DIGITS, n_steps=40, init=X[600:700], encoder=(encoder, "dp-pca"), n_components=5
-        )
+        DPSWFlowSampler(**DIGITS, n_steps=40, init=X[600:700], encoder=[encoder, PrivatePCA(5)])
     )
 
 
 def _particles_of_a_table():
-    return _fit_table(DPSWFlowSampler(**COMMON, infer="private", n_steps=30, n_particles=200))
+    return _fit_table(DPSWFlowSampler(**COMMON, schema="private", n_steps=30, n_particles=200))
 
 
 def _flow_along_fresh_rows():
-    settings = {"relation": "replace_one", "sampling": "fixed", "n_steps": 10}
-    return _fit_iris(DPSWFlowSampler(**IRIS, release="resample", **settings))
+    release = SlicedRows(n_steps=10, sampling="fixed")
+    return _fit_iris(DPSWFlowSampler(**IRIS, relation="replace_one", release=release))
 
 
 def _flow_along_the_same_rows():
@@ -119,18 +125,26 @@ def _flow_along_the_same_rows():
 
 
 def _noisy_gradients():
-    return _fit_digits(DPSinkhornGenerator(**DIGITS, n_steps=15, encoder="dp-pca", n_components=6))
+    return _fit_digits(
+        DPSinkhornGenerator(**DIGITS, release=SampledGradients(n_steps=15), encoder=PrivatePCA(6))
+    )
 
 
 def _noisy_gradients_of_a_table():
     return _fit_table(
-        DPSinkhornGenerator(**COMMON, schema=Schema(SCHEMA), n_steps=10, perturb="parameters")
+        DPSinkhornGenerator(
+            **COMMON,
+            schema=Schema(SCHEMA),
+            release=SampledGradients(n_steps=10, perturb="parameters"),
+        )
     )
 
 
 def _noisy_aggregates():
     return _fit_digits(
-        DPAFGenerator(**DIGITS, n_steps=8, n_pretrain=4, budget_split=(0.2, 0.2, 0.6), n_updates=2)
+        DPAFGenerator(
+            **DIGITS, release=ForwardAggregates(8, n_pretrain=4, budget_split=(0.2, 0.2, 0.6))
+        )
     )
 
 
@@ -140,7 +154,7 @@ def _noised_rows():
 
 def _noised_rows_with_a_number():
     return _fit_number(
-        LDPEntropicGAN(**COMMON, mechanism="gaussian", bounds=(0, 8), y_bounds=(0, 3), n_steps=20)
+        LDPEntropicGAN(**COMMON, release="gaussian", bounds=(0, 8), y_bounds=(0, 3), n_steps=20)
     )
 
 
@@ -156,9 +170,7 @@ def _adapter():
 
 def _adapter_by_rows():
     X, y, X_target = _domains()
-    return DPSWDDomainAdapter(**COMMON, release="rows", n_steps=6, n_components=8).fit(
-        X, y, X_target=X_target
-    )
+    return DPSWDRowAdapter(**COMMON, n_steps=6, n_components=8).fit(X, y, X_target=X_target)
 
 
 def _principal_components():
@@ -232,17 +244,16 @@ def _digest(*values):
 
 def _run(name):
     """Return the digests of what a fit releases, of what it makes, and of what it costs."""
-    released, release = [], Curator.release
+    released = []
 
-    def record(curator, mechanism):
-        released.append(release(curator, mechanism))
+    def record(curator, mechanism, release):
+        released.append(release(mechanism))
         return released[-1]
 
     n_threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        with pytest.MonkeyPatch.context() as patch, threadpool_limits(1):
-            patch.setattr(Curator, "release", record)
+        with watching(record), threadpool_limits(1):
             estimator = FITS[name]()
             made = _made_by(estimator)
     finally:

@@ -41,8 +41,6 @@ from .events import (
 from .loss_distributions import NEGLIGIBLE, gaussian_delta, largest_loss, loss_spread, pld_of
 from .moments import ORDERS, rdp_of
 
-__all__ = ["ACCOUNTANTS", "RELATIONS", "fill_ledger", "ledger_delta", "ledger_epsilon"]
-
 # A record is replaced by a null record that counts as absent, or by any other record. Multipliers
 # are relative to the sensitivity under the relation in force, so the relation changes the price
 # of an event only where the sampling interacts with it.

@@ -23,8 +23,6 @@ from .events import (
 )
 from .figures import at_most, show
 
-__all__ = ["PrivacyBudget"]
-
 # The open budgets of this process, seen by every thread: a fit in a worker thread is charged too.
 _open_budgets = []
 _lock = threading.RLock()

@@ -16,8 +16,6 @@ from .events import event_from_dict, event_to_dict, flatten, is_pure, pure_epsil
 from .figures import plain_numbers, show
 from .shuffling import shuffled_epsilon
 
-__all__ = ["Certificate", "compose", "naming_what_was_spent", "preview", "verify"]
-
 _NEIGHBOURS = {
     "zero_out": "one record is replaced by a null record, which counts as absent",
     "replace_one": "one record is replaced by any other",

@@ -17,8 +17,6 @@ import numpy as np
 from scipy import stats
 from scipy.special import logsumexp
 
-__all__ = ["SensitivityLaw", "log_mgf", "sensitivity_bound", "sensitivity_law"]
-
 
 class SensitivityLaw(NamedTuple):
     """A discrete law that stochastically dominates H / ‖z‖².

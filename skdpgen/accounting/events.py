@@ -26,25 +26,6 @@ from dp_accounting.dp_event import RepeatAndSelectDpEvent
 
 from ..exceptions import PlanError
 
-__all__ = [
-    "DiameterGaussianDpEvent",
-    "SlicedGaussianDpEvent",
-    "ThresholdDpEvent",
-    "compares_any_two",
-    "event_from_dict",
-    "event_to_dict",
-    "flatten",
-    "gaussian_event",
-    "is_pure",
-    "plain_multiplier",
-    "pure_epsilon",
-    "repeat",
-    "split_repetition",
-    "split_sampling",
-    "threshold_delta",
-    "total_gaussian_multiplier",
-]
-
 # Beyond this many repetitions pricing takes forever.
 _MAX_COUNT = 10**7
 

@@ -5,8 +5,6 @@ import math
 import numbers
 from decimal import ROUND_CEILING, Context, Decimal
 
-__all__ = ["at_most", "plain_numbers", "show"]
-
 # Significant digits of printed ε and δ.
 _DIGITS = 4
 
@@ -40,7 +38,7 @@ def plain_numbers(estimator):
     """
     given = estimator.get_params(deep=False)
     for name, value in given.items():
-        setattr(estimator, name, _plain(value))
+        setattr(estimator, name, plain(value))
     try:
         yield
     finally:
@@ -48,9 +46,10 @@ def plain_numbers(estimator):
             setattr(estimator, name, value)
 
 
-def _plain(value):
+def plain(value):
+    """Return a number as one of Python's own, and other values as they are."""
     if isinstance(value, tuple):
-        return tuple(map(_plain, value)) if type(value) is tuple else value
+        return tuple(map(plain, value)) if type(value) is tuple else value
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return value
     return int(value) if isinstance(value, numbers.Integral) else at_most(value)

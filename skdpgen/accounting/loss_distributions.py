@@ -13,8 +13,6 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from .directions import SensitivityLaw, sensitivity_law
 from .events import SlicedGaussianDpEvent, compares_any_two, split_sampling
 
-__all__ = ["gaussian_delta", "largest_loss", "loss_spread", "pld_of"]
-
 # A probability that is lost beside the rounding of sums.
 NEGLIGIBLE = 1e-19
 

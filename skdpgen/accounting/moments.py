@@ -12,8 +12,6 @@ from .directions import log_mgf
 from .events import SlicedGaussianDpEvent, compares_any_two, flatten, split_sampling
 from .repetitions import halting_probability
 
-__all__ = ["ORDERS", "rdp_of"]
-
 # Orders of the Rényi moments; sampled events have them at whole orders up to 256, with linear
 # interpolation of the convex (α-1)·D_α between them.
 _MAX_SAMPLED_ORDER = 256

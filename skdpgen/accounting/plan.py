@@ -1,15 +1,13 @@
 """The plan of a fit: its releases and their noise, fixed before the first of them."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from ..exceptions import BudgetExceededError, PlanError
 from .accountants import ledger_epsilon
 from .calibration import calibrate_gaussian, calibrate_under, check_delta, check_epsilon
 from .events import gaussian_event, is_pure, plain_multiplier, repeat
 from .figures import show
-
-__all__ = ["Plan", "gaussian_plan", "repeated_plan"]
 
 
 @dataclass(frozen=True)
@@ -69,6 +67,69 @@ class Plan:
     def multiplier(self, name):
         """Return the noise multiplier of the Gaussian release called `name`; 0 for no noise."""
         return plain_multiplier(dict(self.releases)[name])
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a plan is made from: a budget, and public numbers of the data.
+
+    Attributes
+    ----------
+    epsilon, delta, relation, accountant
+        As in `Plan`.
+    n_samples, n_classes : int
+        Number of records, and of their classes.
+    n_columns : int or None
+        Columns of a row, as the release sees it; None while a schema is open.
+    shares, thresholds : dict
+        What is released before, as in `gaussian_plan`.
+    """
+
+    epsilon: float
+    delta: float
+    relation: str
+    accountant: str
+    n_samples: int
+    n_classes: int
+    n_columns: int | None
+    shares: dict = field(default_factory=dict)
+    thresholds: dict = field(default_factory=dict)
+
+    @property
+    def _priced(self):
+        return {
+            "thresholds": self.thresholds,
+            "relation": self.relation,
+            "accountant": self.accountant,
+        }
+
+    def plan_once(self, name, sensitivity):
+        """Plan one Gaussian release with what is left.
+
+        Parameters
+        ----------
+        name : str
+        sensitivity : callable
+            Gives the sensitivity, by which multipliers are multiplied to get the noise, from a
+            plan.
+        """
+        shares = {**self.shares, name: 1 - sum(self.shares.values())}
+        plan = gaussian_plan(shares, self.epsilon, self.delta, **self._priced)
+        return replace(plan, sigma=plan.multiplier(name) * sensitivity(plan))
+
+    def plan_steps(self, name, step, n_steps, *, shares=(), before=(), sensitivity):
+        """Plan a release at each of several steps with what is left; see `repeated_plan`."""
+        return repeated_plan(
+            name,
+            step,
+            n_steps,
+            self.epsilon,
+            self.delta,
+            shares={**self.shares, **dict(shares)},
+            before=before,
+            sensitivity=sensitivity,
+            **self._priced,
+        )
 
 
 def gaussian_plan(

@@ -9,8 +9,6 @@ import math
 
 from scipy.optimize import brentq
 
-__all__ = ["halting_probability", "number_of_runs"]
-
 
 def halting_probability(mean, shape):
     """Return γ of the law with a mean of at least 1, η (1 - γ) / (γ (1 - γ^η))."""

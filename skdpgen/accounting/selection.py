@@ -12,8 +12,6 @@ from .budget import PaidRun, Reservation
 from .calibration import calibrate_under, check_delta, check_epsilon
 from .plan import Plan
 
-__all__ = ["select_best", "selection_plan"]
-
 
 def selection_plan(name, run_at, mean, shape, epsilon, delta, *, relation="zero_out"):
     """Plan a search that spends a budget, as the ``"rdp"`` accountant prices it.

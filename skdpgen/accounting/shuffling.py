@@ -6,8 +6,6 @@ import numpy as np
 from scipy import stats
 from scipy.optimize import brentq
 
-__all__ = ["shuffled_delta", "shuffled_epsilon"]
-
 # Numbers of clones are looked at in so many groups, and those that are left out are so likely,
 # relative to the target δ.
 _MOST_GROUPS = 1000
@@ -78,12 +76,6 @@ def shuffled_epsilon(local_epsilon, n_records, delta):
     while excess(epsilon) > 0:
         epsilon += 1e-9
     return min(epsilon, local_epsilon)
-
-
-def shuffled_delta(epsilon, local_epsilon, n_records, left_out=1e-12):
-    """Return δ at `epsilon` ≥ 0, as `shuffled_epsilon` finds it."""
-    epsilon_0 = local_epsilon * (1 + 1e-12)
-    return _divergence(epsilon, epsilon_0, *_clones(epsilon_0, n_records, left_out))
 
 
 def _clones(epsilon_0, n_records, left_out):

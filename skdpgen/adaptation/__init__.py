@@ -2,14 +2,15 @@
 
 from ._domain_adapter import DPSWDDomainAdapter
 from ._domain_classifier import DPSWDDomainClassifier
-from ._domains import Whole, split_domains
-from ._private_search import private_search, reverse_validation_score
+from ._domains import Whole
+from ._private_search import PrivateSearch, reverse_validation_score
+from ._row_adapter import DPSWDRowAdapter
 
 __all__ = [
     "DPSWDDomainAdapter",
     "DPSWDDomainClassifier",
+    "DPSWDRowAdapter",
+    "PrivateSearch",
     "Whole",
-    "private_search",
     "reverse_validation_score",
-    "split_domains",
 ]

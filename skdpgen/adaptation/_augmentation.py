@@ -5,8 +5,6 @@ import math
 import torch
 from torch import nn
 
-__all__ = ["AUGMENTATIONS"]
-
 
 def affine(rows, generator, strength=0.25):
     """Turn, scale, shear and shift square grey images at random, each a little and in its own way.

@@ -1,39 +1,30 @@
-"""A random search over the parameters of a domain adapter, with one price for all of it."""
+"""A random search over the parameters of an adapter, with one price for all of it."""
 
 import copy
 import numbers
 import warnings
-from dataclasses import replace
+from dataclasses import KW_ONLY, replace
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import ParameterSampler
-from sklearn.utils.validation import _num_features, _num_samples
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _num_features, _num_samples, check_is_fitted
 
+from .._parameters import parameters
 from .._validation import warn_of_delta
 from ..accounting.accountants import ledger_epsilon
 from ..accounting.calibration import check_delta
 from ..accounting.certificate import Certificate
 from ..accounting.selection import select_best, selection_plan
 from ..privacy import NoiseSource
-from ._domain_adapter import DPSWDDomainAdapter
-from ._domains import Whole
+from ._base import SAID_OF_ALL, BaseAdapter
+from ._domain_classifier import DPSWDDomainClassifier
+from ._domains import take_whole
 
-__all__ = ["private_search", "reverse_validation_score"]
-
-# What is said of the search as a whole.
-_FIXED = {
-    "epsilon",
-    "delta",
-    "relation",
-    "accountant",
-    "release",
-    "random_state",
-    "device",
-    "verbose",
-}
 # Synthetic target rows that scores are of.
 _N_SCORED = 1000
 _ASSUMED = (
@@ -47,50 +38,44 @@ _ASSUMED_OF_ENCODERS = (
 _ASSUMED_OF_SCORING = "scoring reads one fitted model at a time, and public rows"
 
 
-def private_search(
-    estimator,
-    param_distributions,
-    X,
-    y,
-    *,
-    X_target,
-    n_candidates=10,
-    shape=1.0,
-    scoring=None,
-):
-    """Choose parameters of a domain adapter at random, and return the best fit.
+def _best_has(name):
+    """Check for `available_if` whether the best fit, or what would be it, has a method."""
+    return lambda search: hasattr(getattr(search, "best_estimator_", search.estimator), name)
+
+
+@parameters
+class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
+    """A random search over the parameters of an adapter, with one price for all of it.
 
     The estimator's `epsilon` and `delta` are those of the whole search. What it costs follows from
     what is searched:
 
-    - With ``release="sketch"``, parameters of the network and of its training act on a sketch that
-      is released already. It is released once, and all candidates are fitted to it: the search
-      costs what one fit does, however many there are. The estimator as it was given is the first
-      of `n_candidates`, and the sketch is its.
-    - Otherwise (`encoder`, `encoder_share`, `bounds`, `clip_norm`; or ``release="rows"``) each
-      candidate has releases of its own. How many there are is drawn at random, and only the best
-      is ever shown: then all of them cost about what three fits would [1]_. The certificate says
-      so by a `RepeatAndSelectDpEvent`; the ``"rdp"`` accountant, the only one that knows it, finds
-      the noise.
+    - The parameters of a `DPSWDDomainAdapter` act on synthetic target rows: all but `sampler`, its
+      parameters, and those that are handed on to it (`bounds`, and what is said of the whole
+      search). If only such are searched, the sampler is fitted once, and all candidates are fitted
+      to it: the search costs what one fit does, however many there are. The estimator as it was
+      given is the first of `n_candidates`, and the sampler is its.
+    - Otherwise each candidate has releases of its own. How many there are is drawn at random, and
+      only the best is ever shown: then all of them cost about what three fits would [1]_. The
+      certificate says so by a `RepeatAndSelectDpEvent`; the ``"rdp"`` accountant, the only one that
+      knows it, finds the noise. Of a `DPSWDDomainAdapter` this takes a sampler that learns from a
+      slice sketch.
 
     Candidates are scored without private rows. By default that is reverse validation [2]_: guesses
     of the classes of synthetic target rows teach a classifier, which is scored on the source.
 
     Parameters
     ----------
-    estimator : DPSWDDomainClassifier or DPSWDDomainAdapter
+    estimator : DPSWDDomainClassifier, DPSWDDomainAdapter or DPSWDRowAdapter
         Left as it is.
     param_distributions : dict or list of dicts
         Names of parameters, with lists or distributions (with a method ``rvs``), as for
-        `RandomizedSearchCV`; chosen without looking at the target. With ``release="rows"``,
-        parameters that change the price of a fit cannot be among them: `network`, `n_components`,
-        `n_projections`, `n_steps`, `batch_size` and `target_gradient`.
-    X : array-like of shape (n_samples, n_features)
-        Public rows of the source.
-    y : array-like of shape (n_samples,)
-        Their labels.
-    X_target : array-like or Whole of shape (n_target, n_features)
-        Private rows of the target.
+        `RandomizedSearchCV`; chosen without looking at the target. Those of the sampler are called
+        ``sampler__n_harmonics`` and so on, if the estimator has one. What is said of the whole
+        search cannot be among them: `epsilon`, `delta`, `relation`, `accountant`, `random_state`,
+        `device`, `verbose` and `strict`. Nor, of a `DPSWDRowAdapter`, what changes the price of a
+        fit: `network`, `n_components`, `n_projections`, `n_steps`, `batch_size` and
+        `target_gradient`.
     n_candidates : float, default=10
         Candidates; their mean number, where that is drawn at random.
     shape : float, default=1.0
@@ -99,20 +84,27 @@ def private_search(
     scoring : callable, default=None
         ``scoring(model, X, y)`` gives a score of a fitted model, the greater the better. It must
         not depend on the target but by the model, nor on models that it has seen before. None:
-        reverse validation, which needs a classifier and a sketch.
+        reverse validation, which needs a `DPSWDDomainClassifier`.
 
-    Returns
-    -------
-    model : estimator
+    Attributes
+    ----------
+    best_estimator_ : estimator
         The best fit, with its own parameters, but the search's `epsilon`. Its `privacy_` and
-        `epsilon_` are those of the whole search. It also has a ``search_score_``, its score.
-
-    Raises
-    ------
-    ValueError
-        For bad data or parameters.
-    BudgetExceededError
-        If an open `PrivacyBudget` cannot pay for the search; nothing is released then.
+        `epsilon_` are those of the whole search.
+    best_params_ : dict
+        What it has of the parameters that were searched.
+    best_score_ : float
+        Its score.
+    privacy_ : skdpgen.privacy.Certificate
+        What was released of the target in the whole search and what it costs.
+    epsilon_ : float
+        ε spent at the estimator's `delta`; at most its `epsilon`.
+    classes_ : ndarray of shape (n_classes,)
+        Labels of the source.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if `X` has string column names.
 
     Notes
     -----
@@ -131,110 +123,229 @@ def private_search(
     Examples
     --------
     >>> import numpy as np
-    >>> from skdpgen.adaptation import DPSWDDomainClassifier, private_search
+    >>> from skdpgen.adaptation import DPSWDDomainClassifier, PrivateSearch
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(2, size=200)
     >>> X = rng.normal(size=(200, 2)) + np.c_[4 * y, 0 * y]
     >>> X_target = X[:, ::-1] + 1.0
     >>> classifier = DPSWDDomainClassifier(epsilon=5.0, delta=1e-4, n_steps=50, random_state=0)
-    >>> best = private_search(
-    ...     classifier, {"align_weight": [0.03, 0.3, 3.0]}, X, y, X_target=X_target, n_candidates=4
-    ... )
-    >>> best.privacy_.releases, bool(best.epsilon_ <= 5.0)
+    >>> search = PrivateSearch(classifier, {"align_weight": [0.03, 0.3, 3.0]}, n_candidates=4)
+    >>> search = search.fit(X, y, X_target=X_target)
+    >>> search.privacy_.releases, bool(search.epsilon_ <= 5.0)
     (('slice sketch',), True)
+    >>> search.predict(X_target).shape
+    (200,)
     """
-    names = _check(estimator, param_distributions, X_target, n_candidates, scoring)
 
-    def score(model):
-        if scoring is not None:
-            return float(scoring(model, X, y))
-        # The same rows for all candidates that share a sketch.
+    estimator: object
+    param_distributions: dict | list
+    _: KW_ONLY
+    n_candidates: float = 10
+    shape: float = 1.0
+    scoring: object = None
+
+    # With metadata routing on, pipelines hand it on without being asked.
+    __metadata_request__fit = {"X_target": True}
+
+    def fit(self, X, y, *, X_target):
+        """Fit candidates, and keep the best.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Public rows of the source.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        X_target : array-like or Whole of shape (n_target, n_features)
+            Private rows of the target.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        TypeError
+            If the estimator is no adapter.
+        ValueError
+            For bad data or parameters.
+        BudgetExceededError
+            If an open `PrivacyBudget` cannot pay for the search; nothing is released then.
+        """
+        names = self._check_params()
+        if X_target is None:
+            raise ValueError("PrivateSearch needs X_target: without it nothing is private.")
+        self.estimator.check_fit(X, y)
+        noise = NoiseSource(self.estimator.random_state, stream=3)
+        if names <= self.estimator.free_parameters:
+            best_score, best = self._search_one_release(X, y, X_target, noise)
+        else:
+            best_score, best = self._search_releases(X, y, X_target, noise, names)
+        if self.scoring is not None:
+            assumptions = *best.privacy_.assumptions, _ASSUMED_OF_SCORING
+            _certify(best, replace(best.privacy_, assumptions=assumptions))
+        params = best.get_params()
+        self.best_estimator_, self.best_score_ = best, best_score
+        self.best_params_ = {name: params[name] for name in sorted(names) if name in params}
+        self.privacy_, self.epsilon_ = best.privacy_, best.epsilon_
+        return self
+
+    def _search_one_release(self, X, y, X_target, noise):
+        """Return the best of fits to one sampler: all are post-processing of it."""
+        candidates = [self._draw(noise) for _ in range(round(self.n_candidates) - 1)]
+        for model in candidates:
+            # Bad parameters cost nothing.
+            model.check_fit(X, y)
+        best = clone(self.estimator).fit(X, y, X_target=X_target)
+        best_score = self._score(best, X, y)
+        for model in candidates:
+            model.fit_to_sampler(X, y, best.target_sampler_)
+            score = self._score(model, X, y)
+            if score > best_score:
+                best_score, best = score, model
+        return best_score, best
+
+    def _search_releases(self, X, y, X_target, noise, names):
+        """Return the best of a random number of fits, each with releases of its own."""
+        estimator, n_target = self.estimator, _num_samples(take_whole(X_target))
+        warn_of_delta(estimator.delta, n_target, stacklevel=3)
+        delta = check_delta(estimator.delta)
+        plan = selection_plan(
+            "best of several fits",
+            estimator.event_function(_num_features(X), len(np.unique(y)), n_target),
+            float(self.n_candidates),
+            float(self.shape),
+            estimator.epsilon,
+            delta,
+            relation=estimator.relation,
+        )
+        # A little less than what a run has, so that rounding does not take it beyond.
+        epsilon = (1 - 1e-9) * ledger_epsilon(
+            [plan.events[0].event], delta, accountant="rdp", relation=estimator.relation
+        )
+
+        def run():
+            model = _say(
+                self._draw(noise),
+                epsilon=epsilon,
+                accountant="rdp",
+                random_state=noise.seed() if noise.reproducible else None,
+                verbose=0,
+            )
+            model.fit(X, y, X_target=X_target)
+            return self._score(model, X, y), model
+
+        best_score, best = select_best(run, plan, noise)
+        for fitted in _fitted(best):
+            _say(fitted, epsilon=estimator.epsilon, verbose=estimator.verbose)
+        assumptions = *best.privacy_.assumptions, *_ASSUMED
+        if any(name == "sampler" or name.startswith("sampler__encoder") for name in names):
+            assumptions += (_ASSUMED_OF_ENCODERS,)
+        certificate = Certificate.of_plan(plan, assumptions, reproducible=noise.reproducible)
+        _certify(best, replace(certificate, sigma=best.sigma_, n_records=n_target))
+        return best_score, best
+
+    def _draw(self, noise):
+        """Return an estimator with parameters that are drawn anew, also from lists."""
+        state = np.random.RandomState(np.random.MT19937(noise.seed()))
+        drawn = next(iter(ParameterSampler(self.param_distributions, 1, random_state=state)))
+        # Copies, as `clone` makes them: what one fit leaves in an object, no other may find.
+        return clone(self.estimator).set_params(**copy.deepcopy(drawn))
+
+    def _score(self, model, X, y):
+        if self.scoring is not None:
+            return float(self.scoring(model, X, y))
+        # The same rows for all candidates that share a sampler.
         synthetic = model.target_sampler_.sample(_N_SCORED, random_state=0)
         return reverse_validation_score(model, X, y, synthetic)
 
-    noise = NoiseSource(estimator.random_state, stream=3)
+    def _check_params(self):
+        """Refuse what cannot be searched; return the names of the parameters."""
+        estimator = self.estimator
+        if not isinstance(estimator, BaseAdapter):
+            raise TypeError(
+                "PrivateSearch takes a domain adapter or classifier; got "
+                f"{type(estimator).__name__}."
+            )
+        n = self.n_candidates
+        if isinstance(n, bool) or not isinstance(n, numbers.Real) or not n >= 1:
+            raise ValueError(f"n_candidates must be a number of at least 1; got {n!r}.")
+        # Its own errors say what is wrong with distributions.
+        dicts = ParameterSampler(self.param_distributions, 1).param_distributions
+        names = {name for parameters in dicts for name in parameters}
+        if not names:
+            raise ValueError("param_distributions names no parameter.")
+        known = estimator.get_params()
+        # A string may stand for an object that has it.
+        unknown = {n for n in names if not isinstance(known.get(n.rpartition("__")[0]), str)}
+        if unknown := unknown - set(known):
+            raise ValueError(f"{type(estimator).__name__} has no parameters {sorted(unknown)}.")
+        if fixed := {name for name in names if name.removeprefix("sampler__") in SAID_OF_ALL}:
+            raise ValueError(
+                f"{sorted(fixed)} are said of the whole search, and cannot be searched."
+            )
+        if priced := names & estimator.priced_parameters:
+            raise ValueError(
+                f"{sorted(priced)} change what a fit of {type(estimator).__name__} costs, and all "
+                "candidates have to cost the same; they cannot be searched."
+            )
+        if self.scoring is None and not isinstance(estimator, DPSWDDomainClassifier):
+            raise ValueError(
+                "Reverse validation needs a DPSWDDomainClassifier: give scoring, a function of a "
+                "fitted model and the source, which reads no private rows."
+            )
+        if self.scoring is not None and not callable(self.scoring):
+            raise ValueError(
+                f"scoring must be a function of a model, X and y; got {self.scoring!r}."
+            )
+        return names
 
-    def draw():
-        """Return an estimator with parameters that are drawn anew, also from lists."""
-        state = np.random.RandomState(np.random.MT19937(noise.seed()))
-        drawn = next(iter(ParameterSampler(param_distributions, 1, random_state=state)))
-        # Copies, as `clone` makes them: what one fit leaves in an object, no other may find.
-        return clone(estimator).set_params(**copy.deepcopy(drawn))
+    @available_if(_best_has("transform"))
+    def transform(self, X):
+        """Map rows of either domain by the best fit; see its `transform`."""
+        check_is_fitted(self)
+        return self.best_estimator_.transform(X)
 
-    if estimator.release == "sketch" and names <= estimator._after_the_sketch:
-        best = _search_after_the_sketch(estimator, draw, score, X, y, X_target, n_candidates)
-    else:
-        best = _search_releases(
-            estimator,
-            names,
-            draw,
-            score,
-            X,
-            y,
-            X_target,
-            (float(n_candidates), float(shape)),
-            noise,
-        )
-    if scoring is not None:
-        assumptions = *best.privacy_.assumptions, _ASSUMED_OF_SCORING
-        _certify(best, replace(best.privacy_, assumptions=assumptions))
-    return best
+    @available_if(_best_has("predict"))
+    def predict(self, X):
+        """Return the most probable class of each row, by the best fit."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict(X)
+
+    @available_if(_best_has("predict_proba"))
+    def predict_proba(self, X):
+        """Return the probabilities of the classes, by the best fit."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict_proba(X)
+
+    @available_if(_best_has("score"))
+    def score(self, X, y):
+        """Return the accuracy of the best fit. On private rows it is not covered by ε."""
+        check_is_fitted(self)
+        return self.best_estimator_.score(X, y)
+
+    @property
+    def classes_(self):
+        return self.best_estimator_.classes_
+
+    @property
+    def n_features_in_(self):
+        return self.best_estimator_.n_features_in_
+
+    @property
+    def feature_names_in_(self):
+        return self.best_estimator_.feature_names_in_
+
+    def __sklearn_tags__(self):
+        # To scikit-learn it is what its estimator is.
+        return get_tags(self.estimator)
 
 
-def _search_after_the_sketch(estimator, draw, score, X, y, X_target, n_candidates):
-    """Return the best of fits to one sketch: all are post-processing of it."""
-    candidates = [draw() for _ in range(round(n_candidates) - 1)]
-    for model in candidates:
-        # Bad parameters cost nothing.
-        clone(model)._begin(X, y)
-    best = clone(estimator).fit(X, y, X_target=X_target)
-    best.search_score_ = score(best)
-    for model in candidates:
-        model._fit_to_sampler(X, y, best.target_sampler_)
-        model.search_score_ = score(model)
-        best = max(best, model, key=lambda fitted: fitted.search_score_)
-    return best
-
-
-def _search_releases(estimator, names, draw, score, X, y, X_target, law, noise):
-    """Return the best of a random number of fits, each with releases of its own."""
-    n_target = _num_samples(X_target.X_target if isinstance(X_target, Whole) else X_target)
-    sizes = _num_features(X), len(np.unique(y)), n_target
-    warn_of_delta(estimator.delta, n_target, stacklevel=3)
-    delta = check_delta(estimator.delta)
-    plan = selection_plan(
-        "best of several fits",
-        estimator._event_function(*sizes),
-        *law,
-        estimator.epsilon,
-        delta,
-        relation=estimator.relation,
-    )
-    # A little less than what a run has, so that rounding does not take it beyond.
-    epsilon = (1 - 1e-9) * ledger_epsilon(
-        [plan.events[0].event], delta, accountant="rdp", relation=estimator.relation
-    )
-
-    def run():
-        model = draw().set_params(
-            epsilon=epsilon,
-            accountant="rdp",
-            random_state=noise.seed() if noise.reproducible else None,
-            verbose=0,
-        )
-        model.fit(X, y, X_target=X_target)
-        return score(model), model
-
-    best_score, best = select_best(run, plan, noise)
-    best.search_score_ = best_score
-    for fitted in _fitted(best):
-        fitted.set_params(epsilon=estimator.epsilon, verbose=estimator.verbose)
-    assumptions = *best.privacy_.assumptions, *_ASSUMED
-    if "encoder" in names:
-        assumptions += (_ASSUMED_OF_ENCODERS,)
-    certificate = Certificate.of_plan(plan, assumptions, reproducible=noise.reproducible)
-    _certify(best, replace(certificate, sigma=best.sigma_, n_records=n_target))
-    return best
+def _say(model, **params):
+    """Set what is said of a whole fit, also of its sampler, if it has one."""
+    known = model.get_params()
+    nested = {f"sampler__{name}": value for name, value in params.items()}
+    return model.set_params(**params, **{n: v for n, v in nested.items() if n in known})
 
 
 def _certify(model, certificate):
@@ -244,46 +355,8 @@ def _certify(model, certificate):
 
 
 def _fitted(model):
-    return [fitted for fitted in (model, model.target_sampler_) if fitted is not None]
-
-
-def _check(estimator, param_distributions, X_target, n_candidates, scoring):
-    """Refuse what cannot be searched; return the names of the parameters."""
-    if not isinstance(estimator, DPSWDDomainAdapter):
-        raise TypeError(
-            f"private_search takes a domain adapter or classifier; got {type(estimator).__name__}."
-        )
-    estimator._check_params()
-    if X_target is None:
-        raise ValueError("private_search needs X_target: without it nothing is private.")
-    is_number = isinstance(n_candidates, numbers.Real) and not isinstance(n_candidates, bool)
-    if not is_number or not n_candidates >= 1:
-        raise ValueError(f"n_candidates must be a number of at least 1; got {n_candidates!r}.")
-    # Its own errors say what is wrong with distributions.
-    ParameterSampler(param_distributions, 1)
-    dicts = [param_distributions] if isinstance(param_distributions, dict) else param_distributions
-    names = {name for parameters in dicts for name in parameters}
-    if not names:
-        raise ValueError("param_distributions names no parameter.")
-    if unknown := names - set(estimator.get_params(deep=False)):
-        raise ValueError(f"{type(estimator).__name__} has no parameters {sorted(unknown)}.")
-    if fixed := names & _FIXED:
-        raise ValueError(f"{sorted(fixed)} are said of the whole search, and cannot be searched.")
-    if estimator.release == "rows" and (priced := names & estimator._priced_by_the_row):
-        raise ValueError(
-            f"{sorted(priced)} change what a fit with release='rows' costs, and all candidates "
-            "have to cost the same; they cannot be searched."
-        )
-    if estimator.release == "rows" and (idle := names & estimator._of_a_sketch):
-        raise ValueError(f"{sorted(idle)} do nothing with release='rows'.")
-    if scoring is None and (estimator.release == "rows" or not hasattr(estimator, "predict")):
-        raise ValueError(
-            "Reverse validation needs a DPSWDDomainClassifier with release='sketch': give scoring, "
-            "a function of a fitted model and the source, which reads no private rows."
-        )
-    if scoring is not None and not callable(scoring):
-        raise ValueError(f"scoring must be a function of a model, X and y; got {scoring!r}.")
-    return names
+    sampler = getattr(model, "target_sampler_", None)
+    return [model] if sampler is None else [model, sampler]
 
 
 def reverse_validation_score(model, X, y, X_synthetic):

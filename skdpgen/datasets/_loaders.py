@@ -91,21 +91,6 @@ _SPECS = {
         ),
         openml_range=(0, 255),
     ),
-    "olivetti_faces": _Spec(
-        title="Olivetti faces: 64 × 64 grey images, 10 of each of 40 people.",
-        about=_NO_SPLIT,
-        file="olivetti_faces.npz",
-        image_shape=(64, 64),
-        target_names=tuple(map(str, range(40))),
-    ),
-    "isolet": _Spec(
-        title="ISOLET: 617 audio features in [-1, 1] of the 26 spoken letters.",
-        about=f"The file holds a subset of 60 rows per letter.\n{_NO_SPLIT}",
-        file="isolet_1560.npz",
-        openml=("isolet", 1),
-        openml_note="all 7,797 rows",
-        target_names=tuple(string.ascii_lowercase),
-    ),
     "adult": _Spec(
         title="UCI Adult: does a person earn more than 50,000 dollars?",
         about="48,842 rows, 14 features. The official split: 32,561 train and 16,281 test rows.",
@@ -141,23 +126,6 @@ _SPECS = {
         openml=("Diabetes130US", 1),
         target="readmitted",
         drop=("encounter_id", "patient_nbr"),
-    ),
-    "census_income": _Spec(
-        title="UCI Census-Income (KDD), its test part: income above 50,000 dollars?",
-        about=(
-            "99,762 rows, 40 features: ``instance_weight`` is a survey weight, not a feature, and\n"
-            f"is left out.\n{_NO_SPLIT}"
-        ),
-        file="census_income_kdd_test.csv.gz",
-        target="income",
-        drop=("instance_weight",),
-    ),
-    "kdd99": _Spec(
-        title="KDD Cup 1999, the 10 percent file: 23 kinds of network connections.",
-        about=f"494,021 rows, 41 features; the rarest class has two rows.\n{_NO_SPLIT}",
-        file="kdd99_10percent.csv.gz",
-        openml=("KDDCup99", 1),
-        target="label",
     ),
     "cervical_cancer": _Spec(
         title="UCI Cervical cancer (risk factors): is the biopsy positive?",
@@ -241,15 +209,12 @@ def _load_arrays(spec, data_home):
     path = _find(spec.file, data_home)
     data = _bunch(spec, *(_openml_arrays(spec) if path is None else _file_arrays(path)))
     data.target_names = np.array(spec.target_names)
-    if spec.image_shape is not None:
-        data.image_shape = spec.image_shape
+    data.image_shape = spec.image_shape
     return data
 
 
 def _file_arrays(path):
     with np.load(path) as file:
-        if "X" in file:
-            return _split(_rows(file["X"]), file["y"].astype(np.int64))
         X_train, X_test = _rows(file["x_train"]), _rows(file["x_test"])
         return X_train, X_test, file["y_train"].astype(np.int64), file["y_test"].astype(np.int64)
 
@@ -257,9 +222,8 @@ def _file_arrays(path):
 def _openml_arrays(spec):
     fetched = _fetch(spec, as_frame=False)
     X = np.asarray(fetched.data, dtype=np.float32)
-    if spec.openml_range is not None:
-        low, high = spec.openml_range
-        X = (X - low) / (high - low)
+    low, high = spec.openml_range
+    X = (X - low) / (high - low)
     # Labels start at 0 or at 1 there, and may be strings.
     y = np.unique(fetched.target.astype(np.float64), return_inverse=True)[1].astype(np.int64)
     n = spec.openml_n_train
@@ -327,25 +291,12 @@ def _bunch(spec, X_train, X_test, y_train, y_test):
     )
 
 
-_IMAGES = """``X_train``, ``X_test`` : float32 arrays of shape (n_rows, {width})
-            Flat images in [0, 1]; a row reshapes to ``image_shape``{axes}.
-        ``y_train``, ``y_test`` : int64 arrays of shape (n_rows,)
-            Labels 0, 1, ..., named by ``target_names``.
-        ``image_shape`` : tuple
-            {shape}."""
+_IMAGES = """Flat images in [0, 1], float32, channels first; ``image_shape`` is {shape}. Labels
+            are 0, 1, ..., int64, named by ``target_names``."""
 
-_ARRAYS = """``X_train``, ``X_test`` : float32 arrays of shape (n_rows, n_features)
-            The features.
-        ``y_train``, ``y_test`` : int64 arrays of shape (n_rows,)
-            Labels 0, 1, ..., named by ``target_names``."""
-
-_TABLES = """``X_train``, ``X_test`` : DataFrames
-            Numbers are numeric columns, NaN where missing; categories are columns of strings,
-            "?" where missing.
-        ``y_train``, ``y_test`` : Series
-            The column ``{target}``; its classes, if it has classes, are in ``target_names``.
-        ``feature_names`` : list of str
-            The columns of X."""
+_TABLES = """DataFrames, with NaN for missing numbers and "?" for missing categories, and the Series
+            ``{target}``, of which ``target_names`` are the classes, if it has such. The columns
+            are ``feature_names``."""
 
 _DOC = """{title}
 
@@ -360,15 +311,18 @@ _DOC = """{title}
     Returns
     -------
     data : Bunch
-        {fields}
+        ``X_train``, ``y_train``, ``X_test``, ``y_test``
+            {fields}
         ``DESCR`` : str
             What the data are.
 
     Raises
     ------
     FileNotFoundError
-        If the folder lacks the file{or_no_folder}.
-    {unreachable}
+        If the folder lacks the file, or none is named and OpenML does not have it.
+    OSError
+        If OpenML is asked, and cannot be reached.
+
     Examples
     --------
     >>> from skdpgen.datasets import load_{name}
@@ -390,32 +344,18 @@ def _loader(name):
 
 
 def _document(name, spec):
-    if spec.target:
-        fields = _TABLES.format(target=spec.target)
-    elif spec.image_shape is None:
-        fields = _ARRAYS
-    else:
-        fields = _IMAGES.format(
-            width=np.prod(spec.image_shape),
-            shape=spec.image_shape,
-            axes=", channels first" if len(spec.image_shape) == 3 else "",
-        )
-    openml, or_no_folder, unreachable = "an error", ", or no folder is named", ""
+    openml = "an error"
     if spec.openml is not None:
-        openml_name, version = spec.openml
         note = f"; {spec.openml_note}".replace("\n", "\n        ") if spec.openml_note else ""
-        openml = f"OpenML is asked\n        (``{openml_name}``, version {version}{note})"
-        or_no_folder = ""
-        unreachable = "OSError\n        If no folder is named and OpenML cannot be reached.\n    "
+        openml = f"OpenML is asked\n        (``{spec.openml[0]}``, version {spec.openml[1]}{note})"
+    fields = _TABLES.format(target=spec.target)
     return _DOC.format(
         name=name,
         title=spec.title,
         about=spec.about.replace("\n", "\n    "),
         file=spec.file,
         openml=openml,
-        fields=fields,
-        or_no_folder=or_no_folder,
-        unreachable=unreachable,
+        fields=fields if spec.target else _IMAGES.format(shape=spec.image_shape),
     )
 
 
@@ -423,13 +363,9 @@ load_mnist = _loader("mnist")
 load_fashion_mnist = _loader("fashion_mnist")
 load_usps = _loader("usps")
 load_cifar10 = _loader("cifar10")
-load_olivetti_faces = _loader("olivetti_faces")
-load_isolet = _loader("isolet")
 load_adult = _loader("adult")
 load_bank_marketing = _loader("bank_marketing")
 load_diabetes130 = _loader("diabetes130")
-load_census_income = _loader("census_income")
-load_kdd99 = _loader("kdd99")
 load_cervical_cancer = _loader("cervical_cancer")
 load_california_housing = _loader("california_housing")
 

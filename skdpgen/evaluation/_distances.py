@@ -3,8 +3,6 @@
 import numpy as np
 from sklearn.utils.validation import check_array
 
-__all__ = ["frechet_distance"]
-
 
 def frechet_distance(X, Y):
     """Squared 2-Wasserstein distance between Gaussians with the moments of two samples.

@@ -2,6 +2,5 @@
 
 from .columns import Boolean, Category, Date, Number, Ordinal, Unknown
 from .schema import Schema
-from .table_encoder import TableEncoder
 
-__all__ = ["Boolean", "Category", "Date", "Number", "Ordinal", "Schema", "TableEncoder", "Unknown"]
+__all__ = ["Boolean", "Category", "Date", "Number", "Ordinal", "Schema", "Unknown"]

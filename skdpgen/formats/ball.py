@@ -6,66 +6,44 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.fft import dct
 
-from .box import check_bounds
-
-__all__ = ["LocalCodec", "cosine_matrices", "project_on_ball"]
+from .arrays import ArrayFormat
 
 # Numbers are kept this small, so that sums of squares stay finite.
 _LARGEST = 1e150
 
 
 @dataclass(frozen=True)
-class LocalCodec:
+class BallFormat(ArrayFormat):
     """Maps features, and a numeric target beside them, to the unit ball and back.
 
     Features are clipped to their bounds, if there are any, and mapped to [-1, 1]; turned into
     cosine coefficients, if asked for; projected on the ball; and divided by its radius. Each row is
-    mapped on its own, and nothing is learnt from data.
+    mapped on its own.
 
     Parameters
     ----------
-    n_features : int
-        Columns of X.
+    n_features, bounds, has_number, y_bounds, classes, kind
+        As in `ArrayFormat`.
     p : {1, 2}
         The norm of the ball.
     radius : float, default=None
         Of the ball. None: 1, or, with bounds, that of the smallest ball around their box.
-    bounds : None or (lower, upper), default=None
-        Public bounds, scalars or arrays of shape (n_features,).
     basis : None or "dct", default=None
         The orthonormal cosine transform of a row, or of its images.
     keep : float, default=None
         Share of coefficients, the largest, that a row keeps; the others become 0.
     image_shape : tuple of int, default=None
         Shape of the images that rows are; the transform is along the last two axes.
-    has_number : bool, default=False
-        Whether a numeric y rides along as a last column.
-    y_bounds : None or (lower, upper), default=None
-        Its public bounds.
     """
 
-    n_features: int
-    p: int
+    p: int = 2
     radius: float | None = None
-    bounds: tuple | None = None
     basis: str | None = None
     keep: float | None = None
     image_shape: tuple | None = None
-    has_number: bool = False
-    y_bounds: tuple | None = None
-
-    # What the template of generators asks of every codec.
-    releases = ()
-    encoder = None
 
     def __post_init__(self):
-        object.__setattr__(self, "bounds", check_bounds(self.bounds, self.n_features, "bounds"))
-        object.__setattr__(self, "y_bounds", check_bounds(self.y_bounds, 1, "y_bounds"))
-        if self.has_number and self.bounds is not None and self.y_bounds is None:
-            raise ValueError(
-                "y is a number (float dtype) and bounds were given: give y_bounds=(lower, upper) "
-                "too, or classes=[...] if y holds labels."
-            )
+        super().__post_init__()
         shape = self.image_shape
         if shape is not None and math.prod(shape) != self.n_features:
             raise ValueError(f"image_shape={shape} does not fit {self.n_features} features.")
@@ -80,22 +58,10 @@ class LocalCodec:
         return self.n_features + self.has_number
 
     @property
-    def has_unit_features(self):
-        """Whether rows are made of features with bounds, and of nothing else."""
-        return self.bounds is not None and not self.has_number
-
-    @property
     def grid(self):
         """The shape of the images in a row, or of a row that is none: (n, height, width)."""
         height, width = (1, self.n_features) if self.image_shape is None else self.image_shape[-2:]
         return (-1, height, width)
-
-    def settle(self, curator):
-        """Return the codec of what is to be learnt: nothing had to be found first."""
-        return self
-
-    def refuse(self, X, y=None):
-        """Raise nothing: what is wrong with numbers is found without knowing what they are."""
 
     def encode(self, X, y=None):
         """Map (n, n_features) features, and (n,) numbers if there are any, to rows."""

@@ -5,9 +5,8 @@ import pandas as pd
 
 from ..exceptions import TableError
 from ..privacy.records import look_up
-from .columns import DATE_CODES, Boolean, Date, Number, Ordinal, read_dates, read_numbers
-
-__all__ = ["Block", "KnotBlock", "LevelBlock", "wrong_cells"]
+from .cells import read_dates, read_numbers
+from .columns import DATE_CODES, Boolean, Date, Number, Ordinal
 
 
 def wrong_cells(name, kind, dtype):
@@ -66,19 +65,12 @@ class Block:
         if self.kind.missing:
             out[bad, -1] = 1
 
-    def _name_levels(self, names):
-        return [*names, "missing"] if self.kind.missing else names
-
 
 class LevelBlock(Block):
     """One weight per level."""
 
     def __init__(self, name, kind, start):
         super().__init__(name, kind, start, len(kind.levels))
-
-    @property
-    def level_names(self):
-        return self._name_levels([repr(level) for level in self.kind.levels])
 
     def encode(self, column, out):
         # As objects, labels are looked up as Python compares them, whatever the dtype.
@@ -91,9 +83,6 @@ class LevelBlock(Block):
         known = np.flatnonzero(codes >= 0)
         out[known, codes[known]] = 1
         return present, present & (codes < 0)
-
-    def decode(self, weights):
-        return self._give(weights.argmax(axis=1))
 
     def draw(self, weights, random_state):
         return self._give(_draw_levels(_to_probabilities(weights), random_state))
@@ -115,14 +104,6 @@ class KnotBlock(Block):
         self.decimals = kind.decimals if self.is_number else 0
         super().__init__(name, kind, start, len(self.knots))
 
-    @property
-    def level_names(self):
-        if self.is_number:
-            names = [np.format_float_positional(knot, trim="-") for knot in self.knots]
-        else:
-            names = self._to_dates(self.knots).astype(str).tolist()
-        return self._name_levels(names)
-
     def encode(self, column, out):
         present, numbers = self._read(column)
         is_number = ~np.isnan(numbers)
@@ -135,14 +116,6 @@ class KnotBlock(Block):
         out[where, left] = 1 - share
         out[where, left + 1] = share
         return present, bad
-
-    def decode(self, weights):
-        weights, missing = self._split(_to_probabilities(weights))
-        total = weights.sum(axis=1)
-        # From the first knot on, as far-off knots that are close together need all digits.
-        offset = weights @ (self.knots - self.knots[0])
-        numbers = self.knots[0] + offset / np.where(total > 0, total, 1)
-        return self._give(numbers, missing > total)
 
     def draw(self, weights, random_state):
         weights, missing = self._split(_to_probabilities(weights))

@@ -1,52 +1,35 @@
-"""The public map between rows of bounded numbers as users have them and as releases see them."""
+"""The format of arrays for central methods: features in a box, as rows of the unit ball."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["RowCodec"]
+from .arrays import ArrayFormat
 
 
 @dataclass(frozen=True)
-class RowCodec:
+class BoxFormat(ArrayFormat):
     """Maps features, and a numeric target beside them, to rows and back.
 
     With bounds, features are clipped to them, mapped to [0, 1] and divided by √(number of
     columns), so that rows lie in the unit ball. With an encoder, features are clipped to the
-    bounds, if any, and encoded. Otherwise they are used as they are. Nothing here is learnt from
-    data.
+    bounds, if any, and encoded. Otherwise they are used as they are.
 
     Parameters
     ----------
-    n_features : int
-        Columns of X.
-    bounds : None or (lower, upper), default=None
-        Public bounds, scalars or arrays of shape (n_features,).
+    n_features, bounds, has_number, y_bounds, classes, kind
+        As in `ArrayFormat`.
     encoder : object, default=None
         With `transform` and `inverse_transform`, fitted on public data.
-    has_number : bool, default=False
-        Whether a numeric y rides along as a last column.
-    y_bounds : None or (lower, upper), default=None
-        Its public bounds.
-    radius : float, default=1.0
+    clip_norm : float, default=1.0
         The radius of rows, which are decoded from the unit ball.
     """
 
-    n_features: int
-    bounds: tuple | None = None
     encoder: object = None
-    has_number: bool = False
-    y_bounds: tuple | None = None
-    radius: float = 1.0
+    clip_norm: float = 1.0
 
-    def __post_init__(self):
-        object.__setattr__(self, "bounds", check_bounds(self.bounds, self.n_features, "bounds"))
-        object.__setattr__(self, "y_bounds", check_bounds(self.y_bounds, 1, "y_bounds"))
-        if self.has_number and self.bounds is not None and self.y_bounds is None:
-            raise ValueError(
-                "y is a number (float dtype) and bounds were given: give y_bounds=(lower, upper) "
-                "too, or classes=[...] if y holds labels."
-            )
+    # What estimators are asked for it; with a schema, it stays at the defaults.
+    parameters = dict.fromkeys(("bounds", "y_bounds", "classes", "encoder")) | {"clip_norm": 1.0}
 
     @property
     def unit(self):
@@ -54,24 +37,15 @@ class RowCodec:
         return (self.n_features + self.has_number) ** -0.5
 
     @property
-    def has_unit_features(self):
-        """Whether a row is just its features, mapped to [0, 1] and scaled by `unit`."""
-        return self.bounds is not None and self.encoder is None and not self.has_number
+    def feature_scale(self):
+        is_plain = self.bounds is not None and self.encoder is None and not self.has_number
+        return self.unit / self.clip_norm if is_plain else None
 
     @property
     def n_columns(self):
         """Number of columns of a row, found with a public row of zeros."""
         y = np.zeros(1) if self.has_number else None
         return self.encode(np.zeros((1, self.n_features)), y).shape[1]
-
-    releases = ()
-
-    def settle(self, curator):
-        """Return the codec of what is to be learnt: nothing had to be found first."""
-        return self
-
-    def refuse(self, X, y=None):
-        """Raise nothing: what is wrong with numbers is found without knowing what they are."""
 
     def encode(self, X, y=None):
         """Map (n, n_features) features, and (n,) numbers if there are any, to rows."""
@@ -94,7 +68,7 @@ class RowCodec:
 
     def decode(self, rows):
         """Map rows in the unit ball back to (features, numbers or None), within the bounds."""
-        rows, y = rows * self.radius, None
+        rows, y = rows * self.clip_norm, None
         if self.has_number:
             rows, y = rows[:, :-1], rows[:, -1:]
             if self.y_bounds is not None:
@@ -107,22 +81,6 @@ class RowCodec:
         else:
             X = rows
         return (X if self.bounds is None else np.clip(X, *self.bounds)), y
-
-
-def check_bounds(bounds, n_features, name):
-    """Return bounds as two arrays of shape (n_features,), or None."""
-    if bounds is None:
-        return None
-    try:
-        # Copies: what the caller does to his arrays later is nothing to what was fitted.
-        lower, upper = (np.full(n_features, b, dtype=np.float64) for b in bounds)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"{name} must be a pair (lower, upper) of numbers or of arrays of {n_features} numbers."
-        ) from None
-    if not (np.isfinite(lower).all() and np.isfinite(upper).all() and (lower < upper).all()):
-        raise ValueError(f"{name} must be finite, with lower < upper in every column.")
-    return lower, upper
 
 
 def _to_unit(X, bounds):

@@ -2,9 +2,7 @@
 
 import contextlib
 import datetime
-import decimal
 import math
-import numbers
 import sys
 from collections import Counter
 from dataclasses import dataclass, fields
@@ -12,25 +10,10 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import infer_dtype
-
-__all__ = [
-    "MAX_UNITS",
-    "Boolean",
-    "Category",
-    "Date",
-    "Number",
-    "Ordinal",
-    "Unknown",
-    "read_dates",
-    "read_numbers",
-]
 
 # Numbers with decimals have fewer units than this, or float64 could not tell them apart after
 # a few operations.
 MAX_UNITS = 1e14
-# What pandas calls cells that are all numbers.
-_NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
 DATE_CODES = {"day": "D", "second": "s"}
 
 
@@ -404,65 +387,6 @@ class Unknown(_Column):
     # Not even its kind is known.
     is_open = True
     missing = True
-
-
-def read_numbers(column):
-    """Read a column of numbers, which may be of any dtype, each cell on its own.
-
-    Returns
-    -------
-    present : ndarray of bool of shape (n,)
-    numbers : ndarray of shape (n_present,)
-        NaN for a cell that is no number, or that is too large for a float.
-    """
-    if getattr(column.dtype, "kind", "O") in "iuf":
-        values = column.to_numpy(np.float64, na_value=np.nan)
-    else:
-        values = column.to_numpy()
-    present = ~pd.isna(values)
-    values = values[present]
-    if infer_dtype(values, skipna=False) in _NUMBERS or not len(values):
-        # Some Python numbers are too large for a float.
-        with contextlib.suppress(Exception):
-            return present, values.astype(np.float64)
-    return present, np.array([_read_number(value) for value in values], dtype=np.float64)
-
-
-def _read_number(value):
-    is_number = isinstance(value, numbers.Real | decimal.Decimal)
-    if is_number and not isinstance(value, bool | np.bool_ | np.timedelta64):
-        with contextlib.suppress(Exception):
-            return float(value)
-    return np.nan
-
-
-def read_dates(column):
-    """Read a column of dates without time zone, which may be of dtype object, each on its own.
-
-    Returns
-    -------
-    present : ndarray of bool of shape (n,)
-    dates : ndarray of datetime64[s] of shape (n_present,)
-        Rounded down; NaT for a cell that is no such date.
-    """
-    values = column.to_numpy()
-    present = ~pd.isna(values)
-    values = values[present]
-    if values.dtype.kind == "M":
-        return present, values.astype("M8[s]")
-    has_zones = any(getattr(value, "tzinfo", None) is not None for value in values)
-    if infer_dtype(values, skipna=False) in ("date", "datetime") and not has_zones:
-        with contextlib.suppress(Exception):
-            return present, values.astype("M8[us]").astype("M8[s]")
-    return present, np.array([_read_date(value) for value in values], dtype="M8[s]")
-
-
-def _read_date(value):
-    is_date = isinstance(value, datetime.date | np.datetime64)
-    if is_date and getattr(value, "tzinfo", None) is None:
-        with contextlib.suppress(Exception):
-            return np.datetime64(value, "us").astype("M8[s]")
-    return np.datetime64("NaT")
 
 
 def _tidy_knots(knots, lower, upper, decimals):

@@ -3,21 +3,20 @@
 import math
 import warnings
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_bool_dtype, is_datetime64_dtype, is_integer_dtype, is_numeric_dtype
 from scipy.stats import norm
 
 from ..exceptions import FitQualityWarning, TableError
 from ..privacy.files import TEXT_KINDS, read_text
 from ..privacy.mechanisms.sums import CategoryCountsMechanism, GaussianSumMechanism
+from ..privacy.record_functions import RecordFunction
 from .columns import DATE_CODES, MAX_UNITS, Boolean, Category, Date, Number, Unknown
 from .schema import Schema
 from .table_encoder import TableEncoder
 from .texts import parse_found
-
-__all__ = ["SchemaInference", "declare_by_dtypes"]
 
 # Numbers are looked for up to 2^40 on both sides of zero, by eighths of octaves from 2^-10 on.
 _MAGNITUDES = 2.0 ** (np.arange(-80, 321) / 8)
@@ -31,26 +30,6 @@ _KINDS, _FITTING_SHARE = "column kinds", 0.95
 _N_FINE = 128
 # How likely it is that, somewhere on a grid, mere noise is taken for values.
 _FALSE_ALARM = 0.02
-
-
-def declare_by_dtypes(dtypes, schema=None):
-    """Return a schema of all columns: those of `schema`, and others by their dtypes.
-
-    Bounds and categories are left open, those of categorical dtypes too: in a private table they
-    are data. Strings, objects and categories become categories, and dates are rounded to days.
-    Values may be missing wherever the dtype can hold such.
-    """
-    kinds = {name: _kind_of_dtype(dtype) for name, dtype in dtypes.items()}
-    return Schema({**kinds, **(schema or {})})
-
-
-def _kind_of_dtype(dtype):
-    missing = not (isinstance(dtype, np.dtype) and dtype.kind in "biu")
-    if is_bool_dtype(dtype):
-        return Boolean(missing)
-    if is_numeric_dtype(dtype):
-        return Number(decimals=0 if is_integer_dtype(dtype) else None, missing=missing)
-    return Date(missing=missing) if is_datetime64_dtype(dtype) else Category(missing=missing)
 
 
 class SchemaInference:
@@ -107,7 +86,7 @@ class SchemaInference:
             return _encode_kinds(self._read(cells)[list(self.unknown)])
         if self._scales:
             return self._encode_scales(self._wide, cells)
-        return TableEncoder(Schema(self._wide)).transform_private(self._read(cells))
+        return TableEncoder(Schema(self._wide)).encode_private(self._read(cells))
 
     def refuse(self, cells):
         """Raise an error that names the column if cells are not of the declared types."""
@@ -115,7 +94,7 @@ class SchemaInference:
         for name in self._categories:
             _check_type(name, table[name], self.schema[name].other)
         if self._wide:
-            TableEncoder(Schema(self._wide)).transform(table[list(self._wide)])
+            TableEncoder(Schema(self._wide)).encode(table[list(self._wide)])
 
     def _read(self, cells):
         table = pd.DataFrame(cells, columns=list(self.schema))
@@ -125,7 +104,7 @@ class SchemaInference:
         """Make the releases and return a schema that leaves nothing open."""
         if self.unknown:
             known = SchemaInference(self._find_kinds(curator), self.unknown)
-            curator.prepare(known.encode)
+            curator.prepare(RecordFunction(known.encode))
             return known.run(curator)
         kinds = dict(self.schema)
         if self._scales:
@@ -159,18 +138,18 @@ class SchemaInference:
                 knots = _zoom(knots, counts, noisy.std * unit, n_knots or kind.n_knots, margin)
                 found[name] = _with_knots(kind, knots)
             schema = Schema({**schema, **found})
-            curator.prepare(lambda cells, y, schema=schema: self._encode_scales(schema, cells))
+            curator.prepare(RecordFunction(partial(self._encode_scales, schema)))
         return found
 
-    def _encode_scales(self, schema, cells):
+    def _encode_scales(self, schema, cells, y=None):
         schema = Schema({name: schema[name] for name in self._scales})
-        return TableEncoder(schema).transform_private(self._read(cells)[self._scales])
+        return TableEncoder(schema).encode_private(self._read(cells)[self._scales])
 
 
 def _encode_kinds(table):
     """Encode texts by their kinds."""
     kinds = table.map(lambda cell: read_text(cell)[0] if isinstance(cell, str) else "missing")
-    return TableEncoder(Schema(dict.fromkeys(table, Category(TEXT_KINDS)))).transform(kinds)
+    return TableEncoder(Schema(dict.fromkeys(table, Category(TEXT_KINDS)))).encode(kinds)
 
 
 def _choose_kind(whole, number, boolean, date, text, std):
@@ -194,7 +173,7 @@ def _choose_kind(whole, number, boolean, date, text, std):
 
 def _weights(name):
     """Return the sum of encoded rows, whose weights are not negative."""
-    return GaussianSumMechanism(lambda rows: rows, 1.0, name, nonnegative=True)
+    return GaussianSumMechanism(RecordFunction(lambda rows: rows), 1.0, name, nonnegative=True)
 
 
 def _widen(kind):

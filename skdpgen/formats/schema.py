@@ -7,22 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import infer_dtype
-
-from .columns import (
-    MAX_UNITS,
-    Boolean,
-    Category,
-    Date,
-    Number,
-    Ordinal,
-    Unknown,
-    find_repeated,
-    read_dates,
-    read_numbers,
+from pandas.api.types import (
+    infer_dtype,
+    is_bool_dtype,
+    is_datetime64_dtype,
+    is_integer_dtype,
+    is_numeric_dtype,
 )
 
-__all__ = ["Schema"]
+from .cells import read_dates, read_numbers
+from .columns import MAX_UNITS, Boolean, Category, Date, Number, Ordinal, Unknown, find_repeated
 
 # A public sample with more different values than this holds names or texts rather than categories.
 _MAX_INFERRED = 100
@@ -177,6 +171,40 @@ class Schema(Mapping):
             }
         )
 
+    @classmethod
+    def from_dtypes(cls, dtypes, *, declared=None):
+        """Declare the columns of a private table by their dtypes alone; no cell is looked at.
+
+        Bounds and categories are left open, those of categorical dtypes too: in a private table
+        they are data. A generator that is given the schema pays for finding them. Strings, objects
+        and categories become categories, and dates are rounded to days. Values may be missing
+        wherever the dtype can hold such.
+
+        Parameters
+        ----------
+        dtypes : Series or dict of str to dtype
+            Of each column, such as ``frame.dtypes``.
+        declared : Schema or dict, default=None
+            Kinds of columns of which more is public.
+
+        Returns
+        -------
+        Schema
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from skdpgen import Number, Schema
+        >>> private = pd.DataFrame({"age": [31, 52], "sex": ["F", "M"]})
+        >>> Schema.from_dtypes(private.dtypes, declared={"age": Number(18, 90, decimals=0)})
+        Schema({
+            'age': Number(lower=18, upper=90, decimals=0),
+            'sex': Category(other='other', missing=True),
+        })
+        """
+        kinds = {name: _kind_of_dtype(dtype) for name, dtype in dtypes.items()}
+        return cls({**kinds, **(declared or {})})
+
     def to_dict(self):
         """Return the schema as a dict of dicts, without what is at its default.
 
@@ -271,6 +299,15 @@ class Schema(Mapping):
     def __repr__(self):
         lines = "".join(f"    {name!r}: {kind!r},\n" for name, kind in self.columns)
         return f"Schema({{\n{lines}}})"
+
+
+def _kind_of_dtype(dtype):
+    missing = not (isinstance(dtype, np.dtype) and dtype.kind in "biu")
+    if is_bool_dtype(dtype):
+        return Boolean(missing)
+    if is_numeric_dtype(dtype):
+        return Number(decimals=0 if is_integer_dtype(dtype) else None, missing=missing)
+    return Date(missing=missing) if is_datetime64_dtype(dtype) else Category(missing=missing)
 
 
 def _describe(name, column, n_knots):

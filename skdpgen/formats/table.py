@@ -1,96 +1,260 @@
-"""The public map between tables with a schema and rows as releases see them."""
+"""The format of tables with a schema: cells, as blocks of weights of the levels of columns."""
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+import torch
 
+from ..privacy.record_functions import RecordFunction
+from ..privacy.records import first_chunk, read_table
+from .arrays import find_positions
+from .format import SAMPLE_BLOCK, Format, check_count
 from .inference import SchemaInference
 from .schema import Schema
 from .table_encoder import TableEncoder, check_columns, check_dtypes
 from .texts import parse_found
 
-__all__ = ["TableCodec"]
+
+@dataclass(frozen=True)
+class TableKind:
+    """Of what kind a table was given to `fit`, and is handed back: columns, dtypes, the label."""
+
+    names: tuple
+    dtypes: dict
+    label: object
+    is_split: bool
+    is_series: bool
+
+    @classmethod
+    def of(cls, schema, X, y, target):
+        head = check_frame(first_chunk(X))
+        names, label = tuple(head.columns), target
+        if y is not None:
+            if target is not None:
+                raise ValueError("Give y or target, not both.")
+            lacking = [name for name in schema if name not in names]
+            if len(lacking) != 1:
+                raise ValueError(
+                    "y must be the one column of the schema that X lacks; X lacks "
+                    f"{lacking or 'none'}."
+                )
+            label = lacking[0]
+        elif target is not None and target not in schema:
+            raise ValueError(f"target must be a column of the schema; got {target!r}.")
+        return cls(
+            names=names,
+            # Chunks may differ in them.
+            dtypes={}
+            if callable(X)
+            else _keep_plain({label: getattr(y, "dtype", None), **X.dtypes}),
+            label=label,
+            is_split=y is not None,
+            is_series=isinstance(y, pd.Series),
+        )
+
+    def give(self, frame):
+        """Return a table as one of this kind."""
+        for name, dtype in self.dtypes.items():
+            if frame[name].dtype != dtype:
+                frame[name] = _cast(frame[name], dtype)
+        X = frame[list(self.names)]
+        if not self.is_split:
+            return X
+        y = frame[self.label]
+        return X, y if self.is_series else y.to_numpy()
 
 
 @dataclass(frozen=True)
-class TableCodec:
+class TableFormat(Format):
     """Maps tables with a public schema to rows in the unit ball and back.
 
     Parameters
     ----------
     schema : Schema
         The columns. Those that are open have to be found first: see `settle`.
+    kind : TableKind, default=None
+        What samples are handed back as.
     texts : tuple of str, default=()
         Columns that come as texts, whose kinds were found.
     """
 
     schema: Schema
+    kind: TableKind | None = None
     texts: tuple = ()
-    encoder = None
+
+    has_blocks = True
 
     @property
     def releases(self):
-        """The names of what `settle` asks a curator for."""
         return SchemaInference(self.schema).releases
 
-    def settle(self, curator):
-        """Find what is open, and return a codec that the curator then encodes rows by."""
-        if not self.schema.open_names:
-            return self
-        inference = SchemaInference(self.schema)
-        settled = TableCodec(inference.run(curator), inference.unknown)
-        curator.prepare(settled.encode)
-        return settled
-
     @property
-    def _table_encoder(self):
-        return TableEncoder(self.schema)
-
-    def cells(self, table):
-        """Check the columns of a table, and return its cells in the order of the schema."""
-        check_columns(table, self.schema)
-        return table[list(self.schema)].to_numpy(dtype=object)
-
-    def check_dtypes(self, table):
-        """Refuse columns of which no cell can be as declared, by their dtypes."""
-        check_dtypes(table, self.schema)
-
-    @property
-    def blocks(self):
-        """The name of each column, and its columns in rows."""
-        return self._table_encoder.blocks
+    def classes(self):
+        levels = None if self.kind is None else self._levels(self.kind.label)
+        return None if levels is None else np.array(levels)
 
     @property
     def n_columns(self):
         """Number of columns of a row."""
-        return self._table_encoder.n_columns
+        return TableEncoder(self.schema).n_columns
 
-    def refuse(self, X, y=None):
-        """Raise an error that names the column if cells are not as the schema declares them."""
-        if self.schema.open_names:
-            SchemaInference(self.schema).refuse(X)
-        else:
-            table = pd.DataFrame(X, columns=list(self.schema))
-            self._table_encoder.transform(parse_found(table, self.schema, self.texts))
-
-    def encode(self, X, y=None):
-        """Map cells, an array of objects in the order of the schema, to rows; NaN for bad ones."""
-        if self.schema.open_names:
-            return SchemaInference(self.schema).encode(X)
-        table = pd.DataFrame(X, columns=list(self.schema))
-        return self._table_encoder.transform_private(parse_found(table, self.schema, self.texts))
+    @property
+    def blocks(self):
+        """The name of each column, and its columns in rows."""
+        return TableEncoder(self.schema).blocks
 
     @property
     def block_sizes(self):
         """Number of columns of each block."""
         return [where.stop - where.start for _, where in self.blocks]
 
-    def levels(self, name):
-        """Return the levels of a column, or None for one of numbers or dates."""
-        levels = getattr(self.schema.get(name), "levels", None)
-        return None if levels is None else np.array(levels)
+    def _levels(self, name):
+        return getattr(self.schema.get(name), "levels", None)
 
-    def decode(self, rows, random_state):
-        """Draw a table from rows of probabilities."""
-        return self._table_encoder.draw(rows, random_state)
+    # Private tables.
+
+    def check_columns(self, table):
+        """Refuse what is no table with just the columns of the schema."""
+        check_columns(table, self.schema)
+
+    def check_dtypes(self, table):
+        """Refuse columns of which no cell can be as declared, by their dtypes."""
+        check_dtypes(table, self.schema)
+
+    def settle(self, curator):
+        """Find what is open, and return a format that the curator then encodes rows by."""
+        if not self.schema.open_names:
+            return self
+        inference = SchemaInference(self.schema)
+        settled = TableFormat(inference.run(curator), self.kind, inference.unknown)
+        curator.prepare(RecordFunction(settled.encode))
+        return settled
+
+    def refuse(self, X, y=None):
+        """Raise an error that names the column if cells are not as the schema declares them."""
+        if self.schema.open_names:
+            SchemaInference(self.schema).refuse(X)
+        else:
+            TableEncoder(self.schema).encode(self._parse(X))
+
+    def encode(self, X, y=None):
+        """Map cells, an array of objects in the order of the schema, to rows; NaN for bad ones."""
+        if self.schema.open_names:
+            return SchemaInference(self.schema).encode(X)
+        return TableEncoder(self.schema).encode_private(self._parse(X))
+
+    def _parse(self, X):
+        table = pd.DataFrame(X, columns=list(self.schema))
+        return parse_found(table, self.schema, self.texts)
+
+    # Public tables.
+
+    def without_target(self):
+        return TableFormat(self.schema.select(list(self.kind.names)), self.kind, self.texts)
+
+    def read_public(self, estimator, X):
+        return read_table(estimator, X, None, None, self, reset=False).hand_over()[0]
+
+    def sample(self, generate, shares, n_samples, *, y, where, noise):
+        if where is not None and not isinstance(where, Mapping):
+            raise ValueError(f"where must be a dict of columns and levels; got {where!r}.")
+        label, blocks = self.kind.label, dict(self.blocks)
+        if y is not None and label in (where or {}):
+            raise ValueError(f"y and where both ask for levels of {label!r}; give one of them.")
+        conditions = {}
+        for name, level in (where or {}).items():
+            conditions[name] = self._find_level(name, level, blocks)
+        noise.torch_generator()  # the stream of the classes, which here are drawn with the rows
+        generator, public = noise.torch_generator(), noise.public_generator()
+        if y is None:
+            rows = _generate_where(generate, check_count(n_samples), conditions, generator, public)
+        else:
+            positions = find_positions(y, self.classes)
+            rows = np.empty((len(positions), self.n_columns))
+            for position in np.unique(positions):
+                asked = {label: self._find_level(label, self.classes[position], blocks)}
+                chosen = positions == position
+                rows[chosen] = _generate_where(
+                    generate, chosen.sum(), conditions | asked, generator, public
+                )
+        return self.kind.give(TableEncoder(self.schema).draw(rows, public))
+
+    def _find_level(self, name, level, blocks):
+        """Return the columns of a block of levels, and the position of one among them."""
+        levels = self._levels(name)
+        if levels is None:
+            raise ValueError(f"where names {name!r}, which is no column of categories.")
+        if level not in levels:
+            raise ValueError(f"{level!r} is not among the levels of {name!r}: {list(levels)}.")
+        return blocks[name], levels.index(level)
+
+
+def declare(schema, X, y):
+    """Return the schema of a table: as it was given, or, for ``"private"``, of open columns."""
+    if isinstance(schema, Schema):
+        return schema
+    dtypes = dict(check_frame(first_chunk(X)).dtypes)
+    if y is not None:
+        dtypes[getattr(y, "name", None) or "target"] = getattr(y, "dtype", np.dtype(object))
+    return Schema.from_dtypes(dtypes)
+
+
+def _generate_where(generate, n_rows, conditions, generator, public):
+    """Generate rows; under conditions, drawn from many in proportion to how likely they are.
+
+    Given its code, a row's columns are independent: the probability of the conditions is a
+    product, and the other columns do not change.
+    """
+    if not conditions:
+        parts = torch.zeros(n_rows, dtype=torch.int64).split(SAMPLE_BLOCK)
+        return np.concatenate([generate(part, generator) for part in parts])
+    n_candidates = max(SAMPLE_BLOCK, 4 * n_rows)
+    rows = _generate_where(generate, n_candidates, {}, generator, public)
+    likely = np.prod([rows[:, where][:, i].clip(0) for where, i in conditions.values()], axis=0)
+    if not likely.sum() > 0:
+        raise ValueError("No rows were generated for which where=... could hold.")
+    rows = rows[public.choice(n_candidates, n_rows, p=likely / likely.sum())]
+    for where, i in conditions.values():
+        total = rows[:, where].sum(axis=1)
+        rows[:, where] = 0
+        rows[:, where.start + i] = total
+    return rows
+
+
+# Of pandas' own dtypes, those that hold no values.
+_PLAIN = re.compile(r"(U?Int|Float)\d+|boolean|str(ing)?")
+
+
+def _keep_plain(dtypes):
+    """Leave out dtypes that say more than a type.
+
+    A categorical one holds private categories, and NumPy's of texts the length of the longest.
+    """
+    return {
+        name: dtype
+        for name, dtype in dtypes.items()
+        if (isinstance(dtype, np.dtype) and dtype.kind not in "US") or _PLAIN.fullmatch(str(dtype))
+    }
+
+
+def _cast(column, dtype):
+    """Give a column the dtype that it had in the private table, where that can hold it."""
+    if getattr(dtype, "kind", "O") in "iu" and column.dtype.kind == "f":
+        # What pandas makes of fractions and of numbers that do not fit is no rounding.
+        column, limits = column.round(), np.iinfo(getattr(dtype, "numpy_dtype", dtype))
+        if not column.dropna().between(limits.min, np.nextafter(limits.max + 1.0, 0)).all():
+            return column
+    try:
+        return column.astype(dtype)
+    except (TypeError, ValueError):
+        return column
+
+
+def check_frame(X):
+    """Refuse tables that are no DataFrames."""
+    if not isinstance(X, pd.DataFrame):
+        raise ValueError(f"With a schema, X must be a DataFrame; got {type(X).__name__}.")
+    return X

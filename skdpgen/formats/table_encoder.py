@@ -1,21 +1,14 @@
 """The public map between tables and rows of weights."""
 
-import contextlib
-
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import check_random_state
 
 from ..exceptions import TableError
 from .blocks import Block, KnotBlock, LevelBlock, wrong_cells
 from .columns import Date, Number
-from .schema import Schema
-
-__all__ = ["TableEncoder", "check_closed", "check_columns", "check_dtypes"]
 
 
-class TableEncoder(TransformerMixin, BaseEstimator):
+class TableEncoder:
     """Maps tables with a public schema to rows in the unit ball, and back.
 
     Each column becomes one block of non-negative weights with a fixed sum:
@@ -43,94 +36,41 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         The name of each column, and its columns in encoded rows.
     n_columns : int
         Number of columns of encoded rows.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns of the schema.
-    n_features_in_ : int
-        Their number.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> from skdpgen.formats import Category, Number, Schema, TableEncoder
+    >>> from skdpgen import Category, Number, Schema
     >>> schema = Schema({"age": Number(0, 100, n_knots=3), "pet": Category(["cat", "dog"])})
-    >>> encoder = TableEncoder(schema)
     >>> table = pd.DataFrame({"age": [20.0, 50.0], "pet": ["dog", "cat"]})
-    >>> rows = encoder.transform(table)
-    >>> (rows * 2**0.5).round(3)
+    >>> (TableEncoder(schema).encode(table) * 2**0.5).round(3)
     array([[0.6, 0.4, 0. , 0. , 1. ],
            [0. , 1. , 0. , 1. , 0. ]])
-    >>> encoder.get_feature_names_out()
-    array(['age=0', 'age=50', 'age=100', "pet='cat'", "pet='dog'"], dtype=object)
-    >>> encoder.inverse_transform(rows)
-        age  pet
-    0  20.0  dog
-    1  50.0  cat
     """
 
     def __init__(self, schema):
         self.schema = schema
 
-    def fit(self, X, y=None):
-        """Check that a table has the columns of the schema; nothing is learnt.
-
-        Parameters
-        ----------
-        X : DataFrame of shape (n_samples, `n_features_in_`)
-            A table.
-        y : Ignored
-
-        Returns
-        -------
-        self : object
-
-        Raises
-        ------
-        ValueError
-            As in `transform`, but no value is looked at.
-        """
-        self._make_blocks()
-        check_columns(X, self.schema)
-        return self
-
-    def transform(self, X):
-        """Encode a table.
-
-        Parameters
-        ----------
-        X : DataFrame of shape (n_samples, `n_features_in_`)
-            A table with the columns of the schema, in any order. None, NaN, NA and NaT are missing
-            values.
-
-        Returns
-        -------
-        rows : ndarray of shape (n_samples, n_columns)
+    def encode(self, table):
+        """Encode a table with the columns of the schema, in any order.
 
         Raises
         ------
         TableError
-            If `X` is no DataFrame, is empty, or has other columns than the schema; if a column has
+            If it is no DataFrame, is empty, or has other columns than the schema; if a column has
             values of another type, categories that are not declared, or missing values where there
             may be none. No message quotes a value.
         """
-        self._make_blocks()
-        check_columns(X, self.schema)
-        return self._encode(X, Block.refuse)
+        check_columns(table, self.schema)
+        return self._encode(table, Block.refuse)
 
-    def transform_private(self, X):
-        """Encode a private table like `transform`, but refuse no cell: that would tell of it.
+    def encode_private(self, table):
+        """Encode a private table like `encode`, but refuse no cell: that would tell of it.
 
-        Parameters
-        ----------
-        X : DataFrame of shape (n_samples, `n_features_in_`)
-            A table with the columns of the schema.
-
-        Returns
-        -------
-        rows : ndarray of shape (n_samples, n_columns)
-            A cell that is not as declared counts as missing, in a column where values may be
-            missing; otherwise its row is NaN. That is decided for each record on its own.
+        A cell that is not as declared counts as missing, in a column where values may be missing;
+        otherwise its row is NaN. That is decided for each record on its own.
         """
-        rows = self._encode(X, Block.mark)
+        rows = self._encode(table, Block.mark)
         rows[np.isnan(rows).any(axis=1)] = np.nan
         return rows
 
@@ -149,79 +89,32 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         rows /= np.sqrt(len(blocks))
         return rows
 
-    def inverse_transform(self, rows):
-        """Decode rows, encoded or generated, to the values that they are nearest to.
-
-        A generated row need not have blocks of weights: negative entries count as 0, and a scale
-        does not matter. Levels are those with the largest weight. Numbers and dates are weighted
-        means of the knots, rounded as declared, or missing if the weight for that is larger than
-        that of all knots together. A block without any weight has equal ones.
-
-        Parameters
-        ----------
-        rows : array-like of shape (n_samples, n_columns)
-
-        Returns
-        -------
-        frame : DataFrame of shape (n_samples, `n_features_in_`)
-            The columns of the schema, in order: categories and ordinals as categorical, booleans
-            as bool, whole numbers as int64, other numbers as float64, dates as datetime64[s];
-            booleans and whole numbers that may be missing as the nullable boolean and Int64.
-
-        Raises
-        ------
-        ValueError
-            If `rows` have another shape, or are not finite.
-        """
-        rows = self._check_rows(rows)
-        return self._give(rows, lambda block, weights: block.decode(weights))
-
-    def draw(self, rows, random_state=None):
+    def draw(self, rows, random_state):
         """Decode rows at random, each block by its weights as probabilities.
 
         The expected encoding of what is drawn is the row itself, if its blocks are non-negative
-        and have their sum; others are treated as by `inverse_transform`. Numbers and dates fall
-        between knots too: flat weights give a flat density, and weights on two neighbours give a
-        value between these.
+        and have their sum. Otherwise negative entries count as 0, and a scale does not matter; a
+        block without any weight has equal ones. Numbers and dates fall between knots too: flat
+        weights give a flat density, and weights on two neighbours give a value between these.
 
         Parameters
         ----------
-        rows : array-like of shape (n_samples, n_columns)
-        random_state : None, int, RandomState or Generator of NumPy, default=None
+        rows : array of shape (n_samples, n_columns)
+        random_state : RandomState or Generator of NumPy
 
         Returns
         -------
-        frame : DataFrame of shape (n_samples, `n_features_in_`)
-            As by `inverse_transform`.
-
-        Raises
-        ------
-        ValueError
-            If `rows` have another shape, or are not finite.
+        frame : DataFrame of shape (n_samples, n_features)
+            The columns of the schema, in order: categories and ordinals as categorical, booleans
+            as bool, whole numbers as int64, other numbers as float64, dates as datetime64[s];
+            booleans and whole numbers that may be missing as the nullable boolean and Int64.
         """
-        rows = self._check_rows(rows)
-        if random_state is None:
-            # check_random_state would hand out the global generator.
-            random_state = np.random.RandomState()
-        if not isinstance(random_state, np.random.Generator):
-            random_state = check_random_state(random_state)
-        return self._give(rows, lambda block, weights: block.draw(weights, random_state))
-
-    def get_feature_names_out(self, input_features=None):
-        """Return what each column of encoded rows stands for, such as ``age=20``.
-
-        Parameters
-        ----------
-        input_features : Ignored
-
-        Returns
-        -------
-        ndarray of str of shape (n_columns,)
-        """
-        names = [
-            f"{block.name}={level}" for block in self._make_blocks() for level in block.level_names
-        ]
-        return np.array(names, dtype=object)
+        return pd.DataFrame(
+            {
+                block.name: block.draw(rows[:, block.where], random_state)
+                for block in self._make_blocks()
+            }
+        )
 
     @property
     def blocks(self):
@@ -233,19 +126,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """Number of columns of encoded rows."""
         return self._make_blocks()[-1].where.stop
 
-    @property
-    def feature_names_in_(self):
-        """Names of the columns of the schema."""
-        return np.array(self.schema.names, dtype=object)
-
-    @property
-    def n_features_in_(self):
-        """Number of columns of the schema."""
-        return len(self.schema)
-
     def _make_blocks(self):
-        if not isinstance(self.schema, Schema):
-            raise ValueError(f"schema must be a Schema; got {type(self.schema).__name__}.")
         check_closed(self.schema)
         blocks, start = [], 0
         for name, kind in self.schema.items():
@@ -254,34 +135,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             start = blocks[-1].where.stop
         return blocks
 
-    def _check_rows(self, rows):
-        given, rows = rows, None
-        # What NumPy says of what is no number quotes it.
-        with contextlib.suppress(TypeError, ValueError):
-            rows = np.asarray(given, dtype=np.float64)
-        if rows is None:
-            raise ValueError("rows must be an array of numbers, such as transform returns.")
-        if rows.ndim != 2 or rows.shape[1] != self.n_columns:
-            raise ValueError(
-                f"rows must have shape (n_samples, {self.n_columns}); got {rows.shape}."
-            )
-        if not np.isfinite(rows).all():
-            raise ValueError("rows must be finite.")
-        return rows
-
-    def _give(self, rows, decode):
-        return pd.DataFrame(
-            {block.name: decode(block, rows[:, block.where]) for block in self._make_blocks()}
-        )
-
-    def __sklearn_is_fitted__(self):
-        return True
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.requires_fit = False
-        return tags
-
 
 def check_closed(schema):
     """Refuse a schema that does not declare all bounds and categories."""
@@ -289,7 +142,7 @@ def check_closed(schema):
         raise ValueError(
             f"The schema does not declare the bounds or categories of {list(schema.open_names)}. "
             "Declare them, as Number(lower, upper) or Category([...]), from public knowledge; or "
-            'let a generator pay for finding them, with infer="private".'
+            "hand the schema to a generator, which pays for finding them."
         )
 
 
@@ -310,8 +163,8 @@ def check_columns(table, schema):
     if extra:
         raise TableError(
             f"The table has columns {extra} that the schema does not declare; declare them, "
-            "drop them from the table, or let a generator pay for bounds and categories, with "
-            'infer="private".'
+            "drop them from the table, or leave them open by Schema.from_dtypes(table.dtypes, "
+            "declared=schema), for which a generator pays."
         )
     if not len(table):
         raise TableError("The table has no rows.")

@@ -5,8 +5,6 @@ import pandas as pd
 from ..privacy.files import MISSING_TEXTS, read_text
 from .columns import Boolean, Category, Date, Number, Unknown
 
-__all__ = ["parse_found", "parse_texts"]
-
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
 # The end of a time that names its zone.
 _ZONE = r"[T ].*(?:Z|[+-]\d\d(?::?\d\d)?)$"

@@ -1,12 +1,13 @@
 """Generators: one file per method."""
 
-from ._dpaf import DPAFGenerator
+from ._dpaf import DPAFDiscriminator, DPAFGenerator
 from ._ldp_entropic_gan import LDPEntropicGAN
 from ._sinkhorn_generator import DPSinkhornGenerator
 from ._sliced_flow import DPSWFlowSampler
 from ._sliced_wasserstein import DPSlicedWassersteinGenerator
 
 __all__ = [
+    "DPAFDiscriminator",
     "DPAFGenerator",
     "DPSWFlowSampler",
     "DPSinkhornGenerator",

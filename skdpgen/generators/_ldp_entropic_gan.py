@@ -6,22 +6,25 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from .._validation import check_choice, check_positive, check_size, choose_device, undo_on_failure
+from .._parameters import parameters
+from .._validation import check_size, choose_device, positive, undo_on_failure, whole
+from ..accounting.certificate import Certificate
 from ..accounting.figures import plain_numbers
-from ..base import BaseGenerator, check_generator
-from ..learners.entropic import LOSSES, LocalRowNetwork, fit_to_noised_rows
+from ..base import BaseGenerator, check_network
+from ..learners.entropic import DISTANCES, LocalRowNetwork, fit_to_noised_rows
+from ..losses import EntropicWasserstein, SinkhornDivergence, Wasserstein
 from ..networks import build, find_factory
 from ..preprocessing import LocalPrivatizer
-from ..preprocessing._local_privatizer import LOCAL_NORMS
 from ..privacy import LocalLabelsMechanism, LocalRowsMechanism, NoiseSource
-
-__all__ = ["LDPEntropicGAN"]
+from ..privacy.mechanisms.local import DEVIATIONS
+from ..releases import LocalNoise
 
 # Rows a step, without labels and for each label; and steps.
 _BATCH_SIZE, _CLASS_BATCH_SIZE, _FEWEST_ROWS = 256, 100, 32
 _FEWEST_STEPS, _MOST_STEPS = 60, 3000
 
 
+@parameters
 class LDPEntropicGAN(BaseGenerator):
     """Generator network trained, by entropic transport, on rows that their owners have noised.
 
@@ -39,60 +42,36 @@ class LDPEntropicGAN(BaseGenerator):
         Privacy budget of each record. ``inf``: no noise, and the certificate says so.
     delta : float, default=1e-5
         Probability scale at which ε may fail, for Gaussian noise. Laplace noise needs none.
-    mechanism : {"laplace", "gaussian"}, default="laplace"
-        Which noise, and with it the norm of the ball, L1 or L2.
-    radius : float, default=None
-        Public radius of the ball, in the units after `bounds`. Rows outside are projected on it,
-        and the noise is calibrated to its diameter. None: 1; with `bounds`, that of the
-        smallest ball around the whole box, n_features (``"laplace"``) or √n_features.
+    %(accountant)s
     bounds : None or (lower, upper), default=None
         Public bounds of the features, numbers or arrays of shape (n_features,). Features are
         clipped to them and mapped to [-1, 1]; samples are mapped back. None: rows as they are.
-    y_bounds : None or (lower, upper), default=None
-        Public bounds of a numeric `y`.
-    basis, keep, image_shape
-        A cosine transform before the noise, as in `LocalPrivatizer`. The network's rows are
-        compared in it.
+    %(y_bounds)s
+    clip_norm : float, default=None
+        Public radius of the ball, in the units after `bounds`. Rows outside are projected on it,
+        and the noise is calibrated to its diameter. None: 1; with `bounds`, that of the
+        smallest ball around the whole box, n_features (``"laplace"``) or √n_features.
     classes : array-like, default=None
         The labels that `y` may hold. None: inferred from `y`, with a `PrivacyLeakWarning`; the
         certificate then does not call itself local, since somebody saw all labels.
-    label_share : float, default=0.2
-        The share of ε that labels get.
-    accountant : {"pld", "rdp", "autodp"}, default="pld"
-        What finds Gaussian noise and certifies it.
-    loss : {"entropic", "wasserstein", "sinkhorn_divergence"}, default="entropic"
-        ``"entropic"``: ⟨π, C⟩ at the entropic plan π (Algorithm 1 of [1]_), which removes the
-        noise. ``"wasserstein"``, without regularisation, and ``"sinkhorn_divergence"``, which is
-        debiased, learn the noised distribution, and are there to compare with.
-    p : {None, 1, 2}, default=None
-        The cost is ‖·‖_p^p. None: the one that goes with the noise, 1 for Laplace and 2 for
-        Gaussian noise; the other is refused.
-    reg : float, default=None
-        The regularisation λ, in the units after `bounds`. None: p·σ^p, which matches the noise: the
-        scale parameter of Laplace noise, twice the variance of Gaussian noise.
+    release : {"laplace", "gaussian"} or LocalNoise, default="laplace"
+        Which noise, on what. The network's rows are compared in the same basis.
+    loss : {"entropic", "wasserstein", "sinkhorn_divergence"} or object, default="entropic"
+        `EntropicWasserstein` removes the noise; `Wasserstein` and `SinkhornDivergence` learn the
+        noised distribution, and are there to compare with. The cost is ‖·‖_p^p with the p that goes
+        with the noise, 1 for Laplace and 2 for Gaussian noise.
+    network : {"mlp", "conv28", "conv64", "dpswgen"} or callable, default="mlp"
+        As in `DPSlicedWassersteinGenerator`; those that make images need `bounds`.
+    latent_dim : int, default=20
+        Dimension of the network's random code; the one-hot class is joined to it.
+    n_steps : int, default=None
+        Training steps. None: n_samples / 20 within [60, 3000].
     batch_size : int, default=None
         Noised rows a step, and as many generated ones; with labels, for each of them. None: 256, or
         100 with labels, or n_samples if that is less, but at least 32.
-    n_steps : int, default=None
-        Training steps. None: n_samples / 20 within [60, 3000].
     learning_rate : float, default=0.003
         Of Adam, with a warm-up and a linear decay to 0.
-    generator : {"mlp", "conv28", "conv64", "dpswgen"} or callable, default="mlp"
-        Network, as in `DPSlicedWassersteinGenerator`; those that make images need `bounds`.
-    latent_dim : int, default=20
-        Dimension of the network's random code; the one-hot class is joined to it.
-    random_state : None, int or RandomState, default=None
-        None: noise from the operating system. Anything else is for reproducing an experiment,
-        **not a private release**: whoever has the seed can recompute the noise.
-    device : str, default="auto"
-        Where to compute: "cpu", "cuda", or "auto" for CUDA where there is one.
-    verbose : int, default=0
-        1 shows progress bars.
-    strict : bool, default=False
-        Whether to refuse bad records: with a label that is not declared, a number that is not
-        finite, or a cell that is not as declared. A refusal is an exact answer about the rows,
-        which ε does not cover, and the certificate says so. By default such a record counts as
-        the centre of the ball, with the first class, and is noised like any other.
+    %(running)s
 
     Attributes
     ----------
@@ -102,8 +81,7 @@ class LDPEntropicGAN(BaseGenerator):
     epsilon_ : float
         ε spent at `delta`; at most `epsilon`.
     sigma_ : float
-        Scale of the noise, in the units after `bounds`: the scale parameter b of Laplace noise, the
-        standard deviation of Gaussian noise.
+        Standard deviation of the noise on each number, in the units after `bounds`.
     reg_ : float
         λ, in the units after `bounds`.
     classes_ : ndarray of shape (n_classes,)
@@ -114,12 +92,7 @@ class LDPEntropicGAN(BaseGenerator):
         The loss on noised rows at each step, in units of the ball's radius to the power of p.
     n_iter_ : int
         Number of training steps.
-    n_samples_ : int
-        Number of rows, which is public.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if `X` has string column names.
+    %(shape)s
 
     See Also
     --------
@@ -134,7 +107,8 @@ class LDPEntropicGAN(BaseGenerator):
     With labels, the transport is between the rows with one noised label and generated rows of
     classes that are drawn given that label. So classes are not blurred by the randomised response.
 
-    The neighbouring relation is always ``"replace_one"``.
+    The neighbouring relation is always ``"replace_one"``. A bad record does not count as absent,
+    but as the centre of the ball, with the first class, and is noised like any other.
 
     References
     ----------
@@ -148,7 +122,7 @@ class LDPEntropicGAN(BaseGenerator):
     >>> rng = np.random.RandomState(0)
     >>> angles = np.pi * rng.uniform(size=500)
     >>> X = np.column_stack([np.cos(angles), np.sin(angles)])
-    >>> gan = LDPEntropicGAN(5.0, mechanism="gaussian", random_state=0).fit(X)
+    >>> gan = LDPEntropicGAN(5.0, release="gaussian", random_state=0).fit(X)
     >>> gan.sample(10).shape, bool(gan.epsilon_ <= 5.0)
     ((10, 2), True)
 
@@ -161,94 +135,37 @@ class LDPEntropicGAN(BaseGenerator):
     True
     """
 
-    # What other generators choose is fixed here: rows come in a ball of radius 1 from the codec.
-    relation = "replace_one"
-    clip_norm = 1.0
-    encoder = None
-    schema = None
-    infer = None
-    infer_share = 0.2
+    clip_norm: float | None = None
+    release: object = "laplace"
+    loss: object = "entropic"
+    network: object = "mlp"
+    latent_dim: int = 20
+    n_steps: int | None = None
+    batch_size: int | None = None
+    learning_rate: float = 0.003
 
-    def __init__(
-        self,
-        epsilon=1.0,
-        delta=1e-5,
-        *,
-        mechanism="laplace",
-        radius=None,
-        bounds=None,
-        y_bounds=None,
-        basis=None,
-        keep=None,
-        image_shape=None,
-        classes=None,
-        label_share=0.2,
-        accountant="pld",
-        loss="entropic",
-        p=None,
-        reg=None,
-        batch_size=None,
-        n_steps=None,
-        learning_rate=0.003,
-        generator="mlp",
-        latent_dim=20,
-        random_state=None,
-        device="auto",
-        verbose=0,
-        strict=False,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.mechanism = mechanism
-        self.radius = radius
-        self.bounds = bounds
-        self.y_bounds = y_bounds
-        self.basis = basis
-        self.keep = keep
-        self.image_shape = image_shape
-        self.classes = classes
-        self.label_share = label_share
-        self.accountant = accountant
-        self.loss = loss
-        self.p = p
-        self.reg = reg
-        self.batch_size = batch_size
-        self.n_steps = n_steps
-        self.learning_rate = learning_rate
-        self.generator = generator
-        self.latent_dim = latent_dim
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
-        self.strict = strict
-
-    def fit(self, X, y=None):
-        """Noise every row once, and learn the distribution of the rows from the noised ones.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_samples, n_features)
-            Private rows.
-        y : array-like of shape (n_samples,), default=None
-            Labels (int, bool, string or categorical dtype, or any dtype with `classes`), or
-            numbers (float dtype), which are treated as one more column.
-
-        Returns
-        -------
-        self : object
-
-        Raises
-        ------
-        ValueError
-            For bad data or parameters; nothing is spent then.
-        """
-        return super().fit(X, y)
+    _shorthands = {
+        "release": {"laplace": LocalNoise(), "gaussian": LocalNoise("gaussian")},
+        "loss": {
+            "entropic": EntropicWasserstein(),
+            "wasserstein": Wasserstein(),
+            "sinkhorn_divergence": SinkhornDivergence(),
+        },
+    }
+    _checks = {
+        "clip_norm": positive(optional=True, most=math.inf),
+        "network": check_network,
+        "latent_dim": whole(),
+        "n_steps": whole(optional=True),
+        "batch_size": whole(optional=True),
+        "learning_rate": positive(),
+    }
 
     def fit_privatized(self, Y, y=None, *, privatizer):
         """Learn the distribution of rows that arrived noised.
 
-        The parameters that say how rows are noised (`epsilon`, `mechanism`, `radius`, `bounds`,
-        `classes` and their like) are not read: those of the privatizer count.
+        The parameters that say how rows are noised (`epsilon`, `release`, `clip_norm`,
+        `bounds` and `classes`) are not read: those of the privatizer count.
 
         Parameters
         ----------
@@ -277,8 +194,8 @@ class LDPEntropicGAN(BaseGenerator):
                 f"privatizer must be a LocalPrivatizer; got {type(privatizer).__name__}."
             )
         check_is_fitted(privatizer, "privacy_")
-        Y, codec, plan = privatizer.check_noised(Y), privatizer._codec, privatizer._plan
-        self._check_learning(codec.p)
+        Y, format, plan = privatizer.check_noised(Y), privatizer.format_, privatizer.plan_
+        self.check_params()
         codes, classes, probability = None, None, 0.0
         if y is None:
             plan = replace(plan, releases=plan.releases[:1])
@@ -288,65 +205,46 @@ class LDPEntropicGAN(BaseGenerator):
         for name in ("classes_", "feature_names_in_"):
             vars(self).pop(name, None)
         n_classes = 1 if classes is None else len(classes)
-        release = _Release(Y / codec.radius, plan.sigma, codes, probability)
+        scale = plan.sigma / format.radius / DEVIATIONS[format.p]
+        release = _Release(Y / format.radius, scale, codes, probability)
         self._fit_released(
-            release, codec, n_classes, NoiseSource(self.random_state), choose_device(self.device)
+            release, format, n_classes, NoiseSource(self.random_state), choose_device(self.device)
         )
-        self._codec, self.n_features_in_ = codec, codec.n_features
+        self.n_features_in_ = format.n_features
         if hasattr(privatizer, "feature_names_in_"):
             self.feature_names_in_ = privatizer.feature_names_in_
-        if classes is not None:
-            self.classes_ = classes
-        self._output = replace(privatizer._output, has_target=y is not None, classes=classes)
-        self.n_samples_ = len(Y)
-        self.sigma_ = plan.sigma * codec.radius
-        self.privacy_ = privatizer._certify(
-            replace(plan, sigma=self.sigma_), reproducible=privatizer.privacy_.reproducible
+        kind = replace(format.kind, has_target=y is not None)
+        return self._finish(
+            replace(format, kind=kind, classes=classes),
+            len(Y),
+            plan.sigma,
+            Certificate.of_plan(
+                plan,
+                privatizer.privacy_.assumptions,
+                reproducible=privatizer.privacy_.reproducible,
+            ),
         )
-        self.epsilon_ = self.privacy_.epsilon
-        self._check_learnt()
-        return self
 
-    def _check_params(self):
-        super()._check_params()
-        self._privatizer()._check_params()
-        self._check_learning(LOCAL_NORMS[self.mechanism])
-
-    def _check_learning(self, p):
-        check_choice("loss", self.loss, LOSSES)
-        check_choice("p", self.p, [None, 1, 2])
-        if self.p not in (None, p):
-            mechanism = next(name for name, norm in LOCAL_NORMS.items() if norm == p)
-            raise ValueError(
-                f"p={self.p} does not go with mechanism={mechanism!r}: its noise is removed by the "
-                f"cost ‖·‖_p^p with p={p}."
-            )
-        for name in ("reg", "batch_size", "n_steps"):
-            check_positive(name, getattr(self, name), whole=name != "reg", optional=True)
+    def check_params(self):
+        super().check_params()
         if self.batch_size == 1:
             raise ValueError("batch_size must be at least 2: batches are normalised.")
-        check_positive("learning_rate", self.learning_rate)
-        check_positive("latent_dim", self.latent_dim, whole=True)
-        check_generator(self.generator)
 
-    def _privatizer(self):
-        """Return the privatizer that `fit` noises rows by."""
-        names = LocalPrivatizer().get_params()
-        return LocalPrivatizer(**{name: getattr(self, name) for name in names})
+    def _make_format(self, n_features, **public):
+        return self.find_specification("release").make_format(
+            n_features, bounds=self.bounds, y_bounds=self.y_bounds, radius=self.clip_norm, **public
+        )
 
-    def _make_codec(self, n_features, has_number=False):
-        return self._privatizer()._make_codec(n_features, has_number, self.y_bounds)
-
-    def _plan(self, n_samples, codec, n_classes):
+    def _plan(self, terms, format):
         batch_size = self.batch_size or 1
-        check_size("batch_size", batch_size, max(batch_size, codec.n_columns))
-        plan = self._privatizer()._make_plan(n_classes if n_classes > 1 else None)
-        return replace(plan, sigma=plan.sigma * codec.radius)
+        check_size("batch_size", batch_size, max(batch_size, terms.n_columns))
+        n_classes = terms.n_classes if terms.n_classes > 1 else None
+        return self._find_release(format).plan(replace(terms, n_classes=n_classes), format)
 
-    def _learn(self, curator, codec, noise):
+    def _learn(self, curator, format, noise):
         # Anything that can fail comes before the first release.
-        self._build(codec, curator.n_classes, 0)
-        noised = curator.release(LocalRowsMechanism(codec.p))
+        self._build(format, curator.n_classes, 0)
+        noised = curator.release(LocalRowsMechanism(format.p))
         labels = None
         if curator.n_classes > 1:
             labels = curator.release(LocalLabelsMechanism(curator.n_classes))
@@ -354,23 +252,22 @@ class LDPEntropicGAN(BaseGenerator):
         release = _Release(noised.values, noised.scale)
         if labels is not None:
             release = replace(release, codes=labels.codes, probability=labels.probability)
-        self._fit_released(release, codec, curator.n_classes, noise, curator.device)
+        self._fit_released(release, format, curator.n_classes, noise, curator.device)
 
-    def _fit_released(self, release, codec, n_classes, noise, device):
+    def _fit_released(self, release, format, n_classes, noise, device):
         """Train on what was released."""
-        rows = self._build(codec, n_classes, noise.seed()).to(device)
+        rows = self._build(format, n_classes, noise.seed()).to(device)
         n_samples = len(release.rows)
         largest = _BATCH_SIZE if release.codes is None else _CLASS_BATCH_SIZE
-        reg = _matched_reg(codec.p, release.scale)
-        if self.reg is not None:
-            reg = self.reg / codec.radius**codec.p
+        loss, p = self.find_specification("loss"), format.p
+        reg = _matched_reg(p, release.scale) if loss.reg is None else loss.reg / format.radius**p
         self._network, self.class_probabilities_, self.loss_curve_ = fit_to_noised_rows(
             rows,
             release.rows,
             release.codes,
             probability=release.probability,
-            loss=self.loss,
-            p=codec.p,
+            distance=DISTANCES[type(loss).__name__],
+            p=p,
             reg=reg,
             n_steps=self.n_steps or min(_MOST_STEPS, max(_FEWEST_STEPS, n_samples // 20)),
             batch_size=self.batch_size or max(_FEWEST_ROWS, min(largest, n_samples)),
@@ -378,22 +275,22 @@ class LDPEntropicGAN(BaseGenerator):
             generator=noise.torch_generator(),
             verbose=self.verbose,
         )
-        self.reg_ = reg * codec.radius**codec.p
+        self.reg_ = reg * format.radius**p
         self.n_iter_ = len(self.loss_curve_)
 
-    def _build(self, codec, n_classes, seed):
-        factory = find_factory(self.generator)
+    def _build(self, format, n_classes, seed):
+        factory = find_factory(self.network)
         unit_output = getattr(factory, "unit_output", False)
-        if unit_output and not codec.has_unit_features:
+        if unit_output and (format.bounds is None or format.has_number):
             raise ValueError(
-                f"generator={self.generator!r} makes features in [0, 1]: it needs bounds, and no "
+                f"network={self.network!r} makes features in [0, 1]: it needs bounds, and no "
                 "numeric y beside them."
             )
-        network = build(factory, self.latent_dim + n_classes, codec.n_columns, seed)
-        return LocalRowNetwork(network, n_classes, self.latent_dim, codec, unit_output)
+        network = build(factory, self.latent_dim + n_classes, format.n_columns, seed)
+        return LocalRowNetwork(network, n_classes, self.latent_dim, format, unit_output)
 
-    def _generate(self, codes, generator):
-        return self._network.sample(codes, generator)
+    def _generate(self, classes, generator):
+        return self._network.sample(classes, generator)
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,9 @@ from torch.func import functional_call, grad, vmap
 from torch.nn.functional import cross_entropy
 from tqdm import tqdm
 
-from ..privacy import SlicedRowsMechanism
+from ..privacy import PullingFunction, SlicedRowsMechanism
 from ..privacy.mechanisms.base import clip_rows
 from ..transport import random_directions, wasserstein_1d
-
-__all__ = ["EncodedRecords", "fit_adaptation", "fit_to_released_rows"]
 
 # Share of the steps, the last ones, in which the learning rate falls to 0.
 _DECAY = 0.5
@@ -36,12 +34,12 @@ def fit_adaptation(
     encoder,
     head,
     source,
-    target,
+    target=None,
     *,
     seen=None,
-    align_weight,
-    class_align_weight,
-    n_projections,
+    align_weight=0.0,
+    class_align_weight=0.0,
+    n_projections=200,
     n_steps,
     batch_size,
     learning_rate,
@@ -65,22 +63,22 @@ def fit_adaptation(
     encoder, head : torch.nn.Module
         Trained in place.
     source : tuple of tensors of shape (n, n_inputs) and (n,)
-        Rows and codes of their classes.
-    target : tensor of shape (m, n_inputs) or None
-        Public rows in place of the target's.
+        Rows and their classes.
+    target : tensor of shape (m, n_inputs), default=None
+        Public rows in place of the target's. None: nothing is aligned.
     seen : tensor of shape (n, n_inputs), default=None
         What is like the target of the source's rows; None: all of them.
-    align_weight, class_align_weight : float
-    n_projections, n_steps, batch_size : int
-        Directions drawn at each step; steps; rows a step from each domain.
+    align_weight, class_align_weight : float, default=0.0
+    n_projections : int, default=200
+        Directions drawn at each step.
+    n_steps, batch_size : int
+        Steps; rows a step from each domain.
     learning_rate : float
         Of Adam; it falls linearly to 0 over the second half.
     augment : callable, default=None
         ``augment(rows, generator)`` changes the rows of a batch at random.
-    generator : torch.Generator
-        Where batches and directions come from.
-    verbose : int, default=0
-        1 shows a progress bar.
+    generator, verbose
+        As in `fit_to_sketch`.
 
     Returns
     -------
@@ -91,7 +89,7 @@ def fit_adaptation(
     .. [1] Rakotomamonjy & Ralaivola, "Differentially Private Sliced Wasserstein Distance", ICML
        2021.
     """
-    X, codes = source
+    X, classes = source
     kinds = [] if seen is None else [seen]
     parameters = [*encoder.parameters(), *head.parameters()]
     optimizer = torch.optim.Adam(parameters, lr=learning_rate)
@@ -102,7 +100,7 @@ def fit_adaptation(
 
     for step in tqdm(range(n_steps), desc="adaptation", disable=not verbose):
         optimizer.param_groups[0]["lr"] = learning_rate * _decay(step / n_steps)
-        rows, labels, *rows_seen = _draw(batch_size, generator, X, codes, *kinds)
+        rows, labels, *rows_seen = _draw(batch_size, generator, X, classes, *kinds)
         encoded = encode(rows)
         loss = cross_entropy(head(encoded), labels)
         for part in rows_seen:
@@ -145,10 +143,6 @@ class EncodedRecords:
     def weights(self):
         """The trained weights, by name."""
         return {name: w for name, w in self.encoder.named_parameters() if w.requires_grad}
-
-    def encode(self, rows):
-        """Return encoded rows."""
-        return self(rows)[0]
 
     def __call__(self, rows):
         """Return encoded rows, and the map from cotangents at them to products, one for each."""
@@ -204,7 +198,7 @@ def fit_to_released_rows(
     encoder, head : torch.nn.Module
         Trained in place.
     source : tuple of tensors of shape (n, n_inputs) and (n,)
-        Rows and codes of their classes.
+        Rows and their classes.
     release : callable
         Takes a `SlicedRowsMechanism` and returns what it releases.
     prepare : callable
@@ -221,17 +215,16 @@ def fit_to_released_rows(
         released, and the encoder learns of the target only how to move the source.
     grad_clip : float
         Radius of products.
-    generator : torch.Generator
-        Where batches and the noise on source rows come from.
-    verbose : int, default=0
-        1 shows a progress bar.
+    generator, verbose
+        As in `fit_to_sketch`.
 
     Returns
     -------
     losses : list of float
     """
-    X, codes = source
+    X, classes = source
     records = EncodedRecords(encoder, prepare, radius=1.0)
+    encode = PullingFunction(records)
     weights = list(records.weights.values())
     optimizer = torch.optim.Adam([*weights, *head.parameters()], lr=learning_rate)
     n_products = sum(weight.numel() for weight in weights)
@@ -239,7 +232,7 @@ def fit_to_released_rows(
     for step in tqdm(range(start + n_steps), desc="adaptation", disable=not verbose):
         share = max(0, step - start) / n_steps
         optimizer.param_groups[0]["lr"] = learning_rate * _decay(share)
-        rows, labels = _draw(batch_size, generator, X, codes)
+        rows, labels = _draw(batch_size, generator, X, classes)
         encoded = encoder(rows)
         loss = cross_entropy(head(encoded), labels)
         products = None
@@ -252,7 +245,7 @@ def fit_to_released_rows(
             released = release(
                 SlicedRowsMechanism(
                     unit.shape[1],
-                    encode=records if beside else records.encode,
+                    encode=encode,
                     cotangent=partial(_cotangent, unit.detach(), generator) if beside else None,
                     n_products=n_products if beside else 0,
                     grad_clip=grad_clip,

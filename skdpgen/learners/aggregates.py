@@ -15,8 +15,6 @@ from .._validation import warn_of_absent
 from ..privacy.mechanisms.base import clip_rows
 from .training import Descent, Shares, Training
 
-__all__ = ["ClassMeans", "RecordFeatures", "fit_classifier", "fit_to_aggregates"]
-
 # Memory of the mean features while layers before the aggregate change; they are then old after
 # some tens of releases.
 _MEMORY = 0.9
@@ -213,10 +211,8 @@ def fit_classifier(
     batch_size : float
         Expected records of a release.
     learning_rate : float
-    generator : torch.Generator
-        Where mixtures come from.
-    verbose : int, default=0
-        1 shows a progress bar.
+    generator, verbose
+        As in `fit_to_sketch`.
     """
     n_classes = network.labels.in_features
     device = network.labels.weight.device
@@ -253,7 +249,6 @@ def fit_to_aggregates(
     grad_clip,
     n_generated,
     n_updates,
-    n_critic,
     asymmetry,
     objective,
     learning_rate,
@@ -281,9 +276,7 @@ def fit_to_aggregates(
     n_generated : int
         Generated rows at an update, the same number of each class.
     n_updates : int
-        Updates of the generator, each after one of the discriminator's head.
-    n_critic : int
-        Releases for that many updates.
+        Updates of the generator after a release, each after one of the discriminator's head.
     asymmetry : int or None
         Releases for one update of the layers before the aggregate; None: they stay as they are.
     objective : {"matching", "rows"}
@@ -291,10 +284,8 @@ def fit_to_aggregates(
         the discriminator's verdict on single rows.
     learning_rate : float
         Of Adam, after a warm-up; it decays linearly to 0.
-    generator : torch.Generator
-        Where codes come from.
-    verbose : int, default=0
-        1 shows a progress bar.
+    generator, verbose
+        As in `fit_to_sketch`.
 
     Returns
     -------
@@ -316,13 +307,13 @@ def fit_to_aggregates(
     head = Descent([*network.after.parameters(), *network.head.parameters()], learning_rate)
     slow = SlowLayers(network, learning_rate, batch_size, asymmetry) if is_trained else None
     per_class = 2 * max(1, n_generated // (2 * n_classes))
-    codes = torch.arange(n_classes).repeat_interleave(per_class)
+    classes = torch.arange(n_classes).repeat_interleave(per_class)
     one_hot = torch.eye(n_classes, device=device)
-    labels = one_hot[codes.to(device)]
+    labels = one_hot[classes.to(device)]
 
     def look():
         """Return what the frozen layers make of generated rows."""
-        return network.look(rows(rows.draw(codes, generator)), labels)
+        return network.look(rows(rows.draw(classes, generator)), labels)
 
     def by_class(features):
         return features.unflatten(0, (n_classes, per_class))
@@ -334,7 +325,7 @@ def fit_to_aggregates(
     @torch.no_grad()
     def fake_products():
         """Return the mean of generated rows' products, clipped as those of records are."""
-        made, pull = features_of(rows(rows.draw(codes, generator)), labels)
+        made, pull = features_of(rows(rows.draw(classes, generator)), labels)
         means = by_class(made).mean(1)
         cotangents = known.cotangent_at(partial(verdict, is_real=False), means)
         products = clip_rows(pull(labels @ cotangents), grad_clip)
@@ -354,8 +345,6 @@ def fit_to_aggregates(
         known.update(released)
         if slow is not None:
             slow.update(released, fake_products)
-        if (step + 1) % n_critic and step + 1 < n_steps:
-            continue
         rate = 1 - step / n_steps
         for _ in range(n_updates):
             features = by_class(network(look()))
@@ -374,6 +363,6 @@ def fit_to_aggregates(
             else:
                 training.step(gap, rate)
             losses.append(gap.detach())
-    averaged = training.finish(lambda: rows.draw(codes, generator))
+    averaged = training.finish(lambda: rows.draw(classes, generator))
     known.warn_of_absent()
     return averaged, known.shares.mean, torch.stack(losses).tolist()

@@ -12,8 +12,6 @@ from ..formats.ball import cosine_matrices
 from ..transport import entropic_wasserstein, pairwise_cost, sinkhorn_divergence
 from .training import RowNetwork, Training
 
-__all__ = ["LOSSES", "LocalRowNetwork", "clean_shares", "fit_to_noised_rows"]
-
 # Plans are computed to this marginal error: the draw of a batch moves them by far more.
 _TOL = 1e-3
 
@@ -25,17 +23,17 @@ class LocalRowNetwork(RowNetwork):
     ----------
     network, n_classes, latent_dim
         As in `RowNetwork`.
-    codec : LocalCodec
+    format : BallFormat
         Where rows come from.
     unit_output : bool, default=False
         Whether the network makes features in [0, 1].
     """
 
-    def __init__(self, network, n_classes, latent_dim, codec, unit_output=False):
-        spread = torch.full((codec.n_columns,), codec.n_columns**-0.5, dtype=torch.float32)
+    def __init__(self, network, n_classes, latent_dim, format, unit_output=False):
+        spread = torch.full((format.n_columns,), format.n_columns**-0.5, dtype=torch.float32)
         super().__init__(network, n_classes, latent_dim, spread)
-        self._unit_output, self._radius, self._grid = unit_output, codec.radius, codec.grid
-        turns = cosine_matrices(codec.grid) if codec.basis is not None else [None, None]
+        self._unit_output, self._radius, self._grid = unit_output, format.radius, format.grid
+        turns = cosine_matrices(format.grid) if format.basis is not None else [None, None]
         for name, matrix in zip(("_across", "_along"), turns, strict=True):
             if matrix is not None and unit_output:
                 matrix = torch.tensor(matrix, dtype=torch.float32)
@@ -71,27 +69,19 @@ def _unregularised(made, noised, p, reg):
     return costs.gather(2, chosen.unsqueeze(2)).mean((1, 2))
 
 
-LOSSES = {
-    "entropic": _entropic,
-    "wasserstein": _unregularised,
-    "sinkhorn_divergence": _debiased,
+# By the name of the loss.
+DISTANCES = {
+    "EntropicWasserstein": _entropic,
+    "SinkhornDivergence": _debiased,
+    "Wasserstein": _unregularised,
 }
 
 
 def clean_shares(codes, n_classes, probability):
     """Estimate the shares of classes from labels after randomised response.
 
-    Parameters
-    ----------
-    codes : ndarray of int of shape (n_records,)
-    n_classes : int
-    probability : float
-        With which a label was replaced by one drawn uniformly.
-
-    Returns
-    -------
-    ndarray of shape (n_classes,)
-        The unbiased estimates, projected on the simplex.
+    The unbiased estimates, given the `probability` with which a label was replaced by one drawn
+    uniformly, are projected on the simplex.
     """
     seen = np.bincount(codes, minlength=n_classes) / len(codes)
     if probability >= 1:
@@ -119,7 +109,7 @@ def fit_to_noised_rows(
     codes=None,
     *,
     probability=0.0,
-    loss="entropic",
+    distance=_entropic,
     p,
     reg,
     n_steps,
@@ -128,7 +118,9 @@ def fit_to_noised_rows(
     generator,
     verbose=0,
 ):
-    """Train a network by optimal transport from its rows to noised rows (Algorithm 1 of [1]_).
+    """Train a network by optimal transport from its rows to noised rows.
+
+    Algorithm 1 of Reshetova, Chen & Özgür, 2023.
 
     With labels, noised rows are grouped by their noised label. A group holds rows of all classes,
     in proportions that follow from the randomised response; generated rows are drawn in the same
@@ -144,7 +136,8 @@ def fit_to_noised_rows(
         Noised labels.
     probability : float, default=0.0
         Of the randomised response.
-    loss : {"entropic", "wasserstein", "sinkhorn_divergence"}, default="entropic"
+    distance : callable
+        One of `DISTANCES`.
     p : {1, 2}
         The cost is ‖·‖_p^p.
     reg : float
@@ -153,10 +146,8 @@ def fit_to_noised_rows(
         Steps; rows a step for each noised label, and as many generated ones.
     learning_rate : float
         Of Adam, after a warm-up; it decays linearly to 0.
-    generator : torch.Generator
-        Where codes and batches come from.
-    verbose : int, default=0
-        1 shows a progress bar.
+    generator, verbose
+        As in `fit_to_sketch`.
 
     Returns
     -------
@@ -166,10 +157,6 @@ def fit_to_noised_rows(
         Estimated shares of the classes.
     losses : list of float
         The loss at each step.
-
-    References
-    ----------
-    .. [1] Reshetova, Chen & Özgür, "Training generative models from privatized data", 2023.
     """
     device = rows.spread.device
     noised = torch.as_tensor(noised, dtype=torch.float32, device=device)
@@ -180,7 +167,7 @@ def fit_to_noised_rows(
     members = [torch.as_tensor(np.flatnonzero(codes == label)) for label in labels]
     given_labels = torch.as_tensor(_classes_given_labels(shares, probability)[labels])
     weights = torch.as_tensor(seen[labels] / len(codes), dtype=torch.float32, device=device)
-    distance = LOSSES[loss] if reg > 0 else _unregularised
+    distance = distance if reg > 0 else _unregularised
 
     def draw():
         drawn = torch.multinomial(given_labels, batch_size, True, generator=generator)

@@ -16,8 +16,6 @@ from .slices import ClassShares
 from .tables import draw_in_rounds
 from .training import Descent, descend_to_noise
 
-__all__ = ["Particles", "draw_starts", "fit_particles_to_sketch", "flow_along_slices"]
-
 # Slices of a sketch that a step looks at, drawn anew for each step.
 _SLICES = 500
 # Jitter of drawn particles and of starts, in standard deviations.
@@ -61,18 +59,10 @@ class Particles:
 
 
 def draw_starts(n_classes, n_particles, spread, rows, generator):
-    """Draw where the particles of each class start: from noise, or from public rows.
+    """Draw where the particles of each class start: from noise of a spread, or from public rows.
 
-    Parameters
-    ----------
-    n_classes, n_particles : int
-        Number of classes, and of particles of each.
-    spread : tensor of shape (n_encoded,)
-        Standard deviations of the noise.
-    rows : tensor of shape (n_rows, n_encoded) or None
-        Public rows, drawn in random order, again and again, each time with a jitter of a tenth of
-        their standard deviations.
-    generator : torch.Generator
+    Rows are drawn in random order, again and again, each time with a jitter of a tenth of their
+    standard deviations.
 
     Returns
     -------
@@ -108,10 +98,8 @@ def fit_particles_to_sketch(
         The largest number of steps for each class.
     learning_rate : float
         Of Adam, in units of the mean spread.
-    generator : torch.Generator
-        Where slices come from.
-    verbose : int, default=0
-        1 shows a progress bar.
+    generator, verbose
+        As in `fit_to_sketch`.
 
     Returns
     -------
@@ -174,10 +162,8 @@ def flow_along_slices(
         Expected records a release.
     n_directions : int, default=None
         How many of the released directions a step looks at, drawn anew each time. None: all.
-    generator : torch.Generator
-        Where noise comes from.
-    verbose : int, default=0
-        1 shows a progress bar.
+    generator, verbose
+        As in `fit_to_sketch`.
 
     Returns
     -------

@@ -1,24 +1,21 @@
-"""The network of generators that learn step by step: rows of numbers, images, or tables."""
+"""The network of methods that learn step by step: rows of numbers, images, or tables."""
 
 import torch
 from torch import nn
 
-from ..formats.table import TableCodec
 from ..networks import build, find_factory
 from .tables import SoftmaxBlocks
 from .training import RowNetwork
 
-__all__ = ["even_spread", "has_unit_output", "input_scale", "make_rows"]
 
-
-def make_rows(generator, codec, latent_dim, n_classes, noise, n_encoded=None):
-    """Return a `RowNetwork` that makes rows of a codec.
+def make_rows(network, format, latent_dim, n_classes, noise, n_encoded=None):
+    """Return a `RowNetwork` that makes rows of a format.
 
     Parameters
     ----------
-    generator : str or callable
+    network : str or callable
         Name of the network, or a factory.
-    codec : RowCodec or TableCodec
+    format : Format
     latent_dim, n_classes : int
         Widths of the code, and of the one-hot class beside it.
     noise : NoiseSource
@@ -26,20 +23,19 @@ def make_rows(generator, codec, latent_dim, n_classes, noise, n_encoded=None):
     n_encoded : int, default=None
         Number of the components that are to be set afterwards; None: of all columns.
     """
-    is_table, unit, n_outputs = isinstance(codec, TableCodec), None, n_encoded or codec.n_columns
-    spread = even_spread(codec.n_columns)
-    if has_unit_output(generator):
-        if is_table or not codec.has_unit_features:
+    unit, n_outputs, spread = None, n_encoded or format.n_columns, even_spread(format.n_columns)
+    if has_unit_output(network):
+        unit, n_outputs = format.feature_scale, format.n_columns
+        if unit is None:
             raise ValueError(
-                f"generator={generator!r} makes features in [0, 1]: it needs bounds, and "
+                f"network={network!r} makes features in [0, 1]: it needs bounds, and "
                 "no encoder object or numeric y beside them."
             )
-        unit, n_outputs = codec.unit / codec.radius, codec.n_columns
-    network = build(find_factory(generator), latent_dim + n_classes, n_outputs, noise.seed())
-    if is_table:
-        network = nn.Sequential(network, SoftmaxBlocks(codec.block_sizes))
-        spread.fill_(len(codec.block_sizes) ** -0.5)
-    return RowNetwork(network, n_classes, latent_dim, spread, unit=unit)
+    module = build(find_factory(network), latent_dim + n_classes, n_outputs, noise.seed())
+    if format.has_blocks:
+        module = nn.Sequential(module, SoftmaxBlocks(format.block_sizes))
+        spread.fill_(len(format.block_sizes) ** -0.5)
+    return RowNetwork(module, n_classes, latent_dim, spread, unit=unit)
 
 
 def even_spread(n_columns):
@@ -47,12 +43,11 @@ def even_spread(n_columns):
     return torch.full((n_columns,), n_columns**-0.5)
 
 
-def has_unit_output(generator):
+def has_unit_output(network):
     """Whether a network makes features in [0, 1]."""
-    return getattr(find_factory(generator), "unit_output", False)
+    return getattr(find_factory(network), "unit_output", False)
 
 
-def input_scale(codec):
+def input_scale(format):
     """Return what rows are multiplied by to have features in [0, 1] again; 1 for other rows."""
-    is_table = isinstance(codec, TableCodec)
-    return 1.0 if is_table or not codec.has_unit_features else codec.radius / codec.unit
+    return 1.0 if format.feature_scale is None else 1 / format.feature_scale

@@ -5,8 +5,6 @@ import torch
 
 from .training import Training, descend_to_noise
 
-__all__ = ["fit_to_sketch", "read_sketch"]
-
 
 @torch.inference_mode(False)
 @torch.enable_grad()

@@ -7,8 +7,6 @@ from tqdm import tqdm
 from ..transport import wasserstein_1d
 from .training import Shares, Training, moments_gap
 
-__all__ = ["ClassShares", "fit_to_rows"]
-
 # Weight of the second moments, where they are known, beside the slices of single rows.
 _MOMENTS_WEIGHT = 3.0
 
@@ -37,10 +35,8 @@ def fit_to_rows(
         Releases; generated rows a step, as many as records are expected.
     learning_rate : float
         Of Adam, after a warm-up; it decays linearly to 0.
-    generator : torch.Generator
-        Where codes and the generated rows' noise come from.
-    verbose : int, default=0
-        1 shows a progress bar.
+    generator, verbose
+        As in `fit_to_sketch`.
 
     Returns
     -------

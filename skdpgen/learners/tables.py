@@ -7,16 +7,6 @@ from torch import nn
 from .._validation import warn_of_absent
 from .training import Training, descend_to_noise, moments_gap
 
-__all__ = [
-    "SoftmaxBlocks",
-    "TableNetwork",
-    "TableParticles",
-    "combine_marginals",
-    "draw_in_rounds",
-    "fit_to_tables",
-    "share_of_present",
-]
-
 
 class SoftmaxBlocks(nn.Module):
     """Turns each block of columns into probabilities."""
@@ -151,12 +141,10 @@ def fit_to_tables(
         Largest number of steps; generated rows a step.
     learning_rate : float
         Of Adam, after a warm-up and before a linear decay.
-    generator : torch.Generator
-        Where codes come from.
     device : torch.device
         Where to train.
-    verbose : int, default=0
-        1 shows a progress bar.
+    generator, verbose
+        As in `fit_to_sketch`.
 
     Returns
     -------
@@ -212,16 +200,6 @@ def combine_marginals(tables, sizes):
 
     Each row sum of a two-way table is the count of a level, too; its variance is by the number of
     its cells. The mean of all, weighted by their precisions, has the least noise.
-
-    Parameters
-    ----------
-    tables : skdpgen.privacy.Tables
-    sizes : list of int
-        Number of levels of each column.
-
-    Returns
-    -------
-    ndarray of shape (n_levels,)
     """
     # Of a row sum, relative to a one-way table of weight 1.
     precisions = 2 / np.asarray(sizes)

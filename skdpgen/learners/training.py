@@ -10,8 +10,6 @@ from tqdm import tqdm
 
 from ..privacy.mechanisms.base import clip_rows
 
-__all__ = ["Descent", "RowNetwork", "Shares", "Training", "descend_to_noise", "moments_gap"]
-
 # The running mean of the loss, which decides when to stop, is over so many steps.
 _WINDOW = 50
 _WARM_UP = 30
@@ -158,12 +156,15 @@ def moments_gap(rows, moments):
     return first * second
 
 
-class Descent:
-    """Adam with a warm-up."""
+_OPTIMIZERS = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
 
-    def __init__(self, parameters, learning_rate):
+
+class Descent:
+    """Adam, or another optimiser, with a warm-up."""
+
+    def __init__(self, parameters, learning_rate, optimizer="adam"):
         self._learning_rate = learning_rate
-        self._optimizer = torch.optim.Adam(parameters)
+        self._optimizer = _OPTIMIZERS[optimizer](parameters)
         self._n_steps = 0
 
     def step(self, loss, rate):
@@ -180,8 +181,8 @@ class Descent:
 class Training(Descent):
     """Also keeps a moving average of a module's weights, which needs no privacy budget."""
 
-    def __init__(self, rows, learning_rate, memory):
-        super().__init__(rows.parameters(), learning_rate)
+    def __init__(self, rows, learning_rate, memory, optimizer="adam"):
+        super().__init__(rows.parameters(), learning_rate, optimizer)
         self._rows = rows.train()
 
         def moving_average(averaged, current, n_averaged):

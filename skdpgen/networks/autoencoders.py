@@ -9,8 +9,6 @@ import math
 import torch
 from torch import nn
 
-__all__ = ["SphericalAutoencoder", "infer_image_shape", "make_autoencoder"]
-
 
 class SphericalAutoencoder(nn.Module):
     """An encoder and a decoder, between which codes are scaled to norm 1.

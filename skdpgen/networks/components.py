@@ -8,8 +8,6 @@ from torch import nn
 
 from ..transport import ExactMatrix
 
-__all__ = ["PrincipalComponents"]
-
 
 class PrincipalComponents(nn.Module):
     """A linear map onto leading components, partly whitened, and back.

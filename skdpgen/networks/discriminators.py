@@ -10,8 +10,6 @@ import math
 import torch
 from torch import nn
 
-__all__ = ["Discriminator", "default_layers", "infer_square_shape"]
-
 _WIDTH = 32
 _N_MAPS = 64
 _N_UNITS = 256

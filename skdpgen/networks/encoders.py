@@ -9,8 +9,6 @@ from torch import nn
 
 from .generators import make_and_try, seeded
 
-__all__ = ["ENCODERS", "build_encoder"]
-
 
 def mlp(n_inputs, n_components=None):
     """Two layers of ReLU units, 100 and 50, as Rakotomamonjy & Ralaivola 2021 have for Office."""

@@ -13,8 +13,6 @@ import threading
 import torch
 from torch import nn
 
-__all__ = ["GENERATORS", "build", "find_factory", "make_and_try", "mirror", "seeded"]
-
 _init_lock = threading.Lock()
 
 
@@ -230,7 +228,7 @@ def build(factory, n_inputs, n_outputs, seed):
         network, shape = make_and_try(factory, n_inputs, n_outputs)
     if shape != (2, n_outputs):
         raise ValueError(
-            f"The generator maps codes of shape {(2, n_inputs)} to {shape}, not {(2, n_outputs)}."
+            f"The network maps codes of shape {(2, n_inputs)} to {shape}, not {(2, n_outputs)}."
         )
     return network
 
@@ -250,5 +248,5 @@ def _check_size(name, n_outputs, shape):
     size = shape[0] * shape[1] * shape[2]
     if n_outputs != size:
         raise ValueError(
-            f"generator={name!r} makes images of shape {shape}, {size} features; X has {n_outputs}."
+            f"network={name!r} makes images of shape {shape}, {size} features; X has {n_outputs}."
         )

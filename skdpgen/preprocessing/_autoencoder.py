@@ -2,6 +2,7 @@
 
 import math
 from copy import deepcopy
+from dataclasses import KW_ONLY
 
 import numpy as np
 import torch
@@ -10,12 +11,11 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from torch import nn
 from tqdm import tqdm
 
-from .._validation import check_positive, choose_device
-from ..formats.box import check_bounds
+from .._parameters import parameters
+from .._validation import Checked, choose_device, positive, whole
+from ..formats.arrays import check_bounds
 from ..networks import build, infer_image_shape, make_autoencoder
 from ..privacy import NoiseSource
-
-__all__ = ["Autoencoder"]
 
 # Rows are encoded and decoded in blocks of this size.
 _BLOCK = 500
@@ -25,14 +25,16 @@ _N_STEPS, _MOST_EPOCHS = 2400, 50
 _WARM_UP = 0.1
 
 
-class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+@parameters
+class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, BaseEstimator):
     """Autoencoder with codes on the unit sphere, **for public data only**.
 
     .. warning::
 
        There is no privacy here. `fit` learns from the rows as they are, and whatever is fitted on
        private rows **voids every guarantee** of what is done with it. Fit it on public rows of the
-       same kind as the private ones, and give it to a generator as ``encoder=``.
+       same kind as the private ones, and give it to a generator as its encoder, wrapped in
+       scikit-learn's `FrozenEstimator`.
 
     Codes have norm 1, so that no row is clipped at a radius of 1. Networks are those of [1]_:
     convolutions for 28×28, 32×32 and 64×64 images, and one hidden layer of 256 units for rows that
@@ -42,10 +44,10 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     ----------
     n_components : int, default=8
         Dimension of the codes.
-    image_shape : None or (channels, height, width), default=None
-        Shape of the images that rows hold, flattened, channels first: 28×28, 32×32 or 64×64.
-        None: rows of 784, 1024 and 12288 features are taken for (1, 28, 28), (1, 32, 32) and
-        (3, 64, 64), and all others for no images.
+    image_shape : "auto", None or tuple of (channels, height, width), default="auto"
+        Shape of rows that are images, flattened, channels first: 28×28, 32×32 or 64×64; None: they
+        are none. ``"auto"``: (1, 28, 28), (1, 32, 32) or (3, 64, 64) for as many features;
+        otherwise None.
     n_epochs : int, default=None
         Passes over the rows. None: as many as make about 2400 training steps, at least 1 and at
         most 50. For 30,000 grey images these are 4, which take a few minutes on one core; with a
@@ -74,10 +76,8 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         were during it. What is minimised is the cross-entropy.
     n_iter_ : int
         Number of epochs.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if `X` has string column names.
+    %(n_features_in_)s
+    %(feature_names_in_)s
 
     See Also
     --------
@@ -100,6 +100,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     --------
     >>> import numpy as np
     >>> from sklearn.datasets import load_digits
+    >>> from sklearn.frozen import FrozenEstimator
     >>> from skdpgen import DPSlicedWassersteinGenerator
     >>> from skdpgen.preprocessing import Autoencoder
     >>> X = load_digits().data
@@ -108,33 +109,28 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     >>> codes = encoder.fit(public).transform(private)
     >>> codes.shape, bool(np.allclose(np.linalg.norm(codes, axis=1), 1))
     ((897, 4), True)
-    >>> generator = DPSlicedWassersteinGenerator(encoder=encoder, n_steps=10).fit(private)
-    >>> generator.sample(10).shape
+    >>> generator = DPSlicedWassersteinGenerator(encoder=FrozenEstimator(encoder), n_steps=10)
+    >>> generator.fit(private).sample(10).shape
     (10, 64)
     """
 
-    def __init__(
-        self,
-        n_components=8,
-        *,
-        image_shape=None,
-        n_epochs=None,
-        batch_size=50,
-        learning_rate=None,
-        bounds=(0, 1),
-        random_state=None,
-        device="auto",
-        verbose=0,
-    ):
-        self.n_components = n_components
-        self.image_shape = image_shape
-        self.n_epochs = n_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.bounds = bounds
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    n_components: int = 8
+    _: KW_ONLY
+    image_shape: object = "auto"
+    n_epochs: int | None = None
+    batch_size: int = 50
+    learning_rate: float | None = None
+    bounds: tuple = (0, 1)
+    random_state: object = None
+    device: str = "auto"
+    verbose: int = 0
+
+    _checks = {
+        "n_components": whole(),
+        "n_epochs": whole(optional=True),
+        "batch_size": whole(),
+        "learning_rate": positive(optional=True),
+    }
 
     def fit(self, X, y=None):
         """Train the networks to reconstruct **public** rows.
@@ -149,14 +145,15 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         -------
         self : object
         """
-        device = self._check_params()
+        self.check_params()
+        device = choose_device(self.device)
         X = validate_data(self, X, dtype=[np.float64, np.float32])
         n_samples, n_features = X.shape
         bounds = check_bounds(self.bounds, n_features, "bounds")
         if bounds is None:
             raise ValueError("bounds must be a pair (lower, upper) of numbers or arrays; got None.")
         shape = self.image_shape
-        if shape is None:
+        if isinstance(shape, str) and shape == "auto":
             shape = infer_image_shape(n_features)
         seeds = NoiseSource(self.random_state)
         network = build(
@@ -233,7 +230,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     @torch.no_grad()
     def _apply(self, method, read, X):
         """Run one half of the network on blocks of rows."""
-        device, network = self._check_params(), self._network
+        device, network = choose_device(self.device), self._network
         if device.type != "cpu":
             network = deepcopy(network).to(device)
         blocks = [slice(i, i + _BLOCK) for i in range(0, len(X), _BLOCK)]
@@ -243,14 +240,6 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _default_n_epochs(self, n_samples):
         n_epochs = round(_N_STEPS / math.ceil(n_samples / self.batch_size))
         return min(_MOST_EPOCHS, max(1, n_epochs))
-
-    def _check_params(self):
-        """Refuse bad parameters; return the device."""
-        check_positive("n_components", self.n_components, whole=True)
-        check_positive("n_epochs", self.n_epochs, whole=True, optional=True)
-        check_positive("batch_size", self.batch_size, whole=True)
-        check_positive("learning_rate", self.learning_rate, optional=True)
-        return choose_device(self.device)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

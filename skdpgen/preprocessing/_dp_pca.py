@@ -1,33 +1,29 @@
 """Principal components of private rows, from noisy second moments."""
 
-import math
-from dataclasses import replace
+from dataclasses import KW_ONLY, replace
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from .._parameters import parameters
 from .._validation import (
-    check_choice,
-    check_flag,
-    check_positive,
+    CENTRAL_CHECKS,
+    Checked,
     check_size,
     choose_device,
-    list_refusals,
     undo_on_failure,
     warn_of_delta,
+    whole,
 )
-from ..accounting.accountants import ACCOUNTANTS, RELATIONS
-from ..accounting.calibration import check_delta, check_epsilon
 from ..accounting.certificate import Certificate
 from ..accounting.figures import plain_numbers
 from ..accounting.plan import gaussian_plan
-from ..formats.box import RowCodec
-from ..privacy import CovarianceMechanism, Curator, NoiseSource
+from ..formats.box import BoxFormat
+from ..privacy import CovarianceMechanism, NoiseSource
+from ..privacy.curator import open_curator
 from ..privacy.noise import ASSUMED_OF_NOISE
-from ..privacy.records import parse_rows, take_rows
-
-__all__ = ["DPPCA"]
+from ..privacy.records import list_refusals, parse_rows, take_records, take_rows
 
 _MOST_COMPONENTS = 64
 # Numbers are kept this small, so that sums of their products stay finite.
@@ -43,7 +39,8 @@ _ASSUMED = (
 )
 
 
-class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+@parameters
+class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, BaseEstimator):
     """Principal components of private rows, under differential privacy.
 
     The second moments of the rows are released once, with Gaussian noise (Analyze Gauss [1]_), and
@@ -57,32 +54,12 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     ----------
     n_components : int, default=None
         Components to keep, at most n_features. None: 64, or all if they are less.
-    epsilon : float, default=1.0
-        Privacy budget. ``inf``: no noise, and the certificate says so.
-    delta : float, default=1e-5
-        Probability scale at which ε may fail; choose it well below 1 / n_samples.
-    relation : {"zero_out", "replace_one"}, default="zero_out"
-        Which data sets are neighbours: one record replaced by a null record that counts as
-        absent, or by any other record. The number of records is public.
-    accountant : {"pld", "rdp", "autodp"}, default="pld"
-        What finds the noise and certifies it.
-    bounds : None or (lower, upper), default=None
-        Public bounds of the features, numbers or arrays of shape (n_features,). Features are
-        clipped to them, mapped to [0, 1] and divided by √n_features. None: rows as they are.
+    %(privacy)s
+    %(bounds)s
     clip_norm : float, default=1.0
         Public radius, in the units after `bounds`. For the second moments, each row is scaled down
         to it; `transform` does not clip.
-    random_state : None, int or RandomState, default=None
-        None: noise from the operating system. Anything else is for reproducing an experiment,
-        **not a private release**: whoever has the seed can recompute the noise.
-    device : str, default="auto"
-        Where `fit` computes: "cpu", "cuda", or "auto" for CUDA where there is one.
-    verbose : int, default=0
-        1 shows a progress bar.
-    strict : bool, default=False
-        Whether to refuse rows with a number that is not finite. A refusal is an exact answer
-        about them, which ε does not cover, and the certificate says so. By default such a row
-        counts as absent.
+    %(running)s
 
     Attributes
     ----------
@@ -93,19 +70,11 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         negative.
     n_components_ : int
         Number of components.
-    privacy_ : skdpgen.privacy.Certificate
-        What was released and what it costs.
-    epsilon_ : float
-        ε spent at `delta`; at most `epsilon`.
+    %(certified)s
     sigma_ : float
         Standard deviation of the noise on a sum of squares, for rows in the unit ball. On a sum of
         products of two features it is 1/√2 of that.
-    n_samples_ : int
-        Number of rows, which is public.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if `X` has string column names.
+    %(shape)s
 
     See Also
     --------
@@ -131,45 +100,34 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     Examples
     --------
     >>> from sklearn.datasets import load_digits
+    >>> from sklearn.frozen import FrozenEstimator
     >>> from skdpgen import DPPCA, DPSlicedWassersteinGenerator
     >>> from skdpgen.privacy import compose
     >>> X = load_digits().data
     >>> pca = DPPCA(n_components=4, epsilon=1.0, bounds=(0, 16), random_state=0).fit(X)
     >>> pca.transform(X).shape
     (1797, 4)
-    >>> generator = DPSlicedWassersteinGenerator(encoder=pca, n_steps=20, random_state=1).fit(X)
-    >>> generator.sample(10).shape
+    >>> generator = DPSlicedWassersteinGenerator(encoder=FrozenEstimator(pca), n_steps=20)
+    >>> generator.fit(X).sample(10).shape
     (10, 64)
     >>> bool(1.0 < compose(pca.privacy_, generator.privacy_).epsilon < 2.0)
     True
     """
 
-    def __init__(
-        self,
-        n_components=None,
-        epsilon=1.0,
-        delta=1e-5,
-        *,
-        relation="zero_out",
-        accountant="pld",
-        bounds=None,
-        clip_norm=1.0,
-        random_state=None,
-        device="auto",
-        verbose=0,
-        strict=False,
-    ):
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.delta = delta
-        self.relation = relation
-        self.accountant = accountant
-        self.bounds = bounds
-        self.clip_norm = clip_norm
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
-        self.strict = strict
+    n_components: int | None = None
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    _: KW_ONLY
+    relation: str = "zero_out"
+    accountant: str = "pld"
+    bounds: tuple | None = None
+    clip_norm: float = 1.0
+    random_state: object = None
+    device: str = "auto"
+    verbose: int = 0
+    strict: bool = False
+
+    _checks = {**CENTRAL_CHECKS, "n_components": whole(optional=True)}
 
     def fit(self, X, y=None):
         """Find the components of private rows.
@@ -197,28 +155,26 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             return self._fit(X)
 
     def _fit(self, X):
-        device = self._check_params()
-        X = take_rows(self, X)
-        assumed = (*list_refusals(self.strict, X.dtype == object), *_ASSUMED)
-        n_samples, n_features = X.shape
+        self.check_params()
+        records = take_records(self, X)
+        n_samples, n_features = records.n_records, records.n_columns
         check_size("X", n_features, n_features)
-        codec = RowCodec(n_features, bounds=self.bounds)
+        format = BoxFormat(n_features, bounds=self.bounds)
         n_components = self._n_components(n_features)
         warn_of_delta(self.delta, n_samples, stacklevel=3)
         plan = self._plan()
-        with Curator(
-            X,
-            plan=plan,
-            noise=NoiseSource(self.random_state),
-            prepare=codec.encode,
+        with open_curator(
+            records,
+            format,
+            plan,
+            NoiseSource(self.random_state),
+            strict=self.strict,
             clip_norm=self.clip_norm,
-            refuse=codec.refuse if self.strict else None,
-            device=device,
+            device=choose_device(self.device),
             verbose=self.verbose,
         ) as curator:
-            del X  # from here on only the curator holds the rows
             moments = curator.release(CovarianceMechanism())
-            certificate = curator.certificate(assumed)
+            certificate = curator.certificate(_ASSUMED)
         values, vectors = np.linalg.eigh(moments.value)
         values, vectors = values[::-1][:n_components], vectors.T[::-1][:n_components]
         # Eigenvectors have no sign: their largest entry is positive.
@@ -226,7 +182,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.components_ = vectors * np.sign(np.take_along_axis(vectors, largest, axis=1))
         self.explained_variance_ = values * (self.clip_norm**2 / n_samples)
         self.n_components_ = self._n_features_out = n_components
-        self._codec = codec
+        self._format = format
         self.n_samples_ = n_samples
         self.sigma_ = plan.sigma
         self.privacy_ = certificate
@@ -250,7 +206,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self, "privacy_")
         X = parse_rows(take_rows(self, X, reset=False))
         # Products of the largest numbers overflow; so may what fits a double, in float32.
-        rows = np.clip(self._codec.encode(X), -_LARGEST, _LARGEST) @ self.components_.T
+        rows = np.clip(self._format.encode(X), -_LARGEST, _LARGEST) @ self.components_.T
         limit = np.finfo(X.dtype).max
         rows = np.clip(rows, -limit, limit)
         rows[~np.isfinite(X).all(axis=1)] = np.nan
@@ -274,7 +230,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             raise ValueError(
                 f"Projections have {self.n_components_} columns; got an array of shape {X.shape}."
             )
-        features, _ = self._codec.decode(X.astype(np.float64) @ self.components_)
+        features, _ = self._format.decode(X.astype(np.float64) @ self.components_)
         return features.astype(X.dtype, copy=False)
 
     def _plan(self):
@@ -290,8 +246,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _preview(self, n_samples, n_features, n_classes):
         """Price a fit without data; see `skdpgen.privacy.preview`."""
-        self._check_params()
-        RowCodec(n_features, bounds=self.bounds)
+        self.check_params()
+        BoxFormat(n_features, bounds=self.bounds)
         self._n_components(n_features)
         assumed = (*list_refusals(self.strict), *_ASSUMED)
         return Certificate.of_plan(
@@ -306,17 +262,6 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 f"{n_components}."
             )
         return n_components
-
-    def _check_params(self):
-        """Refuse bad parameters before any row is read; return the device."""
-        check_positive("n_components", self.n_components, whole=True, optional=True)
-        check_epsilon(self.epsilon)
-        check_delta(self.delta)
-        check_flag("strict", self.strict)
-        check_choice("relation", self.relation, RELATIONS)
-        check_choice("accountant", self.accountant, ACCOUNTANTS)
-        check_positive("clip_norm", self.clip_norm, most=math.inf)
-        return choose_device(self.device)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

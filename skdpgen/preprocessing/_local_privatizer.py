@@ -1,37 +1,30 @@
 """Noise on single rows and labels, for their owners to add."""
 
 import math
-import numbers
-from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import KW_ONLY, replace
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from .._validation import (
-    check_choice,
-    check_flag,
-    check_positive,
-    check_share,
-    list_refusals,
-    undo_on_failure,
-)
-from ..accounting.accountants import ACCOUNTANTS
-from ..accounting.calibration import check_delta, check_epsilon
+from .._parameters import parameters
+from .._validation import PRIVACY_CHECKS, Checked, positive, undo_on_failure
 from ..accounting.certificate import Certificate
 from ..accounting.figures import plain_numbers
-from ..formats.ball import LocalCodec
-from ..formats.output import ArrayFormat
-from ..privacy import Curator, LocalLabelsMechanism, LocalRowsMechanism, NoiseSource, local_plan
+from ..accounting.plan import Terms
+from ..formats.arrays import ArrayKind
+from ..privacy import LocalLabelsMechanism, LocalRowsMechanism, NoiseSource
+from ..privacy.curator import open_curator
 from ..privacy.noise import ASSUMED_OF_NOISE
-from ..privacy.records import check_classes, parse_rows, take_labels, take_rows
-
-__all__ = ["LOCAL_NORMS", "LocalPrivatizer"]
-
-# Which norm, and which cost ‖·‖_p^p, goes with which noise.
-LOCAL_NORMS = {"laplace": 1, "gaussian": 2}
+from ..privacy.records import (
+    Records,
+    check_classes,
+    list_refusals,
+    parse_rows,
+    take_labels,
+    take_rows,
+)
+from ..releases import LocalNoise
 
 _ASSUMED = (
     "all cells are numbers: where the dtype of X does not say so, others are refused",
@@ -42,7 +35,8 @@ _ASSUMED = (
 )
 
 
-class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+@parameters
+class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, BaseEstimator):
     """Noise on single rows, which their owners add before anybody else sees them (local privacy).
 
     Each row is brought into a public ball and noised once: Laplace noise in an L1 ball gives
@@ -56,33 +50,25 @@ class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     Parameters
     ----------
-    mechanism : {"laplace", "gaussian"}, default="laplace"
-        Which noise, and with it the norm of the ball, L1 or L2.
+    %(mechanism)s
     epsilon : float, default=1.0
         Privacy budget of each record. ``inf``: no noise, and the certificate says so.
     delta : float, default=1e-5
         Probability scale at which ε may fail, for Gaussian noise. Laplace noise needs none: its ε
         holds at δ = 0.
-    radius : float, default=None
+    clip_norm : float, default=None
         Public radius of the ball, in the units after `bounds`. Rows outside are projected on it.
         None: 1; with `bounds`, that of the smallest ball around the whole box, in which nothing is
         projected: n_features (``"laplace"``) or √n_features (``"gaussian"``).
     bounds : None or (lower, upper), default=None
         Public bounds of the features, numbers or arrays of shape (n_features,). Features are
         clipped to them and mapped to [-1, 1]. None: rows as they are, in a ball around 0.
-    basis : None or "dct", default=None
-        ``"dct"``: the noise is added to the coefficients of the orthonormal cosine transform of a
-        row, which for images have a smaller L1 norm than the pixels.
-    keep : float, default=None
-        With ``basis="dct"``, the share of coefficients that a row keeps, its largest ones; the
-        others become 0 before the row is projected. None: all.
-    image_shape : tuple of int, default=None
-        Shape of the images that rows are, (height, width) or (channels, height, width). The cosine
-        transform is along the last two axes. None: along the row.
+    %(basis)s
+    %(keep)s
+    %(image_shape)s
     classes : array-like, default=None
         The labels that `privatize` takes. None: it takes none.
-    label_share : float, default=0.2
-        The share of ε that labels get.
+    %(label_share)s
     accountant : {"pld", "rdp", "autodp"}, default="pld"
         What finds Gaussian noise and certifies it.
     random_state : None, int or RandomState, default=None
@@ -106,14 +92,15 @@ class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     epsilon_ : float
         ε at `delta`; at most `epsilon`.
     sigma_ : float
-        Scale of the noise, in the units of what `transform` returns: the scale parameter b of
-        Laplace noise (its standard deviation is √2·b), the standard deviation of Gaussian noise.
+        Standard deviation of the noise on each number, in the units of what `transform` returns.
     classes_ : ndarray of shape (n_classes,)
         Labels, if there are `classes`.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if `X` has string column names.
+    format_ : BallFormat
+        The public map of rows into the ball.
+    plan_ : Plan
+        What a call of `privatize` releases.
+    %(n_features_in_)s
+    %(feature_names_in_)s
 
     See Also
     --------
@@ -149,36 +136,20 @@ class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     True
     """
 
-    def __init__(
-        self,
-        mechanism="laplace",
-        epsilon=1.0,
-        delta=1e-5,
-        radius=None,
-        *,
-        bounds=None,
-        basis=None,
-        keep=None,
-        image_shape=None,
-        classes=None,
-        label_share=0.2,
-        accountant="pld",
-        random_state=None,
-        strict=False,
-    ):
-        self.mechanism = mechanism
-        self.epsilon = epsilon
-        self.delta = delta
-        self.radius = radius
-        self.bounds = bounds
-        self.basis = basis
-        self.keep = keep
-        self.image_shape = image_shape
-        self.classes = classes
-        self.label_share = label_share
-        self.accountant = accountant
-        self.random_state = random_state
-        self.strict = strict
+    mechanism: str = "laplace"
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    clip_norm: float | None = None
+    _: KW_ONLY
+    bounds: tuple | None = None
+    basis: str | None = None
+    keep: float | None = None
+    image_shape: tuple | None = None
+    classes: object = None
+    label_share: float = 0.2
+    accountant: str = "pld"
+    random_state: object = None
+    strict: bool = False
 
     def set_params(self, **params):
         super().set_params(**params)
@@ -203,24 +174,23 @@ class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             return self._fit(X)
 
     def _fit(self, X):
-        self._check_params()
-        output = ArrayFormat.of(X, None)
-        X = parse_rows(self._read(X))
-        self._codec = self._make_codec(X.shape[1])
+        self.check_params()
+        kind = ArrayKind.of(X)
+        X = parse_rows(take_rows(self, X))
+        format = self._make_format(X.shape[1], kind=kind)
         classes = None if self.classes is None else check_classes(self.classes)
-        self._plan = self._make_plan(None if classes is None else len(classes))
+        plan = self._make_plan(format, None if classes is None else len(classes))
         vars(self).pop("classes_", None)
         if classes is not None:
             self.classes_ = classes
-        self._output = output
-        self._n_features_out = self._codec.n_columns
+        self.format_, self.plan_ = format, plan
+        self._n_features_out = format.n_columns
         # What calls refuse and take their noise from is what the certificate speaks of.
-        self._refuse = self._codec.refuse if self.strict else None
+        self._is_strict = self.strict
         self._counter = getattr(self, "_counter", [0])
         self._seed = self.random_state, self._counter
-        self.sigma_ = self._plan.sigma * self._codec.radius
-        plan = replace(self._plan, sigma=self.sigma_)
-        self.privacy_ = self._certify(plan, reproducible=self.random_state is not None)
+        self.sigma_ = plan.sigma
+        self.privacy_ = self._certify(plan)
         self.epsilon_ = self.privacy_.epsilon
         return self
 
@@ -237,13 +207,6 @@ class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         ndarray of shape (n_samples, n_features)
             Noised rows, or noised cosine coefficients, in the units after `bounds` and of the
             floating dtype of `X`.
-
-        Raises
-        ------
-        ValueError
-            For bad shapes and dtypes; nothing is spent then. For rows that are refused for what is
-            in them (``strict=True``, or cells of dtype object that are no numbers). Messages quote
-            no cell.
         """
         return self.privatize(X)
 
@@ -270,29 +233,21 @@ class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             As in `transform`, and for labels without `classes`.
         """
         check_is_fitted(self, "privacy_")
-        X = self._read(X, reset=False)
-        plan, has_labels = self._plan, y is not None
-        if has_labels:
-            if not hasattr(self, "classes_"):
-                raise ValueError(
-                    "Labels are released by randomised response over declared labels: give "
-                    "classes=[...]. A numeric target is one more column of X."
-                )
-            y, classes, _ = take_labels(y, len(X), self.classes_)
-        else:
+        X = take_rows(self, X, reset=False)
+        format, plan, has_labels = self.format_, self.plan_, y is not None
+        classes = self.classes_ if has_labels and hasattr(self, "classes_") else None
+        if has_labels and classes is None:
+            raise ValueError(
+                "Labels are released by randomised response over declared labels: give "
+                "classes=[...]. A numeric target is one more column of X."
+            )
+        if not has_labels:
             # Rows alone: what labels would cost is not spent.
-            plan, classes = replace(plan, releases=plan.releases[:1]), None
+            plan = replace(plan, releases=plan.releases[:1])
         dtype = np.float32 if X.dtype == np.float32 else np.float64
-        with Curator(
-            X,
-            y,
-            classes=classes,
-            plan=plan,
-            noise=self._noise(),
-            prepare=self._codec.encode,
-            refuse=self._refuse,
-        ) as curator:
-            noised = curator.release(LocalRowsMechanism(self._codec.p)).values * self._codec.radius
+        records = Records.of(X, *take_labels(y, len(X), classes))
+        with open_curator(records, format, plan, self._noise(), strict=self._is_strict) as curator:
+            noised = curator.release(LocalRowsMechanism(format.p)).values * format.radius
             if has_labels:
                 y = classes[curator.release(LocalLabelsMechanism(len(classes))).codes]
         noised = noised.astype(dtype, copy=False)
@@ -312,31 +267,17 @@ class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """
         check_is_fitted(self, "privacy_")
         X = self.check_noised(X)
-        return self._codec.invert(X.astype(np.float64))[0].astype(X.dtype, copy=False)
+        return self.format_.invert(X.astype(np.float64))[0].astype(X.dtype, copy=False)
 
     def check_noised(self, X):
-        """Check that an array could come from `transform`, by its width; return it.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
-        """
+        """Return an array that could come from `transform`, by its width, or raise a ValueError."""
         X = check_array(X, dtype=[np.float64, np.float32])
-        if X.shape[1] != self._codec.n_columns:
+        if X.shape[1] != self.format_.n_columns:
             raise ValueError(
-                f"Rows from this privatizer have {self._codec.n_columns} columns; got an array of "
+                f"Rows from this privatizer have {self.format_.n_columns} columns; got an array of "
                 f"shape {X.shape}."
             )
         return X
-
-    def _read(self, X, *, reset=True):
-        if not (hasattr(X, "columns") or sparse.issparse(X)):
-            X = np.asanyarray(X)
-        return take_rows(self, X, reset=reset)
 
     def _noise(self):
         """Return the noise of one call: with a seed, of a stream that no other call has."""
@@ -344,63 +285,38 @@ class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         counter[0] += 1
         return NoiseSource(random_state, stream=counter[0] + 1)  # generators have 0 and 1
 
-    def _make_codec(self, n_features, has_number=False, y_bounds=None):
-        return LocalCodec(
-            n_features,
-            LOCAL_NORMS[self.mechanism],
-            radius=self.radius,
-            bounds=self.bounds,
-            basis=self.basis,
-            keep=self.keep,
-            image_shape=None if self.image_shape is None else tuple(self.image_shape),
-            has_number=has_number,
-            y_bounds=y_bounds,
+    def _find_noise(self):
+        return LocalNoise(self.mechanism, self.basis, self.keep, self.image_shape, self.label_share)
+
+    def _make_format(self, n_features, **public):
+        return self._find_noise().make_format(
+            n_features, bounds=self.bounds, radius=self.clip_norm, **public
         )
 
-    def _make_plan(self, n_classes):
-        return local_plan(
-            LOCAL_NORMS[self.mechanism],
-            n_classes,
-            self.epsilon,
-            self.delta,
-            label_share=self.label_share,
-            accountant=self.accountant,
+    def _make_plan(self, format, n_classes):
+        terms = Terms(
+            self.epsilon, self.delta, "replace_one", self.accountant, 1, n_classes, format.n_columns
         )
+        return self._find_noise().plan(terms, format)
 
-    def _certify(self, plan, reproducible):
+    def _certify(self, plan):
         assumed = (*list_refusals(self.strict), *_ASSUMED)
-        return Certificate.of_plan(plan, assumed, reproducible=reproducible)
+        return Certificate.of_plan(plan, assumed, reproducible=self.random_state is not None)
 
     def _preview(self, n_samples, n_features, n_classes):
         """Price a call without data; see `skdpgen.privacy.preview`."""
-        self._check_params()
-        codec = self._make_codec(n_features)
-        plan = self._make_plan(n_classes)
-        plan = replace(plan, sigma=plan.sigma * codec.radius)
-        return self._certify(plan, reproducible=self.random_state is not None)
+        self.check_params()
+        return self._certify(self._make_plan(self._make_format(n_features), n_classes))
 
-    def _check_params(self):
-        """Refuse bad parameters before any row is read."""
-        check_choice("mechanism", self.mechanism, LOCAL_NORMS)
-        check_epsilon(self.epsilon)
-        check_delta(self.delta)
-        check_positive("radius", self.radius, optional=True, most=math.inf)
-        check_choice("basis", self.basis, [None, "dct"])
-        if self.keep is not None:
-            check_positive("keep", self.keep)
-            if self.keep > 1 or self.basis is None:
-                raise ValueError("keep is a share of cosine coefficients, for basis='dct'.")
-        if self.image_shape is not None:
-            sides = list(self.image_shape) if isinstance(self.image_shape, Iterable) else []
-            whole = all(isinstance(side, numbers.Integral) and side > 0 for side in sides)
-            if len(sides) not in (2, 3) or not whole:
-                raise ValueError(
-                    "image_shape must be (height, width) or (channels, height, width); got "
-                    f"{self.image_shape!r}."
-                )
-        check_share("label_share", self.label_share)
-        check_flag("strict", self.strict)
-        check_choice("accountant", self.accountant, ACCOUNTANTS)
+    _checks = {
+        **PRIVACY_CHECKS,
+        "clip_norm": positive(optional=True, most=math.inf),
+    }
+
+    def check_params(self):
+        """Raise a ValueError if a parameter is bad; no row is read."""
+        super().check_params()
+        self._find_noise().check_params()
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

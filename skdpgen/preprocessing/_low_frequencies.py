@@ -1,40 +1,40 @@
 """The low frequencies of images: a public, linear dimension reduction."""
 
 import math
+from dataclasses import KW_ONLY
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._validation import check_positive
+from .._parameters import parameters
+from .._validation import Checked, whole
 from ..formats.ball import cosine_matrices
 
-__all__ = ["LowFrequencies"]
 
-
-class LowFrequencies(TransformerMixin, BaseEstimator):
+@parameters
+class LowFrequencies(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, BaseEstimator):
     """The coefficients of images in the lowest frequencies of the orthonormal cosine transform.
 
     Nothing is learnt: `fit` looks at the number of columns only. As the public part of an encoder,
-    ``encoder=(LowFrequencies(14).fit(X_public), "dp-pca")``, it leaves noisy principal components
-    fewer columns to be wrong in: of 784 pixels, which are smooth, 196 coefficients hold nearly all.
+    ``encoder=[FrozenEstimator(LowFrequencies(14).fit(X_public)), "dp-pca"]``, it leaves noisy
+    principal components fewer columns to be wrong in: of 784 pixels, which are smooth, 196
+    coefficients hold nearly all.
 
     Parameters
     ----------
     n_frequencies : int, default=14
         Frequencies that are kept along each axis of an image, at most its size.
-    image_shape : tuple of (height, width) or (channels, height, width), default=None
-        Shape of an image, which is a row of X. None: square and grey if the number of columns
-        allows, else a single line.
+    image_shape : "auto", None or tuple of (channels, height, width), default="auto"
+        Shape of rows that are images, or (height, width); None: they are none, and each is a line.
+        ``"auto"``: a square, grey one if the number of columns allows; otherwise None.
 
     Attributes
     ----------
     image_shape_ : tuple of (channels, height, width)
         Shape of an image.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if `X` has string column names.
+    %(n_features_in_)s
+    %(feature_names_in_)s
 
     Examples
     --------
@@ -46,9 +46,11 @@ class LowFrequencies(TransformerMixin, BaseEstimator):
     ((1797, 25), (1797, 64))
     """
 
-    def __init__(self, n_frequencies=14, *, image_shape=None):
-        self.n_frequencies = n_frequencies
-        self.image_shape = image_shape
+    n_frequencies: int = 14
+    _: KW_ONLY
+    image_shape: object = "auto"
+
+    _checks = {"n_frequencies": whole()}
 
     def fit(self, X, y=None):
         """Take the number of columns.
@@ -63,19 +65,19 @@ class LowFrequencies(TransformerMixin, BaseEstimator):
         -------
         self : object
         """
-        check_positive("n_frequencies", self.n_frequencies, whole=True)
+        self.check_params()
         X = validate_data(self, X)
-        shape = self.image_shape
-        if shape is None:
-            side = math.isqrt(X.shape[1])
-            shape = (side, side) if side**2 == X.shape[1] else (1, X.shape[1])
-        shape = tuple(shape)
+        shape, side = self.image_shape, math.isqrt(X.shape[1])
+        if isinstance(shape, str) and shape == "auto":
+            shape = (side, side) if side**2 == X.shape[1] else None
+        shape = (1, X.shape[1]) if shape is None else tuple(shape)
         if len(shape) not in (2, 3) or math.prod(shape) != X.shape[1]:
             raise ValueError(
                 f"Images of shape {shape} have {math.prod(shape)} pixels, X has {X.shape[1]} "
                 "features."
             )
         self.image_shape_ = (1, *shape)[-3:]
+        self._n_features_out = self.image_shape_[0] * math.prod(map(len, self._bases()))
         return self
 
     def transform(self, X):

@@ -43,8 +43,10 @@ from .mechanisms.sums import (
     TablesMechanism,
 )
 from .noise import NoiseSource
+from .record_functions import BatchFunction, PullingFunction, RecordFunction
 
 __all__ = [
+    "BatchFunction",
     "BudgetExceededError",
     "CategoryCountsMechanism",
     "Certificate",
@@ -68,6 +70,8 @@ __all__ = [
     "PrivacyBudget",
     "PrivacyLeakWarning",
     "ProjectedRows",
+    "PullingFunction",
+    "RecordFunction",
     "SampledMechanism",
     "SensitivityLaw",
     "Sketch",

@@ -1,16 +1,85 @@
 """The one door to private rows."""
 
+import contextlib
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
 from dp_accounting import DpEvent
 
 from ..accounting.budget import Reservation
-from ..accounting.certificate import Certificate
+from ..accounting.certificate import Certificate, naming_what_was_spent
 from ..accounting.events import repeat, split_repetition
 from ..exceptions import PlanError
+from .record_functions import RecordFunction
 from .source import RecordSource
 
-__all__ = ["Curator"]
+# What is called in place of a release, and which records count as absent: see `watching`.
+_watched = ContextVar(
+    "watched", default=(lambda curator, mechanism, release: release(mechanism), None)
+)
+
+
+@contextlib.contextmanager
+def open_curator(records, codec, plan, noise, *, strict, clip_norm=1.0, device="cpu", verbose=0):
+    """Open the door: how estimators have private records curated.
+
+    The records are handed over, so that nobody else holds them. What fails inside after a release
+    says what was spent. Certificates say what `records` and `strict` make them rest on.
+
+    Parameters
+    ----------
+    records : Records
+    codec : object
+        Of public methods ``encode(X, y)``, which maps records to rows, each on its own, and
+        ``refuse(X, y)``, which raises an error if something is wrong with them.
+    plan, noise, clip_norm, device, verbose
+        As in `Curator`.
+    strict : bool
+        Whether bad records are refused, rather than taken for absent.
+
+    Yields
+    ------
+    Curator
+    """
+    curator = Curator(
+        *records.hand_over(),
+        classes=records.classes,
+        # Somebody saw all labels before any owner could noise one.
+        plan=replace(plan, local=plan.local and not records.is_inferred),
+        noise=noise,
+        prepare=RecordFunction(codec.encode),
+        cells=records.is_table,
+        clip_norm=clip_norm,
+        null=_watched.get()[1],
+        refuse=codec.refuse if strict else None,
+        assumptions=records.list_assumptions(strict),
+        device=device,
+        verbose=verbose,
+    )
+    with curator, naming_what_was_spent(curator.certificate):
+        yield curator
+
+
+@contextlib.contextmanager
+def watching(watch, null=None):
+    """Let a test see, in this thread, what estimators release; nothing else has a use for it.
+
+    Plans, noise and ledgers are what they are without it: whatever is released is on the
+    certificate.
+
+    Parameters
+    ----------
+    watch : callable
+        ``watch(curator, mechanism, release)`` is called in place of a release, which
+        ``release(mechanism)`` makes.
+    null : array of bool of shape (n_samples,), default=None
+        Records that count as absent.
+    """
+    token = _watched.set((watch, null))
+    try:
+        yield
+    finally:
+        _watched.reset(token)
 
 
 class Curator:
@@ -41,9 +110,8 @@ class Curator:
         Where the noise comes from.
     classes : array of shape (n_classes,), default=None
         The public labels that `y` may hold.
-    prepare : callable, default=None
-        A public map, applied to blocks: ``prepare(X, y)`` gives rows, one for each, and maps each
-        on its own. `y` is None unless it holds numbers.
+    prepare : RecordFunction, default=None
+        Of ``prepare(X, y)``, a map that is applied to blocks. `y` is None unless it holds numbers.
     cells : bool, default=False
         Whether `X` holds cells of any kind, for `prepare` to read, and not numbers.
     clip_norm : float, default=1.0
@@ -53,6 +121,8 @@ class Curator:
     refuse : callable, default=None
         ``refuse(X, y)`` raises an error if something is wrong with a block. If it is given, bad
         records are refused, too, rather than taken for absent.
+    assumptions : sequence of str, default=()
+        What certificates rest on, before what they are asked to say.
     device : str or torch.device, default="cpu"
         Where mechanisms compute.
     verbose : int, default=0
@@ -79,12 +149,14 @@ class Curator:
         clip_norm=1.0,
         null=None,
         refuse=None,
+        assumptions=(),
         device="cpu",
         verbose=0,
     ):
         self.plan = plan
         self.device = device
         self._noise = noise
+        self._assumptions = assumptions
         self._ledger = []
         self._source = RecordSource(
             X,
@@ -126,6 +198,9 @@ class Curator:
         PlanError
             If it is not, or does something else than its planned event says; no row is read then.
         """
+        return _watched.get()[0](self, mechanism, self._release)
+
+    def _release(self, mechanism):
         if self._source is None:
             raise PlanError("The curator is closed and holds no rows.")
         position = len(self._ledger) - 1
@@ -142,7 +217,7 @@ class Curator:
         return mechanism.run(self._source, event, relation=self.plan.relation, noise=self._noise)
 
     def prepare(self, function):
-        """Exchange the public map of the rows, which may follow from what was released before."""
+        """Exchange the map of the rows, which may follow from what was released before."""
         self._source.prepare(function)
 
     def close(self):
@@ -156,7 +231,7 @@ class Curator:
         done = replace(self.plan, releases=releases)
         return Certificate.of_plan(
             done,
-            assumptions,
+            (*self._assumptions, *assumptions),
             reproducible=self._noise.reproducible,
             n_records=self.n_records,
         )

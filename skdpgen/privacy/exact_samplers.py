@@ -13,8 +13,6 @@ from functools import cache
 
 import numpy as np
 
-__all__ = ["RoundedSampler", "rounded_sampler", "toss_coins"]
-
 # Draws are made in pieces of this size, which stay in the cache.
 _PIECE = 2**14
 # Terms of the exponential series that doubles add up.

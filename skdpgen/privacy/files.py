@@ -9,8 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from ..exceptions import TableError
-
-__all__ = ["MISSING_TEXTS", "TEXT_KINDS", "TableFile", "read_text"]
+from .record_functions import muted
 
 # Cells of a CSV file that stand for missing values, unless they are declared as categories.
 MISSING_TEXTS = {"", "NA", "N/A", "NaN", "nan", "null", "None", "NULL"}
@@ -100,11 +99,12 @@ class TableFile:
             )
 
     def _withhold(self, chunks):
-        """Yield chunks; what readers raise may hold private bytes, and goes no further."""
+        """Yield chunks; what readers raise or warn of may quote private cells, and is dropped."""
         while True:
             chunk, failed = None, False
             try:
-                chunk = next(chunks, None)
+                with muted():
+                    chunk = next(chunks, None)
             except (ImportError, OSError, TableError):
                 raise
             except Exception:

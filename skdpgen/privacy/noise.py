@@ -11,8 +11,6 @@ from randomgen import ChaCha
 from ..accounting.repetitions import number_of_runs
 from .exact_samplers import rounded_sampler, toss_coins
 
-__all__ = ["ASSUMED_OF_DIRECTIONS", "ASSUMED_OF_NOISE", "NoiseSource"]
-
 # What certificates rest on, for all that is drawn here is exact if its bits are random.
 ASSUMED_OF_NOISE = (
     "the bits of a ChaCha20 stream, of which noise and coins are exact samples, are random",

@@ -1,75 +1,207 @@
-"""Calling public functions of rows on private ones: quietly, and record by record if they fail.
+"""Public functions that are applied to private rows: quietly, and record by record if they fail.
 
-A function of rows maps each row on its own. What it says of private rows, by errors or warnings,
-goes no further. Whether it fails is decided record by record: were one record to take others with
-it, the failure would be a statement about all of them, which no sensitivity bounds.
+Such functions may be made anywhere, and are called in this room only. What they say of private
+rows, by errors or warnings, goes no further. Whether one fails is decided record by record: were
+one record to take others with it, the failure would be a statement about all of them, which no
+sensitivity bounds.
 """
 
+import contextlib
 import warnings
 
 import numpy as np
 import torch
 
-__all__ = ["PulledBack", "by_record", "call_quietly", "find_width"]
+
+@contextlib.contextmanager
+def muted(category=Warning):
+    """Drop warnings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", category)
+        yield
 
 
 def call_quietly(function, *args):
-    """Apply a public function to private rows; None if it fails.
+    """Apply a public function to what is private; None if it fails.
 
-    What it says of them, by errors or warnings, is dropped.
+    What it says of that, by errors or warnings, is dropped.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with muted():
         try:
             return function(*args)
         except Exception:
             return None
 
 
-def find_width(function, blocks, width=None):
-    """Return how many numbers a function gives for a record, from a public one of zeros.
-
-    Raises
-    ------
-    ValueError
-        If they are not so many as they should be, or the function fails on zeros: for any records.
-    """
-    given, error = None, None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            given = _as_rows(function(*(_zeros_like(block[:1]) for block in blocks)), 1, width)
-    except Exception as raised:
-        error = raised
-    if given is None:
-        wanted = "a row" if width is None else f"{width} numbers"
-        raise ValueError(
-            f"A function of rows must give {wanted} for each; on a public row of zeros it does not."
-        ) from error
-    return given.shape[1]
+class _PublicFunction:
+    def __init__(self, function):
+        if not callable(function):
+            raise TypeError(f"{type(self).__name__} takes a function; got {function!r}.")
+        self._function = function
 
 
-def by_record(result, function, blocks, width):
-    """Return the rows that a function gave for a block of records, NaN where it fails.
+class RecordFunction(_PublicFunction):
+    """A public function of rows, as curators and mechanisms apply it to private ones.
+
+    Whoever makes one promises that the function
+
+    - is public: nothing in it follows from private rows, but by what was released;
+    - maps each row on its own, whatever rows are around it, to as many numbers as it maps a row of
+      zeros to, which is public and by which they are counted;
+    - keeps nothing of what it sees, and tells it nowhere.
+
+    Nothing that it raises or warns of leaves. A record for which it fails counts as absent, and no
+    other does.
 
     Parameters
     ----------
-    result : array, tensor or None
-        What it gave for the whole block; None if it failed.
     function : callable
-        Gives the rows of `blocks`. Unless `result` is one row for each record, it is applied to
-        one record at a time: the record in its place, and zeros in all others, since the rounding
-        of floating-point numbers may depend on the shape.
-    blocks : sequence of arrays or tensors
-        What is mapped, with an entry for each record.
-    width : int
-        Numbers of a row.
+        Maps one or several arrays or tensors, with an entry for each of n records, to rows (n, p).
+        Of dtype object, they hold cells of any kind.
 
-    Returns
-    -------
-    tensor of shape (n_records, width)
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdpgen.privacy import RecordFunction
+    >>> RecordFunction(lambda rows: 1 / rows[:, :1]).on(np.array([[2.0, 3.0]]))
+    tensor([[0.5000]], dtype=torch.float64)
     """
-    n = len(blocks[0])
+
+    def __init__(self, function):
+        super().__init__(function)
+        self._widths = {}
+
+    def width_on(self, *blocks, expected=None):
+        """Return how many numbers the function gives for a record that looks like those of blocks.
+
+        Raises
+        ------
+        ValueError
+            If these are not as many as expected, or the function fails on a public row of zeros:
+            for any records.
+        """
+        shapes = tuple(None if block is None else block.shape[1:] for block in blocks)
+        given, error = self._widths.get(shapes), None
+        if given is None:
+            try:
+                with muted():
+                    rows = _as_rows(self._rows(*(_zeros_like(block, 1) for block in blocks)), 1)
+            except Exception as raised:
+                rows, error = None, raised
+            if rows is not None:
+                given = self._widths[shapes] = rows.shape[1]
+        if given is None or expected not in (None, given):
+            wanted = "a row" if expected is None else f"{expected} numbers"
+            raise ValueError(
+                f"A function of rows must give {wanted} for each; on a public row of zeros it does "
+                "not."
+            ) from error
+        return given
+
+    def on(self, *blocks, width=None):
+        """Apply the function to private records.
+
+        Parameters
+        ----------
+        *blocks : array, tensor or None
+            With an entry for each record; None is handed on.
+        width : int, default=None
+            Numbers of a row, where they are known; see `width_on`.
+
+        Returns
+        -------
+        tensor of shape (n_records, width)
+            NaN where the function fails.
+        """
+        width = self.width_on(*blocks, expected=width)
+        return _by_record(call_quietly(self._rows, *blocks), self._rows, blocks, width)
+
+    def _rows(self, *blocks):
+        return self._function(*blocks)
+
+
+class PullingFunction(RecordFunction):
+    """A `RecordFunction` with vector-Jacobian products.
+
+    Parameters
+    ----------
+    function : callable
+        Maps tensors, with an entry for each of n records, to ``(rows, pull)``: rows (n, p), and a
+        function that maps cotangents (n, p) to products (n, n_products), each record on its own.
+    """
+
+    def with_products(self, *blocks, width=None):
+        """Apply the function to private records.
+
+        Parameters
+        ----------
+        *blocks, width
+            As in `on`.
+
+        Returns
+        -------
+        rows : tensor of shape (n_records, width)
+            NaN where the function fails.
+        products : callable
+            ``products(cotangents, n_products)`` gives a tensor of shape (n_records, n_products),
+            NaN where the function fails.
+        """
+        width = self.width_on(*blocks, expected=width)
+        rows, pull = call_quietly(self._call, *blocks) or (None, None)
+
+        def pull_alone(cotangents, *alone):
+            return self._call(*alone)[1](cotangents)
+
+        def products(cotangents, n_products):
+            found = call_quietly(pull, cotangents)
+            return _by_record(found, pull_alone, (cotangents, *blocks), n_products)
+
+        return _by_record(rows, self._rows, blocks, width), products
+
+    def _call(self, *blocks):
+        rows, pull = self._function(*blocks)
+        return rows, pull
+
+    def _rows(self, *blocks):
+        return self._call(*blocks)[0]
+
+
+class BatchFunction(_PublicFunction):
+    """A public function of a sample of rows, which may follow all of them at once.
+
+    Nothing bounds how it follows a record but the size of what it gives. It is public and keeps
+    nothing, as a `RecordFunction`, and nothing that it raises or warns of leaves.
+
+    Parameters
+    ----------
+    function : callable
+        Maps tensors, with an entry for each record, to a tensor of public shape.
+    """
+
+    def on(self, *blocks, shape):
+        """Return what the function gives, a float64 tensor of a shape; zeros if it fails."""
+        found = call_quietly(lambda: torch.as_tensor(self._function(*blocks)).detach().double())
+        is_good = found is not None and found.shape == shape
+        return found if is_good else torch.zeros(shape, dtype=torch.float64)
+
+
+def check_function(function, kind, owner):
+    """Refuse a bare callable: nobody has promised what a function of private rows has to be."""
+    if not isinstance(function, kind):
+        raise TypeError(
+            f"{owner} takes a {kind.__name__}, which says what is promised of a "
+            f"function of private rows; got {type(function).__name__}. Write "
+            f"{kind.__name__}(function)."
+        )
+
+
+def _by_record(result, function, blocks, width):
+    """Return what a function gave for all records, if that is a row for each.
+
+    Otherwise it is applied to one record at a time: the record in its place, and zeros in all
+    others, since the rounding of floating-point numbers may depend on the shape.
+    """
+    n, device = len(blocks[0]), getattr(blocks[0], "device", None)
     rows = _as_rows(result, n, width)
     if rows is not None:
         return rows
@@ -79,45 +211,10 @@ def by_record(result, function, blocks, width):
         if alone is not None:
             given = torch.full_like(alone.detach(), torch.nan) if given is None else given
             given[i] = alone[i].detach()
-    return torch.full((n, width), torch.nan, device=blocks[0].device) if given is None else given
+    return torch.full((n, width), torch.nan, device=device) if given is None else given
 
 
-class PulledBack:
-    """What a function with a vector-Jacobian product gives for a block of records.
-
-    Parameters
-    ----------
-    function : callable
-        Maps blocks to ``(features, pull)``: a row for each record, and a function that maps
-        cotangents at these to products, each record on its own.
-    blocks : sequence of tensors
-        What is mapped, with an entry for each record.
-    n_features : int
-        Numbers of a row of features.
-
-    Attributes
-    ----------
-    features : tensor of shape (n_records, n_features)
-        NaN where the function fails.
-    """
-
-    def __init__(self, function, blocks, n_features):
-        self._function, self._blocks = function, blocks
-        called = call_quietly(lambda: tuple(function(*blocks)))
-        result, self._pull = called or (None, None)
-        self.features = by_record(result, lambda *alone: function(*alone)[0], blocks, n_features)
-
-    def products(self, cotangents, n_products):
-        """Return the products with cotangents, NaN where the function fails."""
-
-        def pull_alone(cotangents, *alone):
-            return self._function(*alone)[1](cotangents)
-
-        result = call_quietly(self._pull, cotangents)
-        return by_record(result, pull_alone, (cotangents, *self._blocks), n_products)
-
-
-def _as_rows(result, n, width):
+def _as_rows(result, n, width=None):
     """Return `result` as a tensor, or None if it is not `n` rows of so many numbers."""
     if result is not None and not isinstance(result, torch.Tensor):
         result = call_quietly(lambda: torch.tensor(np.asarray(result, dtype=np.float64)))
@@ -126,11 +223,15 @@ def _as_rows(result, n, width):
     return result if width in (None, result.shape[1]) else None
 
 
-def _zeros_like(block):
+def _zeros_like(block, n=None):
+    if block is None:
+        return None
+    block = block[:n]
     return torch.zeros_like(block) if isinstance(block, torch.Tensor) else np.zeros_like(block)
 
 
 def _alone(block, i):
     alone = _zeros_like(block)
-    alone[i] = block[i]
+    if alone is not None:
+        alone[i] = block[i]
     return alone

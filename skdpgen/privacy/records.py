@@ -1,4 +1,4 @@
-"""Taking rows and labels from users: what is public is checked, and cells are not looked at.
+"""Taking records from users: what is public is checked, and cells are not looked at.
 
 Shapes, dtypes and names are public. Whether a cell is as it should be is private: it is found out
 behind the curator's door, after the plan was reserved, and record by record. No message quotes a
@@ -8,6 +8,7 @@ value.
 import contextlib
 import warnings
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from numbers import Complex, Real
 
 import numpy as np
@@ -24,23 +25,85 @@ from sklearn.utils.validation import (
 )
 
 from ..exceptions import PrivacyLeakWarning, TableError
-from .record_functions import call_quietly
-
-__all__ = [
-    "check_classes",
-    "first_chunk",
-    "look_up",
-    "parse_rows",
-    "read_rows",
-    "read_table",
-    "take_labels",
-    "take_rows",
-]
+from .record_functions import call_quietly, muted
 
 # Integers with more values than this are rather numbers, which inferred classes would publish.
 _MAX_INFERRED = 100
 # What pandas calls labels that can all be looked up.
 _PLAIN = {"string", "bytes", "integer", "floating", "mixed-integer-float", "boolean", "empty"}
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """Private records on their way from a user to a curator, and what is public of them.
+
+    Attributes
+    ----------
+    n_records : int
+    n_columns : int or None
+        Columns of the rows; None for chunks.
+    classes : ndarray or None
+        The labels that there may be; None where there are none.
+    is_inferred : bool
+        Whether the classes were found in the labels.
+    has_number : bool
+        Whether there are numbers beside the rows.
+    has_objects : bool
+        Whether no dtype says that cells are numbers, as they are to be.
+    is_table : bool
+        Whether cells are of any kind, for a format to read.
+    """
+
+    n_records: int
+    n_columns: int | None
+    classes: np.ndarray | None
+    is_inferred: bool
+    has_number: bool
+    has_objects: bool
+    is_table: bool
+    _held: list = field(repr=False)
+
+    @classmethod
+    def of(cls, X, y=None, classes=None, is_inferred=False, *, n_records=None, is_table=False):
+        """Hold rows, or a function that gives chunks of them, and labels or numbers."""
+        return cls(
+            n_records=len(X) if n_records is None else n_records,
+            n_columns=None if callable(X) else X.shape[1],
+            classes=classes,
+            is_inferred=is_inferred,
+            has_number=y is not None and classes is None,
+            has_objects=not is_table and X.dtype == object,
+            is_table=is_table,
+            _held=[(X, y)],
+        )
+
+    def __getstate__(self):
+        raise TypeError("Private records cannot be pickled or copied.")
+
+    def hand_over(self):
+        """Return rows and labels, once; from then on they are not held here."""
+        return self._held.pop()
+
+    def list_assumptions(self, strict):
+        """List what a certificate rests on because of what the records are."""
+        inferred = ("the set of classes, inferred from y, is public",) * self.is_inferred
+        return (*inferred, *list_refusals(strict, self.has_objects))
+
+
+def list_refusals(strict, has_objects=False):
+    """List what a certificate rests on where a fit may refuse rows for what is in them."""
+    if not (strict or has_objects):
+        return ()
+    valid = "every record is valid: with strict=True others"
+    if not strict:
+        valid = "all cells of X, which is of dtype object, are numbers: others"
+    return (f"{valid} are refused, and whether a fit was refused is outside of ε",)
+
+
+def take_records(estimator, X, y=None, classes=None, *, are_numbers=False):
+    """Check what is public of rows, and of labels beside them, and return `Records`."""
+    X = take_rows(estimator, X)
+    return Records.of(X, *take_labels(y, len(X), classes, are_numbers=are_numbers))
 
 
 def take_rows(estimator, X, *, reset=True):
@@ -57,9 +120,8 @@ def take_rows(estimator, X, *, reset=True):
         X = _as_objects(X)
     if not sparse.issparse(X) and not _refuse_by_dtype(X):
         dtypes = object
-    with warnings.catch_warnings():
-        # Of numbers that are too large for the dtype.
-        warnings.simplefilter("ignore", RuntimeWarning)
+    # Of numbers that are too large for the dtype.
+    with muted(RuntimeWarning):
         return validate_data(
             estimator, X, reset=reset, dtype=dtypes, ensure_min_samples=1, ensure_all_finite=False
         )
@@ -95,12 +157,16 @@ def parse_rows(X):
     """
     if X.dtype.kind not in "OUS":
         return X
-    with warnings.catch_warnings(), contextlib.suppress(Exception):
-        warnings.simplefilter("error")
-        return X.astype(np.float64)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    parsed = call_quietly(_parse_at_once, X)
+    if parsed is not None:
+        return parsed
+    with muted():
         return np.array([[_parse_cell(cell) for cell in row] for row in X], dtype=np.float64)
+
+
+def _parse_at_once(X):
+    warnings.simplefilter("error")
+    return X.astype(np.float64)
 
 
 def _parse_cell(cell):
@@ -159,16 +225,20 @@ def read_table(estimator, X, y, label, codec, *, reset=True):
 
     Returns
     -------
-    cells : ndarray of object of shape (n_samples, n_columns), or callable
-        A function that gives chunks of such cells if `X` gives chunks.
-    n_samples : int
+    Records
+        Their rows are cells of dtype object, (n_samples, n_columns), or chunks of such cells.
     """
+
+    def read(table):
+        codec.check_columns(table)
+        return table[list(codec.schema)].to_numpy(dtype=object)
+
     head = first_chunk(X)
     if callable(X):
         if y is not None:
             raise ValueError("Chunks of a table hold all of its columns; give target, not y.")
-        cells, n_samples = lambda: map(codec.cells, _filled(X())), sum(map(len, X()))
-        codec.cells(head)
+        codec.check_columns(head)
+        cells, n_records = lambda: map(read, _filled(X())), sum(map(len, X()))
     else:
         table = X
         if y is not None:
@@ -177,11 +247,11 @@ def read_table(estimator, X, y, label, codec, *, reset=True):
             y = column_or_1d(y, warn=True)
             check_consistent_length(y, X)
             table = X.assign(**{label: y})
-        cells, n_samples = codec.cells(table), len(X)
+        cells, n_records = read(table), len(X)
         codec.check_dtypes(table)
     _check_feature_names(estimator, head, reset=reset)
     _check_n_features(estimator, head, reset=reset)
-    return cells, n_samples
+    return Records.of(cells, n_records=n_records, is_table=True)
 
 
 def take_labels(y, n_samples, classes=None, *, are_numbers=False):
@@ -217,7 +287,7 @@ def take_labels(y, n_samples, classes=None, *, are_numbers=False):
         "The classes were inferred from y and are treated as public: ε does not cover which "
         "labels occur. Pass classes=[...] to declare them.",
         PrivacyLeakWarning,
-        stacklevel=4,
+        stacklevel=5,
     )
     found = None
     with contextlib.suppress(Exception):

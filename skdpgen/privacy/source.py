@@ -8,10 +8,8 @@ from tqdm import tqdm
 
 from ..exceptions import PlanError
 from .mechanisms.base import clip_rows
-from .record_functions import by_record, call_quietly, find_width
+from .record_functions import RecordFunction, check_function
 from .records import look_up, parse_rows
-
-__all__ = ["RecordSource"]
 
 # Rows are read in blocks of this size however they arrive, so that memory does not grow with n
 # and chunked rows give the same sums, to the bit, as rows in memory.
@@ -78,14 +76,12 @@ class RecordSource:
 
     def prepare(self, function):
         """Exchange the public map of the rows; it is tried on zeros, which are public."""
-
-        def prepare(X, numbers=None):
-            return np.array(function(X, numbers), dtype=np.float64)
-
-        self._prepare, self._width = None if function is None else prepare, None
+        if function is not None:
+            check_function(function, RecordFunction, "Curator")
+        self._prepare = function
         if function is not None and self._arrays is not None and not self._has_cells:
             X, y = self._arrays
-            self._width = find_width(prepare, self._to_map(np.zeros((1, X.shape[1])), y))
+            function.width_on(*self._to_map(np.zeros((1, X.shape[1])), y))
 
     def blocks(self, name):
         """Yield all records in blocks, behind a progress bar called `name` when verbose."""
@@ -186,21 +182,17 @@ class RecordSource:
             return torch.tensor(X, dtype=torch.float64)
         blocks, finite = self._to_map(X, y), np.ones(len(X), dtype=bool)
         for i, block in enumerate(blocks):
-            if block.dtype.kind == "f":
+            if block is not None and block.dtype.kind == "f":
                 # The map could clip what is not finite, or fail: it gets zeros.
                 is_number = np.isfinite(block)
                 finite &= is_number.reshape(len(X), -1).all(axis=1)
                 blocks[i] = block if is_number.all() else np.where(is_number, block, 0)
-        if self._width is None:
-            self._width = find_width(self._prepare, blocks)
-        result = call_quietly(self._prepare, *blocks)
-        rows = by_record(result, self._prepare, blocks, self._width)
-        rows[torch.as_tensor(~finite)] = torch.nan
-        return rows
+        rows = self._prepare.on(*blocks).detach().double()
+        return torch.where(torch.as_tensor(finite)[:, None], rows, torch.nan)
 
     def _to_map(self, X, y):
-        """Return what the public map is applied to: numbers of y, but no labels."""
-        return [X] if y is None or self._classes is not None else [X, y[: len(X)]]
+        """Return what the public map is applied to: X, and y if it is numbers, but no labels."""
+        return [X, None if y is None or self._classes is not None else y[: len(X)]]
 
 
 def _rebatch(chunks, size):

@@ -3,14 +3,12 @@
 from .flow import sliced_drift
 from .harmonics import SliceBasis, slice_diameter
 from .products import ExactMatrix
-from .sinkhorn import (
+from .sinkhorn import sinkhorn_plan, sinkhorn_potentials
+from .sinkhorn_losses import (
     entropic_wasserstein,
     pairwise_cost,
     semi_debiased_sinkhorn_loss,
-    semi_debiased_sinkhorn_terms,
     sinkhorn_divergence,
-    sinkhorn_plan,
-    sinkhorn_potentials,
 )
 from .slices import (
     random_directions,
@@ -26,7 +24,6 @@ __all__ = [
     "pairwise_cost",
     "random_directions",
     "semi_debiased_sinkhorn_loss",
-    "semi_debiased_sinkhorn_terms",
     "sinkhorn_divergence",
     "sinkhorn_plan",
     "sinkhorn_potentials",

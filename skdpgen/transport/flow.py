@@ -4,8 +4,6 @@ import torch
 
 from .slices import _sort
 
-__all__ = ["sliced_drift"]
-
 
 def sliced_drift(particles, directions, source, target):
     """Return the drift of particles, by the quantile maps of one-dimensional distributions.

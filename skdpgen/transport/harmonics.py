@@ -9,8 +9,6 @@ import torch
 
 from .products import ExactMatrix
 
-__all__ = ["SliceBasis", "slice_diameter"]
-
 # Points of the grid on which the largest distance is sought, for each harmonic.
 _GRID = 1024
 

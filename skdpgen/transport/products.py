@@ -4,8 +4,6 @@ import math
 
 import torch
 
-__all__ = ["ExactMatrix"]
-
 # Numbers of a row have so many bits, and a column of the matrix adds up to one of so many: sums of
 # products are whole numbers below 2^53, in any order, of any part of the columns.
 _ROW_BITS, _COLUMN_BITS = 24, 28

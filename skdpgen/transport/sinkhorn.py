@@ -1,4 +1,4 @@
-"""Entropic optimal transport between weighted points: plans, potentials, costs and losses.
+"""Entropic optimal transport between weighted points: plans and potentials.
 
 The plan of a cost C (n × m) at regularisation reg is the minimiser over plans π with marginals
 a and b of ``⟨π, C⟩ + reg · KL(π | a ⊗ b)``. It is ``π = a b exp((f + g - C) / reg)``, where the
@@ -153,7 +153,7 @@ def _solve(C, reg, a, b, n_iter, tol, init):
     return reg * u.log() - top, g, K.mul_(a * u).mul_((b * w).mT)
 
 
-def _as_pair(X, Y):
+def as_pair(X, Y):
     """Two samples, checked, of one dtype and device; and whether a tensor was among them."""
     as_tensor = isinstance(X, torch.Tensor) or isinstance(Y, torch.Tensor)
     device = next((Z.device for Z in (X, Y) if isinstance(Z, torch.Tensor)), "cpu")
@@ -188,7 +188,7 @@ def _shares(cost, a, b):
     return share(a, "a", n), share(b, "b", m), total
 
 
-def _transport(cost, reg, a, b, n_iter, tol, init=None):
+def transport(cost, reg, a, b, n_iter, tol, init=None):
     """Checked and solved: potentials (..., n) and (..., m), plan, and the dual objective."""
     if cost.ndim < 2:
         raise ValueError(f"cost must have at least 2 dimensions, got shape {tuple(cost.shape)}.")
@@ -282,7 +282,7 @@ def sinkhorn_plan(cost, reg, *, a=None, b=None, n_iter=1000, tol=1e-6):
            [0. , 0.5]])
     """
     checked = _as_float(cost, "cost")
-    plan = _transport(checked, reg, a, b, n_iter, tol)[2]
+    plan = transport(checked, reg, a, b, n_iter, tol)[2]
     return plan if isinstance(cost, torch.Tensor) else plan.numpy()
 
 
@@ -318,269 +318,5 @@ def sinkhorn_potentials(cost, reg, *, a=None, b=None, n_iter=1000, tol=1e-6, ini
            [0. , 0.5]])
     """
     checked = _as_float(cost, "cost")
-    f, g = _transport(checked, reg, a, b, n_iter, tol, init)[:2]
+    f, g = transport(checked, reg, a, b, n_iter, tol, init)[:2]
     return (f, g) if isinstance(cost, torch.Tensor) else (f.numpy(), g.numpy())
-
-
-def _pairwise_cost(X, Y, p, l1_weight):
-    if p == 1:
-        if l1_weight:
-            raise ValueError("l1_weight is a share of L1 next to p=2; leave it at 0 with p=1.")
-        return torch.cdist(X, Y, p=1)
-    if p != 2:
-        raise ValueError(f"p must be 1 or 2, got {p}.")
-    if not 0 <= l1_weight < math.inf:
-        raise ValueError(f"l1_weight must be a finite number of at least 0, got {l1_weight}.")
-    # Distances do not depend on the origin, but their rounding does.
-    origin = Y.detach().mean(-2, keepdim=True)
-    A, B = X - origin, Y - origin
-    cost = A.square().sum(-1)[..., None] + B.square().sum(-1)[..., None, :] - 2 * (A @ B.mT)
-    cost = cost.clamp_min(0)
-    return cost + l1_weight * torch.cdist(X, Y, p=1) if l1_weight else cost
-
-
-def pairwise_cost(X, Y, *, p=2, l1_weight=0.0):
-    """Costs between rows: ‖x - y‖₁ for p=1, ‖x - y‖₂² + l1_weight ‖x - y‖₁ for p=2.
-
-    The mixture is the cost of DP-Sinkhorn [1]_ (section 4.4). Nothing of size n m d is held:
-    squared distances come from the product of X and Y.
-
-    Parameters
-    ----------
-    X : tensor or array-like of shape (..., n, d)
-    Y : tensor or array-like of shape (..., m, d)
-    p : {1, 2}, default=2
-    l1_weight : float, default=0
-        Weight m of the L1 part; 0 with p=1.
-
-    Returns
-    -------
-    cost : tensor or array of shape (..., n, m)
-        Differentiable in tensors ``X`` and ``Y``.
-
-    Raises
-    ------
-    ValueError
-        For other ``p``, negative ``l1_weight``, and samples that are empty, not finite or of
-        different numbers of features.
-
-    References
-    ----------
-    .. [1] T. Cao, A. Bie, A. Vahdat, S. Fidler, K. Kreis, "Don't generate me: training
-       differentially private generative models with Sinkhorn divergence", NeurIPS 2021.
-
-    Examples
-    --------
-    >>> pairwise_cost([[0.0, 0.0]], [[3.0, 4.0]])
-    array([[25.]])
-    >>> pairwise_cost([[0.0, 0.0]], [[3.0, 4.0]], l1_weight=2)
-    array([[39.]])
-    """
-    X, Y, as_tensor = _as_pair(X, Y)
-    cost = _pairwise_cost(X, Y, p, l1_weight)
-    return cost if as_tensor else cost.numpy()
-
-
-def _loss(X, Y, reg, p, l1_weight, a, b, n_iter, tol, entropy):
-    cost = _pairwise_cost(X, Y, p, l1_weight)
-    _, _, plan, objective = _transport(cost, reg, a, b, n_iter, tol)
-    value = (plan * cost).sum((-2, -1))
-    # The entropy's value without a gradient: the plan is fixed (envelope theorem).
-    return value + (objective - value.detach()) if entropy else value
-
-
-def _plain(value, as_tensor):
-    return value if as_tensor else value.numpy() if value.ndim else value.item()
-
-
-def entropic_wasserstein(
-    X,
-    Y,
-    *,
-    reg,
-    p=2,
-    l1_weight=0.0,
-    a=None,
-    b=None,
-    n_iter=1000,
-    tol=1e-6,
-    entropy=False,
-):
-    """Cost of the entropic optimal transport plan π between samples, ⟨π, C⟩.
-
-    Its gradient is that of ⟨π, C⟩ at the fixed plan. By the envelope theorem it is the exact
-    gradient of the entropic objective ``min ⟨π, C⟩ + reg · KL(π | a ⊗ b)``, the loss of entropic
-    Wasserstein GANs: with ``p`` and ``reg = p σ^p`` it removes in expectation the Laplace (p=1,
-    scale σ) or Gaussian (p=2) noise of privatised data [1]_ (Algorithm 1).
-
-    Parameters
-    ----------
-    X : tensor or array-like of shape (..., n, d)
-    Y : tensor or array-like of shape (..., m, d)
-    reg : float
-        Regularisation, positive, in the units of the cost.
-    p, l1_weight
-        The cost, as in `pairwise_cost`.
-    a, b, n_iter, tol
-        Weights and iterations, as in `sinkhorn_plan`.
-    entropy : bool, default=False
-        True: the value is the entropic objective; the gradient is the same. Next to it the value
-        has the rounding of ``reg``, which matters where ``reg`` is far above the costs.
-
-    Returns
-    -------
-    value : tensor of shape (...), differentiable in ``X`` and ``Y``; a float for arrays
-
-    Raises
-    ------
-    ValueError
-        As in `pairwise_cost` and `sinkhorn_plan`.
-
-    References
-    ----------
-    .. [1] D. Reshetova, W.-N. Chen, A. Özgür, "Training generative models from privatized data",
-       2023.
-
-    Examples
-    --------
-    >>> X, Y = [[0.0], [1.0]], [[1.0], [2.0]]
-    >>> round(entropic_wasserstein(X, Y, reg=0.01), 6)
-    1.0
-    """
-    X, Y, as_tensor = _as_pair(X, Y)
-    return _plain(_loss(X, Y, reg, p, l1_weight, a, b, n_iter, tol, entropy), as_tensor)
-
-
-def sinkhorn_divergence(X, Y, *, reg, p=2, l1_weight=0.0, a=None, b=None, n_iter=1000, tol=1e-6):
-    """Sinkhorn divergence, ``W(X, Y) - W(X, X) / 2 - W(Y, Y) / 2`` of entropic objectives W [1]_.
-
-    It is 0 between equal samples, at least 0, and exact in its gradients, by the envelope theorem.
-
-    Parameters
-    ----------
-    X, Y, reg, p, l1_weight, a, b, n_iter, tol
-        As in `entropic_wasserstein`.
-
-    Returns
-    -------
-    value : tensor of shape (...), differentiable in ``X`` and ``Y``; a float for arrays
-
-    Raises
-    ------
-    ValueError
-        As in `entropic_wasserstein`.
-
-    References
-    ----------
-    .. [1] J. Feydy, T. Séjourné, F.-X. Vialard, S. Amari, A. Trouvé, G. Peyré, "Interpolating
-       between optimal transport and MMD using Sinkhorn divergences", AISTATS 2019, equation 3.
-
-    Examples
-    --------
-    >>> X, Y = [[0.0], [1.0]], [[1.0], [2.0]]
-    >>> round(sinkhorn_divergence(X, Y, reg=0.5), 4)
-    1.0
-    """
-    X, Y, as_tensor = _as_pair(X, Y)
-
-    def objective(X, Y, a, b):
-        return _loss(X, Y, reg, p, l1_weight, a, b, n_iter, tol, entropy=True)
-
-    selves = (objective(X, X, a, a) + objective(Y, Y, b, b)) / 2
-    return _plain(objective(X, Y, a, b) - selves, as_tensor)
-
-
-def semi_debiased_sinkhorn_terms(X, Y, *, n_debias, reg, l1_weight=1.0, n_iter=1000, tol=1e-6):
-    """Cross term and debiasing term of `semi_debiased_sinkhorn_loss`, one by one.
-
-    Only the cross term reads ``Y``, and its gradient in the last ``n_debias`` rows of X is 0.
-
-    Parameters
-    ----------
-    X, Y, n_debias, reg, l1_weight, n_iter, tol
-        As in `semi_debiased_sinkhorn_loss`.
-
-    Returns
-    -------
-    cross : tensor of shape (...), or float
-        Ŵ(X[:n], Y).
-    debiasing : tensor of shape (...), or float
-        Ŵ(X[:n], X[n_debias:]).
-
-    Raises
-    ------
-    ValueError
-        As in `semi_debiased_sinkhorn_loss`.
-
-    Examples
-    --------
-    >>> cross, debiasing = semi_debiased_sinkhorn_terms(
-    ...     [[0.0], [1.0], [2.0]], [[1.0], [2.0]], n_debias=1, reg=0.01
-    ... )
-    >>> round(cross, 6), round(debiasing, 6)
-    (2.0, 2.0)
-    """
-    X, Y, as_tensor = _as_pair(X, Y)
-    n = X.shape[-2] - n_debias
-    if not 0 <= n_debias <= n:
-        raise ValueError(
-            f"n_debias must be between 0 and half the {X.shape[-2]} rows of X, got {n_debias}."
-        )
-    first = X[..., :n, :]
-    return tuple(
-        _plain(_loss(first, other, reg, 2, l1_weight, None, None, n_iter, tol, False), as_tensor)
-        for other in (Y, X[..., n_debias:, :])
-    )
-
-
-def semi_debiased_sinkhorn_loss(X, Y, *, n_debias, reg, l1_weight=1.0, n_iter=1000, tol=1e-6):
-    """Semi-debiased Sinkhorn loss of DP-Sinkhorn [1]_ (Definition 4.3).
-
-    ``2 Ŵ(X[:n], Y) - Ŵ(X[:n], X[n_debias:])`` for n + n_debias generated rows X, where Ŵ is
-    `entropic_wasserstein` with the cost L2² + l1_weight · L1. Both sides of the second term have n
-    rows, and share n - n_debias of them: none of them at ``n_debias = n``, which is unbiased, and
-    all of them at 0.
-
-    Parameters
-    ----------
-    X : tensor or array-like of shape (..., n + n_debias, d)
-        Generated rows.
-    Y : tensor or array-like of shape (..., m, d)
-        Real rows.
-    n_debias : int
-        Number n' of the rows drawn for debiasing, at most n.
-    reg : float
-        Regularisation λ, positive, in the units of the cost.
-    l1_weight : float, default=1
-        Weight m of the L1 part of the cost.
-    n_iter, tol
-        As in `sinkhorn_plan`.
-
-    Returns
-    -------
-    loss : tensor of shape (...), differentiable in ``X`` and ``Y``; a float for arrays
-
-    Raises
-    ------
-    ValueError
-        For ``n_debias`` outside [0, n], and as in `entropic_wasserstein`.
-
-    See Also
-    --------
-    semi_debiased_sinkhorn_terms : The two terms, for a mechanism that treats them apart.
-
-    References
-    ----------
-    .. [1] T. Cao, A. Bie, A. Vahdat, S. Fidler, K. Kreis, "Don't generate me: training
-       differentially private generative models with Sinkhorn divergence", NeurIPS 2021.
-
-    Examples
-    --------
-    >>> X, Y = [[0.0], [1.0], [2.0]], [[1.0], [2.0]]
-    >>> round(semi_debiased_sinkhorn_loss(X, Y, n_debias=1, reg=0.01), 6)
-    2.0
-    """
-    cross, debiasing = semi_debiased_sinkhorn_terms(
-        X, Y, n_debias=n_debias, reg=reg, l1_weight=l1_weight, n_iter=n_iter, tol=tol
-    )
-    return 2 * cross - debiasing

@@ -17,6 +17,7 @@ from skdpgen.privacy import (
     NoiseSource,
     Plan,
     PrivacyBudget,
+    RecordFunction,
     SlicedGaussianDpEvent,
     calibrate_gaussian,
     gaussian_plan,
@@ -32,7 +33,7 @@ def fit(epsilon=1.0, X=ROWS, shares=None, released=None, random_state=None, **op
     plan = gaussian_plan(shares, epsilon, 1e-5, **options)
     with Curator(X, plan=plan, noise=NoiseSource(random_state)) as curator:
         for name in list(shares)[:released]:
-            curator.release(GaussianSumMechanism(lambda rows: rows, 1.0, name=name))
+            curator.release(GaussianSumMechanism(RecordFunction(lambda rows: rows), 1.0, name=name))
     return plan
 
 
@@ -133,7 +134,7 @@ def test_a_fit_in_progress_has_its_whole_plan_reserved():
     budget = PrivacyBudget(1.5, 1e-5)
     plan = gaussian_plan({"a": 0.1, "b": 0.9}, 1.0, 1e-5)
     with budget, Curator(ROWS, plan=plan, noise=NoiseSource()) as curator:
-        curator.release(GaussianSumMechanism(lambda rows: rows, 1.0, name="a"))
+        curator.release(GaussianSumMechanism(RecordFunction(lambda rows: rows), 1.0, name="a"))
         assert budget.spent == pytest.approx(1.0, rel=1e-6)
         with pytest.raises(BudgetExceededError):
             fit(1.4)

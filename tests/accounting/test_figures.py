@@ -15,9 +15,13 @@ from skdpgen import (
     DPSinkhornGenerator,
     DPSlicedWassersteinGenerator,
     DPSWFlowSampler,
+    ForwardAggregates,
     LDPEntropicGAN,
     LocalPrivatizer,
     PrivacyBudget,
+    PrivatePCA,
+    SampledGradients,
+    SlicedRows,
 )
 from skdpgen.accounting.calibration import calibrate_gaussian, check_delta, check_epsilon
 from skdpgen.accounting.figures import at_most, plain_numbers, show
@@ -26,22 +30,26 @@ from skdpgen.privacy.mechanisms.local import local_plan
 
 NARROW = {
     "sliced": DPSlicedWassersteinGenerator(
-        n_steps=np.int64(3), encoder="dp-pca", encoder_share=np.float32(0.2)
+        n_steps=np.int64(3), encoder=PrivatePCA(share=np.float32(0.2))
     ),
     "rows": DPSlicedWassersteinGenerator(
-        release="rows",
+        release=SlicedRows(
+            n_projections=np.int64(5),
+            batch_size=np.int16(10),
+            n_steps=np.int64(3),
+            sampling="fixed",
+        ),
         relation="replace_one",
-        sampling="fixed",
-        n_steps=np.int64(3),
-        batch_size=np.int16(10),
-        n_projections=np.int64(5),
     ),
     "flow": DPSWFlowSampler(n_steps=np.uint8(3), n_particles=np.int64(50)),
     "sinkhorn": DPSinkhornGenerator(
-        n_steps=np.int64(3), grad_clip=np.float32(0.3), clip_norm=Fraction(1, 3)
+        release=SampledGradients(n_steps=np.int64(3), grad_clip=np.float32(0.3)),
+        clip_norm=Fraction(1, 3),
     ),
-    "dpaf": DPAFGenerator(n_steps=np.int64(3), budget_split=(0, np.float64(0.5), 0.5)),
-    "local": LDPEntropicGAN(mechanism="gaussian", n_steps=np.int64(3)),
+    "dpaf": DPAFGenerator(
+        release=ForwardAggregates(n_steps=np.int64(3), budget_split=(0, np.float64(0.5), 0.5))
+    ),
+    "local": LDPEntropicGAN(release="gaussian", n_steps=np.int64(3)),
     "pca": DPPCA(n_components=np.int64(2)),
     "privatizer": LocalPrivatizer("gaussian"),
 }

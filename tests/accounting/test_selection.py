@@ -30,6 +30,7 @@ from skdpgen.privacy import (
     NoiseSource,
     PlanError,
     PrivacyBudget,
+    RecordFunction,
     ThresholdDpEvent,
     gaussian_plan,
     ledger_delta,
@@ -179,7 +180,7 @@ def release(epsilon, shares=None):
     plan = gaussian_plan(shares, epsilon, 1e-5, accountant="rdp")
     with Curator(ROWS, plan=plan, noise=NoiseSource()) as curator:
         for name in shares:
-            curator.release(GaussianSumMechanism(lambda rows: rows, 1.0, name=name))
+            curator.release(GaussianSumMechanism(RecordFunction(lambda rows: rows), 1.0, name=name))
 
 
 class Runs:

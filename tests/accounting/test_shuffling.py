@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdpgen.accounting.shuffling import shuffled_delta, shuffled_epsilon
+from skdpgen.accounting.shuffling import _clones, _divergence, shuffled_epsilon
+
+
+def shuffled_delta(epsilon, local_epsilon, n_records, left_out=1e-12):
+    """Return δ at `epsilon` ≥ 0, as `shuffled_epsilon` finds it."""
+    epsilon_0 = local_epsilon * (1 + 1e-12)
+    return _divergence(epsilon, epsilon_0, *_clones(epsilon_0, n_records, left_out))
 
 
 def theorem_3_2(epsilon, epsilon_0, n):

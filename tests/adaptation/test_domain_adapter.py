@@ -12,12 +12,19 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skdpgen import DPSWDDomainAdapter, DPSWFlowSampler, PrivacyBudget
+from skdpgen import (
+    DPSinkhornGenerator,
+    DPSlicedWassersteinGenerator,
+    DPSWDDomainAdapter,
+    DPSWFlowSampler,
+    PrivacyBudget,
+    SampledGradients,
+    SlicedRows,
+)
 from skdpgen.accounting.events import split_repetition
-from skdpgen.adaptation import DPSWDDomainClassifier, Whole, split_domains
+from skdpgen.adaptation import DPSWDDomainClassifier, DPSWDRowAdapter, Whole
 from skdpgen.generators import _sliced_flow
-from skdpgen.learners import adaptation as _adaptation_learner
-from skdpgen.learners.adaptation import EncodedRecords, fit_adaptation
+from skdpgen.learners.adaptation import EncodedRecords
 from skdpgen.learners.particles import fit_particles_to_sketch
 from skdpgen.privacy import BudgetExceededError, PrivacyLeakWarning, verify
 
@@ -70,72 +77,19 @@ def test_synthetic_rows_start_from_the_source():
     assert {tuple(row) for row in sampler.init} < rows
 
 
-def test_one_map_for_both_domains():
+@pytest.mark.parametrize("cls", [DPSWDDomainAdapter, DPSWDRowAdapter])
+def test_one_map_for_both_domains(cls):
     X, y, X_target, _ = make_domains()
-    adapter = DPSWDDomainAdapter(**QUICK, n_components=7).fit(X, y, X_target=X_target)
+    adapter = cls(**QUICK, n_components=7).fit(X, y, X_target=X_target)
     both = adapter.transform(np.vstack([X, X_target]))
     assert both.shape == (600, 7)
     np.testing.assert_allclose(both[300:], adapter.transform(X_target), atol=1e-5)
     assert adapter.transform(X.astype(np.float32)).dtype == np.float32
     names = adapter.get_feature_names_out()
-    assert list(names[:2]) == ["dpswddomainadapter0", "dpswddomainadapter1"]
-    assert len(adapter.loss_curve_) == adapter.n_iter_ == 60
-
-
-def two_linear_maps(n_inputs):
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        return torch.nn.Linear(n_inputs, 2), torch.nn.Linear(2, 2)
-
-
-def adapt(maps, source, target, **params):
-    options = {"align_weight": 0.0, "class_align_weight": 0.0, "n_projections": 5, "n_steps": 150}
-    options |= {"batch_size": 100, "learning_rate": 0.02, **params}
-    generator = torch.Generator().manual_seed(0)
-    return fit_adaptation(*maps, source, target, **options, generator=generator)
-
-
-def test_the_weight_of_classes_brings_their_means_together():
-    """Both classes lie elsewhere along a column that tells nothing of them in the source."""
-    generator = torch.Generator().manual_seed(0)
-    codes = torch.arange(400) % 2
-    X = 0.3 * torch.randn(400, 3, generator=generator)
-    X[:, 0] += 4.0 * codes - 2
-    target = X + torch.where(codes[:, None] == 1, 1.0, -1.0) * torch.tensor([0.0, 3.0, 0.0])
-    gaps = []
-    for weight in (0.0, 1.0):
-        maps = two_linear_maps(3)
-        adapt(maps, (X, codes), target, class_align_weight=weight)
-        with torch.no_grad():
-            one, other = maps[0](X), maps[0](target)
-        scale = one.std()
-        moved = [(one[codes == c].mean(0) - other[codes == c].mean(0)).norm() for c in (0, 1)]
-        gaps.append(float(max(moved) / scale))
-    assert gaps[1] < 0.2 * gaps[0]
-
-
-def test_what_is_like_the_target_is_learnt_from_and_compared(monkeypatch):
-    """Rows that lack a column, as the target does, tell classes by another column alone."""
-    codes = torch.arange(400) % 2
-    sides, nothing = 2.0 * codes[:, None] - 1, torch.zeros(400, 1)
-    X, seen = torch.cat([4 * sides, nothing], 1), torch.cat([nothing, sides], 1)
-    compared = []
-
-    def watched(first, second, *args):
-        compared.append((first.detach(), second.detach()))
-        return sliced_gap(first, second, *args)
-
-    sliced_gap = _adaptation_learner._sliced_gap
-    monkeypatch.setattr(_adaptation_learner, "_sliced_gap", watched)
-    maps = two_linear_maps(2)
-    adapt(maps, (X, codes), seen, seen=seen, align_weight=1.0)
-    with torch.no_grad():
-        loss = torch.nn.functional.cross_entropy(maps[1](maps[0](seen)), codes)
-    assert loss < 0.1
-    # There are two rows of each kind, and those that are compared are of one kind.
-    for first, second in compared:
-        apart = (first[:, None] - second).abs().sum(2)
-        assert apart.min(1).values.max() < 1e-4
+    assert list(names[:2]) == [f"{cls.__name__.lower()}{i}" for i in range(2)]
+    assert adapter.n_iter_ == 60
+    # A row adapter starts with the source alone.
+    assert len(adapter.loss_curve_) == (60 if cls is DPSWDDomainAdapter else 78)
 
 
 # What is read of the target.
@@ -157,7 +111,7 @@ def test_all_but_the_sketch_is_post_processing(monkeypatch):
     X, y, X_target, _ = make_domains()
     synthetic = X_target[:50] + 0.1
     monkeypatch.setattr(DPSWFlowSampler, "sample", lambda self, n: synthetic)
-    monkeypatch.setattr(DPSWFlowSampler, "_project", lambda self, rows: rows)
+    monkeypatch.setattr(DPSWFlowSampler, "project", lambda self, rows: rows)
     fits = [
         DPSWDDomainClassifier(**QUICK).fit(X, y, X_target=target)
         for target in (X_target, 2 * X_target[::-1])
@@ -176,7 +130,7 @@ def test_units_follow_from_the_source():
     ]
     assert samplers[0].clip_norm == samplers[1].clip_norm
     np.testing.assert_array_equal(samplers[0].bounds, samplers[1].bounds)
-    components = [sampler.encoder[-1].components_ for sampler in samplers]
+    components = [sampler.encoder.estimator[-1].components_ for sampler in samplers]
     np.testing.assert_array_equal(*components)
     assert samplers[0].privacy_.releases == ("slice sketch",)
 
@@ -188,17 +142,6 @@ def test_no_target_row_is_kept():
     assert np.float64(X_target[7, 0]).tobytes() not in pickle.dumps(model)
     copied = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(copied.predict(X), model.predict(X))
-
-
-def test_target_labels_are_not_read():
-    X, y, X_target, y_target = make_domains()
-    stacked, domain = np.vstack([X, X_target]), np.r_[np.full(300, 2), np.full(300, -1)]
-    expected = DPSWDDomainClassifier(**QUICK).fit(X, y, X_target=X_target).predict_proba(X)
-    for labels in (y_target, 1 - y_target, np.full(300, 77)):
-        model = DPSWDDomainClassifier(**QUICK)
-        model.fit(stacked, np.r_[y, labels], sample_domain=domain)
-        np.testing.assert_array_equal(model.classes_, [0, 1])
-        np.testing.assert_array_equal(model.predict_proba(X), expected)
 
 
 def test_fits_add_up_in_a_budget():
@@ -213,34 +156,21 @@ def test_fits_add_up_in_a_budget():
 
 def test_rows_with_a_private_gradient():
     X, y, X_target, y_target = make_domains(1500)
-    params = {"n_projections": 10, "align_weight": 1.0, "random_state": 0, "release": "rows"}
-    model = DPSWDDomainClassifier(20.0, 1e-5, **params).fit(X, y, X_target=X_target)
-    assert model.score(X_target, y_target) > 0.9
+    params = {"n_projections": 10, "align_weight": 1.0, "random_state": 0}
+    model = DPSWDRowAdapter(20.0, 1e-5, **params).fit(X, y, X_target=X_target)
+    classifier = LogisticRegression().fit(model.transform(X), y)
+    assert classifier.score(model.transform(X_target), y_target) > 0.9
     assert model.privacy_.releases == ("sliced rows",)
     assert 19 < model.epsilon_ <= 20
-    assert model.target_sampler_ is None
     step, n_steps = split_repetition(model.privacy_.events[0])
     assert n_steps == 75
     assert step.event.beside == 10 / 50
     # Without it the encoder cannot follow the target, but has less noise.
-    detached = DPSWDDomainClassifier(20.0, 1e-5, target_gradient="none", **params)
+    detached = DPSWDRowAdapter(20.0, 1e-5, target_gradient="none", **params)
     detached.fit(X, y, X_target=X_target)
     assert detached.sigma_ < model.sigma_
     assert detached.privacy_.events[0].event.event.beside == 0
     np.testing.assert_allclose(model.transform(X[:5]), model.transform(X)[:5], atol=1e-5)
-
-
-def test_products_are_gradients_of_single_rows():
-    encoder = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2))
-    records = EncodedRecords(encoder, lambda rows: 2 * rows.float(), radius=3.0)
-    rows, cotangents = torch.randn(70, 3), torch.randn(70, 2)
-    encoded, pull = records(rows)
-    products = pull(cotangents)
-    for i in (0, 69):
-        expected = encoder(2 * rows[i : i + 1]) / 3
-        torch.testing.assert_close(encoded[i : i + 1], expected)
-        slopes = torch.autograd.grad((expected * cotangents[i]).sum(), list(encoder.parameters()))
-        torch.testing.assert_close(products[i], torch.cat([slope.flatten() for slope in slopes]))
 
 
 def untracked(n_inputs, n_components):
@@ -260,21 +190,76 @@ def mixing(n_inputs, n_components):
 @pytest.mark.parametrize("gradient", ["dp-sgd", "none"])
 def test_no_network_mixes_private_rows(gradient):
     X, y, X_target, _ = make_domains()
-    params = QUICK | {"release": "rows", "target_gradient": gradient, "n_steps": 2}
+    params = QUICK | {"target_gradient": gradient, "n_steps": 2}
     with pytest.raises(ValueError, match="batch normalisation"):
-        DPSWDDomainAdapter(**params, network=untracked).fit(X, y, X_target=X_target)
+        DPSWDRowAdapter(**params, network=untracked).fit(X, y, X_target=X_target)
     # Rows come to the network one by one: in a batch of one, nothing is mixed.
     records = EncodedRecords(mixing(3, None), lambda rows: rows, 1.0)
     rows = torch.randn(5, 3)
-    torch.testing.assert_close(records.encode(rows)[:1], records.encode(rows[:1]))
+    torch.testing.assert_close(records(rows)[0][:1], records(rows[:1])[0])
 
 
 def test_labels_of_the_target_do_not_widen_those_of_the_source():
     X, y, X_target, _ = make_domains()
-    labels = np.r_[np.where(y, "a", "b"), np.full(300, "a rare disease")]
-    model = DPSWDDomainClassifier(**QUICK)
-    model.fit(np.vstack([X, X_target]), labels, sample_domain=np.repeat([0, -1], 300))
+    labels = np.r_[np.where(y, "a", "b"), np.full(300, "a rare disease")][:300]
+    model = DPSWDDomainClassifier(**QUICK).fit(X, labels, X_target=X_target)
     assert model.classes_.dtype == np.dtype("<U1")
+
+
+# Samplers.
+
+
+def test_a_sampler_gets_what_it_leaves_open():
+    X, y, X_target, _ = make_domains()
+    given = DPSWFlowSampler(n_particles=40, epsilon=5.0, device="cpu")
+    adapter = DPSWDDomainAdapter(**QUICK, relation="replace_one", sampler=given)
+    adapter.set_params(sampler__release__n_harmonics=4, bounds=(-9, 9)).fit(X, y, X_target=X_target)
+    sampler, default = adapter.target_sampler_, DPSWDDomainAdapter(**QUICK, bounds=(-9, 9))
+    default = default.fit(X, y, X_target=X_target).target_sampler_
+    assert sampler.n_particles == len(sampler.init) == 40
+    assert (sampler.release.n_harmonics, sampler.delta, sampler.random_state) == (4, 1e-4, 0)
+    assert sampler.relation == adapter.privacy_.relation == "replace_one"
+    assert sampler.clip_norm == default.clip_norm != 1.0
+    np.testing.assert_array_equal(sampler.bounds, default.bounds)
+    fresh = DPSWFlowSampler(n_particles=40, epsilon=5.0, device="cpu")
+    fresh.set_params(release__n_harmonics=4)
+    assert repr(given.get_params()) == repr(fresh.get_params())
+    assert not hasattr(given, "privacy_")
+
+
+def test_a_sampler_keeps_what_it_says():
+    X, y, X_target, _ = make_domains()
+    own = {"bounds": (-7, 7), "clip_norm": 0.6, "init": X[:9]}
+    adapter = DPSWDDomainAdapter(**QUICK, sampler=DPSWFlowSampler(**own))
+    sampler = adapter.fit(X, y, X_target=X_target).target_sampler_
+    assert (sampler.bounds, sampler.clip_norm, len(sampler.init)) == ((-7, 7), 0.6, 9)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "release"),
+    [
+        (DPSWFlowSampler(release=SlicedRows(n_steps=3)), "sliced rows"),
+        (DPSlicedWassersteinGenerator(n_steps=3), "slice sketch"),
+        (DPSinkhornGenerator(release=SampledGradients(n_steps=3)), "clipped gradient"),
+    ],
+)
+def test_any_generator_may_be_the_sampler(sampler, release):
+    X, y, X_target, _ = make_domains()
+    adapter = DPSWDDomainAdapter(**QUICK, sampler=sampler).fit(X, y, X_target=X_target)
+    assert type(adapter.target_sampler_) is type(sampler)
+    assert adapter.privacy_.releases == (release,)
+    assert 4.5 < adapter.epsilon_ <= 5.0
+    assert any("source are public" in text for text in adapter.privacy_.assumptions)
+
+
+def test_a_fit_to_a_sampler_is_free():
+    X, y, X_target, _ = make_domains()
+    fitted = DPSWDDomainClassifier(**QUICK).fit(X, y, X_target=X_target)
+    with PrivacyBudget(0.1, 1e-9) as budget:
+        again = DPSWDDomainClassifier(**QUICK).fit_to_sampler(X, y, fitted.target_sampler_)
+    assert budget.spent == 0
+    np.testing.assert_array_equal(again.predict_proba(X), fitted.predict_proba(X))
+    assert again.privacy_ == fitted.privacy_
 
 
 # Pipelines and searches.
@@ -317,7 +302,7 @@ def test_searches_slice_a_target_of_equal_length_unless_it_is_whole():
     seen = []
 
     class Counting(DPSWDDomainClassifier):
-        def fit(self, X, y=None, *, X_target=None, sample_domain=None):
+        def fit(self, X, y=None, *, X_target=None):
             super().fit(X, y, X_target=X_target)
             seen.append(self.n_target_)
             return self
@@ -336,35 +321,26 @@ def test_frames():
     assert set(model.predict(frames[1])) <= {"yes", "no"}
     with pytest.raises(ValueError, match="feature names"):
         model.fit(frames[0], labels, X_target=frames[1][["b", "a"]])
-    adapter = DPSWDDomainAdapter(**QUICK).set_output(transform="pandas")
-    made = adapter.fit(frames[0], labels, X_target=frames[1]).transform(frames[1])
-    assert isinstance(made, pd.DataFrame)
-    assert made.shape == (300, 50)
-
-
-def test_split_domains():
-    X, y = pd.DataFrame({"a": [1, 2, 3]}), pd.Series(["x", None, "y"])
-    source, labels, target = split_domains(X, y, [1, -2, 0])
-    assert list(source["a"]) == [1, 3]
-    assert list(labels) == ["x", "y"]
-    assert list(target["a"]) == [2]
-    with pytest.raises(ValueError, match="no row as one of the source"):
-        split_domains(X, y, [-1, -1, -1])
-    with pytest.raises(ValueError, match="whole number"):
-        split_domains(X, y, [0.5, -1, 1])
+    for cls in (DPSWDDomainAdapter, DPSWDRowAdapter):
+        adapter = cls(**QUICK).set_output(transform="pandas")
+        made = adapter.fit(frames[0], labels, X_target=frames[1]).transform(frames[1])
+        assert isinstance(made, pd.DataFrame)
+        assert list(made) == list(adapter.get_feature_names_out())
+        assert made.shape == (300, 50)
 
 
 # Without a target, and bad input.
 
 
-@pytest.mark.parametrize("cls", [DPSWDDomainAdapter, DPSWDDomainClassifier])
+@pytest.mark.parametrize("cls", [DPSWDDomainAdapter, DPSWDDomainClassifier, DPSWDRowAdapter])
 def test_without_a_target(cls):
-    X, y, _, _ = make_domains()
+    X, y, X_target, _ = make_domains()
+    adapter = cls(**QUICK).fit(X, y, X_target=X_target)
     with pytest.warns(UserWarning, match="nothing was adapted") as record:
-        adapter = cls(**QUICK).fit(X, y)
+        adapter.fit(X, y)
     assert record[0].filename == __file__
     assert adapter.epsilon_ == 0
-    assert adapter.target_sampler_ is None
+    assert getattr(adapter, "target_sampler_", None) is None
     assert adapter.n_target_ == 0
 
 
@@ -390,11 +366,11 @@ def test_bad_data(change, message):
     assert not hasattr(adapter, "privacy_")
 
 
-@pytest.mark.parametrize("release", ["sketch", "rows"])
-def test_bad_target_rows_count_as_absent(release):
+@pytest.mark.parametrize("cls", [DPSWDDomainAdapter, DPSWDRowAdapter])
+def test_bad_target_rows_count_as_absent(cls):
     X, y, X_target, _ = make_domains()
     X_target[::4, 1] = np.nan
-    adapter = DPSWDDomainAdapter(**QUICK, release=release).fit(X, y, X_target=X_target)
+    adapter = cls(**QUICK).fit(X, y, X_target=X_target)
     assert np.isfinite(adapter.transform(X)).all()
     assert "every record is valid" not in str(adapter.privacy_)
     adapter.set_params(strict=True)
@@ -414,7 +390,13 @@ def test_bad_target_rows_count_as_absent(release):
         ({"align_weight": -1}, "align_weight"),
         ({"n_projections": 0}, "n_projections"),
         ({"n_steps": 2.5}, "n_steps"),
-        ({"encoder": "pca"}, "encoder"),
+        ({"sampler": DPSWFlowSampler(encoder="pca")}, "encoder"),
+        ({"sampler": DPSWFlowSampler(n_particles=2.5)}, "n_particles"),
+        ({"sampler": DPSWFlowSampler}, "sampler must be None or a generator"),
+        ({"sampler": DPSWFlowSampler(epsilon=3.0)}, "sampler has epsilon=3.0"),
+        ({"sampler": DPSWFlowSampler(delta=1e-6)}, "sampler has delta"),
+        ({"sampler": DPSWFlowSampler(relation="replace_one")}, "sampler has relation"),
+        ({"sampler": DPSWFlowSampler(random_state=7)}, "sampler has random_state=7"),
         ({"bounds": (1, 0)}, "bounds"),
         ({"augment": "affine"}, "square grey images"),
         ({"augment": lambda rows, generator: rows[:1]}, "augment must return"),
@@ -425,9 +407,3 @@ def test_bad_parameters_cost_nothing(params, message):
     with PrivacyBudget(5.0, 1e-4) as budget, pytest.raises(ValueError, match=message):
         DPSWDDomainAdapter(**QUICK | {"random_state": None} | params).fit(X, y, X_target=X_target)
     assert budget.spent == 0
-
-
-def test_sample_domain_and_target_exclude_each_other():
-    X, y, X_target, _ = make_domains()
-    with pytest.raises(ValueError, match="not both"):
-        DPSWDDomainClassifier(**QUICK).fit(X, y, X_target=X_target, sample_domain=y)

@@ -10,16 +10,19 @@ from dp_accounting import NeighboringRelation
 from dp_accounting.dp_event import RepeatAndSelectDpEvent
 from dp_accounting.rdp import RdpAccountant
 from scipy.stats import loguniform, uniform
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 from torch import nn
 
-from skdpgen import DPSWDDomainAdapter, DPSWFlowSampler, PrivacyBudget
+from skdpgen import DPSWDDomainAdapter, DPSWFlowSampler, PrivacyBudget, PrivatePCA, SlicedRows
 from skdpgen.accounting.moments import ORDERS
 from skdpgen.adaptation import (
     DPSWDDomainClassifier,
+    DPSWDRowAdapter,
+    PrivateSearch,
     Whole,
-    private_search,
     reverse_validation_score,
 )
 from skdpgen.generators import _sliced_flow
@@ -27,7 +30,7 @@ from skdpgen.learners.particles import fit_particles_to_sketch
 from skdpgen.privacy import BudgetExceededError
 
 QUICK = {"epsilon": 5.0, "delta": 1e-4, "n_steps": 5, "n_projections": 5, "network": "mlp"}
-RADIUS = {"clip_norm": uniform(0.5, 1.0)}
+RADIUS = {"sampler__clip_norm": uniform(0.5, 1.0)}
 WEIGHT = {"align_weight": loguniform(0.01, 1.0)}
 
 
@@ -55,7 +58,7 @@ class Scoring:
         self.seen = []
 
     def __call__(self, model, X, y):
-        if model.target_sampler_ is not None:
+        if hasattr(model, "target_sampler_"):
             self.rows = model.target_sampler_.sample(5, random_state=0)
         score = self.scores[len(self.seen) % len(self.scores)] + 0.123456789 * len(self.seen)
         self.seen.append((model.get_params(), getattr(self, "rows", None), score))
@@ -64,22 +67,19 @@ class Scoring:
 
 def search(data, params, scoring=None, *, n_candidates=4, kind=DPSWDDomainClassifier, **options):
     X, y, X_target = data
-    return private_search(
-        kind(**QUICK | options),
-        params,
-        X,
-        y,
-        X_target=X_target,
-        n_candidates=n_candidates,
-        scoring=scoring,
-    )
+    if kind is DPSWDDomainClassifier:
+        options = {"sampler": DPSWFlowSampler()} | options
+    estimator = kind(**QUICK | options)
+    searching = PrivateSearch(estimator, params, n_candidates=n_candidates, scoring=scoring)
+    return searching.fit(X, y, X_target=X_target)
 
 
 # One price for all candidates.
 
 
 def test_the_certificate_is_that_of_the_search(data):
-    best = search(data, RADIUS, Scoring(), random_state=0)
+    searched = search(data, RADIUS, Scoring(), random_state=0)
+    best = searched.best_estimator_
     (event,) = best.privacy_.events
     assert isinstance(event, RepeatAndSelectDpEvent)
     assert event.mean == 4.0
@@ -89,7 +89,8 @@ def test_the_certificate_is_that_of_the_search(data):
     assert best.epsilon_ == best.privacy_.epsilon == pytest.approx(accountant.get_epsilon(1e-4))
     assert 4.95 < best.epsilon_ <= best.epsilon == 5.0
     assert best.privacy_.reproducible
-    assert best.target_sampler_.privacy_ == best.privacy_
+    assert searched.privacy_ == best.target_sampler_.privacy_ == best.privacy_
+    assert searched.epsilon_ == best.epsilon_
     assert best.target_sampler_.epsilon_ == best.epsilon_
     assert any("not chosen" in text for text in best.privacy_.assumptions)
     assert any("scoring reads" in text for text in best.privacy_.assumptions)
@@ -99,20 +100,54 @@ def test_the_certificate_is_that_of_the_search(data):
 
 def test_shares_may_be_searched(data):
     """Fits with one and with two releases are covered by the same event."""
-    params = {"encoder": [None, "dp-pca"], "encoder_share": uniform(0.1, 0.5)}
+    params = {"sampler__encoder": [None, PrivatePCA(share=0.1), PrivatePCA(share=0.5)]}
     scoring = Scoring()
-    search(data, params, scoring, n_candidates=8, random_state=1)
-    assert {params["encoder"] for params, *_ in scoring.seen} == {None, "dp-pca"}
+    search(data, params, scoring, n_candidates=12, random_state=1)
+    seen = [params["sampler__encoder"] for params, *_ in scoring.seen]
+    assert {encoder and encoder.share for encoder in seen} == {None, 0.1, 0.5}
+
+
+def test_parameters_of_specifications_may_be_searched(data):
+    """A string is exchanged for its object; each share is covered by the same event."""
+    scoring = Scoring()
+    params = {"sampler__encoder__share": uniform(0.1, 0.5)}
+    sampler = DPSWFlowSampler(n_particles=20, encoder="dp-pca")
+    search(data, params, scoring, n_candidates=4, random_state=1, sampler=sampler)
+    shares = [params["sampler__encoder"].share for params, *_ in scoring.seen]
+    assert len(set(shares)) == len(shares)
+    assert all(0.1 <= share <= 0.6 for share in shares)
+
+
+def test_samplers_may_be_searched(data):
+    """One of them says what the search says, too, and one is the default."""
+    params = {"sampler": [DPSWFlowSampler(epsilon=5.0, n_particles=60), None]}
+    scoring = Scoring()
+    searched = search(data, params, scoring, n_candidates=8, random_state=1)
+    assert {params["sampler"] is None for params, *_ in scoring.seen} == {True, False}
+    assert searched.best_params_ == {"sampler": searched.best_estimator_.sampler}
+    assert 4.9 < searched.epsilon_ <= 5.0
+
+
+def test_samplers_that_release_more_are_refused(data):
+    sampler = DPSWFlowSampler(release=SlicedRows(batch_size=6, n_steps=30))
+    params = {"sampler__n_particles": [20, 40]}
+    with PrivacyBudget(5.0, 1e-4) as budget:
+        with pytest.raises(BudgetExceededError, match="more than what the search has paid for"):
+            search(data, params, sampler=sampler)
+    assert budget.spent == 0
 
 
 def test_encoders_that_were_drawn_are_assumed_to_be_public(data):
     assumed = "every encoder that could be drawn was fitted on public data"
     options = {"random_state": 1, "n_candidates": 2}
-    assert assumed in str(search(data, {"encoder": [None]}, Scoring(), **options).privacy_)
+    for params in ({"sampler__encoder": [None]}, {"sampler": [None]}):
+        assert assumed in str(search(data, params, Scoring(), **options).privacy_)
     assert assumed not in str(search(data, RADIUS, Scoring(), **options).privacy_)
 
 
-@pytest.mark.parametrize("params", [{"clip_norm": [1.0, 2.0]}, {"align_weight": [0.1, 0.2]}])
+@pytest.mark.parametrize(
+    "params", [{"sampler__clip_norm": [0.9, 2.0]}, {"align_weight": [0.1, 0.2]}]
+)
 def test_candidates_do_not_share_a_network(data, params):
     """Or the best fit would hold what later ones have learnt."""
     shared, scored = nn.Sequential(nn.Linear(2, 3)), []
@@ -132,12 +167,12 @@ def test_candidates_do_not_share_a_network(data, params):
 def test_candidates_have_noise_of_their_own(data):
     """Also with a seed, and with the same parameters, which lists give again and again."""
     scoring = Scoring()
-    best = search(data, {"clip_norm": [1.0]}, scoring, n_candidates=8, random_state=1)
+    best = search(data, {"sampler__clip_norm": [0.9]}, scoring, n_candidates=8, random_state=1)
     seeds = {params["random_state"] for params, *_ in scoring.seen}
     rows = {rows.tobytes() for _, rows, _ in scoring.seen}
     assert len(scoring.seen) > 2
     assert len(seeds) == len(rows) == len(scoring.seen)
-    again = search(data, {"clip_norm": [1.0]}, Scoring(), n_candidates=8, random_state=1)
+    again = search(data, {"sampler__clip_norm": [0.9]}, Scoring(), n_candidates=8, random_state=1)
     np.testing.assert_array_equal(best.predict_proba(data[0]), again.predict_proba(data[0]))
 
 
@@ -145,28 +180,33 @@ def test_nothing_is_kept_of_other_candidates(data, capfd):
     scoring = Scoring()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        best = search(data, RADIUS, scoring, n_candidates=8, random_state=1, verbose=1)
+        searched = search(data, RADIUS, scoring, n_candidates=8, random_state=1, verbose=1)
+    best = searched.best_estimator_
     assert not caught
     assert capfd.readouterr() == ("", "")
     assert best.verbose == best.target_sampler_.verbose == 1
     n_runs = len(scoring.seen)
     assert n_runs > 2
     chosen, _, score = max(scoring.seen, key=lambda seen: seen[2])
-    assert best.search_score_ == score
-    assert best.clip_norm == chosen["clip_norm"]
-    dumped = pickle.dumps(best)
+    assert searched.best_score_ == score
+    radius = chosen["sampler__clip_norm"]
+    assert searched.best_params_ == {"sampler__clip_norm": radius}
+    assert best.sampler.clip_norm == best.target_sampler_.clip_norm == radius
+    # What a caller's own function remembers is his.
+    dumped = pickle.dumps(searched.set_params(scoring=None))
     X, y, X_target = data
     bounds = [X.min(axis=0), X.max(axis=0)]
     for params, rows, other_score in scoring.seen:
         if params is not chosen:
             numbers = rows[~np.isin(rows, bounds)]
-            for number in (params["clip_norm"], other_score, *numbers):
+            for number in (params["sampler__clip_norm"], other_score, *numbers):
                 written = np.float64(number).tobytes()
                 assert written not in dumped
                 assert written[::-1] not in dumped
-            assert str(params["random_state"]) not in str(vars(best))
+            for fitted in (searched, best, best.target_sampler_):
+                assert str(params["random_state"]) not in str(vars(fitted))
     plain = DPSWDDomainClassifier(**QUICK).fit(X, y, X_target=X_target)
-    assert vars(best).keys() - vars(plain).keys() == {"search_score_"}
+    assert vars(best).keys() == vars(plain).keys()
     assert vars(best.target_sampler_).keys() == vars(plain.target_sampler_).keys()
 
 
@@ -202,12 +242,13 @@ def test_rows_are_released_anew_by_each_candidate(data):
     X, y, X_target = data
     params = {"align_weight": [0.1, 1.0], "grad_clip": [0.5, 1.0]}
     scoring = Scoring()
-    best = search((X, y, Whole(X_target)), params, scoring, release="rows", batch_size=20)
+    options = {"kind": DPSWDRowAdapter, "batch_size": 20}
+    best = search((X, y, Whole(X_target)), params, scoring, **options)
     (event,) = best.privacy_.events
     assert event.event.count == 5
     assert event.event.event.sampling_probability == 20 / 60
     assert 4.9 < best.epsilon_ <= 5.0
-    assert best.target_sampler_ is None
+    assert best.transform(X).shape == (100, 50)
     assert not best.privacy_.reproducible
 
 
@@ -226,25 +267,41 @@ def test_what_acts_on_a_sketch_is_searched_for_free(data, monkeypatch):
     )
     scoring = Scoring()
     with PrivacyBudget(5.0, 1e-4) as budget:
-        best = search(data, WEIGHT, scoring, n_candidates=5)
+        searched = search(data, WEIGHT, scoring, n_candidates=5)
+        best = searched.best_estimator_
         assert fits == [60]
-        assert budget.spent == best.epsilon_ <= 5.0
-    assert best.privacy_.releases == ("slice sketch",)
+        assert budget.spent == searched.epsilon_ == best.epsilon_ <= 5.0
+    assert searched.privacy_.releases == best.privacy_.releases == ("slice sketch",)
     assert best.accountant == best.privacy_.accountant == "pld"
     assert len(scoring.seen) == 5
     assert scoring.seen[0][0]["align_weight"] == 0.1
     assert len({params["align_weight"] for params, *_ in scoring.seen}) == 5
     assert len({rows.tobytes() for _, rows, _ in scoring.seen}) == 1
-    assert best.search_score_ == max(score for *_, score in scoring.seen)
+    assert searched.best_score_ == max(score for *_, score in scoring.seen)
+    assert searched.best_params_ == {"align_weight": best.align_weight}
     assert best.n_target_ == 60
+
+
+@pytest.mark.parametrize("sampler", [None, DPSWFlowSampler()])
+def test_what_is_handed_to_the_sampler_is_not_free(data, sampler):
+    """All but that is."""
+    classifier = DPSWDDomainClassifier(sampler=sampler)
+    handed = {"sampler", "bounds", "epsilon", "delta", "relation", "accountant"}
+    handed |= {"random_state", "device", "verbose", "strict"}
+    assert classifier.free_parameters == set(classifier.get_params(deep=False)) - handed
+    assert DPSWDRowAdapter().free_parameters == set()
+    scoring = Scoring()
+    params = {"bounds": [(-9, 9), (-8, 8)]}
+    searched = search(data, params, scoring, sampler=sampler, random_state=1)
+    assert searched.privacy_.releases == ("best of several fits",)
 
 
 def test_after_the_first_fit_the_target_is_not_read(data):
     """The best of a free search is a fit to the sketch, whatever the target was."""
     X, y, X_target = data
     given = DPSWDDomainClassifier(**QUICK, random_state=0)
-    best = private_search(given, WEIGHT, X, y, X_target=X_target, n_candidates=3)
-    alone = DPSWDDomainClassifier(**best.get_params()).fit(X, y, X_target=X_target)
+    best = PrivateSearch(given, WEIGHT, n_candidates=3).fit(X, y, X_target=X_target)
+    alone = clone(best.best_estimator_).fit(X, y, X_target=X_target)
     np.testing.assert_array_equal(best.predict_proba(X), alone.predict_proba(X))
     assert not hasattr(given, "privacy_")
 
@@ -289,6 +346,44 @@ def test_adapters_need_a_score(data):
     assert best.transform(data[0]).shape == (100, 50)
 
 
+# As an estimator.
+
+
+def test_a_search_does_what_its_best_fit_does(data):
+    X, y, _ = data
+    searched = search(data, WEIGHT, random_state=0)
+    best = searched.best_estimator_
+    np.testing.assert_array_equal(searched.predict(X), best.predict(X))
+    np.testing.assert_array_equal(searched.predict_proba(X), best.predict_proba(X))
+    np.testing.assert_array_equal(searched.transform(X), best.transform(X))
+    np.testing.assert_array_equal(searched.classes_, [0, 1])
+    assert searched.score(X, y) == best.score(X, y)
+    assert searched.n_features_in_ == 2
+    assert is_classifier(searched)
+
+
+def test_a_search_before_it_is_fitted():
+    searching = PrivateSearch(DPSWDDomainClassifier(), WEIGHT, n_candidates=3)
+    assert clone(searching).get_params().keys() == searching.get_params().keys()
+    assert repr(searching).startswith("PrivateSearch(estimator=DPSWDDomainClassifier(),")
+    assert searching.set_params(estimator__epsilon=2.0).estimator.epsilon == 2.0
+    with pytest.raises(NotFittedError):
+        searching.predict([[0.0, 1.0]])
+    assert not hasattr(searching, "classes_")
+    transformer = PrivateSearch(DPSWDDomainAdapter(), WEIGHT)
+    assert hasattr(transformer, "transform")
+    assert not any(hasattr(transformer, name) for name in ("predict", "predict_proba", "score"))
+
+
+def test_a_search_in_a_pipeline(data):
+    X, y, X_target = data
+    searching = PrivateSearch(DPSWDDomainClassifier(**QUICK), WEIGHT, n_candidates=2)
+    pipe = make_pipeline(searching, LogisticRegression())
+    pipe.fit(X, y, privatesearch__X_target=X_target)
+    assert pipe.predict(X).shape == (100,)
+    assert 0 < pipe[0].epsilon_ <= 5.0
+
+
 # What is refused.
 
 
@@ -299,10 +394,11 @@ def test_adapters_need_a_score(data):
         ({"aling_weight": [1.0]}, {}, "no parameters"),
         ({"epsilon": [1.0, 2.0]}, {}, "whole search"),
         ([{"random_state": [1]}, WEIGHT], {}, "whole search"),
-        (WEIGHT, {"release": "rows"}, "Reverse validation"),
+        ({"sampler__epsilon": [1.0, 2.0]}, {}, "whole search"),
+        ({"sampler__n_particles": [10]}, {"sampler": None}, "no parameters"),
+        (WEIGHT, {"kind": DPSWDRowAdapter}, "Reverse validation"),
         (WEIGHT, {"scoring": "accuracy"}, "scoring must be"),
-        ({"batch_size": [10, 20]}, {"release": "rows", "scoring": Scoring()}, "costs"),
-        (RADIUS, {"release": "rows", "scoring": Scoring()}, "do nothing"),
+        ({"batch_size": [10, 20]}, {"kind": DPSWDRowAdapter, "scoring": Scoring()}, "costs"),
         (WEIGHT, {"n_candidates": 0.5}, "n_candidates"),
         (WEIGHT, {"epsilon": -1.0}, "epsilon must be"),
     ],
@@ -315,6 +411,6 @@ def test_bad_searches_are_refused(data, params, options, match):
 def test_other_things_are_refused(data):
     X, y, X_target = data
     with pytest.raises(TypeError, match="domain adapter"):
-        private_search(LogisticRegression(), {"C": [1.0]}, X, y, X_target=X_target)
+        PrivateSearch(LogisticRegression(), {"C": [1.0]}).fit(X, y, X_target=X_target)
     with pytest.raises(ValueError, match="needs X_target"):
         search((X, y, None), RADIUS)

@@ -10,14 +10,15 @@ import pytest
 from numpy.testing import assert_allclose
 
 from skdpgen.formats import Boolean, Category, Date, Number, Schema, Unknown
-from skdpgen.formats.inference import SchemaInference, declare_by_dtypes
-from skdpgen.formats.table import TableCodec
+from skdpgen.formats.inference import SchemaInference
+from skdpgen.formats.table import TableFormat
 from skdpgen.privacy import (
     CategoryCountsMechanism,
     Curator,
     FitQualityWarning,
     NoiseSource,
     PlanError,
+    RecordFunction,
     TableError,
     gaussian_plan,
 )
@@ -35,7 +36,11 @@ def infer(frame, schema, epsilon=math.inf, seed=0):
     )
     cells = frame[list(schema)].to_numpy(dtype=object)
     with Curator(
-        cells, plan=plan, noise=NoiseSource(seed), prepare=inference.encode, cells=True
+        cells,
+        plan=plan,
+        noise=NoiseSource(seed),
+        prepare=RecordFunction(inference.encode),
+        cells=True,
     ) as curator:
         return inference.run(curator)
 
@@ -144,7 +149,7 @@ def test_dtypes_declare_types_and_no_values():
     frame["count"] = pd.array([1, None] * 5, dtype="Int64")
     frame["small"] = frame["income"].astype(np.float32)
     frame["flag"] = pd.array([True, None] * 5, dtype="boolean")
-    schema = declare_by_dtypes(dict(frame.dtypes), Schema({"age": Number(0, 99)}))
+    schema = Schema.from_dtypes(frame.dtypes, declared={"age": Number(0, 99)})
     assert schema == Schema(
         {
             "age": Number(0, 99),
@@ -270,7 +275,7 @@ def test_all_is_released_whatever_is_found():
             1e-6,
             thresholds={CategoryCountsMechanism.name: 1e-7},
         )
-        source = {"prepare": inference.encode, "cells": True}
+        source = {"prepare": RecordFunction(inference.encode), "cells": True}
         with Curator(cells, plan=plan, noise=NoiseSource(0), **source) as curator:
             with contextlib.suppress(PlanError):
                 inference.run(curator)
@@ -298,14 +303,14 @@ def test_cells_are_read_one_by_one():
     schema = Schema(
         {"a": Number(0, 9, missing=True), "d": Date("2020-01-01", "2021-01-01", missing=True)}
     )
-    codec = TableCodec(schema, texts=("a", "d"))
+    format = TableFormat(schema, texts=("a", "d"))
     good = np.array([["3", "2020-05-01"], ["7.5", "2020-06-01T10:00"]], dtype=object)
     bad = np.array([["Smith", "2020-05-01T00:00:00+01:00"], ["9" * 400, "soon"]], dtype=object)
-    together = codec.encode(np.vstack([good[:1], bad, good[1:]]))
-    assert_allclose(together[[0, 3]], codec.encode(good), err_msg="A cell changed another.")
-    assert_allclose(together[1:3], codec.encode(np.full((2, 2), None)))
+    together = format.encode(np.vstack([good[:1], bad, good[1:]]))
+    assert_allclose(together[[0, 3]], format.encode(good), err_msg="A cell changed another.")
+    assert_allclose(together[1:3], format.encode(np.full((2, 2), None)))
     values = pd.DataFrame({"a": [3.0], "d": [pd.Timestamp("2020-05-01")]})
-    assert_allclose(codec.encode(values.to_numpy(dtype=object)), together[:1])
+    assert_allclose(format.encode(values.to_numpy(dtype=object)), together[:1])
 
 
 def test_cells_that_are_no_texts_are_missing_where_nothing_is_known():

@@ -9,11 +9,13 @@ import pytest
 import torch
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from torch import nn
 
-from skdpgen import DPAFGenerator
+from skdpgen import DPAFGenerator, ForwardAggregates, PrivatePCA
 from skdpgen.formats import Category, Number, Schema
+from skdpgen.generators import DPAFDiscriminator
 from skdpgen.learners.aggregates import (
     ClassMeans,
     RecordFeatures,
@@ -24,9 +26,10 @@ from skdpgen.learners.aggregates import (
 from skdpgen.learners.training import RowNetwork
 from skdpgen.networks import Discriminator
 from skdpgen.privacy import Curator, ForwardAggregateMechanism, NoisyAggregate, preview
-from skdpgen.testing import estimator_checks
+from skdpgen.testing import privacy_checks
 
 DIGITS = dict(bounds=(0, 16), classes=range(10), clip_norm=0.7)
+ONE_STEP = ForwardAggregates(n_steps=1)
 
 
 def make(**params):
@@ -175,8 +178,8 @@ def test_slow_layers_wait_for_several_releases():
 @pytest.mark.parametrize("split", [(0, 0, 1), (0, 0.3, 0.7)])
 def test_digits_without_noise(digits, split):
     X, X_test, y, y_test = digits
-    generator = make(**DIGITS, epsilon=math.inf, n_steps=30, learning_rate=0.005)
-    generator.set_params(budget_split=split, n_generated=60, n_updates=5, batch_size=300)
+    release = ForwardAggregates(n_steps=75, batch_size=300, budget_split=split)
+    generator = make(**DIGITS, epsilon=math.inf, release=release, learning_rate=0.005)
     X_made, y_made = generator.fit(X, y).sample(1000)
     classifier = LogisticRegression(max_iter=300).fit(X_made / 16, y_made)
     assert classifier.score(X_test / 16, y_test) > 0.75
@@ -215,7 +218,6 @@ def test_the_head_learns_to_tell_what_is_real(objective):
         grad_clip=1.0,
         n_generated=12,
         n_updates=2,
-        n_critic=1,
         asymmetry=1000,
         objective=objective,
         learning_rate=0.005,
@@ -232,14 +234,16 @@ def test_the_head_learns_to_tell_what_is_real(objective):
 def test_a_mean_is_found_through_the_noise():
     rng = np.random.RandomState(0)
     X = np.array([0.5, -0.4, 0.2]) + rng.normal(scale=0.05, size=(5000, 3))
-    made = make(epsilon=5, accountant="rdp", n_steps=60).fit(X).sample(4000)
+    generator = make(epsilon=5, accountant="rdp", release=ForwardAggregates(n_steps=60))
+    made = generator.fit(X).sample(4000)
     assert_allclose(made.mean(0), X.mean(0), atol=0.1)
 
 
 def test_rows_are_images_if_they_can_be_unless_they_are_said_to_be_none():
     X = np.random.RandomState(0).uniform(size=(60, 64))
     for shape, are_images in (("auto", True), ((1, 8, 8), True), (None, False)):
-        generator = make(bounds=(0, 1), image_shape=shape, n_steps=1).fit(X)
+        params = dict(discriminator=DPAFDiscriminator(image_shape=shape))
+        generator = make(bounds=(0, 1), release=ONE_STEP, **params).fit(X)
         layers = {type(layer) for layer in generator._network.network.modules()}
         assert (nn.Unflatten in layers) == are_images, shape
 
@@ -247,12 +251,12 @@ def test_rows_are_images_if_they_can_be_unless_they_are_said_to_be_none():
 def test_verdicts_on_single_rows():
     """The objective of the paper, with its first phase, runs; it is not what works best."""
     X, y = np.random.RandomState(0).uniform(size=(60, 64)), np.arange(60) % 2
-    generator = make(bounds=(0, 1), classes=[0, 1], objective="rows", n_steps=6, n_critic=4)
-    generator.set_params(budget_split=(0.1, 0.3, 0.6), keep=0.9, n_updates=3)
+    release = ForwardAggregates(n_steps=6, budget_split=(0.1, 0.3, 0.6), keep=0.9)
+    generator = make(bounds=(0, 1), classes=[0, 1], loss="rows", release=release)
     made, _ = generator.fit(X, y).sample(5)
     assert made.shape == (5, 64)
-    # After the 4th release, and the last one.
-    assert len(generator.loss_curve_) == 2 * 3
+    # Two after each release.
+    assert len(generator.loss_curve_) == 2 * 6
 
 
 def test_tables():
@@ -264,7 +268,8 @@ def test_tables():
         }
     )
     schema = Schema({"age": Number(0, 100), "sex": Category(["f", "m"])})
-    made = make(epsilon=math.inf, n_steps=60, schema=schema).fit(table, target="sex").sample(2000)
+    generator = make(epsilon=math.inf, release=ForwardAggregates(n_steps=60), schema=schema)
+    made = generator.fit(table, target="sex").sample(2000)
     assert list(made.columns) == ["age", "sex"]
     assert 0.6 < (made["sex"] == "f").mean() < 0.95
     assert abs(made["age"].mean() - 40) < 8
@@ -277,7 +282,7 @@ def test_tables():
 def test_images(shape, expected, monkeypatch):
     seen = watch(monkeypatch)
     X = np.random.RandomState(0).uniform(size=(6, math.prod(shape))).astype(np.float32)
-    fitted = make(bounds=(0, 1), n_steps=1, n_updates=1, n_generated=2, accountant="rdp").fit(X)
+    fitted = make(bounds=(0, 1), release=ONE_STEP, accountant="rdp").fit(X)
     assert seen[0][0].n_features == 64 * expected**2
     made = fitted.sample(2)
     assert made.shape == X[:2].shape
@@ -289,8 +294,9 @@ def test_images(shape, expected, monkeypatch):
 
 def test_events():
     X, y = np.random.RandomState(0).normal(size=(400, 3)), np.arange(400) % 2
-    params = dict(classes=[0, 1], batch_size=20, n_steps=12, n_pretrain=5)
-    generator = make(**params, budget_split=(0.2, 0.3, 0.5)).fit(X, y)
+    release = ForwardAggregates(n_steps=12, batch_size=20, n_pretrain=5)
+    paid = clone(release).set_params(budget_split=(0.2, 0.3, 0.5))
+    generator = make(classes=[0, 1], release=paid).fit(X, y)
     certificate = generator.privacy_
     first, second = certificate.events
     assert certificate.releases == ("classifier's aggregate", "discriminator's aggregate")
@@ -301,19 +307,18 @@ def test_events():
     spent = [e.count / e.event.event.noise_multiplier**2 for e in (first, second)]
     assert spent[0] / sum(spent) == pytest.approx(0.2)
     assert second.event == PoissonSampledDpEvent(0.05, GaussianDpEvent(generator.sigma_))
-    assert preview(make(**params, budget_split=(0.2, 0.3, 0.5)), 400, 3, n_classes=2).events == (
-        first,
-        second,
-    )
-    assert make(**params).fit(X, y).privacy_.releases == ("discriminator's aggregate",)
+    planned = preview(make(classes=[0, 1], release=paid), 400, 3, n_classes=2)
+    assert planned.events == (first, second)
+    unpaid = make(classes=[0, 1], release=release).fit(X, y)
+    assert unpaid.privacy_.releases == ("discriminator's aggregate",)
 
 
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
 def test_two_sums_of_a_step_stack_to_its_event(relation, monkeypatch):
     seen = watch(monkeypatch)
     X = np.random.RandomState(0).normal(size=(400, 3))
-    generator = make(batch_size=20, n_steps=4, budget_split=(0, 0.3, 0.7), relation=relation)
-    (event,) = generator.fit(X).privacy_.events
+    release = ForwardAggregates(n_steps=4, batch_size=20, budget_split=(0, 0.3, 0.7))
+    (event,) = make(release=release, relation=relation).fit(X).privacy_.events
     multiplier = event.event.event.noise_multiplier
     assert len(seen) == event.count == 4
     for mechanism, released in seen:
@@ -346,8 +351,8 @@ def test_which_layers_are_trained(monkeypatch):
 
     monkeypatch.setattr(RecordFeatures, "__call__", watched)
     X, y = np.random.RandomState(0).normal(size=(50, 3)), np.arange(50) % 2
-    params = dict(classes=[0, 1], n_steps=7, n_pretrain=2, asymmetry=3)
-    make(**params, budget_split=(0.2, 0.3, 0.5)).fit(X, y)
+    release = ForwardAggregates(7, n_pretrain=2, budget_split=(0.2, 0.3, 0.5), asymmetry=3)
+    generator = make(classes=[0, 1], release=release).fit(X, y)
     network, classifier = weights
     transferred = network.frozen[0].weight
     assert torch.equal(transferred, classifier.trained[0].weight)
@@ -356,7 +361,7 @@ def test_which_layers_are_trained(monkeypatch):
     steps = [not torch.equal(a[1], b[1]) for a, b in itertools.pairwise(later)]
     assert steps == [False, False, True, False, False, True]
     moved.clear()
-    make(**params, budget_split=(0, 0, 1)).fit(X, y)
+    generator.set_params(release__budget_split=(0, 0, 1)).fit(X, y)
     assert all(torch.equal(step[1], moved[0][1]) for step in moved)
 
 
@@ -372,69 +377,74 @@ def test_which_layers_are_trained(monkeypatch):
 )
 def test_the_first_phase_is_as_private(check):
     """The checks of all estimators; those that fit without classes cannot have a first phase."""
-    getattr(estimator_checks, check)(
-        make(random_state=None, budget_split=(0.3, 0.3, 0.4), n_pretrain=3)
-    )
+    release = ForwardAggregates(n_pretrain=3, budget_split=(0.3, 0.3, 0.4))
+    getattr(privacy_checks, check)(make(random_state=None, release=release))
 
 
 def test_all_records_at_each_step():
     X = np.random.RandomState(0).normal(size=(40, 3))
-    generator = make(n_steps=3, epsilon=5).fit(X)
+    generator = make(release=ForwardAggregates(n_steps=3), epsilon=5).fit(X)
     assert generator.privacy_.events[0].event == GaussianDpEvent(pytest.approx(generator.sigma_))
 
 
 @pytest.mark.parametrize(
     ("params", "match"),
     [
-        (dict(budget_split=(0.5, 0.5, 0.5)), "sum to 1"),
-        (dict(budget_split=(0.5, 0.5)), "sum to 1"),
-        (dict(budget_split=(-0.5, 0.5, 1.0)), "sum to 1"),
-        (dict(budget_split=(0.0, 1.0, 0.0)), "the last one positive"),
-        (dict(budget_split=None), "sum to 1"),
-        (dict(budget_split=(0.2, 0.2, 0.6)), "two classes or more"),
-        (dict(image_shape=(1, 8, 8)), "have 64 features; X has 16"),
-        (dict(image_shape=(4, 4)), "image_shape"),
-        (dict(image_shape=(1, 2, 8)), "image_shape"),
-        (dict(image_shape="none"), "None or 'auto'"),
-        (dict(image_shape=None, bounds=(0, 1), layers=(1, 1, 1)), "Only images"),
-        (dict(layers=(0, 1, 0)), "layers"),
-        (dict(layers=(1, 1)), "layers"),
-        (dict(layers=(1, 1, 1)), "Only images"),
-        (dict(grad_clip=0), "grad_clip"),
-        (dict(keep=1.5), "keep"),
-        (dict(asymmetry=0), "asymmetry"),
-        (dict(n_critic=0), "n_critic"),
-        (dict(n_updates=1.5), "n_updates"),
-        (dict(n_generated=0), "n_generated"),
-        (dict(batch_size=0), "batch_size"),
-        (dict(n_pretrain=0), "n_pretrain"),
-        (dict(objective="gan"), "objective"),
+        (dict(release__budget_split=(0.5, 0.5, 0.5)), "sum to 1"),
+        (dict(release__budget_split=(0.5, 0.5)), "sum to 1"),
+        (dict(release__budget_split=(-0.5, 0.5, 1.0)), "sum to 1"),
+        (dict(release__budget_split=(0.0, 1.0, 0.0)), "the last one positive"),
+        (dict(release__budget_split=None), "sum to 1"),
+        (dict(release__budget_split=(0.2, 0.2, 0.6)), "two classes or more"),
+        (dict(discriminator__image_shape=(1, 8, 8)), "have 64 features; X has 16"),
+        (dict(discriminator__image_shape=(4, 4)), "image_shape"),
+        (dict(discriminator__image_shape=(1, 2, 8)), "image_shape"),
+        (dict(discriminator__image_shape="none"), "None or 'auto'"),
+        (
+            dict(discriminator=DPAFDiscriminator((1, 1, 1), None), bounds=(0, 1)),
+            "Only images",
+        ),
+        (dict(discriminator__layers=(0, 1, 0)), "layers"),
+        (dict(discriminator__layers=(1, 1)), "layers"),
+        (dict(discriminator__layers=(1, 1, 1)), "Only images"),
+        (dict(discriminator=None), "discriminator must be one of"),
+        (dict(release__grad_clip=0), "grad_clip"),
+        (dict(release__keep=1.5), "keep"),
+        (dict(release__asymmetry=0), "asymmetry"),
+        (dict(release__batch_size=0), "batch_size"),
+        (dict(release__n_pretrain=0), "n_pretrain"),
+        (dict(release__n_steps=1.5), "n_steps"),
+        (dict(release="sketch"), "release must be one of"),
+        (dict(loss="gan"), "loss"),
         (dict(learning_rate=0), "learning_rate"),
         (dict(encoder="dp-pca"), "encoder"),
-        (dict(generator="none"), "generator"),
+        (dict(encoder=PrivatePCA(2)), "encoder"),
+        (dict(network="none"), "network"),
     ],
 )
 def test_parameters_that_are_refused(params, match):
+    generator = make().set_params(**params)
     with pytest.raises(ValueError, match=match):
-        make(**params).fit(np.ones((20, 16)))
+        generator.fit(np.ones((20, 16)))
     # Before anything is released.
     with pytest.raises(ValueError, match=match):
-        preview(make(**params), 20, 16)
+        preview(generator, 20, 16)
 
 
 def test_one_class_has_no_first_phase():
+    X, y = np.ones((20, 2)), np.full(20, 3)
     with pytest.raises(ValueError, match="two classes or more"):
-        make(budget_split=(0.2, 0.2, 0.6), classes=[3]).fit(np.ones((20, 2)), np.full(20, 3))
-    fitted = make(classes=[3], n_steps=2).fit(np.ones((20, 2)), np.full(20, 3))
+        make(classes=[3], release=ForwardAggregates(budget_split=(0.2, 0.2, 0.6))).fit(X, y)
+    fitted = make(classes=[3], release=ForwardAggregates(n_steps=2)).fit(X, y)
     assert fitted.sample(2)[1].tolist() == [3, 3]
 
 
 def test_fitted_attributes_are_those_that_are_documented():
     """A new attribute could be a leak: whoever adds one says here that it is post-processing."""
     X, y = np.random.RandomState(0).normal(size=(40, 3)), np.arange(40) % 2
-    fitted = make(classes=[0, 1], n_steps=3).fit(X, y)
+    fitted = make(classes=[0, 1], release=ForwardAggregates(n_steps=3)).fit(X, y)
     public = {"n_samples_", "n_features_in_", "classes_", "privacy_", "epsilon_", "sigma_"}
     released = {"class_probabilities_", "n_iter_", "loss_curve_", "_network"}
-    known = public | released | {"_codec", "_output"}
+    known = public | released | {"_format"}
     assert vars(fitted).keys() - fitted.get_params().keys() == known
     assert ForwardAggregateMechanism.name != fitted.privacy_.releases[0]

@@ -9,11 +9,18 @@ import torch
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
 from numpy.testing import assert_allclose
 from sklearn.decomposition import PCA
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
-from skdpgen import DPSinkhornGenerator, PrivacyBudget
+from skdpgen import (
+    DPSinkhornGenerator,
+    PrivacyBudget,
+    PrivatePCA,
+    SampledGradients,
+    SemiDebiasedSinkhorn,
+)
 from skdpgen.formats import Category, Number, Schema
-from skdpgen.learners.gradients import SinkhornLoss, _stratified
+from skdpgen.learners.gradients import _stratified
 from skdpgen.learners.training import Descent
 from skdpgen.privacy import (
     BudgetExceededError,
@@ -25,6 +32,7 @@ from skdpgen.privacy import (
     preview,
 )
 from skdpgen.transport import semi_debiased_sinkhorn_loss
+from skdpgen.transport.sinkhorn_losses import SinkhornGradient
 
 DIGITS = dict(bounds=(0, 16), classes=range(10))
 
@@ -52,8 +60,8 @@ def watch(monkeypatch):
 @pytest.mark.parametrize("l1_weight", [0.0, 0.7])
 @pytest.mark.parametrize("n_debias", [0, 2, 6])
 def test_gradients_are_those_of_the_semi_debiased_loss(n_debias, l1_weight, monkeypatch):
-    monkeypatch.setattr("skdpgen.learners.gradients._TOL", 1e-8)
-    monkeypatch.setattr("skdpgen.learners.gradients._N_ITER", 3000)
+    monkeypatch.setattr("skdpgen.transport.sinkhorn_losses._TOL", 1e-8)
+    monkeypatch.setattr("skdpgen.transport.sinkhorn_losses._N_ITER", 3000)
     rng = torch.Generator().manual_seed(0)
     made, real = (torch.randn(size, 3, generator=rng).double() for size in (6 + n_debias, 9))
     codes, real_codes = torch.arange(6 + n_debias) % 2, torch.arange(9) % 2
@@ -72,7 +80,7 @@ def test_gradients_are_those_of_the_semi_debiased_loss(n_debias, l1_weight, monk
         tol=1e-8,
         n_iter=3000,
     ).backward()
-    loss = SinkhornLoss(0.5, l1_weight, weight, scale, balance=False)
+    loss = SinkhornGradient(0.5, l1_weight, weight, scale, balance=False)
     # Two empty slots.
     rows = torch.cat([real, torch.zeros(2, 3).double()])
     membership = torch.cat([torch.eye(2).double()[real_codes], torch.zeros(2, 2).double()])
@@ -83,30 +91,24 @@ def test_gradients_are_those_of_the_semi_debiased_loss(n_debias, l1_weight, monk
     assert_allclose(gradient, x.grad, atol=1e-5)
 
 
-def test_without_debiasing_there_is_no_second_term():
-    loss = SinkhornLoss(0.5, 0.0, 1.0, debias=False)
-    assert not loss.apart(torch.randn(6, 2), torch.zeros(6, dtype=int), 1).any()
-
-
 def test_balanced_classes_are_drawn_to_their_own_class():
     """With far more records of one class, the other one's rows are not drawn to it."""
     made = torch.zeros(10, 2)
     codes = torch.tensor([0] * 5 + [1] * 5)
     rows = torch.tensor([[1.0, 0.0]] * 9 + [[0.0, 1.0]])
     membership = torch.eye(2)[[0] * 9 + [1]]
-    gradient, active = SinkhornLoss(0.01, 0.0, 15.0).cross(made, codes, rows, membership)
+    loss = SinkhornGradient(0.01, 0.0, 15.0)
+    gradient, active = loss.cross(made, codes, rows, membership)
     assert active.all()
     assert_allclose(gradient[:5], -np.array([[0.4, 0.0]] * 5), atol=2e-2)
     assert_allclose(gradient[5:], -np.array([[0.0, 0.4]] * 5), atol=2e-2)
-    mixed, _ = SinkhornLoss(0.01, 0.0, 15.0, balance=False).cross(made, codes, rows, membership)
+    mixed, _ = SinkhornGradient(0.01, 0.0, 15.0, balance=False).cross(made, codes, rows, membership)
     assert (mixed[5:, 0] < -0.1).all()
     # Classes that were not drawn, or are not generated, are left out.
-    gradient, active = SinkhornLoss(0.01, 0.0, 15.0).cross(made, codes, rows[:9], membership[:9])
+    gradient, active = loss.cross(made, codes, rows[:9], membership[:9])
     assert active[:, 0].tolist() == [True] * 5 + [False] * 5
     assert not gradient[5:].any()
-    gradient, active = SinkhornLoss(0.01, 0.0, 15.0).cross(
-        made[:5], codes[:5], rows[9:], membership[9:]
-    )
+    gradient, active = loss.cross(made[:5], codes[:5], rows[9:], membership[9:])
     assert not gradient.any()
     assert not active.any()
 
@@ -114,9 +116,9 @@ def test_balanced_classes_are_drawn_to_their_own_class():
 def test_signs_do_not_depend_on_chunks(monkeypatch):
     rng = torch.Generator().manual_seed(0)
     made, codes = torch.randn(12, 3, generator=rng), torch.zeros(12, dtype=int)
-    loss = SinkhornLoss(0.5, 1.0, 0.0)
+    loss = SinkhornGradient(0.5, 1.0, 0.0)
     whole = loss.apart(made, codes, 3)
-    monkeypatch.setattr("skdpgen.learners.gradients._CHUNK", 1)
+    monkeypatch.setattr("skdpgen.transport.sinkhorn_losses._CHUNK", 1)
     assert_allclose(loss.apart(made, codes, 3), whole, atol=1e-6)
 
 
@@ -138,15 +140,15 @@ def test_classes_are_generated_by_their_shares():
     "params",
     [
         {},
-        pytest.param({"perturb": "parameters"}, marks=pytest.mark.slow),
-        pytest.param({"encoder": "dp-pca", "n_components": 20}, marks=pytest.mark.slow),
+        pytest.param({"release__perturb": "parameters"}, marks=pytest.mark.slow),
+        pytest.param({"encoder": PrivatePCA(20)}, marks=pytest.mark.slow),
     ],
 )
 def test_digits_without_noise(digits, params):
     X, X_test, y, y_test = digits
-    params = dict(n_steps=200, learning_rate=0.002, averaging=0.9, **params)
-    generator = make(**DIGITS, epsilon=math.inf, **params)
-    X_made, y_made = generator.fit(X, y).sample(1000)
+    release = SampledGradients(n_steps=200)
+    generator = make(**DIGITS, epsilon=math.inf, release=release, learning_rate=0.002)
+    X_made, y_made = generator.set_params(**params).fit(X, y).sample(1000)
     classifier = LogisticRegression(max_iter=300).fit(X_made / 16, y_made)
     assert classifier.score(X_test / 16, y_test) > 0.75
     assert_allclose(generator.class_probabilities_, np.bincount(y) / len(y), atol=1e-9)
@@ -155,25 +157,35 @@ def test_digits_without_noise(digits, params):
 def test_a_mean_is_found_through_the_noise():
     rng = np.random.RandomState(0)
     X = np.array([0.5, -0.4, 0.2]) + rng.normal(scale=0.05, size=(20_000, 3))
-    generator = make(epsilon=5, n_steps=300, batch_size=50, averaging=0.97, accountant="rdp").fit(X)
+    release = SampledGradients(n_steps=300, batch_size=50)
+    generator = make(epsilon=5, release=release, accountant="rdp").fit(X)
     assert_allclose(generator.sample(4000).mean(0), X.mean(0), atol=0.1)
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 def test_moments_without_noise(optimizer):
     X = np.random.RandomState(0).normal([0.1, -0.2], [0.3, 0.1], size=(500, 2))
+    release = SampledGradients(n_steps=400, batch_size=100)
     rate = {"adam": 0.003, "sgd": 3.0}[optimizer]
-    generator = make(
-        epsilon=math.inf, n_steps=400, batch_size=100, optimizer=optimizer, learning_rate=rate
-    )
+    generator = make(epsilon=math.inf, release=release, optimizer=optimizer, learning_rate=rate)
     made = generator.fit(X).sample(20_000)
     assert_allclose(made.mean(0), X.mean(0), atol=0.05)
     assert_allclose(made.std(0), X.std(0), atol=0.1)
 
 
-@pytest.mark.parametrize("averaging", [0.0, 0.5, 0.999])
-def test_averaging_is_the_memory_of_the_weights(averaging, monkeypatch):
-    weights = []
+def test_the_curve_is_of_squared_gradients_without_the_energy_of_their_noise():
+    X = np.random.RandomState(0).normal(size=(400, 3))
+    release = SampledGradients(n_steps=200, batch_size=100, grad_clip=1e-3)
+    # So small a radius is reached at every step.
+    exact, noisy = (make(epsilon=e, release=release).fit(X).loss_curve_ for e in (math.inf, 50))
+    assert_allclose(exact, 1, rtol=1e-3)
+    # Six standard errors of the mean are 16; the energy of the noise is 320.
+    assert np.std(noisy) > 20
+    assert abs(np.mean(noisy) - 1) < 16
+
+
+def test_averaging_is_the_memory_of_the_weights(monkeypatch):
+    weights, averaging = [], 0.999
 
     def watched(training, loss, rate):
         step(training, loss, rate)
@@ -183,7 +195,7 @@ def test_averaging_is_the_memory_of_the_weights(averaging, monkeypatch):
     step = Descent.step
     monkeypatch.setattr(Descent, "step", watched)
     X = np.random.RandomState(0).normal(size=(60, 2))
-    generator = make(averaging=averaging, n_steps=12, learning_rate=0.01).fit(X)
+    generator = make(release=SampledGradients(n_steps=12), learning_rate=0.01).fit(X)
     expected = weights[0]
     for n, current in enumerate(weights[1:], start=1):
         # Shorter at the start.
@@ -191,15 +203,17 @@ def test_averaging_is_the_memory_of_the_weights(averaging, monkeypatch):
         expected = memory * expected + (1 - memory) * current
     found = torch.nn.utils.parameters_to_vector(generator._network.parameters()).detach()
     assert_allclose(found, expected, atol=1e-5)
-    assert torch.equal(found, weights[-1]) == (averaging == 0)
+    assert not torch.equal(found, weights[-1])
 
 
-def test_debiasing_keeps_the_spread():
+def test_debiasing_keeps_the_spread(monkeypatch):
     """Without the second term rows shrink to what is transported to them: averages."""
     X = np.random.RandomState(0).uniform(-0.5, 0.5, size=(500, 2))
-    options = dict(epsilon=math.inf, n_steps=300, batch_size=100, reg=0.3)
-    spread = [make(**options, debias=debias).fit(X).sample(4000).std() for debias in (True, False)]
-    assert spread[0] > 1.3 * spread[1]
+    release = SampledGradients(n_steps=300, batch_size=100)
+    generator = make(epsilon=math.inf, release=release, loss=SemiDebiasedSinkhorn(reg=0.3))
+    spread = generator.fit(X).sample(4000).std()
+    monkeypatch.setattr(SinkhornGradient, "apart", lambda self, made, *_: torch.zeros_like(made))
+    assert spread > 1.3 * generator.fit(X).sample(4000).std()
 
 
 def test_tables():
@@ -211,7 +225,8 @@ def test_tables():
         }
     )
     schema = Schema({"age": Number(0, 100), "sex": Category(["f", "m"])})
-    generator = make(epsilon=math.inf, n_steps=150, batch_size=100, averaging=0.9, schema=schema)
+    release = SampledGradients(n_steps=150, batch_size=100)
+    generator = make(epsilon=math.inf, release=release, schema=schema)
     made = generator.fit(table, target="sex").sample(2000)
     assert list(made.columns) == ["age", "sex"]
     assert 0.6 < (made["sex"] == "f").mean() < 0.95
@@ -222,11 +237,12 @@ def test_tables():
 @pytest.mark.parametrize(("name", "shape"), [("dcgan28", (1, 28, 28)), ("resnet32", (3, 32, 32))])
 def test_images(name, shape):
     X = np.random.RandomState(0).uniform(size=(30, math.prod(shape)))
-    made = make(generator=name, bounds=(0, 1), n_steps=2).fit(X).sample(2)
+    generator = make(network=name, bounds=(0, 1), release=SampledGradients(n_steps=2))
+    made = generator.fit(X).sample(2)
     assert made.shape == (2, math.prod(shape))
     assert 0 <= made.min() < made.max() <= 1
     with pytest.raises(ValueError, match="it needs bounds"):
-        make(generator=name).fit(X)
+        make(network=name).fit(X)
 
 
 # What it releases and plans.
@@ -238,7 +254,8 @@ def test_the_generated_batch_is_of_a_fixed_size(n_records, perturb, monkeypatch)
     """Whoever joins: shapes, and the noise, follow from parameters."""
     seen = watch(monkeypatch)
     X = np.random.RandomState(0).normal(size=(n_records, 3))
-    generator = make(batch_size=5, n_generated=8, n_debias=3, n_steps=12, perturb=perturb).fit(X)
+    release = SampledGradients(n_steps=12, batch_size=5, n_generated=8, perturb=perturb)
+    generator = make(release=release, loss=SemiDebiasedSinkhorn(n_debias=3)).fit(X)
     size = sum(p.numel() for p in generator._network.network.parameters())
     shape = (8, 3) if perturb == "images" else (size,)
     assert {released.value.shape for _, released in seen} == {shape}
@@ -248,14 +265,15 @@ def test_the_generated_batch_is_of_a_fixed_size(n_records, perturb, monkeypatch)
 
 def test_the_generated_batch_does_not_follow_the_sample(monkeypatch):
     sizes = []
-    cross = SinkhornLoss.cross
+    cross = SinkhornGradient.cross
 
     def watched(self, made, codes, rows, membership):
         sizes.append((len(made), int(membership.any(1).sum())))
         return cross(self, made, codes, rows, membership)
 
-    monkeypatch.setattr(SinkhornLoss, "cross", watched)
-    make(batch_size=6, n_steps=30).fit(np.random.RandomState(0).normal(size=(60, 3)))
+    monkeypatch.setattr(SinkhornGradient, "cross", watched)
+    release = SampledGradients(n_steps=30, batch_size=6)
+    make(release=release).fit(np.random.RandomState(0).normal(size=(60, 3)))
     made, real = map(set, zip(*sizes, strict=True))
     assert made == {6}, f"Batches of {made} rows are generated."
     assert len(real) > 3
@@ -263,7 +281,8 @@ def test_the_generated_batch_does_not_follow_the_sample(monkeypatch):
 
 def test_events():
     X, y = np.random.RandomState(0).normal(size=(400, 3)), np.arange(400) % 2
-    generator = make(classes=[0, 1], batch_size=20, n_steps=15).fit(X, y)
+    release = SampledGradients(n_steps=15, batch_size=20)
+    generator = make(classes=[0, 1], release=release).fit(X, y)
     certificate = generator.privacy_
     assert certificate.releases == ("class counts", "clipped gradient")
     counts, steps = certificate.events
@@ -272,43 +291,30 @@ def test_events():
     assert steps.count == generator.n_iter_ == 15
     assert steps.event.sampling_probability == 20 / 400
     assert generator.sigma_ == pytest.approx(0.2 * steps.event.event.noise_multiplier)
-    planned = preview(make(classes=[0, 1], batch_size=20, n_steps=15), 400, 3, n_classes=2)
+    planned = preview(make(classes=[0, 1], release=release), 400, 3, n_classes=2)
     assert planned.events == certificate.events
     assert make().fit(X).privacy_.releases == ("clipped gradient",)
 
 
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
 @pytest.mark.parametrize("accountant", ["pld", "rdp"])
-def test_the_number_of_steps_follows_from_the_noise(relation, accountant):
-    estimator = make(
-        epsilon=3.0,
-        noise_multiplier=1.2,
-        batch_size=20,
-        grad_clip=0.3,
-        relation=relation,
-        accountant=accountant,
-    )
+def test_the_noise_follows_from_the_number_of_steps(relation, accountant):
+    release = SampledGradients(n_steps=300, batch_size=20, grad_clip=0.3)
+    estimator = make(epsilon=3.0, release=release, relation=relation, accountant=accountant)
     planned = preview(estimator, 1000, 3, n_classes=2)
     counts, steps = planned.events
-    assert steps.event == PoissonSampledDpEvent(0.02, DiameterGaussianDpEvent(1.2))
-    assert planned.sigma == pytest.approx(2 * 0.3 * 1.2)
+    multiplier = steps.event.event.noise_multiplier
+    assert steps.event == PoissonSampledDpEvent(0.02, DiameterGaussianDpEvent(multiplier))
+    assert planned.sigma == pytest.approx(2 * 0.3 * multiplier)
     options = {"accountant": accountant, "relation": relation}
     assert 0.99 * 3 < planned.epsilon <= 3.0
-    more = SelfComposedDpEvent(steps.event, steps.count + max(2, steps.count // 500))
+    more = SelfComposedDpEvent(steps.event, 310)
     assert ledger_epsilon([counts, more], 1e-5, **options) > 3.0
-
-
-def test_a_fit_makes_the_steps_that_follow():
-    X = np.random.RandomState(0).normal(size=(200, 3))
-    generator = make(noise_multiplier=5.0, batch_size=20, epsilon=0.3).fit(X)
-    assert generator.n_iter_ == generator.privacy_.events[0].count > 10
-    with pytest.raises(BudgetExceededError, match="One step"):
-        make(noise_multiplier=0.1, epsilon=0.1).fit(X)
 
 
 def test_all_records_at_each_step():
     X = np.random.RandomState(0).normal(size=(40, 3))
-    generator = make(batch_size=1000, n_steps=3, epsilon=5).fit(X)
+    generator = make(release=SampledGradients(n_steps=3, batch_size=1000), epsilon=5).fit(X)
     assert generator.privacy_.events == (
         SelfComposedDpEvent(GaussianDpEvent(pytest.approx(generator.sigma_ / 0.2)), 3),
     )
@@ -323,8 +329,9 @@ def test_budgets_refuse_sampled_releases():
 @pytest.mark.parametrize("perturb", ["images", "parameters"])
 def test_gradients_are_released_in_noisy_components(perturb, digits, monkeypatch):
     seen = watch(monkeypatch)
-    params = dict(encoder="dp-pca", n_components=5, epsilon=3.0, n_steps=4, perturb=perturb)
-    generator = make(**DIGITS, **params).fit(digits[0], digits[2])
+    release = SampledGradients(n_steps=4, perturb=perturb)
+    generator = make(**DIGITS, encoder=PrivatePCA(5), epsilon=3.0, release=release)
+    generator.fit(digits[0], digits[2])
     names = list(generator.privacy_.releases)
     assert names == ["second moments", "class counts", "clipped gradient"]
     assert [mechanism.name for mechanism, _ in seen] == [*names, *names[2:] * 3]
@@ -339,42 +346,41 @@ def test_gradients_are_released_in_noisy_components(perturb, digits, monkeypatch
 @pytest.mark.parametrize(
     ("params", "match"),
     [
-        (dict(n_steps=10, noise_multiplier=1.0), "not both"),
-        (dict(epsilon=math.inf, noise_multiplier=1.0), "give n_steps"),
-        (dict(grad_clip=0), "grad_clip"),
-        (dict(grad_clip=None), "grad_clip"),
-        (dict(noise_multiplier=0), "noise_multiplier"),
-        (dict(batch_size=0), "batch_size"),
-        (dict(n_generated=1.5), "n_generated"),
-        (dict(n_generated=1), "at least 2"),
-        (dict(n_debias=-1), "n_debias"),
-        (dict(n_generated=4, n_debias=5), "n_debias"),
-        (dict(reg=0), "reg"),
-        (dict(l1_weight=-1), "l1_weight"),
-        (dict(label_weight=math.inf), "label_weight"),
-        (dict(decay=1.1), "decay"),
-        (dict(averaging=1), "averaging"),
-        (dict(perturb="weights"), "perturb"),
-        (dict(optimizer="lbfgs"), "optimizer"),
+        (dict(release__grad_clip=0), "grad_clip"),
+        (dict(release__grad_clip=None), "grad_clip"),
+        (dict(release__n_steps=0), "n_steps"),
+        (dict(release__batch_size=0), "batch_size"),
+        (dict(release__n_generated=1.5), "n_generated"),
+        (dict(release__n_generated=1), "at least 2"),
+        (dict(loss__n_debias=-1), "n_debias"),
+        (dict(release__n_generated=4, loss__n_debias=5), "n_debias"),
+        (dict(loss__reg=0), "reg"),
+        (dict(loss__l1_weight=-1), "l1_weight"),
+        (dict(loss__label_weight=math.inf), "label_weight"),
+        (dict(loss__balance_classes=0.5), "balance_classes"),
+        (dict(learning_rate=0), "learning_rate"),
+        (dict(release__perturb="weights"), "perturb"),
+        (dict(release="sketch"), "release must be one of"),
+        (dict(loss="entropic"), "loss must be one of"),
         (dict(encoder="pca"), "encoder"),
-        (dict(encoder="dp-pca", n_components=0), "n_components"),
-        (dict(encoder="dp-pca", encoder_share=1.0), "encoder_share"),
+        (dict(encoder=PrivatePCA(n_components=0)), "n_components"),
+        (dict(encoder=PrivatePCA(share=1.0)), "share must be in"),
         (
-            dict(encoder=PCA(2).fit(np.eye(3)), generator="conv28", bounds=(0, 1)),
+            dict(encoder=FrozenEstimator(PCA(2).fit(np.eye(3))), network="conv28", bounds=(0, 1)),
             "no encoder object",
         ),
-        (dict(generator="none"), "generator"),
+        (dict(network="none"), "network"),
     ],
 )
 def test_parameters_that_are_refused(params, match):
     with pytest.raises(ValueError, match=match):
-        make(**params).fit(np.ones((20, 3)))
+        make().set_params(**params).fit(np.ones((20, 3)))
 
 
 def test_sizes_of_batches_are_checked_before_a_schema_is_inferred():
     table = pd.DataFrame({"a": np.arange(40) % 3})
-    params = {"random_state": None, "n_generated": 4, "n_debias": 5}
-    generator = make(epsilon=9.0, infer="private", **params)
+    release, loss = SampledGradients(n_generated=4), SemiDebiasedSinkhorn(n_debias=5)
+    generator = make(epsilon=9.0, schema="private", release=release, loss=loss, random_state=None)
     with (
         PrivacyBudget(9.0, 1e-5, threshold_delta=5e-6) as budget,
         pytest.raises(ValueError, match="n_debias"),
@@ -386,11 +392,10 @@ def test_sizes_of_batches_are_checked_before_a_schema_is_inferred():
 def test_fitted_attributes_are_those_that_are_documented():
     """A new attribute could be a leak: whoever adds one says here that it is post-processing."""
     X, y = np.random.RandomState(0).normal(size=(40, 3)), np.arange(40) % 2
-    fitted = make(classes=[0, 1], n_steps=3).fit(X, y)
+    fitted = make(classes=[0, 1], release=SampledGradients(n_steps=3)).fit(X, y)
     public = {"n_samples_", "n_features_in_", "classes_", "privacy_", "epsilon_", "sigma_"}
-    released = {"class_probabilities_", "n_iter_", "_network"}
-    known = public | released | {"_codec", "_output"}
+    released = {"class_probabilities_", "loss_curve_", "n_iter_", "_network"}
+    known = public | released | {"_format"}
     assert vars(fitted).keys() - fitted.get_params().keys() == known
-    assert not hasattr(fitted, "loss_curve_")
     assert ClippedGradientMechanism.name in str(fitted.privacy_)
     assert NoiseSource(0).reproducible

@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import math
 import pickle
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import FunctionTransformer
 
-from skdpgen import DPSWFlowSampler, PrivacyBudget
+from skdpgen import DPSWFlowSampler, PrivacyBudget, PrivatePCA, SlicedRows, SliceSketch
 from skdpgen.accounting.events import split_repetition
 from skdpgen.formats import Boolean, Category, Number, Schema
 from skdpgen.generators import _sliced_flow
@@ -41,6 +42,14 @@ def make(**params):
     return DPSWFlowSampler(**{"epsilon": math.inf, "random_state": 0, **params})
 
 
+def steps_of(name, n_steps, **params):
+    """Return the parameters for so many steps: of the release, if it is made at each of them."""
+    if name == "resample":
+        return {"release": SlicedRows(n_steps=n_steps, **params)}
+    release = {"sketch": SliceSketch, "presample": partial(SlicedRows, n_steps=1)}[name]
+    return {"release": release(**params), "n_steps": n_steps}
+
+
 @pytest.fixture(scope="module")
 def five_gaussians():
     rng = np.random.RandomState(0)
@@ -51,11 +60,11 @@ def five_gaussians():
 @pytest.mark.parametrize("release", RELEASES)
 def test_five_gaussians_without_noise(five_gaussians, release):
     params = {
-        "sketch": {"n_harmonics": 12, "n_steps": 500},
+        "sketch": {"n_steps": 500, "n_harmonics": 12},
         "resample": {"n_steps": 300},
-        "presample": {"n_projections": 40, "n_steps": 300},
+        "presample": {"n_steps": 300, "n_projections": 40},
     }[release]
-    sampler = make(release=release, **params)
+    sampler = make(**steps_of(release, **params))
     made = sampler.fit(five_gaussians).sample(2000)
     start = np.random.RandomState(1).randn(2000, 2) * five_gaussians.std(0)
     before, after = (
@@ -70,7 +79,7 @@ def test_classes_are_learnt_without_noise(release):
     rng = np.random.RandomState(0)
     y = (rng.rand(1500) < 0.3).astype(int)
     X = 0.1 * rng.randn(1500, 3) + np.where(y == 1, 0.4, -0.2)[:, None]
-    sampler = make(release=release, classes=[0, 1], n_projections=12, n_steps=400).fit(X, y)
+    sampler = make(classes=[0, 1], **steps_of(release, 400, n_projections=12)).fit(X, y)
     made, labels = sampler.sample(2000)
     assert_allclose(np.mean(labels == 1), 0.3, atol=0.05)
     for label, mean in [(0, -0.2), (1, 0.4)]:
@@ -107,7 +116,7 @@ def count_releases(sampler, X, y=None):
 def test_presample_releases_once_and_resample_at_each_step(five_gaussians):
     X = five_gaussians[:300]
     assert count_releases(make(epsilon=1.0, release="presample", n_steps=7), X) == ["sliced rows"]
-    resampled = count_releases(make(epsilon=1.0, release="resample", n_steps=7), X)
+    resampled = count_releases(make(epsilon=1.0, **steps_of("resample", 7)), X)
     assert resampled == ["sliced rows"] * 7
     assert count_releases(make(epsilon=1.0), X) == ["slice sketch"]
 
@@ -151,7 +160,7 @@ def test_each_step_has_noise_of_its_own(five_gaussians):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Curator, "release", spy)
-        make(epsilon=1.0, release="resample", n_steps=4).fit(five_gaussians[:200])
+        make(epsilon=1.0, **steps_of("resample", 4)).fit(five_gaussians[:200])
     for one, other in itertools.combinations(released, 2):
         assert not np.allclose(one.directions, other.directions)
         assert one.values.shape == other.values.shape
@@ -170,9 +179,10 @@ class Halving:
         return 2 * X
 
 
+@pytest.mark.parametrize("encoder", [Halving(), [Halving(), PrivatePCA(2)]])
 @pytest.mark.parametrize("release", RELEASES)
-def test_public_encoders_are_not_fitted(five_gaussians, release):
-    sampler = make(release=release, n_steps=100, encoder=Halving()).fit(five_gaussians)
+def test_public_encoders_are_not_fitted(five_gaussians, release, encoder):
+    sampler = make(**steps_of(release, 100), encoder=encoder).fit(five_gaussians)
     assert "fitted on public data" in str(sampler.privacy_)
     assert np.abs(sampler.sample(500)).max() < 2.5
 
@@ -191,19 +201,21 @@ def test_number_of_particles(five_gaussians):
 def test_public_rows_to_start_from(five_gaussians, release):
     """After one short step particles of each class are near public rows, not near private ones."""
     init, classes = np.array([[0.9, 0.0], [0.0, 0.9], [-0.9, 0.0]]), np.arange(2000) % 2
-    sampler = make(release=release, init=init, n_steps=1, step_size=1e-3, n_projections=4)
+    sampler = make(**steps_of(release, 1, n_projections=4), init=init, learning_rate=1e-3)
     with pytest.warns(PrivacyLeakWarning, match="classes"):
         particles = sampler.fit(five_gaussians, classes)._particles.rows
     assert particles.shape == (2, 500, 2)
     away = cdist(particles.flatten(0, 1), init)
     assert away.min(axis=1).max() < 0.4
     assert set(away[:500].argmin(axis=1)) == set(away[500:].argmin(axis=1)) == {0, 1, 2}
-    assert sampler.privacy_.assumptions[0] == "the rows in init are public"
+    inferred, started = sampler.privacy_.assumptions[:2]
+    assert inferred == "the set of classes, inferred from y, is public"
+    assert started == "the rows in init are public"
 
 
 @pytest.mark.parametrize("encoder", ["dp-pca", None])
 def test_what_a_sketch_says_outweighs_the_start(five_gaussians, encoder):
-    params = {"encoder": encoder, "n_harmonics": 12, "n_steps": 500}
+    params = {"encoder": encoder, **steps_of("sketch", 500, n_harmonics=12)}
     start = np.random.RandomState(1).uniform(-0.6, 0.6, (400, 2))
     made = make(init=start, **params).fit(five_gaussians).sample(2000)
     before, after = (
@@ -237,9 +249,10 @@ def test_no_record_comes_out():
 
 
 @pytest.mark.parametrize("diffusion", [0.0, 0.05])
-def test_diffusion_spreads_particles(diffusion):
+def test_diffusion_spreads_particles(diffusion, monkeypatch):
+    monkeypatch.setattr(_sliced_flow, "_ANNEALED", 0.0)
     X = np.full((400, 2), 0.3)
-    sampler = make(release="resample", n_steps=150, diffusion=diffusion, annealing=0.0).fit(X)
+    sampler = make(**steps_of("resample", 150), diffusion=diffusion).fit(X)
     spread = sampler.sample(1000).std()
     assert spread < 0.05 if diffusion == 0 else spread > 0.1
 
@@ -287,8 +300,10 @@ def test_annealing_is_the_share_of_steps_in_which_they_shorten(monkeypatch):
 
     monkeypatch.setattr(_sliced_flow, "flow_along_slices", watched)
     X = np.zeros((20, 2))
+    assert _sliced_flow._ANNEALED == 0.5
     for annealing in (0.0, 0.5, 1.0):
-        make(release="presample", n_steps=8, step_size=0.4, annealing=annealing).fit(X)
+        monkeypatch.setattr(_sliced_flow, "_ANNEALED", annealing)
+        make(release="presample", n_steps=8, learning_rate=0.4).fit(X)
     falling = 0.1 * np.arange(4, 0, -1)
     assert_allclose(taken[0], np.full(8, 0.4))
     assert_allclose(taken[1], np.r_[np.full(4, 0.4), falling])
@@ -336,10 +351,13 @@ def test_tables(release):
     [
         ({"release": "rows"}, "release must be one of"),
         ({"n_particles": 0}, "n_particles must be a positive whole number"),
-        ({"step_size": 0.0}, "step_size must be a positive number"),
+        ({"learning_rate": 0.0}, "learning_rate must be a positive number"),
         ({"diffusion": -1.0}, "diffusion must be"),
-        ({"annealing": 1.5}, "annealing must be in"),
-        ({"release": "presample", "sampling": "fixed"}, "replace_one"),
+        ({"release": SlicedRows(n_steps=1, sampling="fixed")}, "replace_one"),
+        (
+            {"release": "resample", "n_steps": 5},
+            r"n_steps belongs to the release here: give release=SlicedRows\(n_steps=5\)",
+        ),
         ({"init": np.zeros((5, 3))}, "init has 3 features, but X has 2"),
         ({"init": np.full((5, 2), np.nan)}, "init contains NaN"),
         ({"init": np.zeros((5, 2)), "schema": Schema({"a": Boolean()})}, "init is for rows of X"),

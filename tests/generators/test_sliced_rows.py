@@ -15,8 +15,9 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
-from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget
+from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget, PrivatePCA, SlicedRows
 from skdpgen.accounting.calibration import calibrate
+from skdpgen.accounting.plan import Terms
 from skdpgen.learners.slices import fit_to_rows
 from skdpgen.learners.training import RowNetwork
 from skdpgen.networks import build, find_factory
@@ -43,7 +44,8 @@ def make(**params):
 @pytest.mark.parametrize("encoder", [None, "dp-pca"])
 def test_digits_without_noise(digits, encoder):
     X, X_test, y, y_test = digits
-    generator = make(**DIGITS, epsilon=math.inf, n_steps=250, batch_size=250, encoder=encoder)
+    release = SlicedRows(n_steps=250, batch_size=250)
+    generator = make(**DIGITS, epsilon=math.inf, release=release, encoder=encoder)
     X_made, y_made = generator.fit(X, y).sample(1000)
     classifier = LogisticRegression(max_iter=300).fit(X_made / 16, y_made)
     assert classifier.score(X_test / 16, y_test) > 0.75
@@ -52,7 +54,7 @@ def test_digits_without_noise(digits, encoder):
 
 def test_digits_at_a_large_budget(digits):
     X, X_test, y, y_test = digits
-    generator = make(**DIGITS, epsilon=100, n_steps=300).fit(X, y)
+    generator = make(**DIGITS, epsilon=100, release=SlicedRows(n_steps=300)).fit(X, y)
     X_made, y_made = generator.sample(1000)
     classifier = LogisticRegression(max_iter=300).fit(X_made / 16, y_made)
     assert classifier.score(X_test / 16, y_test) > 0.4  # chance is 0.1
@@ -60,7 +62,8 @@ def test_digits_at_a_large_budget(digits):
 
 def test_moments_without_noise():
     X = np.random.RandomState(0).normal([0.1, -0.2], [0.3, 0.1], size=(500, 2))
-    made = make(epsilon=math.inf, n_steps=400, batch_size=200).fit(X).sample(20_000)
+    release = SlicedRows(n_steps=400, batch_size=200)
+    made = make(epsilon=math.inf, release=release).fit(X).sample(20_000)
     assert_allclose(made.mean(0), X.mean(0), atol=0.04)
     assert_allclose(made.std(0), X.std(0), atol=0.04)
 
@@ -68,14 +71,16 @@ def test_moments_without_noise():
 def test_class_probabilities():
     rng = np.random.RandomState(0)
     X, y = rng.normal(size=(2000, 3)), rng.choice(3, size=2000, p=[0.7, 0.25, 0.05])
-    generator = make(epsilon=math.inf, n_steps=300, batch_size=100, classes=[0, 1, 2]).fit(X, y)
+    release = SlicedRows(n_steps=300, batch_size=100)
+    generator = make(epsilon=math.inf, release=release, classes=[0, 1, 2]).fit(X, y)
     assert_allclose(generator.class_probabilities_, [0.7, 0.25, 0.05], atol=0.03)
 
 
 def test_noise_alone_moves_no_mean():
     """Noise in the releases averages out."""
     X = np.tile([0.5, -0.3, 0.1], (400, 1))
-    made = make(epsilon=300, n_steps=300, batch_size=100).fit(X).sample(5000)
+    release = SlicedRows(n_steps=300, batch_size=100)
+    made = make(epsilon=300, release=release).fit(X).sample(5000)
     assert_allclose(made.mean(0), X[0], atol=0.06)  # a noisy projection is off by 0.4
 
 
@@ -83,7 +88,8 @@ def test_second_moments_are_matched():
     """With components at hand, the network has the rows' second moments, even if all is noise."""
     rng = np.random.RandomState(0)
     X = rng.normal(size=(20_000, 6)) * [0.5, 0.3, 0.2, 0.05, 0.05, 0.05]
-    made = make(epsilon=5, encoder="dp-pca", n_components=3, n_steps=300).fit(X).sample(20_000)
+    generator = make(epsilon=5, encoder=PrivatePCA(3), release=SlicedRows(n_steps=300))
+    made = generator.fit(X).sample(20_000)
     clipped = X / np.maximum(1, np.linalg.norm(X, axis=1, keepdims=True))
     assert_allclose(made.std(0)[:3], clipped.std(0)[:3], rtol=0.25)
 
@@ -116,20 +122,18 @@ def test_generated_rows_are_noised_as_records_are():
 
 @pytest.mark.parametrize("epsilon", [1.0, 10.0])
 def test_default_batches_have_the_least_noise_on_an_average(epsilon):
-    n_samples, n_steps = 60_000, 3000
-    estimator = make(epsilon=epsilon, n_steps=n_steps)
-    rule = estimator._batch_size(n_samples) / n_samples
+    n_samples, n_steps, delta = 60_000, 3000, 1e-5
+    terms = Terms(epsilon, delta, "zero_out", "rdp", n_samples, 1, 3)
+    rule = SlicedRows(n_steps=n_steps).count_rows(terms, n_samples) / n_samples
     if epsilon == 10:
         assert rule == 500 / n_samples  # the largest default
-        rule = estimator.set_params(n_steps=100_000)._batch_size(n_samples) / n_samples
-    n_steps = estimator.n_steps
+        n_steps = 100_000
+        rule = SlicedRows(n_steps=n_steps).count_rows(terms, n_samples) / n_samples
 
     def noise(rate):
         def epsilon_of(multiplier):
             step = PoissonSampledDpEvent(rate, GaussianDpEvent(multiplier))
-            return ledger_epsilon(
-                [SelfComposedDpEvent(step, n_steps)], estimator.delta, accountant="rdp"
-            )
+            return ledger_epsilon([SelfComposedDpEvent(step, n_steps)], delta, accountant="rdp")
 
         return calibrate(epsilon_of, epsilon) / math.sqrt(rate * n_steps)
 
@@ -138,25 +142,26 @@ def test_default_batches_have_the_least_noise_on_an_average(epsilon):
 
 def test_events(iris):
     X, y = iris
-    options = dict(epsilon=3.0, n_steps=4, batch_size=30, n_projections=5, classes=[0, 1, 2])
-    generator = make(**options).fit(X, y)
+    options, given = dict(epsilon=3.0, classes=[0, 1, 2]), dict(n_projections=5, n_steps=4)
+    generator = make(**options, release=SlicedRows(**given, batch_size=30)).fit(X, y)
     (event,) = generator.privacy_.events
     base = SlicedGaussianDpEvent(generator.sigma_, 7, 5, True, 3)
     assert event == SelfComposedDpEvent(PoissonSampledDpEvent(0.2, base), 4)
     assert 0.99 * 3 < generator.epsilon_ <= 3
 
-    fixed = make(**options, relation="replace_one", sampling="fixed").fit(X, y)
+    release = SlicedRows(**given, batch_size=30, sampling="fixed")
+    fixed = make(**options, release=release, relation="replace_one").fit(X, y)
     (event,) = fixed.privacy_.events
     base = SlicedGaussianDpEvent(fixed.sigma_ / 2, 7, 5, True, 3)
     assert event == SelfComposedDpEvent(SampledWithoutReplacementDpEvent(150, 30, base), 4)
 
-    whole = make(**{**options, "batch_size": 1000, "classes": None}).fit(X)
+    whole = make(epsilon=3.0, release=SlicedRows(**given, batch_size=1000)).fit(X)
     (event,) = whole.privacy_.events
     assert event == SelfComposedDpEvent(SlicedGaussianDpEvent(whole.sigma_, 4, 5, True), 4)
 
 
 def test_components_are_paid_for(iris):
-    generator = make(epsilon=3.0, encoder="dp-pca", n_steps=3).fit(iris[0])
+    generator = make(epsilon=3.0, encoder="dp-pca", release=SlicedRows(n_steps=3)).fit(iris[0])
     assert generator.privacy_.releases == ("second moments", "sliced rows")
     assert 0.99 * 3 < generator.epsilon_ <= 3
     assert generator.privacy_.events[0].noise_multiplier == pytest.approx(
@@ -167,8 +172,10 @@ def test_components_are_paid_for(iris):
 
 def test_preview_is_what_fit_does(iris):
     X, y = iris
-    for params in ({}, {"encoder": "dp-pca", "relation": "replace_one"}, {"batch_size": 150}):
-        estimator = make(n_steps=2, classes=[0, 1, 2], epsilon=3.0, **params)
+    components = {"encoder": "dp-pca", "relation": "replace_one"}
+    for params in ({}, components, {"release__batch_size": 150}):
+        estimator = make(release=SlicedRows(n_steps=2), classes=[0, 1, 2], epsilon=3.0)
+        estimator.set_params(**params)
         planned, fitted = preview(estimator, 150, 4, n_classes=3), estimator.fit(X, y)
         assert planned.sigma == fitted.sigma_
         assert planned.epsilon == fitted.epsilon_
@@ -180,9 +187,20 @@ def test_preview_is_what_fit_does(iris):
 
 def test_fixed_batches_need_replace_one(iris):
     with pytest.raises(ValueError, match="relation='replace_one' only"):
-        make(sampling="fixed").fit(iris[0])
+        make(release=SlicedRows(sampling="fixed")).fit(iris[0])
     with pytest.raises(ValueError, match="sampling must be one of"):
-        make(sampling="shuffled").fit(iris[0])
+        make(release=SlicedRows(sampling="shuffled")).fit(iris[0])
+
+
+@pytest.mark.parametrize("name", ["n_steps", "batch_size"])
+@pytest.mark.parametrize("release", ["rows", SlicedRows(n_steps=2)])
+def test_what_belongs_to_the_release_is_refused(release, name, iris):
+    """Where a release is made at every step, it says how many there are, and of how many rows."""
+    match = rf"{name} belongs to the release here: give release=SlicedRows\({name}=7\)"
+    with pytest.raises(ValueError, match=match):
+        make(release=release, **{name: 7}).fit(iris[0])
+    with pytest.raises(ValueError, match=match):
+        preview(make(release=release, **{name: 7}), 150, 4)
 
 
 def test_budgets_hold_no_sampled_releases(iris):
@@ -194,32 +212,33 @@ def test_budgets_hold_no_sampled_releases(iris):
 
 def test_search(iris):
     X, y = iris
-    search = GridSearchCV(
-        make(n_steps=2, bounds=(0, 8), classes=[0, 1, 2]), {"n_projections": [2, 7]}, cv=2
-    ).fit(X, y)
+    generator = make(release=SlicedRows(n_steps=2), bounds=(0, 8), classes=[0, 1, 2])
+    search = GridSearchCV(generator, {"release__n_projections": [2, 7]}, cv=2).fit(X, y)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
 @pytest.mark.parametrize("encoder", [None, "dp-pca"])
 def test_one_record_and_constant_columns(encoder):
     for X in (np.array([[0.3, 0.1]]), np.zeros((9, 2)), np.full((9, 2), 7.0)):
-        generator = make(n_steps=2, encoder=encoder).fit(X)
+        generator = make(release=SlicedRows(n_steps=2), encoder=encoder).fit(X)
         assert np.isfinite(generator.sample(20)).all()
-    single = make(n_steps=2, classes=["a", "b"]).fit(np.array([[0.3, 0.1]]), ["b"])
+    single = make(release=SlicedRows(n_steps=2), classes=["a", "b"])
+    single.fit(np.array([[0.3, 0.1]]), ["b"])
     assert np.isfinite(single.sample(20)[0]).all()
 
 
 def test_conv28():
     images = np.random.RandomState(0).rand(30, 784)
-    generator = make(epsilon=100, bounds=(0, 1), generator="conv28", n_steps=2).fit(images)
-    made = generator.sample(3)
+    release = SlicedRows(n_steps=2)
+    generator = make(epsilon=100, bounds=(0, 1), network="conv28", release=release)
+    made = generator.fit(images).sample(3)
     assert made.shape == (3, 784)
     assert made.min() >= 0
     assert made.max() <= 1
 
 
 def test_verbose(iris, capfd):
-    make(n_steps=2, verbose=1).fit(iris[0])
+    make(release=SlicedRows(n_steps=2), verbose=1).fit(iris[0])
     assert "generator" in capfd.readouterr().err
-    make(n_steps=2).fit(iris[0])
+    make(release=SlicedRows(n_steps=2)).fit(iris[0])
     assert capfd.readouterr() == ("", "")

@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from torch import nn
 
-from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget
+from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget, PrivatePCA, SliceSketch
 from skdpgen.privacy import (
     BudgetExceededError,
     Curator,
@@ -62,7 +62,7 @@ def test_digits(digits):
 
 def test_digits_with_private_components(digits):
     # Over six seeds: 0.913 to 0.933.
-    generator = make(**DIGITS, encoder="dp-pca", n_components=16)
+    generator = make(**DIGITS, encoder=PrivatePCA(16))
     assert accuracy(generator, digits) > 0.85
     assert generator.epsilon_ <= 10
     assert generator.privacy_.releases == ("second moments", "slice sketch")
@@ -70,7 +70,8 @@ def test_digits_with_private_components(digits):
 
 def test_digits_with_public_components(digits):
     # Over six seeds: 0.931 to 0.953.
-    encoder = PCA(16, random_state=0).fit(digits[1])  # the test half plays the public set
+    # The test half plays the public set.
+    encoder = FrozenEstimator(PCA(16, random_state=0).fit(digits[1]))
     generator = make(**{**DIGITS, "clip_norm": 45}, encoder=encoder)
     assert accuracy(generator, digits) > 0.85
     assert "encoder was fitted on public data" in str(generator.privacy_)
@@ -138,7 +139,8 @@ def test_a_class_without_records(iris):
 
 def test_training_stops_at_the_noise(digits):
     X = digits[0]
-    generator = make(epsilon=2, bounds=(0, 16), n_steps=3000, n_harmonics=3).fit(X)
+    release = SliceSketch(n_harmonics=3)
+    generator = make(epsilon=2, bounds=(0, 16), n_steps=3000, release=release).fit(X)
     # The sketch has 2·3 values a slice, each with noise of deviation sigma_ on a sum over rows.
     noise = 6 * (generator.sigma_ / len(X)) ** 2
     running = np.convolve(generator.loss_curve_, np.full(50, 1 / 50), mode="valid")
@@ -158,9 +160,8 @@ def test_without_noise_training_goes_on(iris):
 
 def test_conv28():
     X = np.random.RandomState(0).uniform(size=(20, 784)).astype(np.float32)
-    generator = make(
-        generator="conv28", bounds=(0, 1), classes=[0, 1], n_steps=5, n_projections=20
-    ).fit(X, np.arange(20) % 2)
+    params = {"network": "conv28", "release": SliceSketch(n_projections=20), "n_steps": 5}
+    generator = make(**params, bounds=(0, 1), classes=[0, 1]).fit(X, np.arange(20) % 2)
     made, _ = generator.sample(7)
     assert made.shape == (7, 784)
     assert made.dtype == np.float32
@@ -170,9 +171,7 @@ def test_conv28():
 
 def test_conv28_with_private_components():
     X = np.random.RandomState(0).uniform(size=(20, 784))
-    generator = make(
-        generator="conv28", bounds=(-1, 1), encoder="dp-pca", n_components=3, n_steps=5
-    ).fit(X)
+    generator = make(network="conv28", bounds=(-1, 1), encoder=PrivatePCA(3), n_steps=5).fit(X)
     made = generator.sample(7)
     assert made.shape == (7, 784)
     assert np.abs(made).max() <= 1
@@ -180,9 +179,8 @@ def test_conv28_with_private_components():
 
 def test_conv64():
     X = np.random.RandomState(0).uniform(size=(4, 3 * 64 * 64))
-    generator = make(
-        generator="conv64", bounds=(0, 1), n_steps=2, n_projections=5, batch_size=4
-    ).fit(X)
+    params = {"network": "conv64", "release": SliceSketch(n_projections=5), "n_steps": 2}
+    generator = make(**params, bounds=(0, 1), batch_size=4).fit(X)
     assert generator.sample(2).shape == (2, 3 * 64 * 64)
 
 
@@ -194,7 +192,7 @@ def test_factory(iris):
         asked.append((n_inputs, n_outputs))
         return nn.Linear(n_inputs, n_outputs)
 
-    generator = make(generator=factory, latent_dim=6, n_steps=5, classes=[0, 1, 2]).fit(X, y)
+    generator = make(network=factory, latent_dim=6, n_steps=5, classes=[0, 1, 2]).fit(X, y)
     assert asked == [(9, 4)]
     assert generator.sample(5)[0].shape == (5, 4)
 
@@ -204,7 +202,7 @@ def test_factory_with_unit_output(iris):
         return nn.Sequential(nn.Linear(n_inputs, n_outputs), nn.Sigmoid())
 
     factory.unit_output = True
-    made = make(generator=factory, bounds=(2, 3), n_steps=5).fit(iris[0]).sample(50)
+    made = make(network=factory, bounds=(2, 3), n_steps=5).fit(iris[0]).sample(50)
     assert made.min() > 2
     assert made.max() < 3
 
@@ -264,7 +262,8 @@ def test_verbose(iris, capfd):
 
 def test_preview_is_what_fit_does(iris):
     X, y = iris
-    for params in ({}, {"encoder": "dp-pca", "relation": "replace_one"}, {"n_projections": 7}):
+    components = {"encoder": "dp-pca", "relation": "replace_one"}
+    for params in ({}, components, {"release": SliceSketch(n_projections=7)}):
         estimator = make(n_steps=1, classes=[0, 1, 2], epsilon=3.0, **params)
         planned = preview(estimator, 150, 4, n_classes=3)
         fitted = estimator.fit(X, y)
@@ -294,8 +293,8 @@ def test_noise_of_the_sketch_is_the_planned_one(n_harmonics, relation, iris, mon
         return sketches[-1][1]
 
     monkeypatch.setattr(Curator, "release", spy)
-    generator = make(n_steps=1, n_harmonics=n_harmonics, relation=relation, epsilon=20.0)
-    generator.fit(iris[0])
+    release = SliceSketch(n_harmonics=n_harmonics)
+    generator = make(n_steps=1, release=release, relation=relation, epsilon=20.0).fit(iris[0])
     ((used, sketch),) = sketches
     assert used == n_harmonics or n_harmonics is None
     (event,) = generator.privacy_.events
@@ -304,7 +303,7 @@ def test_noise_of_the_sketch_is_the_planned_one(n_harmonics, relation, iris, mon
 
 
 def test_encoder_share_is_of_the_precision(iris):
-    generator = make(n_steps=1, encoder="dp-pca", encoder_share=0.3).fit(iris[0])
+    generator = make(n_steps=1, encoder=PrivatePCA(share=0.3)).fit(iris[0])
     precisions = [event.noise_multiplier**-2 for event in generator.privacy_.events]
     assert_allclose(precisions[0] / sum(precisions), 0.3)
 
@@ -360,6 +359,14 @@ class _NoInverse:
         return X
 
 
+class _Halving:
+    def transform(self, X):
+        return X / 2
+
+    def inverse_transform(self, X):
+        return 2 * X
+
+
 BAD_PARAMETERS = {
     "epsilon < 0": (dict(epsilon=-1.0), "epsilon must be a positive number"),
     "epsilon = 0": (dict(epsilon=0), "epsilon must be a positive number"),
@@ -371,28 +378,42 @@ BAD_PARAMETERS = {
     "delta text": (dict(delta="small"), "delta must be a number in"),
     "relation": (dict(relation="add_remove"), "relation must be one of"),
     "accountant": (dict(accountant="moments"), "accountant must be one of"),
-    "generator": (dict(generator="gan"), "generator must be one of"),
-    "generator list": (dict(generator=["mlp"]), "generator must be one of"),
+    "network": (dict(network="gan"), "network must be one of"),
+    "network list": (dict(network=["mlp"]), "network must be one of"),
     "release": (dict(release="row"), "release must be one of"),
-    "encoder": (dict(encoder="pca"), "encoder must be one of"),
-    "encoder, no inverse": (dict(encoder=_NoInverse()), "an object with inverse_transform"),
-    "n_projections = 0": (dict(n_projections=0), "n_projections must be a positive whole number"),
-    "n_projections 2.5": (dict(n_projections=2.5), "n_projections must be a positive whole"),
-    "n_harmonics": (dict(n_harmonics=-1), "n_harmonics must be a positive whole number"),
+    "encoder": (dict(encoder="pca"), "encoder must be None, one of"),
+    "encoder, no inverse": (
+        dict(encoder=_NoInverse()),
+        "an object with transform and inverse_transform",
+    ),
+    "encoder, not fitted": (dict(encoder=FrozenEstimator(PCA(2))), "not fitted yet"),
+    "encoder, not frozen": (dict(encoder=PCA(2).fit(_data()[0])), "FrozenEstimator"),
+    "encoder, two public": (dict(encoder=[_Halving(), _Halving()]), "encoder as a list is"),
+    "encoder, wrong order": (dict(encoder=["dp-pca", _Halving()]), "encoder as a list is"),
+    "n_projections = 0": (
+        dict(release__n_projections=0),
+        "n_projections must be a positive whole number",
+    ),
+    "n_projections 2.5": (
+        dict(release__n_projections=2.5),
+        "n_projections must be a positive whole",
+    ),
+    "n_harmonics": (dict(release__n_harmonics=-1), "n_harmonics must be a positive whole number"),
     "n_steps": (dict(n_steps=0), "n_steps must be a positive whole number"),
     "batch_size": (dict(batch_size=0), "batch_size must be a positive whole number"),
     "latent_dim": (dict(latent_dim=0), "latent_dim must be a positive whole number"),
     "learning_rate": (dict(learning_rate=0), "learning_rate must be a positive number"),
     "clip_norm": (dict(clip_norm=math.inf), "clip_norm must be a positive number"),
-    "encoder_share": (dict(encoder_share=1), "encoder_share must be in"),
+    "share": (dict(encoder="dp-pca", encoder__share=1), "share must be in"),
+    "share, in a list": (dict(encoder=[_Halving(), PrivatePCA(share=1)]), "share must be in"),
     "bounds reversed": (dict(bounds=(1, 0)), "bounds must be finite, with lower < upper"),
     "bounds equal": (dict(bounds=(1, 1)), "bounds must be finite, with lower < upper"),
     "bounds width": (dict(bounds=([0, 0], [1, 1])), "arrays of 3 numbers"),
     "bounds number": (dict(bounds=3), "bounds must be a pair"),
     "classes twice": (dict(classes=[0, 1, 1]), "list of distinct labels"),
     "classes empty": (dict(classes=[]), "list of distinct labels"),
-    "conv28, no bounds": (dict(generator="conv28"), "needs bounds"),
-    "conv28, width": (dict(generator="conv28", bounds=(0, 1)), "makes images of shape"),
+    "conv28, no bounds": (dict(network="conv28"), "needs bounds"),
+    "conv28, width": (dict(network="conv28", bounds=(0, 1)), "makes images of shape"),
     "random_state": (dict(random_state=1.5), "random_state must be"),
     "random_state < 0": (dict(random_state=-1), "random_state must be"),
 }
@@ -401,7 +422,7 @@ BAD_PARAMETERS = {
 def _refused(params, X, y, match, error=ValueError, costs=False):
     """Fit in an open budget; return the message of the error, after looking for secrets."""
     budget = PrivacyBudget(100.0, 1e-5)
-    generator = DPSlicedWassersteinGenerator(**{"n_steps": 2, **params})
+    generator = DPSlicedWassersteinGenerator(n_steps=2).set_params(**params)
     with budget, pytest.raises(error, match=match) as raised:
         generator.fit(X, y)
     assert (budget.spent > 0) == costs
@@ -421,10 +442,14 @@ def test_bad_parameters(params, match):
 
 
 @pytest.mark.parametrize(
-    "params", [dict(device="warp"), dict(device=None), dict(encoder_share="half")]
+    ("params", "name"),
+    [
+        (dict(device="warp"), "device"),
+        (dict(device=None), "device"),
+        (dict(encoder=PrivatePCA(share="half")), "share"),
+    ],
 )
-def test_bad_parameters_of_bad_types(params):
-    (name,) = params
+def test_bad_parameters_of_bad_types(params, name):
     _refused(params, *_data(), f"{name} must be")
 
 
@@ -496,7 +521,7 @@ def test_a_missing_device_costs_nothing():
 
 def test_a_network_of_a_wrong_size_costs_nothing():
     factory = lambda n_inputs, n_outputs: nn.Linear(n_inputs, n_outputs + 1)  # noqa: E731
-    _refused(dict(generator=factory), *_data(), None, error=Exception)
+    _refused(dict(network=factory), *_data(), None, error=Exception)
 
 
 def test_delta_over_one_record(iris):

@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skdpgen import DPSlicedWassersteinGenerator
+from skdpgen import DPSlicedWassersteinGenerator, SliceSketch
 from skdpgen.preprocessing import Autoencoder
 
 
@@ -59,7 +59,7 @@ def test_images_are_learnt():
 @pytest.mark.parametrize("shape", [(1, 28, 28), (1, 32, 32), (3, 32, 32), (3, 64, 64)])
 def test_image_shapes(shape):
     X = make_images(2, shape)
-    given = shape if shape == (3, 32, 32) else None
+    given = shape if shape == (3, 32, 32) else "auto"
     fitted = Autoencoder(3, image_shape=given, n_epochs=1, random_state=0).fit(X)
     assert fitted.image_shape_ == shape
     codes = fitted.transform(X)
@@ -210,7 +210,7 @@ def test_as_an_encoder(X):
     generator = DPSlicedWassersteinGenerator(
         epsilon=np.inf,
         encoder=FrozenEstimator(encoder),
-        n_projections=20,
+        release=SliceSketch(20),
         n_steps=100,
         random_state=0,
     )

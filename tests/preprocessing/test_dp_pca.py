@@ -11,14 +11,13 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skdpgen import DPPCA, DPSlicedWassersteinGenerator, PrivacyBudget
+from skdpgen import DPPCA, DPSlicedWassersteinGenerator, PrivacyBudget, SliceSketch
 from skdpgen.accounting.accountants import ACCOUNTANTS, RELATIONS
-from skdpgen.preprocessing import _dp_pca
 from skdpgen.privacy import (
     BudgetExceededError,
-    Curator,
     NoiseSource,
     PrivacyLeakWarning,
     calibrate_gaussian,
@@ -26,6 +25,7 @@ from skdpgen.privacy import (
     preview,
     verify,
 )
+from skdpgen.privacy.curator import watching
 
 
 @parametrize_with_checks([DPPCA()])
@@ -44,14 +44,11 @@ def release(estimator, X, null=None):
     """Return the released moments and the fitted estimator."""
     released = []
 
-    def keep(curator, mechanism, call=Curator.release):
-        released.append(call(curator, mechanism).value)
+    def keep(curator, mechanism, release):
+        released.append(release(mechanism).value)
         return mock.Mock(value=released[0])
 
-    with (
-        mock.patch.object(Curator, "release", keep),
-        mock.patch.object(_dp_pca, "Curator", partial(Curator, null=null)),
-    ):
+    with watching(keep, null):
         fitted = estimator.fit(X)
     assert len(released) == 1
     return released[0], fitted
@@ -181,8 +178,11 @@ def test_no_noise_is_certified_as_such(X):
 
 def test_composition_with_a_generator(X):
     pca = DPPCA(3, epsilon=1.0).fit(X)
-    generator = DPSlicedWassersteinGenerator(encoder=pca, n_projections=9, n_steps=2).fit(X)
+    generator = DPSlicedWassersteinGenerator(
+        encoder=FrozenEstimator(pca), release=SliceSketch(9), n_steps=2
+    ).fit(X)
     assert generator.privacy_.releases == ("slice sketch",)
+    assert "paid for in a certificate of its own" in str(generator.privacy_)
     both = compose(pca.privacy_, generator.privacy_)
     assert both.releases == ("second moments", "slice sketch")
     assert 1.3 < both.epsilon < 2.0

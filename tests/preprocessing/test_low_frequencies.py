@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy.fft import dctn
 from sklearn.datasets import load_digits
+from sklearn.frozen import FrozenEstimator
 
-from skdpgen import DPSWFlowSampler
+from skdpgen import DPSWFlowSampler, PrivatePCA
 from skdpgen.preprocessing import LowFrequencies
 
 
@@ -30,6 +31,10 @@ def test_channels_and_lines():
     X = np.random.RandomState(0).normal(size=(6, 24))
     assert LowFrequencies(2, image_shape=(2, 3, 4)).fit(X).transform(X).shape == (6, 8)
     assert LowFrequencies(5).fit(X).transform(X).shape == (6, 5)
+    # A square that is said to be none is a line.
+    assert LowFrequencies(5, image_shape=None).fit(X[:, :16]).image_shape_ == (1, 1, 16)
+    made = LowFrequencies(2).fit(X[:, :16]).set_output(transform="pandas").transform(X[:, :16])
+    assert list(made) == [f"lowfrequencies{i}" for i in range(4)]
     with pytest.raises(ValueError, match="24 features"):
         LowFrequencies(image_shape=(5, 5)).fit(X)
     with pytest.raises(ValueError, match="n_frequencies"):
@@ -38,13 +43,12 @@ def test_channels_and_lines():
 
 def test_components_of_what_an_object_encodes():
     X = load_digits().data
-    pair = (LowFrequencies(5).fit(X), "dp-pca")
+    encoder = LowFrequencies(5).fit(X)
     sampler = DPSWFlowSampler(
         20.0,
         bounds=(0, 16),
         clip_norm=60.0,
-        encoder=pair,
-        n_components=8,
+        encoder=[FrozenEstimator(encoder), PrivatePCA(8)],
         n_steps=200,
         random_state=0,
     ).fit(X)
@@ -52,7 +56,7 @@ def test_components_of_what_an_object_encodes():
     made = sampler.sample(300)
     assert made.shape == (300, 64)
     # Nothing of what was left out.
-    smooth = pair[0].inverse_transform(pair[0].transform(X))
+    smooth = encoder.inverse_transform(encoder.transform(X))
     assert np.abs(made.mean(0) - smooth.mean(0)).max() < 2
-    with pytest.raises(ValueError, match="pair"):
-        DPSWFlowSampler(encoder=(pair[0], "pca")).fit(X)
+    with pytest.raises(ValueError, match=r"encoder as a list is \[public transformer, PrivatePCA"):
+        DPSWFlowSampler(encoder=[FrozenEstimator(encoder), "pca"]).fit(X)

@@ -9,6 +9,7 @@ import torch
 from dp_accounting import GaussianDpEvent
 
 from skdpgen.privacy import (
+    BatchFunction,
     ClassCountsMechanism,
     ClippedGradientMechanism,
     CovarianceMechanism,
@@ -17,6 +18,8 @@ from skdpgen.privacy import (
     GaussianSumMechanism,
     NoiseSource,
     Plan,
+    PullingFunction,
+    RecordFunction,
     SlicedGaussianDpEvent,
     SlicedRowsMechanism,
     SliceSketchMechanism,
@@ -39,7 +42,9 @@ def make_aggregate(share):
         return rows, lambda cotangents: rows
 
     cotangent = (lambda aggregate: torch.zeros(2, 3)) if share < 1 else None
-    return ForwardAggregateMechanism(function, 3, 2, cotangent=cotangent, n_products=3, share=share)
+    return ForwardAggregateMechanism(
+        PullingFunction(function), 3, 2, cotangent=cotangent, n_products=3, share=share
+    )
 
 
 def halves(values):
@@ -66,7 +71,7 @@ MECHANISMS = {
         lambda r: [*r.features, *r.counts[:, None], r.products],
     ),
     "clipped gradient": (
-        lambda: ClippedGradientMechanism(lambda rows, membership: rows, (2, 3), 1.0),
+        lambda: ClippedGradientMechanism(BatchFunction(lambda rows, membership: rows), (2, 3), 1.0),
         GAUSSIAN,
         lambda r: r.value,
     ),
@@ -77,7 +82,7 @@ MECHANISMS = {
         lambda r: [np.diag(r.value), *halves(r.value[np.triu_indices(3, 1)])],
     ),
     "Gaussian sum": (
-        lambda: GaussianSumMechanism(lambda rows: torch.cat([rows, rows], 1), 1.0),
+        lambda: GaussianSumMechanism(RecordFunction(lambda rows: torch.cat([rows, rows], 1)), 1.0),
         GAUSSIAN,
         lambda r: halves(r.value),
     ),

@@ -51,6 +51,14 @@ def test_columns_are_those_of_the_matrix():
     assert torch.equal(exact.columns([6, 2]).times(rows), exact.times(rows)[:, [6, 2]])
 
 
+def test_a_product_follows_from_its_row_alone():
+    exact = ExactMatrix(torch.randn(5, 8, generator=torch.Generator().manual_seed(0)))
+    rows = torch.randn(9, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    rows *= 10.0 ** torch.arange(-4, 5)[:, None]
+    for i in range(9):
+        assert torch.equal(exact.times(rows[i : i + 1])[0], exact.times(rows)[i])
+
+
 def test_the_table_of_sines_is_the_same_everywhere():
     """No sine is so close to the middle of two table entries that its last digits would matter."""
     steps = torch.arange(_STEPS // 4 + 1, dtype=torch.float64)

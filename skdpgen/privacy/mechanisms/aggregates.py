@@ -16,11 +16,9 @@ from dp_accounting import GaussianDpEvent, NonPrivateDpEvent
 from torch import nn
 
 from ...exceptions import PlanError
-from ..record_functions import PulledBack, find_width
+from ..record_functions import PullingFunction, check_function
 from .base import Measurement, check_radius, grid_scale, to_grid
 from .sampled import SampledMechanism, bounded_rows
-
-__all__ = ["ForwardAggregateMechanism", "NoisyAggregate"]
 
 # The public function is applied to so many slots at a time.
 _CHUNK = 64
@@ -68,11 +66,10 @@ class ForwardAggregateMechanism(SampledMechanism):
 
     Parameters
     ----------
-    function : callable
-        ``function(rows, membership)`` maps rows (n, n_columns), and their one-hot classes
+    function : PullingFunction
+        Of ``function(rows, membership)``, which maps rows (n, n_columns), and their one-hot classes
         (n, n_classes), to ``(features, pull)``: features (n, n_features), and a function that maps
-        cotangents (n, n_features) to vector-Jacobian products (n, n_products). Public, with each
-        row on its own: no batch statistics. It keeps nothing of what it sees. A row without a
+        cotangents (n, n_features) to vector-Jacobian products (n, n_products). A row without a
         class is in an empty slot, or null; it counts for nothing.
     n_features, n_classes : int
         Shape of the sums.
@@ -96,30 +93,11 @@ class ForwardAggregateMechanism(SampledMechanism):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import torch
-    >>> from skdpgen.privacy import Curator, ForwardAggregateMechanism, NoiseSource, repeated_plan
-    >>> from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
-    >>> plan = repeated_plan(
-    ...     "forward aggregate",
-    ...     lambda multiplier: PoissonSampledDpEvent(0.5, GaussianDpEvent(multiplier)),
-    ...     1,
-    ...     epsilon=1.0,
-    ...     delta=1e-5,
-    ... )
-    >>> weights = torch.ones(3, dtype=torch.float64)
+    >>> from skdpgen.privacy import ForwardAggregateMechanism, PullingFunction
     >>> def scaled(rows, membership):
-    ...     return rows * weights, lambda cotangents: rows * cotangents
-    >>> def cotangent(aggregate):
-    ...     return torch.as_tensor(np.sign(aggregate.features))
-    >>> mechanism = ForwardAggregateMechanism(
-    ...     scaled, 3, cotangent=cotangent, n_products=3, share=0.5
-    ... )
-    >>> X = np.random.RandomState(0).normal(size=(100, 3))
-    >>> with Curator(X, plan=plan, noise=NoiseSource(0)) as curator:
-    ...     released = curator.release(mechanism)
-    >>> released.features.shape, released.products.shape
-    ((1, 3), (3,))
+    ...     return 2 * rows, lambda cotangents: rows * cotangents
+    >>> ForwardAggregateMechanism(PullingFunction(scaled), 3).sensitivity("zero_out")
+    1.0
     """
 
     name = "forward aggregate"
@@ -138,6 +116,7 @@ class ForwardAggregateMechanism(SampledMechanism):
         share=1.0,
         name=None,
     ):
+        check_function(function, PullingFunction, type(self).__name__)
         check_radius("grad_clip", grad_clip)
         if not 0 < share <= 1 or (share < 1) != (cotangent is not None):
             raise ValueError(
@@ -174,18 +153,17 @@ class ForwardAggregateMechanism(SampledMechanism):
         std = getattr(base, "noise_multiplier", 0.0) * self.sensitivity(relation)
         scale = grid_scale(std)
         parts = list(zip(rows.split(_CHUNK), membership.split(_CHUNK), strict=True))
-        find_width(lambda *alone: self.function(*alone)[0], parts[0], self.n_features)
-        called = [PulledBack(self.function, part, self.n_features) for part in parts]
+        called = [self.function.with_products(*part, width=self.n_features) for part in parts]
         sums = 0
-        for (_, one_hot), pulled in zip(parts, called, strict=True):
-            sums = sums + (one_hot.T @ to_grid(self._join(pulled.features), scale)).long()
+        for (_, one_hot), (features, _) in zip(parts, called, strict=True):
+            sums = sums + (one_hot.T @ to_grid(self._join(features), scale)).long()
 
         def pull_back(noisy):
             aggregate = self._read(noisy, std)
             cotangents = torch.as_tensor(self.cotangent(aggregate)).to(membership)
             total = 0
-            for (_, one_hot), pulled in zip(parts, called, strict=True):
-                products = pulled.products(one_hot @ cotangents, self.n_products)
+            for (_, one_hot), (_, pulled) in zip(parts, called, strict=True):
+                products = pulled(one_hot @ cotangents, self.n_products)
                 bounded = bounded_rows(products, self.grad_clip, math.sqrt(1 - self.share))
                 total = total + (one_hot.sum(1) @ to_grid(bounded, scale)).long()
             return Measurement(total.cpu().numpy(), scale, std, context=aggregate)

@@ -19,16 +19,6 @@ import torch
 
 from ...accounting.events import plain_multiplier
 
-__all__ = [
-    "Measurement",
-    "Mechanism",
-    "NoisySum",
-    "SumMechanism",
-    "check_radius",
-    "clip_rows",
-    "to_grid",
-]
-
 # Vectors are shortened by this before they are rounded, which covers the rounding of float32
 # arithmetic in their norms, and of harmonics.
 MARGIN = 1e-5

@@ -15,11 +15,9 @@ from dp_accounting import GaussianDpEvent, NonPrivateDpEvent
 
 from ...accounting.events import DiameterGaussianDpEvent
 from ...exceptions import PlanError
-from ..record_functions import call_quietly
+from ..record_functions import BatchFunction, check_function
 from .base import Measurement, SumMechanism, check_radius, grid_scale, to_grid
 from .sampled import SampledMechanism
-
-__all__ = ["ClassCountsMechanism", "ClippedGradientMechanism", "NoisyGradient"]
 
 # Finest grid, relative to the radius of the gradient.
 _BITS = 18
@@ -67,12 +65,11 @@ class ClippedGradientMechanism(SampledMechanism):
 
     Parameters
     ----------
-    function : callable
-        ``function(rows, membership)`` returns the gradient, a tensor of shape `shape`, for slots
-        that hold rows (n_slots, n_columns) in the unit ball, and the classes of these (n_slots,
-        n_classes). An empty slot holds zeros, and belongs to no class. It is a public function,
-        keeps nothing of what it sees, and is not called if no record was drawn: then the gradient
-        is 0, as it is for a sample on which the function fails.
+    function : BatchFunction
+        Of ``function(rows, membership)``, which returns the gradient, a tensor of shape `shape`,
+        for slots that hold rows (n_slots, n_columns) in the unit ball, and the classes of these
+        (n_slots, n_classes). An empty slot holds zeros, and belongs to no class. It is not called
+        if no record was drawn: then the gradient is 0, as it is for a sample on which it fails.
     shape : tuple of int
         Shape of the gradient.
     grad_clip : float
@@ -89,25 +86,10 @@ class ClippedGradientMechanism(SampledMechanism):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from skdpgen.privacy import ClippedGradientMechanism, Curator, NoiseSource, repeated_plan
-    >>> from skdpgen.privacy import DiameterGaussianDpEvent
-    >>> from dp_accounting import PoissonSampledDpEvent
-    >>> plan = repeated_plan(
-    ...     "clipped gradient",
-    ...     lambda multiplier: PoissonSampledDpEvent(0.1, DiameterGaussianDpEvent(multiplier)),
-    ...     1,
-    ...     epsilon=1.0,
-    ...     delta=1e-5,
-    ... )
-    >>> X = np.random.RandomState(0).normal(size=(100, 3))
-    >>> mechanism = ClippedGradientMechanism(
-    ...     lambda rows, membership: rows.sum(0), (3,), grad_clip=0.5
-    ... )
-    >>> with Curator(X, plan=plan, noise=NoiseSource(0)) as curator:
-    ...     released = curator.release(mechanism)
-    >>> released.value.shape
-    (3,)
+    >>> from skdpgen.privacy import BatchFunction, ClippedGradientMechanism
+    >>> total = BatchFunction(lambda rows, membership: rows.sum(0))
+    >>> ClippedGradientMechanism(total, (3,), grad_clip=0.5).sensitivity("zero_out")
+    1.0
     """
 
     name = "clipped gradient"
@@ -115,6 +97,7 @@ class ClippedGradientMechanism(SampledMechanism):
     least_reach = 0.03
 
     def __init__(self, function, shape, grad_clip, name=None):
+        check_function(function, BatchFunction, type(self).__name__)
         check_radius("grad_clip", grad_clip)
         self.function = function
         self.shape = tuple(shape)
@@ -146,14 +129,10 @@ class ClippedGradientMechanism(SampledMechanism):
         gradient = torch.zeros(self.shape, dtype=torch.float64)
         if joined.any():
             # What is in empty slots, which is somebody's row, is not shown to the function.
-            found = call_quietly(self._gradient, torch.where(joined, rows, 0.0), membership)
-            if found is not None and found.shape == self.shape:
-                gradient = found
+            shown = torch.where(joined, rows, 0.0)
+            gradient = self.function.on(shown, membership, shape=self.shape)
         exact = to_grid(clip_whole(gradient, self.grad_clip), scale).long().cpu().numpy()
         return Measurement(exact, scale, std)
-
-    def _gradient(self, rows, membership):
-        return torch.as_tensor(self.function(rows, membership)).detach().double()
 
     def _present(self, noisy, measured):
         return NoisyGradient(noisy, measured.std)

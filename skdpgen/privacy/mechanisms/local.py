@@ -28,8 +28,6 @@ from ...accounting.plan import Plan
 from ...exceptions import PlanError
 from .base import Measurement, Mechanism, sum_rows, to_grid
 
-__all__ = ["LocalLabelsMechanism", "LocalRowsMechanism", "NoisedLabels", "NoisedRows", "local_plan"]
-
 # Noise in units of the grid: fine enough to be lost in the noise. Without noise, or with very
 # little, the grid is this fine in the unit ball.
 NOISE_BITS = 14
@@ -38,6 +36,9 @@ GRID_BITS = 40
 _BLOCK = 4096
 # A pure ε is shortened by this, which covers the rounding of the noise that is computed from it.
 MARGIN = 1e-12
+
+# Standard deviations of Laplace and of Gaussian noise of scale 1, by the p of the ball.
+DEVIATIONS = {1: math.sqrt(2), 2: 1.0}
 
 
 @dataclass(frozen=True)
@@ -217,13 +218,13 @@ def local_plan(p, n_classes, epsilon, delta, *, label_share=0.2, accountant="pld
     Returns
     -------
     Plan
-        Its `sigma` is the scale of the noise on rows, in units of the radius.
+        Its `sigma` is the standard deviation of the noise on rows, in units of the radius.
 
     Examples
     --------
     >>> plan = local_plan(1, None, epsilon=5.0, delta=1e-5)
     >>> round(plan.sigma, 6)
-    0.4
+    0.565685
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     releases, left = [], epsilon
@@ -243,7 +244,8 @@ def local_plan(p, n_classes, epsilon, delta, *, label_share=0.2, accountant="pld
         )
         event = gaussian_event(multiplier)
     releases.insert(0, (LocalRowsMechanism.name, event))
-    sigma = multiplier * LocalRowsMechanism(p).sensitivity("replace_one")
+    scale = multiplier * LocalRowsMechanism(p).sensitivity("replace_one")
+    sigma = scale * DEVIATIONS[p]
     return Plan(tuple(releases), epsilon, delta, "replace_one", accountant, sigma, local=True)
 
 

@@ -12,16 +12,8 @@ from scipy import stats
 from ...accounting.events import SlicedGaussianDpEvent, split_sampling
 from ...exceptions import PlanError
 from ...transport import random_directions
-from ..record_functions import PulledBack, by_record, call_quietly, find_width
+from ..record_functions import PullingFunction, RecordFunction, check_function
 from .base import Measurement, Mechanism, check_radius, clip_rows, grid_scale, to_grid
-
-__all__ = [
-    "ProjectedRows",
-    "SampledMechanism",
-    "SlicedRowsMechanism",
-    "bounded_rows",
-    "count_slots",
-]
 
 # Probability with which a Poisson sample is larger than the slots that are kept for it.
 _OVERFLOW = 0.002
@@ -125,10 +117,9 @@ class SlicedRowsMechanism(SampledMechanism):
         Columns of a row, after `encode`.
     n_classes : int, default=1
         Number of classes; 1: rows are projected as they are.
-    encode : callable, default=None
-        A public map of the rows, applied first; its results are clipped to the unit ball. With a
-        `cotangent` it returns ``(encoded, pull)``, where `pull` maps cotangents (n, n_columns) to
-        vector-Jacobian products (n, n_products), each row on its own.
+    encode : RecordFunction, default=None
+        A map of the rows, applied first; its results are clipped to the unit ball. With a
+        `cotangent` it is a `PullingFunction`, which has products.
     cotangent : callable, default=None
         Maps the `ProjectedRows` that are released to cotangents at the encoded rows, a tensor of
         shape (n_slots, n_columns), from what is public otherwise. Products with them are clipped
@@ -165,6 +156,9 @@ class SlicedRowsMechanism(SampledMechanism):
     ):
         if (cotangent is not None) != (beside > 0) or (beside > 0 and n_classes > 1):
             raise ValueError("A cotangent needs beside > 0, and rows of one class.")
+        if encode is not None or cotangent is not None:
+            kind = RecordFunction if cotangent is None else PullingFunction
+            check_function(encode, kind, type(self).__name__)
         check_radius("grad_clip", grad_clip)
         self.n_columns = n_columns
         self.n_classes = n_classes
@@ -238,14 +232,10 @@ class SlicedRowsMechanism(SampledMechanism):
         std = base.noise_multiplier * self.sensitivity(relation)
         scale = grid_scale(std)
         encoded = rows
-        if self.encode is not None and self.cotangent is None:
-            find_width(self.encode, (rows,), self.n_columns)
-            encoded = call_quietly(self.encode, rows)
-            encoded = by_record(encoded, self.encode, (rows,), self.n_columns)
+        if self.cotangent is not None:
+            encoded, pulled = self.encode.with_products(rows, width=self.n_columns)
         elif self.encode is not None:
-            find_width(lambda alone: self.encode(alone)[0], (rows,), self.n_columns)
-            pulled = PulledBack(self.encode, (rows,), self.n_columns)
-            encoded = pulled.features
+            encoded = self.encode.on(rows, width=self.n_columns)
         joined = self.join(encoded.double(), membership)
         projected = to_grid(directions.T.to(joined.device) @ joined.T, scale)
         # In the block of its class; null records and empty slots are in none.
@@ -254,7 +244,7 @@ class SlicedRowsMechanism(SampledMechanism):
         def pull_back(noisy):
             released = ProjectedRows(noisy, directions, std)
             cotangents = torch.as_tensor(self.cotangent(released)).to(encoded)
-            products = pulled.products(cotangents, self.n_products)
+            products = pulled(cotangents, self.n_products)
             bounded = bounded_rows(products, self.grad_clip, math.sqrt(self.beside))
             total = (membership.sum(1) @ to_grid(bounded, scale)).long()
             return Measurement(total.cpu().numpy(), scale, std, context=released)

@@ -14,7 +14,7 @@ from scipy.stats import norm
 from ...accounting.events import ThresholdDpEvent, plain_multiplier
 from ...exceptions import PlanError
 from ...transport import slice_diameter
-from ..record_functions import by_record, call_quietly, find_width
+from ..record_functions import RecordFunction, check_function
 from .base import (
     GRID_BITS,
     MARGIN,
@@ -27,16 +27,6 @@ from .base import (
     to_grid,
 )
 
-__all__ = [
-    "CategoryCountsMechanism",
-    "CovarianceMechanism",
-    "GaussianSumMechanism",
-    "Sketch",
-    "SliceSketchMechanism",
-    "Tables",
-    "TablesMechanism",
-]
-
 # Slices whose values are computed at once: they stay in the cache.
 _SLICES = 128
 # c² / k of a slice sketch: what the counts get of the budget, relative to the sums.
@@ -48,9 +38,9 @@ class GaussianSumMechanism(SumMechanism):
 
     Parameters
     ----------
-    function : callable
-        Maps rows (n, d) to vectors (n, p), each row on its own; public. A row for which it fails
-        adds nothing. What it gives is clipped and rounded row by row. If it has matrix products,
+    function : RecordFunction
+        Maps rows (n, d) to vectors (n, p). A row for which it fails adds nothing. What it gives is
+        clipped and rounded row by row. If it has matrix products,
         it may itself give other last digits for a row in other company, or in another place: then
         what is added follows from the row and its place among the records, which are given in
         blocks of a fixed size and order.
@@ -63,6 +53,7 @@ class GaussianSumMechanism(SumMechanism):
     """
 
     def __init__(self, function, radius, name="Gaussian sum", *, nonnegative=False):
+        check_function(function, RecordFunction, type(self).__name__)
         check_radius("radius", radius)
         self.function = function
         self.radius = radius
@@ -78,9 +69,7 @@ class GaussianSumMechanism(SumMechanism):
 
     def _block_sum(self, rows, membership, scale):
         # Doubles, since norms of long float32 vectors come out too small.
-        width = find_width(self.function, (rows,))
-        vectors = by_record(call_quietly(self.function, rows), self.function, (rows,), width)
-        vectors = vectors.double().nan_to_num(0.0, 0.0, 0.0)
+        vectors = self.function.on(rows).double().nan_to_num(0.0, 0.0, 0.0)
         if self.nonnegative:
             vectors = vectors.clamp(min=0)
         vectors = to_grid(clip_rows(vectors, self.radius), scale)
@@ -287,13 +276,15 @@ class SliceSketchMechanism(SumMechanism):
         The public basis functions.
     n_classes : int, default=1
         Number of classes.
-    encode : callable, default=None
-        A public map of the rows, applied before the basis.
+    encode : RecordFunction, default=None
+        A map of the rows, applied before the basis.
     """
 
     name = "slice sketch"
 
     def __init__(self, basis, n_classes=1, encode=None):
+        if encode is not None:
+            check_function(encode, RecordFunction, type(self).__name__)
         self.basis = basis
         self.n_classes = n_classes
         self.encode = encode
@@ -319,8 +310,7 @@ class SliceSketchMechanism(SumMechanism):
 
     def _block_sum(self, rows, membership, scale):
         if self.encode is not None:
-            width = find_width(self.encode, (rows,), len(self.basis.frequencies))
-            rows = by_record(call_quietly(self.encode, rows), self.encode, (rows,), width)
+            rows = self.encode.on(rows, width=len(self.basis.frequencies))
         factors = scale * (1 - MARGIN) * self._shortening(scale) * self.basis.weights.double()
         factors, sums = factors[:, None, None, None], []
         for angles in self.basis.angles(rows).split(_SLICES, dim=1):

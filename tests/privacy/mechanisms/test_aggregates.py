@@ -13,6 +13,7 @@ from skdpgen.privacy import (
     ForwardAggregateMechanism,
     NoiseSource,
     PlanError,
+    PullingFunction,
     SlicedGaussianDpEvent,
     ledger_delta,
 )
@@ -75,7 +76,7 @@ def make(function=None, cotangent=None, **params):
         cotangent = lambda aggregate: torch.as_tensor(np.sign(aggregate.features))  # noqa: E731
     params = {"grad_clip": 0.5, "share": 0.6, "n_products": 3, **params}
     return ForwardAggregateMechanism(
-        function or squares(), 3, N_CLASSES, cotangent=cotangent, **params
+        PullingFunction(function or squares()), 3, N_CLASSES, cotangent=cotangent, **params
     )
 
 
@@ -114,7 +115,7 @@ def test_sums_are_those_of_the_records_that_joined():
 
 
 def test_without_products():
-    mechanism = ForwardAggregateMechanism(squares(), 3, N_CLASSES)
+    mechanism = ForwardAggregateMechanism(PullingFunction(squares()), 3, N_CLASSES)
     released = run(mechanism, source(), Drawn([1, 2]), 2.0)
     assert released.products is released.products_std is None
     assert released.features_std == pytest.approx(2.0 / math.sqrt(1 - W**2))
@@ -218,8 +219,9 @@ def test_nothing_tells_how_many_joined(n_drawn):
 
     mechanism = make(watched)
     exact, noisy = (run(mechanism, source(), Drawn(range(n_drawn)), s) for s in (0.0, 3.0))
-    # Before each step, a public row of zeros.
-    assert shapes == 2 * [((1, 3), (1, N_CLASSES)), ((N_SLOTS, 3), (N_SLOTS, N_CLASSES))]
+    # Before the first step, a public row of zeros.
+    step = (N_SLOTS, 3), (N_SLOTS, N_CLASSES)
+    assert shapes == [((1, 3), (1, N_CLASSES)), step, step]
     assert exact.counts.sum() == pytest.approx(n_drawn if n_drawn <= N_SLOTS else 0, rel=1e-4)
     assert (noisy.features != exact.features).all()
     assert (noisy.products != exact.products).all()
@@ -289,6 +291,7 @@ def test_a_record_for_which_the_function_fails_adds_no_features_or_products_of_i
         else:
             assert (released.features != without.features).any()
         assert (released.products == without.products).all()
+        assert released.products.any()
         drawn = Drawn(range(10), 3)
 
 
@@ -297,14 +300,14 @@ def test_what_is_refused():
         make().check(event)
     with pytest.raises(PlanError, match="has Gaussian noise"):
         make().check(PoissonSampledDpEvent(0.1, SlicedGaussianDpEvent(1.0, 3, 3)))
-    mechanism = ForwardAggregateMechanism(squares(), 3, 5)
+    mechanism = ForwardAggregateMechanism(PullingFunction(squares()), 3, 5)
     with pytest.raises(PlanError, match="is for 5 classes"):
         run(mechanism, source(), Drawn([1]))
     for share in (0, 1, 1.5, -0.1):
         with pytest.raises(ValueError, match="share must be"):
             make(share=share)
     with pytest.raises(ValueError, match="share must be"):
-        ForwardAggregateMechanism(squares(), 3, share=0.5)
+        ForwardAggregateMechanism(PullingFunction(squares()), 3, share=0.5)
     with pytest.raises(ValueError, match="grad_clip must be"):
         make(grad_clip=0)
 
@@ -320,7 +323,7 @@ def test_a_step_costs_what_one_event_costs():
         return rows[:, :1], lambda cotangents: cotangents
 
     mechanism = ForwardAggregateMechanism(
-        function,
+        PullingFunction(function),
         1,
         cotangent=lambda aggregate: torch.as_tensor(np.sign(aggregate.features)),
         n_products=1,

@@ -23,6 +23,7 @@ from skdpgen.privacy import (
     Plan,
     PlanError,
     PrivacyBudget,
+    RecordFunction,
     ThresholdDpEvent,
     gaussian_plan,
     ledger_delta,
@@ -41,7 +42,7 @@ def release(cells, event, *, columns=None, relation="zero_out", seed=None, null=
             np.array(cells, dtype=object),
             plan=plan,
             noise=NoiseSource(seed),
-            prepare=lambda X, y: np.zeros((len(X), 1)),
+            prepare=RecordFunction(lambda X, y: np.zeros((len(X), 1))),
             cells=True,
             null=null,
         )
@@ -89,7 +90,7 @@ def test_noise_that_passes_the_threshold_alone_is_as_rare_as_stated(multiplier, 
 
     def passes(given):
         noise.given = given
-        encode = lambda X, y: np.zeros((1, 1))  # noqa: E731
+        encode = RecordFunction(lambda X, y: np.zeros((1, 1)))
         with Curator(cells, plan=plan, noise=noise, prepare=encode, cells=True) as curator:
             return any(curator.release(mechanism).values())
 
@@ -203,7 +204,7 @@ def test_certificates_and_budgets_know_thresholds():
             np.array([["x"]] * 5, dtype=object),
             plan=plan,
             noise=NoiseSource(),
-            prepare=lambda X, y: np.zeros((len(X), 1)),
+            prepare=RecordFunction(lambda X, y: np.zeros((len(X), 1))),
             cells=True,
         ) as curator:
             curator.release(CategoryCountsMechanism({"a": 0}))
@@ -246,7 +247,7 @@ def test_budgets_set_the_delta_of_thresholds_aside():
                 np.array([["x"]] * 5, dtype=object),
                 plan=plan,
                 noise=NoiseSource(),
-                prepare=lambda X, y: np.zeros((len(X), 1)),
+                prepare=RecordFunction(lambda X, y: np.zeros((len(X), 1))),
                 cells=True,
             ) as curator,
         ):

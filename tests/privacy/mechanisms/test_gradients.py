@@ -14,8 +14,9 @@ from dp_accounting import (
 )
 from scipy import stats
 
-from skdpgen.learners.gradients import CrossGradient, SinkhornLoss
+from skdpgen.learners.gradients import CrossGradient
 from skdpgen.privacy import (
+    BatchFunction,
     ClassCountsMechanism,
     ClippedGradientMechanism,
     Curator,
@@ -31,6 +32,7 @@ from skdpgen.privacy import (
 from skdpgen.privacy.mechanisms import sampled as sampled_mechanisms
 from skdpgen.privacy.mechanisms.gradients import clip_whole
 from skdpgen.privacy.mechanisms.sampled import count_slots
+from skdpgen.transport.sinkhorn_losses import SinkhornGradient
 
 P = 1e-4
 N_RECORDS, RATE, CLIP = 40, 0.2, 0.5
@@ -128,7 +130,7 @@ SETTINGS = dict(reg=0.3, l1_weight=0.5, label_weight=0.7)
 
 def cross_gradient(problem, n_debias=2, **params):
     made, codes, _, _ = problem
-    loss = SinkhornLoss(**SETTINGS, balance=False, **params)
+    loss = SinkhornGradient(**SETTINGS, balance=False, **params)
     apart = loss.apart(made, codes, n_debias)
     n = len(made) - n_debias
     function = CrossGradient(loss, made[:n], codes[:n], apart[:n], encode=lambda rows: rows)
@@ -136,15 +138,15 @@ def cross_gradient(problem, n_debias=2, **params):
 
 
 def test_the_gradient_is_that_of_the_loss(problem, monkeypatch):
-    monkeypatch.setattr("skdpgen.learners.gradients._TOL", 1e-9)
-    monkeypatch.setattr("skdpgen.learners.gradients._N_ITER", 3000)
+    monkeypatch.setattr("skdpgen.transport.sinkhorn_losses._TOL", 1e-9)
+    monkeypatch.setattr("skdpgen.transport.sinkhorn_losses._N_ITER", 3000)
     made, codes, x, labels = problem
     drawn = np.array([3, 8, 9, 20, 31])
     expected = plain_gradient(
         made, codes, 2, torch.tensor(x[drawn]), torch.tensor(labels[drawn]), **SETTINGS
     )
     function, apart = cross_gradient(problem)
-    mechanism = ClippedGradientMechanism(function, (8, 4), 100.0)
+    mechanism = ClippedGradientMechanism(BatchFunction(function), (8, 4), 100.0)
     released = run(mechanism, Rows(x, labels, 2), poisson(), Drawn(drawn)).value
     np.testing.assert_allclose(released, expected[:8], atol=2e-3)
     # The debiasing block has no part of the real rows.
@@ -156,7 +158,7 @@ def test_neighbours_are_at_most_twice_the_clip_apart(problem, clip):
     """Whole gradients are clipped; without the clip, or with one per row, they would be beyond."""
     made, codes, x, labels = problem
     function, _ = cross_gradient(problem)
-    mechanism = ClippedGradientMechanism(function, (8, 4), clip)
+    mechanism = ClippedGradientMechanism(BatchFunction(function), (8, 4), clip)
     sensitivity = mechanism.sensitivity("zero_out")
     assert sensitivity == 2 * clip
     norms, moved, per_row, unclipped = [], [], [], []
@@ -194,7 +196,7 @@ def test_opposite_gradients_are_twice_the_clip_apart():
         return rows.sum(0)
 
     x = np.array([[0.3, 0.0], [-0.9, 0.0], [0.0, 0.0]])
-    mechanism = ClippedGradientMechanism(sign, (2,), 0.25)
+    mechanism = ClippedGradientMechanism(BatchFunction(sign), (2,), 0.25)
     first, both = (
         run(mechanism, Rows(x), poisson(), Drawn(drawn)).value for drawn in ([0], [0, 1])
     )
@@ -214,7 +216,9 @@ def test_clip_holds_at_all_sizes(size):
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_what_is_not_finite_becomes_zero(bad):
-    mechanism = ClippedGradientMechanism(lambda rows, membership: rows.sum(0) * bad, (3,), CLIP)
+    mechanism = ClippedGradientMechanism(
+        BatchFunction(lambda rows, membership: rows.sum(0) * bad), (3,), CLIP
+    )
     released = run(mechanism, Rows(records()), poisson(), Drawn([1, 2]))
     assert not released.value.any()
 
@@ -222,13 +226,15 @@ def test_what_is_not_finite_becomes_zero(bad):
 @pytest.mark.parametrize("clip", [0, -1, math.nan, math.inf, 1e-200])
 def test_clips_that_are_refused(clip):
     with pytest.raises(ValueError, match="grad_clip must be in"):
-        ClippedGradientMechanism(total, (3,), clip)
+        ClippedGradientMechanism(BatchFunction(total), (3,), clip)
 
 
 @pytest.mark.parametrize("clip", [1e-3, 1.0, 700.0])
 @pytest.mark.parametrize("multiplier", [0.0, 0.7])
 def test_releases_lie_on_the_grid(clip, multiplier):
-    mechanism = ClippedGradientMechanism(lambda rows, membership: clip * rows.sum(0), (3,), clip)
+    mechanism = ClippedGradientMechanism(
+        BatchFunction(lambda rows, membership: clip * rows.sum(0)), (3,), clip
+    )
     released = run(mechanism, Rows(records()), poisson(multiplier), Drawn([1, 2, 3]))
     steps = released.value * 2.0 ** (18 - math.ceil(math.log2(clip)))
     np.testing.assert_array_equal(steps, np.rint(steps))
@@ -241,7 +247,9 @@ def test_releases_lie_on_the_grid(clip, multiplier):
 @pytest.mark.parametrize("n_classes", [1, 3])
 def test_shape_and_noise_do_not_tell_how_many_joined(n_drawn, n_classes):
     source = Rows(records(), np.arange(N_RECORDS) % n_classes, n_classes)
-    mechanism = ClippedGradientMechanism(lambda rows, _: rows.sum(0).expand(20, 3), (20, 3), CLIP)
+    mechanism = ClippedGradientMechanism(
+        BatchFunction(lambda rows, _: rows.sum(0).expand(20, 3)), (20, 3), CLIP
+    )
     residuals = []
     for seed in range(40):
         exact, noisy = (
@@ -257,7 +265,9 @@ def test_shape_and_noise_do_not_tell_how_many_joined(n_drawn, n_classes):
 
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
 def test_noise_is_the_multiplier_times_twice_the_clip(relation):
-    mechanism = ClippedGradientMechanism(lambda rows, _: torch.zeros(4000), (4000,), CLIP)
+    mechanism = ClippedGradientMechanism(
+        BatchFunction(lambda rows, _: torch.zeros(4000)), (4000,), CLIP
+    )
     noisy = run(mechanism, Rows(records()), poisson(1.3), Drawn([1]), relation)
     assert noisy.std == 2 * CLIP * 1.3
     assert_variance(noisy.value, 2 * CLIP * 1.3)
@@ -269,7 +279,7 @@ def test_an_empty_sample_releases_noise_only_and_is_charged():
 
     plan = Plan((("clipped gradient", SelfComposedDpEvent(poisson(20.0), 2)),), 5.0, 1e-5)
     curator = Curator(records(), plan=plan, noise=Drawn([]))
-    released = curator.release(ClippedGradientMechanism(fail, (1000,), CLIP))
+    released = curator.release(ClippedGradientMechanism(BatchFunction(fail), (1000,), CLIP))
     assert_variance(released.value, 20.0 * 2 * CLIP)
     assert curator.certificate().events == (poisson(20.0),)
 
@@ -284,7 +294,12 @@ def test_the_function_sees_who_joined_and_nobody_else():
     labels = np.arange(N_RECORDS) % 2
     labels[7] = -1  # null
     source = Rows(x, labels, 2)
-    run(ClippedGradientMechanism(watched, (3,), CLIP), source, poisson(), Drawn([4, 5, 7]))
+    run(
+        ClippedGradientMechanism(BatchFunction(watched), (3,), CLIP),
+        source,
+        poisson(),
+        Drawn([4, 5, 7]),
+    )
     ((rows, membership),) = seen
     assert rows.shape == (N_SLOTS, 3)
     assert membership.shape == (N_SLOTS, 2)
@@ -296,7 +311,10 @@ def test_the_function_sees_who_joined_and_nobody_else():
 
 def test_neighbours_overflow_together(monkeypatch):
     monkeypatch.setattr(sampled_mechanisms, "count_slots", lambda n_records, rate: 2)
-    x, mechanism = np.eye(2)[[0, 1, 0, 1]], ClippedGradientMechanism(total, (2,), CLIP)
+    x, mechanism = (
+        np.eye(2)[[0, 1, 0, 1]],
+        ClippedGradientMechanism(BatchFunction(total), (2,), CLIP),
+    )
     present, absent = Rows(x), Rows(x, [-1, 0, 0, 0])
     for drawn, empty in (([0, 1, 2], True), ([1, 2, 3], True), ([0, 1], False), ([1, 2], False)):
         for source in (present, absent):
@@ -319,15 +337,20 @@ def test_errors_and_warnings_of_the_function_are_withheld():
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        run(ClippedGradientMechanism(warn, (3,), CLIP), Rows(records()), poisson(), Drawn([1]))
+        run(
+            ClippedGradientMechanism(BatchFunction(warn), (3,), CLIP),
+            Rows(records()),
+            poisson(),
+            Drawn([1]),
+        )
     # Another gradient, as any function has: 0.
     for function in (fail, lambda rows, membership: rows):
-        mechanism = ClippedGradientMechanism(function, (3,), CLIP)
+        mechanism = ClippedGradientMechanism(BatchFunction(function), (3,), CLIP)
         assert not run(mechanism, Rows(records()), poisson(), Drawn([1])).value.any()
 
 
 def test_events_that_say_something_else_are_refused():
-    mechanism = ClippedGradientMechanism(total, (3,), CLIP)
+    mechanism = ClippedGradientMechanism(BatchFunction(total), (3,), CLIP)
     known = PoissonSampledDpEvent(0.1, NonPrivateDpEvent())
     for event in (GaussianDpEvent(1.0), poisson(1.0), NonPrivateDpEvent(), known):
         mechanism.check(event)
@@ -354,7 +377,7 @@ def test_a_step_costs_what_is_certified():
         return torch.where((rows > 0.5).any(), 1.0, -1.0)[None]
 
     present, absent = Rows(x), Rows(x, [0, -1])
-    mechanism, noise = ClippedGradientMechanism(opposite, (1,), CLIP), NoiseSource(0)
+    mechanism, noise = ClippedGradientMechanism(BatchFunction(opposite), (1,), CLIP), NoiseSource(0)
     coins = np.random.default_rng(0).random(n_runs) < rate
 
     def draws(source):
@@ -395,7 +418,7 @@ def test_replacing_a_record_costs_what_is_certified():
     def sign(rows, membership):
         return torch.where((rows > 0.5).any(), 1.0, -1.0)[None]
 
-    mechanism, noise = ClippedGradientMechanism(sign, (1,), CLIP), NoiseSource(0)
+    mechanism, noise = ClippedGradientMechanism(BatchFunction(sign), (1,), CLIP), NoiseSource(0)
     rng, draws = np.random.default_rng(0), []
     for x in (1.0, -1.0):
         source = Rows([[-1.0], [x]])
@@ -417,9 +440,9 @@ def test_plan_and_ledger_agree():
     plan = repeated_plan("clipped gradient", lambda s: poisson(s), 7, 2.0, 1e-5)
     curator = Curator(records(), plan=plan, noise=NoiseSource(0))
     for _ in range(7):
-        curator.release(ClippedGradientMechanism(total, (3,), CLIP))
+        curator.release(ClippedGradientMechanism(BatchFunction(total), (3,), CLIP))
     with pytest.raises(PlanError, match="not the next planned"):
-        curator.release(ClippedGradientMechanism(total, (3,), CLIP))
+        curator.release(ClippedGradientMechanism(BatchFunction(total), (3,), CLIP))
     assert curator.certificate().epsilon == pytest.approx(2.0, rel=1e-3)
     assert curator.certificate().epsilon == ledger_epsilon(plan.events, 1e-5)
 

@@ -24,6 +24,7 @@ from skdpgen.privacy import (
     NoiseSource,
     Plan,
     PlanError,
+    RecordFunction,
     SlicedGaussianDpEvent,
     SlicedRowsMechanism,
     gaussian_plan,
@@ -234,6 +235,7 @@ def test_public_maps_see_as_many_rows_however_many_joined(n_drawn):
     event = PoissonSampledDpEvent(RATE, sliced(3.0))
     plan = Plan((("sliced rows", event),), 10.0, 1e-5)
     X = circle(N_RECORDS)._rows.numpy()
+    watched = RecordFunction(watched)
     curator = Curator(X, plan=plan, noise=Drawn(range(n_drawn)), prepare=watched)
     seen.clear()
     curator.release(SlicedRowsMechanism(2, encode=watched))
@@ -244,7 +246,7 @@ def test_others_are_the_same_to_the_bit_whether_or_not_a_record_joins():
     # Products of matrices of other shapes are rounded otherwise.
     rng = np.random.default_rng(0)
     weights = torch.tensor(rng.normal(size=(300, 30)) / 17, dtype=torch.float32)
-    mechanism = SlicedRowsMechanism(30, encode=lambda rows: rows.float() @ weights)
+    mechanism = SlicedRowsMechanism(30, encode=RecordFunction(lambda rows: rows.float() @ weights))
     source = Rows(rng.normal(size=(100, 300)) / 17)
     event, slots = PoissonSampledDpEvent(0.4, sliced(0.0, 30, 30)), rng.permutation(100)
     n_slots = count_slots(100, 0.4)
@@ -384,7 +386,8 @@ HUGE = [1e-320, 1e-12, 1.0, 3.0, 1e6, 1e160, 1e300, 1.7e308, math.inf, math.nan]
 @pytest.mark.parametrize("n_classes", [1, 2])
 def test_no_encoder_moves_a_release_by_more_than_a_unit_row(n_classes, dtype):
     scales = torch.tensor(HUGE, dtype=torch.float64)[:, None]
-    mechanism = SlicedRowsMechanism(3, n_classes, encode=lambda x: (x * scales[: len(x)]).to(dtype))
+    encode = RecordFunction(lambda x: (x * scales[: len(x)]).to(dtype))
+    mechanism = SlicedRowsMechanism(3, n_classes, encode)
     source = Rows(np.ones((len(HUGE), 3)), np.arange(len(HUGE)) % n_classes, n_classes)
     d = mechanism.n_features
     # On an orthonormal basis a projection has the length of its row.
@@ -426,7 +429,7 @@ def test_labels_ride_along():
 
 def test_encode_comes_before_the_clip():
     event = sliced(0.0, 2, 2)
-    scaled = SlicedRowsMechanism(2, encode=lambda rows: 5 * rows)
+    scaled = SlicedRowsMechanism(2, encode=RecordFunction(lambda rows: 5 * rows))
     halves = Rows(0.5 * circle(6)._rows)
     values = [
         run(mechanism, source, event, NoiseSource(0)).values
@@ -665,7 +668,12 @@ def test_another_event_is_refused_and_nothing_is_read(event, message):
 
     X, y = np.ones((10, 2)), np.arange(10) % 2
     curator = Curator(
-        X, y, plan=plan_of(event), noise=NoiseSource(0), classes=[0, 1], prepare=prepare
+        X,
+        y,
+        plan=plan_of(event),
+        noise=NoiseSource(0),
+        classes=[0, 1],
+        prepare=RecordFunction(prepare),
     )
     calls.clear()
     with pytest.raises(PlanError, match=message):
@@ -728,7 +736,10 @@ def test_a_failed_step_counts():
 
 
 def test_repeated_releases_come_in_the_order_of_the_plan():
-    step, total = sliced(3.0), GaussianSumMechanism(lambda rows: rows, 1.0, name="sums")
+    step, total = (
+        sliced(3.0),
+        GaussianSumMechanism(RecordFunction(lambda rows: rows), 1.0, name="sums"),
+    )
     plan = plan_of(GaussianDpEvent(2.0), SelfComposedDpEvent(step, 2), relation="zero_out")
     curator = Curator(np.ones((10, 2)), plan=plan, noise=NoiseSource(0))
     with pytest.raises(PlanError, match="not the next"):

@@ -11,6 +11,7 @@ from skdpgen.privacy import (
     Curator,
     NoiseSource,
     PlanError,
+    PullingFunction,
     SlicedGaussianDpEvent,
     SlicedRowsMechanism,
     ledger_epsilon,
@@ -29,7 +30,7 @@ def encode(rows):
 def make_mechanism(cotangent, grad_clip=3.0, function=encode):
     return SlicedRowsMechanism(
         D,
-        encode=function,
+        encode=PullingFunction(function),
         cotangent=cotangent,
         n_products=5,
         grad_clip=grad_clip,
@@ -171,9 +172,9 @@ def test_what_is_not_planned_is_refused():
     with pytest.raises(PlanError, match="planned as"):
         make_mechanism(ones).check(SlicedGaussianDpEvent(1.0, D, K, orthogonal=True))
     with pytest.raises(ValueError, match="one class"):
-        SlicedRowsMechanism(D, 2, encode, cotangent=ones, n_products=5, beside=0.5)
+        SlicedRowsMechanism(D, 2, PullingFunction(encode), cotangent=ones, n_products=5, beside=0.5)
     with pytest.raises(ValueError, match="beside > 0"):
-        SlicedRowsMechanism(D, encode=encode, cotangent=ones)
+        SlicedRowsMechanism(D, encode=PullingFunction(encode), cotangent=ones)
     event = SlicedGaussianDpEvent(1.0, D, K, n_classes=2, beside=0.5)
     with pytest.raises(Exception, match="one class only"):
         ledger_epsilon([event], 1e-5)

@@ -13,6 +13,7 @@ from skdpgen.privacy import (
     CovarianceMechanism,
     GaussianSumMechanism,
     NoiseSource,
+    RecordFunction,
     SliceSketchMechanism,
     TablesMechanism,
 )
@@ -36,9 +37,13 @@ MECHANISMS = {
     "one table": lambda: TablesMechanism([D]),
     "sketch": lambda: SliceSketchMechanism(basis(), 3),
     "sketch of one harmonic": lambda: SliceSketchMechanism(basis(1, 1), 3),
-    "sum": lambda: GaussianSumMechanism(lambda rows: 3 * rows, 2.0),
-    "non-negative sum": lambda: GaussianSumMechanism(lambda rows: 3 * rows, 2.0, nonnegative=True),
-    "float32 sum": lambda: GaussianSumMechanism(lambda rows: rows.float() * 100, 0.7),
+    "sum": lambda: GaussianSumMechanism(RecordFunction(lambda rows: 3 * rows), 2.0),
+    "non-negative sum": lambda: GaussianSumMechanism(
+        RecordFunction(lambda rows: 3 * rows), 2.0, nonnegative=True
+    ),
+    "float32 sum": lambda: GaussianSumMechanism(
+        RecordFunction(lambda rows: rows.float() * 100), 0.7
+    ),
 }
 
 
@@ -289,7 +294,7 @@ def test_sensitivity_covers_the_rounding_of_harmonics():
 
 @pytest.mark.parametrize("cell", [0.0, -1.0], ids=["infinite", "NaN"])
 def test_a_function_without_finite_values_does_not_escape_the_radius(cell):
-    mechanism = GaussianSumMechanism(lambda rows: rows.log(), 1.0)
+    mechanism = GaussianSumMechanism(RecordFunction(lambda rows: rows.log()), 1.0)
     rows = torch.tensor([[0.5, cell], [0.3, 0.3]]).double()
     try:
         total = release(mechanism, [(rows, torch.ones(2, 1).double())]).value
@@ -299,7 +304,7 @@ def test_a_function_without_finite_values_does_not_escape_the_radius(cell):
 
 
 def test_an_encoding_without_finite_values_does_not_escape_the_bound():
-    mechanism = SliceSketchMechanism(basis(), 1, encode=lambda rows: 1 / rows)
+    mechanism = SliceSketchMechanism(basis(), 1, encode=RecordFunction(lambda rows: 1 / rows))
     rows = torch.zeros(1, D).double()
     try:
         total = release(mechanism, [(rows, torch.ones(1, 1).double())])
@@ -341,7 +346,7 @@ def test_noise_of_a_sketch(multiplier, relation):
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
 @pytest.mark.parametrize("multiplier", [0.01, 5.0, 1e6])
 def test_noise_of_a_sum(multiplier, relation):
-    mechanism = GaussianSumMechanism(lambda rows: rows, 0.3)
+    mechanism = GaussianSumMechanism(RecordFunction(lambda rows: rows), 0.3)
     releases = noise_of(mechanism, multiplier, relation, 200)
     std = multiplier * mechanism.sensitivity(relation)
     assert_variance([r.value for r in releases], std)
@@ -350,7 +355,7 @@ def test_noise_of_a_sum(multiplier, relation):
 
 @pytest.mark.parametrize("radius", [1e-7, 1e-3, 1e6])
 def test_a_sum_keeps_its_precision_at_any_radius(radius):
-    mechanism = GaussianSumMechanism(lambda rows: rows * radius, radius)
+    mechanism = GaussianSumMechanism(RecordFunction(lambda rows: rows * radius), radius)
     rows = unit_rows(50)
     released = release(mechanism, [(rows, torch.ones(50, 1).double())])
     assert released.value / radius == pytest.approx(rows.sum(0).numpy(), abs=0.02)
@@ -417,7 +422,10 @@ def test_sums_do_not_depend_on_order_or_blocks(name, multiplier):
 @pytest.mark.parametrize("multiplier", [0.0, 2.0])
 def test_sums_lie_on_the_grid(multiplier):
     blocks = [(unit_rows(100), members([0] * 100))]
-    for mechanism in (GaussianSumMechanism(lambda rows: rows, 1.0), CovarianceMechanism()):
+    for mechanism in (
+        GaussianSumMechanism(RecordFunction(lambda rows: rows), 1.0),
+        CovarianceMechanism(),
+    ):
         grid = 2.0**40
         value = release(mechanism, blocks, multiplier).value * grid
         assert (value == np.rint(value)).all()
@@ -428,7 +436,7 @@ def test_values_are_accurate():
     blocks = [(rows, labels)]
     covariance = release(CovarianceMechanism(), blocks).value
     assert covariance == pytest.approx((rows.T @ rows).numpy(), abs=0.02)
-    total = release(GaussianSumMechanism(lambda x: x, 1.0), blocks).value
+    total = release(GaussianSumMechanism(RecordFunction(lambda x: x), 1.0), blocks).value
     assert total == pytest.approx(rows.sum(0).numpy(), abs=0.01)
     sketch = release(SliceSketchMechanism(basis(), 3), blocks)
     values = features(basis(), rows).flatten(1)
@@ -469,7 +477,9 @@ def test_class_counts_are_unbiased():
 def test_encode_comes_before_the_basis():
     rows = unit_rows(30)
     blocks = [(rows, torch.ones(30, 1).double())]
-    halved = release(SliceSketchMechanism(basis(), 1, encode=lambda x: x / 2), blocks)
+    halved = release(
+        SliceSketchMechanism(basis(), 1, encode=RecordFunction(lambda x: x / 2)), blocks
+    )
     expected = release(SliceSketchMechanism(basis()), [(rows / 2, blocks[0][1])])
     assert (halved.sums == expected.sums).all()
 
@@ -487,11 +497,13 @@ def summands():
     on_components = SliceBasis(directions[:20], 0.4, 3)
     sketches = {
         "sketch": SliceSketchMechanism(SliceBasis(directions, 0.4, 4), 2),
-        "sketch of components": SliceSketchMechanism(on_components, 2, components.encode_exactly),
+        "sketch of components": SliceSketchMechanism(
+            on_components, 2, RecordFunction(components.encode_exactly)
+        ),
     }
     return sketches | {
         "covariance": CovarianceMechanism(),
-        "sum": GaussianSumMechanism(lambda rows: 3 * rows.float() + 0.1, 1.0),
+        "sum": GaussianSumMechanism(RecordFunction(lambda rows: 3 * rows.float() + 0.1), 1.0),
     }
 
 

@@ -1,11 +1,13 @@
+"""The maps between arrays and rows in a ball."""
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
-from skdpgen.formats.ball import LocalCodec
-from skdpgen.formats.box import RowCodec
+from skdpgen.formats.ball import BallFormat
+from skdpgen.formats.box import BoxFormat
 
 
 @pytest.fixture
@@ -19,53 +21,53 @@ def y():
 
 
 def test_rows_as_they_are(X):
-    codec = RowCodec(4)
-    assert_array_equal(codec.encode(X), X)
-    decoded, number = codec.decode(X)
+    format = BoxFormat(4)
+    assert_array_equal(format.encode(X), X)
+    decoded, number = format.decode(X)
     assert_array_equal(decoded, X)
     assert number is None
-    assert codec.n_columns == 4
-    assert not codec.has_unit_features
+    assert format.n_columns == 4
+    assert format.feature_scale is None
 
 
 @pytest.mark.parametrize("bounds", [(-2, 3), ([-2, -3, -4, -5], 4.0), ((-9,) * 4, (9,) * 4)])
 def test_bounds_map_to_the_unit_ball_and_back(X, bounds):
-    codec = RowCodec(4, bounds=bounds)
-    rows = codec.encode(X)
+    format = BoxFormat(4, bounds=bounds)
+    rows = format.encode(X)
     assert rows.min() >= 0
     assert np.linalg.norm(rows, axis=1).max() <= 1
-    assert_allclose(codec.decode(rows)[0], X)
-    assert codec.has_unit_features
+    assert_allclose(format.decode(rows)[0], X)
+    assert format.feature_scale == format.unit
 
 
 def test_bounds_clip_both_ways(X):
-    codec = RowCodec(4, bounds=(-1, 1))
-    rows = codec.encode(X * 100)
+    format = BoxFormat(4, bounds=(-1, 1))
+    rows = format.encode(X * 100)
     # Only a row at the upper bound everywhere has norm 1.
-    assert_allclose(np.linalg.norm(codec.encode(np.full((1, 4), 1e9))), 1)
-    assert_allclose(codec.decode(rows)[0], np.clip(X * 100, -1, 1))
-    outside = codec.decode(np.array([[-5.0, 5.0, 0.25, 0.0]]))[0]
+    assert_allclose(np.linalg.norm(format.encode(np.full((1, 4), 1e9))), 1)
+    assert_allclose(format.decode(rows)[0], np.clip(X * 100, -1, 1))
+    outside = format.decode(np.array([[-5.0, 5.0, 0.25, 0.0]]))[0]
     assert outside.min() == -1
     assert outside.max() == 1
 
 
 def test_a_number_rides_along(X, y):
-    codec = RowCodec(4, bounds=(-2, 3), has_number=True, y_bounds=(10, 20))
-    rows = codec.encode(X, y)
-    assert rows.shape == (50, codec.n_columns) == (50, 5)
+    format = BoxFormat(4, bounds=(-2, 3), has_number=True, y_bounds=(10, 20))
+    rows = format.encode(X, y)
+    assert rows.shape == (50, format.n_columns) == (50, 5)
     assert np.linalg.norm(rows, axis=1).max() <= 1
-    decoded, numbers = codec.decode(rows)
+    decoded, numbers = format.decode(rows)
     assert_allclose(decoded, X)
     assert_allclose(numbers, y)
-    assert not codec.has_unit_features
+    assert format.feature_scale is None
     # beyond its bounds
-    assert codec.decode(codec.encode(X, y * 100))[1].max() == 20
+    assert format.decode(format.encode(X, y * 100))[1].max() == 20
 
 
 @pytest.mark.parametrize("bounds", [{}, {"bounds": (-2, 3), "y_bounds": (10, 20)}])
 def test_rows_are_decoded_from_the_unit_ball(X, y, bounds):
-    codec = RowCodec(4, **bounds, has_number=True, radius=0.4)
-    decoded, numbers = codec.decode(codec.encode(X, y) / 0.4)
+    format = BoxFormat(4, **bounds, has_number=True, clip_norm=0.4)
+    decoded, numbers = format.decode(format.encode(X, y) / 0.4)
     assert_allclose(decoded, X)
     assert_allclose(numbers, y)
 
@@ -73,38 +75,38 @@ def test_rows_are_decoded_from_the_unit_ball(X, y, bounds):
 @pytest.mark.parametrize("bounds", [{}, {"bounds": (-2, 3), "y_bounds": (10, 20)}])
 @pytest.mark.parametrize("p", [1, 2])
 def test_local_rows_are_decoded_from_the_unit_ball(X, y, p, bounds):
-    codec = LocalCodec(4, p, radius=200.0, **bounds, has_number=True)
-    decoded, numbers = codec.decode(codec.encode(X, y))
+    format = BallFormat(4, p=p, radius=200.0, **bounds, has_number=True)
+    decoded, numbers = format.decode(format.encode(X, y))
     assert_allclose(decoded, X)
     assert_allclose(numbers, y)
 
 
 def test_a_number_without_bounds_is_used_as_it_is(X, y):
-    codec = RowCodec(4, has_number=True)
-    assert_array_equal(codec.encode(X, y)[:, -1], y)
-    assert_array_equal(codec.decode(codec.encode(X, y))[1], y)
+    format = BoxFormat(4, has_number=True)
+    assert_array_equal(format.encode(X, y)[:, -1], y)
+    assert_array_equal(format.decode(format.encode(X, y))[1], y)
 
 
 def test_a_number_beside_bounds_needs_its_own():
     with pytest.raises(ValueError, match="give y_bounds"):
-        RowCodec(4, bounds=(0, 1), has_number=True)
+        BoxFormat(4, bounds=(0, 1), has_number=True)
 
 
 def test_encoder_sees_clipped_features(X, y):
     encoder = PCA(2).fit(np.random.RandomState(2).uniform(-1, 1, size=(100, 4)))
-    codec = RowCodec(4, bounds=(-1, 1), encoder=encoder, has_number=True, y_bounds=(0, 30))
-    rows = codec.encode(X, y)
-    assert codec.n_columns == rows.shape[1] == 3
+    format = BoxFormat(4, bounds=(-1, 1), encoder=encoder, has_number=True, y_bounds=(0, 30))
+    rows = format.encode(X, y)
+    assert format.n_columns == rows.shape[1] == 3
     assert_allclose(rows[:, :2], encoder.transform(np.clip(X, -1, 1)))
-    decoded, _ = codec.decode(rows * 10)
+    decoded, _ = format.decode(rows * 10)
     assert decoded.shape == X.shape
     assert np.abs(decoded).max() <= 1
-    assert not codec.has_unit_features
+    assert format.feature_scale is None
 
 
 def test_encoding_is_row_by_row(X):
-    codec = RowCodec(4, bounds=(-2, 3))
-    assert_array_equal(codec.encode(X)[10:20], codec.encode(X[10:20]))
+    format = BoxFormat(4, bounds=(-2, 3))
+    assert_array_equal(format.encode(X)[10:20], format.encode(X[10:20]))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +115,7 @@ def test_encoding_is_row_by_row(X):
 )
 def test_bounds_that_are_no_pair(bounds):
     with pytest.raises(ValueError, match="bounds must be"):
-        RowCodec(4, bounds=bounds)
+        BoxFormat(4, bounds=bounds)
 
 
 @pytest.mark.parametrize(
@@ -121,15 +123,15 @@ def test_bounds_that_are_no_pair(bounds):
 )
 def test_bounds_must_be_finite_and_in_order(bounds):
     with pytest.raises(ValueError, match="bounds must be finite, with lower < upper"):
-        RowCodec(4, bounds=bounds)
+        BoxFormat(4, bounds=bounds)
     if np.ndim(bounds[0]) == 0:
         with pytest.raises(ValueError, match="y_bounds must be finite, with lower < upper"):
-            RowCodec(4, has_number=True, y_bounds=bounds)
+            BoxFormat(4, has_number=True, y_bounds=bounds)
 
 
 def test_an_encoder_that_works_in_place_leaves_the_rows_alone():
     X = np.array([[1.0, 2.0], [3.0, 5.0]])
     scaler = StandardScaler(copy=False).fit(X.copy())
     kept = X.copy()
-    RowCodec(2, encoder=scaler).encode(X)
+    BoxFormat(2, encoder=scaler).encode(X)
     assert_array_equal(X, kept)

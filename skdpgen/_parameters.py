@@ -1,0 +1,129 @@
+"""Parameters of constructors: declared as fields, and described once for all estimators."""
+
+import re
+from dataclasses import dataclass
+from textwrap import indent
+
+_TEXTS = {
+    "privacy": """\
+epsilon : float, default=1.0
+    Privacy budget. ``inf``: no noise, and the certificate says so.
+delta : float, default=1e-5
+    Probability scale at which ε may fail; choose it well below 1 / n_samples.
+relation : {"zero_out", "replace_one"}, default="zero_out"
+    Which data sets are neighbours: one record replaced by a null record that counts as
+    absent, or by any other record. The number of records is public.
+accountant : {"pld", "rdp", "autodp"}, default="pld"
+    What finds the noise and certifies it.""",
+    "arrays": """\
+bounds : None or (lower, upper), default=None
+    Public bounds of the features, numbers or arrays of shape (n_features,). Features are
+    clipped to them, mapped to [0, 1] and divided by √n_features; samples are mapped back.
+    None: rows as they are.
+y_bounds : None or (lower, upper), default=None
+    Public bounds of a numeric `y`.
+clip_norm : float, default=1.0
+    Public radius, in the units after `bounds`, in which 1 changes nothing. Each row is scaled
+    down to it.
+classes : array-like, default=None
+    The labels that `y` may hold. None: inferred from `y`, with a `PrivacyLeakWarning`.""",
+    "schema": """\
+schema : Schema or "private", default=None
+    Public kinds, bounds and levels of the columns of a table; X is then a DataFrame. What the
+    schema leaves open is found by noisy histograms of numbers and dates and by noisy counts of
+    categories, which get a fifth of the budget (of Σ s⁻² over the noise multipliers s of
+    Gaussian releases) and a tenth of δ; rare categories, which no count shows, become
+    ``"other"``. ``"private"``: all columns are open; dtypes are public. `bounds`, `clip_norm`,
+    `classes` and `encoder` are not for tables.""",
+    "encoder": """\
+encoder : None, "dp-pca", PrivatePCA, object or list, default=None
+    Dimension reduction before the release. ``"dp-pca"``: a `PrivatePCA`, principal components
+    from noisy second moments, which are paid for; sensible from a few thousand rows on. An
+    object has `transform` and `inverse_transform` and was fitted on public data, such as an
+    `Autoencoder`, wrapped in scikit-learn's `FrozenEstimator`. A list: such an object, and then
+    a `PrivatePCA` of what it makes.""",
+    "running": """\
+random_state : None, int or RandomState, default=None
+    None: noise from the operating system. Anything else is for reproducing an experiment,
+    **not a private release**: whoever has the seed can recompute the noise.
+device : str, default="auto"
+    Where to compute: "cpu", "cuda", or "auto" for CUDA where there is one.
+verbose : int, default=0
+    1 shows a progress bar.
+strict : bool, default=False
+    Whether to refuse bad records: with a label that is not declared, a number that is not
+    finite, or a cell that is not as declared. A refusal is an exact answer about the rows,
+    which ε does not cover, and the certificate says so. By default such a record counts as
+    absent, and nothing tells which they are.""",
+    "local": """\
+mechanism : {"laplace", "gaussian"}, default="laplace"
+    Which noise, and with it the norm of the ball, L1 or L2.
+basis : None or "dct", default=None
+    ``"dct"``: the noise is added to the coefficients of the orthonormal cosine transform of a
+    row, which for images have a smaller L1 norm than the pixels.
+keep : float, default=None
+    With ``basis="dct"``, the share of coefficients that a row keeps, its largest ones; the
+    others become 0 before the row is projected. None: all.
+image_shape : tuple of int, default=None
+    Shape of the images that rows are, (height, width) or (channels, height, width). The cosine
+    transform is along the last two axes. None: along the row.
+label_share : float, default=0.2
+    The share of ε that labels get.""",
+    "certified": """\
+privacy_ : skdpgen.privacy.Certificate
+    What was released and what it costs.
+epsilon_ : float
+    ε spent at `delta`; at most `epsilon`.""",
+    "schema_": """\
+schema_ : Schema
+    The columns of the table, if there is one, with what was found of them.""",
+    "labels": """\
+classes_ : ndarray of shape (n_classes,)
+    If `y` holds classes.
+class_probabilities_ : ndarray of shape (n_classes,)
+    Noisy frequencies of the classes.""",
+    "adapted": """\
+privacy_ : skdpgen.privacy.Certificate
+    What was released of the target and what it costs.
+epsilon_ : float
+    ε spent at `delta`; at most `epsilon`, and 0 without a target.
+classes_ : ndarray of shape (n_classes,)
+    Labels of the source.
+n_target_ : int
+    Number of target rows, which is public.""",
+    "shape": """\
+n_samples_ : int
+    Number of rows, which is public.
+n_features_in_ : int
+    Number of features.
+feature_names_in_ : ndarray of shape (`n_features_in_`,)
+    Names of the features, if `X` has string column names.""",
+}
+
+
+# Each of them also by itself.
+_TEXTS = {
+    **{
+        entry.split(" ")[0]: entry.rstrip()
+        for text in _TEXTS.values()
+        for entry in re.split(r"^(?=\S)", text, flags=re.MULTILINE)[1:]
+    },
+    **_TEXTS,
+}
+
+
+def parameters(cls):
+    """Make the annotated attributes of a class the parameters of its constructor.
+
+    They come after those of its bases, by name only if there are such, and are set as they are
+    given, as scikit-learn wants it. Common texts are put into the docstring where it says
+    ``%(name)s``.
+    """
+    cls.__doc__ = re.sub(
+        r"^( *)%\((\w+)\)s$",
+        lambda found: indent(_TEXTS[found[2]], found[1]),
+        cls.__doc__,
+        flags=re.MULTILINE,
+    )
+    has_more = any(getattr(base, "__dataclass_fields__", ()) for base in cls.__bases__)
+    return dataclass(eq=False, repr=False, kw_only=has_more)(cls)

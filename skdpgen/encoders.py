@@ -1,0 +1,103 @@
+"""Dimension reduction before a release: what users pass as `encoder`."""
+
+from sklearn.base import BaseEstimator, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from ._parameters import parameters
+from ._specification import Specification
+from ._validation import budget_share, whole
+from .networks.components import PrincipalComponents
+from .privacy import CovarianceMechanism
+
+
+@parameters
+class PrivatePCA(Specification):
+    """Principal components of the private rows, from noisy second moments, which are paid for.
+
+    Sensible from a few thousand rows on. Fewer columns have less noise in their components.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        Components to keep. None: 64 for a sketch, 40 for sampled gradients, 30 for sliced rows, or
+        all if they are less.
+    share : float, default=0.2
+        Share of the budget that is paid for them, of Σ s⁻² over the noise multipliers s of
+        Gaussian releases.
+
+    See Also
+    --------
+    DPPCA : A transformer with a budget of its own.
+
+    Examples
+    --------
+    >>> from skdpgen import DPSWFlowSampler
+    >>> DPSWFlowSampler(encoder="dp-pca").set_params(encoder__share=0.3).encoder
+    PrivatePCA(share=0.3)
+    """
+
+    n_components: int | None = None
+    share: float = 0.2
+
+    _checks = {"n_components": whole(optional=True), "share": budget_share}
+
+    name = CovarianceMechanism.name
+
+    def count_components(self, n_columns, default):
+        """Return how many components are kept."""
+        return min(self.n_components or default, n_columns)
+
+    def find_components(self, curator, n_components, **scaling):
+        """Release second moments, and return the `PrincipalComponents` of the rows."""
+        moments = curator.release(CovarianceMechanism())
+        components = PrincipalComponents.from_noisy_moments(
+            moments, curator.n_records, n_components, **scaling
+        )
+        return components.to(curator.device)
+
+
+# What strings stand for.
+ENCODERS = {"dp-pca": PrivatePCA()}
+
+
+def split_encoder(encoder):
+    """Return the public transformer and the `PrivatePCA` of a parameter `encoder`, or None.
+
+    Raises
+    ------
+    ValueError
+        If it is something else, if the transformer lacks a method, is not fitted, or would be
+        fitted anew by those who clone it.
+    """
+    parts = encoder if isinstance(encoder, list | tuple) else [encoder]
+    *public, last = parts or [None]
+    private = clone(ENCODERS[last]) if isinstance(last, str) and last in ENCODERS else last
+    if not isinstance(private, PrivatePCA):
+        public, private = [*public, last], None
+    else:
+        private = private.checked()
+    if len(public) > 1 or (len(parts) > 1 and private is None):
+        raise ValueError("encoder as a list is [public transformer, PrivatePCA(...)].")
+    public = public[0] if public else None
+    if public is not None:
+        _check_public(public)
+    return public, private
+
+
+def _check_public(encoder):
+    """Refuse what is no fitted public transformer."""
+    if not all(hasattr(encoder, method) for method in ("transform", "inverse_transform")):
+        raise ValueError(
+            f"encoder must be None, one of {list(ENCODERS)}, a PrivatePCA, or an object with "
+            "transform and inverse_transform, fitted on public data."
+        )
+    if not isinstance(encoder, BaseEstimator) or not get_tags(encoder).requires_fit:
+        return  # it has nothing to lose
+    if not isinstance(encoder, FrozenEstimator):
+        raise ValueError(
+            "encoder would lose what it has learnt when the estimator is cloned, as searches do: "
+            "wrap it in sklearn.frozen.FrozenEstimator."
+        )
+    check_is_fitted(encoder.estimator)

@@ -1,0 +1,88 @@
+"""What every format offers: the public map between data as users have them and rows."""
+
+import numbers
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+# Rows are generated and decoded in pieces of this size.
+SAMPLE_BLOCK = 10_000
+
+
+class Format(ABC):
+    """What is public of the data, and the maps between them and rows, as releases see them.
+
+    Attributes
+    ----------
+    n_columns : int
+        Columns of a row.
+    classes : ndarray or None
+        The classes that samples can be asked for.
+    encoder : object or None
+        A public transformer that rows go through.
+    releases : tuple of str
+        The names of what `settle` releases.
+    has_blocks : bool
+        Whether rows are blocks of weights of the levels of columns. Then `block_sizes` says how
+        many there are of each.
+    clip_norm : float
+        Radius that encoded rows are scaled down to.
+    feature_scale : float or None
+        What features in [0, 1] are multiplied by in a row of the unit ball; None if rows are made
+        of something else.
+    """
+
+    classes = None
+    encoder = None
+    releases = ()
+    has_blocks = False
+    clip_norm = 1.0
+    feature_scale = None
+
+    @abstractmethod
+    def encode(self, X, y=None):
+        """Map data, and numbers beside them, to rows; each on its own."""
+
+    @abstractmethod
+    def sample(self, generate, shares, n_samples, *, y, where, noise):
+        """Return samples as what `fit` was given.
+
+        Parameters
+        ----------
+        generate : callable
+            Makes a row for each of a tensor of classes, from these and a torch generator.
+        shares : ndarray of shape (n_classes,)
+            How often each class is drawn.
+        n_samples, y, where
+            As in `BaseGenerator.sample`.
+        noise : NoiseSource
+            Where random numbers come from.
+        """
+
+    @abstractmethod
+    def read_public(self, estimator, X):
+        """Check rows that are no secret, as scikit-learn does; return them for `encode`."""
+
+    def without_target(self):
+        """Return the format of X alone."""
+        return self
+
+    def settle(self, curator):
+        """Release what is open, and return the format of what is to be learnt."""
+        return self
+
+    def refuse(self, X, y=None):
+        """Raise an error if a block of private rows holds what cannot be encoded."""
+        return  # what is wrong with numbers is found without knowing what they are
+
+
+def check_count(n_samples):
+    """Refuse what is no number of samples."""
+    if isinstance(n_samples, bool) or not isinstance(n_samples, numbers.Integral | np.integer):
+        raise ValueError(f"n_samples must be a whole number; got {n_samples!r}.")
+    if n_samples < 1:
+        raise ValueError(
+            f"Invalid value for 'n_samples': {n_samples}. The sampling requires at least one "
+            "sample."
+        )
+    return int(n_samples)

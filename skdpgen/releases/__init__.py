@@ -1,0 +1,20 @@
+"""What leaves the data, and when: what users pass as `release`.
+
+A release says what is planned and priced, from public numbers only, and asks the curator for it.
+What is then fitted to it is the estimator's.
+"""
+
+from .forward_aggregates import ForwardAggregates
+from .local_noise import LocalNoise
+from .sampled_gradients import SampledGradients
+from .sketches import SliceSketch, TwoWayTables
+from .sliced_rows import SlicedRows
+
+__all__ = [
+    "ForwardAggregates",
+    "LocalNoise",
+    "SampledGradients",
+    "SliceSketch",
+    "SlicedRows",
+    "TwoWayTables",
+]

@@ -1,0 +1,87 @@
+"""The release of local privacy: each row, noised by its owner."""
+
+import numbers
+from collections.abc import Iterable
+from dataclasses import replace
+
+from .._parameters import parameters
+from .._validation import budget_share, one_of, positive
+from ..formats.ball import BallFormat
+from ..privacy import local_plan
+from .release import Release
+
+# Which norm, and which cost ‖·‖_p^p, goes with which local noise.
+_NORMS = {"laplace": 1, "gaussian": 2}
+
+
+@parameters
+class LocalNoise(Release):
+    """Noise on each row, once, which its owner adds: local privacy.
+
+    Parameters
+    ----------
+    %(local)s
+
+    See Also
+    --------
+    LocalPrivatizer : The owners' half.
+
+    Examples
+    --------
+    >>> from skdpgen import LDPEntropicGAN
+    >>> LDPEntropicGAN(release="gaussian").set_params(release__basis="dct").release
+    LocalNoise(basis='dct', mechanism='gaussian')
+    """
+
+    mechanism: str = "laplace"
+    basis: str | None = None
+    keep: float | None = None
+    image_shape: tuple | None = None
+    label_share: float = 0.2
+
+    _checks = {
+        "mechanism": one_of(*_NORMS),
+        "basis": one_of(None, "dct"),
+        "keep": positive(optional=True, most=1),
+        "image_shape": lambda name, value: _check_image_shape(name, value),
+        "label_share": budget_share,
+    }
+
+    def check_params(self):
+        super().check_params()
+        if self.keep is not None and self.basis is None:
+            raise ValueError("keep is a share of cosine coefficients, for basis='dct'.")
+
+    def make_format(self, n_features, **public):
+        """Return the `BallFormat` of rows."""
+        return BallFormat(
+            n_features,
+            p=_NORMS[self.mechanism],
+            basis=self.basis,
+            keep=self.keep,
+            image_shape=None if self.image_shape is None else tuple(self.image_shape),
+            **public,
+        )
+
+    def plan(self, terms, format):
+        """Return the `Plan` of each record, and of its label unless n_classes is None."""
+        plan = local_plan(
+            format.p,
+            terms.n_classes,
+            terms.epsilon,
+            terms.delta,
+            label_share=self.label_share,
+            accountant=terms.accountant,
+        )
+        return replace(plan, sigma=plan.sigma * format.radius)
+
+
+def _check_image_shape(name, value):
+    if value is None:
+        return
+    sides = list(value) if isinstance(value, Iterable) else []
+    whole = all(isinstance(side, numbers.Integral) and side > 0 for side in sides)
+    if len(sides) not in (2, 3) or not whole:
+        raise ValueError(
+            f"{name} must be (height, width) or (channels, height, width); got {value!r}."
+        )

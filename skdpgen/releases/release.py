@@ -1,0 +1,14 @@
+"""What every release offers."""
+
+from .._specification import Specification
+
+
+class Release(Specification):
+    """What leaves the data, how it is planned, and how the curator is asked for it."""
+
+    # What a certificate rests on because of it.
+    assumptions = ()
+
+    def of(self, format):
+        """Return the release of data of a format."""
+        return self

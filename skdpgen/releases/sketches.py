@@ -1,0 +1,146 @@
+"""Releases made once: the slice sketch, and the two-way tables that it is of a table."""
+
+import math
+
+import torch
+
+from .._parameters import parameters
+from .._validation import check_size, warn_of_absent, whole
+from ..privacy import RecordFunction, SliceSketchMechanism, TablesMechanism
+from ..transport import SliceBasis, random_directions
+from .release import Release
+
+# The range of harmonics of a sketch, and how many rows a sketch is made of at once.
+_FEWEST_HARMONICS, _MOST_HARMONICS = 3, 6
+_BLOCK = 256
+# Half-period of the basis of a sketch, in standard deviations of a projection.
+_WIDTH = 3.0
+
+
+@parameters
+class SliceSketch(Release):
+    """The slice sketch: harmonics of projections on public random directions, summed, once.
+
+    For every class, sums of sines and cosines of the rows' projections are released with Gaussian
+    noise. They are the empirical characteristic functions of the slices that a sliced Wasserstein
+    distance compares. Whatever is fitted to them, however long, costs no further privacy.
+
+    Parameters
+    ----------
+    n_projections : int, default=None
+        Number of directions k. None: 25 for each column of the rows (after the encoder), within
+        [50, 2000].
+    n_harmonics : int, default=None
+        Harmonics on each slice, at most 1000. None: 3 to 6, more where there is less noise.
+
+    Examples
+    --------
+    >>> from skdpgen import DPSWFlowSampler
+    >>> DPSWFlowSampler(release="sketch").set_params(release__n_projections=200).release
+    SliceSketch(n_projections=200)
+    """
+
+    n_projections: int | None = None
+    n_harmonics: int | None = None
+
+    _checks = {
+        "n_projections": whole(optional=True),
+        "n_harmonics": whole(optional=True, most=1000),
+    }
+
+    name = SliceSketchMechanism.name
+    # Components that a `PrivatePCA` keeps by default, and how they are scaled.
+    n_components, scaling = 64, {"whiten": 0.5}
+
+    def of(self, format):
+        return TwoWayTables() if format.has_blocks else self
+
+    def plan(self, terms):
+        """Return the `Plan`, from public numbers only."""
+        k = self._count_projections(terms.n_columns)
+        check_size("n_projections", max(terms.n_classes, _BLOCK), self.count_values(terms))
+        check_size("n_projections", terms.n_columns, k)
+
+        def sensitivity(plan):
+            n_harmonics = self._count_harmonics(plan, k, terms.n_classes, terms.n_samples)
+            return SliceSketchMechanism.sensitivity_of(
+                k, n_harmonics, terms.n_classes, terms.relation
+            )
+
+        return terms.plan_once(self.name, sensitivity)
+
+    def count_values(self, terms):
+        """Return the number of values of a row in a sketch, at most."""
+        return 2 * (self.n_harmonics or _MOST_HARMONICS) * self._count_projections(terms.n_columns)
+
+    def run(self, curator, components, spread, noise):
+        """Draw a basis for (encoded) rows of a spread, and release the sketch in it.
+
+        Parameters
+        ----------
+        curator : Curator
+        components : PrincipalComponents or None
+            What rows are encoded by.
+        spread : tensor of shape (n_encoded,)
+            Standard deviations of encoded rows, about.
+        noise : NoiseSource
+            Where directions come from.
+
+        Returns
+        -------
+        basis : SliceBasis
+        sketch : skdpgen.privacy.Sketch
+        """
+        k = self._count_projections(len(spread))
+        directions = random_directions(len(spread), k, generator=noise.torch_generator())
+        basis = SliceBasis(
+            directions,
+            _WIDTH * torch.linalg.vector_norm(directions * spread[:, None], dim=0),
+            self._count_harmonics(curator.plan, k, curator.n_classes, curator.n_records),
+        ).to(curator.device)
+        encode = None if components is None else RecordFunction(components.encode_exactly)
+        sketch = curator.release(SliceSketchMechanism(basis, curator.n_classes, encode))
+        n, std = curator.n_records, sketch.counts_std * math.sqrt(curator.n_classes)
+        warn_of_absent(sketch.counts.sum() / n, std / n)
+        return basis, sketch
+
+    def _count_projections(self, n_columns):
+        return self.n_projections or min(2000, max(50, 25 * n_columns))
+
+    def _count_harmonics(self, plan, k, n_classes, n_records):
+        """Return the number of harmonics.
+
+        More of them lower the noise a little, if records are replaced: so the default is by the
+        noise that the fewest would have.
+        """
+        if self.n_harmonics:
+            return self.n_harmonics
+        sensitivity = SliceSketchMechanism.sensitivity_of(
+            k, _FEWEST_HARMONICS, n_classes, plan.relation
+        )
+        noise_ratio = plan.multiplier(self.name) * sensitivity * n_classes / n_records
+        if noise_ratio == 0:
+            return _MOST_HARMONICS
+        wanted = 0.4 / math.sqrt(noise_ratio)
+        return round(min(_MOST_HARMONICS, max(_FEWEST_HARMONICS, wanted)))
+
+
+class TwoWayTables(Release):
+    """The sketch of a table: for each pair of columns, how often their levels occur together.
+
+    And how often each level occurs, with a weight that follows from the numbers of levels. This is
+    what ``release="sketch"`` is where there is a schema.
+    """
+
+    name = TablesMechanism.name
+
+    def plan(self, terms):
+        """Return the `Plan`, from public numbers only."""
+        if terms.n_columns is not None:
+            check_size("schema", terms.n_columns, terms.n_columns)
+        sensitivity = TablesMechanism.sensitivity_of(terms.relation)
+        return terms.plan_once(self.name, lambda plan: sensitivity)
+
+    def run(self, curator, sizes):
+        """Release the `Tables` of columns with so many levels."""
+        return curator.release(TablesMechanism(sizes))

@@ -1,0 +1,291 @@
+"""Checks of what estimators that sample promise of private rows.
+
+They look at these through the curator only, the one place where an estimator can read them.
+"""
+
+import contextlib
+import math
+import pickle
+import warnings
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import torch
+from dp_accounting import LaplaceDpEvent, RandomizedResponseDpEvent
+from sklearn.exceptions import NotFittedError
+
+from ..accounting.accountants import ACCOUNTANTS, RELATIONS
+from ..accounting.budget import PrivacyBudget
+from ..accounting.certificate import verify
+from ..accounting.events import split_repetition, split_sampling
+from ..exceptions import BudgetExceededError
+from .common import (
+    EXTREMES,
+    LABELS,
+    assert_raises,
+    assert_same,
+    assert_untold,
+    choices_of,
+    fitted_state,
+    make_data,
+    make_quick,
+)
+from .spies import release_exactly, release_only, spying
+
+# A record that is easy to find again: no other number in an estimator looks like it.
+_MARKER = np.array([0.3141592653589793, -0.2718281828459045, 0.5772156649015329])
+
+
+def check_epsilon(estimator):
+    """No more is spent than was asked for, and the certificate can be verified."""
+    X, y = make_data()
+    for accountant in choices_of(estimator, "accountant", ACCOUNTANTS):
+        for relation in choices_of(estimator, "relation", RELATIONS):
+            for epsilon in (0.3, 4.0):
+                fitted = make_quick(
+                    estimator, y, accountant=accountant, relation=relation, epsilon=epsilon
+                ).fit(X, y)
+                spent, case = fitted.epsilon_, f"{accountant}, {relation}, epsilon={epsilon}"
+                assert spent <= epsilon, f"{case}: ε = {spent} is spent."
+                assert spent > 0.95 * epsilon, f"{case}: only ε = {spent} is spent."
+                certificate = fitted.privacy_
+                assert certificate.epsilon == spent, f"{case}: epsilon_ is not the certificate's."
+                assert verify(certificate.to_json()) == spent, f"{case}: verified ε differs."
+                if accountant != "autodp":  # which is slow to invert
+                    overspent = certificate.delta_at(epsilon) > fitted.delta * (1 + 1e-9)
+                    assert not overspent, f"{case}: δ is overspent."
+
+
+def check_infinite_epsilon(estimator):
+    """epsilon=inf adds exactly no noise, and the certificate says so."""
+    X, y = make_data()
+    with spying(repeat=1) as spies:
+        fitted = make_quick(estimator, y, epsilon=math.inf).fit(X, y)
+    for spy in spies:
+        assert np.array_equal(spy.noisy[0], spy.exact), f"{spy.name} is noisy at epsilon=inf."
+    assert fitted.epsilon_ == math.inf, f"epsilon=inf is certified as {fitted.epsilon_}."
+    assert "No differential privacy" in str(fitted.privacy_), "The certificate hides ε = inf."
+
+
+def check_ledger(estimator):
+    """Every release is on the certificate, in order, with the noise that it had."""
+    X, y = make_data()
+    with spying() as spies:
+        fitted = make_quick(estimator, y).fit(X, y)
+    names = [spy.name for spy in spies]
+    assert names, "Nothing was released by the curator."
+    certified = []
+    for name, event in zip(fitted.privacy_.releases, fitted.privacy_.events, strict=True):
+        event, count = split_repetition(event)
+        certified += [(name, event)] * count
+    listed = [name for name, _ in certified]
+    assert listed == names, f"Released {names}, but the certificate lists {listed}."
+    for spy, (_, event) in zip(spies, certified, strict=True):
+        assert event == spy.event, f"{spy.name}: {spy.event} is certified as {event}."
+
+
+def check_noise(estimator):
+    """Releases are as noisy as certified: multiplier × sensitivity, on every number."""
+    X, y = make_data(n_features=12)
+    for relation in choices_of(estimator, "relation", RELATIONS):
+        with spying(repeat=20) as spies:
+            make_quick(estimator, y, relation=relation).fit(X, y)
+        for spy in spies:
+            base = split_sampling(spy.event)[0]
+            if isinstance(base, RandomizedResponseDpEvent):
+                _check_response(spy, base)
+                continue
+            stated = base.noise_multiplier * spy.mechanism.sensitivity(relation)
+            # Laplace noise has √2 times its scale, and a kurtosis of 6 in place of 3.
+            is_laplace = isinstance(base, LaplaceDpEvent)
+            stated, kurtosis = stated * math.sqrt(2 if is_laplace else 1), 6 if is_laplace else 3
+            shape = np.broadcast_to(spy.std / np.max(spy.std), spy.exact.shape)
+            noise = np.stack(spy.noisy) - spy.exact
+            noise = (noise[:, shape > 0] / shape[shape > 0]).ravel()
+            # Six standard errors of a standard deviation and of a mean.
+            error = 6 * math.sqrt((kurtosis - 1) / (4 * noise.size))
+            ratio = noise.std() / stated
+            assert abs(ratio - 1) < error, (
+                f"{spy.name}, {relation}: noise has {ratio:.3f} times its stated deviation."
+            )
+            mean = abs(noise.mean()) / stated
+            assert mean < math.sqrt(2) * error, f"{spy.name}, {relation}: noise has a mean."
+            # What leaves the mechanism, after any reshaping, holds no number without noise.
+            clean = np.mean(spy.result == spy.silent_result)
+            assert clean < 0.01, f"{spy.name}, {relation}: numbers are released without noise."
+
+
+def _check_response(spy, event):
+    """Labels are replaced as often as certified, by each of the others alike."""
+    k = event.num_buckets
+    steps = (np.stack(spy.noisy) - spy.exact) % k
+    stated = event.noise_parameter / k
+    for step in range(1, k):
+        share = np.mean(steps == step)
+        error = 6 * math.sqrt(stated * (1 - stated) / steps.size)
+        assert abs(share - stated) < error, (
+            f"{spy.name}: {share:.3f} of the labels become a certain other, not {stated:.3f}."
+        )
+
+
+def check_rows_in_ball(estimator):
+    """Mechanisms see rows in the unit ball, whatever the data are."""
+    for X in (np.vstack([make_data()[0], EXTREMES]), EXTREMES * 1e290):
+        with spying() as spies:
+            make_quick(estimator).fit(X)
+        for spy in spies:
+            norms = torch.cat([rows.double().norm(dim=1) for rows, _ in spy.blocks])
+            assert (norms <= 1 + 1e-9).all(), f"{spy.name} sees a row of norm {norms.max()}."
+
+
+def check_neighbours(estimator):
+    """Without its noise, a release moves by no more than its sensitivity between neighbours.
+
+    One record among many that are alike takes extreme values in turn, so that a statistic of all
+    records would show. Some pair of neighbours reaches half the sensitivity, or the `least_reach`
+    of a mechanism whose bound is seldom met: it is not grossly overstated either.
+    """
+    others = np.tile([0.6, 0.8, 0.0], (12, 1))
+    for relation in choices_of(estimator, "relation", RELATIONS):
+        for y in (None, np.arange(len(others)) % 2):
+            make = partial(make_quick, estimator, y, relation=relation, random_state=0)
+            # What later mechanisms are may depend on earlier releases: keep those of one fit.
+            spies = release_only(make(), others, y)
+            release = partial(release_exactly, make, spies)
+            moved = []
+            for record in EXTREMES:
+                for label in [None] if y is None else LABELS:
+                    X, target = others.copy(), None if y is None else y.copy()
+                    X[0] = record
+                    if y is not None:
+                        target[0] = label
+                    moved.append(release(X, target))
+            # A bad record counts as absent, under either relation.
+            absent = release(others, y, np.arange(len(others)) == 0)
+            pairs = [(present, absent) for present in moved]
+            if relation == "replace_one":
+                pairs += [(a, b) for i, a in enumerate(moved) for b in moved[:i]]
+            reached = dict.fromkeys([spy.name for spy in spies], 0.0)
+            needed = {spy.name: getattr(spy.mechanism, "least_reach", 0.5) for spy in spies}
+            for i, spy in enumerate(spies):
+                # Directions of rows may stretch them, which their event accounts for.
+                stated = spy.mechanism.sensitivity(relation) * spy.stretch
+                order = getattr(spy.mechanism, "norm_order", 2)
+                largest = max(np.linalg.norm((a[i] - b[i]).ravel(), order) for a, b in pairs)
+                case = f"{spy.name}, {relation}, {'no ' if y is None else ''}classes"
+                assert largest <= stated, f"{case}: moves by {largest}, over {stated}."
+                reached[spy.name] = max(reached[spy.name], largest / stated)
+            # A record is not in every sample.
+            for name, share in reached.items():
+                assert share >= needed[name], (
+                    f"{name}, {relation}: moves by {share:.0%} of the stated."
+                )
+
+
+def check_post_processing(estimator):
+    """Rows that are overwritten after the last release change nothing: they are not read again."""
+    X, y = make_data()
+    expected = make_quick(estimator, y, random_state=0).fit(X, y)
+    X, y = X.copy(), y.copy()
+
+    def overwrite(curator):
+        X[:], y[:] = 1e6, 1
+
+    with spying(after_last=overwrite):
+        fitted = make_quick(estimator, y, random_state=0).fit(X, y)
+    assert (X == 1e6).all(), "The check did not overwrite the rows."
+    assert_same("post-processing", fitted_state(expected), fitted_state(fitted), "the state")
+    assert_same("post-processing", expected.sample(20), fitted.sample(20), "the samples")
+
+
+def check_no_row_in_pickle(estimator):
+    """No private row is kept, as given or as the mechanisms saw it."""
+    X, y = make_data()
+    X[7] = _MARKER
+    for rows in (X, pd.DataFrame(X, columns=list("abc"))):
+        with spying() as spies:
+            fitted = make_quick(estimator, y).fit(rows, y)
+        stored = pickle.dumps(fitted)
+        seen = [block.double().cpu().numpy() for spy in spies for block, _ in spy.blocks]
+        for row in np.vstack([X, *seen]):
+            for dtype in (np.float32, np.float64):
+                assert row.astype(dtype).tobytes() not in stored, "A private row is in the pickle."
+        for cell in _MARKER:
+            assert cell.tobytes() not in stored, "A private number is in the pickle."
+            assert repr(cell.item())[:10].encode() not in stored, "A private number is in a text."
+
+
+def check_bad_records(estimator):
+    """A record with a number that is not finite, or an undeclared label, changes no other.
+
+    It counts as absent, or, where all records are answered for, as one that is public: what is
+    measured is the same whatever is wrong with it. Nothing is said of it.
+    """
+    X, y = make_data()
+    bad = np.arange(len(X)) == 5
+    cases = [(np.where(bad[:, None], value, X), y) for value in (np.nan, np.inf, -np.inf)]
+    cases += [(np.where(bad[:, None] & [True, False, False], np.nan, X), y)]
+    if "classes" in estimator.get_params(deep=False):
+        cases += [(X, np.where(bad, 7, y)), (X, np.where(bad, None, y))]
+    else:
+        y = None
+    make = partial(make_quick, estimator, y, random_state=0, n_projections=9)
+    others = release_only(make(), X, y)
+    expected = release_exactly(make, others, X, y, bad)
+    for rows, target in cases:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            try:
+                found = release_exactly(make, others, rows, None if y is None else target)
+            except Exception as error:
+                raise AssertionError("A bad record is refused.") from error
+        same = all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
+        assert same, "A bad record is not the same as an absent one."
+        strict = make(strict=True)
+        assert_raises(ValueError, partial(strict.fit, rows, None if y is None else target))
+    certificates = [str(make(strict=strict).fit(X, y).privacy_) for strict in (False, True)]
+    told = ["every record is valid" in text for text in certificates]
+    assert told == [False, True], "Certificates do not say what strict=True means."
+
+
+def check_failing_fit(estimator):
+    """A fit that fails tells nothing, and leaves nothing to sample from.
+
+    It spends nothing, unless it is for what is in the rows: a refusal is an answer.
+    """
+    X, y = make_data()
+    text = X.astype(object)
+    text[3, 1] = "Smith"
+    cases = [(X[:, :0], y, 0), (X[:0], y[:0], 0), (X, y[:-1], 0), (text, y, 1)]
+    for rows, target, is_answer in cases:
+        failing, budget = make_quick(estimator, y, random_state=None), PrivacyBudget(100.0, 1e-5)
+        # Budgets are not for all estimators, and say so before anything else.
+        with contextlib.nullcontext() if is_answer else budget:
+            error = assert_raises(ValueError, partial(failing.fit, rows, target))
+        assert_untold(error, "Smith")
+        assert_raises(NotFittedError, failing.sample)
+        assert not hasattr(failing, "privacy_"), "A failed fit leaves a certificate."
+        assert budget.spent == 0, f"A failing fit spent ε = {budget.spent}."
+
+
+def check_refusal_is_reserved(estimator):
+    """Where nothing is left to spend, fits are refused for that, whatever is in the rows."""
+    X, y = make_data()
+    X[3, 1] = np.nan
+    text = X.astype(object)
+    text[3, 1] = "Smith"
+    for rows in (X, text):
+        failing = make_quick(estimator, y, random_state=None, strict=True)
+        with PrivacyBudget(1e-3, 1e-5):
+            assert_raises(BudgetExceededError, partial(failing.fit, rows, y))
+
+
+def check_failing_refit(estimator):
+    """A fit that fails leaves the results of an earlier one as they were."""
+    X, y = make_data()
+    fitted = make_quick(estimator, y, random_state=0).fit(X, y)
+    before, made = fitted_state(fitted), fitted.sample(20)
+    assert_raises(ValueError, partial(fitted.fit, np.full(X.shape, "Smith", dtype=object), y))
+    assert_same("failing refit", before, fitted_state(fitted), "the state")
+    assert_same("failing refit", made, fitted.sample(20), "the samples")

@@ -1,0 +1,75 @@
+"""The learner of adapters: what is aligned, and gradients of single rows."""
+
+import torch
+
+from skdpgen.learners import adaptation as _adaptation_learner
+from skdpgen.learners.adaptation import EncodedRecords, fit_adaptation
+
+
+def two_linear_maps(n_inputs):
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return torch.nn.Linear(n_inputs, 2), torch.nn.Linear(2, 2)
+
+
+def adapt(maps, source, target, **params):
+    options = {"align_weight": 0.0, "class_align_weight": 0.0, "n_projections": 5, "n_steps": 150}
+    options |= {"batch_size": 100, "learning_rate": 0.02, **params}
+    generator = torch.Generator().manual_seed(0)
+    return fit_adaptation(*maps, source, target, **options, generator=generator)
+
+
+def test_the_weight_of_classes_brings_their_means_together():
+    """Both classes lie elsewhere along a column that tells nothing of them in the source."""
+    generator = torch.Generator().manual_seed(0)
+    codes = torch.arange(400) % 2
+    X = 0.3 * torch.randn(400, 3, generator=generator)
+    X[:, 0] += 4.0 * codes - 2
+    target = X + torch.where(codes[:, None] == 1, 1.0, -1.0) * torch.tensor([0.0, 3.0, 0.0])
+    gaps = []
+    for weight in (0.0, 1.0):
+        maps = two_linear_maps(3)
+        adapt(maps, (X, codes), target, class_align_weight=weight)
+        with torch.no_grad():
+            one, other = maps[0](X), maps[0](target)
+        scale = one.std()
+        moved = [(one[codes == c].mean(0) - other[codes == c].mean(0)).norm() for c in (0, 1)]
+        gaps.append(float(max(moved) / scale))
+    assert gaps[1] < 0.2 * gaps[0]
+
+
+def test_what_is_like_the_target_is_learnt_from_and_compared(monkeypatch):
+    """Rows that lack a column, as the target does, tell classes by another column alone."""
+    codes = torch.arange(400) % 2
+    sides, nothing = 2.0 * codes[:, None] - 1, torch.zeros(400, 1)
+    X, seen = torch.cat([4 * sides, nothing], 1), torch.cat([nothing, sides], 1)
+    compared = []
+
+    def watched(first, second, *args):
+        compared.append((first.detach(), second.detach()))
+        return sliced_gap(first, second, *args)
+
+    sliced_gap = _adaptation_learner._sliced_gap
+    monkeypatch.setattr(_adaptation_learner, "_sliced_gap", watched)
+    maps = two_linear_maps(2)
+    adapt(maps, (X, codes), seen, seen=seen, align_weight=1.0)
+    with torch.no_grad():
+        loss = torch.nn.functional.cross_entropy(maps[1](maps[0](seen)), codes)
+    assert loss < 0.1
+    # There are two rows of each kind, and those that are compared are of one kind.
+    for first, second in compared:
+        apart = (first[:, None] - second).abs().sum(2)
+        assert apart.min(1).values.max() < 1e-4
+
+
+def test_products_are_gradients_of_single_rows():
+    encoder = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2))
+    records = EncodedRecords(encoder, lambda rows: 2 * rows.float(), radius=3.0)
+    rows, cotangents = torch.randn(70, 3), torch.randn(70, 2)
+    encoded, pull = records(rows)
+    products = pull(cotangents)
+    for i in (0, 69):
+        expected = encoder(2 * rows[i : i + 1]) / 3
+        torch.testing.assert_close(encoded[i : i + 1], expected)
+        slopes = torch.autograd.grad((expected * cotangents[i]).sum(), list(encoder.parameters()))
+        torch.testing.assert_close(products[i], torch.cat([slope.flatten() for slope in slopes]))

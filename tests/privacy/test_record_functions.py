@@ -1,0 +1,103 @@
+"""Functions of private rows: who may be one, what leaves of it, and which record it fails for."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+from skdpgen.privacy import (
+    BatchFunction,
+    ClippedGradientMechanism,
+    Curator,
+    ForwardAggregateMechanism,
+    GaussianSumMechanism,
+    NoiseSource,
+    PullingFunction,
+    RecordFunction,
+    SlicedRowsMechanism,
+    SliceSketchMechanism,
+    gaussian_plan,
+)
+from skdpgen.transport import SliceBasis
+
+
+def identity(rows, *others):
+    return rows
+
+
+PLAN = gaussian_plan({"a": 1.0}, 1.0, 1e-5)
+TAKERS = {
+    "Curator": lambda f: Curator(np.ones((3, 2)), plan=PLAN, noise=NoiseSource(0), prepare=f),
+    "GaussianSumMechanism": lambda f: GaussianSumMechanism(f, 1.0),
+    "SliceSketchMechanism": lambda f: SliceSketchMechanism(SliceBasis(torch.eye(2), 1.0, 1), 1, f),
+    "SlicedRowsMechanism": lambda f: SlicedRowsMechanism(2, 1, f),
+    "ForwardAggregateMechanism": lambda f: ForwardAggregateMechanism(f, 2),
+    "ClippedGradientMechanism": lambda f: ClippedGradientMechanism(f, (2,), 1.0),
+}
+
+
+@pytest.mark.parametrize("taker", TAKERS)
+def test_bare_functions_are_refused(taker):
+    with pytest.raises(TypeError, match=rf"{taker} takes a \w+Function.*got function\. Write"):
+        TAKERS[taker](identity)
+
+
+def test_products_need_a_function_that_has_them():
+    settings = {"cotangent": identity, "n_products": 2, "beside": 0.5}
+    for encode in (None, RecordFunction(identity)):
+        with pytest.raises(TypeError, match="PullingFunction"):
+            SlicedRowsMechanism(2, encode=encode, **settings)
+    SlicedRowsMechanism(2, encode=PullingFunction(identity), **settings)
+
+
+@pytest.mark.parametrize("kind", [RecordFunction, PullingFunction, BatchFunction])
+def test_what_cannot_be_called_is_none(kind):
+    with pytest.raises(TypeError, match="takes a function"):
+        kind(np.ones(3))
+
+
+def test_it_fails_for_a_record_and_for_no_other_and_says_nothing():
+    def function(rows, y):
+        assert y is None
+        if (rows > 5).any():
+            warnings.warn(f"{rows}", stacklevel=2)
+            raise ValueError(f"{rows}")
+        return rows, lambda cotangents: 1 / 0 if (rows < -5).any() else rows * cotangents
+
+    rows = torch.tensor([[1.0, 2.0], [9.0, 0.0], [-9.0, 0.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found, products = PullingFunction(function).with_products(rows, None)
+        pulled = products(2 * torch.ones(3, 2), 2)
+    assert found.isnan().any(1).tolist() == [False, True, False]
+    assert pulled.isnan().any(1).tolist() == [False, True, True]
+    assert pulled[0].tolist() == [2.0, 4.0]
+
+
+def test_a_function_of_a_batch_fails_quietly_and_as_a_whole():
+    for bad in (lambda rows: 1 / 0, lambda rows: rows.sum(), lambda rows: "Smith"):
+        assert not BatchFunction(bad).on(torch.ones(4, 3), shape=(3,)).any()
+    total = BatchFunction(lambda rows: rows.sum(0)).on(torch.ones(4, 3), shape=(3,))
+    assert total.tolist() == [4.0, 4.0, 4.0]
+
+
+def test_the_width_is_that_of_a_public_row_of_zeros():
+    seen = []
+
+    def function(rows):
+        seen.append(rows.copy())
+        return np.hstack([rows, rows])
+
+    doubled, rows = RecordFunction(function), np.ones((4, 3))
+    assert doubled.width_on(rows) == doubled.on(rows, width=6).shape[1] == 6
+    # Once; then no more.
+    assert [len(block) for block in seen] == [1, 4]
+    assert not seen[0].any()
+    # Rows of another width are other rows.
+    assert doubled.on(np.ones((4, 1))).tolist() == [[1.0, 1.0]] * 4
+    with pytest.raises(ValueError, match="must give 5 numbers for each"):
+        doubled.on(rows, width=5)
+    with pytest.raises(ValueError, match="must give a row for each") as caught:
+        RecordFunction(lambda rows: 1 / 0).width_on(rows)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)

@@ -1,0 +1,397 @@
+"""Specifications: small objects of parameters, and the strings that stand for them."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV
+from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
+
+from skdpgen import (
+    DPAFGenerator,
+    DPSinkhornGenerator,
+    DPSlicedWassersteinGenerator,
+    DPSWFlowSampler,
+    EntropicWasserstein,
+    ForwardAggregates,
+    LDPEntropicGAN,
+    LocalNoise,
+    PrivatePCA,
+    SampledGradients,
+    SemiDebiasedSinkhorn,
+    SinkhornDivergence,
+    SlicedRows,
+    SliceSketch,
+    Wasserstein,
+)
+from skdpgen._specification import Specification
+from skdpgen.encoders import split_encoder
+from skdpgen.generators import DPAFDiscriminator
+
+# Of each kind, one with parameters of its own.
+SPECIFICATIONS = [
+    SliceSketch(n_projections=9, n_harmonics=4),
+    SlicedRows(n_projections=4, batch_size=20, n_steps=3, sampling="fixed"),
+    SampledGradients(n_steps=3, grad_clip=0.2, perturb="parameters"),
+    ForwardAggregates(n_steps=3, budget_split=(0.0, 0.5, 0.5), asymmetry=2),
+    LocalNoise("gaussian", basis="dct", keep=0.5, image_shape=(1, 3)),
+    SemiDebiasedSinkhorn(reg=0.1, n_debias=2, balance_classes=False),
+    EntropicWasserstein(reg=0.3),
+    SinkhornDivergence(reg=0.3),
+    Wasserstein(),
+    PrivatePCA(n_components=2, share=0.3),
+    DPAFDiscriminator(layers=(1, 2, 0), image_shape=None),
+]
+# Estimators, and for each of their strings what it stands for.
+STRINGS = [
+    (DPSlicedWassersteinGenerator(n_steps=3), "release", "sketch", SliceSketch()),
+    (DPSlicedWassersteinGenerator(), "release", "rows", SlicedRows()),
+    (DPSlicedWassersteinGenerator(n_steps=3), "encoder", "dp-pca", PrivatePCA()),
+    (DPSWFlowSampler(n_steps=3), "release", "sketch", SliceSketch()),
+    (DPSWFlowSampler(), "release", "resample", SlicedRows()),
+    (DPSWFlowSampler(n_steps=3), "release", "presample", SlicedRows(n_steps=1)),
+    (DPSinkhornGenerator(), "release", "gradients", SampledGradients()),
+    (DPSinkhornGenerator(), "loss", "semi_debiased", SemiDebiasedSinkhorn()),
+    (DPAFGenerator(), "release", "aggregates", ForwardAggregates()),
+    (DPAFGenerator(), "discriminator", "auto", DPAFDiscriminator()),
+    (LDPEntropicGAN(n_steps=3), "release", "laplace", LocalNoise()),
+    (LDPEntropicGAN(n_steps=3), "release", "gaussian", LocalNoise("gaussian")),
+    (LDPEntropicGAN(n_steps=3), "loss", "entropic", EntropicWasserstein()),
+    (LDPEntropicGAN(n_steps=3), "loss", "wasserstein", Wasserstein()),
+    (LDPEntropicGAN(n_steps=3), "loss", "sinkhorn_divergence", SinkhornDivergence()),
+]
+each_kind = pytest.mark.parametrize(
+    "specification", SPECIFICATIONS, ids=lambda specification: type(specification).__name__
+)
+each_string = pytest.mark.parametrize(
+    ("estimator", "name", "string", "meant"),
+    STRINGS,
+    ids=[f"{type(estimator).__name__}-{string}" for estimator, _, string, _ in STRINGS],
+)
+
+
+@pytest.fixture
+def X():
+    return np.random.RandomState(0).normal(scale=0.4, size=(60, 3))
+
+
+def describe(specification):
+    return type(specification), specification.get_params()
+
+
+# As objects.
+
+
+def test_all_kinds_are_here():
+    kinds, left = set(), [Specification]
+    while left:
+        left += (found := left.pop().__subclasses__())
+        kinds |= {k for k in found if k.__name__ not in ("Release", "TwoWayTables")}
+    assert kinds == {type(specification) for specification in SPECIFICATIONS}
+
+
+@each_kind
+def test_clones_and_pickles_have_the_same_parameters(specification):
+    for copy in (clone(specification), pickle.loads(pickle.dumps(specification))):
+        assert copy is not specification
+        assert describe(copy) == describe(specification)
+    assert vars(specification).keys() == specification.get_params().keys(), "It has a state."
+
+
+@each_kind
+def test_all_parameters_are_checked(specification):
+    specification.check_params()
+    for name in specification.get_params():
+        bad = clone(specification).set_params(**{name: object()})
+        with pytest.raises(ValueError, match=name):
+            bad.check_params()
+
+
+@each_kind
+def test_reprs(specification):
+    assert describe(eval(repr(specification))) == describe(specification)
+    assert repr(type(specification)()) == f"{type(specification).__name__}()"
+    page = specification._repr_html_()
+    for text in (type(specification).__name__, *specification.get_params()):
+        assert text in page
+    holder = DPSlicedWassersteinGenerator(release=specification)
+    assert repr(specification) in " ".join(repr(holder).split())
+    assert type(specification).__name__ in holder._repr_html_()
+
+
+def test_parameters_are_those_of_the_estimator_too():
+    release = SliceSketch(9)
+    params = DPSlicedWassersteinGenerator(release=release).get_params()
+    assert params["release"] is release
+    assert params["release__n_projections"] == 9
+    assert params["release__n_harmonics"] is None
+    assert "release__n_projections" not in DPSlicedWassersteinGenerator().get_params()
+    assert DPSlicedWassersteinGenerator().get_params()["release"] == "sketch"
+
+
+# Strings that stand for them.
+
+
+@each_string
+def test_strings_stand_for_objects(X, estimator, name, string, meant):
+    """They are fitted alike, and `fit` changes neither."""
+    if name != "encoder":
+        found = clone(estimator).set_params(**{name: string}).find_specification(name)
+        assert describe(found) == describe(meant)
+    fits = []
+    for value in (string, meant):
+        params = {name: value, "random_state": 0, "epsilon": 9.0}
+        fits.append(clone(estimator).set_params(**params).fit(X))
+        assert fits[-1].get_params(deep=False)[name] is value
+    assert_array_equal(*(fitted.sample(5) for fitted in fits))
+    assert fits[0].privacy_.to_json() == fits[1].privacy_.to_json()
+
+
+@each_string
+def test_a_nested_parameter_exchanges_a_string_for_its_object(estimator, name, string, meant):
+    for nested, value in meant.get_params().items():
+        changed = clone(estimator).set_params(**{name: string, f"{name}__{nested}": value})
+        assert describe(getattr(changed, name)) == describe(meant)
+        assert getattr(estimator, name) == type(estimator)().get_params()[name]
+
+
+def test_what_strings_stand_for_is_not_changed():
+    changed = DPSlicedWassersteinGenerator().set_params(release__n_projections=7)
+    assert repr(changed) == "DPSlicedWassersteinGenerator(release=SliceSketch(n_projections=7))"
+    assert describe(DPSlicedWassersteinGenerator().find_specification("release")) == (
+        describe(SliceSketch())
+    )
+    DPSlicedWassersteinGenerator().find_specification("release").set_params(n_projections=8)
+    fresh = DPSlicedWassersteinGenerator().set_params(release__n_harmonics=3).release
+    assert describe(fresh) == describe(SliceSketch(n_harmonics=3))
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_parameter_and_one_of_its_own_in_any_order(order):
+    params = {"release": "rows", "release__n_steps": 3, "release__batch_size": 9}
+    estimator = DPSlicedWassersteinGenerator().set_params(**dict(list(params.items())[::order]))
+    assert describe(estimator.release) == describe(SlicedRows(n_steps=3, batch_size=9))
+    estimator.set_params(release__n_steps=4)
+    assert describe(estimator.release) == describe(SlicedRows(n_steps=4, batch_size=9))
+    estimator.set_params(release=SliceSketch(), release__n_projections=5)
+    assert describe(estimator.release) == describe(SliceSketch(5))
+    assert estimator.set_params() is estimator
+
+
+def test_unknown_nested_parameters():
+    with pytest.raises(ValueError, match="Invalid parameter 'n_steps' for estimator SliceSketch"):
+        DPSlicedWassersteinGenerator().set_params(release__n_steps=3)
+
+
+# In estimators.
+
+
+def test_clones_share_nothing(X):
+    first = DPSWFlowSampler(
+        release=SliceSketch(9),
+        encoder=[FrozenEstimator(PCA(2).fit(X)), PrivatePCA(2)],
+        n_steps=3,
+        random_state=0,
+    )
+    second = clone(first)
+    assert describe(second.release) == describe(first.release)
+    second.set_params(release__n_projections=5)
+    second.encoder[1].set_params(share=0.5)
+    assert first.release.n_projections == 9
+    assert first.encoder[1].share == 0.2
+    # What was fitted is kept.
+    assert_array_equal(clone(first).fit(X).sample(5), first.fit(X).sample(5))
+
+
+def test_fitted_estimators_are_pickled_with_them(X):
+    fitted = DPSinkhornGenerator(
+        release=SampledGradients(n_steps=3),
+        loss=SemiDebiasedSinkhorn(reg=0.1),
+        encoder=PrivatePCA(2),
+        random_state=0,
+    ).fit(X)
+    loaded = pickle.loads(pickle.dumps(fitted))
+    assert_array_equal(loaded.sample(5), fitted.sample(5))
+    assert describe(loaded.loss) == describe(fitted.loss)
+    assert loaded.get_params()["release__n_steps"] == 3
+
+
+def test_two_estimators_may_take_the_same_object(X):
+    release = SliceSketch(9)
+    estimators = [
+        kind(release=release, n_steps=3, random_state=0)
+        for kind in (DPSlicedWassersteinGenerator, DPSWFlowSampler)
+    ]
+    made = [estimator.fit(X).sample(5) for estimator in estimators]
+    assert describe(release) == describe(SliceSketch(9))
+    for estimator, expected in zip(estimators, made, strict=True):
+        assert_array_equal(estimator.sample(5), expected)
+
+
+def test_what_is_set_after_fit_does_not_change_samples(X):
+    fitted = LDPEntropicGAN(release=LocalNoise(), n_steps=3, random_state=0).fit(X)
+    expected = fitted.sample(5)
+    fitted.set_params(release__basis="dct", loss="wasserstein")
+    assert_array_equal(fitted.sample(5), expected)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "grid"),
+    [
+        (
+            DPSlicedWassersteinGenerator(n_steps=3),
+            {"release__n_projections": [5, 9], "encoder__n_components": [2], "encoder": ["dp-pca"]},
+        ),
+        (
+            DPSlicedWassersteinGenerator(release=SlicedRows(n_steps=3)),
+            {"release__batch_size": [5, 9]},
+        ),
+        (
+            DPSinkhornGenerator(release=SampledGradients(n_steps=3)),
+            {"loss__reg": [0.1, 0.2], "release__grad_clip": [0.1]},
+        ),
+        (LDPEntropicGAN(n_steps=3), {"release__mechanism": ["laplace", "gaussian"]}),
+        (LDPEntropicGAN(n_steps=3), {"release": ["laplace", LocalNoise(basis="dct")]}),
+    ],
+    ids=["sketch", "rows", "gradients", "local", "objects"],
+)
+def test_grid_search(X, estimator, grid):
+    before = repr(estimator)
+    search = GridSearchCV(estimator, grid, cv=2, error_score="raise").fit(X)
+    assert len(search.cv_results_["params"]) == 2
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    best = search.best_estimator_.get_params()
+    for name, value in search.best_params_.items():
+        if name in grid and not any(other.startswith(f"{name}__") for other in grid):
+            assert repr(best[name]) == repr(value)
+    assert repr(estimator) == before
+
+
+# What is refused, before anything is released.
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (
+            DPSlicedWassersteinGenerator(release="gradients"),
+            r"release must be one of \['sketch', 'rows'\] or a SliceSketch or SlicedRows; "
+            "got 'gradients'",
+        ),
+        (DPSlicedWassersteinGenerator(release=SampledGradients()), r"got SampledGradients\(\)"),
+        (DPSlicedWassersteinGenerator(release=SliceSketch), "release must be one of"),
+        (DPSlicedWassersteinGenerator(release=None), "release must be one of .* got None"),
+        (DPSlicedWassersteinGenerator(release=["sketch"]), "release must be one of"),
+        (DPSlicedWassersteinGenerator(release=np.zeros(2)), "release must be one of"),
+        (DPSinkhornGenerator(release=SliceSketch()), r"\['gradients'\] or a SampledGradients"),
+        (DPSinkhornGenerator(loss="entropic"), r"loss must be one of \['semi_debiased'\]"),
+        (DPAFGenerator(loss=SemiDebiasedSinkhorn()), "loss must be one of"),
+        (DPAFGenerator(discriminator=None), r"discriminator must be one of \['auto'\]"),
+        (LDPEntropicGAN(loss=SemiDebiasedSinkhorn()), "loss must be one of"),
+        # Their own parameters.
+        (DPSlicedWassersteinGenerator(release=SliceSketch(0)), "n_projections must be a positive"),
+        (DPSWFlowSampler(release=SlicedRows(n_steps=-1)), "n_steps must be a positive"),
+        (DPSinkhornGenerator(release=SampledGradients(n_generated=1)), "n_generated must be at"),
+        (DPSinkhornGenerator(loss=SemiDebiasedSinkhorn(n_debias=-1)), "n_debias must be a whole"),
+        (DPAFGenerator(release=ForwardAggregates(budget_split=(1, 0, 0))), "budget_split must be"),
+        (DPAFGenerator(discriminator=DPAFDiscriminator((0, 1, 0))), "layers must be three"),
+        (LDPEntropicGAN(release=LocalNoise("uniform")), "mechanism must be one of"),
+        (LDPEntropicGAN(release=LocalNoise(keep=0.5)), "keep is a share"),
+        (LDPEntropicGAN(loss=EntropicWasserstein(0)), "reg must be a positive number or None"),
+        (DPSWFlowSampler(encoder=PrivatePCA(share=1)), r"share must be in \(0, 1\); got 1"),
+        (DPSWFlowSampler(encoder=[None, PrivatePCA(0)]), "n_components must be a positive"),
+    ],
+)
+def test_bad_specifications(X, estimator, message):
+    with pytest.raises(ValueError, match=message):
+        estimator.fit(X)
+    assert not hasattr(estimator, "privacy_")
+
+
+@pytest.mark.parametrize(
+    ("estimator", "name"),
+    [
+        (DPSlicedWassersteinGenerator(release="rows", n_steps=3), "n_steps"),
+        (DPSlicedWassersteinGenerator(release="rows", batch_size=3), "batch_size"),
+        (DPSlicedWassersteinGenerator(release=SlicedRows(n_steps=1), n_steps=3), "n_steps"),
+        (DPSWFlowSampler(release="resample", n_steps=3), "n_steps"),
+        (DPSWFlowSampler(release=SlicedRows(n_steps=9), n_steps=3), "n_steps"),
+    ],
+)
+def test_steps_of_a_release_are_those_of_its_own(X, estimator, name):
+    message = rf"{name} belongs to the release here: give release=SlicedRows\({name}=3\)"
+    with pytest.raises(ValueError, match=message):
+        estimator.fit(X)
+
+
+def test_one_step_leaves_those_of_the_estimator_free(X):
+    sampler = DPSWFlowSampler(release=SlicedRows(n_steps=1), n_steps=7).fit(X)
+    assert sampler.n_iter_ == 7
+    assert len(sampler.privacy_.events) == 1
+
+
+# Encoders: what of them is public, and what is paid for.
+
+
+class Halved:
+    """Has nothing to lose, and is no estimator of scikit-learn."""
+
+    def transform(self, X):
+        return X / 2
+
+    def inverse_transform(self, X):
+        return X * 2
+
+
+def test_parts_of_an_encoder(X):
+    public, private = FrozenEstimator(PCA(2).fit(X)), PrivatePCA(2)
+    stateless = FunctionTransformer(np.cbrt, inverse_func=lambda rows: rows**3)
+    assert split_encoder(None) == (None, None)
+    for encoder in (public, stateless, Halved()):
+        assert split_encoder(encoder) == split_encoder([encoder]) == (encoder, None)
+        for both in ([encoder, private], (encoder, "dp-pca")):
+            found, paid = split_encoder(both)
+            assert found is encoder
+            assert isinstance(paid, PrivatePCA)
+    for encoder in ("dp-pca", ["dp-pca"], PrivatePCA()):
+        found, paid = split_encoder(encoder)
+        assert found is None
+        assert describe(paid) == describe(PrivatePCA())
+
+
+@pytest.mark.parametrize(
+    ("encoder", "message"),
+    [
+        (5, "encoder must be None, one of"),
+        ("pca", "encoder must be None, one of"),
+        (Normalizer(), "with transform and inverse_transform, fitted on public data"),
+        (SliceSketch(), "encoder must be None, one of"),
+        (PCA(2), "FrozenEstimator"),
+        (StandardScaler().fit(np.eye(3)), r"wrap it in sklearn\.frozen\.FrozenEstimator"),
+        (FrozenEstimator(PCA(2)), "not fitted yet"),
+        ([Halved(), Halved()], "encoder as a list is"),
+        (["dp-pca", Halved()], "encoder as a list is"),
+        ([Halved(), None], "encoder as a list is"),
+        ([Halved(), Halved(), "dp-pca"], "encoder as a list is"),
+        ([PCA(2).fit(np.eye(3)), "dp-pca"], "FrozenEstimator"),
+    ],
+)
+def test_encoders_that_are_refused(X, encoder, message):
+    estimator = DPSlicedWassersteinGenerator(encoder=encoder, n_steps=3)
+    with pytest.raises(ValueError, match=message):
+        estimator.fit(X)
+    assert not hasattr(estimator, "privacy_")
+
+
+def test_frozen_encoders_outlive_a_search(X):
+    """A clone of a bare transformer has forgotten what it learnt."""
+    encoder = FrozenEstimator(PCA(2).fit(X))
+    estimator = DPSlicedWassersteinGenerator(encoder=encoder, n_steps=3, random_state=0)
+    search = GridSearchCV(estimator, {"release__n_projections": [5]}, cv=2, error_score="raise")
+    made = search.fit(X).best_estimator_.sample(20)
+    assert_array_equal(made, estimator.set_params(release__n_projections=5).fit(X).sample(20))
+    np.testing.assert_allclose(encoder.inverse_transform(encoder.transform(made)), made, atol=1e-6)
