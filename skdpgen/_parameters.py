@@ -17,9 +17,9 @@ accountant : {"pld", "rdp", "autodp"}, default="pld"
     What finds the noise and certifies it.""",
     "arrays": """\
 bounds : None or (lower, upper), default=None
-    Public bounds of the features, numbers or arrays of shape (n_features,). Features are
-    clipped to them, mapped to [0, 1] and divided by √n_features; samples are mapped back.
-    None: rows as they are.
+    Public bounds of the features, numbers or arrays of shape (n_features,), to which features are
+    clipped. Unless an object encodes them, they are mapped to [0, 1] and divided by the root of
+    their number, a numeric `y` counted. None: rows as they are.
 y_bounds : None or (lower, upper), default=None
     Public bounds of a numeric `y`.
 clip_norm : float, default=1.0

@@ -67,8 +67,8 @@ class EntropicWasserstein(Specification):
     Parameters
     ----------
     reg : float, default=None
-        The regularisation λ, in the units after `bounds`. None: p·σ^p, which matches the noise: the
-        scale parameter of Laplace noise (p = 1), twice the variance of Gaussian noise (p = 2).
+        The regularisation λ, in the units after `bounds`. None: what matches the noise: the scale
+        parameter of Laplace noise (p = 1), twice the variance of Gaussian noise (p = 2).
 
     References
     ----------

@@ -180,6 +180,7 @@ class DPSWDDomainAdapter(BaseAdapter):
         super().check_params()
         if self.sampler is None:
             return
+        self.sampler.check_params()
         said_of_sampler = self.sampler.get_params(deep=False)
         for name in said_of_sampler.keys() & set(_SAID_ONCE) - _left_open(self.sampler):
             said, own = said_of_sampler[name], getattr(self, name)
@@ -248,7 +249,7 @@ class DPSWDDomainAdapter(BaseAdapter):
             sampler.set_params(bounds=bounds)
         # Bad parameters are found before they are used, and cost nothing.
         preview(sampler, n_target, X.shape[1])
-        if "clip_norm" in left_open:
+        if "clip_norm" in left_open and sampler.clip_norm is not None:
             public, _ = split_encoder(sampler.encoder)
             format = BoxFormat(X.shape[1], bounds=sampler.bounds, encoder=public)
             norms = np.linalg.norm(format.encode(X), axis=1)

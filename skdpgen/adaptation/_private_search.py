@@ -71,7 +71,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     param_distributions : dict or list of dicts
         Names of parameters, with lists or distributions (with a method ``rvs``), as for
         `RandomizedSearchCV`; chosen without looking at the target. Those of the sampler are called
-        ``sampler__n_harmonics`` and so on, if the estimator has one. What is said of the whole
+        ``sampler__n_particles`` and so on, if the estimator has one. What is said of the whole
         search cannot be among them: `epsilon`, `delta`, `relation`, `accountant`, `random_state`,
         `device`, `verbose` and `strict`. Nor, of a `DPSWDRowAdapter`, what changes the price of a
         fit: `network`, `n_components`, `n_projections`, `n_steps`, `batch_size` and
@@ -177,7 +177,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             raise ValueError("PrivateSearch needs X_target: without it nothing is private.")
         self.estimator.check_fit(X, y)
         noise = NoiseSource(self.estimator.random_state, stream=3)
-        if names <= self.estimator.free_parameters:
+        if {name.split("__")[0] for name in names} <= self.estimator.free_parameters:
             best_score, best = self._search_one_release(X, y, X_target, noise)
         else:
             best_score, best = self._search_releases(X, y, X_target, noise, names)
@@ -275,16 +275,18 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         names = {name for parameters in dicts for name in parameters}
         if not names:
             raise ValueError("param_distributions names no parameter.")
-        known = estimator.get_params()
-        # A string may stand for an object that has it.
-        unknown = {n for n in names if not isinstance(known.get(n.rpartition("__")[0]), str)}
-        if unknown := unknown - set(known):
-            raise ValueError(f"{type(estimator).__name__} has no parameters {sorted(unknown)}.")
+        for searched in dicts:
+            drawn = next(iter(ParameterSampler(searched, 1, random_state=0)))
+            try:
+                clone(estimator).set_params(**copy.deepcopy(drawn))
+            except (AttributeError, ValueError) as error:
+                message = f"{type(estimator).__name__} has no parameters {sorted(drawn)}: {error}"
+                raise ValueError(message) from None
         if fixed := {name for name in names if name.removeprefix("sampler__") in SAID_OF_ALL}:
             raise ValueError(
                 f"{sorted(fixed)} are said of the whole search, and cannot be searched."
             )
-        if priced := names & estimator.priced_parameters:
+        if priced := {n for n in names if n.split("__")[0] in estimator.priced_parameters}:
             raise ValueError(
                 f"{sorted(priced)} change what a fit of {type(estimator).__name__} costs, and all "
                 "candidates have to cost the same; they cannot be searched."

@@ -45,18 +45,10 @@ class Format(ABC):
 
     @abstractmethod
     def sample(self, generate, shares, n_samples, *, y, where, noise):
-        """Return samples as what `fit` was given.
+        """Return samples as what `fit` was given, asked for as in `BaseGenerator.sample`.
 
-        Parameters
-        ----------
-        generate : callable
-            Makes a row for each of a tensor of classes, from these and a torch generator.
-        shares : ndarray of shape (n_classes,)
-            How often each class is drawn.
-        n_samples, y, where
-            As in `BaseGenerator.sample`.
-        noise : NoiseSource
-            Where random numbers come from.
+        ``generate(classes, generator)`` makes a row for each of a tensor of classes, of which
+        `shares` says how often each is drawn.
         """
 
     @abstractmethod

@@ -71,7 +71,11 @@ class LDPEntropicGAN(BaseGenerator):
         100 with labels, or n_samples if that is less, but at least 32.
     learning_rate : float, default=0.003
         Of Adam, with a warm-up and a linear decay to 0.
-    %(running)s
+    %(random_state)s
+    %(device)s
+    %(verbose)s
+    strict : bool, default=False
+        As in `LocalPrivatizer`.
 
     Attributes
     ----------
@@ -304,7 +308,7 @@ class _Release:
 
 
 def _matched_reg(p, scale):
-    """Return the λ = p·σ^p whose kernel exp(-‖·‖_p^p / λ) is the density of the noise.
+    """Return the λ = p·b^p whose kernel exp(-‖·‖_p^p / λ) is the density of noise of scale b.
 
     The paper's Corollary 1 writes ε / Δ for Laplace noise; its proof asks for Δ / ε.
     """

@@ -218,6 +218,8 @@ def _as_rows(result, n, width=None):
     """Return `result` as a tensor, or None if it is not `n` rows of so many numbers."""
     if result is not None and not isinstance(result, torch.Tensor):
         result = call_quietly(lambda: torch.tensor(np.asarray(result, dtype=np.float64)))
+    elif result is not None and not result.is_floating_point():
+        result = result.double()  # whole numbers know no NaN
     if result is None or result.ndim != 2 or len(result) != n:
         return None
     return result if width in (None, result.shape[1]) else None

@@ -17,6 +17,7 @@ from skdpgen import (
     DPSlicedWassersteinGenerator,
     DPSWDDomainAdapter,
     DPSWFlowSampler,
+    LDPEntropicGAN,
     PrivacyBudget,
     SampledGradients,
     SlicedRows,
@@ -250,6 +251,19 @@ def test_any_generator_may_be_the_sampler(sampler, release):
     assert adapter.privacy_.releases == (release,)
     assert 4.5 < adapter.epsilon_ <= 5.0
     assert any("source are public" in text for text in adapter.privacy_.assumptions)
+
+
+def test_a_ball_of_a_sampler_is_its_own():
+    """The radius of a box is none of a ball around one."""
+    X, y, X_target, _ = make_domains()
+    adapter = DPSWDDomainAdapter(**QUICK, sampler=LDPEntropicGAN(n_steps=3))
+    assert adapter.fit(X, y, X_target=X_target).target_sampler_.clip_norm is None
+
+
+def test_a_bad_sampler_is_refused_without_a_target():
+    X, y, _, _ = make_domains()
+    with pytest.raises(ValueError, match="n_steps must be"):
+        DPSWDDomainAdapter(**QUICK, sampler=DPSWFlowSampler(n_steps=-1)).check_fit(X, y)
 
 
 def test_a_fit_to_a_sampler_is_free():

@@ -396,6 +396,8 @@ def test_a_search_in_a_pipeline(data):
         ([{"random_state": [1]}, WEIGHT], {}, "whole search"),
         ({"sampler__epsilon": [1.0, 2.0]}, {}, "whole search"),
         ({"sampler__n_particles": [10]}, {"sampler": None}, "no parameters"),
+        ({"network__width": [10]}, {}, "no parameters"),
+        ({"sampler__release__width": [10]}, {}, "no parameters"),
         (WEIGHT, {"kind": DPSWDRowAdapter}, "Reverse validation"),
         (WEIGHT, {"scoring": "accuracy"}, "scoring must be"),
         ({"batch_size": [10, 20]}, {"kind": DPSWDRowAdapter, "scoring": Scoring()}, "costs"),

@@ -101,3 +101,14 @@ def test_the_width_is_that_of_a_public_row_of_zeros():
     with pytest.raises(ValueError, match="must give a row for each") as caught:
         RecordFunction(lambda rows: 1 / 0).width_on(rows)
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_whole_numbers_become_nan_where_the_function_fails():
+    def signs(rows):
+        if (rows > 5).any():
+            raise ValueError("More than five.")
+        return torch.as_tensor(np.sign(rows)).long()
+
+    rows = RecordFunction(signs).on(np.array([[1.0, 2.0], [9.0, 9.0]]))
+    assert rows[0].tolist() == [1, 1]
+    assert rows[1].isnan().all()
