@@ -161,41 +161,18 @@ def sliced_gaussian_epsilon(
     delta = check_delta(delta)
     if not sigma >= 0:
         raise ValueError(f"sigma must be at least 0; got {sigma!r}.")
-    n_features, n_projections = check_shape(n_features, n_projections)
-    if not 0 < sampling_rate <= 1:
-        raise ValueError(f"sampling_rate must be in (0, 1]; got {sampling_rate}.")
-    if int(n_steps) != n_steps or n_steps < 1:
-        raise ValueError(f"n_steps must be a whole number of at least 1; got {n_steps}.")
-    if sampling not in ("poisson", "fixed"):
-        raise ValueError(f"sampling must be 'poisson' or 'fixed'; got {sampling!r}.")
-
-    def repeat(event):
-        if sampling_rate < 1 and sampling == "poisson":
-            event = PoissonSampledDpEvent(sampling_rate, event)
-        elif sampling_rate < 1:
-            share = Fraction(sampling_rate).limit_denominator(10**9)
-            event = SampledWithoutReplacementDpEvent(share.denominator, share.numerator, event)
-        return SelfComposedDpEvent(event, int(n_steps))
-
-    methods = ["pld", "rdp", "bernstein", "clt"]
-    if method not in methods:
-        raise ValueError(f"method must be one of {methods}; got {method!r}.")
-    if orthogonal and method in ("bernstein", "clt"):
-        raise ValueError(f"method={method!r} is for iid directions; set orthogonal=False.")
-    if sigma == 0:
-        return math.inf
-    if method in ("pld", "rdp"):
-        event = SlicedGaussianDpEvent(float(sigma), n_features, n_projections, orthogonal)
-        epsilon = ledger_epsilon([repeat(event)], delta, accountant=method, relation=relation)
-        return float(epsilon)
-    if method == "bernstein":
-        bound = table4_bound(n_features, n_projections, delta / 2)
-    else:
-        bound = sensitivity_bound(n_features, n_projections, delta / 2, kind="clt")
-    # One direction in one dimension: H is 1, and moments of samples are the paper's.
-    event = SlicedGaussianDpEvent(sigma / math.sqrt(bound), 1, 1)
-    rdp = fill_ledger([repeat(event)], "rdp", relation).rdp()
-    return float(np.min(rdp + math.log(2 / delta) / (ORDERS - 1)))
+    function = _sliced_epsilon_function(
+        method,
+        delta,
+        n_features,
+        n_projections,
+        sampling_rate,
+        n_steps,
+        orthogonal,
+        relation,
+        sampling,
+    )
+    return function(float(sigma))
 
 
 def calibrate_sliced_gaussian(
@@ -234,22 +211,61 @@ def calibrate_sliced_gaussian(
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     n_features, n_projections = check_shape(n_features, n_projections)
-    options = dict(
-        n_features=n_features,
-        n_projections=n_projections,
-        sampling_rate=sampling_rate,
-        n_steps=n_steps,
-        orthogonal=orthogonal,
-        relation=relation,
-        sampling=sampling,
-    )
+    setting = n_features, n_projections, sampling_rate, n_steps, orthogonal, relation, sampling
 
     def epsilon_function(method):
-        return lambda sigma: sliced_gaussian_epsilon(sigma, delta, method=method, **options)
+        return _sliced_epsilon_function(method, delta, *setting)
 
     return calibrate_under(
         method, epsilon_function, epsilon, guess=math.sqrt(n_projections / n_features)
     )
+
+
+def _sliced_epsilon_function(
+    method, delta, n_features, n_projections, sampling_rate, n_steps, orthogonal, relation, sampling
+):
+    """Check the arguments and return ε as a function of σ per unit of ‖z‖."""
+    n_features, n_projections = check_shape(n_features, n_projections)
+    if not 0 < sampling_rate <= 1:
+        raise ValueError(f"sampling_rate must be in (0, 1]; got {sampling_rate}.")
+    if int(n_steps) != n_steps or n_steps < 1:
+        raise ValueError(f"n_steps must be a whole number of at least 1; got {n_steps}.")
+    if sampling not in ("poisson", "fixed"):
+        raise ValueError(f"sampling must be 'poisson' or 'fixed'; got {sampling!r}.")
+
+    def repeat(event):
+        if sampling_rate < 1 and sampling == "poisson":
+            event = PoissonSampledDpEvent(sampling_rate, event)
+        elif sampling_rate < 1:
+            share = Fraction(sampling_rate).limit_denominator(10**9)
+            event = SampledWithoutReplacementDpEvent(share.denominator, share.numerator, event)
+        return SelfComposedDpEvent(event, int(n_steps))
+
+    methods = ["pld", "rdp", "bernstein", "clt"]
+    if method not in methods:
+        raise ValueError(f"method must be one of {methods}; got {method!r}.")
+    if orthogonal and method in ("bernstein", "clt"):
+        raise ValueError(f"method={method!r} is for iid directions; set orthogonal=False.")
+    # Once, and not at each σ: a bound that proves nothing warns.
+    if method == "bernstein":
+        bound = table4_bound(n_features, n_projections, delta / 2)
+    elif method == "clt":
+        bound = sensitivity_bound(n_features, n_projections, delta / 2, kind="clt")
+
+    def epsilon_of(sigma):
+        if sigma == 0:
+            return math.inf
+        if method in ("pld", "rdp"):
+            event = SlicedGaussianDpEvent(sigma, n_features, n_projections, orthogonal)
+            return float(
+                ledger_epsilon([repeat(event)], delta, accountant=method, relation=relation)
+            )
+        # One direction in one dimension: H is 1, and moments of samples are the paper's.
+        event = SlicedGaussianDpEvent(sigma / math.sqrt(bound), 1, 1)
+        rdp = fill_ledger([repeat(event)], "rdp", relation).rdp()
+        return float(np.min(rdp + math.log(2 / delta) / (ORDERS - 1)))
+
+    return epsilon_of
 
 
 def check_epsilon(epsilon):

@@ -1,6 +1,7 @@
 """Noise levels: within the budget, tight, and those of the DP-SWD paper's Table 4."""
 
 import math
+import warnings
 
 import pytest
 from dp_accounting import GaussianDpEvent
@@ -126,6 +127,13 @@ def test_table_4(name, method, sigma):
 def test_clt_warns():
     with pytest.warns(UserWarning, match="proves nothing"):
         sliced_gaussian_epsilon(1.0, 1e-5, method="clt", **SMALL)
+
+
+def test_clt_warns_once_and_not_at_each_sigma_that_is_tried():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        calibrate_sliced_gaussian(1.0, 1e-5, method="clt", **SMALL)
+    assert len(caught) == 1
 
 
 def test_limits():
