@@ -88,7 +88,7 @@ for method, relation, sampling in rows:
 # `preview` prices a fit from the public shape of the data. No row is needed.
 
 generator = DPSlicedWassersteinGenerator(epsilon=1.0, delta=delta, bounds=(0, 1))
-planned = preview(generator, n_samples=2000, n_features=5)
+planned = preview(generator, 2000, 5)
 print(f"ε = {planned.epsilon:.4f}, noise on the sums: σ = {planned.sigma:.2f}")
 
 # %%

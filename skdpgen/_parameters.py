@@ -19,12 +19,15 @@ accountant : {"pld", "rdp", "autodp"}, default="pld"
 bounds : None or (lower, upper), default=None
     Public bounds of the features, numbers or arrays of shape (n_features,), to which features are
     clipped. Unless an object encodes them, they are mapped to [0, 1] and divided by the root of
-    their number, a numeric `y` counted. None: rows as they are.
+    their number, a numeric `y` counted. None: those of the dtype, if it is bool or uint8; else
+    they are found by noisy counts, which are paid for: a range of each of up to 50 columns, or one
+    of all columns. Declare them where you can.
 y_bounds : None or (lower, upper), default=None
-    Public bounds of a numeric `y`.
-clip_norm : float, default=1.0
-    Public radius, in the units after `bounds`, in which 1 changes nothing. Each row is scaled
-    down to it.
+    Public bounds of a numeric `y`. None: they are found, and paid for, too.
+clip_norm : "auto" or float, default="auto"
+    Radius, in the units after `bounds`, in which 1 changes nothing. Each row is scaled down to it.
+    ``"auto"``: 1 + 2/√d times the root mean square norm of the d columns, from a noisy sum that is
+    paid for.
 classes : array-like, default=None
     The labels that `y` may hold. None: inferred from `y`, with a `PrivacyLeakWarning`.""",
     "schema": """\
@@ -36,9 +39,10 @@ schema : Schema or "private", default=None
     ``"other"``. ``"private"``: all columns are open; dtypes are public. `bounds`, `clip_norm`,
     `classes` and `encoder` are not for tables.""",
     "encoder": """\
-encoder : None, "dp-pca", PrivatePCA, object or list, default=None
+encoder : "auto", None, "dp-pca", PrivatePCA, object or list, default="auto"
     Dimension reduction before the release. ``"dp-pca"``: a `PrivatePCA`, principal components
-    from noisy second moments, which are paid for; sensible from a few thousand rows on. An
+    from noisy second moments, which are paid for. ``"auto"``: that, by the number of rows and of
+    columns and the budget, or none. An
     object has `transform` and `inverse_transform` and was fitted on public data, such as an
     `Autoencoder`, wrapped in scikit-learn's `FrozenEstimator`. A list: such an object, and then
     a `PrivatePCA` of what it makes.""",
@@ -74,6 +78,16 @@ privacy_ : skdpgen.privacy.Certificate
     What was released and what it costs.
 epsilon_ : float
     ε spent at `delta`; at most `epsilon`.""",
+    "found": """\
+bounds_ : (lower, upper) or None
+    Bounds of the features, arrays of shape (n_features,), declared or found. Like the three below
+    it, not of tables.
+y_bounds_ : (lower, upper)
+    Those of a numeric `y`.
+clip_norm_ : float
+    The radius, declared or found.
+encoder_ : PrivatePCA, object or None
+    What `encoder` stands for.""",
     "schema_": """\
 schema_ : Schema
     The columns of the table, if there is one, with what was found of them.""",

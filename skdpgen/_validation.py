@@ -104,6 +104,12 @@ def budget_share(name, value):
         raise ValueError(f"{name} must be in (0, 1); got {value!r}.")
 
 
+def radius(name, value):
+    """Declare ``"auto"`` or a positive number."""
+    if not (isinstance(value, str) and value == "auto"):
+        check_positive(name, value, most=math.inf)
+
+
 def flag(name, value):
     """Declare True or False."""
     if not isinstance(value, bool | np.bool_):
@@ -188,6 +194,6 @@ PRIVACY_CHECKS = {
 CENTRAL_CHECKS = {
     **PRIVACY_CHECKS,
     "relation": one_of(*RELATIONS),
-    "clip_norm": positive(most=math.inf),
+    "clip_norm": radius,
     "device": lambda name, value: choose_device(value),
 }

@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from ._parameters import parameters
@@ -20,12 +20,14 @@ from ._validation import (
     undo_on_failure,
     warn_of_delta,
 )
+from .accounting.calibration import calibrate_gaussian
 from .accounting.certificate import Certificate, naming_what_was_spent
 from .accounting.figures import plain_numbers
 from .accounting.plan import Terms
-from .encoders import ENCODERS, split_encoder
+from .encoders import ENCODERS, choose_components, split_encoder
 from .formats.arrays import ArrayKind
 from .formats.box import BoxFormat
+from .formats.open_box import make_box
 from .formats.schema import Schema
 from .formats.table import TableFormat, TableKind, declare
 from .networks import GENERATORS
@@ -39,8 +41,8 @@ from .transport import sliced_wasserstein_distance
 _SCORE_ROWS = 5_000
 # Rows of each class that a fit tries to make.
 _TRIED = 8
-# Share of the budget, of Σ s⁻², for what a schema leaves open; and of δ, for counts of categories.
-_OPEN_SHARE, _OPEN_DELTA = 0.2, 0.1
+# Share of δ for counts of the categories that a schema leaves open.
+_OPEN_DELTA = 0.1
 
 _ALWAYS_ASSUMED = (
     "one person has one record",
@@ -80,6 +82,8 @@ class BaseGenerator(TakesSpecifications, BaseEstimator, metaclass=ABCMeta):
     relation = "replace_one"
     schema = None
     encoder = None
+    # Whether what is released can be a `PrivatePCA` of the rows.
+    takes_components = True
 
     def fit(self, X, y=None, *, target=None):
         """Learn the distribution of `X`, and of `y` given with it, under differential privacy.
@@ -119,7 +123,7 @@ class BaseGenerator(TakesSpecifications, BaseEstimator, metaclass=ABCMeta):
         plan = self._make_plan(n_samples, format, 1 if classes is None else len(classes))
         if not plan.is_pure:
             warn_of_delta(self.delta, n_samples, stacklevel=3)
-        for name in ("classes_", "class_probabilities_", "schema_"):
+        for name in ("classes_", "class_probabilities_", "schema_", "y_bounds_"):
             vars(self).pop(name, None)
         noise = NoiseSource(self.random_state)
         with open_curator(
@@ -140,8 +144,7 @@ class BaseGenerator(TakesSpecifications, BaseEstimator, metaclass=ABCMeta):
     def _finish(self, format, n_samples, sigma, certificate):
         """Set what every fitted generator has."""
         self._format = format
-        if format.has_blocks:
-            self.schema_ = format.schema
+        vars(self).update(format.found)
         if format.classes is not None:
             self.classes_ = format.classes
         self.n_samples_ = n_samples
@@ -164,7 +167,12 @@ class BaseGenerator(TakesSpecifications, BaseEstimator, metaclass=ABCMeta):
         if self.y_bounds is not None and records.classes is not None:
             raise ValueError("y_bounds are for a numeric y of float dtype; here y holds classes.")
         format = self._make_format(
-            records.n_columns, has_number=records.has_number, classes=records.classes, kind=kind
+            records.n_records,
+            records.n_columns,
+            1 if records.classes is None else len(records.classes),
+            has_number=records.has_number,
+            classes=records.classes,
+            kind=kind,
         )
         return format, records
 
@@ -278,27 +286,42 @@ class BaseGenerator(TakesSpecifications, BaseEstimator, metaclass=ABCMeta):
             if value is not default and not (default and value == default):
                 raise ValueError(f"{name} is not for tables with a schema, which says it all.")
 
-    def _make_format(self, n_features, **public):
-        return BoxFormat(
+    def _make_format(self, n_samples, n_features, n_classes, **public):
+        public_encoder, components = split_encoder(self.encoder)
+        if components == "auto":
+            components = None
+            if self.takes_components:
+                components = choose_components(n_samples, n_features, n_classes, self._multiplier)
+        return make_box(
+            n_samples,
             n_features,
+            self._multiplier,
+            self.relation,
             bounds=self.bounds,
             y_bounds=self.y_bounds,
-            encoder=split_encoder(self.encoder)[0],
+            encoder=public_encoder,
+            components=components,
             clip_norm=self.clip_norm,
             **public,
         )
 
-    # What is released before anything is learnt: what a schema leaves open, and components.
+    @property
+    def _multiplier(self):
+        """The noise multiplier of a Gaussian release that spends all of the budget."""
+        return calibrate_gaussian(
+            self.epsilon, self.delta, relation=self.relation, accountant=self.accountant
+        )
+
+    # What is released before anything is learnt: what is open, and components.
 
     def _make_plan(self, n_samples, format, n_classes):
-        shares = {name: _OPEN_SHARE / len(format.releases) for name in format.releases}
-        thresholds = {}
+        shares, thresholds = dict(format.shares), {}
+        is_open_table = format.has_blocks and shares
         if CategoryCountsMechanism.name in shares:
             thresholds[CategoryCountsMechanism.name] = _OPEN_DELTA * self.delta
-        private = split_encoder(self.encoder)[1]
-        if private is not None:
+        if format.components is not None:
             check_size("X", format.n_columns, format.n_columns)
-            shares[private.name] = private.share
+            shares[format.components.name] = format.components.share
         terms = Terms(
             self.epsilon,
             self.delta,
@@ -306,25 +329,24 @@ class BaseGenerator(TakesSpecifications, BaseEstimator, metaclass=ABCMeta):
             self.accountant,
             n_samples,
             n_classes,
-            None if format.releases else self._count_encoded(format.n_columns),
+            None if is_open_table else self._count_encoded(format),
             shares,
             thresholds,
         )
         return self._plan(terms, format)
 
-    def _count_encoded(self, n_columns):
+    def _count_encoded(self, format):
         """Return the number of columns after the encoder."""
-        private = split_encoder(self.encoder)[1]
-        if private is None:
-            return n_columns
-        return private.count_components(n_columns, self.find_specification("release").n_components)
+        if format.components is None:
+            return format.n_columns
+        n_components = self.find_specification("release").n_components
+        return format.components.count_components(format.n_columns, n_components)
 
-    def _find_components(self, curator, n_columns, **scaling):
+    def _find_components(self, curator, format, **scaling):
         """Release principal components if they are the encoder, else return None."""
-        private = split_encoder(self.encoder)[1]
-        if private is None:
+        if format.components is None:
             return None
-        return private.find_components(curator, self._count_encoded(n_columns), **scaling)
+        return format.components.find_components(curator, self._count_encoded(format), **scaling)
 
     def _preview(self, n_samples, n_features, n_classes):
         """Price a fit without data; see `skdpgen.privacy.preview`."""
@@ -334,10 +356,25 @@ class BaseGenerator(TakesSpecifications, BaseEstimator, metaclass=ABCMeta):
         if self.schema is not None:
             format = TableFormat(self.schema)
         else:
-            format = self._make_format(n_features)
-        plan = self._make_plan(n_samples, format, n_classes or 1)
-        assumed = (*list_refusals(self.strict), *self._list_assumptions(format))
-        return Certificate.of_plan(plan, assumed, reproducible=self.random_state is not None)
+            format = self._make_format(n_samples, n_features, n_classes or 1)
+        return self._certify(n_samples, format, n_classes or 1, list_refusals(self.strict))
+
+    def _preview_data(self, X, y, target):
+        """Price a fit; what is public of the data is checked."""
+        copied = clone(self)
+        copied.check_params()
+        format, records = copied._read(X, y, target)
+        n_classes = 1 if records.classes is None else len(records.classes)
+        refusals = records.list_assumptions(self.strict)
+        return copied._certify(records.n_records, format, n_classes, refusals)
+
+    def _certify(self, n_samples, format, n_classes, refusals):
+        return Certificate.of_plan(
+            self._make_plan(n_samples, format, n_classes),
+            (*refusals, *self._list_assumptions(format)),
+            reproducible=self.random_state is not None,
+            n_records=n_samples,
+        )
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -353,9 +390,9 @@ class CentralGenerator(BaseGenerator):
     """Base of the generators that are trusted with the rows: they also take tables and encoders."""
 
     relation: str = "zero_out"
-    clip_norm: float = 1.0
+    clip_norm: float | str = "auto"
     schema: object = None
-    encoder: object = None
+    encoder: object = "auto"
 
     _checks = {**CENTRAL_CHECKS, "encoder": lambda name, value: split_encoder(value)}
     _shorthands = {"encoder": ENCODERS}

@@ -6,7 +6,7 @@ class PrivacyLeakWarning(UserWarning):
 
 
 class FitQualityWarning(UserWarning):
-    """What was released says that a fit may be worse than it looks."""
+    """A fit may be worse than it looks: its sizes, or what was released, say so."""
 
 
 class PlanError(RuntimeError):

@@ -32,6 +32,9 @@ from skdpgen._specification import Specification
 from skdpgen.encoders import split_encoder
 from skdpgen.generators import DPAFDiscriminator
 
+# Nothing is left open.
+BOX = {"bounds": (-5, 5), "clip_norm": 1.0}
+
 # Of each kind, one with parameters of its own.
 SPECIFICATIONS = [
     SliceSketch(n_projections=9, n_harmonics=4),
@@ -329,7 +332,7 @@ def test_steps_of_a_release_are_those_of_its_own(X, estimator, name):
 
 
 def test_one_step_leaves_those_of_the_estimator_free(X):
-    sampler = DPSWFlowSampler(release=SlicedRows(n_steps=1), n_steps=7).fit(X)
+    sampler = DPSWFlowSampler(release=SlicedRows(n_steps=1), n_steps=7, **BOX).fit(X)
     assert sampler.n_iter_ == 7
     assert len(sampler.privacy_.events) == 1
 
@@ -390,7 +393,9 @@ def test_encoders_that_are_refused(X, encoder, message):
 def test_frozen_encoders_outlive_a_search(X):
     """A clone of a bare transformer has forgotten what it learnt."""
     encoder = FrozenEstimator(PCA(2).fit(X))
-    estimator = DPSlicedWassersteinGenerator(encoder=encoder, n_steps=3, random_state=0)
+    estimator = DPSlicedWassersteinGenerator(
+        encoder=encoder, clip_norm=1.0, n_steps=3, random_state=0
+    )
     search = GridSearchCV(estimator, {"release__n_projections": [5]}, cv=2, error_score="raise")
     made = search.fit(X).best_estimator_.sample(20)
     assert_array_equal(made, estimator.set_params(release__n_projections=5).fit(X).sample(20))

@@ -48,6 +48,8 @@ class Certificate:
         Whether each record was noised on its own, as its owner can (local privacy).
     n_records : int or None
         The (public) number of records, where it is known.
+    notes : tuple of str
+        What else is to be known of a planned fit.
 
     Examples
     --------
@@ -70,6 +72,7 @@ class Certificate:
     sigma: float | None = field(default=None, compare=False)
     local: bool = False
     n_records: int | None = None
+    notes: tuple = field(default=(), compare=False)
 
     def __post_init__(self):
         if len(self.events) != len(self.releases):
@@ -242,6 +245,7 @@ class Certificate:
         for name, event in zip(self.releases, self.events, strict=True):
             lines.append(f"  - {name}: {event}")
         lines += [f"Assumes: {assumption}" for assumption in self.assumptions]
+        lines += [f"Note: {note}" for note in self.notes]
         return "\n".join(lines)
 
 
@@ -380,22 +384,27 @@ def naming_what_was_spent(certificate):
         ) from error
 
 
-def preview(estimator, n_samples, n_features, *, n_classes=None):
+def preview(estimator, X, y=None, *, target=None, n_classes=None):
     """Return what a fit would release and cost, before any data are read.
 
     Parameters
     ----------
     estimator : estimator
         An unfitted generator.
-    n_samples, n_features : int
-        The public shape of the data; a numeric `y` counts as one more feature.
+    X : array-like, DataFrame, or int
+        What `fit` would be given, of which only the shape, dtypes and names are looked at, unless
+        classes are to be inferred. Or the number of rows.
+    y : array-like or int, default=None
+        What `fit` would be given. Or the number of features, a numeric `y` counted.
+    target : str, default=None
+        As in `fit`.
     n_classes : int, default=None
-        Number of classes of `y`; ``None`` for no classes.
+        Beside numbers of rows and features, the number of classes of `y`; None for no classes.
 
     Returns
     -------
     Certificate
-        With the noise level in `sigma`, where there is one.
+        With the noise level in `sigma`, where there is one, and in `notes` how many rows it takes.
 
     Examples
     --------
@@ -407,12 +416,13 @@ def preview(estimator, n_samples, n_features, *, n_classes=None):
     """
     if not hasattr(estimator, "_preview"):
         raise TypeError(f"preview takes a generator; got {type(estimator).__name__}.")
-    sizes = {"n_samples": n_samples, "n_features": n_features, "n_classes": n_classes or 1}
+    if not isinstance(X, numbers.Number | str | None):
+        with plain_numbers(estimator):
+            return estimator._preview_data(X, y, target)
+    sizes = {"n_samples": X, "n_features": y, "n_classes": n_classes or 1}
     for name, value in sizes.items():
         if not isinstance(value, numbers.Integral) or value < 1:
             raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}.")
     with plain_numbers(estimator):
-        planned = estimator._preview(
-            int(n_samples), int(n_features), None if n_classes is None else int(n_classes)
-        )
-    return replace(planned, n_records=int(n_samples))
+        planned = estimator._preview(int(X), int(y), None if n_classes is None else int(n_classes))
+    return replace(planned, n_records=int(X))

@@ -17,7 +17,7 @@ from .._parameters import parameters
 from .._validation import check_choice, in_range, undo_on_failure
 from ..accounting.events import gaussian_event
 from ..accounting.figures import plain_numbers
-from ..base import BaseGenerator
+from ..base import BaseGenerator, CentralGenerator
 from ..encoders import PrivatePCA, split_encoder
 from ..formats.box import BoxFormat
 from ..generators import DPSWFlowSampler
@@ -80,12 +80,12 @@ class DPSWDDomainAdapter(BaseAdapter):
         ``sample(n)``. It is cloned, and gets the adapter's budget (`epsilon`, `delta`, `relation`
         and `accountant`), `random_state`, `device`, `verbose` and `strict`; another `epsilon`,
         `delta`, `relation` or `random_state` of its own is refused. What it has of `bounds`,
-        `clip_norm` and `init` and leaves at their defaults follows from the source: the adapter's
-        bounds; the 0.9-quantile of the norms of source rows, after `bounds` and the encoder; source
-        rows. Its encoder stays as it is. None: a `DPSWFlowSampler` with an encoder that follows
-        from sizes. Of up to 64 columns it has none. Of more, it has 64 principal components of the
-        target, which are paid for, if there are 1000 target rows; else 32 of the source, which cost
-        nothing. For ``network="conv28"``, those of the target are in the 14×14 lowest frequencies.
+        `clip_norm`, `init` and `encoder` and leaves at their defaults follows from the source: the
+        adapter's bounds; the 0.9-quantile of the norms of source rows, after `bounds` and the
+        encoder; source rows; and an encoder by sizes. Of up to 64 columns there is none. Of more,
+        it is 64 principal components of the target, which are paid for, if there are 1000 target
+        rows; else 32 of the source, which cost nothing. For ``network="conv28"``, those of the
+        target are in the 14×14 lowest frequencies. None: a `DPSWFlowSampler`.
     network : {"mlp", "conv28"} or callable, default="mlp"
         The representation: ``"mlp"``, two layers, of rows that are standardised by the source;
         ``"conv28"``, two convolutions, of 28×28 grey images in [0, 1]. A factory takes the number
@@ -238,18 +238,18 @@ class DPSWDDomainAdapter(BaseAdapter):
 
     def _make_sampler(self, X, bounds, n_target):
         """Return the sampler of synthetic target rows, in units that follow from the source."""
-        if self.sampler is None:
-            sampler = DPSWFlowSampler(encoder=self._choose_encoder(X, bounds, n_target))
-        else:
-            sampler = clone(self.sampler)
+        sampler = DPSWFlowSampler() if self.sampler is None else clone(self.sampler)
         left_open = _left_open(sampler)
         said = sampler.get_params(deep=False).keys() & set(SAID_OF_ALL)
         sampler.set_params(**{name: getattr(self, name) for name in said})
         if "bounds" in left_open:
             sampler.set_params(bounds=bounds)
+        is_central = isinstance(sampler, CentralGenerator)
+        if is_central and "encoder" in left_open:
+            sampler.set_params(encoder=self._choose_encoder(sampler, X, bounds, n_target))
         # Bad parameters are found before they are used, and cost nothing.
         preview(sampler, n_target, X.shape[1])
-        if "clip_norm" in left_open and sampler.clip_norm is not None:
+        if is_central and "clip_norm" in left_open:
             public, _ = split_encoder(sampler.encoder)
             format = BoxFormat(X.shape[1], bounds=sampler.bounds, encoder=public)
             norms = np.linalg.norm(format.encode(X), axis=1)
@@ -261,8 +261,9 @@ class DPSWDDomainAdapter(BaseAdapter):
             sampler.set_params(init=starts.astype(np.float32))
         return sampler
 
-    def _choose_encoder(self, X, bounds, n_target):
-        if X.shape[1] <= _FEW_COLUMNS:
+    def _choose_encoder(self, sampler, X, bounds, n_target):
+        """Return what ``"auto"`` stands for where there is a source."""
+        if X.shape[1] <= _FEW_COLUMNS or not sampler.takes_components:
             return None
         if n_target >= _MANY_ROWS:
             if self.network == "conv28":

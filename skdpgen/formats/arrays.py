@@ -9,6 +9,9 @@ import torch
 from ..privacy.records import read_rows
 from .format import SAMPLE_BLOCK, Format, check_count
 
+# Of dtypes with few values.
+_BOUNDS = {np.dtype(bool): (0, 1), np.dtype(np.uint8): (0, 255)}
+
 
 @dataclass(frozen=True)
 class ArrayKind:
@@ -20,6 +23,7 @@ class ArrayKind:
     is_series: bool
     target_name: object
     is_categorical: bool
+    bounds: tuple | None = None
 
     @classmethod
     def of(cls, X, y=None):
@@ -32,6 +36,7 @@ class ArrayKind:
             is_series=is_series,
             target_name=y.name if is_series else None,
             is_categorical=is_series and isinstance(y.dtype, pd.CategoricalDtype),
+            bounds=_BOUNDS.get(dtypes.pop()) if len(dtypes) == 1 else None,
         )
 
     def give(self, X, y):
@@ -77,11 +82,6 @@ class ArrayFormat(Format):
     def __post_init__(self):
         object.__setattr__(self, "bounds", check_bounds(self.bounds, self.n_features, "bounds"))
         object.__setattr__(self, "y_bounds", check_bounds(self.y_bounds, 1, "y_bounds"))
-        if self.has_number and self.bounds is not None and self.y_bounds is None:
-            raise ValueError(
-                "y is a number (float dtype) and bounds were given: give y_bounds=(lower, upper) "
-                "too, or classes=[...] if y holds labels."
-            )
 
     def read_public(self, estimator, X):
         return read_rows(estimator, X, reset=False)

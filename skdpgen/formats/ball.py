@@ -44,6 +44,11 @@ class BallFormat(ArrayFormat):
 
     def __post_init__(self):
         super().__post_init__()
+        if self.has_number and self.bounds is not None and self.y_bounds is None:
+            raise ValueError(
+                "y is a number (float dtype) and bounds were given: give y_bounds=(lower, upper) "
+                "too, or classes=[...] if y holds labels."
+            )
         shape = self.image_shape
         if shape is not None and math.prod(shape) != self.n_features:
             raise ValueError(f"image_shape={shape} does not fit {self.n_features} features.")

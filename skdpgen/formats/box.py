@@ -21,15 +21,32 @@ class BoxFormat(ArrayFormat):
         As in `ArrayFormat`.
     encoder : object, default=None
         With `transform` and `inverse_transform`, fitted on public data.
+    components : PrivatePCA, default=None
+        What is released of the rows first, to encode them by.
     clip_norm : float, default=1.0
         The radius of rows, which are decoded from the unit ball.
     """
 
     encoder: object = None
+    components: object = None
     clip_norm: float = 1.0
 
     # What estimators are asked for it; with a schema, it stays at the defaults.
-    parameters = dict.fromkeys(("bounds", "y_bounds", "classes", "encoder")) | {"clip_norm": 1.0}
+    parameters = dict.fromkeys(("bounds", "y_bounds", "classes")) | dict.fromkeys(
+        ("encoder", "clip_norm"), "auto"
+    )
+
+    @property
+    def found(self):
+        """What was declared, or found, by the names of fitted attributes."""
+        found = {
+            "bounds_": self.bounds,
+            "clip_norm_": self.clip_norm,
+            "encoder_": self.encoder if self.components is None else self.components,
+        }
+        if self.y_bounds is not None:
+            found["y_bounds_"] = tuple(float(bound[0]) for bound in self.y_bounds)
+        return found
 
     @property
     def unit(self):
@@ -43,9 +60,12 @@ class BoxFormat(ArrayFormat):
 
     @property
     def n_columns(self):
-        """Number of columns of a row, found with a public row of zeros."""
-        y = np.zeros(1) if self.has_number else None
-        return self.encode(np.zeros((1, self.n_features)), y).shape[1]
+        """Number of columns of a row; an encoder's are found with a public row of zeros."""
+        if self.encoder is None:
+            return self.n_features + self.has_number
+        zeros = np.zeros((1, self.n_features))
+        zeros = zeros if self.bounds is None else np.clip(zeros, *self.bounds)
+        return np.shape(self.encoder.transform(zeros))[1] + self.has_number
 
     def encode(self, X, y=None):
         """Map (n, n_features) features, and (n,) numbers if there are any, to rows."""

@@ -2,6 +2,7 @@
 
 import numbers
 from abc import ABC, abstractmethod
+from types import MappingProxyType
 
 import numpy as np
 
@@ -20,13 +21,18 @@ class Format(ABC):
         The classes that samples can be asked for.
     encoder : object or None
         A public transformer that rows go through.
-    releases : tuple of str
-        The names of what `settle` releases.
+    components : PrivatePCA or None
+        What they go through after that, which is paid for.
+    shares : dict of str to float
+        What `settle` releases, in this order, and what it gets of the budget, of Σ s⁻² over the
+        noise multipliers s of Gaussian releases.
     has_blocks : bool
         Whether rows are blocks of weights of the levels of columns. Then `block_sizes` says how
         many there are of each.
     clip_norm : float
         Radius that encoded rows are scaled down to.
+    found : dict
+        What fitted estimators show of it, by the names of attributes.
     feature_scale : float or None
         What features in [0, 1] are multiplied by in a row of the unit ball; None if rows are made
         of something else.
@@ -34,10 +40,12 @@ class Format(ABC):
 
     classes = None
     encoder = None
-    releases = ()
+    components = None
+    shares = MappingProxyType({})
     has_blocks = False
     clip_norm = 1.0
     feature_scale = None
+    found = MappingProxyType({})
 
     @abstractmethod
     def encode(self, X, y=None):

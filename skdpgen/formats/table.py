@@ -17,6 +17,9 @@ from .schema import Schema
 from .table_encoder import TableEncoder, check_columns, check_dtypes
 from .texts import parse_found
 
+# Share of the budget for what a schema leaves open.
+_OPEN_SHARE = 0.2
+
 
 @dataclass(frozen=True)
 class TableKind:
@@ -88,8 +91,13 @@ class TableFormat(Format):
     has_blocks = True
 
     @property
-    def releases(self):
-        return SchemaInference(self.schema).releases
+    def found(self):
+        return {"schema_": self.schema}
+
+    @property
+    def shares(self):
+        names = SchemaInference(self.schema).releases
+        return {name: _OPEN_SHARE / len(names) for name in names}
 
     @property
     def classes(self):

@@ -115,6 +115,7 @@ class DPAFGenerator(CentralGenerator):
     Attributes
     ----------
     %(certified)s
+    %(found)s
     %(schema_)s
     sigma_ : float
         Standard deviation of the noise of a step of the last phase, on sums to which a record adds
@@ -174,9 +175,11 @@ class DPAFGenerator(CentralGenerator):
         "learning_rate": positive(),
     }
 
+    takes_components = False
+
     def check_params(self):
         super().check_params()
-        if split_encoder(self.encoder)[1] is not None:
+        if split_encoder(self.encoder)[1] not in (None, "auto"):
             raise ValueError("encoder must be None or an object that was fitted on public data.")
         if self.schema is None:
             return

@@ -234,7 +234,7 @@ class LDPEntropicGAN(BaseGenerator):
         if self.batch_size == 1:
             raise ValueError("batch_size must be at least 2: batches are normalised.")
 
-    def _make_format(self, n_features, **public):
+    def _make_format(self, n_samples, n_features, n_classes, **public):
         return self.find_specification("release").make_format(
             n_features, bounds=self.bounds, y_bounds=self.y_bounds, radius=self.clip_norm, **public
         )

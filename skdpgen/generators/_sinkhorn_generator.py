@@ -5,7 +5,6 @@ import math
 from .._parameters import parameters
 from .._validation import one_of, positive, whole
 from ..base import CentralGenerator, check_network
-from ..encoders import split_encoder
 from ..learners.gradients import fit_to_gradients
 from ..learners.rows import has_unit_output, input_scale, make_rows
 from ..losses import SemiDebiasedSinkhorn
@@ -50,6 +49,7 @@ class DPSinkhornGenerator(CentralGenerator):
     Attributes
     ----------
     %(certified)s
+    %(found)s
     %(schema_)s
     sigma_ : float
         Standard deviation of the noise on each number of a gradient.
@@ -134,7 +134,7 @@ class DPSinkhornGenerator(CentralGenerator):
     def _learn(self, curator, format, noise):
         # What can fail comes before the next release.
         release, loss = self._find_release(format), self.find_specification("loss")
-        n_encoded = self._count_encoded(format.n_columns)
+        n_encoded = self._count_encoded(format)
         rows = make_rows(self.network, format, self.latent_dim, curator.n_classes, noise, n_encoded)
         scale = input_scale(format)
         n_generated = release.count_generated(curator.n_records)
@@ -145,7 +145,7 @@ class DPSinkhornGenerator(CentralGenerator):
             scale,
             loss.balance_classes,
         )
-        rows.set_components(self._find_components(curator, format.n_columns, **release.scaling))
+        rows.set_components(self._find_components(curator, format, **release.scaling))
         self.class_probabilities_ = release.find_shares(curator)
         self.n_iter_ = release.count_steps(curator.n_records)
         self._network, self.loss_curve_ = fit_to_gradients(
@@ -159,14 +159,13 @@ class DPSinkhornGenerator(CentralGenerator):
             shares=self.class_probabilities_,
             perturb=release.perturb,
             optimizer=self.optimizer,
-            learning_rate=self.learning_rate or self._default_rate(),
+            learning_rate=self.learning_rate or self._default_rate(format),
             generator=noise.torch_generator(),
             verbose=self.verbose,
         )
 
-    def _default_rate(self):
-        has_components = split_encoder(self.encoder)[1] is not None
-        return min(0.005, (0.125 if has_components else 0.25) / math.sqrt(self.n_iter_))
+    def _default_rate(self, format):
+        return min(0.005, (0.25 if format.components is None else 0.125) / math.sqrt(self.n_iter_))
 
     def _generate(self, classes, generator):
         return self._network.sample(classes, generator)

@@ -80,6 +80,7 @@ class DPSWFlowSampler(CentralGenerator):
     Attributes
     ----------
     %(certified)s
+    %(found)s
     %(schema_)s
     sigma_ : float
         Standard deviation of the noise on the sums of the sketch, or on each projection of a row,
@@ -199,7 +200,7 @@ class DPSWFlowSampler(CentralGenerator):
             # Particles go wherever a sketch lets them: small components need less weight than in a
             # network.
             scaling = {"whiten": 0.4}
-        components = self._find_components(curator, format.n_columns, **scaling)
+        components = self._find_components(curator, format, **scaling)
         spread = even_spread(format.n_columns)
         if components is not None:
             spread = components.spread

@@ -66,6 +66,7 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
     Attributes
     ----------
     %(certified)s
+    %(found)s
     %(schema_)s
     sigma_ : float
         Standard deviation of the noise on the sums of the sketch, or on each projection of a row,
@@ -214,9 +215,9 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
     def _make_rows(self, release, curator, format, noise):
         """Return the network to be trained, with the components of the rows."""
         # Anything that can fail comes before the first release.
-        n_encoded = self._count_encoded(format.n_columns)
+        n_encoded = self._count_encoded(format)
         rows = make_rows(self.network, format, self.latent_dim, curator.n_classes, noise, n_encoded)
-        rows.set_components(self._find_components(curator, format.n_columns, **release.scaling))
+        rows.set_components(self._find_components(curator, format, **release.scaling))
         return rows.to(curator.device)
 
     def _generate(self, classes, generator):

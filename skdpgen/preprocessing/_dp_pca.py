@@ -16,10 +16,13 @@ from .._validation import (
     warn_of_delta,
     whole,
 )
+from ..accounting.calibration import calibrate_gaussian
 from ..accounting.certificate import Certificate
 from ..accounting.figures import plain_numbers
 from ..accounting.plan import gaussian_plan
+from ..formats.arrays import ArrayKind
 from ..formats.box import BoxFormat
+from ..formats.open_box import make_box
 from ..privacy import CovarianceMechanism, NoiseSource
 from ..privacy.curator import open_curator
 from ..privacy.noise import ASSUMED_OF_NOISE
@@ -56,9 +59,10 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, BaseEsti
         Components to keep, at most n_features. None: 64, or all if they are less.
     %(privacy)s
     %(bounds)s
-    clip_norm : float, default=1.0
-        Public radius, in the units after `bounds`. For the second moments, each row is scaled down
-        to it; `transform` does not clip.
+    clip_norm : "auto" or float, default="auto"
+        Radius, in the units after `bounds`. For the second moments, each row is scaled down to it;
+        `transform` does not clip. ``"auto"``: from the root mean square norm, by a noisy sum that
+        is paid for. A number without `bounds`: rows are taken as they are.
     %(running)s
 
     Attributes
@@ -70,6 +74,10 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, BaseEsti
         negative.
     n_components_ : int
         Number of components.
+    bounds_ : (lower, upper) or None
+        Bounds of the features, arrays of shape (n_features,), declared or found.
+    clip_norm_ : float
+        The radius, declared or found.
     %(certified)s
     sigma_ : float
         Standard deviation of the noise on a sum of squares, for rows in the unit ball. On a sum of
@@ -121,7 +129,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, BaseEsti
     relation: str = "zero_out"
     accountant: str = "pld"
     bounds: tuple | None = None
-    clip_norm: float = 1.0
+    clip_norm: float | str = "auto"
     random_state: object = None
     device: str = "auto"
     verbose: int = 0
@@ -159,20 +167,21 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, BaseEsti
         records = take_records(self, X)
         n_samples, n_features = records.n_records, records.n_columns
         check_size("X", n_features, n_features)
-        format = BoxFormat(n_features, bounds=self.bounds)
+        format = self._make_format(n_samples, n_features, ArrayKind.of(X))
         n_components = self._n_components(n_features)
         warn_of_delta(self.delta, n_samples, stacklevel=3)
-        plan = self._plan()
+        plan = self._plan(format)
         with open_curator(
             records,
             format,
             plan,
             NoiseSource(self.random_state),
             strict=self.strict,
-            clip_norm=self.clip_norm,
+            clip_norm=format.clip_norm,
             device=choose_device(self.device),
             verbose=self.verbose,
         ) as curator:
+            format = format.settle(curator)
             moments = curator.release(CovarianceMechanism())
             certificate = curator.certificate(_ASSUMED)
         values, vectors = np.linalg.eigh(moments.value)
@@ -180,9 +189,9 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, BaseEsti
         # Eigenvectors have no sign: their largest entry is positive.
         largest = np.abs(vectors).argmax(axis=1, keepdims=True)
         self.components_ = vectors * np.sign(np.take_along_axis(vectors, largest, axis=1))
-        self.explained_variance_ = values * (self.clip_norm**2 / n_samples)
+        self.explained_variance_ = values * (format.clip_norm**2 / n_samples)
         self.n_components_ = self._n_features_out = n_components
-        self._format = format
+        self._format, self.clip_norm_, self.bounds_ = format, format.clip_norm, format.bounds
         self.n_samples_ = n_samples
         self.sigma_ = plan.sigma
         self.privacy_ = certificate
@@ -233,9 +242,25 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, BaseEsti
         features, _ = self._format.decode(X.astype(np.float64) @ self.components_)
         return features.astype(X.dtype, copy=False)
 
-    def _plan(self):
+    def _make_format(self, n_samples, n_features, kind=None):
+        if self.bounds is None and not isinstance(self.clip_norm, str):
+            return BoxFormat(n_features, clip_norm=self.clip_norm)
+        multiplier = calibrate_gaussian(
+            self.epsilon, self.delta, relation=self.relation, accountant=self.accountant
+        )
+        return make_box(
+            n_samples,
+            n_features,
+            multiplier,
+            self.relation,
+            bounds=self.bounds,
+            clip_norm=self.clip_norm,
+            kind=kind,
+        )
+
+    def _plan(self, format):
         plan = gaussian_plan(
-            {CovarianceMechanism.name: 1.0},
+            {**format.shares, CovarianceMechanism.name: 1 - sum(format.shares.values())},
             self.epsilon,
             self.delta,
             relation=self.relation,
@@ -247,11 +272,11 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, BaseEsti
     def _preview(self, n_samples, n_features, n_classes):
         """Price a fit without data; see `skdpgen.privacy.preview`."""
         self.check_params()
-        BoxFormat(n_features, bounds=self.bounds)
+        format = self._make_format(n_samples, n_features)
         self._n_components(n_features)
         assumed = (*list_refusals(self.strict), *_ASSUMED)
         return Certificate.of_plan(
-            self._plan(), assumed, reproducible=self.random_state is not None
+            self._plan(format), assumed, reproducible=self.random_state is not None
         )
 
     def _n_components(self, n_features):

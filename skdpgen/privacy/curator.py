@@ -216,9 +216,9 @@ class Curator:
         self._ledger[position].count += 1
         return mechanism.run(self._source, event, relation=self.plan.relation, noise=self._noise)
 
-    def prepare(self, function):
-        """Exchange the map of the rows, which may follow from what was released before."""
-        self._source.prepare(function)
+    def prepare(self, function, clip_norm=1.0):
+        """Exchange the map of the rows and their radius, which may follow from what is released."""
+        self._source.prepare(function, clip_norm)
 
     def close(self):
         """Let go of the rows; budgets keep the charge for what was released only."""

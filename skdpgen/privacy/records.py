@@ -24,7 +24,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from ..exceptions import PrivacyLeakWarning, TableError
+from ..exceptions import FitQualityWarning, PrivacyLeakWarning, TableError
 from .record_functions import call_quietly, muted
 
 # Integers with more values than this are rather numbers, which inferred classes would publish.
@@ -282,6 +282,13 @@ def take_labels(y, n_samples, classes=None, *, are_numbers=False):
     if classes is not None:
         return y, _classes_for(check_classes(classes), y.dtype), False
     if y.dtype.kind == "f" and not is_categorical:
+        if not are_numbers:
+            warnings.warn(
+                f"y has dtype {y.dtype} and is taken for numbers. If it holds labels, pass "
+                "classes=[...]; if numbers, y_bounds=(lower, upper).",
+                FitQualityWarning,
+                stacklevel=5,
+            )
         return y.astype(np.float64), None, False
     warnings.warn(
         "The classes were inferred from y and are treated as public: ε does not cover which "

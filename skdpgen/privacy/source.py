@@ -37,13 +37,7 @@ class RecordSource:
     """
 
     def __init__(self, X, y, *, classes, prepare, cells, clip_norm, null, refuse, device, verbose):
-        # Squares of much smaller norms underflow, and with them the clip.
-        if not 1e-100 <= clip_norm < math.inf:
-            raise ValueError(
-                f"clip_norm must be positive and finite (at least 1e-100); got {clip_norm!r}."
-            )
         self._has_cells = cells
-        self._clip_norm = clip_norm
         self._refuse = refuse
         self._device = device
         self._verbose = verbose
@@ -56,7 +50,7 @@ class RecordSource:
         self._chunks = X if callable(X) else lambda: iter([self._arrays])
         if self._arrays is not None:
             self._check_count(len(self._arrays[0]))
-        self.prepare(prepare)
+        self.prepare(prepare, clip_norm)
 
     def open(self):
         """Read the rows for the first time: what fails from here on may follow from them."""
@@ -74,8 +68,14 @@ class RecordSource:
         if self._null is not None and len(self._null) != n_records:
             raise ValueError("null must have one entry per record.")
 
-    def prepare(self, function):
-        """Exchange the public map of the rows; it is tried on zeros, which are public."""
+    def prepare(self, function, clip_norm):
+        """Exchange the public map of the rows, which is tried on zeros, and their radius."""
+        # Squares of much smaller norms underflow, and with them the clip.
+        if not 1e-100 <= clip_norm < math.inf:
+            raise ValueError(
+                f"clip_norm must be positive and finite (at least 1e-100); got {clip_norm!r}."
+            )
+        self._clip_norm = clip_norm
         if function is not None:
             check_function(function, RecordFunction, "Curator")
         self._prepare = function

@@ -89,7 +89,7 @@ def test_a_number_without_bounds_is_used_as_it_is(X, y):
 
 def test_a_number_beside_bounds_needs_its_own():
     with pytest.raises(ValueError, match="give y_bounds"):
-        BoxFormat(4, bounds=(0, 1), has_number=True)
+        BallFormat(4, bounds=(0, 1), has_number=True)
 
 
 def test_encoder_sees_clipped_features(X, y):

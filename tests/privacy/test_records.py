@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
+from skdpgen.exceptions import FitQualityWarning
 from skdpgen.privacy import PrivacyLeakWarning
 from skdpgen.privacy.records import look_up, parse_rows, read_rows, take_labels, take_rows
 
@@ -139,10 +140,16 @@ def test_floats_are_numbers(dtype):
     y = pd.Series([0.5, 1, 2], dtype=dtype)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        read, classes, inferred = take_labels(y, 3)
+        read, classes, inferred = take_labels(y, 3, are_numbers=True)
     assert read.dtype == np.float64
     assert read.tolist() == [0.5, 1, 2]
     assert (classes, inferred) == (None, False)
+
+
+@pytest.mark.parametrize("labels", [[0.0, 1.0, 1.0], [0.5, np.nan, 2.0]])
+def test_floats_are_said_to_be_taken_for_numbers_by_their_dtype_alone(labels):
+    with pytest.warns(FitQualityWarning, match=r"float64 and is taken for numbers.*classes=\["):
+        take_labels(np.array(labels), 3)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,214 @@
+"""Finding what nobody declared of arrays: bounds and a radius, by releases that are paid for."""
+
+import math
+import warnings
+from dataclasses import dataclass, field, fields, replace
+
+import numpy as np
+
+from ..exceptions import FitQualityWarning
+from ..privacy.mechanisms.sums import GaussianSumMechanism
+from ..privacy.record_functions import RecordFunction
+from .box import BoxFormat
+from .ranges import choose_per_octave, find_range, knot_weights, wide_knots
+
+# Of more columns than this all have one range: each column's would cost too much.
+_MOST_RANGES = 50
+_RANGES, _NORM = "value ranges", "mean square norm"
+# What the releases get of the budget, least and most, of Σ s⁻²: as much as it takes to see that
+# many deviations of noise in a count of all records, or in the mean square norm.
+_SHARES = {_RANGES: (0.02, 0.2), _NORM: (0.01, 0.1)}
+_WANTED = {_RANGES: 12, _NORM: 40}
+# The radius over the root mean square norm is 1 + this / √(number of columns): norms of more
+# columns are closer to each other.
+_SPARE = 2.0
+# Less than this many deviations of noise say nothing.
+_LEAST_SIGNAL = 2.0
+
+
+@dataclass(frozen=True)
+class OpenBoxFormat(BoxFormat):
+    """A `BoxFormat` of which bounds, or the radius, are still to be found.
+
+    It looks like the one that it settles to, with bounds of 0 and 1 in place of those that are
+    open.
+
+    Up to 50 columns each get a range of their own: the records are counted near the knots of a
+    wide grid. Of more columns, and of what an encoder makes, a record counts with its least and its
+    greatest number, or its norm. For each of m ranges it adds weights that sum to 1/√m: a vector
+    without negative numbers, of norm at most 1. The radius is the root mean square norm, then: a
+    record adds its squared norm, relative to the greatest that there can be, which is at most 1.
+
+    Parameters
+    ----------
+    opens_X, opens_y : bool
+        Whether ranges of X, or of the norms that an encoder gives, and of a numeric y are open.
+    shares : dict of str to float
+        What is to be released, in this order, and what it gets of the budget.
+    knots : ndarray of shape (n_knots,)
+        The wide grid.
+    """
+
+    opens_X: bool = False
+    opens_y: bool = False
+    shares: dict = field(default_factory=dict)
+    knots: np.ndarray | None = None
+
+    def _name_ranges(self):
+        """Return a name for each range that is to be found."""
+        columns = None if self.kind is None else self.kind.columns
+        if not self.opens_X:
+            names = []
+        elif self.encoder is not None:
+            names = ["the norm after the encoder"]
+        elif self.n_features > _MOST_RANGES:
+            names = ["the least of a row", "the greatest of a row"]
+        else:
+            columns = range(self.n_features) if columns is None else columns
+            names = [f"column {name!r}" for name in columns]
+        return [*names, *["y"] * self.opens_y]
+
+    def encode(self, X, y=None):
+        """Map records to weights of the knots, or to their squared norms."""
+        if next(iter(self.shares)) == _NORM:
+            rows = BoxFormat.encode(self, X, y) / self.clip_norm
+            return (rows**2).sum(axis=1, keepdims=True).clip(max=1)
+        numbers = self._list_numbers(np.asarray(X, dtype=np.float64), y)
+        weights = knot_weights(numbers, self.knots) / math.sqrt(numbers.shape[1])
+        return weights.reshape(len(numbers), -1)
+
+    def _list_numbers(self, X, y):
+        """Return the numbers whose ranges are to be found, one column for each."""
+        parts = []
+        if self.opens_X and self.encoder is not None:
+            rows = np.asarray(self.encoder.transform(X.copy()), dtype=np.float64)
+            parts = [np.linalg.norm(rows, axis=1)]
+        elif self.opens_X and self.n_features > _MOST_RANGES:
+            parts = [X.min(axis=1), X.max(axis=1)]
+        elif self.opens_X:
+            parts = [X]
+        if self.opens_y:
+            parts.append(np.asarray(y, dtype=np.float64))
+        return np.column_stack(parts)
+
+    def settle(self, curator):
+        """Make the releases, and return the `BoxFormat` that the curator then maps rows by."""
+        format = self
+        for name in self.shares:
+            noisy = curator.release(_sum(name))
+            find = format._find_ranges if name == _RANGES else format._find_radius
+            format = find(noisy, curator.n_records)
+            curator.prepare(
+                RecordFunction(format.encode), 1.0 if format.shares else format.clip_norm
+            )
+        return format
+
+    def _find_ranges(self, noisy, n_records):
+        names = self._name_ranges()
+        unit = math.sqrt(len(names))
+        counts = noisy.value.reshape(len(names), -1) * unit
+        found = [find_range(self.knots, row, noisy.std * unit, n_records) for row in counts]
+        unclear = [
+            name for name, (_, _, is_clear) in zip(names, found, strict=True) if not is_clear
+        ]
+        if unclear:
+            some = ", ".join(unclear[:5]) + ", ..." * (len(unclear) > 5)
+            warnings.warn(
+                f"{len(unclear)} of {len(names)} ranges cannot be told from noise, with so few "
+                f"records at this ε: those of {some}. Declare bounds=(lower, upper), by what is "
+                "public of the columns.",
+                FitQualityWarning,
+                stacklevel=2,
+            )
+        lower, upper = np.array([edges[:2] for edges in found], dtype=np.float64).T
+        settled = {}
+        if self.opens_y:
+            settled["y_bounds"] = lower[-1], upper[-1]
+        if self.opens_X and self.encoder is not None:
+            radius = upper[0]
+            settled["clip_norm"] = math.hypot(radius, self.unit) if self.has_number else radius
+        elif self.opens_X and self.n_features > _MOST_RANGES:
+            settled["bounds"] = lower[0], max(upper[1], np.nextafter(lower[0], np.inf))
+        elif self.opens_X:
+            settled["bounds"] = lower[: self.n_features], upper[: self.n_features]
+        return self._close(_RANGES, opens_X=False, opens_y=False, **settled)
+
+    def _find_radius(self, noisy, n_records):
+        if noisy.value.item() < _LEAST_SIGNAL * noisy.std:
+            return self._close(_NORM)
+        spare = 1 + _SPARE / math.sqrt(self.n_columns)
+        share = min(1.0, spare * math.sqrt(noisy.value.item() / n_records))
+        return self._close(_NORM, clip_norm=share * self.clip_norm)
+
+    def _close(self, name, **settled):
+        """Return what is known after a release; it is open where there are more."""
+        shares = {other: share for other, share in self.shares.items() if other != name}
+        format = replace(self, shares=shares, **settled)
+        if shares:
+            return format
+        return BoxFormat(**{field.name: getattr(format, field.name) for field in fields(BoxFormat)})
+
+
+def _sum(name):
+    return GaussianSumMechanism(RecordFunction(lambda rows: rows), 1.0, name, nonnegative=True)
+
+
+def make_box(
+    n_samples,
+    n_features,
+    multiplier,
+    relation,
+    *,
+    bounds=None,
+    y_bounds=None,
+    encoder=None,
+    components=None,
+    clip_norm="auto",
+    **public,
+):
+    """Return the format of arrays for central methods, open where nothing is known.
+
+    Bounds are those that are given, else those of the dtype, if it has few values. What is open
+    gets a share of the budget that follows from public numbers, as does the grid.
+
+    Parameters
+    ----------
+    n_samples, n_features : int
+    multiplier : float
+        The noise multiplier of a Gaussian release that spends all of the budget.
+    relation : str
+    bounds, y_bounds, encoder, components, **public
+        As in `BoxFormat`.
+    clip_norm : float or "auto"
+    """
+    kind = public.get("kind")
+    if bounds is None and encoder is None and kind is not None:
+        bounds = kind.bounds
+    opens_radius = isinstance(clip_norm, str)
+    opens_y = public.get("has_number", False) and y_bounds is None
+    # An encoder needs no bounds, but its rows a scale.
+    opens_X = opens_radius if encoder is not None else bounds is None
+    format = OpenBoxFormat(
+        n_features,
+        bounds=(0, 1) if opens_X and encoder is None else bounds,
+        y_bounds=(0, 1) if opens_y else y_bounds,
+        encoder=encoder,
+        components=components,
+        clip_norm=1.0 if opens_radius else clip_norm,
+        **public,
+        opens_X=opens_X,
+        opens_y=opens_y,
+    )
+    names = (_RANGES,) * (opens_X or opens_y) + (_NORM,) * opens_radius
+    if not names:
+        return format._close(None)
+    unit = {_RANGES: math.sqrt(len(format._name_ranges())), _NORM: 1.0}
+    shares = {}
+    for name in names:
+        least, most = _SHARES[name]
+        wanted = (_WANTED[name] * multiplier * unit[name] / n_samples) ** 2
+        shares[name] = min(most, max(least, wanted))
+    std = multiplier / math.sqrt(shares.get(_RANGES, 1)) * unit[_RANGES]
+    std *= _sum(_RANGES).sensitivity(relation)
+    knots = wide_knots(n_per_octave=choose_per_octave(n_samples, std))
+    return replace(format, shares=shares, knots=knots)

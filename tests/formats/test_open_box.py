@@ -1,0 +1,173 @@
+"""Bounds and radii that nobody declared: found from noisy counts, and paid for."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.decomposition import PCA
+from sklearn.frozen import FrozenEstimator
+
+from skdpgen import DPPCA, DPSlicedWassersteinGenerator, DPSWFlowSampler
+from skdpgen.exceptions import FitQualityWarning
+from skdpgen.formats.box import BoxFormat
+from skdpgen.formats.open_box import make_box
+from skdpgen.privacy.curator import watching
+
+SCALES = np.array([1e-3, 1.0, 50.0, 1e6])
+
+
+def make(n_samples=1000, n_features=4, multiplier=3.7, relation="zero_out", **given):
+    return make_box(n_samples, n_features, multiplier, relation, **given)
+
+
+def fit(X, y=None, **params):
+    params = {"epsilon": 1.0, "n_steps": 2, "n_particles": 50, "random_state": 0, **params}
+    return DPSWFlowSampler(**params).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def X():
+    return np.random.RandomState(0).uniform(-1, 3, size=(6000, 4)) * SCALES
+
+
+@pytest.mark.parametrize("epsilon", [1.0, math.inf])
+def test_each_column_gets_its_range(X, epsilon):
+    fitted = fit(X, epsilon=epsilon)
+    lower, upper = fitted.bounds_
+    assert (lower <= -0.9 * SCALES).all()
+    assert (upper >= 2.8 * SCALES).all()
+    # A knot or two further than the values are.
+    assert (lower >= -4 * SCALES).all()
+    assert (upper <= 8 * SCALES).all()
+    assert fitted.privacy_.releases == ("value ranges", "mean square norm", "slice sketch")
+    assert fitted.epsilon_ <= epsilon
+
+
+def test_many_columns_have_one_range_for_all():
+    X = np.random.RandomState(0).uniform(2, 30, size=(3000, 51))
+    lower, upper = fit(X).bounds_
+    assert len(np.unique(lower)) == len(np.unique(upper)) == 1
+    assert 0 <= lower[0] <= 3
+    assert 29 <= upper[0] <= 64
+
+
+@pytest.mark.parametrize(("dtype", "bounds"), [(bool, (0, 1)), (np.uint8, (0, 255))])
+@pytest.mark.parametrize("as_frame", [False, True])
+def test_some_dtypes_have_bounds_that_cost_nothing(dtype, bounds, as_frame):
+    X = np.random.RandomState(0).randint(2, size=(100, 3)).astype(dtype)
+    fitted = fit(pd.DataFrame(X) if as_frame else X)
+    assert_array_equal(fitted.bounds_, np.repeat(bounds, 3).reshape(2, 3))
+    assert "value ranges" not in fitted.privacy_.releases
+
+
+def test_what_is_declared_is_not_paid_for(X):
+    fitted = fit(X, bounds=(-1e6, 3e6), clip_norm=0.5)
+    assert fitted.privacy_.releases == ("slice sketch",)
+    assert fitted.clip_norm_ == 0.5
+    assert fit(X, clip_norm=0.5).privacy_.releases == ("value ranges", "slice sketch")
+    assert "value ranges" not in fit(X, bounds=(-1, 1)).privacy_.releases
+
+
+@pytest.mark.parametrize("n_features", [1, 4, 50, 51, 300])
+@pytest.mark.parametrize("has_number", [False, True])
+def test_a_record_adds_weights_of_norm_one_at_most(n_features, has_number):
+    format = make(n_features=n_features, has_number=has_number)
+    rng = np.random.RandomState(0)
+    X = rng.standard_cauchy((200, n_features)) * 10.0 ** rng.randint(-9, 12, size=(200, 1))
+    X[0], X[1] = 0, np.finfo(float).max
+    y = rng.standard_cauchy(200)
+    norms = np.linalg.norm(format.encode(X, y), axis=1)
+    assert norms.max() <= 1 + 1e-12
+    assert norms[0] >= 0.7
+    X[0, 0] = np.nan
+    assert np.isnan(format.encode(X, y)[0]).any()
+
+
+def test_the_mean_square_norm_gives_the_radius():
+    """Rows of known norm, without noise."""
+    X = np.full((50, 9), 0.3)
+    fitted = fit(X, bounds=(0, 1), epsilon=math.inf)
+    # Sums are of whole numbers of a fine grid.
+    assert fitted.clip_norm_ == pytest.approx((1 + 2 / 3) * 0.3, rel=1e-4)
+    # A radius above 1 changes nothing.
+    assert fit(X + 0.5, bounds=(0, 1), epsilon=math.inf).clip_norm_ == 1
+
+
+def test_the_radius_is_noisy(X):
+    radii = {fit(X[:300], bounds=(-1e6, 3e6), random_state=i).clip_norm_ for i in range(4)}
+    assert len(radii) == 4
+
+
+def test_rows_of_an_encoder_get_a_radius_in_its_units(X):
+    encoder = FrozenEstimator(PCA(2).fit(X))
+    fitted = fit(X, encoder=encoder)
+    norms = np.linalg.norm(encoder.transform(X), axis=1)
+    rms = np.sqrt(np.mean(norms**2))
+    assert fitted.bounds_ is None
+    assert fitted.encoder_ is encoder
+    # With two columns, at most 1 + √2 times as much.
+    assert rms <= fitted.clip_norm_ <= 3 * rms
+
+
+def test_a_number_beside_the_rows_gets_bounds(X):
+    y = np.random.RandomState(1).uniform(200, 900, size=len(X))
+    with pytest.warns(FitQualityWarning, match="taken for numbers"):
+        fitted = fit(X, y)
+    lower, upper = fitted.y_bounds_
+    assert lower <= 240
+    assert 860 <= upper <= 2000
+    made = fitted.sample(500)[1]
+    assert lower <= made.min() <= made.max() <= upper
+
+
+def test_shares_follow_from_public_numbers_alone(X):
+    few, many = make(100), make(10**6)
+    assert few.shares == {"value ranges": 0.2, "mean square norm": 0.1}
+    assert many.shares == {"value ranges": 0.02, "mean square norm": 0.01}
+    assert len(few.knots) < len(many.knots)
+    events = [fit(rows, random_state=0).privacy_.events for rows in (X, 0 * X, X[::-1] ** 2)]
+    assert events[0] == events[1] == events[2]
+
+
+def test_ranges_that_are_not_found_are_named():
+    X = pd.DataFrame(np.random.RandomState(0).normal(size=(30, 2)), columns=["age", "pay"])
+    with pytest.warns(FitQualityWarning, match=r"2 of 2 ranges.*'age'.*'pay'.*Declare bounds"):
+        fit(X)
+
+
+def test_what_is_found_does_not_follow_absent_records():
+    """Of records that all count as absent, nothing is released but noise."""
+    X = np.random.RandomState(0).uniform(5, 6, size=(400, 2))
+    with (
+        watching(lambda curator, mechanism, release: release(mechanism), np.ones(400, dtype=bool)),
+        pytest.warns(FitQualityWarning),
+    ):
+        hidden = [fit(rows, random_state=1).bounds_ for rows in (X, 1000 * X)]
+    assert_array_equal(*hidden)
+
+
+def test_what_it_settles_to_is_a_box(X):
+    fitted = fit(X)
+    assert type(fitted._format) is BoxFormat
+    lower, upper = fitted.bounds_
+    made = fitted.sample(1000)
+    assert (made >= lower).all()
+    assert (made <= upper).all()
+
+
+def test_unscaled_rows_are_not_squeezed_into_the_unit_ball():
+    """What a newcomer passes: ages and pays, at an ε of 10."""
+    rng = np.random.RandomState(0)
+    X = np.c_[rng.uniform(18, 90, 4000), rng.uniform(1e4, 9e4, 4000)]
+    made = DPSlicedWassersteinGenerator(epsilon=10.0, random_state=0).fit(X).sample(2000)
+    assert_allclose(made.mean(0), X.mean(0), rtol=0.1)
+    assert_allclose(made.std(0), X.std(0), rtol=0.3)
+
+
+def test_components_by_themselves_find_their_units_too(X):
+    pca = DPPCA(n_components=2, epsilon=5.0, random_state=0).fit(X)
+    assert pca.privacy_.releases == ("value ranges", "mean square norm", "second moments")
+    found = pca.inverse_transform(pca.transform(X))
+    assert found.max() > 1e6
