@@ -1,0 +1,171 @@
+"""From noisy counts at the knots of a grid: a range, and quantiles. Nothing here sees a record."""
+
+import numpy as np
+from scipy.stats import norm
+
+# Numbers are looked for up to 2^40 on both sides of zero, from 2^-10 on.
+_OCTAVES = -10, 40
+# The finest wide grid has so many knots in each octave.
+_FINEST = 8
+# Values are spread over some octaves; each cell of these is to hold so many deviations of noise.
+_SPREAD, _SIGNAL = 6, 6.0
+# How likely it is that, somewhere on a grid, mere noise is taken for values.
+_FALSE_ALARM = 0.002
+# A bound that is so much smaller than the other may as well be zero.
+_NEAR_ZERO = 1 / 8
+# Share of the values that a range is to hold, or it counts as not resolved.
+_RESOLVED = 0.9
+
+
+def wide_knots(decimals=None, n_per_octave=_FINEST):
+    """Return the wide grid on which numbers are looked for: zero, and powers of 2 to both sides.
+
+    Parameters
+    ----------
+    decimals : int, default=None
+        Of the numbers: knots are rounded to them, and those that become equal are one.
+    n_per_octave : int, default=8
+        Knots from a power of 2 to the next.
+
+    Returns
+    -------
+    knots : ndarray
+        Increasing, from -2⁴⁰ to 2⁴⁰.
+    """
+    first, last = _OCTAVES
+    sizes = 2.0 ** (np.arange(first * n_per_octave, last * n_per_octave + 1) / n_per_octave)
+    knots = np.r_[-sizes[::-1], 0, sizes]
+    return knots if decimals is None else np.unique(np.round(knots, decimals) + 0.0)
+
+
+def count_affordable(n_records, std, least, most):
+    """Return how many cells of equal mass can each be told from noise.
+
+    Parameters
+    ----------
+    n_records : int
+    std : float
+        Standard deviation of the noise on a count.
+    least, most : int
+        What is returned lies between these.
+
+    Returns
+    -------
+    int
+    """
+    return most if std == 0 else int(np.clip(n_records / (_SIGNAL * std), least, most))
+
+
+def choose_per_octave(n_records, std):
+    """Return how fine a wide grid is to be: 1, 2, 4 or 8 knots for each octave."""
+    affordable = count_affordable(n_records, std, _SPREAD, _SPREAD * _FINEST)
+    return 2 ** int(np.log2(affordable / _SPREAD))
+
+
+def find_range(knots, counts, std, n_values=None):
+    """Return the range of values that were counted near knots, with noise.
+
+    A value adds 1 to the counts, shared by the two knots around it. Windows of 1, 2, 4, ... knots
+    are *full* if their sum is more than noise, of which the probability is small over all windows
+    together. Where a full window begins, there are values at or above; where it ends, at or below.
+    From the outermost of these *inner* edges, which do not follow what is at one end of a window
+    only, the range grows outwards as long as counts add up to more than noise would. Then
+
+    - it ends one knot further if the last knot holds more than values on its inner side would
+      bring it, as densities go; but not beyond zero;
+    - a bound that is small beside the other is zero, where that is a knot.
+
+    Parameters
+    ----------
+    knots : ndarray of shape (n_knots,)
+        Increasing.
+    counts : ndarray of shape (n_knots,)
+        Noisy counts.
+    std : float
+        Standard deviation of their noise.
+    n_values : float, default=None
+        How many values there are, as far as that is public or was released.
+
+    Returns
+    -------
+    lower, upper : float
+        Two different knots.
+    is_resolved : bool
+        Whether there was a full window and, as far as can be told, nine tenths of `n_values` are in
+        the range. If there was none, the range is around the fullest window, and may be mere noise.
+    """
+    starts, ends, is_resolved = _find_windows(counts, std)
+    lowest, highest = sorted((ends.min(), starts.max()))
+    last = _end_range(knots, counts, std, highest)
+    first = len(knots) - 1 - _end_range(-knots[::-1], counts[::-1], std, len(knots) - 1 - lowest)
+    if 0 < knots[first] < knots[last] * _NEAR_ZERO and 0 in knots:
+        first = int(np.flatnonzero(knots == 0)[0])
+    if 0 > knots[last] > knots[first] * _NEAR_ZERO and 0 in knots:
+        last = int(np.flatnonzero(knots == 0)[0])
+    if first == last:
+        first, last = max(first - 1, 0), min(last + 1, len(knots) - 1)
+    if n_values is not None:
+        within = counts[first : last + 1]
+        is_resolved &= bool(within.sum() + 2 * std * len(within) ** 0.5 >= _RESOLVED * n_values)
+    return knots[first], knots[last], is_resolved
+
+
+def quantile_knots(knots, counts, std, n_knots, even=1e-3):
+    """Return knots at quantiles of values that were counted near knots, with noise.
+
+    Parameters
+    ----------
+    knots, counts, std
+        As in `find_range`.
+    n_knots : int
+        How many quantiles, with both ends of `knots`.
+    even : float, default=1e-3
+        Share of the quantiles that goes evenly to the cells between knots, whatever they hold.
+
+    Returns
+    -------
+    knots : ndarray
+        Increasing: the quantiles, and beside them those of the given knots that alone hold the
+        share of a quantile.
+    """
+    # Sums of noise grow slowly; sums of its positive part would not.
+    cumulative = np.r_[0, np.cumsum((counts[1:] + counts[:-1]) / 2)]
+    cumulative = np.maximum.accumulate(cumulative.clip(0, max(cumulative[-1], 0)))
+    cumulative /= max(cumulative[-1], 1e-9)
+    cumulative = (1 - even) * cumulative + even * np.linspace(0, 1, len(knots))
+    quantiles = np.interp(np.linspace(0, 1, n_knots), cumulative / cumulative[-1], knots)
+    is_more = counts > std * norm.isf(_FALSE_ALARM / len(knots))
+    much = is_more & (counts > counts.sum() / n_knots)
+    quantiles[[0, -1]] = knots[[0, -1]]
+    return np.union1d(quantiles, knots[much])
+
+
+def _find_windows(counts, std):
+    """Return the first and the last knots of full windows, or of the fullest if none is."""
+    widths = 2 ** np.arange(int(np.log2(len(counts))) + 1)
+    n_windows = sum(len(counts) - width + 1 for width in widths)
+    threshold = norm.isf(_FALSE_ALARM / n_windows)
+    sums = np.r_[0, np.cumsum(counts)]
+    starts = [np.arange(len(counts) - width + 1) for width in widths]
+    scores = [(sums[s + w] - sums[s]) / np.sqrt(w) for s, w in zip(starts, widths, strict=True)]
+    ends = np.concatenate([s + w - 1 for s, w in zip(starts, widths, strict=True)])
+    starts, scores = np.concatenate(starts), np.concatenate(scores)
+    # Without noise, sums of floats leave some.
+    is_full = scores > max(std * threshold, 1e-9 * np.abs(scores).max())
+    is_resolved = bool(is_full.any())
+    chosen = is_full if is_resolved else scores == scores.max()
+    return starts[chosen], ends[chosen], is_resolved
+
+
+def _end_range(knots, counts, std, inner):
+    """Return the knot at which a range ends that holds the knot `inner`, and what is beyond."""
+    # What sums of noise reach: the further out, the less likely is it to be asked for more.
+    n_added = np.arange(1, len(knots) - inner)
+    noise = std * np.sqrt(n_added * (1 + 4 * np.log(n_added)))
+    end = inner + int(np.r_[0, np.cumsum(counts[inner + 1 :]) - noise].argmax())
+    if end in (0, len(knots) - 1) or knots[end] == 0:
+        return end
+    # What a density like that around the knot before would bring to this one, from inside.
+    width = knots[end + 1] - knots[end - 1] if end < 2 else knots[end] - knots[end - 2]
+    inside = counts[end - 1] * (knots[end] - knots[end - 1]) / width
+    return end + (counts[end] > inside + std)
