@@ -39,8 +39,9 @@ from .transport import sliced_wasserstein_distance
 _SCORE_ROWS = 5_000
 # Rows of each class that a fit tries to make.
 _TRIED = 8
-# Share of the budget, of Σ s⁻², for what a schema leaves open; and of δ, for counts of categories.
-_OPEN_SHARE, _OPEN_DELTA = 0.2, 0.1
+# Share of the budget, of Σ s⁻², for what a schema leaves open, or for knots alone; and of δ, for
+# counts of categories.
+_OPEN_SHARE, _KNOTS_SHARE, _OPEN_DELTA = 0.2, 0.05, 0.1
 
 _ALWAYS_ASSUMED = (
     "one person has one record",
@@ -155,7 +156,7 @@ class BaseGenerator(TakesSpecifications, BaseEstimator, metaclass=ABCMeta):
         """Check what is public of the data; return its `Format`, and the `Records`."""
         if self.schema is not None:
             schema = declare(self.schema, X, y)
-            format = TableFormat(schema, TableKind.of(schema, X, y, target))
+            format = self._make_table_format(schema, TableKind.of(schema, X, y, target))
             return format, read_table(self, X, y, format.kind.label, format)
         if target is not None:
             raise ValueError("target=... names a column of a schema; without one, give y.")
@@ -288,10 +289,17 @@ class BaseGenerator(TakesSpecifications, BaseEstimator, metaclass=ABCMeta):
             **public,
         )
 
+    def _make_table_format(self, schema, kind=None):
+        format = TableFormat(schema, kind)
+        # Knots that are found are of a number that nobody knows beforehand.
+        needs_columns = self._find_release(format).needs_columns
+        return format.with_even_knots() if needs_columns else format
+
     # What is released before anything is learnt: what a schema leaves open, and components.
 
     def _make_plan(self, n_samples, format, n_classes):
-        shares = {name: _OPEN_SHARE / len(format.releases) for name in format.releases}
+        share = _OPEN_SHARE if format.is_open else _KNOTS_SHARE
+        shares = {name: share / len(format.releases) for name in format.releases}
         thresholds = {}
         if CategoryCountsMechanism.name in shares:
             thresholds[CategoryCountsMechanism.name] = _OPEN_DELTA * self.delta
@@ -332,7 +340,7 @@ class BaseGenerator(TakesSpecifications, BaseEstimator, metaclass=ABCMeta):
         if isinstance(self.schema, str):
             raise ValueError("preview needs a Schema: without a table, no column is known.")
         if self.schema is not None:
-            format = TableFormat(self.schema)
+            format = self._make_table_format(self.schema)
         else:
             format = self._make_format(n_features)
         plan = self._make_plan(n_samples, format, n_classes or 1)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -92,6 +92,15 @@ class TableFormat(Format):
         return SchemaInference(self.schema).releases
 
     @property
+    def is_open(self):
+        """Whether bounds or categories are not known."""
+        return bool(self.schema.open_names)
+
+    def with_even_knots(self):
+        """Return the format with even knots where knots would be found."""
+        return replace(self, schema=self.schema.with_even_knots())
+
+    @property
     def classes(self):
         levels = None if self.kind is None else self._levels(self.kind.label)
         return None if levels is None else np.array(levels)
@@ -126,7 +135,7 @@ class TableFormat(Format):
 
     def settle(self, curator):
         """Find what is open, and return a format that the curator then encodes rows by."""
-        if not self.schema.open_names:
+        if not self.releases:
             return self
         inference = SchemaInference(self.schema)
         settled = TableFormat(inference.run(curator), self.kind, inference.unknown)
@@ -135,7 +144,7 @@ class TableFormat(Format):
 
     def refuse(self, X, y=None):
         """Raise an error that names the column if cells are not as the schema declares them."""
-        if self.schema.open_names:
+        if self.releases:
             SchemaInference(self.schema).refuse(X)
         else:
             TableEncoder(self.schema).encode(self._parse(X))
