@@ -8,9 +8,9 @@ _OCTAVES = -10, 40
 # The finest wide grid has so many knots in each octave.
 FINEST = 8
 # Values are spread over some octaves; each cell of these is to hold so many deviations of noise.
-_SPREAD, _SIGNAL = 6, 6.0
+_SPREAD, _SIGNAL = 12, 6.0
 # How likely it is that, somewhere on a grid, mere noise is taken for values.
-_FALSE_ALARM = 0.002
+_FALSE_ALARM = 0.005
 # A bound that is so much smaller than the other may as well be zero.
 _NEAR_ZERO = 1 / 8
 # Share of the values that a range is to hold, or it counts as not resolved; and that may be left
@@ -70,10 +70,11 @@ def find_range(knots, counts, std, n_values=None):
     are *full* if their sum is more than noise, of which the probability is small over all windows
     together. Where a full window begins, there are values at or above; where it ends, at or below.
     From the outermost of these *inner* edges, which do not follow what is at one end of a window
-    only, the range grows outwards as long as counts add up to more than noise would. Then
+    only, the range grows outwards as long as counts add up to more than noise would, but not across
+    zero. Then
 
     - it ends one knot further if the last knot holds more than values on its inner side would
-      bring it, as densities go; but not beyond zero;
+      bring it, as densities go;
     - a bound that is small beside the other is zero, where that is a knot.
 
     Parameters
@@ -104,7 +105,8 @@ def find_range(knots, counts, std, n_values=None):
     if 0 > knots[last] > knots[first] * _NEAR_ZERO and 0 in knots:
         last = int(np.flatnonzero(knots == 0)[0])
     if first == last:
-        first, last = max(first - 1, 0), min(last + 1, len(knots) - 1)
+        first -= first > 0 and knots[first] != 0
+        last += last < len(knots) - 1
     if n_values is not None:
         within = counts[first : last + 1]
         is_resolved &= bool(within.sum() + 2 * std * len(within) ** 0.5 >= _RESOLVED * n_values)
@@ -188,10 +190,15 @@ def _find_windows(counts, std):
 
 def _end_range(knots, counts, std, inner):
     """Return the knot at which a range ends that holds the knot `inner`, and what is beyond."""
+    if knots[inner] < 0 <= knots[-1]:
+        n_most = np.searchsorted(knots, 0) - inner
+    else:
+        n_most = 0 if knots[inner] == 0 else len(knots) - 1 - inner
     # What sums of noise reach: the further out, the less likely is it to be asked for more.
-    n_added = np.arange(1, len(knots) - inner)
+    n_added = np.arange(1, n_most + 1)
     noise = std * np.sqrt(n_added * (1 + 4 * np.log(n_added)))
-    end = inner + int(np.r_[0, np.cumsum(counts[inner + 1 :]) - noise].argmax())
+    gains = np.cumsum(counts[inner + 1 : inner + 1 + n_most]) - noise
+    end = inner + int(np.r_[0, gains].argmax())
     if end in (0, len(knots) - 1) or knots[end] == 0:
         return end
     # What a density like that around the knot before would bring to this one, from inside.
