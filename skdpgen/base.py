@@ -158,7 +158,7 @@ class BaseGenerator(TakesSpecifications, BaseEstimator, metaclass=ABCMeta):
         """Check what is public of the data; return its `Format`, and the `Records`."""
         if self.schema is not None:
             schema = declare(self.schema, X, y)
-            format = TableFormat(schema, TableKind.of(schema, X, y, target))
+            format = self._make_table_format(schema, TableKind.of(schema, X, y, target))
             return format, read_table(self, X, y, format.kind.label, format)
         if target is not None:
             raise ValueError("target=... names a column of a schema; without one, give y.")
@@ -312,6 +312,12 @@ class BaseGenerator(TakesSpecifications, BaseEstimator, metaclass=ABCMeta):
             self.epsilon, self.delta, relation=self.relation, accountant=self.accountant
         )
 
+    def _make_table_format(self, schema, kind=None):
+        format = TableFormat(schema, kind)
+        # Knots that are found are of a number that nobody knows beforehand.
+        needs_columns = self._find_release(format).needs_columns
+        return format.with_even_knots() if needs_columns else format
+
     # What is released before anything is learnt: what is open, and components.
 
     def _make_plan(self, n_samples, format, n_classes):
@@ -354,7 +360,7 @@ class BaseGenerator(TakesSpecifications, BaseEstimator, metaclass=ABCMeta):
         if isinstance(self.schema, str):
             raise ValueError("preview needs a Schema: without a table, no column is known.")
         if self.schema is not None:
-            format = TableFormat(self.schema)
+            format = self._make_table_format(self.schema)
         else:
             format = self._make_format(n_samples, n_features, n_classes or 1)
         return self._certify(n_samples, format, n_classes or 1, list_refusals(self.strict))

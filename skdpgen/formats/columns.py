@@ -14,14 +14,16 @@ import pandas as pd
 # Numbers with decimals have fewer units than this, or float64 could not tell them apart after
 # a few operations.
 MAX_UNITS = 1e14
+# So many knots has a number for which no number of them is declared.
+_N_KNOTS = 16
 DATE_CODES = {"day": "D", "second": "s"}
 
 
 class _Column:
     """What the kinds of columns share: a short repr, and the way to a dict."""
 
-    # Whether something has to be found before the column can be encoded.
-    is_open = False
+    # Whether something has to be found before the column can be encoded, or encoded well.
+    is_open = takes_knots = False
 
     def to_dict(self):
         """Return the column as a dict, without what is at its default.
@@ -58,11 +60,13 @@ class Number(_Column):
         generator with ``infer="private"``; others refuse the column.
     decimals : int, default=None
         Synthetic values are rounded to so many decimals; 0 for whole numbers, None to leave them.
-    n_knots : int, default=16
+    n_knots : int, default=None
         Number of knots, between which densities are told apart no further. Knots are values, so
-        that there are fewer where there are fewer values.
-    scale : {"linear", "log"}, default="linear"
-        Spacing of the knots: even, or even in log(1 + value - lower), for a long upper tail.
+        that there are fewer where there are fewer values. None: a generator finds knots near
+        quantiles, at most about 16, and pays for it; where nobody does, there are 16 even ones.
+    scale : {"linear", "log"}, default=None
+        Spacing of public knots: even, or even in log(1 + value - lower), for a long upper tail.
+        None: even, unless knots are found.
     knots : list of float, default=None
         Increasing public knots from `lower` to `upper`, in place of `n_knots` and `scale`.
     missing : bool, default=False
@@ -88,8 +92,8 @@ class Number(_Column):
     lower: float | None = None
     upper: float | None = None
     decimals: int | None = None
-    n_knots: int = 16
-    scale: str = "linear"
+    n_knots: int | None = None
+    scale: str | None = None
     knots: tuple | None = None
     missing: bool = False
 
@@ -97,8 +101,10 @@ class Number(_Column):
         decimals = self.decimals
         if decimals is not None:
             decimals = _check_whole("decimals", decimals, 0, 15)
-        n_knots = _check_whole("n_knots", self.n_knots, 2)
-        if self.scale not in ("linear", "log"):
+        n_knots = self.n_knots
+        if n_knots is not None:
+            n_knots = _check_whole("n_knots", n_knots, 2)
+        if self.scale not in (None, "linear", "log"):
             raise ValueError(f"scale must be 'linear' or 'log'; got {self.scale!r}.")
         _check_flag(self.missing)
         lower, upper = (
@@ -108,7 +114,7 @@ class Number(_Column):
         knots = self.knots
         if knots is not None:
             knots = tuple(_check_number("knots", knot) for knot in _check_list("knots", knots))
-            if (n_knots, self.scale) != (16, "linear"):
+            if (n_knots, self.scale) != (None, None):
                 raise ValueError("give either knots, or n_knots and scale.")
             if knots[:1] + knots[-1:] != (lower, upper):
                 raise ValueError("knots must begin with lower and end with upper.")
@@ -127,6 +133,16 @@ class Number(_Column):
     def is_open(self):
         """Whether a bound is not known."""
         return self.lower is None or self.upper is None
+
+    @property
+    def takes_knots(self):
+        """Whether the bounds are known, and knots are to be found: none are declared."""
+        if self.is_open or (self.n_knots, self.scale, self.knots) != (None, None, None):
+            return False
+        n_values = math.inf
+        if self.decimals is not None:
+            n_values = 1 + round((self.upper - self.lower) * 10.0**self.decimals)
+        return n_values > _N_KNOTS
 
     def _check_decimals(self, values):
         for value in values:
@@ -148,11 +164,12 @@ class Number(_Column):
         """Where the knots are."""
         if self.knots is not None:
             return np.array(self.knots, dtype=np.float64)
-        if self.scale == "linear":
-            knots = np.linspace(self.lower, self.upper, self.n_knots)
-        else:
+        n_knots = self.n_knots or _N_KNOTS
+        if self.scale == "log":
             reach = float(self.upper) - self.lower
-            knots = self.lower + np.expm1(np.linspace(0, np.log1p(reach), self.n_knots))
+            knots = self.lower + np.expm1(np.linspace(0, np.log1p(reach), n_knots))
+        else:
+            knots = np.linspace(self.lower, self.upper, n_knots)
         return _tidy_knots(knots, self.lower, self.upper, self.decimals)
 
 

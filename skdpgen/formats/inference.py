@@ -7,29 +7,37 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
 
 from ..exceptions import FitQualityWarning, TableError
 from ..privacy.files import TEXT_KINDS, read_text
 from ..privacy.mechanisms.sums import CategoryCountsMechanism, GaussianSumMechanism
 from ..privacy.record_functions import RecordFunction
 from .columns import DATE_CODES, MAX_UNITS, Boolean, Category, Date, Number, Unknown
+from .ranges import (
+    FINEST,
+    choose_per_octave,
+    count_affordable,
+    find_range,
+    narrow_range,
+    quantile_knots,
+    wide_knots,
+)
 from .schema import Schema
 from .table_encoder import TableEncoder
 from .texts import parse_found
 
-# Numbers are looked for up to 2^40 on both sides of zero, by eighths of octaves from 2^-10 on.
-_MAGNITUDES = 2.0 ** (np.arange(-80, 321) / 8)
-# Dates are looked for in these years, by quarters.
+# Dates are looked for in these years, at the finest by quarters.
 _DATES, _N_QUARTERS = ("1900-01-01", "2100-01-01"), 800
 # Of the categories of a column, the most frequent are told apart.
 _MOST_LEVELS = 1000
 # The count of kinds; and which share of the texts in a column is to fit its kind, but for noise.
 _KINDS, _FITTING_SHARE = "column kinds", 0.95
-# Knots of the second, finer grid.
-_N_FINE = 128
-# How likely it is that, somewhere on a grid, mere noise is taken for values.
-_FALSE_ALARM = 0.02
+# Knots of the second, finer grid, and what of it goes evenly to the cells of the first; and knots
+# that a column has at last.
+_FEWEST_FINE, _MOST_FINE, _EVEN = 16, 128, 0.2
+_FEWEST, _MOST = 8, 16
+# Names of the releases of histograms.
+_RANGES, _COUNTS = "value ranges", "value counts"
 
 
 class SchemaInference:
@@ -41,9 +49,10 @@ class SchemaInference:
     apart. In counts this is a sensitivity of √m, or of √(2m) if a record is replaced. What is
     released after that is in the plan whatever is found.
 
-    Numbers and dates are counted near the knots of a wide grid, and then of a finer one within
-    the range that the first showed. Bounds are the outermost knots where there is more than noise,
-    and knots are quantiles. Categories are those whose noisy counts pass a threshold.
+    Open numbers and dates are counted near the knots of a wide grid, which shows their ranges, and
+    then of a finer one within these, which shows quantiles; numbers of which only knots are to be
+    found, on the finer one alone. The more noise there is for so many records, the coarser are the
+    grids: see `ranges`. Categories are those whose noisy counts pass a threshold.
 
     Parameters
     ----------
@@ -55,37 +64,34 @@ class SchemaInference:
     Attributes
     ----------
     releases : tuple of str
-        What is to be planned, in this order; empty if nothing is open.
+        What is to be planned, in this order; empty if there is nothing to be found.
     unknown : tuple of str
         Columns of which nothing is known.
+    unresolved : tuple of str
+        After `run`, the open columns whose range did not show above the noise.
     """
 
     def __init__(self, schema, texts=()):
         self.schema = schema
         self.texts = texts
         self.unknown = tuple(n for n, kind in schema.items() if isinstance(kind, Unknown))
+        self.unresolved = ()
         opened = [n for n in schema.open_names if n not in self.unknown]
         self._categories = [n for n in opened if isinstance(schema[n], Category)]
-        self._scales = [n for n in opened if n not in self._categories]
+        self._open = [n for n in opened if n not in self._categories]
+        # Those that are counted on the finer grid.
+        self._scales = [n for n, kind in schema.items() if n in self._open or kind.takes_knots]
         is_any = bool(self.unknown or texts)
         self.releases = (_KINDS,) * bool(self.unknown)
-        self.releases += ("value ranges", "value counts") * (is_any or bool(self._scales))
+        self.releases += (_RANGES,) * (is_any or bool(self._open))
+        self.releases += (_COUNTS,) * (is_any or bool(self._scales))
         self.releases += (CategoryCountsMechanism.name,) * (is_any or bool(self._categories))
-        self._wide = {
-            name: _widen(kind) if kind.is_open else kind
-            for name, kind in schema.items()
-            if name not in self.unknown
-        }
+        self._wide = self._widen_all()
 
     def encode(self, cells, y=None):
-        """Encode the kinds of unknown columns, or open numbers and dates on the wide grid.
-
-        Where there are neither, the columns that are declared.
-        """
+        """Encode the kinds of unknown columns or, if there are none, the others."""
         if self.unknown:
             return _encode_kinds(self._read(cells)[list(self.unknown)])
-        if self._scales:
-            return self._encode_scales(self._wide, cells)
         return TableEncoder(Schema(self._wide)).encode_private(self._read(cells))
 
     def refuse(self, cells):
@@ -106,12 +112,7 @@ class SchemaInference:
             known = SchemaInference(self._find_kinds(curator), self.unknown)
             curator.prepare(RecordFunction(known.encode))
             return known.run(curator)
-        kinds = dict(self.schema)
-        if self._scales:
-            kinds.update(self._find_knots(curator))
-        elif self.texts:
-            for release in self.releases[:2]:
-                curator.release(_weights(release))
+        kinds = {**self.schema, **self._find_knots(curator, self._find_ranges(curator))}
         if CategoryCountsMechanism.name in self.releases:
             positions = {name: self.schema.names.index(name) for name in self._categories}
             for name, counts in curator.release(CategoryCountsMechanism(positions)).items():
@@ -125,25 +126,100 @@ class SchemaInference:
         found = (_choose_kind(*row[:-1], noisy.std * unit) for row in counts.tolist())
         return Schema({**self.schema, **dict(zip(self.unknown, found, strict=True))})
 
-    def _find_knots(self, curator):
-        """Look at the open numbers and dates twice; return their kinds."""
-        schema = Schema(self._wide)
-        for release, n_knots, margin in zip(self.releases, (_N_FINE, None), (1, 0), strict=False):
-            noisy = curator.release(_weights(release))
-            unit = math.sqrt(len(self._scales))
-            found = {}
-            for name, where in TableEncoder(schema.select(self._scales)).blocks:
-                kind, knots = self.schema[name], schema[name].positions
-                counts = noisy.value[where][: len(knots)] * unit
-                knots = _zoom(knots, counts, noisy.std * unit, n_knots or kind.n_knots, margin)
-                found[name] = _with_knots(kind, knots)
-            schema = Schema({**schema, **found})
-            curator.prepare(RecordFunction(partial(self._encode_scales, schema)))
+    def _find_ranges(self, curator):
+        """Look at open numbers and dates on a wide grid; return kinds of a finer one within."""
+        if _RANGES not in self.releases:
+            return {}
+        std = self._noise_of(_RANGES, self._open, curator)
+        wide = self._widen_all(choose_per_octave(curator.n_records, std))
+        found, unresolved = {}, []
+        for name, knots, counts, n_values in self._count(curator, _RANGES, self._open, wide):
+            kind = self.schema[name]
+            # Dates have no zero.
+            origin = knots[0] - 1 if isinstance(kind, Date) else 0.0
+            *bounds, is_resolved = find_range(knots - origin, counts, std, n_values)
+            first, last = np.searchsorted(knots, np.add(bounds, origin))
+            within = slice(first, last + 1)
+            n_fine = self._count_fine(curator)
+            found[name] = _with_knots(
+                kind, quantile_knots(knots[within], counts[within], std, n_fine, _EVEN), n_fine
+            )
+            if not is_resolved:
+                unresolved.append(name)
+        self.unresolved = tuple(unresolved)
+        if unresolved:
+            warnings.warn(
+                f"The ranges of columns {unresolved} do not show above the noise, with so few "
+                "records for this epsilon and so many open columns: what was found may be "
+                "mere noise. Declare their bounds, as Number(lower, upper).",
+                FitQualityWarning,
+                stacklevel=2,
+            )
         return found
 
-    def _encode_scales(self, schema, cells, y=None):
-        schema = Schema({name: schema[name] for name in self._scales})
-        return TableEncoder(schema).encode_private(self._read(cells)[self._scales])
+    def _find_knots(self, curator, ranged):
+        """Look at numbers and dates on a finer grid; return their kinds."""
+        if _COUNTS not in self.releases:
+            return {}
+        n_fine, n_records = self._count_fine(curator), curator.n_records
+        std = self._noise_of(_COUNTS, self._scales, curator)
+        n_octave = choose_per_octave(n_records, std)
+        fine = {
+            name: ranged[name] if name in ranged else _refine(self.schema[name], n_fine, n_octave)
+            for name in self._scales
+        }
+        found = {}
+        for name, knots, counts, n_values in self._count(curator, _COUNTS, self._scales, fine):
+            kind = self.schema[name]
+            if name in ranged:
+                lower, upper = narrow_range(knots, counts, std, n_values)
+                within = (lower <= knots) & (knots <= upper)
+                knots, counts = knots[within], counts[within]
+            n_knots = kind.n_knots or count_affordable(n_records, std, _FEWEST, _MOST)
+            found[name] = _with_knots(kind, quantile_knots(knots, counts, std, n_knots))
+        return found
+
+    def _noise_of(self, release, names, curator):
+        """Return the standard deviation of the noise on counts, which is public beforehand."""
+        plan = curator.plan
+        unit = _weights(release).sensitivity(plan.relation) * math.sqrt(len(names) or 1)
+        return plan.multiplier(release) * unit
+
+    def _count_fine(self, curator):
+        std = self._noise_of(_COUNTS, self._scales, curator)
+        return count_affordable(curator.n_records, std, _FEWEST_FINE, _MOST_FINE)
+
+    def _count(self, curator, release, names, kinds):
+        """Release noisy counts near the knots of some columns.
+
+        Returns
+        -------
+        list of (name, knots, counts, n_values)
+            The last is how many values there are: the number of records, or what the count of
+            missing values leaves of it.
+        """
+        if not names:
+            curator.release(_weights(release))
+            return []
+        schema = Schema({name: kinds[name] for name in names})
+        curator.prepare(RecordFunction(partial(self._encode_some, schema)))
+        value = curator.release(_weights(release)).value * math.sqrt(len(names))
+        counted = []
+        for name, where in TableEncoder(schema).blocks:
+            knots, counts = schema[name].positions, value[where]
+            n_missing = counts[len(knots) :].sum().clip(0, curator.n_records)
+            counted.append((name, knots, counts[: len(knots)], curator.n_records - n_missing))
+        return counted
+
+    def _encode_some(self, schema, cells, y=None):
+        return TableEncoder(schema).encode_private(self._read(cells)[list(schema)])
+
+    def _widen_all(self, n_per_octave=1):
+        return {
+            name: _widen(kind, n_per_octave) if kind.is_open else kind
+            for name, kind in self.schema.items()
+            if name not in self.unknown
+        }
 
 
 def _encode_kinds(table):
@@ -176,30 +252,42 @@ def _weights(name):
     return GaussianSumMechanism(RecordFunction(lambda rows: rows), 1.0, name, nonnegative=True)
 
 
-def _widen(kind):
+def _widen(kind, n_per_octave):
     """Return a kind for the first look at an open column; declared bounds are kept."""
     if isinstance(kind, Category):
         return replace(kind, categories=[kind.other])
     if isinstance(kind, Date):
         lower, upper = kind.lower or _DATES[0], kind.upper or _DATES[1]
-        return replace(kind, lower=lower, upper=upper, n_knots=_N_QUARTERS)
-    sizes = _MAGNITUDES[_MAGNITUDES * 10.0 ** (kind.decimals or 0) <= MAX_UNITS]
+        n_knots = _N_QUARTERS * n_per_octave // FINEST
+        return replace(kind, lower=lower, upper=upper, n_knots=n_knots)
+    knots = wide_knots(kind.decimals, n_per_octave)
+    knots = knots[np.abs(knots) * 10.0 ** (kind.decimals or 0) <= MAX_UNITS]
     lower = -np.inf if kind.lower is None else kind.lower
     upper = np.inf if kind.upper is None else kind.upper
-    if lower >= sizes[-1] or upper <= -sizes[-1]:
+    if lower >= knots[-1] or upper <= knots[0]:
         raise ValueError(
-            f"Open bounds are looked for within ±{sizes[-1]:g}, and {kind} starts beyond that; "
+            f"Open bounds are looked for within ±{knots[-1]:g}, and {kind} starts beyond that; "
             "declare both bounds, or give the column in larger units."
         )
-    return _with_knots(kind, np.r_[-sizes[::-1], 0, sizes])
+    return _with_knots(replace(kind, n_knots=None, scale=None), knots)
 
 
-def _with_knots(kind, knots):
-    """Return a number or date with these knots, within the bounds that are declared."""
+def _refine(kind, n_knots, n_per_octave):
+    """Return a number with many knots, even ones and those of the wide grid."""
+    even = np.linspace(kind.lower, kind.upper, n_knots)
+    return _with_knots(kind, np.union1d(even, wide_knots(kind.decimals, n_per_octave)))
+
+
+def _with_knots(kind, knots, n_even=None):
+    """Return a number or date with these knots, within the bounds that are declared.
+
+    Dates have even ones, `n_even` if that is given.
+    """
     if isinstance(kind, Date):
         unit = DATE_CODES[kind.unit]
         first, last = (str(np.datetime64(int(knot), unit)) for knot in knots[[0, -1]])
-        return replace(kind, lower=kind.lower or first, upper=kind.upper or last)
+        lower, upper = kind.lower or first, kind.upper or last
+        return replace(kind, lower=lower, upper=upper, n_knots=n_even or kind.n_knots)
     knots = knots if kind.decimals is None else np.round(knots, kind.decimals) + 0.0
     knots = knots.astype(np.int64) if kind.decimals == 0 else knots
     lower, upper = (
@@ -207,31 +295,9 @@ def _with_knots(kind, knots):
         for declared, found in zip((kind.lower, kind.upper), knots[[0, -1]], strict=True)
     )
     knots = np.unique(np.r_[lower, knots[(lower < knots) & (knots < upper)], upper]).tolist()
-    if kind.scale == "log":
+    if kind.scale == "log" and n_even is None:
         return replace(kind, lower=lower, upper=upper)
-    return replace(kind, lower=lower, upper=upper, n_knots=16, knots=knots)
-
-
-def _zoom(knots, counts, std, n_knots, margin):
-    """Return quantiles of noisy counts, and the knots at which much is, as new knots.
-
-    What is beyond the outermost knots with more than noise, and `margin` knots further, is left
-    out.
-    """
-    is_more = counts > std * norm.isf(_FALSE_ALARM / len(knots))
-    if not is_more.any():
-        is_more = counts == counts.max()
-    first, last = np.flatnonzero(is_more)[[0, -1]]
-    margin = max(margin, int(first == last))
-    within = slice(max(0, first - margin), last + margin + 1)
-    knots, counts = knots[within], counts[within]
-    # Sums of noise grow slowly; sums of its positive part would not.
-    cumulative = np.r_[0, np.cumsum((counts[1:] + counts[:-1]) / 2)]
-    cumulative = np.maximum.accumulate(cumulative.clip(0, max(cumulative[-1], 0)))
-    cumulative += 1e-3 * max(cumulative[-1], 1) * np.linspace(0, 1, len(knots))
-    quantiles = np.interp(np.linspace(0, cumulative[-1], n_knots), cumulative, knots)
-    much = is_more[within] & (counts > counts.sum() / n_knots)
-    return np.union1d(quantiles, knots[much])
+    return replace(kind, lower=lower, upper=upper, n_knots=None, scale=None, knots=knots)
 
 
 def _with_categories(name, kind, counts):

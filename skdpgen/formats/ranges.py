@@ -6,18 +6,19 @@ from scipy.stats import norm
 # Numbers are looked for up to 2^40 on both sides of zero, from 2^-10 on.
 _OCTAVES = -10, 40
 # The finest wide grid has so many knots in each octave.
-_FINEST = 8
+FINEST = 8
 # Values are spread over some octaves; each cell of these is to hold so many deviations of noise.
-_SPREAD, _SIGNAL = 6, 6.0
+_SPREAD, _SIGNAL = 12, 6.0
 # How likely it is that, somewhere on a grid, mere noise is taken for values.
-_FALSE_ALARM = 0.002
+_FALSE_ALARM = 0.005
 # A bound that is so much smaller than the other may as well be zero.
 _NEAR_ZERO = 1 / 8
-# Share of the values that a range is to hold, or it counts as not resolved.
-_RESOLVED = 0.9
+# Share of the values that a range is to hold, or it counts as not resolved; and that may be left
+# out of it if finer knots show that there is next to nothing.
+_RESOLVED, _NOTHING = 0.9, 0.03
 
 
-def wide_knots(decimals=None, n_per_octave=_FINEST):
+def wide_knots(decimals=None, n_per_octave=FINEST):
     """Return the wide grid on which numbers are looked for: zero, and powers of 2 to both sides.
 
     Parameters
@@ -58,7 +59,7 @@ def count_affordable(n_records, std, least, most):
 
 def choose_per_octave(n_records, std):
     """Return how fine a wide grid is to be: 1, 2, 4 or 8 knots for each octave."""
-    affordable = count_affordable(n_records, std, _SPREAD, _SPREAD * _FINEST)
+    affordable = count_affordable(n_records, std, _SPREAD, _SPREAD * FINEST)
     return 2 ** int(np.log2(affordable / _SPREAD))
 
 
@@ -69,10 +70,11 @@ def find_range(knots, counts, std, n_values=None):
     are *full* if their sum is more than noise, of which the probability is small over all windows
     together. Where a full window begins, there are values at or above; where it ends, at or below.
     From the outermost of these *inner* edges, which do not follow what is at one end of a window
-    only, the range grows outwards as long as counts add up to more than noise would. Then
+    only, the range grows outwards as long as counts add up to more than noise would, but not across
+    zero. Then
 
     - it ends one knot further if the last knot holds more than values on its inner side would
-      bring it, as densities go; but not beyond zero;
+      bring it, as densities go;
     - a bound that is small beside the other is zero, where that is a knot.
 
     Parameters
@@ -103,11 +105,34 @@ def find_range(knots, counts, std, n_values=None):
     if 0 > knots[last] > knots[first] * _NEAR_ZERO and 0 in knots:
         last = int(np.flatnonzero(knots == 0)[0])
     if first == last:
-        first, last = max(first - 1, 0), min(last + 1, len(knots) - 1)
+        first -= first > 0 and knots[first] != 0
+        last += last < len(knots) - 1
     if n_values is not None:
         within = counts[first : last + 1]
         is_resolved &= bool(within.sum() + 2 * std * len(within) ** 0.5 >= _RESOLVED * n_values)
     return knots[first], knots[last], is_resolved
+
+
+def narrow_range(knots, counts, std, n_values):
+    """Return a range within which there is nearly everything, from counts at finer knots.
+
+    A bound moves inwards only if both say so: `find_range`, and the sum of what is then left out,
+    which with its noise is less than a small share of all values.
+
+    Parameters
+    ----------
+    knots, counts, std, n_values
+        As in `find_range`; the knots lie within the range that it found on a wide grid.
+
+    Returns
+    -------
+    lower, upper : float
+        Two different knots.
+    """
+    first, last = np.searchsorted(knots, find_range(knots, counts, std)[:2])
+    first = min(first, _count_empty(counts, std, n_values))
+    last = max(last, len(knots) - 1 - _count_empty(counts[::-1], std, n_values))
+    return knots[first], knots[last]
 
 
 def quantile_knots(knots, counts, std, n_knots, even=1e-3):
@@ -133,11 +158,17 @@ def quantile_knots(knots, counts, std, n_knots, even=1e-3):
     cumulative = np.maximum.accumulate(cumulative.clip(0, max(cumulative[-1], 0)))
     cumulative /= max(cumulative[-1], 1e-9)
     cumulative = (1 - even) * cumulative + even * np.linspace(0, 1, len(knots))
-    quantiles = np.interp(np.linspace(0, 1, n_knots), cumulative / cumulative[-1], knots)
-    is_more = counts > std * norm.isf(_FALSE_ALARM / len(knots))
-    much = is_more & (counts > counts.sum() / n_knots)
+    quantiles = np.interp(np.linspace(0, cumulative[-1], n_knots), cumulative, knots)
     quantiles[[0, -1]] = knots[[0, -1]]
-    return np.union1d(quantiles, knots[much])
+    is_more = counts > std * norm.isf(_FALSE_ALARM / len(knots))
+    return np.union1d(quantiles, knots[is_more & (counts > counts.sum() / n_knots)])
+
+
+def _count_empty(counts, std, n_values):
+    """Return how many of the first knots surely hold next to nothing, of at most all but two."""
+    sums = np.cumsum(counts[:-2])
+    noise = std * np.sqrt(np.arange(1, len(sums) + 1))
+    return np.flatnonzero(np.r_[True, sums + noise <= _NOTHING * n_values])[-1]
 
 
 def _find_windows(counts, std):
@@ -159,10 +190,15 @@ def _find_windows(counts, std):
 
 def _end_range(knots, counts, std, inner):
     """Return the knot at which a range ends that holds the knot `inner`, and what is beyond."""
+    if knots[inner] < 0 <= knots[-1]:
+        n_most = np.searchsorted(knots, 0) - inner
+    else:
+        n_most = 0 if knots[inner] == 0 else len(knots) - 1 - inner
     # What sums of noise reach: the further out, the less likely is it to be asked for more.
-    n_added = np.arange(1, len(knots) - inner)
+    n_added = np.arange(1, n_most + 1)
     noise = std * np.sqrt(n_added * (1 + 4 * np.log(n_added)))
-    end = inner + int(np.r_[0, np.cumsum(counts[inner + 1 :]) - noise].argmax())
+    gains = np.cumsum(counts[inner + 1 : inner + 1 + n_most]) - noise
+    end = inner + int(np.r_[0, gains].argmax())
     if end in (0, len(knots) - 1) or knots[end] == 0:
         return end
     # What a density like that around the knot before would bring to this one, from inside.

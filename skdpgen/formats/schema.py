@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -111,7 +111,7 @@ class Schema(Mapping):
         return cls(columns)
 
     @classmethod
-    def from_public(cls, frame, *, declared=None, n_knots=16):
+    def from_public(cls, frame, *, declared=None, n_knots=None):
         """Describe the columns of a PUBLIC table. Never give it private rows.
 
         The schema publishes what it finds: the smallest and largest values of a column, which
@@ -132,8 +132,8 @@ class Schema(Mapping):
             The public table.
         declared : dict of str to kind, default=None
             Columns to describe in this way instead; see `Schema`.
-        n_knots : int, default=16
-            Of each number and date that is not declared.
+        n_knots : int, default=None
+            Number of knots of each number and date that is not declared. None: as in `Number`.
 
         Returns
         -------
@@ -274,6 +274,28 @@ class Schema(Mapping):
         dropped = self.select(names)
         return Schema({name: kind for name, kind in self.columns if name not in dropped})
 
+    def with_even_knots(self):
+        """Return the schema with even knots where a generator would find and pay for some.
+
+        Returns
+        -------
+        Schema
+
+        Examples
+        --------
+        >>> from skdpgen import Number, Schema
+        >>> Schema({"age": Number(18, 90)}).with_even_knots()
+        Schema({
+            'age': Number(lower=18, upper=90, scale='linear'),
+        })
+        """
+        return Schema(
+            {
+                name: replace(kind, scale="linear") if kind.takes_knots else kind
+                for name, kind in self.columns
+            }
+        )
+
     @property
     def names(self):
         """Names of the columns, in order."""
@@ -333,7 +355,7 @@ def _describe(name, column, n_knots):
             return Number(lower, upper, decimals, n_knots=n_knots, missing=missing)
         if len(dates) and not np.isnat(dates).any():
             unit = "day" if (dates == dates.astype("M8[D]")).all() else "second"
-            return Date(*_extremes(dates), unit, n_knots=n_knots, missing=missing)
+            return Date(*_extremes(dates), unit, n_knots=n_knots or 16, missing=missing)
         raise ValueError(f"its values, of dtype {column.dtype}, are of no kind or of several.")
     except ValueError as error:
         reason = str(error)

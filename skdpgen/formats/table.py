@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -17,8 +17,8 @@ from .schema import Schema
 from .table_encoder import TableEncoder, check_columns, check_dtypes
 from .texts import parse_found
 
-# Share of the budget for what a schema leaves open.
-_OPEN_SHARE = 0.2
+# Share of the budget for what a schema leaves open, or for knots alone.
+_OPEN_SHARE, _KNOTS_SHARE = 0.2, 0.05
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,12 @@ class TableFormat(Format):
     @property
     def shares(self):
         names = SchemaInference(self.schema).releases
-        return {name: _OPEN_SHARE / len(names) for name in names}
+        share = _OPEN_SHARE if self.schema.open_names else _KNOTS_SHARE
+        return {name: share / len(names) for name in names}
+
+    def with_even_knots(self):
+        """Return the format with even knots where knots would be found."""
+        return replace(self, schema=self.schema.with_even_knots())
 
     @property
     def classes(self):
@@ -134,7 +139,7 @@ class TableFormat(Format):
 
     def settle(self, curator):
         """Find what is open, and return a format that the curator then encodes rows by."""
-        if not self.schema.open_names:
+        if not self.shares:
             return self
         inference = SchemaInference(self.schema)
         settled = TableFormat(inference.run(curator), self.kind, inference.unknown)
@@ -143,7 +148,7 @@ class TableFormat(Format):
 
     def refuse(self, X, y=None):
         """Raise an error that names the column if cells are not as the schema declares them."""
-        if self.schema.open_names:
+        if self.shares:
             SchemaInference(self.schema).refuse(X)
         else:
             TableEncoder(self.schema).encode(self._parse(X))

@@ -8,6 +8,8 @@ class Release(Specification):
 
     # What a certificate rests on because of it.
     assumptions = ()
+    # Whether what it costs follows from the number of columns.
+    needs_columns = False
 
     def of(self, format):
         """Return the release of data of a format."""

@@ -62,6 +62,7 @@ class SlicedRows(Release):
 
     name = SlicedRowsMechanism.name
     assumptions = (ASSUMED_OF_DIRECTIONS,)
+    needs_columns = True
     n_components, scaling = 30, {"whiten": 0.5, "unit_ball": True}
 
     def plan(self, terms):

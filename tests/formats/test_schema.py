@@ -43,8 +43,8 @@ def numbers(draw):
         values = st.integers(-(10**8), 10**8).map(lambda units: units / 10**decimals)
     knots = sorted(draw(st.lists(values, min_size=2, max_size=5, unique=True)))
     spacing = {
-        "n_knots": draw(st.integers(2, 20)),
-        "scale": draw(st.sampled_from(["linear", "log"])),
+        "n_knots": draw(st.none() | st.integers(2, 20)),
+        "scale": draw(st.sampled_from([None, "linear", "log"])),
     }
     if draw(st.booleans()):
         spacing = {"knots": knots}
@@ -101,7 +101,7 @@ def test_a_schema_survives_dicts_json_pickle_and_repr(schema):
 def test_knots_increase_from_bound_to_bound(kind):
     knots = kind.positions
     assert (np.diff(knots) > 0).all()
-    assert 2 <= len(knots) <= max(kind.n_knots, len(getattr(kind, "knots", None) or ()))
+    assert 2 <= len(knots) <= max(kind.n_knots or 16, len(getattr(kind, "knots", None) or ()))
     if isinstance(kind, Number):
         assert (knots[0], knots[-1]) == (kind.lower, kind.upper)
     decimals = getattr(kind, "decimals", 0)
