@@ -76,7 +76,11 @@ epsilon_ : float
     ε spent at `delta`; at most `epsilon`.""",
     "schema_": """\
 schema_ : Schema
-    The columns of the table, if there is one, with what was found of them.""",
+    The columns of the table, if there is one, with what was found of them.
+schema_report_ : DataFrame
+    Of a table, for each column: its kind, bounds, number of levels or knots, and, where released
+    tables say it, the shares of `other`, of missing values and of what is at the outermost
+    knots, with the noise on a count, in records. It costs nothing.""",
     "labels": """\
 classes_ : ndarray of shape (n_classes,)
     If `y` holds classes.

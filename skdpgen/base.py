@@ -26,6 +26,7 @@ from .accounting.plan import Terms
 from .encoders import ENCODERS, split_encoder
 from .formats.arrays import ArrayKind
 from .formats.box import BoxFormat
+from .formats.report import describe
 from .formats.schema import Schema
 from .formats.table import TableFormat, TableKind, declare
 from .networks import GENERATORS
@@ -119,7 +120,7 @@ class BaseGenerator(TakesSpecifications, BaseEstimator, metaclass=ABCMeta):
         plan = self._make_plan(n_samples, format, 1 if classes is None else len(classes))
         if not plan.is_pure:
             warn_of_delta(self.delta, n_samples, stacklevel=3)
-        for name in ("classes_", "class_probabilities_", "schema_"):
+        for name in ("classes_", "class_probabilities_", "schema_", "schema_report_"):
             vars(self).pop(name, None)
         noise = NoiseSource(self.random_state)
         with open_curator(
@@ -142,6 +143,8 @@ class BaseGenerator(TakesSpecifications, BaseEstimator, metaclass=ABCMeta):
         self._format = format
         if format.has_blocks:
             self.schema_ = format.schema
+            if not hasattr(self, "schema_report_"):
+                self.schema_report_ = describe(format.schema)
         if format.classes is not None:
             self.classes_ = format.classes
         self.n_samples_ = n_samples

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,7 @@ import torch
 from ..privacy.record_functions import RecordFunction
 from ..privacy.records import first_chunk, read_table
 from .arrays import find_positions
+from .columns import Unknown
 from .format import SAMPLE_BLOCK, Format, check_count
 from .inference import SchemaInference
 from .schema import Schema
@@ -87,6 +88,14 @@ class TableFormat(Format):
 
     has_blocks = True
 
+    def __post_init__(self):
+        # What is to be predicted is known: a record without it counts as absent.
+        label = self.kind and self.kind.label
+        kind = self.schema.get(label)
+        if getattr(kind, "missing", False) and not isinstance(kind, Unknown):
+            known = replace(kind, missing=False)
+            object.__setattr__(self, "schema", Schema({**self.schema, label: known}))
+
     @property
     def releases(self):
         return SchemaInference(self.schema).releases
@@ -110,6 +119,17 @@ class TableFormat(Format):
     def block_sizes(self):
         """Number of columns of each block."""
         return [where.stop - where.start for _, where in self.blocks]
+
+    @property
+    def is_spare(self):
+        """Which columns of rows stand for what is not told apart: missing values and `other`."""
+        spare = np.zeros(self.n_columns, dtype=bool)
+        for name, where in self.blocks:
+            kind = self.schema[name]
+            spare[where.stop - 1] |= kind.missing
+            if getattr(kind, "other", None) is not None:
+                spare[where.start + kind.levels.index(kind.other)] = True
+        return spare
 
     def _levels(self, name):
         return getattr(self.schema.get(name), "levels", None)

@@ -822,6 +822,12 @@ FUNCTION = {
         "tests/generators/test_ldp_entropic_gan.py"
         "::test_groups_of_labels_weigh_as_many_rows_as_they_have",
     ),
+    "spare levels that nobody has are generated": Mutation(
+        "logits.masked_fill(self.is_empty, -torch.inf)",
+        "logits",
+        "tests/generators/test_schema_report.py"
+        "::test_spare_levels_within_noise_are_never_generated[particles]",
+    ),
     "the table of a column with itself is matched": Mutation(
         "is_pair = column[:, None] != column",
         "is_pair = np.ones_like(tables, dtype=bool)",
