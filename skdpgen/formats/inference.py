@@ -14,6 +14,7 @@ from ..privacy.files import TEXT_KINDS, read_text
 from ..privacy.mechanisms.sums import CategoryCountsMechanism, GaussianSumMechanism
 from ..privacy.record_functions import RecordFunction
 from .columns import DATE_CODES, MAX_UNITS, Boolean, Category, Date, Number, Unknown
+from .identifiers import Identifier
 from .schema import Schema
 from .table_encoder import TableEncoder
 from .texts import parse_found
@@ -74,7 +75,7 @@ class SchemaInference:
         self._wide = {
             name: _widen(kind) if kind.is_open else kind
             for name, kind in schema.items()
-            if name not in self.unknown
+            if name not in self.unknown and not isinstance(kind, Identifier)
         }
 
     def encode(self, cells, y=None):
@@ -241,7 +242,8 @@ def _with_categories(name, kind, counts):
     if not found:
         warnings.warn(
             f"No category of column {name!r} was found often enough to be told from noise, or none "
-            f"is of the type of other={kind.other!r}: all of its values become that.",
+            f"is of the type of other={kind.other!r}: all of its values become that. Declare the "
+            "categories; or the column as Identifier() if each row has another value, or drop it.",
             FitQualityWarning,
             stacklevel=2,
         )

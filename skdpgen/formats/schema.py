@@ -17,11 +17,13 @@ from pandas.api.types import (
 
 from .cells import read_dates, read_numbers
 from .columns import MAX_UNITS, Boolean, Category, Date, Number, Ordinal, Unknown, find_repeated
+from .identifiers import Identifier
 
 # A public sample with more different values than this holds names or texts rather than categories.
 _MAX_INFERRED = 100
 _KINDS = {
-    kind.__name__.lower(): kind for kind in (Number, Category, Ordinal, Boolean, Date, Unknown)
+    kind.__name__.lower(): kind
+    for kind in (Number, Category, Ordinal, Boolean, Date, Identifier, Unknown)
 }
 
 
@@ -35,7 +37,7 @@ class Schema(Mapping):
 
     Parameters
     ----------
-    columns : dict of str to Number, Category, Ordinal, Boolean, Date, Unknown or dict
+    columns : dict of str to Number, Category, Ordinal, Boolean, Date, Identifier, Unknown or dict
         The kind of each column, in order. A dict holds its parameters, and as ``"type"`` its name
         in lower case.
 

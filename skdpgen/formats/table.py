@@ -13,6 +13,7 @@ from ..privacy.records import first_chunk, read_table
 from .arrays import find_positions
 from .columns import Unknown
 from .format import SAMPLE_BLOCK, Format, check_count
+from .identifiers import Identifier
 from .inference import SchemaInference
 from .schema import Schema
 from .table_encoder import TableEncoder, check_columns, check_dtypes
@@ -45,6 +46,8 @@ class TableKind:
             label = lacking[0]
         elif target is not None and target not in schema:
             raise ValueError(f"target must be a column of the schema; got {target!r}.")
+        if isinstance(schema.get(label), Identifier):
+            raise ValueError(f"{label!r} is an identifier, which is made up: it is no target.")
         return cls(
             names=names,
             # Chunks may differ in them.
@@ -262,7 +265,7 @@ def _keep_plain(dtypes):
 
 def _cast(column, dtype):
     """Give a column the dtype that it had in the private table, where that can hold it."""
-    if getattr(dtype, "kind", "O") in "iu" and column.dtype.kind == "f":
+    if getattr(dtype, "kind", "O") in "iu" and column.dtype.kind in "if":
         # What pandas makes of fractions and of numbers that do not fit is no rounding.
         column, limits = column.round(), np.iinfo(getattr(dtype, "numpy_dtype", dtype))
         if not column.dropna().between(limits.min, np.nextafter(limits.max + 1.0, 0)).all():

@@ -4,6 +4,7 @@ import pandas as pd
 
 from ..privacy.files import MISSING_TEXTS, read_text
 from .columns import Boolean, Category, Date, Number, Unknown
+from .identifiers import Identifier
 
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
 # The end of a time that names its zone.
@@ -71,6 +72,8 @@ def _parse_cell(cell, kind):
 
 def _parse(cells, kind):
     cells = cells.str.strip()
+    if isinstance(kind, Identifier):
+        return cells
     if isinstance(kind, Unknown):
         return cells.map(lambda c: None if c in MISSING_TEXTS else c).astype(object)
     if not isinstance(kind, Number | Date | Boolean):
