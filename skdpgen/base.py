@@ -26,6 +26,7 @@ from .accounting.plan import Terms
 from .encoders import ENCODERS, split_encoder
 from .formats.arrays import ArrayKind
 from .formats.box import BoxFormat
+from .formats.decimals import DECIMALS, DECIMALS_WEIGHT
 from .formats.report import describe
 from .formats.schema import Schema
 from .formats.table import TableFormat, TableKind, declare
@@ -294,7 +295,8 @@ class BaseGenerator(TakesSpecifications, BaseEstimator, metaclass=ABCMeta):
     # What is released before anything is learnt: what a schema leaves open, and components.
 
     def _make_plan(self, n_samples, format, n_classes):
-        shares = {name: _OPEN_SHARE / len(format.releases) for name in format.releases}
+        weights = {name: {DECIMALS: DECIMALS_WEIGHT}.get(name, 1.0) for name in format.releases}
+        shares = {name: _OPEN_SHARE * w / sum(weights.values()) for name, w in weights.items()}
         thresholds = {}
         if CategoryCountsMechanism.name in shares:
             thresholds[CategoryCountsMechanism.name] = _OPEN_DELTA * self.delta

@@ -296,7 +296,7 @@ class Boolean(_Column):
 
 @dataclass(frozen=True, repr=False)
 class Date(_Column):
-    """A column of dates, or of dates with times, without time zone, between public bounds.
+    """A column of dates, or of dates with times, between public bounds.
 
     Parameters
     ----------
@@ -306,12 +306,15 @@ class Date(_Column):
         known, and to be found and paid for by a generator with ``infer="private"``; others refuse
         the column.
     unit : {"day", "second"}, default="day"
-        What values are rounded down to.
+        What values are rounded down to. None, where bounds are not known: to be found with them.
     n_knots : int, default=16
         Number of knots, between which densities are told apart no further. Knots are values, so
         that there are fewer where there are fewer values.
     missing : bool, default=False
         Whether values may be missing.
+    zone : str, default=None
+        Name of the time zone that all values have, such as ``"Europe/Vienna"``, in which bounds
+        are read. None: they have none.
 
     Attributes
     ----------
@@ -332,17 +335,22 @@ class Date(_Column):
 
     lower: str | None = None
     upper: str | None = None
-    unit: str = "day"
+    unit: str | None = "day"
     n_knots: int = 16
     missing: bool = False
+    zone: str | None = None
 
     def __post_init__(self):
-        if self.unit not in ("day", "second"):
-            raise ValueError(f"unit must be 'day' or 'second'; got {self.unit!r}.")
+        if not (self.unit in ("day", "second") or (self.unit is None and self.is_open)):
+            raise ValueError(
+                f"unit must be 'day' or 'second', or None with open bounds; got {self.unit!r}."
+            )
+        if self.zone is not None:
+            _check_zone(self.zone)
         n_knots = _check_whole("n_knots", self.n_knots, 2)
         _check_flag(self.missing)
         lower, upper = (
-            None if bound is None else str(_check_date(name, bound, self.unit))
+            None if bound is None else str(_check_date(name, bound, self.unit or "second"))
             for name, bound in (("lower", self.lower), ("upper", self.upper))
         )
         self._set(lower=lower, upper=upper, n_knots=n_knots)
@@ -469,6 +477,13 @@ def _check_date(name, value, unit):
     if rounded != exact:
         raise ValueError(f"{name} must be a whole {unit}; got {given!r}.")
     return rounded
+
+
+def _check_zone(zone):
+    if isinstance(zone, str):
+        with contextlib.suppress(Exception):
+            return pd.DatetimeTZDtype("s", zone)
+    raise ValueError(f"zone must be the name of a time zone, such as 'UTC'; got {zone!r}.")
 
 
 def find_repeated(values):

@@ -1,6 +1,7 @@
 """Finding the bounds and categories that a schema leaves open, by releases that are paid for."""
 
 import math
+import re
 import warnings
 from dataclasses import replace
 from functools import partial
@@ -14,6 +15,7 @@ from ..privacy.files import TEXT_KINDS, read_text
 from ..privacy.mechanisms.sums import CategoryCountsMechanism, GaussianSumMechanism
 from ..privacy.record_functions import RecordFunction
 from .columns import DATE_CODES, MAX_UNITS, Boolean, Category, Date, Number, Unknown
+from .decimals import DECIMALS, encode_decimals, find_decimals, list_rough
 from .identifiers import Identifier
 from .schema import Schema
 from .table_encoder import TableEncoder
@@ -27,6 +29,9 @@ _DATES, _N_QUARTERS = ("1900-01-01", "2100-01-01"), 800
 _MOST_LEVELS = 1000
 # The count of kinds; and which share of the texts in a column is to fit its kind, but for noise.
 _KINDS, _FITTING_SHARE = "column kinds", 0.95
+# Digits after a zero are codes. A column that has clearly more than a few of these holds codes.
+_CODE, _FEW_CODES = re.compile(r"0[0-9]+"), 0.005
+_COUNTED = (*TEXT_KINDS[:-1], "code", "missing")
 # Knots of the second, finer grid.
 _N_FINE = 128
 # How likely it is that, somewhere on a grid, mere noise is taken for values.
@@ -42,6 +47,9 @@ class SchemaInference:
     apart. In counts this is a sensitivity of √m, or of √(2m) if a record is replaced. What is
     released after that is in the plan whatever is found.
 
+    Of open numbers and dates it is counted in the same way how many decimals their cells have; see
+    `encode_decimals`.
+
     Numbers and dates are counted near the knots of a wide grid, and then of a finer one within
     the range that the first showed. Bounds are the outermost knots where there is more than noise,
     and knots are quantiles. Categories are those whose noisy counts pass a threshold.
@@ -52,6 +60,8 @@ class SchemaInference:
     texts : tuple of str, default=()
         Columns that come as texts, whose kinds were found. If there are any, all releases are
         made, whatever the kinds.
+    has_decimals : bool, default=False
+        Whether it was counted how many decimals numbers have.
 
     Attributes
     ----------
@@ -61,7 +71,7 @@ class SchemaInference:
         Columns of which nothing is known.
     """
 
-    def __init__(self, schema, texts=()):
+    def __init__(self, schema, texts=(), has_decimals=False):
         self.schema = schema
         self.texts = texts
         self.unknown = tuple(n for n, kind in schema.items() if isinstance(kind, Unknown))
@@ -69,7 +79,9 @@ class SchemaInference:
         self._categories = [n for n in opened if isinstance(schema[n], Category)]
         self._scales = [n for n in opened if n not in self._categories]
         is_any = bool(self.unknown or texts)
+        self._rough = () if has_decimals else list_rough(schema)
         self.releases = (_KINDS,) * bool(self.unknown)
+        self.releases += (DECIMALS,) * (bool(self._rough) or (is_any and not has_decimals))
         self.releases += ("value ranges", "value counts") * (is_any or bool(self._scales))
         self.releases += (CategoryCountsMechanism.name,) * (is_any or bool(self._categories))
         self._wide = {
@@ -85,6 +97,8 @@ class SchemaInference:
         """
         if self.unknown:
             return _encode_kinds(self._read(cells)[list(self.unknown)])
+        if self._rough:
+            return encode_decimals(self._read(cells), self.schema)
         if self._scales:
             return self._encode_scales(self._wide, cells)
         return TableEncoder(Schema(self._wide)).encode_private(self._read(cells))
@@ -107,6 +121,12 @@ class SchemaInference:
             known = SchemaInference(self._find_kinds(curator), self.unknown)
             curator.prepare(RecordFunction(known.encode))
             return known.run(curator)
+        if DECIMALS in self.releases:
+            noisy = curator.release(_weights(DECIMALS))
+            schema = find_decimals(self.schema, noisy) if self._rough else self.schema
+            known = SchemaInference(schema, self.texts, has_decimals=True)
+            curator.prepare(RecordFunction(known.encode))
+            return known.run(curator)
         kinds = dict(self.schema)
         if self._scales:
             kinds.update(self._find_knots(curator))
@@ -122,7 +142,7 @@ class SchemaInference:
     def _find_kinds(self, curator):
         """Count what the texts of unknown columns are; return a schema with kinds for them."""
         noisy, unit = curator.release(_weights(_KINDS)), math.sqrt(len(self.unknown))
-        counts = (noisy.value * unit).reshape(len(self.unknown), len(TEXT_KINDS))
+        counts = (noisy.value * unit).reshape(len(self.unknown), len(_COUNTED))
         found = (_choose_kind(*row[:-1], noisy.std * unit) for row in counts.tolist())
         return Schema({**self.schema, **dict(zip(self.unknown, found, strict=True))})
 
@@ -149,16 +169,26 @@ class SchemaInference:
 
 def _encode_kinds(table):
     """Encode texts by their kinds."""
-    kinds = table.map(lambda cell: read_text(cell)[0] if isinstance(cell, str) else "missing")
-    return TableEncoder(Schema(dict.fromkeys(table, Category(TEXT_KINDS)))).encode(kinds)
+    schema = Schema(dict.fromkeys(table, Category(_COUNTED)))
+    return TableEncoder(schema).encode(table.map(_find_kind))
 
 
-def _choose_kind(whole, number, boolean, date, text, std):
+def _find_kind(cell):
+    if not isinstance(cell, str):
+        return "missing"
+    kind = read_text(cell)[0]
+    return "code" if kind == "text" and _CODE.fullmatch(cell.strip()) else kind
+
+
+def _choose_kind(whole, number, boolean, date, text, code, std):
     """Choose what is most of a column, if nearly all of it fits; else texts, which all fit.
 
     Counts have noise of deviation `std`: what two deviations could explain is let pass.
     """
-    total = whole + number + boolean + date + text
+    total = whole + number + boolean + date + text + code
+    if code > _FEW_CODES * total + 3 * std:
+        return Category(missing=True)
+    text += code
     fitting = {Category: text, Number: whole + number, Boolean: boolean, Date: date}
     kind = max(fitting, key=fitting.get)
 
@@ -169,7 +199,7 @@ def _choose_kind(whole, number, boolean, date, text, std):
         kind = Category
     if kind is Number and is_small(number, whole + number, 1):
         return Number(decimals=0, missing=True)
-    return kind(missing=True)
+    return Date(unit=None, missing=True) if kind is Date else kind(missing=True)
 
 
 def _weights(name):
@@ -183,7 +213,8 @@ def _widen(kind):
         return replace(kind, categories=[kind.other])
     if isinstance(kind, Date):
         lower, upper = kind.lower or _DATES[0], kind.upper or _DATES[1]
-        return replace(kind, lower=lower, upper=upper, n_knots=_N_QUARTERS)
+        unit = kind.unit or "second"
+        return replace(kind, lower=lower, upper=upper, unit=unit, n_knots=_N_QUARTERS)
     sizes = _MAGNITUDES[_MAGNITUDES * 10.0 ** (kind.decimals or 0) <= MAX_UNITS]
     lower = -np.inf if kind.lower is None else kind.lower
     upper = np.inf if kind.upper is None else kind.upper

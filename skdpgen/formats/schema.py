@@ -179,8 +179,8 @@ class Schema(Mapping):
 
         Bounds and categories are left open, those of categorical dtypes too: in a private table
         they are data. A generator that is given the schema pays for finding them. Strings, objects
-        and categories become categories, and dates are rounded to days. Values may be missing
-        wherever the dtype can hold such.
+        and categories become categories. How many decimals numbers have, and whether dates have
+        times, is left open, too. Values may be missing wherever the dtype can hold such.
 
         Parameters
         ----------
@@ -309,7 +309,11 @@ def _kind_of_dtype(dtype):
         return Boolean(missing)
     if is_numeric_dtype(dtype):
         return Number(decimals=0 if is_integer_dtype(dtype) else None, missing=missing)
-    return Date(missing=missing) if is_datetime64_dtype(dtype) else Category(missing=missing)
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        return Date(unit=None, missing=missing, zone=str(dtype.tz))
+    if is_datetime64_dtype(dtype):
+        return Date(unit=None, missing=missing)
+    return Category(missing=missing)
 
 
 def _describe(name, column, n_knots):

@@ -259,7 +259,9 @@ def _keep_plain(dtypes):
     return {
         name: dtype
         for name, dtype in dtypes.items()
-        if (isinstance(dtype, np.dtype) and dtype.kind not in "US") or _PLAIN.fullmatch(str(dtype))
+        if (isinstance(dtype, np.dtype) and dtype.kind not in "US")
+        or isinstance(dtype, pd.DatetimeTZDtype)
+        or _PLAIN.fullmatch(str(dtype))
     }
 
 

@@ -198,6 +198,6 @@ def _may_hold(dtype, kind):
     if isinstance(kind, Number):
         return code in "iufO"
     if isinstance(kind, Date):
-        return code in "MO" and not has_zone
+        return code == "O" or (code == "M" and has_zone == (kind.zone is not None))
     has_texts = isinstance(kind.levels[0], str)
     return code in ("SO" if has_texts else "iufbO")

@@ -374,12 +374,12 @@ def test_what_is_open_is_paid_for(relation):
     table = make_table(3000)
     generator = make(epsilon=5.0, delta=1e-6, schema="private", relation=relation)
     generator.fit(table, target="risk")
-    names = ("value ranges", "value counts", "category counts", "two-way tables")
+    names = ("decimals", "value ranges", "value counts", "category counts", "two-way tables")
     assert generator.privacy_.releases == names
     assert 0.99 * 5 < generator.epsilon_ <= 5
     verify(generator.privacy_.to_json())
     precisions = [event.noise_multiplier**-2 for event in generator.privacy_.events]
-    assert_allclose(np.array(precisions) / sum(precisions), [0.2 / 3] * 3 + [0.8])
+    assert_allclose(np.array(precisions) / sum(precisions), [0.05 / 3.25, *[0.2 / 3.25] * 3, 0.8])
     made = generator.sample(500)
     assert list(made.columns) == list(table.columns)
     assert made["age"].dtype == table["age"].dtype

@@ -822,6 +822,16 @@ FUNCTION = {
         "tests/generators/test_ldp_entropic_gan.py"
         "::test_groups_of_labels_weigh_as_many_rows_as_they_have",
     ),
+    "decimals are counted by no event where kinds are found": Mutation(
+        "(bool(self._rough) or (is_any and not has_decimals))",
+        "bool(self._rough)",
+        "tests/formats/test_inference.py::test_all_is_released_whatever_is_found",
+    ),
+    "cells of numbers follow each other": Mutation(
+        "enough[is_known & fits] = decimals",
+        "enough[is_known & fits.all()] = decimals",
+        "tests/formats/test_decimals.py::test_each_cell_is_counted_on_its_own",
+    ),
     "spare levels that nobody has are generated": Mutation(
         "logits.masked_fill(self.is_empty, -torch.inf)",
         "logits",
