@@ -6,7 +6,8 @@ import pandas as pd
 from ..exceptions import TableError
 from ..privacy.records import look_up
 from .cells import read_dates, read_numbers
-from .columns import DATE_CODES, Boolean, Date, Number, Ordinal
+from .column import DATE_CODES
+from .columns import Boolean, Date, Number, Ordinal
 
 
 def wrong_cells(name, kind, dtype):

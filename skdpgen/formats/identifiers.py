@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from .columns import _check_whole, _Column
+from .column import Column, check_whole
 
 # A whole number in a template, with or without a width.
 _FIELD = re.compile(r"[^{}]*\{(:0?[0-9]{0,2}d?)?\}[^{}]*")
 
 
 @dataclass(frozen=True, repr=False)
-class Identifier(_Column):
+class Identifier(Column):
     """A column that names records: numbers, or keys, that are all different.
 
     Nothing of it is released, and it takes no budget: synthetic rows get numbers or keys that are
@@ -50,7 +50,7 @@ class Identifier(_Column):
     missing = False
 
     def __post_init__(self):
-        self._set(start=_check_whole("start", self.start, 0, 2**62))
+        self._set(start=check_whole("start", self.start, 0, 2**62))
         if not isinstance(self.random, bool):
             raise ValueError(f"random must be True or False; got {self.random!r}.")
         if self.random and (self.start, self.template) != (1, None):

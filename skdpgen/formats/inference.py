@@ -14,7 +14,8 @@ from ..exceptions import FitQualityWarning, TableError
 from ..privacy.files import TEXT_KINDS, read_text
 from ..privacy.mechanisms.sums import CategoryCountsMechanism, GaussianSumMechanism
 from ..privacy.record_functions import RecordFunction
-from .columns import DATE_CODES, MAX_UNITS, Boolean, Category, Date, Number, Unknown
+from .column import DATE_CODES
+from .columns import MAX_UNITS, Boolean, Category, Date, Number, Unknown
 from .decimals import DECIMALS, encode_decimals, find_decimals, list_rough
 from .identifiers import Identifier
 from .schema import Schema

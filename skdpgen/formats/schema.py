@@ -16,7 +16,8 @@ from pandas.api.types import (
 )
 
 from .cells import read_dates, read_numbers
-from .columns import MAX_UNITS, Boolean, Category, Date, Number, Ordinal, Unknown, find_repeated
+from .column import find_repeated
+from .columns import MAX_UNITS, Boolean, Category, Date, Number, Ordinal, Unknown
 from .identifiers import Identifier
 
 # A public sample with more different values than this holds names or texts rather than categories.
