@@ -41,7 +41,12 @@ def encode_decimals(table, schema):
     counted = table[list(names)].copy()
     for name in names:
         counted[name] = np.array(_COUNTED, dtype=object)[_count(table[name], schema[name])]
-    return TableEncoder(Schema(dict.fromkeys(names, Category(_COUNTED)))).encode(counted)
+    return encode_levels(counted, _COUNTED)
+
+
+def encode_levels(table, levels):
+    """Encode cells that are all among the same levels, each as a weight of 1/√m at its own."""
+    return TableEncoder(Schema(dict.fromkeys(table, Category(levels)))).encode(table)
 
 
 def _count(column, kind):

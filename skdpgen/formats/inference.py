@@ -16,7 +16,7 @@ from ..privacy.mechanisms.sums import CategoryCountsMechanism, GaussianSumMechan
 from ..privacy.record_functions import RecordFunction
 from .column import DATE_CODES
 from .columns import MAX_UNITS, Boolean, Category, Date, Number, Unknown
-from .decimals import DECIMALS, encode_decimals, find_decimals, list_rough
+from .decimals import DECIMALS, encode_decimals, encode_levels, find_decimals, list_rough
 from .identifiers import Identifier
 from .schema import Schema
 from .table_encoder import TableEncoder
@@ -170,8 +170,7 @@ class SchemaInference:
 
 def _encode_kinds(table):
     """Encode texts by their kinds."""
-    schema = Schema(dict.fromkeys(table, Category(_COUNTED)))
-    return TableEncoder(schema).encode(table.map(_find_kind))
+    return encode_levels(table.map(_find_kind), _COUNTED)
 
 
 def _find_kind(cell):

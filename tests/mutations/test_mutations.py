@@ -736,8 +736,8 @@ if cost > self.epsilon * (1 + 1e-2):
         "tests/test_command_line.py::test_a_table_without_a_header",
     ),
     "kinds of cells weigh more than is stated": Mutation(
-        "Category(TEXT_KINDS)))).encode(kinds)",
-        "Category(TEXT_KINDS)))).encode(kinds) * kinds.shape[1]",
+        "Category(levels)))).encode(table)",
+        "Category(levels)))).encode(table) * table.shape[1]",
         _inference("a_record_moves_the_counts_of_kinds_by_at_most_what_is_stated"),
     ),
     "what is released follows from what was found": Mutation(
