@@ -3,7 +3,7 @@
 from ._version import __version__
 from .adaptation import DPSWDDomainAdapter
 from .encoders import PrivatePCA
-from .formats import Boolean, Category, Date, Number, Ordinal, Schema, Unknown
+from .formats import Boolean, Category, Date, Identifier, Number, Ordinal, Schema, Unknown
 from .generators import (
     DPAFGenerator,
     DPSinkhornGenerator,
@@ -28,6 +28,7 @@ __all__ = [
     "Date",
     "EntropicWasserstein",
     "ForwardAggregates",
+    "Identifier",
     "LDPEntropicGAN",
     "LocalNoise",
     "LocalPrivatizer",

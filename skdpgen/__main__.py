@@ -23,6 +23,7 @@ from .accounting.events import threshold_delta
 from .accounting.figures import show
 from .exceptions import BudgetExceededError, SpentError
 from .formats.columns import Unknown
+from .formats.identifiers import go_on
 from .formats.schema import Schema
 from .formats.texts import parse_texts
 from .privacy import TableFile
@@ -221,9 +222,10 @@ def _is_parquet(path):
 
 
 def _sample_in_pieces(generator, n_rows):
-    left = generator.n_samples_ if n_rows is None else n_rows
+    n_rows = left = generator.n_samples_ if n_rows is None else n_rows
     while True:
-        yield generator.sample(min(left, _PIECE))
+        piece = generator.sample(min(left, _PIECE))
+        yield go_on(piece, generator.schema_, n_rows - left)
         left -= _PIECE
         if left <= 0:
             return

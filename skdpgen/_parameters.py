@@ -26,8 +26,8 @@ y_bounds : None or (lower, upper), default=None
     Public bounds of a numeric `y`. None: they are found, and paid for, too.
 clip_norm : "auto" or float, default="auto"
     Radius, in the units after `bounds`, in which 1 changes nothing. Each row is scaled down to it.
-    ``"auto"``: 1 + 2/√d times the root mean square norm of the d columns, from a noisy sum that is
-    paid for.
+    ``"auto"``: 1 + 6/d times the root mean square norm of d columns, from a noisy sum that is paid
+    for.
 classes : array-like, default=None
     The labels that `y` may hold. None: inferred from `y`, with a `PrivacyLeakWarning`.""",
     "schema": """\
@@ -90,7 +90,11 @@ encoder_ : PrivatePCA, object or None
     What `encoder` stands for.""",
     "schema_": """\
 schema_ : Schema
-    The columns of the table, if there is one, with what was found of them.""",
+    The columns of the table, if there is one, with what was found of them.
+schema_report_ : DataFrame
+    Of a table, for each column: its kind, bounds, number of levels or knots, and, where released
+    tables say it, the shares of `other`, of missing values and of what is at the outermost
+    knots, with the noise on a count, in records. It costs nothing.""",
     "labels": """\
 classes_ : ndarray of shape (n_classes,)
     If `y` holds classes.

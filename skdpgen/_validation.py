@@ -11,10 +11,7 @@ import torch
 from .accounting.accountants import ACCOUNTANTS, RELATIONS
 from .accounting.calibration import check_delta, check_epsilon
 from .accounting.figures import show
-from .exceptions import FitQualityWarning
 
-# Fewer bad records than this are not worth a warning.
-_MANY_ABSENT = 0.01
 # Squares of numbers up to this are finite in float32, which is what learners compute in.
 _LARGEST = 1e15
 # Entries of an array, at most: 2 GiB of doubles.
@@ -161,27 +158,6 @@ def warn_of_delta(delta, n_samples, stacklevel):
             UserWarning,
             stacklevel=stacklevel + 1,
         )
-
-
-def warn_of_absent(share, std):
-    """Warn if many records count as absent, from a noisy share of those that do not.
-
-    Returns
-    -------
-    bool
-        Whether it warned.
-    """
-    absent = 1 - share
-    is_much = bool(absent > max(_MANY_ABSENT, 4 * std))
-    if is_much:
-        warnings.warn(
-            f"About {absent:.0%} of the records count as absent, by the noisy counts that were "
-            "released: their labels were not declared, or cells are missing, not finite, or not as "
-            "declared. strict=True refuses such records, but a refusal tells of the rows.",
-            FitQualityWarning,
-            stacklevel=2,
-        )
-    return is_much
 
 
 # Of every estimator that spends a budget.

@@ -28,6 +28,7 @@ from .encoders import ENCODERS, choose_components, split_encoder
 from .formats.arrays import ArrayKind
 from .formats.box import BoxFormat
 from .formats.open_box import make_box
+from .formats.report import describe
 from .formats.schema import Schema
 from .formats.table import TableFormat, TableKind, declare
 from .networks import GENERATORS
@@ -123,7 +124,7 @@ class BaseGenerator(TakesSpecifications, BaseEstimator, metaclass=ABCMeta):
         plan = self._make_plan(n_samples, format, 1 if classes is None else len(classes))
         if not plan.is_pure:
             warn_of_delta(self.delta, n_samples, stacklevel=3)
-        for name in ("classes_", "class_probabilities_", "schema_", "y_bounds_"):
+        for name in ("classes_", "class_probabilities_", "schema_", "schema_report_", "y_bounds_"):
             vars(self).pop(name, None)
         noise = NoiseSource(self.random_state)
         with open_curator(
@@ -145,6 +146,8 @@ class BaseGenerator(TakesSpecifications, BaseEstimator, metaclass=ABCMeta):
         """Set what every fitted generator has."""
         self._format = format
         vars(self).update(format.found)
+        if format.has_blocks and not hasattr(self, "schema_report_"):
+            self.schema_report_ = describe(format.schema)
         if format.classes is not None:
             self.classes_ = format.classes
         self.n_samples_ = n_samples

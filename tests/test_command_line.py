@@ -279,7 +279,7 @@ def test_types_of_columns_are_paid_for_and_no_cell_flips_one(folder, capsys):
     assert capsys.readouterr() == ("", "")
     stated = json.loads((folder / "c.json").read_text())
     names = [release["name"] for release in stated["releases"]]
-    expected = ["column kinds", "value ranges", "value counts", "category counts"]
+    expected = ["column kinds", "decimals", "value ranges", "value counts", "category counts"]
     assert names == [*expected, "two-way tables"], "Types are taken from cells for nothing."
     assert stated["epsilon"] <= 9
     assert pd.api.types.is_numeric_dtype(pd.read_csv("made.csv")["age"])

@@ -1,6 +1,7 @@
 """What is public of the data: columns, schemas, and the maps between rows and what is learnt."""
 
 from .columns import Boolean, Category, Date, Number, Ordinal, Unknown
+from .identifiers import Identifier
 from .schema import Schema
 
-__all__ = ["Boolean", "Category", "Date", "Number", "Ordinal", "Schema", "Unknown"]
+__all__ = ["Boolean", "Category", "Date", "Identifier", "Number", "Ordinal", "Schema", "Unknown"]

@@ -6,7 +6,8 @@ import pandas as pd
 from ..exceptions import TableError
 from ..privacy.records import look_up
 from .cells import read_dates, read_numbers
-from .columns import DATE_CODES, Boolean, Date, Number, Ordinal
+from .column import DATE_CODES
+from .columns import Boolean, Date, Number, Ordinal
 
 
 def wrong_cells(name, kind, dtype):
@@ -15,8 +16,9 @@ def wrong_cells(name, kind, dtype):
     if isinstance(kind, Number):
         what, advice = f"are no numbers (dtype {dtype})", convert.format("to_numeric")
     elif isinstance(kind, Date):
-        what = f"are no dates without time zone (dtype {dtype})"
-        advice = convert.format("to_datetime")
+        given = "without time zone" if kind.zone is None else "with a time zone"
+        what = f"are no dates {given} (dtype {dtype})"
+        advice = f"{convert.format('to_datetime')}, or say by zone=... which time zone they have"
     elif isinstance(kind, Boolean):
         what = f"are other than True and False (dtype {dtype})"
         advice = "convert them, or declare the column as a category"
@@ -133,7 +135,7 @@ class KnotBlock(Block):
         """Return which cells are present, and the numbers of these, NaN for those that are none."""
         if self.is_number:
             return read_numbers(column)
-        present, dates = read_dates(column)
+        present, dates = read_dates(column, self.kind.zone)
         return present, np.where(np.isnat(dates), np.nan, self._to_units(dates))
 
     def _split(self, weights):
@@ -157,7 +159,7 @@ class KnotBlock(Block):
         if not self.is_number:
             dates = self._to_dates(numbers).astype("M8[s]")
             dates[missing] = np.datetime64("NaT")
-            return dates
+            return dates if self.kind.zone is None else _put_in_zone(dates, self.kind.zone)
         if self.decimals == 0:
             whole = numbers.astype(np.int64)
             return _mask(whole, missing) if self.kind.missing else whole
@@ -168,6 +170,14 @@ class KnotBlock(Block):
 
     def _to_dates(self, units):
         return units.astype(np.int64).astype(f"M8[{DATE_CODES[self.kind.unit]}]")
+
+
+def _put_in_zone(dates, zone):
+    """Return dates by the clocks of a zone; those that were skipped there are moved on."""
+    is_summer = np.ones(len(dates), dtype=bool)  # where the clocks show a time twice
+    return pd.DatetimeIndex(dates).tz_localize(
+        zone, ambiguous=is_summer, nonexistent="shift_forward"
+    )
 
 
 def _mask(values, missing):

@@ -43,8 +43,15 @@ def _read_number(value):
     return np.nan
 
 
-def read_dates(column):
-    """Read a column of dates without time zone, which may be of dtype object, each on its own.
+def read_dates(column, zone=None):
+    """Read a column of dates, which may be of dtype object, each on its own.
+
+    Parameters
+    ----------
+    column : Series
+    zone : str, default=None
+        Where dates have a time zone, that in which they are read; those without are no dates then.
+        None: those with one are none.
 
     Returns
     -------
@@ -55,6 +62,8 @@ def read_dates(column):
     values = column.to_numpy()
     present = ~pd.isna(values)
     values = values[present]
+    if zone is not None:
+        return present, _read_in_zone(values, zone)
     if values.dtype.kind == "M":
         return present, values.astype("M8[s]")
     has_zones = any(getattr(value, "tzinfo", None) is not None for value in values)
@@ -62,6 +71,23 @@ def read_dates(column):
         with contextlib.suppress(Exception):
             return present, values.astype("M8[us]").astype("M8[s]")
     return present, np.array([_read_date(value) for value in values], dtype="M8[s]")
+
+
+def _read_in_zone(values, zone):
+    dates = [value if getattr(value, "tzinfo", None) is not None else pd.NaT for value in values]
+    with contextlib.suppress(Exception):
+        return _to_wall_clock(pd.DatetimeIndex(pd.to_datetime(dates, utc=True)), zone)
+    return np.array([_read_date_in_zone(date, zone) for date in dates], dtype="M8[s]")
+
+
+def _read_date_in_zone(date, zone):
+    with contextlib.suppress(Exception):
+        return _to_wall_clock(pd.DatetimeIndex([pd.Timestamp(date).tz_convert("UTC")]), zone)[0]
+    return np.datetime64("NaT")
+
+
+def _to_wall_clock(dates, zone):
+    return dates.tz_convert(zone).tz_localize(None).to_numpy().astype("M8[s]")
 
 
 def _read_date(value):

@@ -1,56 +1,33 @@
 """The kinds that columns of a table may have."""
 
-import contextlib
-import datetime
 import math
-import sys
-from collections import Counter
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import pandas as pd
+
+from .column import (
+    DATE_CODES,
+    Column,
+    check_date,
+    check_flag,
+    check_labels,
+    check_list,
+    check_number,
+    check_whole,
+    check_zone,
+    plain,
+)
 
 # Numbers with decimals have fewer units than this, or float64 could not tell them apart after
 # a few operations.
 MAX_UNITS = 1e14
 # So many knots has a number for which no number of them is declared.
 _N_KNOTS = 16
-DATE_CODES = {"day": "D", "second": "s"}
-
-
-class _Column:
-    """What the kinds of columns share: a short repr, and the way to a dict."""
-
-    # Whether something has to be found before the column can be encoded, or encoded well.
-    is_open = takes_knots = False
-
-    def to_dict(self):
-        """Return the column as a dict, without what is at its default.
-
-        Returns
-        -------
-        dict
-        """
-        given = {k: list(v) if isinstance(v, tuple) else v for k, v in self._given().items()}
-        return {"type": type(self).__name__.lower(), **given}
-
-    def __repr__(self):
-        given = ", ".join(f"{name}={value!r}" for name, value in self._given().items())
-        return f"{type(self).__name__}({given})"
-
-    def _given(self):
-        values = ((field, getattr(self, field.name)) for field in fields(self))
-        return {field.name: value for field, value in values if value != field.default}
-
-    def _set(self, **values):
-        """Put checked values in place of those that were given."""
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
 
 
 @dataclass(frozen=True, repr=False)
-class Number(_Column):
+class Number(Column):
     """A column of numbers between public bounds.
 
     Parameters
@@ -100,20 +77,20 @@ class Number(_Column):
     def __post_init__(self):
         decimals = self.decimals
         if decimals is not None:
-            decimals = _check_whole("decimals", decimals, 0, 15)
+            decimals = check_whole("decimals", decimals, 0, 15)
         n_knots = self.n_knots
         if n_knots is not None:
-            n_knots = _check_whole("n_knots", n_knots, 2)
+            n_knots = check_whole("n_knots", n_knots, 2)
         if self.scale not in (None, "linear", "log"):
             raise ValueError(f"scale must be 'linear' or 'log'; got {self.scale!r}.")
-        _check_flag(self.missing)
+        check_flag(self.missing)
         lower, upper = (
-            None if bound is None else _check_number(name, bound)
+            None if bound is None else check_number(name, bound)
             for name, bound in (("lower", self.lower), ("upper", self.upper))
         )
         knots = self.knots
         if knots is not None:
-            knots = tuple(_check_number("knots", knot) for knot in _check_list("knots", knots))
+            knots = tuple(check_number("knots", knot) for knot in check_list("knots", knots))
             if (n_knots, self.scale) != (None, None):
                 raise ValueError("give either knots, or n_knots and scale.")
             if knots[:1] + knots[-1:] != (lower, upper):
@@ -174,7 +151,7 @@ class Number(_Column):
 
 
 @dataclass(frozen=True, repr=False)
-class Category(_Column):
+class Category(Column):
     """A column of unordered categories.
 
     Parameters
@@ -210,14 +187,14 @@ class Category(_Column):
     missing: bool = False
 
     def __post_init__(self):
-        categories, other = self.categories, _plain(self.other)
+        categories, other = self.categories, plain(self.other)
         if categories is None:
             other = "other" if other is None else other
         else:
-            categories = _check_labels(categories)
+            categories = check_labels(categories)
         self._set(categories=categories, other=other)
-        _check_labels(self.levels)
-        _check_flag(self.missing)
+        check_labels(self.levels)
+        check_flag(self.missing)
 
     @property
     def is_open(self):
@@ -233,7 +210,7 @@ class Category(_Column):
 
 
 @dataclass(frozen=True, repr=False)
-class Ordinal(_Column):
+class Ordinal(Column):
     """A column of ordered categories.
 
     Parameters
@@ -265,8 +242,8 @@ class Ordinal(_Column):
     missing: bool = False
 
     def __post_init__(self):
-        self._set(categories=_check_labels(self.categories))
-        _check_flag(self.missing)
+        self._set(categories=check_labels(self.categories))
+        check_flag(self.missing)
 
     @property
     def levels(self):
@@ -275,7 +252,7 @@ class Ordinal(_Column):
 
 
 @dataclass(frozen=True, repr=False)
-class Boolean(_Column):
+class Boolean(Column):
     """A column of True and False, which may be written as 1 and 0.
 
     Parameters
@@ -303,7 +280,7 @@ class Boolean(_Column):
     missing: bool = False
 
     def __post_init__(self):
-        _check_flag(self.missing)
+        check_flag(self.missing)
 
     @property
     def levels(self):
@@ -312,8 +289,8 @@ class Boolean(_Column):
 
 
 @dataclass(frozen=True, repr=False)
-class Date(_Column):
-    """A column of dates, or of dates with times, without time zone, between public bounds.
+class Date(Column):
+    """A column of dates, or of dates with times, between public bounds.
 
     Parameters
     ----------
@@ -323,12 +300,15 @@ class Date(_Column):
         known, and to be found and paid for by a generator with ``infer="private"``; others refuse
         the column.
     unit : {"day", "second"}, default="day"
-        What values are rounded down to.
+        What values are rounded down to. None, where bounds are not known: to be found with them.
     n_knots : int, default=16
         Number of knots, between which densities are told apart no further. Knots are values, so
         that there are fewer where there are fewer values.
     missing : bool, default=False
         Whether values may be missing.
+    zone : str, default=None
+        Name of the time zone that all values have, such as ``"Europe/Vienna"``, in which bounds
+        are read. None: they have none.
 
     Attributes
     ----------
@@ -349,17 +329,22 @@ class Date(_Column):
 
     lower: str | None = None
     upper: str | None = None
-    unit: str = "day"
+    unit: str | None = "day"
     n_knots: int = 16
     missing: bool = False
+    zone: str | None = None
 
     def __post_init__(self):
-        if self.unit not in ("day", "second"):
-            raise ValueError(f"unit must be 'day' or 'second'; got {self.unit!r}.")
-        n_knots = _check_whole("n_knots", self.n_knots, 2)
-        _check_flag(self.missing)
+        if not (self.unit in ("day", "second") or (self.unit is None and self.is_open)):
+            raise ValueError(
+                f"unit must be 'day' or 'second', or None with open bounds; got {self.unit!r}."
+            )
+        if self.zone is not None:
+            check_zone(self.zone)
+        n_knots = check_whole("n_knots", self.n_knots, 2)
+        check_flag(self.missing)
         lower, upper = (
-            None if bound is None else str(_check_date(name, bound, self.unit))
+            None if bound is None else str(check_date(name, bound, self.unit or "second"))
             for name, bound in (("lower", self.lower), ("upper", self.upper))
         )
         self._set(lower=lower, upper=upper, n_knots=n_knots)
@@ -387,7 +372,7 @@ class Date(_Column):
 
 
 @dataclass(frozen=True, repr=False)
-class Unknown(_Column):
+class Unknown(Column):
     """A column of texts of which nothing is known, not even whether they are numbers.
 
     What it is has to be found and paid for by a generator with ``infer="private"``: a boolean, a
@@ -410,83 +395,3 @@ def _tidy_knots(knots, lower, upper, decimals):
     """Make the outer knots the bounds, and all knots values of which none is repeated."""
     knots[[0, -1]] = lower, upper
     return np.unique(knots if decimals is None else np.round(knots, decimals) + 0.0)
-
-
-def _plain(value):
-    """Turn scalars of NumPy into those of Python, which JSON knows."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _check_list(name, values):
-    """Refuse strings, and sets, whose order changes from run to run."""
-    if hasattr(values, "tolist"):
-        values = values.tolist()
-    if not isinstance(values, list | tuple):
-        raise ValueError(f"{name} must be a list; got {values!r}.")
-    return values
-
-
-def _check_labels(labels):
-    labels = tuple(_plain(label) for label in _check_list("categories", labels))
-    if not labels:
-        raise ValueError("categories must not be empty.")
-    for label in labels:
-        if not isinstance(label, str | int | float) or (
-            isinstance(label, float) and not math.isfinite(label)
-        ):
-            raise ValueError(
-                f"categories must be strings or finite numbers; got {label!r}. Missing values are "
-                "declared with missing=True."
-            )
-    if len({isinstance(label, str) for label in labels}) > 1:
-        raise ValueError("categories must be all strings or all numbers.")
-    repeated = find_repeated(labels)
-    if repeated:
-        raise ValueError(f"categories must be different; got {repeated} more than once.")
-    return labels
-
-
-def _check_number(name, value):
-    value = _plain(value)
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not abs(value) <= sys.float_info.max:
-        raise ValueError(f"{name} must be a finite number; got {value!r}.")
-    return value
-
-
-def _check_whole(name, value, lowest, highest=None):
-    value = _plain(value)
-    is_whole = isinstance(value, int) and not isinstance(value, bool)
-    if not is_whole or value < lowest or (highest is not None and value > highest):
-        upto = "" if highest is None else f" and at most {highest}"
-        raise ValueError(f"{name} must be a whole number, at least {lowest}{upto}; got {value!r}.")
-    return value
-
-
-def _check_flag(missing):
-    if not isinstance(missing, bool):
-        raise ValueError(f"missing must be True or False; got {missing!r}.")
-
-
-def _check_date(name, value, unit):
-    """Return a bound as datetime64 of the unit."""
-    given = value
-    if isinstance(value, np.datetime64):
-        value = value.astype("M8[us]").item()
-    elif isinstance(value, str):
-        with contextlib.suppress(ValueError):
-            value = datetime.datetime.fromisoformat(value)
-    if not isinstance(value, datetime.date) or pd.isna(value) or getattr(value, "tzinfo", None):
-        raise ValueError(
-            f"{name} must be a date without time zone, such as '2020-01-31' or "
-            f"'2020-01-31T12:00:00'; got {given!r}."
-        )
-    exact = np.datetime64(value, "us")
-    rounded = exact.astype(f"M8[{DATE_CODES[unit]}]")
-    if rounded != exact:
-        raise ValueError(f"{name} must be a whole {unit}; got {given!r}.")
-    return rounded
-
-
-def find_repeated(values):
-    return [value for value, count in Counter(values).items() if count > 1]

@@ -1,6 +1,7 @@
 """Finding the bounds and categories that a schema leaves open, by releases that are paid for."""
 
 import math
+import re
 import warnings
 from dataclasses import replace
 from functools import partial
@@ -12,7 +13,10 @@ from ..exceptions import FitQualityWarning, TableError
 from ..privacy.files import TEXT_KINDS, read_text
 from ..privacy.mechanisms.sums import CategoryCountsMechanism, GaussianSumMechanism
 from ..privacy.record_functions import RecordFunction
-from .columns import DATE_CODES, MAX_UNITS, Boolean, Category, Date, Number, Unknown
+from .column import DATE_CODES
+from .columns import MAX_UNITS, Boolean, Category, Date, Number, Unknown
+from .decimals import DECIMALS, encode_decimals, encode_levels, find_decimals, list_rough
+from .identifiers import Identifier
 from .ranges import (
     FINEST,
     choose_per_octave,
@@ -32,6 +36,9 @@ _DATES, _N_QUARTERS = ("1900-01-01", "2100-01-01"), 800
 _MOST_LEVELS = 1000
 # The count of kinds; and which share of the texts in a column is to fit its kind, but for noise.
 _KINDS, _FITTING_SHARE = "column kinds", 0.95
+# Digits after a zero are codes. A column that has clearly more than a few of these holds codes.
+_CODE, _FEW_CODES = re.compile(r"0[0-9]+"), 0.005
+_COUNTED = (*TEXT_KINDS[:-1], "code", "missing")
 # Knots of the second, finer grid, and what of it goes evenly to the cells of the first; and knots
 # that a column has at last.
 _FEWEST_FINE, _MOST_FINE, _EVEN = 16, 128, 0.2
@@ -49,6 +56,9 @@ class SchemaInference:
     apart. In counts this is a sensitivity of √m, or of √(2m) if a record is replaced. What is
     released after that is in the plan whatever is found.
 
+    Of open numbers and dates it is counted in the same way how many decimals their cells have; see
+    `encode_decimals`.
+
     Open numbers and dates are counted near the knots of a wide grid, which shows their ranges, and
     then of a finer one within these, which shows quantiles; numbers of which only knots are to be
     found, on the finer one alone. The more noise there is for so many records, the coarser are the
@@ -60,6 +70,8 @@ class SchemaInference:
     texts : tuple of str, default=()
         Columns that come as texts, whose kinds were found. If there are any, all releases are
         made, whatever the kinds.
+    has_decimals : bool, default=False
+        Whether it was counted how many decimals numbers have.
 
     Attributes
     ----------
@@ -71,7 +83,7 @@ class SchemaInference:
         After `run`, the open columns whose range did not show above the noise.
     """
 
-    def __init__(self, schema, texts=()):
+    def __init__(self, schema, texts=(), has_decimals=False):
         self.schema = schema
         self.texts = texts
         self.unknown = tuple(n for n, kind in schema.items() if isinstance(kind, Unknown))
@@ -82,7 +94,9 @@ class SchemaInference:
         # Those that are counted on the finer grid.
         self._scales = [n for n, kind in schema.items() if n in self._open or kind.takes_knots]
         is_any = bool(self.unknown or texts)
+        self._rough = () if has_decimals else list_rough(schema)
         self.releases = (_KINDS,) * bool(self.unknown)
+        self.releases += (DECIMALS,) * (bool(self._rough) or (is_any and not has_decimals))
         self.releases += (_RANGES,) * (is_any or bool(self._open))
         self.releases += (_COUNTS,) * (is_any or bool(self._scales))
         self.releases += (CategoryCountsMechanism.name,) * (is_any or bool(self._categories))
@@ -92,6 +106,8 @@ class SchemaInference:
         """Encode the kinds of unknown columns or, if there are none, the others."""
         if self.unknown:
             return _encode_kinds(self._read(cells)[list(self.unknown)])
+        if self._rough:
+            return encode_decimals(self._read(cells), self.schema)
         return TableEncoder(Schema(self._wide)).encode_private(self._read(cells))
 
     def refuse(self, cells):
@@ -112,6 +128,12 @@ class SchemaInference:
             known = SchemaInference(self._find_kinds(curator), self.unknown)
             curator.prepare(RecordFunction(known.encode))
             return known.run(curator)
+        if DECIMALS in self.releases:
+            noisy = curator.release(_weights(DECIMALS))
+            schema = find_decimals(self.schema, noisy) if self._rough else self.schema
+            known = SchemaInference(schema, self.texts, has_decimals=True)
+            curator.prepare(RecordFunction(known.encode))
+            return known.run(curator)
         kinds = {**self.schema, **self._find_knots(curator, self._find_ranges(curator))}
         if CategoryCountsMechanism.name in self.releases:
             positions = {name: self.schema.names.index(name) for name in self._categories}
@@ -122,7 +144,7 @@ class SchemaInference:
     def _find_kinds(self, curator):
         """Count what the texts of unknown columns are; return a schema with kinds for them."""
         noisy, unit = curator.release(_weights(_KINDS)), math.sqrt(len(self.unknown))
-        counts = (noisy.value * unit).reshape(len(self.unknown), len(TEXT_KINDS))
+        counts = (noisy.value * unit).reshape(len(self.unknown), len(_COUNTED))
         found = (_choose_kind(*row[:-1], noisy.std * unit) for row in counts.tolist())
         return Schema({**self.schema, **dict(zip(self.unknown, found, strict=True))})
 
@@ -218,22 +240,31 @@ class SchemaInference:
         return {
             name: _widen(kind, n_per_octave) if kind.is_open else kind
             for name, kind in self.schema.items()
-            if name not in self.unknown
+            if name not in self.unknown and not isinstance(kind, Identifier)
         }
 
 
 def _encode_kinds(table):
     """Encode texts by their kinds."""
-    kinds = table.map(lambda cell: read_text(cell)[0] if isinstance(cell, str) else "missing")
-    return TableEncoder(Schema(dict.fromkeys(table, Category(TEXT_KINDS)))).encode(kinds)
+    return encode_levels(table.map(_find_kind), _COUNTED)
 
 
-def _choose_kind(whole, number, boolean, date, text, std):
+def _find_kind(cell):
+    if not isinstance(cell, str):
+        return "missing"
+    kind = read_text(cell)[0]
+    return "code" if kind == "text" and _CODE.fullmatch(cell.strip()) else kind
+
+
+def _choose_kind(whole, number, boolean, date, text, code, std):
     """Choose what is most of a column, if nearly all of it fits; else texts, which all fit.
 
     Counts have noise of deviation `std`: what two deviations could explain is let pass.
     """
-    total = whole + number + boolean + date + text
+    total = whole + number + boolean + date + text + code
+    if code > _FEW_CODES * total + 3 * std:
+        return Category(missing=True)
+    text += code
     fitting = {Category: text, Number: whole + number, Boolean: boolean, Date: date}
     kind = max(fitting, key=fitting.get)
 
@@ -244,7 +275,7 @@ def _choose_kind(whole, number, boolean, date, text, std):
         kind = Category
     if kind is Number and is_small(number, whole + number, 1):
         return Number(decimals=0, missing=True)
-    return kind(missing=True)
+    return Date(unit=None, missing=True) if kind is Date else kind(missing=True)
 
 
 def _weights(name):
@@ -258,8 +289,8 @@ def _widen(kind, n_per_octave):
         return replace(kind, categories=[kind.other])
     if isinstance(kind, Date):
         lower, upper = kind.lower or _DATES[0], kind.upper or _DATES[1]
-        n_knots = _N_QUARTERS * n_per_octave // FINEST
-        return replace(kind, lower=lower, upper=upper, n_knots=n_knots)
+        n_knots, unit = _N_QUARTERS * n_per_octave // FINEST, kind.unit or "second"
+        return replace(kind, lower=lower, upper=upper, unit=unit, n_knots=n_knots)
     knots = wide_knots(kind.decimals, n_per_octave)
     knots = knots[np.abs(knots) * 10.0 ** (kind.decimals or 0) <= MAX_UNITS]
     lower = -np.inf if kind.lower is None else kind.lower
@@ -307,7 +338,8 @@ def _with_categories(name, kind, counts):
     if not found:
         warnings.warn(
             f"No category of column {name!r} was found often enough to be told from noise, or none "
-            f"is of the type of other={kind.other!r}: all of its values become that.",
+            f"is of the type of other={kind.other!r}: all of its values become that. Declare the "
+            "categories; or the column as Identifier() if each row has another value, or drop it.",
             FitQualityWarning,
             stacklevel=2,
         )

@@ -19,9 +19,9 @@ _RANGES, _NORM = "value ranges", "mean square norm"
 # many deviations of noise in a count of all records, or in the mean square norm.
 _SHARES = {_RANGES: (0.02, 0.2), _NORM: (0.01, 0.1)}
 _WANTED = {_RANGES: 12, _NORM: 40}
-# The radius over the root mean square norm is 1 + this / √(number of columns): norms of more
+# The radius over the root mean square norm is 1 + this / (number of columns): norms of more
 # columns are closer to each other.
-_SPARE = 2.0
+_SPARE = 6.0
 # Less than this many deviations of noise say nothing.
 _LEAST_SIGNAL = 2.0
 
@@ -136,7 +136,7 @@ class OpenBoxFormat(BoxFormat):
     def _find_radius(self, noisy, n_records):
         if noisy.value.item() < _LEAST_SIGNAL * noisy.std:
             return self._close(_NORM)
-        spare = 1 + _SPARE / math.sqrt(self.n_columns)
+        spare = 1 + _SPARE / self.n_columns
         share = min(1.0, spare * math.sqrt(noisy.value.item() / n_records))
         return self._close(_NORM, clip_norm=share * self.clip_norm)
 

@@ -16,12 +16,15 @@ from pandas.api.types import (
 )
 
 from .cells import read_dates, read_numbers
-from .columns import MAX_UNITS, Boolean, Category, Date, Number, Ordinal, Unknown, find_repeated
+from .column import find_repeated
+from .columns import MAX_UNITS, Boolean, Category, Date, Number, Ordinal, Unknown
+from .identifiers import Identifier
 
 # A public sample with more different values than this holds names or texts rather than categories.
 _MAX_INFERRED = 100
 _KINDS = {
-    kind.__name__.lower(): kind for kind in (Number, Category, Ordinal, Boolean, Date, Unknown)
+    kind.__name__.lower(): kind
+    for kind in (Number, Category, Ordinal, Boolean, Date, Identifier, Unknown)
 }
 
 
@@ -35,7 +38,7 @@ class Schema(Mapping):
 
     Parameters
     ----------
-    columns : dict of str to Number, Category, Ordinal, Boolean, Date, Unknown or dict
+    columns : dict of str to Number, Category, Ordinal, Boolean, Date, Identifier, Unknown or dict
         The kind of each column, in order. A dict holds its parameters, and as ``"type"`` its name
         in lower case.
 
@@ -177,8 +180,8 @@ class Schema(Mapping):
 
         Bounds and categories are left open, those of categorical dtypes too: in a private table
         they are data. A generator that is given the schema pays for finding them. Strings, objects
-        and categories become categories, and dates are rounded to days. Values may be missing
-        wherever the dtype can hold such.
+        and categories become categories. How many decimals numbers have, and whether dates have
+        times, is left open, too. Values may be missing wherever the dtype can hold such.
 
         Parameters
         ----------
@@ -329,7 +332,11 @@ def _kind_of_dtype(dtype):
         return Boolean(missing)
     if is_numeric_dtype(dtype):
         return Number(decimals=0 if is_integer_dtype(dtype) else None, missing=missing)
-    return Date(missing=missing) if is_datetime64_dtype(dtype) else Category(missing=missing)
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        return Date(unit=None, missing=missing, zone=str(dtype.tz))
+    if is_datetime64_dtype(dtype):
+        return Date(unit=None, missing=missing)
+    return Category(missing=missing)
 
 
 def _describe(name, column, n_knots):

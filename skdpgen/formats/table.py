@@ -11,7 +11,10 @@ import torch
 from ..privacy.record_functions import RecordFunction
 from ..privacy.records import first_chunk, read_table
 from .arrays import find_positions
+from .columns import Unknown
+from .decimals import DECIMALS, DECIMALS_WEIGHT
 from .format import SAMPLE_BLOCK, Format, check_count
+from .identifiers import Identifier
 from .inference import SchemaInference
 from .schema import Schema
 from .table_encoder import TableEncoder, check_columns, check_dtypes
@@ -47,6 +50,8 @@ class TableKind:
             label = lacking[0]
         elif target is not None and target not in schema:
             raise ValueError(f"target must be a column of the schema; got {target!r}.")
+        if isinstance(schema.get(label), Identifier):
+            raise ValueError(f"{label!r} is an identifier, which is made up: it is no target.")
         return cls(
             names=names,
             # Chunks may differ in them.
@@ -90,6 +95,14 @@ class TableFormat(Format):
 
     has_blocks = True
 
+    def __post_init__(self):
+        # What is to be predicted is known: a record without it counts as absent.
+        label = self.kind and self.kind.label
+        kind = self.schema.get(label)
+        if getattr(kind, "missing", False) and not isinstance(kind, Unknown):
+            known = replace(kind, missing=False)
+            object.__setattr__(self, "schema", Schema({**self.schema, label: known}))
+
     @property
     def found(self):
         return {"schema_": self.schema}
@@ -98,7 +111,8 @@ class TableFormat(Format):
     def shares(self):
         names = SchemaInference(self.schema).releases
         share = _OPEN_SHARE if self.schema.open_names else _KNOTS_SHARE
-        return {name: share / len(names) for name in names}
+        weights = {name: {DECIMALS: DECIMALS_WEIGHT}.get(name, 1.0) for name in names}
+        return {name: share * weight / sum(weights.values()) for name, weight in weights.items()}
 
     def with_even_knots(self):
         """Return the format with even knots where knots would be found."""
@@ -123,6 +137,17 @@ class TableFormat(Format):
     def block_sizes(self):
         """Number of columns of each block."""
         return [where.stop - where.start for _, where in self.blocks]
+
+    @property
+    def is_spare(self):
+        """Which columns of rows stand for what is not told apart: missing values and `other`."""
+        spare = np.zeros(self.n_columns, dtype=bool)
+        for name, where in self.blocks:
+            kind = self.schema[name]
+            spare[where.stop - 1] |= kind.missing
+            if getattr(kind, "other", None) is not None:
+                spare[where.start + kind.levels.index(kind.other)] = True
+        return spare
 
     def _levels(self, name):
         return getattr(self.schema.get(name), "levels", None)
@@ -249,13 +274,15 @@ def _keep_plain(dtypes):
     return {
         name: dtype
         for name, dtype in dtypes.items()
-        if (isinstance(dtype, np.dtype) and dtype.kind not in "US") or _PLAIN.fullmatch(str(dtype))
+        if (isinstance(dtype, np.dtype) and dtype.kind not in "US")
+        or isinstance(dtype, pd.DatetimeTZDtype)
+        or _PLAIN.fullmatch(str(dtype))
     }
 
 
 def _cast(column, dtype):
     """Give a column the dtype that it had in the private table, where that can hold it."""
-    if getattr(dtype, "kind", "O") in "iu" and column.dtype.kind == "f":
+    if getattr(dtype, "kind", "O") in "iu" and column.dtype.kind in "if":
         # What pandas makes of fractions and of numbers that do not fit is no rounding.
         column, limits = column.round(), np.iinfo(getattr(dtype, "numpy_dtype", dtype))
         if not column.dropna().between(limits.min, np.nextafter(limits.max + 1.0, 0)).all():

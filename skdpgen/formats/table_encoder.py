@@ -5,7 +5,8 @@ import pandas as pd
 
 from ..exceptions import TableError
 from .blocks import Block, KnotBlock, LevelBlock, wrong_cells
-from .columns import Date, Number
+from .columns import Date, Number, Unknown
+from .identifiers import Identifier
 
 
 class TableEncoder:
@@ -16,7 +17,8 @@ class TableEncoder:
     - a category, ordinal or boolean has one weight per level, all of it on that of its value;
     - a number or date has one weight per knot, all of it on the two knots around its value. The
       nearer one has more, so that the weighted mean of the knots is the value;
-    - where values may be missing, the last weight stands for that.
+    - where values may be missing, the last weight stands for that;
+    - an identifier has none, and is made up.
 
     The weights of a block sum to 1 / √(number of columns), so that every row lies in the unit
     ball, whatever its values. The mean of encoded rows is a table of frequencies: of the levels,
@@ -109,10 +111,13 @@ class TableEncoder:
             as bool, whole numbers as int64, other numbers as float64, dates as datetime64[s];
             booleans and whole numbers that may be missing as the nullable boolean and Int64.
         """
+        blocks = {block.name: block for block in self._make_blocks()}
         return pd.DataFrame(
             {
-                block.name: block.draw(rows[:, block.where], random_state)
-                for block in self._make_blocks()
+                name: blocks[name].draw(rows[:, blocks[name].where], random_state)
+                if name in blocks
+                else kind.make(len(rows), random_state)
+                for name, kind in self.schema.items()
             }
         )
 
@@ -130,9 +135,15 @@ class TableEncoder:
         check_closed(self.schema)
         blocks, start = [], 0
         for name, kind in self.schema.items():
+            if isinstance(kind, Identifier):
+                continue
             make = KnotBlock if isinstance(kind, Number | Date) else LevelBlock
             blocks.append(make(name, kind, start))
             start = blocks[-1].where.stop
+        if not blocks:
+            raise ValueError(
+                f"The schema has identifiers only, {list(self.schema)}: there is nothing to learn."
+            )
         return blocks
 
 
@@ -179,12 +190,14 @@ def check_dtypes(table, schema):
 
 def _may_hold(dtype, kind):
     """Whether a column of a dtype may hold values of a kind."""
+    if isinstance(kind, Identifier | Unknown):
+        return True
     is_text = isinstance(dtype, pd.StringDtype)
     has_zone = isinstance(dtype, pd.DatetimeTZDtype)
     code = "S" if is_text else getattr(dtype, "kind", "O")
     if isinstance(kind, Number):
         return code in "iufO"
     if isinstance(kind, Date):
-        return code in "MO" and not has_zone
+        return code == "O" or (code == "M" and has_zone == (kind.zone is not None))
     has_texts = isinstance(kind.levels[0], str)
     return code in ("SO" if has_texts else "iufbO")

@@ -4,6 +4,7 @@ import pandas as pd
 
 from ..privacy.files import MISSING_TEXTS, read_text
 from .columns import Boolean, Category, Date, Number, Unknown
+from .identifiers import Identifier
 
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
 # The end of a time that names its zone.
@@ -71,6 +72,8 @@ def _parse_cell(cell, kind):
 
 def _parse(cells, kind):
     cells = cells.str.strip()
+    if isinstance(kind, Identifier):
+        return cells
     if isinstance(kind, Unknown):
         return cells.map(lambda c: None if c in MISSING_TEXTS else c).astype(object)
     if not isinstance(kind, Number | Date | Boolean):
@@ -84,7 +87,9 @@ def _parse(cells, kind):
         # As floats, whatever others are: integers of a chunk without missing cells would be exact.
         values = pd.to_numeric(cells.where(present), errors="coerce").astype("float64")
     elif isinstance(kind, Date):
-        values = _parse_dates(cells.where(present & ~cells.str.contains(_ZONE, regex=True)))
+        has_zone = cells.str.contains(_ZONE, regex=True)
+        is_read = present & (has_zone if kind.zone else ~has_zone)
+        values = _parse_dates(cells.where(is_read), utc=kind.zone is not None)
     else:
         values = cells.str.lower().map(_BOOLEANS).where(present)
     if isinstance(kind, Boolean):
@@ -93,7 +98,7 @@ def _parse(cells, kind):
     return values.astype(object).where(~is_text, cells) if is_text.any() else values
 
 
-def _parse_dates(cells):
+def _parse_dates(cells, utc):
     # Seconds in nanoseconds would narrow the years that others can be of.
     cells = cells.str.replace(r"(\.\d{6})\d+$", r"\1", regex=True)
-    return pd.to_datetime(cells, errors="coerce", format="ISO8601")
+    return pd.to_datetime(cells, errors="coerce", format="ISO8601", utc=utc)

@@ -12,6 +12,7 @@ from .._parameters import parameters
 from .._validation import check_size, in_range, positive, whole
 from ..base import CentralGenerator, refuse_given
 from ..learners.particles import Particles, draw_starts, fit_particles_to_sketch, flow_along_slices
+from ..learners.report import read_tables
 from ..learners.rows import even_spread
 from ..learners.tables import TableParticles, fit_to_tables
 from ..privacy import RecordFunction, SlicedRowsMechanism
@@ -178,12 +179,13 @@ class DPSWFlowSampler(CentralGenerator):
     def _learn_tables(self, release, curator, format, noise):
         tables = release.run(curator, format.block_sizes)
         curator.close()  # the rest is post-processing
+        levels, self.schema_report_ = read_tables(tables, format, curator.n_records)
         n_particles = self._count_particles(curator.n_records, 1)
         self._particles, self.loss_curve_ = fit_to_tables(
             partial(TableParticles, n_particles, noise.torch_generator()),
             format.block_sizes,
             tables,
-            curator.n_records,
+            levels,
             n_steps=self.n_steps or 1000,
             batch_size=min(_TABLE_BATCH_SIZE, n_particles),
             learning_rate=self.learning_rate or 0.03,

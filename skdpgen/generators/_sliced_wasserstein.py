@@ -6,6 +6,7 @@ from functools import partial
 from .._parameters import parameters
 from .._validation import check_size, positive, whole
 from ..base import CentralGenerator, check_network, refuse_given
+from ..learners.report import read_tables
 from ..learners.rows import has_unit_output, make_rows
 from ..learners.sketch import fit_to_sketch
 from ..learners.slices import fit_to_rows
@@ -166,11 +167,12 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
         network = build(factory, self.latent_dim, format.n_columns, noise.seed())
         tables = release.run(curator, format.block_sizes)
         curator.close()  # the rest is post-processing
+        levels, self.schema_report_ = read_tables(tables, format, curator.n_records)
         self._network, self.loss_curve_ = fit_to_tables(
             partial(TableNetwork, network, self.latent_dim),
             format.block_sizes,
             tables,
-            curator.n_records,
+            levels,
             n_steps=self.n_steps or 1000,
             batch_size=self.batch_size or _TABLE_BATCH_SIZE,
             learning_rate=self.learning_rate or 0.003,

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from tqdm import tqdm
 
-from .._validation import warn_of_absent
+from .._quality import warn_of_absent
 from ..privacy.mechanisms.base import clip_rows
 from .training import Descent, Shares, Training
 

@@ -1,11 +1,15 @@
 """A learner: a network, or particles, that have the released two-way tables of columns."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch import nn
 
-from .._validation import warn_of_absent
 from .training import Training, descend_to_noise, moments_gap
+
+# Levels that stand for what is not told apart are taken for empty below so many deviations.
+EMPTY_BELOW = 3.0
 
 
 class SoftmaxBlocks(nn.Module):
@@ -37,6 +41,15 @@ class TableRows(nn.Module):
         super().__init__()
         self.blocks = SoftmaxBlocks(sizes)
         self.register_buffer("offset", marginals.clamp(min=1e-6).log())
+        self.register_buffer("is_empty", torch.zeros(len(marginals), dtype=torch.bool))
+
+    def forbid(self, is_empty):
+        """Give some levels a probability of exactly 0, from now on."""
+        self.is_empty.copy_(torch.as_tensor(is_empty))
+
+    def to_probabilities(self, logits):
+        """Turn logits into blocks of probabilities."""
+        return self.blocks(logits.masked_fill(self.is_empty, -torch.inf))
 
     @torch.no_grad()
     def sample(self, classes, generator):
@@ -68,7 +81,7 @@ class TableNetwork(TableRows):
 
     def forward(self, codes):
         """Map codes to blocks of probabilities."""
-        return self.blocks(self.network(codes) + self.offset)
+        return self.to_probabilities(self.network(codes) + self.offset)
 
     def draw(self, n_rows, generator):
         """Draw codes; on the CPU, so that every device gets the same."""
@@ -95,7 +108,7 @@ class TableParticles(TableRows):
 
     def forward(self, codes):
         """Return the blocks of probabilities of particles."""
-        return self.blocks(self.logits[codes])
+        return self.to_probabilities(self.logits[codes])
 
     def draw(self, n_rows, generator):
         """Draw particles in random order, again and again if there are fewer."""
@@ -114,7 +127,7 @@ def fit_to_tables(
     make_rows,
     sizes,
     tables,
-    n_records,
+    levels,
     *,
     n_steps,
     batch_size,
@@ -135,8 +148,8 @@ def fit_to_tables(
         Number of levels of each column.
     tables : skdpgen.privacy.Tables
         The released tables.
-    n_records : int
-        Number of records.
+    levels : Levels
+        What the tables say of each level.
     n_steps, batch_size : int
         Largest number of steps; generated rows a step.
     learning_rate : float
@@ -153,9 +166,7 @@ def fit_to_tables(
     losses : list of float
         At each step, the estimated squared distance between generated and noisy tables.
     """
-    share, std = share_of_present(tables, sizes, n_records)
-    if warn_of_absent(share, std):
-        n_records = share * n_records
+    n_records = levels.n_records
     pairs, columns = tables.pairs / n_records, tables.columns / n_records
     std = tables.columns_std / n_records
     # A column is not independent of itself, given the code: its own table is left out.
@@ -165,11 +176,12 @@ def fit_to_tables(
     noise_energy = std**2 * (is_pair.sum() / 2 + len(columns))
 
     as_tensor = {"dtype": torch.float32, "device": device}
-    marginals = np.clip(combine_marginals(tables, sizes) / n_records, 0, 1)
+    marginals = np.clip(levels.counts / n_records, 0, 1)
     marginals, pairs, columns, is_pair = (
         torch.tensor(array, **as_tensor) for array in (marginals, pairs, columns, is_pair)
     )
     rows = make_rows(sizes, marginals).to(device)
+    rows.forbid(levels.is_empty)
     training = Training(rows, learning_rate, memory=0.99)
     half = max(1, batch_size // 2)
 
@@ -180,6 +192,47 @@ def fit_to_tables(
 
     losses = descend_to_noise(training, loss, noise_energy, n_steps, verbose)
     return training.finish(lambda: rows.draw(2 * half, generator)), losses
+
+
+@dataclass(frozen=True)
+class Levels:
+    """How many records have each level of each column, by released tables.
+
+    Attributes
+    ----------
+    counts, std : ndarray of shape (n_levels,)
+        Noisy numbers, and standard deviations of their noise.
+    n_records : float
+        Number of records that they are of.
+    is_empty : ndarray of bool of shape (n_levels,)
+        Levels that no record is taken to have: spare ones, whose counts are within noise of 0.
+    """
+
+    counts: np.ndarray
+    std: np.ndarray
+    n_records: float
+    is_empty: np.ndarray
+
+    @classmethod
+    def of(cls, tables, sizes, n_records, is_spare=None):
+        """Count levels.
+
+        Parameters
+        ----------
+        tables : skdpgen.privacy.Tables
+        sizes : list of int
+            Number of levels of each column.
+        n_records : float
+        is_spare : ndarray of bool of shape (n_levels,), default=None
+            Levels that stand for what is not told apart, as missing values do. One that is the
+            most frequent of its column is not taken for empty.
+        """
+        counts, std = combine_marginals(tables, sizes)
+        starts = np.cumsum(sizes)[:-1]
+        largest = np.repeat([block.max() for block in np.split(counts, starts)], sizes)
+        is_empty = (counts <= EMPTY_BELOW * std) & (counts < largest)
+        is_empty &= False if is_spare is None else is_spare
+        return cls(counts, std, n_records, is_empty)
 
 
 def share_of_present(tables, sizes, n_records):
@@ -200,9 +253,15 @@ def combine_marginals(tables, sizes):
 
     Each row sum of a two-way table is the count of a level, too; its variance is by the number of
     its cells. The mean of all, weighted by their precisions, has the least noise.
+
+    Returns
+    -------
+    counts, std : ndarray of shape (n_levels,)
+        The tables, and standard deviations of their noise.
     """
     # Of a row sum, relative to a one-way table of weight 1.
     precisions = 2 / np.asarray(sizes)
     of_level = np.repeat(precisions, sizes)
     total = tables.weight**2 + precisions.sum() - of_level
-    return (tables.weight * tables.columns + tables.pairs @ of_level) / total
+    counts = (tables.weight * tables.columns + tables.pairs @ of_level) / total
+    return counts, tables.columns_std / np.sqrt(total)

@@ -6,7 +6,8 @@ import numpy as np
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
 
 from .._parameters import parameters
-from .._validation import check_size, one_of, positive, warn_of_absent, whole
+from .._quality import warn_of_absent
+from .._validation import check_size, one_of, positive, whole
 from ..accounting.events import DiameterGaussianDpEvent
 from ..privacy import ClassCountsMechanism, ClippedGradientMechanism
 from .release import Release

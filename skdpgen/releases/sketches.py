@@ -5,7 +5,8 @@ import math
 import torch
 
 from .._parameters import parameters
-from .._validation import check_size, warn_of_absent, whole
+from .._quality import warn_of_absent, warn_of_sketch
+from .._validation import check_size, whole
 from ..privacy import RecordFunction, SliceSketchMechanism, TablesMechanism
 from ..transport import SliceBasis, random_directions
 from .release import Release
@@ -102,6 +103,7 @@ class SliceSketch(Release):
         sketch = curator.release(SliceSketchMechanism(basis, curator.n_classes, encode))
         n, std = curator.n_records, sketch.counts_std * math.sqrt(curator.n_classes)
         warn_of_absent(sketch.counts.sum() / n, std / n)
+        warn_of_sketch(sketch.sums, sketch.sums_std, sketch.counts, sketch.counts_std)
         return basis, sketch
 
     def _count_projections(self, n_columns):

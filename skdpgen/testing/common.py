@@ -9,6 +9,8 @@ import torch
 from sklearn.base import clone
 
 LABELS = [0, 1]
+# What a fit says of data as few as these, by what was released of them.
+FEW_ROWS = ".*(mostly noise|within noise)"
 
 # Records at the ends of what may come: opposite, huge, tiny, zero.
 EXTREMES = np.array(

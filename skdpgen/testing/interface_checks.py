@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from ..exceptions import PrivacyLeakWarning
 from .common import (
+    FEW_ROWS,
     LABELS,
     assert_raises,
     assert_same,
@@ -167,6 +168,7 @@ def check_input_unchanged(estimator):
     always = torch.is_warn_always_enabled()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        warnings.filterwarnings("ignore", FEW_ROWS)
         torch.set_warn_always(True)
         try:
             make_quick(estimator, y).fit(X, y).score(X)
@@ -200,6 +202,7 @@ def check_unknown_labels(estimator):
     make = partial(make_quick, estimator, classes=["no", "yes"])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", FEW_ROWS)
         _, drawn = make().fit(X, target).sample(50)
     assert set(drawn) <= {"no", "yes"}, "A label that was not declared is sampled."
     error = assert_raises(ValueError, partial(make(strict=True).fit, X, target))

@@ -156,7 +156,7 @@ def test_dtypes_declare_types_and_no_values():
             "year": Number(decimals=0),
             "income": Number(missing=True),
             "city": Category(missing=True),
-            "day": Date(missing=True),
+            "day": Date(unit=None, missing=True),
             "smoker": Boolean(),
             "count": Number(decimals=0, missing=True),
             "small": Number(missing=True),
@@ -235,7 +235,7 @@ KINDS = {
     "empty": Category,
 }
 UNKNOWN = Schema(dict.fromkeys(KINDS, Unknown()))
-RELEASES = ("column kinds", "value ranges", "value counts", "category counts")
+RELEASES = ("column kinds", "decimals", "value ranges", "value counts", "category counts")
 
 
 @pytest.mark.parametrize("epsilon", [math.inf, 4.0])
@@ -247,7 +247,7 @@ def test_kinds_are_found_from_noisy_counts(epsilon):
     assert kinds == {name: KINDS[name] for name in kinds}
     assert not found.open_names
     numbers = [name for name in kinds if KINDS[name] is Number]
-    assert [found[name].decimals for name in numbers] == [0, 0, None, None]
+    assert [found[name].decimals for name in numbers] == [0, 0, 2, 3]
     assert set(found["city"].categories) == {"Lyon", "Graz"}
     assert set(found["zip"].categories) == {"01234", "98765"}
     assert 15 <= found["age"].lower <= 20
@@ -270,7 +270,7 @@ def test_all_is_released_whatever_is_found():
         assert inference.releases == RELEASES
         cells = make_texts(500)[[name]].to_numpy(dtype=object)
         plan = gaussian_plan(
-            dict.fromkeys(RELEASES, 0.25),
+            dict.fromkeys(RELEASES, 0.2),
             5.0,
             1e-6,
             thresholds={CategoryCountsMechanism.name: 1e-7},

@@ -90,7 +90,7 @@ def test_the_mean_square_norm_gives_the_radius():
     X = np.full((50, 9), 0.3)
     fitted = fit(X, bounds=(0, 1), epsilon=math.inf)
     # Sums are of whole numbers of a fine grid.
-    assert fitted.clip_norm_ == pytest.approx((1 + 2 / 3) * 0.3, rel=1e-4)
+    assert fitted.clip_norm_ == pytest.approx((1 + 6 / 9) * 0.3, rel=1e-4)
     # A radius above 1 changes nothing.
     assert fit(X + 0.5, bounds=(0, 1), epsilon=math.inf).clip_norm_ == 1
 
@@ -107,8 +107,8 @@ def test_rows_of_an_encoder_get_a_radius_in_its_units(X):
     rms = np.sqrt(np.mean(norms**2))
     assert fitted.bounds_ is None
     assert fitted.encoder_ is encoder
-    # With two columns, at most 1 + √2 times as much.
-    assert rms <= fitted.clip_norm_ <= 3 * rms
+    # With two columns, four times as much, or as much as there is.
+    assert rms <= fitted.clip_norm_ <= 4.5 * rms
 
 
 def test_a_number_beside_the_rows_gets_bounds(X):

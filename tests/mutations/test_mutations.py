@@ -736,8 +736,8 @@ if cost > self.epsilon * (1 + 1e-2):
         "tests/test_command_line.py::test_a_table_without_a_header",
     ),
     "kinds of cells weigh more than is stated": Mutation(
-        "Category(TEXT_KINDS)))).encode(kinds)",
-        "Category(TEXT_KINDS)))).encode(kinds) * kinds.shape[1]",
+        "Category(levels)))).encode(table)",
+        "Category(levels)))).encode(table) * table.shape[1]",
         _inference("a_record_moves_the_counts_of_kinds_by_at_most_what_is_stated"),
     ),
     "what is released follows from what was found": Mutation(
@@ -821,6 +821,22 @@ FUNCTION = {
         "torch.as_tensor(np.full(len(labels), 1 / len(labels)), dtype",
         "tests/generators/test_ldp_entropic_gan.py"
         "::test_groups_of_labels_weigh_as_many_rows_as_they_have",
+    ),
+    "decimals are counted by no event where kinds are found": Mutation(
+        "(bool(self._rough) or (is_any and not has_decimals))",
+        "bool(self._rough)",
+        "tests/formats/test_inference.py::test_all_is_released_whatever_is_found",
+    ),
+    "cells of numbers follow each other": Mutation(
+        "enough[is_known & fits] = decimals",
+        "enough[is_known & fits.all()] = decimals",
+        "tests/formats/test_decimals.py::test_each_cell_is_counted_on_its_own",
+    ),
+    "spare levels that nobody has are generated": Mutation(
+        "logits.masked_fill(self.is_empty, -torch.inf)",
+        "logits",
+        "tests/generators/test_schema_report.py"
+        "::test_spare_levels_within_noise_are_never_generated[particles]",
     ),
     "the table of a column with itself is matched": Mutation(
         "is_pair = column[:, None] != column",

@@ -1,0 +1,147 @@
+"""What released numbers say of a fit: warnings that cost nothing, and what each of them takes."""
+
+import warnings
+
+import numpy as np
+
+from .exceptions import FitQualityWarning
+
+# Fewer bad records than this are not worth a warning.
+MANY_ABSENT = 0.01
+# A count is within noise below so many standard deviations.
+WITHIN_NOISE = 3.0
+# Energy of the numbers of a sketch, or of two-way tables, over that of their noise. With less,
+# classifiers that were trained on synthetic rows of small public sets had lost much.
+LEAST_SIGNAL = 0.2
+# A column is hardly more than `other` if that is the share of it.
+MOSTLY_OTHER = 0.9
+# A range may be cut where an outermost knot has this share of a column, and so many times what
+# the knot beside it has.
+MUCH_AT_BOUND, MORE_THAN_BESIDE = 0.1, 4.0
+# Beyond this on both sides of zero, open bounds are not looked for.
+FARTHEST = 2.0**40
+
+
+def warn_of_absent(share, std):
+    """Warn if many records count as absent, from a noisy share of those that do not.
+
+    Returns
+    -------
+    bool
+        Whether it warned.
+    """
+    absent = 1 - share
+    is_much = bool(absent > max(MANY_ABSENT, 4 * std))
+    if is_much:
+        _warn(
+            f"About {absent:.0%} of the records count as absent, by the noisy counts that were "
+            "released: their labels were not declared, or cells are missing, not finite, or not as "
+            "declared. strict=True refuses such records, but a refusal tells of the rows."
+        )
+    return is_much
+
+
+def warn_of_sketch(sums, sums_std, counts, counts_std):
+    """Warn if a sketch is mostly noise, or classes are.
+
+    Parameters
+    ----------
+    sums : ndarray of shape (n_classes, n_values)
+        Noisy sums.
+    counts : ndarray of shape (n_classes,)
+        Noisy numbers of records.
+    sums_std, counts_std : float
+        Standard deviations of their noise.
+    """
+    warn_of_noise(np.mean(np.square(sums)), sums_std**2, "a slice sketch")
+    if len(counts) > 1:
+        few = np.flatnonzero(counts < WITHIN_NOISE * counts_std)
+        if len(few):
+            _warn_of_classes(
+                f"{len(few)} of {len(counts)} classes", f"at {few.tolist()} in classes_"
+            )
+
+
+def warn_of_noise(energy, noise_energy, what):
+    """Warn if noisy numbers, of a mean square, have little more than the noise on them."""
+    if noise_energy == 0:
+        return
+    signal = max(0.0, energy / noise_energy - 1)
+    if signal < LEAST_SIGNAL:
+        _warn(
+            f"What was released, {what}, is mostly noise: its signal-to-noise ratio is about "
+            f"{signal:.2g}, and below {LEAST_SIGNAL:g} little can be learnt. Use a "
+            "larger epsilon, more rows, fewer columns, or fewer classes."
+        )
+
+
+def warn_of_table(report, schema, label, counts, std):
+    """Warn of columns of which little came out.
+
+    Parameters
+    ----------
+    report : DataFrame
+        From `formats.report.describe`.
+    schema : Schema
+        What it is of.
+    label : str or None
+        The column that is to be predicted.
+    counts : dict of str to ndarray
+        For each column that is encoded, the noisy counts of its levels or near its knots.
+    std : dict of str to float
+        Standard deviations of their noise.
+    """
+    for name, row in report.iterrows():
+        if row["share_other"] > MOSTLY_OTHER and row["n_levels"] > 1:
+            _warn(
+                f"Column {name!r} is nearly all {schema[name].other!r}, by released counts: its "
+                "categories are not among those that are declared or were found. Declare them in "
+                "the type that they have in the table, or the column as Identifier() if each row "
+                "has another."
+            )
+        for end in ("lower", "upper"):
+            if _is_cut(row, end, counts.get(name), std.get(name)):
+                _warn_of_bound(name, end, row[end], row[f"share_{end}"])
+    levels = getattr(schema.get(label), "levels", ())
+    found = [
+        level
+        for level, count in zip(levels, counts.get(label, ()), strict=False)
+        if count < WITHIN_NOISE * std[label] and level != getattr(schema[label], "other", None)
+    ]
+    if found:
+        _warn_of_classes(f"{len(found)} of the {len(levels)} levels of {label!r}", f"{found}")
+
+
+def _is_cut(row, end, counts, std):
+    """Whether an outermost knot has far more than the one beside it, and than noise.
+
+    Not at 0, where many columns end by themselves, nor where there are just two knots.
+    """
+    if not row[f"share_{end}"] > MUCH_AT_BOUND or row[end] == 0 or row["n_levels"] < 3:
+        return False
+    n_levels = row["n_levels"]
+    first, second = (0, 1) if end == "lower" else (n_levels - 1, n_levels - 2)
+    beside = max(counts[second], 0) + WITHIN_NOISE * std
+    return counts[first] > MORE_THAN_BESIDE * beside
+
+
+def _warn_of_bound(name, end, bound, share):
+    cure = f"Declare a {end} bound that all values are within, if this is not how the column is"
+    if isinstance(bound, int | float) and abs(bound) >= FARTHEST:
+        cure = f"Open bounds are looked for within ±{FARTHEST:g} only; declare both"
+    _warn(
+        f"About {share:.0%} of column {name!r} are at its {end} bound, {bound}, far more than "
+        f"beside it: values beyond are clipped to it, and the range may be cut. {cure}."
+    )
+
+
+def _warn_of_classes(what, which):
+    _warn(
+        f"The noisy counts of {what} are within noise of 0 ({which}): their shares, and what was "
+        "learnt of them, are mostly noise. Use a larger epsilon or more rows, or join them with "
+        "others."
+    )
+
+
+def _warn(message):
+    warnings.warn(message, FitQualityWarning, stacklevel=3)

@@ -1,0 +1,46 @@
+"""What released tables say of each column, before anything is learnt from them."""
+
+import numpy as np
+
+from .._quality import warn_of_absent, warn_of_noise, warn_of_table
+from ..formats.report import describe
+from .tables import Levels, share_of_present
+
+
+def read_tables(tables, format, n_records):
+    """Count the levels of columns, describe the columns, and warn where little came out.
+
+    Parameters
+    ----------
+    tables : skdpgen.privacy.Tables
+    format : TableFormat
+        That leaves nothing open.
+    n_records : int
+        Number of records.
+
+    Returns
+    -------
+    levels : Levels
+    report : DataFrame
+        From `describe`.
+    """
+    sizes = format.block_sizes
+    share, std = share_of_present(tables, sizes, n_records)
+    if warn_of_absent(share, std):
+        n_records = share * n_records
+    levels = Levels.of(tables, sizes, n_records, format.is_spare)
+    counts = np.where(levels.is_empty, 0, levels.counts)
+    report = describe(format.schema, counts, levels.std, n_records)
+    blocks = dict(format.blocks)
+    warn_of_table(
+        report,
+        format.schema,
+        format.kind.label,
+        {name: levels.counts[where] for name, where in blocks.items()},
+        {name: levels.std[where.start] for name, where in blocks.items()},
+    )
+    if len(sizes) > 1:
+        column = np.repeat(np.arange(len(sizes)), sizes)
+        pairs = tables.pairs[column[:, None] != column]
+        warn_of_noise(np.mean(np.square(pairs)), tables.pairs_std**2, "two-way tables")
+    return levels, report

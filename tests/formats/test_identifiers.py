@@ -1,0 +1,144 @@
+"""Identifiers are made up: nothing of them is read, released or paid for."""
+
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skdpgen import DPSWFlowSampler
+from skdpgen.formats import Boolean, Category, Identifier, Number, Schema, Unknown
+from skdpgen.formats.identifiers import go_on
+from skdpgen.formats.table_encoder import TableEncoder
+from skdpgen.formats.texts import parse_texts
+from skdpgen.privacy import FitQualityWarning, preview
+
+SECRET = "Smith-31415"
+OTHERS = {"a": Number(0, 9, decimals=0), "b": Boolean()}
+SCHEMA = Schema({"a": OTHERS["a"], "id": Identifier(), "b": OTHERS["b"]})
+
+
+def make_table(n=400, ids=None):
+    rng = np.random.RandomState(0)
+    ids = np.arange(n) + 7000 if ids is None else ids
+    return pd.DataFrame({"a": rng.randint(10, size=n), "id": ids, "b": rng.rand(n) < 0.4})
+
+
+def make(schema=SCHEMA, **params):
+    return DPSWFlowSampler(schema=schema, random_state=0, n_steps=3, n_particles=50, **params)
+
+
+def test_numbers_in_the_place_and_dtype_of_the_column():
+    generator = make().fit(make_table())
+    made = generator.sample(300)
+    assert list(made.columns) == ["a", "id", "b"]
+    assert made["id"].dtype == np.int64
+    assert made["id"].tolist() == list(range(1, 301))
+    assert generator.schema_ == SCHEMA
+    assert generator.schema_report_.loc["id", "kind"] == "identifier"
+    assert np.isfinite(generator.score(make_table()))
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "last"),
+    [
+        (Identifier(template="P{:06d}"), "P000001", "P000300"),
+        (Identifier(start=50, template="{}-x"), "50-x", "349-x"),
+        (Identifier(), "1", "300"),
+    ],
+)
+def test_texts(kind, first, last):
+    table = make_table(ids=[f"{SECRET}-{i}" for i in range(400)])
+    generator = make(Schema({**SCHEMA, "id": kind})).fit(table)
+    made = generator.sample(300)["id"]
+    assert made.dtype == table["id"].dtype
+    assert (made.iloc[0], made.iloc[-1]) == (first, last)
+    assert made.is_unique
+    assert SECRET.encode() not in pickle.dumps(generator)
+
+
+def test_random_keys_differ_and_follow_the_seed():
+    generator = make(Schema({**SCHEMA, "id": Identifier(random=True)})).fit(make_table())
+    one, other, again = (generator.sample(200, random_state=seed)["id"] for seed in (0, 1, 0))
+    assert len({*one, *other}) == 400
+    assert one.tolist() == again.tolist()
+    assert one.str.len().unique().tolist() == [36]
+
+
+def test_numbers_that_do_not_fit_the_dtype_are_not_folded():
+    made = make().fit(make_table().astype({"id": "int8"})).sample(300)["id"]
+    assert made.tolist() == list(range(1, 301))
+
+
+def test_nothing_is_released_or_paid_for():
+    with_it, without = (preview(make(schema), 400, 3) for schema in (SCHEMA, Schema(OTHERS)))
+    assert with_it.events == without.events
+    table = make_table()
+    rows = TableEncoder(SCHEMA).encode(table)
+    assert (rows == TableEncoder(Schema(OTHERS)).encode(table.drop(columns="id"))).all()
+    # Whatever is in its cells, a record counts.
+    odd = make_table(ids=pd.Series([None, [1], SECRET, 3.5] * 100, dtype=object))
+    pd.testing.assert_frame_equal(
+        make().fit(odd).sample(50).astype(str), make().fit(table).sample(50).astype(str)
+    )
+
+
+@pytest.mark.parametrize("kind", [Unknown(), Category()])
+def test_beside_columns_that_are_open(kind):
+    schema = Schema({"id": Identifier(), "b": kind})
+    table = make_table()[["id", "b"]].assign(b=np.array(["x", "y"])[np.arange(400) % 2])
+    made = make(schema, epsilon=math.inf, strict=True).fit(table).sample(100)
+    assert made["id"].tolist() == list(range(1, 101))
+    assert set(made["b"]) == {"x", "y"}
+
+
+def test_pieces_go_on():
+    kinds = {"id": Identifier(template="{:04d}"), "n": Identifier(start=9), "b": Boolean()}
+    piece = pd.DataFrame({"id": ["0001", "0002"], "n": ["9", "10"], "b": [True, False]})
+    found = go_on(piece, Schema(kinds), 5)
+    assert found["id"].tolist() == ["0006", "0007"]
+    assert found["n"].tolist() == ["14", "15"]
+    assert found["b"].tolist() == [True, False]
+
+
+def test_json_and_texts_of_files():
+    schema = Schema({**SCHEMA, "key": {"type": "identifier", "random": True}})
+    assert Schema.from_json(schema.to_json()) == schema
+    texts = pd.DataFrame({"id": [" 007 ", "NA"]})
+    assert parse_texts(texts, SCHEMA)["id"].tolist() == ["007", "NA"]
+
+
+@pytest.mark.parametrize(
+    ("params", "match"),
+    [
+        (dict(start=-1), "start must be a whole number"),
+        (dict(template="P"), "one place for a whole number"),
+        (dict(template="{0.real}"), "one place"),
+        (dict(template="{}{}"), "one place"),
+        (dict(template="{:0999999999d}"), "one place"),
+        (dict(template=7), "one place"),
+        (dict(random=1), "random must be"),
+        (dict(random=True, start=5), "neither start nor template"),
+    ],
+)
+def test_bad_parameters(params, match):
+    with pytest.raises(ValueError, match=match):
+        Identifier(**params)
+
+
+def test_what_is_refused():
+    with pytest.raises(ValueError, match="identifiers only"):
+        make(Schema({"id": Identifier()})).fit(make_table()[["id"]])
+    with pytest.raises(ValueError, match="'id' is an identifier"):
+        make().fit(make_table(), target="id")
+    with pytest.raises(ValueError, match="'id' is an identifier"):
+        make().fit(make_table().drop(columns="id"), make_table()["id"])
+    with pytest.raises(ValueError, match="where names 'id'"):
+        make().fit(make_table()).sample(3, where={"id": 1})
+
+
+def test_it_is_suggested_where_no_text_is_frequent():
+    table = make_table(ids=[f"{SECRET}-{i}" for i in range(400)])
+    with pytest.warns(FitQualityWarning, match=r"Identifier\(\)"):
+        make(Schema({**OTHERS, "id": Category()}), epsilon=2.0).fit(table)

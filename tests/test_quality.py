@@ -1,0 +1,119 @@
+"""Warnings of released numbers: when they come, and when they do not."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skdpgen._quality import (
+    LEAST_SIGNAL,
+    MUCH_AT_BOUND,
+    warn_of_absent,
+    warn_of_noise,
+    warn_of_sketch,
+    warn_of_table,
+)
+from skdpgen.formats import Category, Number, Schema
+from skdpgen.formats.report import describe
+from skdpgen.privacy import FitQualityWarning
+
+
+def said(function, *args):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        function(*args)
+    assert all(w.category is FitQualityWarning for w in caught)
+    return [str(w.message) for w in caught]
+
+
+@pytest.mark.parametrize(("signal", "warns"), [(0.9, True), (1.1, False)])
+def test_mostly_noise(signal, warns):
+    """A mean square is that of the noise and that of the signal."""
+    energy = 1 + signal * LEAST_SIGNAL
+    messages = said(warn_of_noise, 4 * energy, 4.0, "two-way tables")
+    assert bool(messages) is warns
+    assert not warns or "Use a larger epsilon, more rows, fewer columns" in messages[0]
+    assert not said(warn_of_noise, 0.0, 0.0, "two-way tables")  # ε = inf
+
+
+def test_a_sketch_of_nothing_is_noise():
+    noise = np.random.default_rng(0).normal(size=(2, 5000)) * 3
+    many = np.array([900.0, 900.0])
+    assert "mostly noise" in said(warn_of_sketch, noise, 3.0, many, 10.0)[0]
+    assert not said(warn_of_sketch, noise + 3, 3.0, many, 10.0)
+
+
+def test_classes_within_noise():
+    sums, counts = np.ones((3, 8)), np.array([29.0, 31.0, 900.0])
+    (message,) = said(warn_of_sketch, sums, 0.1, counts, 10.0)
+    assert "1 of 3 classes" in message
+    assert "at [0] in classes_" in message
+    # Without classes there is one count, of all records.
+    assert not said(warn_of_sketch, sums[:1], 0.1, counts[:1], 10.0)
+
+
+def test_absent_records():
+    assert "About 5%" in said(warn_of_absent, 0.95, 0.01)[0]
+    assert not said(warn_of_absent, 0.95, 0.02)
+
+
+def warned_of(kind, counts, std=10.0, label=None):
+    schema, counts = Schema({"a": kind}), np.asarray(counts, dtype=float)
+    report = describe(schema, counts, np.full(len(counts), std), counts.sum())
+    return said(warn_of_table, report, schema, label, {"a": counts}, {"a": std})
+
+
+@pytest.mark.parametrize(
+    ("lower", "counts", "ends"),
+    [
+        (-5, [900, 50, 50, 50], ["lower"]),
+        (-5, [50, 50, 50, 900], ["upper"]),
+        (-5, [400, 50, 50, 400], ["lower", "upper"]),
+        (0, [900, 50, 50, 50], []),  # many columns end at 0
+        (-5, [300, 250, 250, 250], []),  # no more than beside it
+        (-5, [90, 0, 500, 500], []),  # not much
+        (-5, [170, 20, 500, 500], []),  # within noise
+    ],
+)
+def test_much_at_a_bound(lower, counts, ends):
+    messages = warned_of(Number(lower, 10, n_knots=4), counts)
+    assert len(messages) == len(ends)
+    for end, message in zip(ends, messages, strict=True):
+        assert f"at its {end} bound" in message
+        assert f"Declare a {end} bound" in message
+    assert MUCH_AT_BOUND < 400 / 900
+
+
+def test_columns_of_two_values_end_at_both():
+    assert not warned_of(Number(1, 2, n_knots=2), [900, 50])
+
+
+def test_beyond_what_is_looked_at():
+    (message,) = warned_of(Number(0, 2.0**40, n_knots=3), [5, 0, 900])
+    assert "looked for within" in message
+
+
+def test_nearly_all_other():
+    assert "nearly all 'rest'" in warned_of(Category(["x", "y"], "rest"), [3, 2, 95])[0]
+    assert not warned_of(Category(["x", "y"], "rest"), [20, 20, 60])
+    assert not warned_of(Category(["rest"], "rest"), [95])  # said where it was found
+
+
+def test_levels_of_the_target_within_noise():
+    kind = Category(["x", "y"], "rest")
+    (message,) = warned_of(kind, [29, 500, 0], label="a")
+    assert "1 of the 3 levels of 'a'" in message
+    assert "['x']" in message
+    assert not warned_of(kind, [29, 500, 0])
+
+
+def test_describe_without_counts():
+    schema = Schema({"a": Number(1, 9, n_knots=3), "b": Category(["x"], "y", missing=True)})
+    report = describe(schema)
+    assert list(report.index) == ["a", "b"]
+    assert report["kind"].tolist() == ["number", "category"]
+    assert report.loc["a", ["lower", "upper", "n_levels", "share_missing"]].tolist() == [1, 9, 3, 0]
+    assert report.loc["b", "n_levels"] == 2
+    assert report[["share_other", "share_lower", "noise"]].isna().all(axis=None)
+    assert pd.isna(report.loc["b", "share_missing"])
