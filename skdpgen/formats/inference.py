@@ -10,13 +10,13 @@ import pandas as pd
 from scipy.stats import norm
 
 from ..exceptions import FitQualityWarning, TableError
-from ..privacy.files import TEXT_KINDS, read_text
+from ..privacy.files import TEXT_KINDS
 from ..privacy.mechanisms.sums import CategoryCountsMechanism, GaussianSumMechanism
 from ..privacy.record_functions import RecordFunction
 from .columns import DATE_CODES, MAX_UNITS, Boolean, Category, Date, Number, Unknown
 from .schema import Schema
 from .table_encoder import TableEncoder
-from .texts import parse_found
+from .texts import parse_found, read_cell
 
 # Numbers are looked for up to 2^40 on both sides of zero, by eighths of octaves from 2^-10 on.
 _MAGNITUDES = 2.0 ** (np.arange(-80, 321) / 8)
@@ -147,8 +147,8 @@ class SchemaInference:
 
 
 def _encode_kinds(table):
-    """Encode texts by their kinds."""
-    kinds = table.map(lambda cell: read_text(cell)[0] if isinstance(cell, str) else "missing")
+    """Encode cells by their kinds."""
+    kinds = table.map(lambda cell: read_cell(cell)[0])
     return TableEncoder(Schema(dict.fromkeys(table, Category(TEXT_KINDS)))).encode(kinds)
 
 

@@ -13,6 +13,7 @@ from pandas.api.types import (
     is_datetime64_dtype,
     is_integer_dtype,
     is_numeric_dtype,
+    is_object_dtype,
 )
 
 from .cells import read_dates, read_numbers
@@ -176,9 +177,9 @@ class Schema(Mapping):
         """Declare the columns of a private table by their dtypes alone; no cell is looked at.
 
         Bounds and categories are left open, those of categorical dtypes too: in a private table
-        they are data. A generator that is given the schema pays for finding them. Strings, objects
-        and categories become categories, and dates are rounded to days. Values may be missing
-        wherever the dtype can hold such.
+        they are data. A generator that is given the schema pays for finding them. Of strings and
+        objects it also finds whether they are numbers, booleans, dates or categories. Dates are
+        rounded to days. Values may be missing wherever the dtype can hold such.
 
         Parameters
         ----------
@@ -199,7 +200,7 @@ class Schema(Mapping):
         >>> Schema.from_dtypes(private.dtypes, declared={"age": Number(18, 90, decimals=0)})
         Schema({
             'age': Number(lower=18, upper=90, decimals=0),
-            'sex': Category(other='other', missing=True),
+            'sex': Unknown(),
         })
         """
         kinds = {name: _kind_of_dtype(dtype) for name, dtype in dtypes.items()}
@@ -307,7 +308,10 @@ def _kind_of_dtype(dtype):
         return Boolean(missing)
     if is_numeric_dtype(dtype):
         return Number(decimals=0 if is_integer_dtype(dtype) else None, missing=missing)
-    return Date(missing=missing) if is_datetime64_dtype(dtype) else Category(missing=missing)
+    if is_datetime64_dtype(dtype):
+        return Date(missing=missing)
+    is_unknown = isinstance(dtype, pd.StringDtype) or is_object_dtype(dtype)
+    return Unknown() if is_unknown else Category(missing=missing)
 
 
 def _describe(name, column, n_knots):

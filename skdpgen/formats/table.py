@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,7 @@ import torch
 from ..privacy.record_functions import RecordFunction
 from ..privacy.records import first_chunk, read_table
 from .arrays import find_positions
+from .columns import Category
 from .format import SAMPLE_BLOCK, Format, check_count
 from .inference import SchemaInference
 from .schema import Schema
@@ -54,6 +55,11 @@ class TableKind:
             is_split=y is not None,
             is_series=isinstance(y, pd.Series),
         )
+
+    def without_dtypes(self, names):
+        """Return the kind of tables whose columns of these names are handed back as they are."""
+        names = set(names)
+        return replace(self, dtypes={k: v for k, v in self.dtypes.items() if k not in names})
 
     def give(self, frame):
         """Return a table as one of this kind."""
@@ -129,7 +135,11 @@ class TableFormat(Format):
         if not self.schema.open_names:
             return self
         inference = SchemaInference(self.schema)
-        settled = TableFormat(inference.run(curator), self.kind, inference.unknown)
+        schema = inference.run(curator)
+        kind = self.kind.without_dtypes(
+            name for name in inference.unknown if not isinstance(schema[name], Category)
+        )
+        settled = TableFormat(schema, kind, inference.unknown)
         curator.prepare(RecordFunction(settled.encode))
         return settled
 

@@ -5,7 +5,7 @@ import pandas as pd
 
 from ..exceptions import TableError
 from .blocks import Block, KnotBlock, LevelBlock, wrong_cells
-from .columns import Date, Number
+from .columns import Date, Number, Unknown
 
 
 class TableEncoder:
@@ -179,6 +179,8 @@ def check_dtypes(table, schema):
 
 def _may_hold(dtype, kind):
     """Whether a column of a dtype may hold values of a kind."""
+    if isinstance(kind, Unknown):
+        return True
     is_text = isinstance(dtype, pd.StringDtype)
     has_zone = isinstance(dtype, pd.DatetimeTZDtype)
     code = "S" if is_text else getattr(dtype, "kind", "O")
