@@ -342,7 +342,7 @@ class Date(_Column):
         n_knots = _check_whole("n_knots", self.n_knots, 2)
         _check_flag(self.missing)
         lower, upper = (
-            None if bound is None else str(_check_date(name, bound, self.unit))
+            None if bound is None else str(read_date(name, bound, self.unit))
             for name, bound in (("lower", self.lower), ("upper", self.upper))
         )
         self._set(lower=lower, upper=upper, n_knots=n_knots)
@@ -451,7 +451,7 @@ def _check_flag(missing):
         raise ValueError(f"missing must be True or False; got {missing!r}.")
 
 
-def _check_date(name, value, unit):
+def read_date(name, value, unit):
     """Return a bound as datetime64 of the unit."""
     given = value
     if isinstance(value, np.datetime64):

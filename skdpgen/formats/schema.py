@@ -16,6 +16,7 @@ from pandas.api.types import (
     is_object_dtype,
 )
 
+from .._html import make_table
 from .cells import read_dates, read_numbers
 from .columns import MAX_UNITS, Boolean, Category, Date, Number, Ordinal, Unknown, find_repeated
 
@@ -297,9 +298,18 @@ class Schema(Mapping):
     def __len__(self):
         return len(self.columns)
 
+    def _repr_html_(self):
+        rows = ((n, type(kind).__name__, _show_parameters(kind)) for n, kind in self.columns)
+        return make_table("Schema", ["Column", "Kind", "What is public of it"], rows)
+
     def __repr__(self):
         lines = "".join(f"    {name!r}: {kind!r},\n" for name, kind in self.columns)
         return f"Schema({{\n{lines}}})"
+
+
+def _show_parameters(kind):
+    """Return the parameters of a kind, as its repr has them."""
+    return repr(kind).removeprefix(type(kind).__name__)[1:-1]
 
 
 def _kind_of_dtype(dtype):

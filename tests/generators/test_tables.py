@@ -132,6 +132,29 @@ def test_where_looks_at_all_conditions(monkeypatch):
         assert (made["c"] == b).all()
 
 
+def test_where_takes_ranges_levels_and_missing(fitted):
+    asked = {
+        "age": [(None, 25), (60, 61.5), 70],
+        "income": [None, (10_000, 10_500.5)],
+        "job": ["nurse", "another"],
+        "risk": ["high", "low"],
+        "admitted": ("2020-02-01", datetime.date(2020, 2, 3)),
+    }
+    others = {name: asked[name] for name in asked if name != "risk"}
+    by_class = fitted.sample(y=["low", "high"] * 20, where=others)
+    assert by_class["risk"].tolist() == ["low", "high"] * 20
+    for made in (fitted.sample(300, where=asked), by_class):
+        age, income = made["age"], made["income"]
+        assert ((age <= 25) | age.isin([60, 61, 70])).all()
+        assert (income.isna() | income.between(10_000, 10_500.5)).all()
+        assert made["job"].isin(["nurse", "another"]).all()
+        assert made["risk"].isin(["high", "low"]).all()
+        assert made["admitted"].between("2020-02-01", "2020-02-03").all()
+        assert list(made.columns) == list(make_table().columns)
+    with pytest.raises(ValueError, match="y and where both ask for levels of 'risk'"):
+        fitted.sample(y=["low"], where=asked)
+
+
 def test_levels_of_the_target_can_be_asked_for(fitted):
     made = fitted.sample(y=["low", "high", "low"])
     assert made["risk"].tolist() == ["low", "high", "low"]
@@ -336,8 +359,8 @@ def test_bad_targets(fitted):
         make().fit(table.drop(columns="job"), table["job"], target="risk")
     with pytest.raises(ValueError, match="names a column of a schema"):
         make(schema=None).fit(table[["age"]], target="age")
-    with pytest.raises(ValueError, match="no column of categories"):
-        fitted.sample(3, where={"age": 18})
+    with pytest.raises(ValueError, match=r"names \['size'\], which are no columns"):
+        fitted.sample(3, where={"size": 18})
     with pytest.raises(ValueError, match="not among the levels"):
         fitted.sample(3, where={"job": SECRET})
     with pytest.raises(ValueError, match="needs a schema"):

@@ -756,8 +756,8 @@ if cost > self.epsilon * (1 + 1e-2):
 # What must not break either: what is learnt, and what is handed back.
 FUNCTION = {
     "where= looks at the first condition only": Mutation(
-        "for where, i in conditions.values()], axis=0)",
-        "for where, i in list(conditions.values())[:1]], axis=0)",
+        "for c in conditions.values()], axis=0)",
+        "for c in list(conditions.values())[:1]], axis=0)",
         _tables("where_looks_at_all_conditions"),
     ),
     "whole numbers are rounded to the nearest": Mutation(
