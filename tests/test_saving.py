@@ -260,6 +260,30 @@ def test_tampered_files_are_refused(name, content, tmp_path):
         _load(_changed(content, CHANGES[name]), tmp_path)
 
 
+class _Runs:
+    """Its pickle writes a file when it is loaded."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+def test_a_pickle_among_the_arrays_is_not_run(content, tmp_path):
+    trace, file = tmp_path / "trace", io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(file, "w") as new:
+        for name in old.namelist():
+            held = io.BytesIO(old.read(name))
+            if name.endswith(".npy"):
+                held = io.BytesIO()
+                np.save(held, np.array([_Runs(trace)], dtype=object), allow_pickle=True)
+            new.writestr(name, held.getvalue())
+    with pytest.raises(ValueError, match="damaged"):
+        _load(file.getvalue(), tmp_path)
+    assert not trace.exists()
+
+
 def test_what_is_no_file_of_ours_is_refused(content, tmp_path):
     array = io.BytesIO()
     with zipfile.ZipFile(array, "w") as file:
