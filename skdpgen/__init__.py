@@ -1,5 +1,6 @@
 """Differentially private generative models by optimal transport, as scikit-learn estimators."""
 
+from ._saving import load
 from ._version import __version__
 from .adaptation import DPSWDDomainAdapter
 from .encoders import PrivatePCA
@@ -45,4 +46,5 @@ __all__ = [
     "Unknown",
     "Wasserstein",
     "__version__",
+    "load",
 ]

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from ._parameters import parameters
+from ._saving import Saves
 from ._specification import TakesSpecifications
 from ._validation import (
     CENTRAL_CHECKS,
@@ -40,6 +41,8 @@ from .transport import sliced_wasserstein_distance
 
 # A score compares at most so many rows.
 _SCORE_ROWS = 5_000
+# A sample of unsaid size has at most so many rows.
+_MOST_SAMPLES = 1_000_000
 # Rows of each class that a fit tries to make.
 _TRIED = 8
 # Share of δ for counts of the categories that a schema leaves open.
@@ -56,7 +59,7 @@ _ALWAYS_ASSUMED = (
 
 
 @parameters
-class BaseGenerator(TakesSpecifications, BaseEstimator, metaclass=ABCMeta):
+class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta):
     """Base of the generators: the public verbs, the certificate, labels, frames and dtypes.
 
     Subclasses fill in three steps, none of which sees a private row:
@@ -190,13 +193,14 @@ class BaseGenerator(TakesSpecifications, BaseEstimator, metaclass=ABCMeta):
         check_finite(torch.as_tensor(rows))
         return rows
 
-    def sample(self, n_samples=1, *, y=None, where=None, random_state=None):
+    def sample(self, n_samples=None, *, y=None, where=None, random_state=None):
         """Draw synthetic rows. This costs no privacy, however often it is done.
 
         Parameters
         ----------
-        n_samples : int, default=1
-            Number of rows; ignored if `y` is given.
+        n_samples : int, default=None
+            Number of rows; ignored if `y` is given. None: as many as were fitted, a number that is
+            public; of more than a million it has to be said.
         y : array-like of shape (n_samples,), default=None
             Classes to draw rows of. By default classes are drawn by their noisy frequencies.
         where : dict, default=None
@@ -213,6 +217,13 @@ class BaseGenerator(TakesSpecifications, BaseEstimator, metaclass=ABCMeta):
             Only if `fit` was given one.
         """
         check_is_fitted(self, "privacy_")
+        if n_samples is None and y is None:
+            n_samples = self.n_samples_
+            if n_samples > _MOST_SAMPLES:
+                raise ValueError(
+                    f"fit was given {n_samples:,} rows: say by n_samples how many to draw, in "
+                    "pieces where memory would not hold them."
+                )
         noise = NoiseSource(self.random_state if random_state is None else random_state, stream=1)
         shares = getattr(self, "class_probabilities_", np.ones(1))
         return self._format.sample(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from dp_accounting import NonPrivateDpEvent, UnsupportedEventError
 
+from .._html import make_table
 from ..exceptions import BudgetExceededError, PlanError, PrivacyLeakWarning, SpentError, TableError
 from .accountants import check_relation, ledger_delta, ledger_epsilon
 from .calibration import check_delta, check_epsilon
@@ -221,7 +222,8 @@ class Certificate:
             n_records=data.get("n_records"),
         )
 
-    def __str__(self):
+    def _list_statements(self):
+        """Say what is guaranteed, line by line."""
         lines = []
         if self.reproducible:
             lines.append(
@@ -241,6 +243,18 @@ class Certificate:
             f"Neighbours ({self.relation}): {_NEIGHBOURS[self.relation]}; the number of records is "
             "public."
         )
+        return lines
+
+    def _repr_html_(self):
+        return make_table(
+            " ".join(self._list_statements()),
+            ["Release", f"Event, priced with the others by {self.accountant!r}"],
+            zip(self.releases, self.events, strict=True),
+            self.assumptions,
+        )
+
+    def __str__(self):
+        lines = self._list_statements()
         lines.append(f"Releases, priced together by the {self.accountant!r} accountant:")
         for name, event in zip(self.releases, self.events, strict=True):
             lines.append(f"  - {name}: {event}")

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from .._parameters import parameters
+from .._saving import Saves
 from .._validation import (
     PRIVACY_CHECKS,
     Checked,
@@ -123,7 +124,12 @@ def _check_network(name, value):
 
 @parameters
 class BaseAdapter(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, BaseEstimator, metaclass=ABCMeta
+    Saves,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    Checked,
+    BaseEstimator,
+    metaclass=ABCMeta,
 ):
     """Base of the adapters: the public verbs, the source, the networks and the map.
 

@@ -32,10 +32,11 @@ def read_numbers(column):
         # Some Python numbers are too large for a float.
         with contextlib.suppress(Exception):
             return present, values.astype(np.float64)
-    return present, np.array([_read_number(value) for value in values], dtype=np.float64)
+    return present, np.array([read_number(value) for value in values], dtype=np.float64)
 
 
-def _read_number(value):
+def read_number(value):
+    """Return a cell as a float; NaN if it is no number."""
     is_number = isinstance(value, numbers.Real | decimal.Decimal)
     if is_number and not isinstance(value, bool | np.bool_ | np.timedelta64):
         with contextlib.suppress(Exception):
@@ -70,7 +71,7 @@ def read_dates(column, zone=None):
     if infer_dtype(values, skipna=False) in ("date", "datetime") and not has_zones:
         with contextlib.suppress(Exception):
             return present, values.astype("M8[us]").astype("M8[s]")
-    return present, np.array([_read_date(value) for value in values], dtype="M8[s]")
+    return present, np.array([read_date(value) for value in values], dtype="M8[s]")
 
 
 def _read_in_zone(values, zone):
@@ -90,7 +91,8 @@ def _to_wall_clock(dates, zone):
     return dates.tz_convert(zone).tz_localize(None).to_numpy().astype("M8[s]")
 
 
-def _read_date(value):
+def read_date(value):
+    """Return a cell as datetime64[s], rounded down; NaT if it is no date without time zone."""
     is_date = isinstance(value, datetime.date | np.datetime64)
     if is_date and getattr(value, "tzinfo", None) is None:
         with contextlib.suppress(Exception):

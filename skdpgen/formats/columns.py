@@ -373,11 +373,11 @@ class Date(Column):
 
 @dataclass(frozen=True, repr=False)
 class Unknown(Column):
-    """A column of texts of which nothing is known, not even whether they are numbers.
+    """A column of which nothing is known, not even whether it holds numbers or texts.
 
-    What it is has to be found and paid for by a generator with ``infer="private"``: a boolean, a
-    number, a date, or a category. Values may be missing, and those that are not of the kind that
-    is found become so.
+    What it is has to be found and paid for by a generator: a boolean, a number, a date, or a
+    category. Cells may be texts or values of Python. They may be missing, and those that are not
+    of the kind that is found become so.
 
     Examples
     --------

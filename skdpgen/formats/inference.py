@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..exceptions import FitQualityWarning, TableError
-from ..privacy.files import TEXT_KINDS, read_text
+from ..privacy.files import TEXT_KINDS
 from ..privacy.mechanisms.sums import CategoryCountsMechanism, GaussianSumMechanism
 from ..privacy.record_functions import RecordFunction
 from .column import DATE_CODES
@@ -28,7 +28,7 @@ from .ranges import (
 )
 from .schema import Schema
 from .table_encoder import TableEncoder
-from .texts import parse_found
+from .texts import parse_found, read_cell
 
 # Dates are looked for in these years, at the finest by quarters.
 _DATES, _N_QUARTERS = ("1900-01-01", "2100-01-01"), 800
@@ -250,9 +250,7 @@ def _encode_kinds(table):
 
 
 def _find_kind(cell):
-    if not isinstance(cell, str):
-        return "missing"
-    kind = read_text(cell)[0]
+    kind = read_cell(cell)[0]
     return "code" if kind == "text" and _CODE.fullmatch(cell.strip()) else kind
 
 

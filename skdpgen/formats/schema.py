@@ -13,8 +13,10 @@ from pandas.api.types import (
     is_datetime64_dtype,
     is_integer_dtype,
     is_numeric_dtype,
+    is_object_dtype,
 )
 
+from .._html import make_table
 from .cells import read_dates, read_numbers
 from .column import find_repeated
 from .columns import MAX_UNITS, Boolean, Category, Date, Number, Ordinal, Unknown
@@ -179,9 +181,10 @@ class Schema(Mapping):
         """Declare the columns of a private table by their dtypes alone; no cell is looked at.
 
         Bounds and categories are left open, those of categorical dtypes too: in a private table
-        they are data. A generator that is given the schema pays for finding them. Strings, objects
-        and categories become categories. How many decimals numbers have, and whether dates have
-        times, is left open, too. Values may be missing wherever the dtype can hold such.
+        they are data. A generator that is given the schema pays for finding them. Of strings and
+        objects it also finds whether they are numbers, booleans, dates or categories; of numbers,
+        how many decimals they have; and of dates, whether they have times. Values may be missing
+        wherever the dtype can hold such.
 
         Parameters
         ----------
@@ -202,7 +205,7 @@ class Schema(Mapping):
         >>> Schema.from_dtypes(private.dtypes, declared={"age": Number(18, 90, decimals=0)})
         Schema({
             'age': Number(lower=18, upper=90, decimals=0),
-            'sex': Category(other='other', missing=True),
+            'sex': Unknown(),
         })
         """
         kinds = {name: _kind_of_dtype(dtype) for name, dtype in dtypes.items()}
@@ -321,9 +324,18 @@ class Schema(Mapping):
     def __len__(self):
         return len(self.columns)
 
+    def _repr_html_(self):
+        rows = ((n, type(kind).__name__, _show_parameters(kind)) for n, kind in self.columns)
+        return make_table("Schema", ["Column", "Kind", "What is public of it"], rows)
+
     def __repr__(self):
         lines = "".join(f"    {name!r}: {kind!r},\n" for name, kind in self.columns)
         return f"Schema({{\n{lines}}})"
+
+
+def _show_parameters(kind):
+    """Return the parameters of a kind, as its repr has them."""
+    return repr(kind).removeprefix(type(kind).__name__)[1:-1]
 
 
 def _kind_of_dtype(dtype):
@@ -336,7 +348,8 @@ def _kind_of_dtype(dtype):
         return Date(unit=None, missing=missing, zone=str(dtype.tz))
     if is_datetime64_dtype(dtype):
         return Date(unit=None, missing=missing)
-    return Category(missing=missing)
+    is_unknown = isinstance(dtype, pd.StringDtype) or is_object_dtype(dtype)
+    return Unknown() if is_unknown else Category(missing=missing)
 
 
 def _describe(name, column, n_knots):

@@ -1,7 +1,6 @@
 """The format of tables with a schema: cells, as blocks of weights of the levels of columns."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +10,7 @@ import torch
 from ..privacy.record_functions import RecordFunction
 from ..privacy.records import first_chunk, read_table
 from .arrays import find_positions
-from .columns import Unknown
+from .columns import Category, Unknown
 from .decimals import DECIMALS, DECIMALS_WEIGHT
 from .format import SAMPLE_BLOCK, Format, check_count
 from .identifiers import Identifier
@@ -22,6 +21,8 @@ from .texts import parse_found
 
 # Share of the budget for what a schema leaves open, or for knots alone.
 _OPEN_SHARE, _KNOTS_SHARE = 0.2, 0.05
+# Under conditions, rows are drawn from at least so many times as many.
+_CANDIDATES = 4
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,11 @@ class TableKind:
             is_split=y is not None,
             is_series=isinstance(y, pd.Series),
         )
+
+    def without_dtypes(self, names):
+        """Return the kind of tables whose columns of these names are handed back as they are."""
+        names = set(names)
+        return replace(self, dtypes={k: v for k, v in self.dtypes.items() if k not in names})
 
     def give(self, frame):
         """Return a table as one of this kind."""
@@ -167,7 +173,11 @@ class TableFormat(Format):
         if not self.shares:
             return self
         inference = SchemaInference(self.schema)
-        settled = TableFormat(inference.run(curator), self.kind, inference.unknown)
+        schema = inference.run(curator)
+        kind = self.kind.without_dtypes(
+            name for name in inference.unknown if not isinstance(schema[name], Category)
+        )
+        settled = TableFormat(schema, kind, inference.unknown)
         curator.prepare(RecordFunction(settled.encode))
         return settled
 
@@ -197,37 +207,25 @@ class TableFormat(Format):
         return read_table(estimator, X, None, None, self, reset=False).hand_over()[0]
 
     def sample(self, generate, shares, n_samples, *, y, where, noise):
-        if where is not None and not isinstance(where, Mapping):
-            raise ValueError(f"where must be a dict of columns and levels; got {where!r}.")
-        label, blocks = self.kind.label, dict(self.blocks)
-        if y is not None and label in (where or {}):
+        encoder, label = TableEncoder(self.schema), self.kind.label
+        conditions = encoder.find_conditions({} if where is None else where)
+        if y is not None and label in conditions:
             raise ValueError(f"y and where both ask for levels of {label!r}; give one of them.")
-        conditions = {}
-        for name, level in (where or {}).items():
-            conditions[name] = self._find_level(name, level, blocks)
         noise.torch_generator()  # the stream of the classes, which here are drawn with the rows
         generator, public = noise.torch_generator(), noise.public_generator()
-        if y is None:
-            rows = _generate_where(generate, check_count(n_samples), conditions, generator, public)
-        else:
-            positions = find_positions(y, self.classes)
-            rows = np.empty((len(positions), self.n_columns))
-            for position in np.unique(positions):
-                asked = {label: self._find_level(label, self.classes[position], blocks)}
-                chosen = positions == position
-                rows[chosen] = _generate_where(
-                    generate, chosen.sum(), conditions | asked, generator, public
-                )
-        return self.kind.give(TableEncoder(self.schema).draw(rows, public))
 
-    def _find_level(self, name, level, blocks):
-        """Return the columns of a block of levels, and the position of one among them."""
-        levels = self._levels(name)
-        if levels is None:
-            raise ValueError(f"where names {name!r}, which is no column of categories.")
-        if level not in levels:
-            raise ValueError(f"{level!r} is not among the levels of {name!r}: {list(levels)}.")
-        return blocks[name], levels.index(level)
+        def draw(n_rows, conditions):
+            rows = _generate_where(generate, n_rows, conditions, generator, public)
+            return encoder.draw(rows, public, conditions)
+
+        if y is None:
+            return self.kind.give(draw(check_count(n_samples), conditions))
+        positions, parts = find_positions(y, self.classes), []
+        for position in np.unique(positions):
+            asked = encoder.find_conditions({label: self.classes[position]})
+            chosen = np.flatnonzero(positions == position)
+            parts.append(draw(len(chosen), conditions | asked).set_index(chosen))
+        return self.kind.give(pd.concat(parts).sort_index().reset_index(drop=True))
 
 
 def declare(schema, X, y):
@@ -246,20 +244,22 @@ def _generate_where(generate, n_rows, conditions, generator, public):
     Given its code, a row's columns are independent: the probability of the conditions is a
     product, and the other columns do not change.
     """
+
+    def make(n_rows):
+        return generate(torch.zeros(n_rows, dtype=torch.int64), generator)
+
+    sizes = [min(SAMPLE_BLOCK, n_rows - start) for start in range(0, n_rows, SAMPLE_BLOCK)]
     if not conditions:
-        parts = torch.zeros(n_rows, dtype=torch.int64).split(SAMPLE_BLOCK)
-        return np.concatenate([generate(part, generator) for part in parts])
-    n_candidates = max(SAMPLE_BLOCK, 4 * n_rows)
-    rows = _generate_where(generate, n_candidates, {}, generator, public)
-    likely = np.prod([rows[:, where][:, i].clip(0) for where, i in conditions.values()], axis=0)
-    if not likely.sum() > 0:
-        raise ValueError("No rows were generated for which where=... could hold.")
-    rows = rows[public.choice(n_candidates, n_rows, p=likely / likely.sum())]
-    for where, i in conditions.values():
-        total = rows[:, where].sum(axis=1)
-        rows[:, where] = 0
-        rows[:, where.start + i] = total
-    return rows
+        return np.concatenate([make(size) for size in sizes])
+    parts = []
+    for size in sizes:
+        n_blocks = -(-_CANDIDATES * size // SAMPLE_BLOCK)
+        rows = np.concatenate([make(SAMPLE_BLOCK) for _ in range(n_blocks)])
+        likely = np.prod([c.probability(rows) for c in conditions.values()], axis=0)
+        if not likely.sum() > 0:
+            raise ValueError("No rows were generated for which where=... could hold.")
+        parts.append(rows[public.choice(len(rows), size, p=likely / likely.sum())])
+    return np.concatenate(parts)
 
 
 # Of pandas' own dtypes, those that hold no values.

@@ -1,11 +1,14 @@
 """The public map between tables and rows of weights."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 
 from ..exceptions import TableError
 from .blocks import Block, KnotBlock, LevelBlock, wrong_cells
 from .columns import Date, Number, Unknown
+from .conditions import make_condition
 from .identifiers import Identifier
 
 
@@ -91,7 +94,26 @@ class TableEncoder:
         rows /= np.sqrt(len(blocks))
         return rows
 
-    def draw(self, rows, random_state):
+    def find_conditions(self, where):
+        """Return the conditions that columns are what a dict asks of them, by their names.
+
+        Raises
+        ------
+        ValueError
+            For names that are no columns, and for what no value of a column is.
+        """
+        if not isinstance(where, Mapping):
+            raise ValueError(
+                "where must be a dict of columns, and of the levels or ranges of each; got "
+                f"{where!r}."
+            )
+        blocks = {block.name: block for block in self._make_blocks()}
+        unknown = [name for name in where if name not in blocks]
+        if unknown:
+            raise ValueError(f"where names {unknown}, which are no columns: {list(blocks)}.")
+        return {name: make_condition(blocks[name], asked) for name, asked in where.items()}
+
+    def draw(self, rows, random_state, conditions=None):
         """Decode rows at random, each block by its weights as probabilities.
 
         The expected encoding of what is drawn is the row itself, if its blocks are non-negative
@@ -103,6 +125,8 @@ class TableEncoder:
         ----------
         rows : array of shape (n_samples, n_columns)
         random_state : RandomState or Generator of NumPy
+        conditions : dict, default=None
+            From `find_conditions`; of rows in which their probabilities are not 0.
 
         Returns
         -------
@@ -114,7 +138,9 @@ class TableEncoder:
         blocks = {block.name: block for block in self._make_blocks()}
         return pd.DataFrame(
             {
-                name: blocks[name].draw(rows[:, blocks[name].where], random_state)
+                name: (conditions or {})
+                .get(name, blocks[name])
+                .draw(rows[:, blocks[name].where], random_state)
                 if name in blocks
                 else kind.make(len(rows), random_state)
                 for name, kind in self.schema.items()

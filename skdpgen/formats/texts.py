@@ -1,9 +1,14 @@
 """From the texts of a CSV file to values, as a schema says."""
 
+import math
+import numbers
+
+import numpy as np
 import pandas as pd
 
 from ..privacy.files import MISSING_TEXTS, read_text
-from .columns import Boolean, Category, Date, Number, Unknown
+from .cells import read_date, read_number
+from .columns import MAX_UNITS, Boolean, Category, Date, Number, Unknown
 from .identifiers import Identifier
 
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
@@ -47,7 +52,7 @@ def parse_found(table, schema, names):
     schema : Schema
         With the kinds that were found.
     names : sequence of str
-        The columns. Numbers, booleans and dates that are no texts stay as they are.
+        The columns.
 
     Returns
     -------
@@ -62,12 +67,32 @@ def parse_found(table, schema, names):
 
 
 def _parse_cell(cell, kind):
+    found, value = read_cell(cell)
     if kind is Category:
-        return cell if isinstance(cell, str) else None
-    if not isinstance(cell, str):
-        return cell
-    found, value = read_text(cell)
+        return None if found == "missing" else str(cell)
     return value if found in _FITTING[kind] else None
+
+
+def read_cell(cell):
+    """Return the kind of a cell of a column of which nothing is known, and its value.
+
+    It is a text, or a value of Python or NumPy; what is neither counts as missing. It is a function
+    of this cell alone.
+
+    Examples
+    --------
+    >>> read_cell("1.5"), read_cell(1.5), read_cell(3), read_cell(True), read_cell([3])
+    (('number', 1.5), ('number', 1.5), ('whole', 3.0), ('boolean', True), ('missing', None))
+    """
+    if isinstance(cell, str):
+        return read_text(cell)
+    if isinstance(cell, bool | np.bool_):
+        return "boolean", bool(cell)
+    number, date = read_number(cell), read_date(cell)
+    if math.isfinite(number):
+        is_whole = isinstance(cell, numbers.Integral) and abs(number) < MAX_UNITS
+        return "whole" if is_whole else "number", number
+    return ("missing", None) if np.isnat(date) else ("date", date.item())
 
 
 def _parse(cells, kind):

@@ -7,6 +7,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from .._parameters import parameters
+from .._saving import Saves
 from .._validation import (
     CENTRAL_CHECKS,
     Checked,
@@ -43,7 +44,7 @@ _ASSUMED = (
 
 
 @parameters
-class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, BaseEstimator):
+class DPPCA(Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, BaseEstimator):
     """Principal components of private rows, under differential privacy.
 
     The second moments of the rows are released once, with Gaussian noise (Analyze Gauss [1]_), and

@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from .._parameters import parameters
+from .._saving import Saves
 from .._validation import PRIVACY_CHECKS, Checked, positive, undo_on_failure
 from ..accounting.certificate import Certificate
 from ..accounting.figures import plain_numbers
@@ -36,7 +37,9 @@ _ASSUMED = (
 
 
 @parameters
-class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, BaseEstimator):
+class LocalPrivatizer(
+    Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, BaseEstimator
+):
     """Noise on single rows, which their owners add before anybody else sees them (local privacy).
 
     Each row is brought into a public ball and noised once: Laplace noise in an L1 ball gives
@@ -268,6 +271,30 @@ class LocalPrivatizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked
         check_is_fitted(self, "privacy_")
         X = self.check_noised(X)
         return self.format_.invert(X.astype(np.float64))[0].astype(X.dtype, copy=False)
+
+    def save(self, path):
+        """Write the fitted privatizer to a file, from which `skdpgen.load` reads it.
+
+        As with a generator; but with a `random_state` it is refused: two copies would noise
+        different rows by the same noise.
+
+        Parameters
+        ----------
+        path : str or path
+            The file, which is overwritten.
+
+        Raises
+        ------
+        ValueError
+            If the privatizer was fitted with a `random_state`.
+        """
+        check_is_fitted(self, "privacy_")
+        if self.random_state is not None or self._seed[0] is not None:
+            raise ValueError(
+                "A privatizer with a random_state is not saved, since its copies would repeat its "
+                "noise; set random_state=None and fit again."
+            )
+        super().save(path)
 
     def check_noised(self, X):
         """Return an array that could come from `transform`, by its width, or raise a ValueError."""

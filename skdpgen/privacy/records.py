@@ -31,6 +31,13 @@ from .record_functions import call_quietly, muted
 _MAX_INFERRED = 100
 # What pandas calls labels that can all be looked up.
 _PLAIN = {"string", "bytes", "integer", "floating", "mixed-integer-float", "boolean", "empty"}
+# What to do with cells that are no numbers.
+_TABLES = (
+    "Give a generator that takes tables a DataFrame and schema='private', by which it finds the "
+    "kinds, bounds and categories of columns and pays for that, or schema=Schema(...) with what is "
+    "public of them; else make them numbers first, by public rules (pandas.to_numeric, or an "
+    "encoder fitted on public categories)."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,8 +190,7 @@ def _parse_cell(cell):
     # Raised here, so that it carries no other error, which may quote the cell.
     raise refused(
         "X holds cells that are not numbers: an argument must be a string that is a number, or a "
-        "number. Encode them first, for instance with OrdinalEncoder or OneHotEncoder fitted on "
-        "public categories; or describe a table of several kinds by a schema."
+        f"number. {_TABLES}"
     )
 
 
@@ -405,20 +411,22 @@ def _refuse_by_dtype(X):
     kinds = [getattr(dtype, "kind", "O") for dtype in dtypes]
     if "c" in kinds:
         raise ValueError("Complex data not supported; X must be real.")
-    wrong = [name for name, dtype in zip(names, dtypes, strict=True) if _says_no_number(dtype)]
+    wrong = [
+        name
+        for name, dtype in zip(names, dtypes, strict=True)
+        if _says_no_number(dtype, name is not None)
+    ]
     if wrong:
         columns = [name for name in wrong if name is not None]
         where = f" (non-numeric columns: {columns})" if columns else ""
-        raise ValueError(
-            f"X holds cells that are not numbers{where}; encode them first, for instance with "
-            "OrdinalEncoder or OneHotEncoder fitted on public categories; or describe a table of "
-            "several kinds by a schema."
-        )
+        raise ValueError(f"X holds cells that are not numbers{where}. {_TABLES}")
     return set(kinds) <= set("iufb")
 
 
-def _says_no_number(dtype):
-    """Whether a dtype says that its cells are texts or dates."""
-    return getattr(dtype, "kind", "O") in "USmM" or isinstance(
-        dtype, pd.StringDtype | pd.DatetimeTZDtype | pd.PeriodDtype | pd.IntervalDtype
-    )
+def _says_no_number(dtype, is_column):
+    """Whether a dtype says that its cells are no numbers.
+
+    The columns of a table have a dtype each, and numbers one of their own; an array of objects has
+    one for all of its cells.
+    """
+    return getattr(dtype, "kind", "O") in ("USmMO" if is_column else "USmM")

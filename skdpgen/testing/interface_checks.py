@@ -38,7 +38,11 @@ def check_sample_shapes(estimator):
             assert np.isfinite(made).all(), f"sample({n}) is not finite."
             assert labels is None or labels.shape == (n,), f"sample({n}) has {labels.shape} labels."
         made, _ = sample_with_labels(fitted, target)
-        assert made.shape == (1, X.shape[1]), "sample() does not give one row."
+        assert made.shape == X.shape, "sample() does not give as many rows as were fitted."
+        fitted.n_samples_ = 10**6 + 1
+        error = assert_raises(ValueError, fitted.sample)
+        assert "n_samples" in str(error), "sample() does not ask for a number where there are many."
+        assert_raises(ValueError, partial(fitted.sample, 0))
 
 
 def check_dtypes(estimator):

@@ -1,8 +1,11 @@
 """Certificates: recomputed, written down, verified, composed."""
 
+import html
 import json
 import math
-from dataclasses import FrozenInstanceError
+import re
+from dataclasses import FrozenInstanceError, replace
+from xml.etree import ElementTree
 
 import attrs
 import numpy as np
@@ -20,6 +23,7 @@ from dp_accounting.dp_event import ZCDpEvent
 
 from skdpgen import DPSlicedWassersteinGenerator
 from skdpgen.accounting.events import event_to_dict
+from skdpgen.accounting.figures import show
 from skdpgen.privacy import (
     Certificate,
     Plan,
@@ -303,3 +307,25 @@ def test_a_priced_plan_cannot_change():
     plan = Plan(releases, 1.0, 1e-5)
     releases[0] = ("slice sketch", GaussianDpEvent(1e-3))
     assert plan.events == (GaussianDpEvent(4.0),)
+
+
+def test_a_certificate_as_html_says_what_its_text_says_and_escapes_it():
+    certificate = Certificate(
+        (GaussianDpEvent(4.0), NoOpDpEvent()),
+        ("slice <sketch>", "counts & sums"),
+        delta=1e-5,
+        assumptions=("<script>alert(1)</script>", "one person has one record"),
+        reproducible=True,
+    )
+    page = certificate._repr_html_()
+    ElementTree.fromstring(page)  # every tag is closed
+    text = html.unescape(re.sub("<[^>]*>", "\n", page))
+    for line in str(certificate).split("\n"):
+        for part in re.split(r"  - |: |Assumes: |Releases, priced.*", line):
+            assert part in text, part
+    assert "<script" not in page
+    assert "slice &lt;sketch&gt;" in page
+    assert page.count("<li>") == 2
+    assert show(certificate.epsilon) in page
+    assert show(certificate.epsilon) != f"{certificate.epsilon:.4g}", "It is not rounded up."
+    assert "<details>" not in replace(certificate, assumptions=())._repr_html_()

@@ -134,7 +134,7 @@ def test_what_is_refused():
         make().fit(make_table(), target="id")
     with pytest.raises(ValueError, match="'id' is an identifier"):
         make().fit(make_table().drop(columns="id"), make_table()["id"])
-    with pytest.raises(ValueError, match="where names 'id'"):
+    with pytest.raises(ValueError, match=r"where names \['id'\]"):
         make().fit(make_table()).sample(3, where={"id": 1})
 
 

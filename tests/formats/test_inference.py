@@ -149,6 +149,8 @@ def test_dtypes_declare_types_and_no_values():
     frame["count"] = pd.array([1, None] * 5, dtype="Int64")
     frame["small"] = frame["income"].astype(np.float32)
     frame["flag"] = pd.array([True, None] * 5, dtype="boolean")
+    frame["text"] = pd.Series(["a"] * 10, dtype="string")
+    frame["object"] = pd.Series([1] * 10, dtype=object)
     schema = Schema.from_dtypes(frame.dtypes, declared={"age": Number(0, 99)})
     assert schema == Schema(
         {
@@ -161,6 +163,8 @@ def test_dtypes_declare_types_and_no_values():
             "count": Number(decimals=0, missing=True),
             "small": Number(missing=True),
             "flag": Boolean(missing=True),
+            "text": Unknown(),
+            "object": Unknown(),
         }
     )
 

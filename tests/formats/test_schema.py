@@ -2,6 +2,7 @@ import copy
 import datetime
 import json
 import pickle
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skdpgen.formats import Boolean, Category, Date, Number, Ordinal, Schema
+from skdpgen.formats import Boolean, Category, Date, Number, Ordinal, Schema, Unknown
 
 ALL_KINDS = {
     "age": Number(17, 90, decimals=0),
@@ -422,3 +423,15 @@ def test_public_frames_that_are_none():
         Schema.from_public(pd.DataFrame())
     with pytest.raises(ValueError, match="non-empty strings; got 0"):
         Schema.from_public(pd.DataFrame([[1], [2]]))
+
+
+def test_a_schema_as_html_has_a_row_for_each_column_and_escapes_it():
+    schema = Schema({"<b>": Number(0, 1), "c": Category(["<i>", "&"]), "u": Unknown()})
+    page = schema._repr_html_()
+    table = ElementTree.fromstring(page).find("table")
+    rows = [[cell.text for cell in row] for row in table.findall("tr")][1:]
+    assert rows == [
+        ["<b>", "Number", "lower=0, upper=1"],
+        ["c", "Category", "categories=('<i>', '&')"],
+        ["u", "Unknown", None],
+    ]

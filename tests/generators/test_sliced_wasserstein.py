@@ -462,7 +462,10 @@ _TEXT = pd.DataFrame({"name": ["Smith", "Jones"] * 10, "age": range(20)})
 _LABELS = _data()[1]
 
 BAD_DATA = {
-    "text, frame": (_TEXT, _LABELS, r"non-numeric columns: \['name'\]"),
+    "text, frame": (_TEXT, _LABELS, r"non-numeric columns: \['name'\].* schema='private'"),
+    "text, category": (_TEXT.astype({"name": "category"}), _LABELS, r"\['name'\].* schema=Schema"),
+    "text, objects": (_TEXT.astype({"name": object}), _LABELS, r"\['name'\].* schema='private'"),
+    "numbers as objects": (_TEXT[["age"]].astype(object), _LABELS, r"\['age'\].* schema='private'"),
     "complex": (_data()[0].astype(complex), _LABELS, "Complex data not supported"),
     "1-dimensional": (_data()[0][:, 0], _LABELS, "Expected 2D array"),
     "3-dimensional": (_data()[0][None], _LABELS, "Expected 2D array"),
@@ -484,7 +487,6 @@ REFUSED_ROWS = {
     "text": (_with_cell("Smith", object), _LABELS, "cells that are not numbers"),
     "bytes": (_with_cell(b"Smith", object), _LABELS, "cells that are not numbers"),
     "text, list": (_with_cell("Smith", object).tolist(), _LABELS, "cells that are not numbers"),
-    "text, category": (_TEXT.astype({"name": "category"}), _LABELS, "cells that are not numbers"),
     "strict, nan": (_with_cell(np.nan), _LABELS, "NaN or infinity"),
     "strict, infinity": (_with_cell(np.inf), _LABELS, "NaN or infinity"),
     "strict, y": (_data()[0], _LABELS + 1, "not among the given classes"),

@@ -1,5 +1,7 @@
 """Tables of mixed types with a public schema: what comes back, and what is refused."""
 
+import datetime
+import decimal
 import math
 import pickle
 import warnings
@@ -128,6 +130,29 @@ def test_where_looks_at_all_conditions(monkeypatch):
         assert made["a"].all()
         assert (made["b"] == b).all()
         assert (made["c"] == b).all()
+
+
+def test_where_takes_ranges_levels_and_missing(fitted):
+    asked = {
+        "age": [(None, 25), (60, 61.5), 70],
+        "income": [None, (10_000, 10_500.5)],
+        "job": ["nurse", "another"],
+        "risk": ["high", "low"],
+        "admitted": ("2020-02-01", datetime.date(2020, 2, 3)),
+    }
+    others = {name: asked[name] for name in asked if name != "risk"}
+    by_class = fitted.sample(y=["low", "high"] * 20, where=others)
+    assert by_class["risk"].tolist() == ["low", "high"] * 20
+    for made in (fitted.sample(300, where=asked), by_class):
+        age, income = made["age"], made["income"]
+        assert ((age <= 25) | age.isin([60, 61, 70])).all()
+        assert (income.isna() | income.between(10_000, 10_500.5)).all()
+        assert made["job"].isin(["nurse", "another"]).all()
+        assert made["risk"].isin(["high", "low"]).all()
+        assert made["admitted"].between("2020-02-01", "2020-02-03").all()
+        assert list(made.columns) == list(make_table().columns)
+    with pytest.raises(ValueError, match="y and where both ask for levels of 'risk'"):
+        fitted.sample(y=["low"], where=asked)
 
 
 def test_levels_of_the_target_can_be_asked_for(fitted):
@@ -334,8 +359,8 @@ def test_bad_targets(fitted):
         make().fit(table.drop(columns="job"), table["job"], target="risk")
     with pytest.raises(ValueError, match="names a column of a schema"):
         make(schema=None).fit(table[["age"]], target="age")
-    with pytest.raises(ValueError, match="no column of categories"):
-        fitted.sample(3, where={"age": 18})
+    with pytest.raises(ValueError, match=r"names \['size'\], which are no columns"):
+        fitted.sample(3, where={"size": 18})
     with pytest.raises(ValueError, match="not among the levels"):
         fitted.sample(3, where={"job": SECRET})
     with pytest.raises(ValueError, match="needs a schema"):
@@ -374,12 +399,22 @@ def test_what_is_open_is_paid_for(relation):
     table = make_table(3000)
     generator = make(epsilon=5.0, delta=1e-6, schema="private", relation=relation)
     generator.fit(table, target="risk")
-    names = ("decimals", "value ranges", "value counts", "category counts", "two-way tables")
+    names = (
+        "column kinds",
+        "decimals",
+        "value ranges",
+        "value counts",
+        "category counts",
+        "two-way tables",
+    )
     assert generator.privacy_.releases == names
     assert 0.99 * 5 < generator.epsilon_ <= 5
     verify(generator.privacy_.to_json())
     precisions = [event.noise_multiplier**-2 for event in generator.privacy_.events]
-    assert_allclose(np.array(precisions) / sum(precisions), [0.05 / 3.25, *[0.2 / 3.25] * 3, 0.8])
+    assert_allclose(
+        np.array(precisions) / sum(precisions),
+        np.array([0.2, 0.05, 0.2, 0.2, 0.2, 0.8 * 4.25]) / 4.25,
+    )
     made = generator.sample(500)
     assert list(made.columns) == list(table.columns)
     assert made["age"].dtype == table["age"].dtype
@@ -405,6 +440,48 @@ def test_labels_beside_the_table_are_found_too():
     made, labels = generator.sample(100)
     assert labels.name == "risk"
     assert list(made.columns) == list(X.columns)
+
+
+def _in_turn(*cells, dtype=object):
+    return pd.Series(list(cells) * (240 // len(cells)), dtype=dtype)
+
+
+STOCK = {
+    "numbers as text, blanks": (_in_turn("1", "20", " ", "40"), "Int64"),
+    "numbers as strings": (_in_turn("1.5", "20.25", None, "4", dtype="string"), "float64"),
+    "whole numbers, None": (_in_turn(1, 20, None, 40), "Int64"),
+    "numbers of Python": (_in_turn(1.5, 2, decimal.Decimal("3.5"), np.float32(4.5)), "float64"),
+    "bool, None": (_in_turn(True, False, None), "boolean"),
+    "bool of NumPy, NA": (_in_turn(np.True_, np.False_, pd.NA), "boolean"),
+    "dates, None": (
+        _in_turn(datetime.date(2020, 1, 1), None, datetime.date(2021, 1, 1)),
+        "datetime",
+    ),
+    "time stamps": (_in_turn(pd.Timestamp("2020-01-01"), pd.NaT, "2021-01-01"), "datetime"),
+    "texts, None": (_in_turn("x", "y", None), "object"),
+    "texts and numbers": (_in_turn("x", "y", "x", "y", 1, 2.5), "object"),
+}
+
+
+@pytest.mark.parametrize("name", STOCK)
+def test_stock_objects_come_back_as_what_they_are(name):
+    column, dtype = STOCK[name]
+    table = pd.DataFrame({"a": column, "b": [True, False] * (len(column) // 2)})
+    generator = make(epsilon=math.inf, schema="private", n_steps=5, batch_size=50).fit(table)
+    made, kind = generator.sample()["a"], generator.schema_["a"]
+    assert str(made.dtype).startswith(dtype)
+    assert len(made) == len(table)
+    is_missing = column.isna() | (column == " ")
+    assert made.isna().any() == is_missing.any()
+    if dtype == "object":
+        assert set(made.dropna()) == {*kind.levels} == {"x", "y", "other"}
+    elif dtype == "boolean":
+        assert set(made.dropna()) == {True, False}
+    else:
+        read = pd.to_datetime if dtype == "datetime" else pd.to_numeric
+        known = read(column[~is_missing].astype(str if dtype == "datetime" else object))
+        assert known.min() - made.min() <= 0.1 * (known.max() - known.min())
+        assert made.max() - known.max() <= known.max() - known.min()
 
 
 def test_preview_of_an_open_schema():

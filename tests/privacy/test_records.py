@@ -292,7 +292,6 @@ def test_labels_of_other_dtypes_are_compared_as_python_does():
         (np.array([[np.inf, 1.0]], np.float32), False),
         (np.array([[1, NAME]], dtype=object), True),
         ([[1, NAME]], True),
-        (pd.DataFrame({"a": column(1, NAME)}), True),
         (pd.DataFrame({"a": pd.Series([1, pd.NA], dtype="Int64")}), False),
     ],
 )

@@ -1,0 +1,241 @@
+"""What the rows of a sample are to hold in a column: levels, ranges of values, or none at all."""
+
+import math
+import numbers
+
+import numpy as np
+import pandas as pd
+
+from .blocks import LevelBlock, _share_between_knots, _to_probabilities
+from .column import check_date
+
+# Halvings that leave nothing between two floats of a column.
+_HALVINGS = 64
+# Parts of an interval up to this are as good as their middle; differences would lose digits.
+_NARROW = 1e-5
+
+
+def make_condition(block, asked):
+    """Return the condition that a column is what is asked for.
+
+    Parameters
+    ----------
+    block : LevelBlock or KnotBlock
+    asked : object
+        A level; for numbers and dates a value, or a tuple (lower, upper) of bounds of which None
+        is open; None for missing; or a list of these, of which one is to hold.
+
+    Raises
+    ------
+    ValueError
+        If no value of the column is one of those.
+    """
+    make = _LevelCondition if isinstance(block, LevelBlock) else _RangeCondition
+    return make(block, asked)
+
+
+class _Condition:
+    """How likely it is that a column is what is asked for, and columns that are."""
+
+    def __init__(self, block, asked):
+        listed = list(asked) if isinstance(asked, list | np.ndarray) else [asked]
+        present = [value for value in listed if not _is_missing(value)]
+        if not listed:
+            raise ValueError(f"where asks for nothing of {block.name!r}: its list is empty.")
+        if len(present) < len(listed) and not block.kind.missing:
+            raise ValueError(
+                f"where asks for missing values of {block.name!r}, which has no such: its kind is "
+                f"{block.kind!r}."
+            )
+        self._block = block
+        self._may_be_missing = len(present) < len(listed)
+        self._take(present)
+
+    def probability(self, rows):
+        """Return the probability of the condition in each row, an array of shape (n,)."""
+        return self._parts(rows[:, self._block.where]).sum(axis=1)
+
+    def draw(self, weights, random_state):
+        """Draw a column like `block.draw`, under the condition; its probability must not be 0."""
+        parts = self._parts(weights).cumsum(axis=1)
+        uniform = random_state.uniform(size=len(parts)) * parts[:, -1]
+        drawn = (parts[:, :-1] <= uniform[:, None]).sum(axis=1)
+        return self._draw_part(weights, drawn, random_state)
+
+
+class _LevelCondition(_Condition):
+    """One of some levels."""
+
+    def _take(self, levels):
+        known = self._block.kind.levels
+        for level in levels:
+            if not pd.api.types.is_scalar(level) or level not in known:
+                raise ValueError(
+                    f"{level!r} is not among the levels of {self._block.name!r}: {list(known)}. "
+                    "Several levels are a list."
+                )
+        positions = [known.index(level) for level in levels]
+        positions += [len(known)] * self._may_be_missing
+        self._positions = np.unique(positions)
+
+    def _parts(self, weights):
+        return _to_probabilities(weights)[:, self._positions]
+
+    def _draw_part(self, weights, drawn, random_state):
+        return self._block._give(self._positions[drawn])
+
+
+class _RangeCondition(_Condition):
+    """A number or date in one of some ranges, bounds included.
+
+    The law of what a `KnotBlock` draws has a closed form: in an interval of knots, of which the
+    right one has more, a power of the position is uniform; and a number x is rounded to v or less
+    with a probability that falls from 1 at v to 0 at the next value. So the probability of at most
+    v is the mean, from v to there, of that of at most x.
+    """
+
+    def _take(self, asked):
+        # Values are multiples of a step, and counted in steps.
+        decimals = self._block.decimals
+        self._unit = None if decimals is None else 10.0**decimals
+        ranges = sorted(self._read(*r) if type(r) is tuple else self._read(r, r) for r in asked)
+        self._ranges = []
+        for lower, upper in ranges:
+            if self._ranges and lower <= self._ranges[-1][1]:
+                lower, last = self._ranges.pop()
+                upper = max(last, upper)
+            self._ranges.append((lower, upper))
+
+    def _read(self, *bounds):
+        name, knots = self._block.name, self._block.knots
+        if len(bounds) != 2:
+            raise ValueError(f"A range of {name!r} is a tuple (lower, upper); got {bounds!r}.")
+        lower, upper = (
+            end if _is_missing(bound) else self._read_value(bound)
+            for bound, end in zip(bounds, knots[[0, -1]], strict=True)
+        )
+        if lower > upper:
+            raise ValueError(f"The range {bounds!r} of {name!r} is empty: lower is above upper.")
+        if upper < knots[0] or lower > knots[-1]:
+            raise ValueError(
+                f"The range {bounds!r} of {name!r} is outside of its bounds: {self._block.kind!r}."
+            )
+        lower, upper = np.clip([lower, upper], knots[0], knots[-1])
+        if self._unit is not None:
+            # Up to the error of a product, which is no part of a step.
+            lower = math.ceil(np.round(lower * self._unit, 4)) / self._unit
+            upper = math.floor(np.round(upper * self._unit, 4)) / self._unit
+        if lower > upper or (lower == upper and self._unit is None):
+            raise ValueError(f"No value of {name!r} is in the range {bounds!r}; ask for a wider.")
+        return float(lower), float(upper)
+
+    def _read_value(self, value):
+        name = self._block.name
+        if not self._block.is_number:
+            return check_date(f"where[{name!r}]", value, self._block.kind.unit).astype(np.float64)
+        if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+            raise ValueError(
+                f"where asks for numbers of {name!r}, or for ranges (lower, upper) of them; got "
+                f"{value!r}."
+            )
+        return float(value)
+
+    def _parts(self, weights):
+        law = _Law(self._block, weights, self._unit)
+        parts = [law.at_most(upper) - law.below(lower) for lower, upper in self._ranges]
+        parts += [law.missing] * self._may_be_missing
+        return np.column_stack(parts).clip(0)
+
+    def _draw_part(self, weights, drawn, random_state):
+        law = _Law(self._block, weights, self._unit)
+        is_missing = drawn == len(self._ranges)
+        ranges = np.array([*self._ranges, self._block.knots[[0, -1]]])[drawn]
+        lower, upper = ranges.T
+        start, end = law.below(lower), law.at_most(upper)
+        target = start + random_state.uniform(size=len(drawn)) * (end - start)
+        # The smallest value that is at least as likely to be not exceeded, by halving.
+        for _ in range(_HALVINGS):
+            if (lower == upper).all():
+                break
+            middle = (lower + upper) / 2
+            if self._unit is not None:
+                middle = np.floor(np.round(middle * self._unit, 4)) / self._unit
+            is_enough = law.at_most(middle) >= target
+            after = middle if self._unit is None else self._next(middle)
+            lower, upper = (
+                np.where(is_enough, lower, np.minimum(after, upper)),
+                np.where(is_enough, middle, upper),
+            )
+        return self._block._give(upper, is_missing)
+
+    def _next(self, values):
+        return (np.round(values * self._unit) + 1) / self._unit
+
+
+class _Law:
+    """The law of what a `KnotBlock` draws of each row, but for a constant factor.
+
+    Parameters
+    ----------
+    block : KnotBlock
+    weights : array of shape (n, n_weights)
+    unit : float or None
+        One over the step of its values.
+
+    Attributes
+    ----------
+    missing : array of shape (n,)
+        Probability of a missing value.
+    """
+
+    def __init__(self, block, weights, unit):
+        weights, self.missing = block._split(_to_probabilities(weights))
+        from_left, from_right = _share_between_knots(weights)
+        self._knots, self._unit = block.knots, unit
+        self._masses = from_left + from_right
+        self._before = np.cumsum(self._masses, axis=1) - self._masses
+        self._is_rising = from_right > from_left
+        largest = np.maximum(from_left, from_right)
+        power = np.minimum(from_left, from_right) / np.where(largest > 0, largest, 1)
+        with np.errstate(divide="ignore"):
+            self._exponent = 1 / power
+
+    def below(self, values):
+        """Return the probability of less than a value."""
+        if self._unit is None:
+            return self.at_most(np.nextafter(values, -np.inf))
+        return self.at_most((np.round(np.asarray(values) * self._unit) - 1) / self._unit)
+
+    def at_most(self, values):
+        """Return the probability of at most a value."""
+        knots, step = self._knots, 0.0 if self._unit is None else 1 / self._unit
+        values = np.broadcast_to(values, len(self._masses))
+        # Between two values, so that rounding errors do not matter.
+        probes = values + step / 4
+        left = (np.searchsorted(knots, probes, side="right") - 1).clip(0, len(knots) - 2)
+        chosen, width = (np.arange(len(values)), left), knots[left + 1] - knots[left]
+        share = self._share((values - knots[left]) / width, step / width, chosen)
+        share = np.where(probes < knots[0], 0, np.where(probes >= knots[-1], 1, share))
+        return self._before[chosen] + self._masses[chosen] * share
+
+    def _share(self, first, step, chosen):
+        """Return the mean of the distribution function in an interval, over a step from `first`."""
+        is_rising, exponent = self._is_rising[chosen], self._exponent[chosen]
+
+        def function(position):
+            position = position.clip(0, 1)
+            power = np.where(is_rising, position, 1 - position) ** exponent
+            return np.where(is_rising, power, np.where(np.isinf(exponent), 1, 1 - power))
+
+        def integral(position):
+            position = position.clip(0, 1)
+            power = np.where(is_rising, position, 1 - position) ** (exponent + 1) / (exponent + 1)
+            return np.where(is_rising, power, position + power)
+
+        is_narrow = step < _NARROW
+        mean = (integral(first + step) - integral(first)) / np.where(is_narrow, 1, step)
+        return np.where(is_narrow, function(first + step / 2), mean)
+
+
+def _is_missing(value):
+    return value is None or (pd.api.types.is_scalar(value) and pd.isna(value))

@@ -1,0 +1,139 @@
+"""Columns under conditions have the law of those that are drawn until the conditions hold."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skdpgen.formats import Boolean, Category, Date, Number, Ordinal, Schema
+from skdpgen.formats.table_encoder import TableEncoder
+
+N = 40_000
+KINDS = {
+    "whole": Number(0, 40, decimals=0, n_knots=5, missing=True),
+    "cents": Number(-1, 1, decimals=2, knots=[-1, -0.57, 0, 0.29, 1]),
+    "real": Number(0, 1000, n_knots=7, scale="log", missing=True),
+    "day": Date("2020-01-01", "2020-12-31", n_knots=4),
+    "second": Date("2020-01-01", "2021-01-01", unit="second", n_knots=4, missing=True),
+    "few": Number(0, 2, decimals=0),
+    "level": Category(["a", "b", "c"], other="d", missing=True),
+}
+ASKED = {
+    "whole": [(3, 12.5), (11, 14), 30, None],
+    "cents": (-0.6, 0.3),
+    "real": [(0.5, 3), (400, None)],
+    "day": ("2020-05-17", "2020-05-20"),
+    "second": [("2020-03-01T12:00:00", datetime.datetime(2020, 6, 1)), None],
+    "few": 1,
+    "level": ["b", "d", None],
+}
+
+
+def _holds(name, column):
+    asked, kind = ASKED[name], KINDS[name]
+    held = pd.Series(False, index=column.index)
+    for part in asked if isinstance(asked, list) else [asked]:
+        if part is None:
+            held |= column.isna()
+        elif isinstance(kind, Category):
+            held |= column == part
+        else:
+            lower, upper = part if isinstance(part, tuple) else (part, part)
+            if isinstance(kind, Date):
+                lower, upper = pd.Timestamp(lower), pd.Timestamp(upper)
+            upper = np.inf if upper is None else upper
+            held |= column.ge(lower).fillna(False).astype(bool) & column.le(upper).fillna(
+                False
+            ).astype(bool)
+    return held
+
+
+def _weights(encoder, name):
+    """Return a few rows of weights of different shapes, each many times."""
+    rng, width = np.random.RandomState(1), encoder.n_columns
+    rows = rng.dirichlet(np.full(width, 0.7), size=3)
+    rows = np.vstack([rows, np.full(width, 1 / width), np.eye(width)[1] + np.eye(width)[2]])
+    return rows
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_probabilities_and_draws_are_those_of_rows_that_are_drawn(name):
+    encoder = TableEncoder(Schema({name: KINDS[name]}))
+    conditions = encoder.find_conditions({name: ASKED[name]})
+    for weights in _weights(encoder, name):
+        rows = np.tile(weights, (N, 1))
+        drawn = encoder.draw(rows, np.random.RandomState(2))[name]
+        held = _holds(name, drawn)
+        probability = conditions[name].probability(rows[:1])[0]
+        assert (
+            abs(held.mean() - probability)
+            < 4.5 * np.sqrt(probability * (1 - probability) / N) + 1e-9
+        )
+        if not held.any():
+            continue
+        made = encoder.draw(rows, np.random.RandomState(3), conditions)[name]
+        assert _holds(name, made).all()
+        assert made.dtype == drawn.dtype
+        expected = drawn[held]
+        assert abs(made.isna().mean() - expected.isna().mean()) < 5 / np.sqrt(len(expected))
+        if isinstance(KINDS[name], Category):
+            made, expected = made.cat.codes, expected.cat.codes
+        made, expected = (
+            np.sort(c.dropna().astype("float64" if c.dtype.kind != "M" else "int64"))
+            for c in (made, expected)
+        )
+        if len(expected) < 50:
+            continue
+        # Kolmogorov-Smirnov.
+        at = np.unique(expected)
+        gaps = [np.searchsorted(c, at, side="right") / len(c) for c in (made, expected)]
+        assert np.abs(gaps[0] - gaps[1]).max() < 2.2 * np.sqrt(1 / len(made) + 1 / len(expected))
+
+
+SCHEMA = Schema(
+    {
+        "age": Number(18, 90, decimals=0),
+        "height": Number(0.0, 2.5),
+        "income": Number(0, 100, missing=True),
+        "job": Category(["nurse", "cook"]),
+        "risk": Ordinal(["low", "high"]),
+        "smoker": Boolean(),
+        "day": Date("2020-01-01", "2020-12-31"),
+    }
+)
+REFUSED = {
+    "unknown column": ({"size": 1}, r"names \['size'\], which are no columns"),
+    "unknown level": ({"job": ["nurse", "clerk"]}, "'clerk' is not among the levels of 'job'"),
+    "tuple of levels": ({"job": ("nurse", "cook")}, "Several levels are a list"),
+    "nothing": ({"job": []}, "asks for nothing of 'job'"),
+    "missing level": ({"job": None}, "missing values of 'job', which has no such"),
+    "missing number": ({"age": [(20, 30), None]}, "missing values of 'age', which has no such"),
+    "missing as NaN": ({"smoker": float("nan")}, "missing values of 'smoker'"),
+    "reversed": ({"age": (40, 30)}, r"range \(40, 30\) of 'age' is empty"),
+    "reversed dates": ({"day": ("2020-03-01", "2020-02-01")}, "of 'day' is empty"),
+    "below": ({"age": (1, 17)}, "outside of its bounds"),
+    "above": ({"age": 91}, "outside of its bounds"),
+    "late": ({"day": "2021-01-01"}, "outside of its bounds"),
+    "between values": ({"age": (30.2, 30.8)}, "No value of 'age' is in the range"),
+    "a point": ({"height": 1.7}, "No value of 'height' is in the range .* wider"),
+    "three ends": ({"age": (1, 2, 3)}, "is a tuple"),
+    "text": ({"age": "old"}, "asks for numbers of 'age'"),
+    "bool": ({"age": True}, "asks for numbers of 'age'"),
+    "no date": ({"day": 3}, r"where\['day'\] must be a date"),
+    "part of a day": ({"day": "2020-03-01T12:00"}, "whole day"),
+    "no dict": ([("age", 3)], "where must be a dict"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_contradictions_are_refused(name):
+    where, match = REFUSED[name]
+    with pytest.raises(ValueError, match=match):
+        TableEncoder(SCHEMA).find_conditions(where)
+
+
+def test_bounds_that_reach_further_are_cut():
+    condition = TableEncoder(SCHEMA).find_conditions({"age": (-5, 200)})["age"]
+    rows = np.random.RandomState(0).uniform(size=(3, TableEncoder(SCHEMA).n_columns))
+    assert condition.probability(rows) == pytest.approx(np.ones(3))

@@ -1,0 +1,304 @@
+"""A file holds a fitted estimator to the bit, and nothing that could run."""
+
+import io
+import json
+import math
+import pickle
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from torch import nn
+
+import skdpgen
+from skdpgen import (
+    DPPCA,
+    Category,
+    Date,
+    DPAFGenerator,
+    DPSinkhornGenerator,
+    DPSlicedWassersteinGenerator,
+    DPSWDDomainAdapter,
+    DPSWFlowSampler,
+    ForwardAggregates,
+    LDPEntropicGAN,
+    LocalPrivatizer,
+    Number,
+    PrivatePCA,
+    SampledGradients,
+    Schema,
+    SlicedRows,
+)
+from skdpgen.adaptation import DPSWDRowAdapter
+from skdpgen.preprocessing import LowFrequencies
+from skdpgen.testing.common import differ
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+RNG = np.random.RandomState(0)
+X = RNG.uniform(size=(60, 64))
+Y = np.array(["a", "b"] * 30, dtype=object)
+IMAGES = {"bounds": (0, 1), "epsilon": 5.0, "device": "cpu"}
+TABLE = pd.DataFrame(
+    {
+        "n": pd.array([1, 2, None] * 20, dtype="Int64"),
+        "c": pd.Series(["x", "y"] * 30, dtype="category"),
+        "d": pd.date_range("2020-01-01", periods=60),
+        "s": ["p", "q"] * 30,
+    }
+)
+SCHEMA = Schema(
+    {
+        "n": Number(0, 5, decimals=0, missing=True),
+        "c": Category(["x", "y"]),
+        "d": Date("2020-01-01", "2020-03-31"),
+        "s": Category(["p", "q"], other="r"),
+    }
+)
+
+
+def _of_frame():
+    frame = pd.DataFrame(X[:, :3].astype(np.float32), columns=["u", "v", "w"])
+    label = pd.Series(Y, dtype="category", name="label")
+    generator = DPSlicedWassersteinGenerator(**IMAGES, classes=["a", "b"], n_steps=3)
+    return generator.fit(frame, label)
+
+
+FITS = {
+    "sketch": _of_frame,
+    "number": lambda: DPSlicedWassersteinGenerator(
+        y_bounds=(0, 1), n_steps=3, encoder="dp-pca", random_state=7, **IMAGES
+    ).fit(X, X[:, 0]),
+    "rows": lambda: DPSlicedWassersteinGenerator(
+        **IMAGES, release=SlicedRows(n_steps=2), encoder=PrivatePCA(5), classes=range(2)
+    ).fit(X, [0, 1] * 30),
+    "table": lambda: DPSlicedWassersteinGenerator(schema=SCHEMA, n_steps=3).fit(TABLE, target="c"),
+    "particles": lambda: DPSWFlowSampler(
+        **IMAGES,
+        n_steps=3,
+        init=X[:9],
+        encoder=[FrozenEstimator(LowFrequencies(4).fit(X)), PrivatePCA(5)],
+    ).fit(X),
+    "flow": lambda: DPSWFlowSampler(**IMAGES, n_steps=3, release="presample").fit(X),
+    "open table": lambda: DPSWFlowSampler(schema="private", n_steps=3, n_particles=20).fit(TABLE),
+    "gradients": lambda: DPSinkhornGenerator(
+        **IMAGES, release=SampledGradients(n_steps=2), classes=["a", "b"]
+    ).fit(X, Y),
+    "gradients, table": lambda: DPSinkhornGenerator(
+        schema=SCHEMA, release=SampledGradients(n_steps=2)
+    ).fit(TABLE),
+    "aggregates": lambda: DPAFGenerator(
+        **IMAGES, release=ForwardAggregates(2), classes=["a", "b"]
+    ).fit(X, Y),
+    "local": lambda: LDPEntropicGAN(**IMAGES, n_steps=2, classes=["a", "b"]).fit(X, Y),
+    "no noise": lambda: DPSWFlowSampler(math.inf, n_steps=2, bounds=(0, 1)).fit(X[:, :2]),
+    "components": lambda: DPPCA(3, **IMAGES).fit(X),
+    "encoded": lambda: DPSWFlowSampler(
+        **IMAGES, n_steps=2, encoder=FrozenEstimator(DPPCA(3, **IMAGES).fit(X))
+    ).fit(X),
+    "adapter": lambda: DPSWDDomainAdapter(5.0, n_steps=3).fit(X, Y, X_target=X[:, ::-1]),
+    "adapter by rows": lambda: DPSWDRowAdapter(5.0, n_steps=2, n_components=4).fit(
+        X, Y, X_target=X[:, ::-1]
+    ),
+    "privatizer": lambda: LocalPrivatizer("gaussian", 5.0, bounds=(0, 1), classes=["a", "b"]).fit(
+        X
+    ),
+}
+
+
+def _save(estimator):
+    file = io.BytesIO()
+    estimator.save(file)
+    return file.getvalue()
+
+
+def _load(content, tmp_path):
+    path = tmp_path / "estimator.skdpgen"
+    path.write_bytes(content)
+    return skdpgen.load(path)
+
+
+def _made_by(estimator):
+    if hasattr(estimator, "sample"):
+        made = estimator.sample(10, random_state=0)
+        return made if isinstance(made, tuple) else (made,)
+    if isinstance(estimator, LocalPrivatizer):
+        return (estimator.inverse_transform(X),)
+    return (estimator.transform(X),)
+
+
+def _assert_same(made, again):
+    assert type(made) is type(again)
+    if isinstance(made, pd.DataFrame):
+        pd.testing.assert_frame_equal(made, again, check_exact=True)
+    elif isinstance(made, pd.Series):
+        pd.testing.assert_series_equal(made, again, check_exact=True)
+    else:
+        assert made.dtype == again.dtype
+        assert np.array_equal(made, again)
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_what_is_loaded_is_what_was_saved(name, tmp_path):
+    fitted = FITS[name]()
+    loaded = _load(_save(fitted), tmp_path)
+    assert type(loaded) is type(fitted)
+    for made, again in zip(_made_by(fitted), _made_by(loaded), strict=True):
+        _assert_same(made, again)
+    assert vars(loaded).keys() == vars(fitted).keys()
+    assert loaded.privacy_ == fitted.privacy_
+    assert loaded.privacy_.sigma == fitted.privacy_.sigma
+    assert loaded.privacy_.to_json() == fitted.privacy_.to_json()
+    assert repr(loaded) == repr(fitted)
+    for public in [key for key in vars(fitted) if key.endswith("_")]:
+        assert not differ(getattr(fitted, public), getattr(loaded, public)) or public[0] == "t"
+    # What is loaded is whole: it can be cloned, saved and fitted again.
+    assert repr(clone(loaded)) == repr(clone(fitted))
+    assert _save(loaded) == _save(fitted)
+
+
+def test_a_file_is_json_and_arrays():
+    content = _save(FITS["flow"]())
+    with zipfile.ZipFile(io.BytesIO(content)) as file:
+        for name in file.namelist():
+            held = file.read(name)
+            if name == "estimator.json":
+                json.loads(held)
+            else:
+                np.lib.format.read_array(io.BytesIO(held), allow_pickle=False)
+
+
+class _Encoder:
+    def transform(self, X):
+        return X
+
+    inverse_transform = transform
+
+
+REFUSED = {
+    "factory": (dict(network=lambda n, m: nn.Linear(n, m)), "network cannot be saved.*by its name"),
+    "object": (dict(encoder=_Encoder()), "encoder cannot be saved: it is a _Encoder.*pickle"),
+    "of others": (
+        dict(encoder=FrozenEstimator(PCA(3).fit(X))),
+        "encoder.estimator cannot be .* PCA",
+    ),
+    "seed": (dict(random_state=np.random.RandomState(0)), "random_state cannot be saved"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_code_is_refused(name, tmp_path):
+    params, match = REFUSED[name]
+    fitted = DPSlicedWassersteinGenerator(**IMAGES, n_steps=2).set_params(**params).fit(X)
+    path = tmp_path / "estimator.skdpgen"
+    with pytest.raises(ValueError, match=match):
+        fitted.save(path)
+    assert not path.exists()
+    with pytest.raises(NotFittedError):
+        clone(fitted).save(path)
+
+
+def test_copies_of_a_privatizer_do_not_repeat_its_noise(tmp_path):
+    fitted = LocalPrivatizer(random_state=0).fit(X)
+    with pytest.raises(ValueError, match="copies would repeat its noise"):
+        fitted.save(tmp_path / "privatizer")
+    with pytest.raises(ValueError, match="copies would repeat its noise"):
+        fitted.set_params(random_state=None).save(tmp_path / "privatizer")
+    loaded = _load(_save(FITS["privatizer"]()), tmp_path)
+    assert not np.array_equal(loaded.transform(X), loaded.transform(X))
+
+
+@pytest.fixture(scope="module")
+def content():
+    return _save(DPSWFlowSampler(**IMAGES, n_steps=2).fit(X))
+
+
+def _changed(content, change):
+    """Write the archive anew, with other JSON."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(file, "w") as new:
+        for name in old.namelist():
+            held = old.read(name)
+            if name == "estimator.json":
+                held = json.loads(held)
+                change(held)
+                held = json.dumps(held)
+            new.writestr(name, held)
+    return file.getvalue()
+
+
+CHANGES = {
+    "no estimator": lambda held: held.update(estimator=[1]),
+    "a class of others": lambda held: held["estimator"].update({"is": "Popen"}),
+    "a class by its path": lambda held: held["estimator"].update({"is": "os.system"}),
+    "an unfitted one": lambda held: held["estimator"]["of"].update(attributes={}),
+    "a hidden method": lambda held: held["estimator"]["of"]["attributes"].update(sample=1),
+    "another class": lambda held: held["estimator"]["of"]["attributes"].update(__class__="int"),
+    "a lacking array": lambda held: held["estimator"]["of"]["attributes"].update(
+        a_={"is": "array", "of": 999}
+    ),
+    "a path": lambda held: held["estimator"]["of"]["attributes"].update(
+        a_={"is": "array", "of": "../x"}
+    ),
+    "an unknown event": lambda held: held["estimator"]["of"]["attributes"].update(
+        a_={"is": "event", "of": {"type": "Popen"}}
+    ),
+    "a hook": lambda held: held["estimator"]["of"]["attributes"].update(
+        a_={"is": "Linear", "of": {"attributes": {"_forward_hooks": 1}}}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_tampered_files_are_refused(name, content, tmp_path):
+    with pytest.raises(ValueError, match="no file of a fitted skdpgen estimator, or it is damaged"):
+        _load(_changed(content, CHANGES[name]), tmp_path)
+
+
+class _Runs:
+    """Its pickle writes a file when it is loaded."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+def test_a_pickle_among_the_arrays_is_not_run(content, tmp_path):
+    trace, file = tmp_path / "trace", io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(file, "w") as new:
+        for name in old.namelist():
+            held = io.BytesIO(old.read(name))
+            if name.endswith(".npy"):
+                held = io.BytesIO()
+                np.save(held, np.array([_Runs(trace)], dtype=object), allow_pickle=True)
+            new.writestr(name, held.getvalue())
+    with pytest.raises(ValueError, match="damaged"):
+        _load(file.getvalue(), tmp_path)
+    assert not trace.exists()
+
+
+def test_what_is_no_file_of_ours_is_refused(content, tmp_path):
+    array = io.BytesIO()
+    with zipfile.ZipFile(array, "w") as file:
+        file.writestr("estimator.json", "{}")
+    flipped = bytearray(content)
+    flipped[len(content) // 2] ^= 255
+    bad = [b"", b"skdpgen", content[:-100], content[: len(content) // 2], bytes(flipped)]
+    for held in [*bad, pickle.dumps(SCHEMA), array.getvalue()]:
+        with pytest.raises(ValueError, match="damaged"):
+            _load(held, tmp_path)
+    with pytest.raises(FileNotFoundError):
+        skdpgen.load(tmp_path / "nowhere")
+
+
+def test_formats_of_later_versions_are_refused(content, tmp_path):
+    with pytest.raises(ValueError, match="was written in format 2, by skdpgen 9"):
+        _load(_changed(content, lambda held: held.update(format=[2, 0], version="9")), tmp_path)
+    _load(_changed(content, lambda held: held.update(format=[1, 7])), tmp_path)
