@@ -11,6 +11,8 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
+from ..privacy.texts import TextStyle
+
 # Numbers with decimals have fewer units than this, or float64 could not tell them apart after
 # a few operations.
 MAX_UNITS = 1e14
@@ -370,12 +372,31 @@ class Date(_Column):
 
 
 @dataclass(frozen=True, repr=False)
-class Unknown(_Column):
+class Unknown(_Column, TextStyle):
     """A column of texts of which nothing is known, not even whether they are numbers.
 
     What it is has to be found and paid for by a generator with ``infer="private"``: a boolean, a
     number, a date, or a category. Values may be missing, and those that are not of the kind that
     is found become so.
+
+    Numbers may have a sign of a currency before or after them.
+
+    Parameters
+    ----------
+    decimal : str, default="."
+        What comes before the decimals of a number.
+    thousands : str, default=None
+        What may stand between groups of three digits, such as ``","``.
+    date_format : str, default=None
+        Of dates, such as ``"%m/%d/%Y"``. None: ISO 8601, as in ``2020-01-31``.
+    expected : {None, "number", "integer", "boolean", "date"}, default=None
+        What the cells are said to be. The fit stops where noisy counts show that many are not,
+        when no more than these counts is spent.
+
+    Raises
+    ------
+    ValueError
+        If a parameter makes no sense.
 
     Examples
     --------

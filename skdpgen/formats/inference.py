@@ -10,9 +10,9 @@ import pandas as pd
 from scipy.stats import norm
 
 from ..exceptions import FitQualityWarning, TableError
-from ..privacy.files import TEXT_KINDS, read_text
 from ..privacy.mechanisms.sums import CategoryCountsMechanism, GaussianSumMechanism
 from ..privacy.record_functions import RecordFunction
+from ..privacy.texts import TEXT_KINDS, read_text
 from .columns import DATE_CODES, MAX_UNITS, Boolean, Category, Date, Number, Unknown
 from .schema import Schema
 from .table_encoder import TableEncoder
@@ -26,6 +26,8 @@ _DATES, _N_QUARTERS = ("1900-01-01", "2100-01-01"), 800
 _MOST_LEVELS = 1000
 # The count of kinds; and which share of the texts in a column is to fit its kind, but for noise.
 _KINDS, _FITTING_SHARE = "column kinds", 0.95
+# The kinds that a column may be said to be.
+_SAID = {"number": Number, "integer": Number, "boolean": Boolean, "date": Date}
 # Knots of the second, finer grid.
 _N_FINE = 128
 # How likely it is that, somewhere on a grid, mere noise is taken for values.
@@ -48,7 +50,7 @@ class SchemaInference:
     Parameters
     ----------
     schema : Schema
-    texts : tuple of str, default=()
+    texts : dict of str to TextStyle, default=None
         Columns that come as texts, whose kinds were found. If there are any, all releases are
         made, whatever the kinds.
 
@@ -56,14 +58,14 @@ class SchemaInference:
     ----------
     releases : tuple of str
         What is to be planned, in this order; empty if nothing is open.
-    unknown : tuple of str
+    unknown : dict of str to Unknown
         Columns of which nothing is known.
     """
 
-    def __init__(self, schema, texts=()):
+    def __init__(self, schema, texts=None):
         self.schema = schema
-        self.texts = texts
-        self.unknown = tuple(n for n, kind in schema.items() if isinstance(kind, Unknown))
+        self.texts = texts or {}
+        self.unknown = {n: kind for n, kind in schema.items() if isinstance(kind, Unknown)}
         opened = [n for n in schema.open_names if n not in self.unknown]
         self._categories = [n for n in opened if isinstance(schema[n], Category)]
         self._scales = [n for n in opened if n not in self._categories]
@@ -83,7 +85,7 @@ class SchemaInference:
         Where there are neither, the columns that are declared.
         """
         if self.unknown:
-            return _encode_kinds(self._read(cells)[list(self.unknown)])
+            return _encode_kinds(self._read(cells)[list(self.unknown)], self.unknown)
         if self._scales:
             return self._encode_scales(self._wide, cells)
         return TableEncoder(Schema(self._wide)).encode_private(self._read(cells))
@@ -122,8 +124,11 @@ class SchemaInference:
         """Count what the texts of unknown columns are; return a schema with kinds for them."""
         noisy, unit = curator.release(_weights(_KINDS)), math.sqrt(len(self.unknown))
         counts = (noisy.value * unit).reshape(len(self.unknown), len(TEXT_KINDS))
-        found = (_choose_kind(*row[:-1], noisy.std * unit) for row in counts.tolist())
-        return Schema({**self.schema, **dict(zip(self.unknown, found, strict=True))})
+        found = {
+            name: _choose_kind(name, kind.expected, row[:-1], noisy.std * unit)
+            for (name, kind), row in zip(self.unknown.items(), counts.tolist(), strict=True)
+        }
+        return Schema({**self.schema, **found})
 
     def _find_knots(self, curator):
         """Look at the open numbers and dates twice; return their kinds."""
@@ -146,27 +151,42 @@ class SchemaInference:
         return TableEncoder(schema).encode_private(self._read(cells)[self._scales])
 
 
-def _encode_kinds(table):
+def _encode_kinds(table, styles):
     """Encode texts by their kinds."""
-    kinds = table.map(lambda cell: read_text(cell)[0] if isinstance(cell, str) else "missing")
+
+    def read(column):
+        style = styles[column.name]
+        return column.map(lambda c: read_text(c, style)[0] if isinstance(c, str) else "missing")
+
+    kinds = table.apply(read)
     return TableEncoder(Schema(dict.fromkeys(table, Category(TEXT_KINDS)))).encode(kinds)
 
 
-def _choose_kind(whole, number, boolean, date, text, std):
+def _choose_kind(name, expected, counts, std):
     """Choose what is most of a column, if nearly all of it fits; else texts, which all fit.
 
-    Counts have noise of deviation `std`: what two deviations could explain is let pass.
+    Counts have noise of deviation `std`: what two deviations could explain is let pass. What a
+    column is said to be is it, or an error.
     """
-    total = whole + number + boolean + date + text
-    fitting = {Category: text, Number: whole + number, Boolean: boolean, Date: date}
-    kind = max(fitting, key=fitting.get)
+    whole, number, boolean, date, text = counts
+    total = sum(counts)
+    numbers = whole + number * (expected != "integer")
+    fitting = {Category: text, Number: numbers, Boolean: boolean, Date: date}
+    kind = _SAID.get(expected) or max(fitting, key=fitting.get)
 
     def is_small(part, of, n_counts):
         return part <= (1 - _FITTING_SHARE) * of + 2 * math.sqrt(n_counts) * std
 
-    if fitting[kind] <= 2 * std or not is_small(total - fitting[kind], total, 4):
+    fits = is_small(total - fitting[kind], total, 4)
+    if expected is None and not (fits and fitting[kind] > 2 * std):
         kind = Category
-    if kind is Number and is_small(number, whole + number, 1):
+    elif not fits:
+        raise ValueError(
+            f"Column {name!r} was said to be of kind {expected!r}, and by the noisy counts that "
+            "were released many of its cells are not. Say how its numbers or dates are written, "
+            "or give it another kind."
+        )
+    if kind is Number and (expected == "integer" or is_small(number, whole + number, 1)):
         return Number(decimals=0, missing=True)
     return kind(missing=True)
 

@@ -2,17 +2,16 @@
 
 import pandas as pd
 
-from ..privacy.files import MISSING_TEXTS, read_text
+from ..privacy.texts import BOOLEANS, MISSING_TEXTS, TextStyle, read_text
 from .columns import Boolean, Category, Date, Number, Unknown
 
-_BOOLEANS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
 # The end of a time that names its zone.
 _ZONE = r"[T ].*(?:Z|[+-]\d\d(?::?\d\d)?)$"
 # What texts a kind that was found takes; others become missing values.
 _FITTING = {Number: ("whole", "number"), Boolean: ("boolean",), Date: ("date",)}
 
 
-def parse_texts(frame, schema):
+def parse_texts(frame, schema, style=TextStyle()):  # noqa: B008
     """Turn columns of texts into values of the kinds that a schema declares.
 
     Empty cells, NA and the like are missing values, unless they are levels. A cell that is no
@@ -24,6 +23,8 @@ def parse_texts(frame, schema):
     frame : DataFrame of str
     schema : Schema
         Other columns stay as they are.
+    style : TextStyle, default=TextStyle()
+        How numbers and dates are written. Columns of which nothing is known have their own.
 
     Returns
     -------
@@ -31,13 +32,13 @@ def parse_texts(frame, schema):
     """
     return pd.DataFrame(
         {
-            name: _parse(column, schema[name]) if name in schema else column
+            name: _parse(column, schema[name], style) if name in schema else column
             for name, column in frame.items()
         }
     )
 
 
-def parse_found(table, schema, names):
+def parse_found(table, schema, styles):
     """Turn the texts of columns whose kinds were found into values, each cell on its own.
 
     Parameters
@@ -45,55 +46,72 @@ def parse_found(table, schema, names):
     table : DataFrame
     schema : Schema
         With the kinds that were found.
-    names : sequence of str
-        The columns. Numbers, booleans and dates that are no texts stay as they are.
+    styles : dict of str to TextStyle
+        The columns, and how they are written. Numbers, booleans and dates that are no texts stay as
+        they are.
 
     Returns
     -------
     DataFrame
     """
     parsed = {
-        name: pd.Series([_parse_cell(c, type(schema[name])) for c in table[name]], dtype=object)
-        for name in names
+        name: pd.Series(
+            [_parse_cell(cell, type(schema[name]), style) for cell in table[name]], dtype=object
+        )
+        for name, style in styles.items()
         if name in schema
     }
     return table.assign(**parsed) if parsed else table
 
 
-def _parse_cell(cell, kind):
+def _parse_cell(cell, kind, style):
     if kind is Category:
         return cell if isinstance(cell, str) else None
     if not isinstance(cell, str):
         return cell
-    found, value = read_text(cell)
+    found, value = read_text(cell, style)
     return value if found in _FITTING[kind] else None
 
 
-def _parse(cells, kind):
+def _parse(cells, kind, style):
     cells = cells.str.strip()
     if isinstance(kind, Unknown):
         return cells.map(lambda c: None if c in MISSING_TEXTS else c).astype(object)
     if not isinstance(kind, Number | Date | Boolean):
         if kind.is_open and not isinstance(kind.other, str):
-            return _parse(cells, Number(0, 1))
+            return _parse(cells, Number(0, 1), style)
         # Levels come in their own type, which may be that of numbers.
         levels = {str(level): level for level in kind.levels}
         return cells.map(lambda c: levels.get(c, None if c in MISSING_TEXTS else c)).astype(object)
     present = ~cells.isin(MISSING_TEXTS)
     if isinstance(kind, Number):
         # As floats, whatever others are: integers of a chunk without missing cells would be exact.
-        values = pd.to_numeric(cells.where(present), errors="coerce").astype("float64")
+        values = _parse_numbers(cells.where(present), style).astype("float64")
     elif isinstance(kind, Date):
-        values = _parse_dates(cells.where(present & ~cells.str.contains(_ZONE, regex=True)))
+        values = _parse_dates(cells.where(present), style.date_format)
     else:
-        values = cells.str.lower().map(_BOOLEANS).where(present)
+        values = cells.str.lower().map(BOOLEANS).where(present)
     if isinstance(kind, Boolean):
         values = values.astype(object).where(present, None)
     is_text = values.isna() & present
     return values.astype(object).where(~is_text, cells) if is_text.any() else values
 
 
-def _parse_dates(cells):
+def _parse_numbers(cells, style):
+    if not style.has_python_numbers:
+        return pd.to_numeric(cells.map(style.plain_number, na_action="ignore"), errors="coerce")
+    values = pd.to_numeric(cells, errors="coerce").astype("float64")
+    left = cells[values.isna() & cells.notna()]
+    if len(left):
+        # Those with a currency.
+        values[left.index] = pd.to_numeric(left.map(style.plain_number), errors="coerce")
+    return values
+
+
+def _parse_dates(cells, date_format):
+    if date_format is not None:
+        return pd.to_datetime(cells, errors="coerce", format=date_format)
+    cells = cells.where(~cells.str.contains(_ZONE, regex=True, na=False))
     # Seconds in nanoseconds would narrow the years that others can be of.
     cells = cells.str.replace(r"(\.\d{6})\d+$", r"\1", regex=True)
     return pd.to_datetime(cells, errors="coerce", format="ISO8601")

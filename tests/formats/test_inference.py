@@ -22,6 +22,7 @@ from skdpgen.privacy import (
     TableError,
     gaussian_plan,
 )
+from skdpgen.privacy.texts import TextStyle
 
 
 def infer(frame, schema, epsilon=math.inf, seed=0):
@@ -303,7 +304,7 @@ def test_cells_are_read_one_by_one():
     schema = Schema(
         {"a": Number(0, 9, missing=True), "d": Date("2020-01-01", "2021-01-01", missing=True)}
     )
-    format = TableFormat(schema, texts=("a", "d"))
+    format = TableFormat(schema, texts=dict.fromkeys(schema, TextStyle()))
     good = np.array([["3", "2020-05-01"], ["7.5", "2020-06-01T10:00"]], dtype=object)
     bad = np.array([["Smith", "2020-05-01T00:00:00+01:00"], ["9" * 400, "soon"]], dtype=object)
     together = format.encode(np.vstack([good[:1], bad, good[1:]]))
