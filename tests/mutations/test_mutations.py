@@ -828,7 +828,7 @@ FUNCTION = {
         _tables("the_table_of_a_column_with_itself_is_not_matched"),
     ),
     "--relation is ignored": Mutation(
-        'choices=list(RELATIONS), default="zero_out")',
+        'choices=["zero_out", "replace_one"], default="zero_out")',
         'type=lambda text: "zero_out", default="zero_out")',
         _command_line("the_relation_is_the_one_that_is_asked_for[replace_one]"),
     ),
