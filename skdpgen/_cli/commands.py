@@ -18,8 +18,11 @@ from ..accounting.events import threshold_delta
 from ..accounting.figures import show
 from ..exceptions import FitQualityWarning
 from ..formats.columns import Unknown
+from ..formats.inference import KINDS_RELEASE
 from ..formats.schema import Schema
+from ..privacy import TablesMechanism
 from ..privacy.texts import TextStyle
+from ..releases import TwoWayTables
 from .interrupts import Interrupted, interruptible
 from .outputs import check_outputs, is_parquet, write_table, written_at_once
 from .tables import (
@@ -206,7 +209,14 @@ def preview(options):
         )
     # Names that no column has.
     kinds |= {f"{i}\0": Unknown() for i in range(len(kinds), n_columns)}
-    print(preview_fit(_make_generator(options, Schema(kinds)), options.n_rows, n_columns))
+    planned = preview_fit(_make_generator(options, Schema(kinds)), options.n_rows, n_columns)
+    print(planned)
+    # Of all columns; what was declared of some makes it less.
+    noise = {KINDS_RELEASE: math.sqrt(n_columns), TwoWayTables.name: n_columns / math.sqrt(2)}
+    for release, event in zip(planned.releases, planned.events, strict=True):
+        if release in noise:
+            unit = TablesMechanism.sensitivity_of(options.relation) * event.noise_multiplier
+            print(f"Counts of {release}: noise of ±{show(unit * noise[release])} rows or less.")
     return 0
 
 

@@ -12,10 +12,10 @@ import pandas as pd
 from ..formats.columns import Unknown
 from ..formats.schema import _KINDS as KINDS
 from ..formats.schema import Schema
-from ..formats.table_encoder import check_columns
+from ..formats.table_encoder import check_columns, check_dtypes
 from ..formats.texts import parse_texts
 from ..privacy import TableFile
-from ..privacy.texts import TextStyle
+from ..privacy.texts import MISSING_TEXTS, TextStyle, read_text
 from .outputs import check_input, check_suffix, is_parquet
 
 # What else than the name of a kind --types takes.
@@ -47,6 +47,10 @@ class TableOptions:
         names = self.file.names()
         self.schema = self._complete(names, declared, options)
         check_columns(pd.DataFrame(columns=names, index=[0]), self.schema)
+        if is_parquet(self._path):
+            stated = self.file.dtypes().items()
+            empty = pd.DataFrame({name: pd.Series([], dtype=dtype) for name, dtype in stated})
+            check_dtypes(empty, self.schema)
         if options.target is not None and options.target not in names:
             raise ValueError(f"--target must be one of the columns {names}; got {options.target}.")
 
@@ -210,24 +214,31 @@ def _fields_of(style):
 
 
 def read_public(options):
-    """Read a public table."""
+    """Read a public table, whose columns are what all of their cells are."""
     check_table(options)
-    dropped = list_dropped(options)
-    if is_parquet(options.table):
-        return pd.read_parquet(options.table).drop(columns=dropped)
-    sep, style = read_sep(options), read_style(options)
-    names = TableFile(
-        options.table, None, options.header == "yes", sep=sep, encoding=options.encoding
-    ).names()
-    frame = pd.read_csv(
+    file = TableFile(
         options.table,
-        sep=sep,
+        lambda texts: texts,
+        options.header == "yes",
+        sep=read_sep(options),
         encoding=options.encoding,
-        decimal=style.decimal,
-        thousands=style.thousands,
+        drop=list_dropped(options),
     )
-    frame = frame.set_axis(names, axis=1).drop(columns=dropped)
-    for name in frame.select_dtypes(exclude=["number", "bool"]).columns:
-        with contextlib.suppress(ValueError, TypeError):
-            frame[name] = pd.to_datetime(frame[name], format=style.date_format or "ISO8601")
-    return frame
+    file.names()
+    frame = pd.concat(list(file()), ignore_index=True)
+    if is_parquet(options.table):
+        return frame
+    return frame.apply(_parse_public, style=read_style(options))
+
+
+def _parse_public(cells, style):
+    kinds, values = zip(*(read_text(cell, style) for cell in cells), strict=True)
+    found = set(kinds) - {"missing"}
+    if found and found <= {"whole", "number"}:
+        return pd.Series(values, dtype="float64")
+    if found == {"date"}:
+        return pd.Series(values, dtype="datetime64[us]")
+    if found == {"boolean"}:
+        return pd.Series(values, dtype=object)
+    texts = cells.str.strip()
+    return texts.astype(object).where(~texts.isin(MISSING_TEXTS), None)

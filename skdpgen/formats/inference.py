@@ -25,7 +25,9 @@ _DATES, _N_QUARTERS = ("1900-01-01", "2100-01-01"), 800
 # Of the categories of a column, the most frequent are told apart.
 _MOST_LEVELS = 1000
 # The count of kinds; and which share of the texts in a column is to fit its kind, but for noise.
-_KINDS, _FITTING_SHARE = "column kinds", 0.95
+KINDS_RELEASE, _FITTING_SHARE = "column kinds", 0.95
+# In units of the noise of their counts, so many rows tell kinds from each other.
+_FEW = 10
 # The kinds that a column may be said to be.
 _SAID = {"number": Number, "integer": Number, "boolean": Boolean, "date": Date}
 # Knots of the second, finer grid.
@@ -70,7 +72,7 @@ class SchemaInference:
         self._categories = [n for n in opened if isinstance(schema[n], Category)]
         self._scales = [n for n in opened if n not in self._categories]
         is_any = bool(self.unknown or texts)
-        self.releases = (_KINDS,) * bool(self.unknown)
+        self.releases = (KINDS_RELEASE,) * bool(self.unknown)
         self.releases += ("value ranges", "value counts") * (is_any or bool(self._scales))
         self.releases += (CategoryCountsMechanism.name,) * (is_any or bool(self._categories))
         self._wide = {
@@ -122,10 +124,18 @@ class SchemaInference:
 
     def _find_kinds(self, curator):
         """Count what the texts of unknown columns are; return a schema with kinds for them."""
-        noisy, unit = curator.release(_weights(_KINDS)), math.sqrt(len(self.unknown))
-        counts = (noisy.value * unit).reshape(len(self.unknown), len(TEXT_KINDS))
+        noisy, unit = curator.release(_weights(KINDS_RELEASE)), math.sqrt(len(self.unknown))
+        counts, std = (noisy.value * unit).reshape(-1, len(TEXT_KINDS)), noisy.std * unit
+        if curator.n_records < _FEW * std:
+            warnings.warn(
+                f"Of {curator.n_records} rows, counts of the kinds of cells have noise of ±"
+                f"{std:.0f}: the kinds that are found of {list(self.unknown)} are hardly more than "
+                "chance. Declare them.",
+                FitQualityWarning,
+                stacklevel=2,
+            )
         found = {
-            name: _choose_kind(name, kind.expected, row[:-1], noisy.std * unit)
+            name: _choose_kind(name, kind.expected, row[:-1], std)
             for (name, kind), row in zip(self.unknown.items(), counts.tolist(), strict=True)
         }
         return Schema({**self.schema, **found})

@@ -5,7 +5,7 @@ import pandas as pd
 
 from ..exceptions import TableError
 from .blocks import Block, KnotBlock, LevelBlock, wrong_cells
-from .columns import Date, Number
+from .columns import Date, Number, Unknown
 
 
 class TableEncoder:
@@ -186,5 +186,7 @@ def _may_hold(dtype, kind):
         return code in "iufO"
     if isinstance(kind, Date):
         return code in "MO" and not has_zone
+    if isinstance(kind, Unknown):
+        return code in "SO"
     has_texts = isinstance(kind.levels[0], str)
     return code in ("SO" if has_texts else "iufbO")
