@@ -18,7 +18,7 @@ from ..accounting.events import threshold_delta
 from ..accounting.figures import show
 from ..exceptions import FitQualityWarning
 from ..formats.columns import Unknown
-from ..formats.inference import KINDS_RELEASE
+from ..formats.inference import _KINDS as KINDS_RELEASE
 from ..formats.schema import Schema
 from ..privacy import TablesMechanism
 from ..privacy.texts import TextStyle

@@ -25,7 +25,7 @@ _DATES, _N_QUARTERS = ("1900-01-01", "2100-01-01"), 800
 # Of the categories of a column, the most frequent are told apart.
 _MOST_LEVELS = 1000
 # The count of kinds; and which share of the texts in a column is to fit its kind, but for noise.
-KINDS_RELEASE, _FITTING_SHARE = "column kinds", 0.95
+_KINDS, _FITTING_SHARE = "column kinds", 0.95
 # In units of the noise of their counts, so many rows tell kinds from each other.
 _FEW = 10
 # The kinds that a column may be said to be.
@@ -72,7 +72,7 @@ class SchemaInference:
         self._categories = [n for n in opened if isinstance(schema[n], Category)]
         self._scales = [n for n in opened if n not in self._categories]
         is_any = bool(self.unknown or texts)
-        self.releases = (KINDS_RELEASE,) * bool(self.unknown)
+        self.releases = (_KINDS,) * bool(self.unknown)
         self.releases += ("value ranges", "value counts") * (is_any or bool(self._scales))
         self.releases += (CategoryCountsMechanism.name,) * (is_any or bool(self._categories))
         self._wide = {
@@ -124,7 +124,7 @@ class SchemaInference:
 
     def _find_kinds(self, curator):
         """Count what the texts of unknown columns are; return a schema with kinds for them."""
-        noisy, unit = curator.release(_weights(KINDS_RELEASE)), math.sqrt(len(self.unknown))
+        noisy, unit = curator.release(_weights(_KINDS)), math.sqrt(len(self.unknown))
         counts, std = (noisy.value * unit).reshape(-1, len(TEXT_KINDS)), noisy.std * unit
         if curator.n_records < _FEW * std:
             warnings.warn(
