@@ -832,6 +832,31 @@ FUNCTION = {
         'type=lambda text: "zero_out", default="zero_out")',
         _command_line("the_relation_is_the_one_that_is_asked_for[replace_one]"),
     ),
+    "old rows stay beside a new certificate": Mutation(
+        "for target in reversed(targets):\n            if os.path.exists(target):",
+        "for target in reversed(targets):\n            if False:",
+        "tests/cli/test_outputs.py::test_rows_are_never_beside_the_certificate_of_others[old]",
+    ),
+    "a hard link to the private table is overwritten": Mutation(
+        "and os.path.samefile(path, other)",
+        "and False",
+        "tests/cli/test_outputs.py::test_what_makes_no_sense_is_refused_before_anything_is_read",
+    ),
+    "what a column is said to be is not checked": Mutation(
+        "    elif not fits:\n",
+        "    elif False:\n",
+        "tests/cli/test_options.py::test_it_stops_where_a_column_is_not_what_it_was_said_to_be",
+    ),
+    "a point among commas for decimals is one": Mutation(
+        "if not style.has_python_numbers:",
+        "if False:",
+        "tests/formats/test_texts.py::test_declared_columns_are_read_in_the_style_of_the_file",
+    ),
+    "each piece of rows has the same seed": Mutation(
+        "None if seed is None else np.random.RandomState(seed)",
+        "seed",
+        "tests/cli/test_options.py::test_a_seed_gives_the_same_rows_and_says_so",
+    ),
     "an empty piece after the last": Mutation(
         "left -= _PIECE\n        if left <= 0:",
         "left -= _PIECE\n        if left < 0:",
