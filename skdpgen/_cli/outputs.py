@@ -91,8 +91,8 @@ def written_at_once(paths, begin=lambda: None):
             temporary.append(_make_beside(target))
         yield temporary
         for name, target in zip(temporary, targets, strict=True):
-            os.chmod(name, _mode_of(target))
             _flush(name)
+            os.chmod(name, _mode_of(target))
         begin()
         _put_in_place(temporary, targets)
     finally:

@@ -4,7 +4,7 @@ import codecs
 import contextlib
 import json
 import sys
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 
 import pandas as pd
@@ -73,11 +73,11 @@ class TableOptions:
                     "are, pay for finding it by --infer private, or leave them out by --drop."
                 )
         elif stated is None:
-            unknown = replace(Unknown(), **_fields_of(self._style))
-            known = {**dict.fromkeys(names, unknown), **known}
+            known = {**dict.fromkeys(names, Unknown()), **known}
         else:
             known = _take_stated(stated, known)
-        return Schema(known)
+        written = Unknown(**_fields_of(self._style))
+        return Schema({n: written if kind == Unknown() else kind for n, kind in known.items()})
 
 
 def _take_stated(stated, known):
@@ -100,8 +100,8 @@ def check_table(options):
     check_input(options.table)
     if is_parquet(options.table):
         _check_pyarrow()
-        plain = {"sep": None, "decimal": ".", "thousands": None, "date_format": None}
-        given = [name for name, value in plain.items() if getattr(options, name) != value]
+        plain = {"sep": None, "encoding": "utf-8"} | _fields_of(TextStyle())
+        given = [name for name in plain if getattr(options, name, None) != plain[name]]
         if given:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
             raise ValueError(f"{names}: {options.table} is a Parquet file, whose form is known.")

@@ -88,7 +88,7 @@ def _parse(cells, kind, style):
         # As floats, whatever others are: integers of a chunk without missing cells would be exact.
         values = _parse_numbers(cells.where(present), style).astype("float64")
     elif isinstance(kind, Date):
-        values = _parse_dates(cells.where(present), style.date_format)
+        values = _parse_dates(cells.where(present), style)
     else:
         values = cells.str.lower().map(BOOLEANS).where(present)
     if isinstance(kind, Boolean):
@@ -108,9 +108,10 @@ def _parse_numbers(cells, style):
     return values
 
 
-def _parse_dates(cells, date_format):
-    if date_format is not None:
-        return pd.to_datetime(cells, errors="coerce", format=date_format)
+def _parse_dates(cells, style):
+    if style.date_format is not None:
+        dates = [style.read_date(cell) if isinstance(cell, str) else None for cell in cells]
+        return pd.Series(dates, index=cells.index, dtype=object)
     cells = cells.where(~cells.str.contains(_ZONE, regex=True, na=False))
     # Seconds in nanoseconds would narrow the years that others can be of.
     cells = cells.str.replace(r"(\.\d{6})\d+$", r"\1", regex=True)

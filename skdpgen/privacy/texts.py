@@ -76,7 +76,7 @@ class TextStyle:
 
     def read_date(self, text):
         """Return a date, or None if a text is none."""
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError, OverflowError):
             if self.date_format is not None:
                 return datetime.datetime.strptime(text, self.date_format)
             if _DATE.fullmatch(text):

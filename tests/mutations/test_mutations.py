@@ -746,9 +746,8 @@ if cost > self.epsilon * (1 + 1e-2):
         _inference("all_is_released_whatever_is_found"),
     ),
     "a bad cell makes others missing": Mutation(
-        "[_parse_cell(c, type(schema[name])) for c in table[name]]",
-        "[_parse_cell(c, type(schema[name]) if 'Smith' not in set(table[name]) else Date)"
-        " for c in table[name]]",
+        "_parse_cell(cell, type(schema[name]), style) for",
+        "_parse_cell(cell, Date if 'Smith' in set(table[name]) else type(schema[name]), style) for",
         _inference("cells_are_read_one_by_one"),
     ),
 }
