@@ -207,7 +207,7 @@ def preview(options):
             f"--schema and --types have {len(kinds)} of {n_columns} columns; the others have to be "
             "paid for: say so by --infer private."
         )
-    # Names that no column has.
+    # Names that no column of a file has.
     kinds |= {f"{i}\0": Unknown() for i in range(len(kinds), n_columns)}
     planned = preview_fit(_make_generator(options, Schema(kinds)), options.n_rows, n_columns)
     print(planned)
