@@ -1,21 +1,26 @@
 """Differentially private generative models by optimal transport, as scikit-learn estimators."""
 
-from ._saving import load
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from ._version import __version__
-from .adaptation import DPSWDDomainAdapter
-from .encoders import PrivatePCA
-from .formats import Boolean, Category, Date, Identifier, Number, Ordinal, Schema, Unknown
-from .generators import (
-    DPAFGenerator,
-    DPSinkhornGenerator,
-    DPSlicedWassersteinGenerator,
-    DPSWFlowSampler,
-    LDPEntropicGAN,
-)
-from .losses import EntropicWasserstein, SemiDebiasedSinkhorn, SinkhornDivergence, Wasserstein
-from .preprocessing import DPPCA, LocalPrivatizer
-from .privacy import PrivacyBudget
-from .releases import ForwardAggregates, LocalNoise, SampledGradients, SlicedRows, SliceSketch
+
+if TYPE_CHECKING:
+    from ._saving import load
+    from .adaptation import DPSWDDomainAdapter
+    from .encoders import PrivatePCA
+    from .formats import Boolean, Category, Date, Identifier, Number, Ordinal, Schema, Unknown
+    from .generators import (
+        DPAFGenerator,
+        DPSinkhornGenerator,
+        DPSlicedWassersteinGenerator,
+        DPSWFlowSampler,
+        LDPEntropicGAN,
+    )
+    from .losses import EntropicWasserstein, SemiDebiasedSinkhorn, SinkhornDivergence, Wasserstein
+    from .preprocessing import DPPCA, LocalPrivatizer
+    from .privacy import PrivacyBudget
+    from .releases import ForwardAggregates, LocalNoise, SampledGradients, SlicedRows, SliceSketch
 
 __all__ = [
     "DPPCA",
@@ -48,3 +53,37 @@ __all__ = [
     "__version__",
     "load",
 ]
+
+# Where these names are from.
+_HOMES = (
+    "formats",
+    "privacy",
+    "encoders",
+    "losses",
+    "releases",
+    "preprocessing",
+    "generators",
+    "adaptation",
+    "_saving",
+)
+
+
+def __getattr__(name):
+    """Import what is asked for once it is: torch takes seconds, and ``--help`` needs none of it."""
+    if name in __all__:
+        homes = (import_module(f"{__name__}.{home}") for home in _HOMES)
+        value = next(getattr(home, name) for home in homes if hasattr(home, name))
+        globals()[name] = value
+        return value
+    if not name.startswith("_"):
+        module = f"{__name__}.{name}"
+        try:
+            return import_module(module)
+        except ModuleNotFoundError as error:
+            if error.name != module:
+                raise
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *__all__, *_HOMES})

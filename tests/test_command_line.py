@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pytest
 
 from skdpgen import DPSlicedWassersteinGenerator
 from skdpgen.__main__ import main
+from skdpgen.generators import _sliced_wasserstein
 
 SECRET = "Smith-31415"
 SCHEMA = {
@@ -23,6 +25,9 @@ SCHEMA = {
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
+    """A folder with a private table and its schema, where fits take a few steps only."""
+    quick = partial(few_steps, _sliced_wasserstein.fit_to_tables)
+    monkeypatch.setattr(_sliced_wasserstein, "fit_to_tables", quick)
     monkeypatch.chdir(tmp_path)
     rng = np.random.RandomState(0)
     n = 200
@@ -38,6 +43,10 @@ def folder(tmp_path, monkeypatch):
     frame.to_csv("private.csv", index=False)
     (tmp_path / "schema.json").write_text(json.dumps(SCHEMA))
     return tmp_path
+
+
+def few_steps(fit, *args, **kwargs):
+    return fit(*args, **{**kwargs, "n_steps": 3})
 
 
 def synthesize(*options):
@@ -133,7 +142,7 @@ def test_bad_cells_are_absent_or_named_by_column_and_not_quoted(folder, capsys, 
     [
         (["--schema", "none.json"], "none.json"),
         (["--epsilon", "-1"], "epsilon must be"),
-        (["--target", "none"], "target must be a column"),
+        (["--target", "none"], "--target must be one of the columns"),
         (["--output", "no/such/folder/made.csv"], "no/such/folder"),
     ],
 )
@@ -199,7 +208,7 @@ def test_an_interrupt_leaves_no_file_and_says_what_was_spent(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(DPSlicedWassersteinGenerator, stage, interrupt)
-    assert synthesize("--certificate", "certificate.json") == 1
+    assert synthesize("--certificate", "certificate.json") == 130
     assert f"ε = {spent} was spent" in capsys.readouterr().err
     assert sorted(path.name for path in folder.iterdir()) == ["private.csv", "schema.json"]
 
@@ -237,7 +246,7 @@ def test_parquet_in_and_out(folder):
 
 def test_long_tables_are_read_and_written_in_pieces(folder, monkeypatch):
     pytest.importorskip("pyarrow")
-    from skdpgen import __main__ as module
+    from skdpgen._cli import commands as module
     from skdpgen.privacy import files
 
     monkeypatch.setattr(files, "_CHUNK_ROWS", 30)

@@ -7,7 +7,7 @@ from ..exceptions import TableError
 from ..privacy.records import look_up
 from .cells import read_dates, read_numbers
 from .column import DATE_CODES
-from .columns import Boolean, Date, Number, Ordinal
+from .columns import Boolean, Date, Number, Ordinal, Unknown
 
 
 def wrong_cells(name, kind, dtype):
@@ -22,6 +22,9 @@ def wrong_cells(name, kind, dtype):
     elif isinstance(kind, Boolean):
         what = f"are other than True and False (dtype {dtype})"
         advice = "convert them, or declare the column as a category"
+    elif isinstance(kind, Unknown):
+        what = f"are no texts (dtype {dtype})"
+        advice = "their dtype says what they are: see Schema.from_dtypes"
     else:
         types = " and ".join(sorted({type(level).__name__ for level in kind.levels}))
         what = (

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from ..privacy.texts import TextStyle
 from .column import (
     DATE_CODES,
     Column,
@@ -372,12 +373,31 @@ class Date(Column):
 
 
 @dataclass(frozen=True, repr=False)
-class Unknown(Column):
+class Unknown(Column, TextStyle):
     """A column of which nothing is known, not even whether it holds numbers or texts.
 
     What it is has to be found and paid for by a generator: a boolean, a number, a date, or a
     category. Cells may be texts or values of Python. They may be missing, and those that are not
     of the kind that is found become so.
+
+    Numbers may have a sign of a currency before or after them.
+
+    Parameters
+    ----------
+    decimal : str, default="."
+        What comes before the decimals of a number.
+    thousands : str, default=None
+        What may stand between groups of three digits, such as ``","``.
+    date_format : str, default=None
+        Of dates, such as ``"%m/%d/%Y"``. None: ISO 8601, as in ``2020-01-31``.
+    expected : {None, "number", "integer", "boolean", "date"}, default=None
+        What the cells are said to be. The fit stops where noisy counts show that many are not,
+        when no more than these counts is spent.
+
+    Raises
+    ------
+    ValueError
+        If a parameter makes no sense.
 
     Examples
     --------

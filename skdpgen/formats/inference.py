@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from ..exceptions import FitQualityWarning, TableError
-from ..privacy.files import TEXT_KINDS
 from ..privacy.mechanisms.sums import CategoryCountsMechanism, GaussianSumMechanism
 from ..privacy.record_functions import RecordFunction
+from ..privacy.texts import TEXT_KINDS
 from .column import DATE_CODES
 from .columns import MAX_UNITS, Boolean, Category, Date, Number, Unknown
 from .decimals import DECIMALS, encode_decimals, encode_levels, find_decimals, list_rough
@@ -45,6 +45,10 @@ _FEWEST_FINE, _MOST_FINE, _EVEN = 16, 128, 0.2
 _FEWEST, _MOST = 8, 16
 # Names of the releases of histograms.
 _RANGES, _COUNTS = "value ranges", "value counts"
+# In units of the noise of their counts, so many rows tell kinds from each other.
+_FEW = 10
+# The kinds that a column may be said to be.
+_SAID = {"number": Number, "integer": Number, "boolean": Boolean, "date": Date}
 
 
 class SchemaInference:
@@ -67,7 +71,7 @@ class SchemaInference:
     Parameters
     ----------
     schema : Schema
-    texts : tuple of str, default=()
+    texts : dict of str to TextStyle, default=None
         Columns that come as texts, whose kinds were found. If there are any, all releases are
         made, whatever the kinds.
     has_decimals : bool, default=False
@@ -77,16 +81,16 @@ class SchemaInference:
     ----------
     releases : tuple of str
         What is to be planned, in this order; empty if there is nothing to be found.
-    unknown : tuple of str
+    unknown : dict of str to Unknown
         Columns of which nothing is known.
     unresolved : tuple of str
         After `run`, the open columns whose range did not show above the noise.
     """
 
-    def __init__(self, schema, texts=(), has_decimals=False):
+    def __init__(self, schema, texts=None, has_decimals=False):
         self.schema = schema
-        self.texts = texts
-        self.unknown = tuple(n for n, kind in schema.items() if isinstance(kind, Unknown))
+        self.texts = texts or {}
+        self.unknown = {n: kind for n, kind in schema.items() if isinstance(kind, Unknown)}
         self.unresolved = ()
         opened = [n for n in schema.open_names if n not in self.unknown]
         self._categories = [n for n in opened if isinstance(schema[n], Category)]
@@ -105,7 +109,7 @@ class SchemaInference:
     def encode(self, cells, y=None):
         """Encode the kinds of unknown columns or, if there are none, the others."""
         if self.unknown:
-            return _encode_kinds(self._read(cells)[list(self.unknown)])
+            return _encode_kinds(self._read(cells)[list(self.unknown)], self.unknown)
         if self._rough:
             return encode_decimals(self._read(cells), self.schema)
         return TableEncoder(Schema(self._wide)).encode_private(self._read(cells))
@@ -144,9 +148,20 @@ class SchemaInference:
     def _find_kinds(self, curator):
         """Count what the texts of unknown columns are; return a schema with kinds for them."""
         noisy, unit = curator.release(_weights(_KINDS)), math.sqrt(len(self.unknown))
-        counts = (noisy.value * unit).reshape(len(self.unknown), len(_COUNTED))
-        found = (_choose_kind(*row[:-1], noisy.std * unit) for row in counts.tolist())
-        return Schema({**self.schema, **dict(zip(self.unknown, found, strict=True))})
+        counts, std = (noisy.value * unit).reshape(-1, len(_COUNTED)), noisy.std * unit
+        if curator.n_records < _FEW * std:
+            warnings.warn(
+                f"Of {curator.n_records} rows, counts of the kinds of cells have noise of ±"
+                f"{std:.0f}: the kinds that are found of {list(self.unknown)} are hardly more than "
+                "chance. Declare them.",
+                FitQualityWarning,
+                stacklevel=2,
+            )
+        found = {
+            name: _choose_kind(name, kind.expected, row[:-1], std)
+            for (name, kind), row in zip(self.unknown.items(), counts.tolist(), strict=True)
+        }
+        return Schema({**self.schema, **found})
 
     def _find_ranges(self, curator):
         """Look at open numbers and dates on a wide grid; return kinds of a finer one within."""
@@ -244,34 +259,48 @@ class SchemaInference:
         }
 
 
-def _encode_kinds(table):
+def _encode_kinds(table, styles):
     """Encode texts by their kinds."""
-    return encode_levels(table.map(_find_kind), _COUNTED)
+
+    def read(column):
+        return column.map(lambda cell: _find_kind(cell, styles[column.name]))
+
+    return encode_levels(table.apply(read), _COUNTED)
 
 
-def _find_kind(cell):
-    kind = read_cell(cell)[0]
+def _find_kind(cell, style):
+    kind = read_cell(cell, style)[0]
     return "code" if kind == "text" and _CODE.fullmatch(cell.strip()) else kind
 
 
-def _choose_kind(whole, number, boolean, date, text, code, std):
+def _choose_kind(name, expected, counts, std):
     """Choose what is most of a column, if nearly all of it fits; else texts, which all fit.
 
-    Counts have noise of deviation `std`: what two deviations could explain is let pass.
+    Counts have noise of deviation `std`: what two deviations could explain is let pass. What a
+    column is said to be is it, or an error.
     """
-    total = whole + number + boolean + date + text + code
-    if code > _FEW_CODES * total + 3 * std:
+    whole, number, boolean, date, text, code = counts
+    total = sum(counts)
+    if expected is None and code > _FEW_CODES * total + 3 * std:
         return Category(missing=True)
     text += code
-    fitting = {Category: text, Number: whole + number, Boolean: boolean, Date: date}
-    kind = max(fitting, key=fitting.get)
+    numbers = whole + number * (expected != "integer")
+    fitting = {Category: text, Number: numbers, Boolean: boolean, Date: date}
+    kind = _SAID.get(expected) or max(fitting, key=fitting.get)
 
     def is_small(part, of, n_counts):
         return part <= (1 - _FITTING_SHARE) * of + 2 * math.sqrt(n_counts) * std
 
-    if fitting[kind] <= 2 * std or not is_small(total - fitting[kind], total, 4):
+    fits = is_small(total - fitting[kind], total, 4)
+    if expected is None and not (fits and fitting[kind] > 2 * std):
         kind = Category
-    if kind is Number and is_small(number, whole + number, 1):
+    elif not fits:
+        raise ValueError(
+            f"Column {name!r} was said to be of kind {expected!r}, and by the noisy counts that "
+            "were released many of its cells are not. Say how its numbers or dates are written, "
+            "or give it another kind."
+        )
+    if kind is Number and (expected == "integer" or is_small(number, whole + number, 1)):
         return Number(decimals=0, missing=True)
     return Date(unit=None, missing=True) if kind is Date else kind(missing=True)
 

@@ -91,13 +91,13 @@ class TableFormat(Format):
         The columns. Those that are open have to be found first: see `settle`.
     kind : TableKind, default=None
         What samples are handed back as.
-    texts : tuple of str, default=()
+    texts : dict of str to TextStyle, default=None
         Columns that come as texts, whose kinds were found.
     """
 
     schema: Schema
     kind: TableKind | None = None
-    texts: tuple = ()
+    texts: dict | None = None
 
     has_blocks = True
 
@@ -196,7 +196,7 @@ class TableFormat(Format):
 
     def _parse(self, X):
         table = pd.DataFrame(X, columns=list(self.schema))
-        return parse_found(table, self.schema, self.texts)
+        return parse_found(table, self.schema, self.texts or {})
 
     # Public tables.
 

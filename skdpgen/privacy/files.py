@@ -1,24 +1,14 @@
 """Private tables in files, which are read in chunks."""
 
-import contextlib
-import datetime
-import math
-import re
+import codecs
+from collections import Counter
 from pathlib import Path
 
 import pandas as pd
 
 from ..exceptions import TableError
 from .record_functions import muted
-
-# Cells of a CSV file that stand for missing values, unless they are declared as categories.
-MISSING_TEXTS = {"", "NA", "N/A", "NaN", "nan", "null", "None", "NULL"}
-
-# What a cell of a CSV file can be. Digits after a zero are a code rather than a number.
-TEXT_KINDS = ("whole", "number", "boolean", "date", "text", "missing")
-_WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,14})")
-_NUMBER = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2})?)?")
+from .texts import read_text
 
 _CHUNK_ROWS = 50_000
 
@@ -26,41 +16,72 @@ _CHUNK_ROWS = 50_000
 class TableFile:
     """A private table in a CSV or Parquet file; a call returns a fresh iterator over its chunks.
 
-    Whatever is wrong with the file is said without quoting it.
+    Names of columns are public, and so is the form of a CSV file: its encoding, and that no row is
+    longer than the first line. Whatever is wrong with the file is said without quoting it.
 
     Parameters
     ----------
     path : str or path
-        A .parquet file, which needs pyarrow, or else a CSV file in UTF-8 with a header.
+        A .parquet file, which needs pyarrow, or else a CSV file with a header.
     parse : callable
         A public map from chunks of a CSV file, all of texts, to chunks of values.
     has_header : bool, default=None
         Whether the first line of a CSV file names the columns, and so is public. None: unless it
-        looks like a record, with numbers, dates, empty or equal cells; such a file is refused.
+        looks like a record, with numbers or dates; such a file is refused.
+    sep, encoding : str
+        Of a CSV file: what separates its cells, and how its characters are written.
+    drop : sequence of str, default=()
+        Names of columns to leave out.
     """
 
-    def __init__(self, path, parse, has_header=None):
+    def __init__(self, path, parse, has_header=None, *, sep=",", encoding="utf-8", drop=()):
         self._path = Path(path)
         self._parse = parse
         self._has_header = has_header
+        # A mark of the byte order is no part of the first name.
+        is_utf8 = codecs.lookup(encoding).name == "utf-8"
+        self._encoding = encoding
+        self._options = {
+            "sep": sep,
+            "dtype": str,
+            "keep_default_na": False,
+            "encoding": "utf-8-sig" if is_utf8 else encoding,
+        }
+        self._drop = list(drop)
 
     @property
     def _is_parquet(self):
-        return self._path.suffix == ".parquet"
+        return self._path.suffix.lower() == ".parquet"
 
     def __call__(self):
         chunks = self._read_parquet() if self._is_parquet else map(self._parse, self._read_csv())
         return self._withhold(chunks)
 
     def names(self):
-        """Return the names of the columns of a CSV file: its first line."""
-        return next(iter(self._withhold(self._read_csv()))).columns.tolist()
+        """Return the names of the columns: of a CSV file its first line, without outer spaces."""
+        if self._is_parquet:
+            return list(self.dtypes())
+        return self._keep(self._read(self._read_names))
 
     def dtypes(self):
         """Return the dtype of each column of a Parquet file, which states them.
 
         A CSV file states none; what its cells look like is for a release to tell.
         """
+        dtypes = self._read(self._read_dtypes)
+        return {name: dtypes[name] for name in self._keep(list(dtypes))}
+
+    def _read(self, read):
+        return next(self._withhold(read() for _ in range(1)))
+
+    def _keep(self, names):
+        """Return the names of columns that are not to be left out."""
+        lacking = [name for name in self._drop if name not in names]
+        if lacking:
+            raise TableError(f"There are no columns {lacking} to drop, among {names}.")
+        return [name for name in names if name not in self._drop]
+
+    def _read_dtypes(self):
         from pyarrow.parquet import read_schema
 
         empty = read_schema(self._path).empty_table()
@@ -71,32 +92,62 @@ class TableFile:
 
         with ParquetFile(self._path) as file:
             for batch in file.iter_batches(_CHUNK_ROWS):
-                yield batch.to_pandas(types_mapper=_nullable_dtypes().get)
+                frame = batch.to_pandas(types_mapper=_nullable_dtypes().get)
+                yield frame.drop(columns=self._drop)
 
     def _read_csv(self):
-        if not self._has_header:
-            self._check_header()
-        with pd.read_csv(
-            self._path, dtype=str, keep_default_na=False, encoding="utf-8", chunksize=_CHUNK_ROWS
-        ) as chunks:
+        names = self._read_names()
+        with pd.read_csv(self._path, chunksize=_CHUNK_ROWS, **self._options) as chunks:
             for chunk in chunks:
                 # Where the first row has more cells than the header, they become an index.
                 if not isinstance(chunk.index, pd.RangeIndex):
                     raise pd.errors.ParserError
-                yield chunk
+                yield chunk.set_axis(names, axis=1).drop(columns=self._drop)
 
-    def _check_header(self):
-        """Refuse a first line that looks like a record, whose cells would become names."""
-        first = pd.read_csv(
-            self._path, dtype=str, keep_default_na=False, encoding="utf-8", header=None, nrows=1
-        )
-        cells = first.to_numpy(dtype=object)[0].tolist()
-        if len(set(cells)) < len(cells) or any(read_text(cell)[0] != "text" for cell in cells):
+    def _read_names(self):
+        """Return the names in the first line; refuse what cannot be such, as it is a record."""
+        if not codecs.lookup(self._encoding).name.startswith(("utf-16", "utf-32")):
+            self._check_marks()
+        first = pd.read_csv(self._path, header=None, nrows=1, **self._options)
+        names = [str(cell).strip() for cell in first.to_numpy(dtype=object)[0]]
+        where = f"The first line of {self._path}"
+        if not self._has_header:
+            self._check_separator(names, where)
+            if any(name and read_text(name)[0] != "text" for name in names):
+                raise TableError(
+                    f"{where} looks like a record rather than names of columns, which are public: "
+                    "it has numbers or dates. Write names above it; or, if these are the names, "
+                    "say so by --header yes."
+                )
+        if "" in names or len(set(names)) < len(names):
+            # Names quoted here could be cells.
+            positions = [i + 1 for i, name in enumerate(names) if not name]
+            repeated = Counter(names)
+            positions += [i + 1 for i, name in enumerate(names) if name and repeated[name] > 1]
             raise TableError(
-                f"The first line of {self._path} looks like a record rather than names of columns, "
-                "which are public: it has numbers, dates, empty or equal cells. Write names above "
-                "it; or, if these are the names, say so by --header yes."
+                f"{where} has blank or equal cells, at {_list(positions)}, and so does not name "
+                "the columns: give each a name of its own. If the table was written by pandas, "
+                "write it with index=False."
             )
+        return names
+
+    def _check_marks(self):
+        with self._path.open("rb") as file:
+            start = file.readline(1000)
+        if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in start:
+            raise TableError(
+                f"{self._path} seems to be in UTF-16; say so by --encoding utf-16, or save it as "
+                "UTF-8."
+            )
+
+    def _check_separator(self, names, where):
+        """Refuse names that hold another separator, at least one each."""
+        for other, name in _SEPARATORS.items():
+            if other != self._options["sep"] and sum(n.count(other) for n in names) >= len(names):
+                raise TableError(
+                    f"{where} holds as many {name} as cells: they seem to be what separates cells. "
+                    f"Say so by --sep {other!r}; or, if these are the names, by --header yes."
+                )
 
     def _withhold(self, chunks):
         """Yield chunks; what readers raise or warn of may quote private cells, and is dropped."""
@@ -110,11 +161,26 @@ class TableFile:
             except Exception:
                 failed = True
             if failed:
-                kind = "Parquet file" if self._is_parquet else _CSV
-                raise TableError(f"{self._path} is no {kind}.")
+                raise TableError(f"{self._path} is no {self._describe()}.")
             if chunk is None:
                 return
             yield chunk
+
+    def _describe(self):
+        if self._is_parquet:
+            return "Parquet file"
+        return (
+            f"CSV file in {self._encoding.upper()} with a header, and no row longer than that. If "
+            "it is written otherwise, say so by --encoding, such as latin-1, and --sep"
+        )
+
+
+# What cells are separated by, as a rule.
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
+
+
+def _list(positions):
+    return "position " + ", ".join(map(str, positions))
 
 
 def _nullable_dtypes():
@@ -128,31 +194,3 @@ def _nullable_dtypes():
             dtype = name.replace("uint", "UInt").replace("int", "Int")
             nullable[getattr(pa, name)()] = pd.api.types.pandas_dtype(dtype)
     return nullable
-
-
-def read_text(text):
-    """Return the kind of a text, one of `TEXT_KINDS`, and its value.
-
-    It is a function of this text alone: what a cell is does not depend on others.
-
-    Examples
-    --------
-    >>> read_text("12"), read_text("1.5"), read_text("012"), read_text("TRUE")
-    (('whole', 12.0), ('number', 1.5), ('text', '012'), ('boolean', True))
-    """
-    text = text.strip()
-    if text in MISSING_TEXTS:
-        return "missing", None
-    if _WHOLE.fullmatch(text):
-        return "whole", float(text)
-    if _NUMBER.fullmatch(text) and math.isfinite(float(text)):
-        return "number", float(text)
-    if text.lower() in ("true", "false"):
-        return "boolean", text.lower() == "true"
-    if _DATE.fullmatch(text):
-        with contextlib.suppress(ValueError):
-            return "date", datetime.datetime.fromisoformat(text)
-    return "text", text
-
-
-_CSV = "CSV file in UTF-8 with a header, and no row longer than that"

@@ -22,6 +22,7 @@ from skdpgen.privacy import (
     TableError,
     gaussian_plan,
 )
+from skdpgen.privacy.texts import TextStyle
 
 
 def infer(frame, schema, epsilon=math.inf, seed=0):
@@ -307,7 +308,7 @@ def test_cells_are_read_one_by_one():
     schema = Schema(
         {"a": Number(0, 9, missing=True), "d": Date("2020-01-01", "2021-01-01", missing=True)}
     )
-    format = TableFormat(schema, texts=("a", "d"))
+    format = TableFormat(schema, texts=dict.fromkeys(schema, TextStyle()))
     good = np.array([["3", "2020-05-01"], ["7.5", "2020-06-01T10:00"]], dtype=object)
     bad = np.array([["Smith", "2020-05-01T00:00:00+01:00"], ["9" * 400, "soon"]], dtype=object)
     together = format.encode(np.vstack([good[:1], bad, good[1:]]))
@@ -332,3 +333,39 @@ def test_the_most_frequent_categories_are_told_apart():
 def test_little_data_of_unknown_kinds_still_give_a_schema():
     found = infer(make_texts(20), UNKNOWN, epsilon=0.1)
     assert not found.open_names
+
+
+def test_texts_of_a_frame_are_read_as_it_is_said_they_are_written():
+    frame = pd.DataFrame({"a": ["1.000,5", "1.999,5"] * 1000, "b": ["yes", "no"] * 1000})
+    schema = Schema({"a": Unknown(decimal=",", thousands="."), "b": Unknown(expected="boolean")})
+    assert Schema.from_json(schema.to_json()) == schema
+    found = infer(frame, schema)
+    assert 900 < found["a"].lower < found["a"].upper < 2200
+    assert found["b"] == Boolean(missing=True)
+    TableFormat(schema).check_dtypes(frame)
+    with pytest.raises(TableError, match="'a' holds values that are no texts"):
+        TableFormat(schema).check_dtypes(frame.assign(a=1.5))
+
+
+@pytest.mark.parametrize("epsilon", [math.inf, 5.0])
+@pytest.mark.parametrize(
+    ("expected", "n_other", "stops"),
+    [("number", 20, False), ("number", 2000, True), ("integer", 2000, True), ("date", 20, True)],
+)
+def test_a_column_is_what_it_was_said_to_be_or_the_fit_stops(epsilon, expected, n_other, stops):
+    frame = pd.DataFrame({"a": ["7"] * (4000 - n_other) + ["Smith"] * n_other})
+    schema = Schema({"a": Unknown(expected=expected)})
+    if stops:
+        with pytest.raises(ValueError, match=f"said to be of kind '{expected}'") as caught:
+            infer(frame, schema, epsilon)
+        assert "Smith" not in str(caught.value)
+    else:
+        assert isinstance(infer(frame, schema, epsilon)["a"], Number)
+
+
+@pytest.mark.parametrize(("n", "warns"), [(20, True), (4000, False)])
+def test_kinds_that_are_mere_noise_are_warned_of(n, warns):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        infer(make_texts(n), UNKNOWN, epsilon=1.0)
+    assert any("hardly more than chance" in str(w.message) for w in caught) == warns

@@ -1,11 +1,12 @@
 """From texts to values."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from skdpgen.formats import Category, Ordinal, Schema
+from skdpgen.formats import Category, Date, Number, Ordinal, Schema
 from skdpgen.formats.texts import parse_texts
-from skdpgen.privacy.files import MISSING_TEXTS
+from skdpgen.privacy.texts import MISSING_TEXTS, TextStyle
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -29,3 +30,18 @@ def test_a_number_is_read_as_it_is_alone(other):
     alone = parse_texts(pd.DataFrame({"id": [large]}), Schema({"id": kind}))["id"][0]
     beside = parse_texts(pd.DataFrame({"id": [large, other]}), Schema({"id": kind}))["id"][0]
     assert alone == beside
+
+
+def test_declared_columns_are_read_in_the_style_of_the_file():
+    frame = pd.DataFrame({"n": ["1.234,5 €", "1.5", "", "7"], "d": ["31.01.2020", "x", "", ""]})
+    schema = Schema({"n": Number(0, 9999), "d": Date("2020-01-01", "2020-12-31")})
+    style = TextStyle(decimal=",", thousands=".", date_format="%d.%m.%Y")
+    read = parse_texts(frame, schema, style)
+    # A cell that is no number stays a text, which counts as bad.
+    assert read["n"].tolist()[:2] == [1234.5, "1.5"]
+    assert np.isnan(read["n"][2])
+    assert read["n"][3] == 7
+    assert read["d"][0] == pd.Timestamp("2020-01-31")
+    assert read["d"][1] == "x"
+    plain = parse_texts(pd.DataFrame({"n": ["$12.50", "3", "1,5"]}), Schema({"n": Number(0, 99)}))
+    assert plain["n"].tolist() == [12.5, 3.0, "1,5"]

@@ -746,9 +746,8 @@ if cost > self.epsilon * (1 + 1e-2):
         _inference("all_is_released_whatever_is_found"),
     ),
     "a bad cell makes others missing": Mutation(
-        "[_parse_cell(c, type(schema[name])) for c in table[name]]",
-        "[_parse_cell(c, type(schema[name]) if 'Smith' not in set(table[name]) else Date)"
-        " for c in table[name]]",
+        "_parse_cell(cell, type(schema[name]), style) for",
+        "_parse_cell(cell, Date if 'Smith' in set(table[name]) else type(schema[name]), style) for",
         _inference("cells_are_read_one_by_one"),
     ),
 }
@@ -871,9 +870,34 @@ FUNCTION = {
         _tables("the_table_of_a_column_with_itself_is_not_matched"),
     ),
     "--relation is ignored": Mutation(
-        'choices=list(RELATIONS), default="zero_out")',
+        'choices=["zero_out", "replace_one"], default="zero_out")',
         'type=lambda text: "zero_out", default="zero_out")',
         _command_line("the_relation_is_the_one_that_is_asked_for[replace_one]"),
+    ),
+    "old rows stay beside a new certificate": Mutation(
+        "for target in reversed(targets):\n            if os.path.exists(target):",
+        "for target in reversed(targets):\n            if False:",
+        "tests/cli/test_outputs.py::test_rows_are_never_beside_the_certificate_of_others[old]",
+    ),
+    "a hard link to the private table is overwritten": Mutation(
+        "and os.path.samefile(path, other)",
+        "and False",
+        "tests/cli/test_outputs.py::test_what_makes_no_sense_is_refused_before_anything_is_read",
+    ),
+    "what a column is said to be is not checked": Mutation(
+        "    elif not fits:\n",
+        "    elif False:\n",
+        "tests/cli/test_options.py::test_it_stops_where_a_column_is_not_what_it_was_said_to_be",
+    ),
+    "a point among commas for decimals is one": Mutation(
+        "if not style.has_python_numbers:",
+        "if False:",
+        "tests/formats/test_texts.py::test_declared_columns_are_read_in_the_style_of_the_file",
+    ),
+    "each piece of rows has the same seed": Mutation(
+        "None if seed is None else np.random.RandomState(seed)",
+        "seed",
+        "tests/cli/test_options.py::test_a_seed_gives_the_same_rows_and_says_so",
     ),
     "an empty piece after the last": Mutation(
         "left -= _PIECE\n        if left <= 0:",

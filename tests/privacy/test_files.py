@@ -8,6 +8,7 @@ import pytest
 
 from skdpgen.privacy import TableError, TableFile
 from skdpgen.privacy import files as module
+from skdpgen.privacy.texts import TextStyle, read_text
 
 SECRET = "Smith-31415"
 
@@ -85,18 +86,63 @@ def test_a_file_that_is_not_there(tmp_path):
     ],
 )
 def test_a_text_is_of_one_kind(kind, texts):
-    assert [module.read_text(text)[0] for text in texts] == [kind] * len(texts)
+    assert [read_text(text)[0] for text in texts] == [kind] * len(texts)
+
+
+@pytest.mark.parametrize(
+    ("style", "text", "expected"),
+    [
+        ({}, "$12.50", ("number", 12.5)),
+        ({}, "-£5", ("whole", -5.0)),
+        ({}, "1,234", ("text", "1,234")),
+        ({"thousands": ","}, "$1,234", ("whole", 1234.0)),
+        ({"thousands": ","}, "1,23", ("text", "1,23")),
+        ({"thousands": " "}, "1\u202f234.5", ("number", 1234.5)),
+        ({"decimal": ","}, "1,5", ("number", 1.5)),
+        # It could be a thousand times as much.
+        ({"decimal": ","}, "1.234", ("text", "1.234")),
+        ({"decimal": ",", "thousands": "."}, "1.234,50 €", ("number", 1234.5)),
+        (
+            {"date_format": "%m/%d/%Y"},
+            "01/31/2020",
+            ("date", datetime.datetime(2020, 1, 31)),
+        ),
+        ({"date_format": "%m/%d/%Y"}, "31/01/2020", ("text", "31/01/2020")),
+        ({"date_format": "%Y-%d-%m"}, "2020-01-31", ("text", "2020-01-31")),
+        ({"expected": "boolean"}, "No", ("boolean", False)),
+        ({"expected": "boolean"}, "2", ("text", "2")),
+        ({"expected": "number"}, "007", ("whole", 7.0)),
+        ({"expected": "integer"}, "7.0", ("whole", 7.0)),
+        ({"expected": "integer"}, "7.5", ("number", 7.5)),
+    ],
+)
+def test_styles_of_texts(style, text, expected):
+    assert read_text(text, TextStyle(**style)) == expected
+
+
+@pytest.mark.parametrize(
+    ("style", "match"),
+    [
+        ({"decimal": "x"}, "decimal must be"),
+        ({"thousands": ".."}, "thousands must be"),
+        ({"thousands": "."}, "different"),
+        ({"date_format": "%d/%m"}, "date_format must tell"),
+        ({"date_format": "%Y-%m-%d %z"}, "date_format must tell"),
+        ({"expected": "text"}, "expected must be"),
+    ],
+)
+def test_styles_that_make_no_sense(style, match):
+    with pytest.raises(ValueError, match=match):
+        TextStyle(**style)
 
 
 def test_values_of_texts():
     texts = ["7", "-.5", "True", "2020-01-31 12:30", "a ", "NA"]
     values = [7.0, -0.5, True, datetime.datetime(2020, 1, 31, 12, 30), "a", None]
-    assert [module.read_text(text)[1] for text in texts] == values
+    assert [read_text(text)[1] for text in texts] == values
 
 
-@pytest.mark.parametrize(
-    "first", ["1,b", "a,2.5", "a,2020-01-31", "a,", "a,a", "true,b", "a,NA", ",a"]
-)
+@pytest.mark.parametrize("first", ["1,b", "a,2.5", "a,2020-01-31", "true,b", "a,NA"])
 def test_a_first_line_that_looks_like_a_record_is_refused(tmp_path, first):
     path = tmp_path / "table.csv"
     path.write_text(f"{first}\nSmith,3\n")
@@ -107,6 +153,66 @@ def test_a_first_line_that_looks_like_a_record_is_refused(tmp_path, first):
         assert len(read(TableFile(path, lambda texts: texts, has_header=True))) > 0
     path.write_text("name,year 2020\nSmith,3\n")
     assert TableFile(path, None).names() == ["name", "year 2020"]
+
+
+@pytest.mark.parametrize("has_header", [None, True])
+@pytest.mark.parametrize(
+    ("first", "where"), [(",a", "1"), ("a,", "2"), (" , b", "1"), (f"{SECRET}, {SECRET}", "1, 2")]
+)
+def test_blank_and_equal_names_are_refused_by_position(tmp_path, has_header, first, where):
+    path = tmp_path / "table.csv"
+    path.write_text(f"{first}\nSmith,3\n")
+    with pytest.raises(TableError, match=f"blank or equal cells, at position {where}, ") as caught:
+        TableFile(path, None, has_header).names()
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("first", "sep", "other"),
+    [
+        ("a;b", ",", "';'"),
+        ("a\tb", ",", r"'\\t'"),
+        ("a|b", ",", "'\\|'"),
+        ("a,b", ";", "','"),
+        ("name;price, EUR;day", ",", "';'"),
+    ],
+)
+def test_another_separator_is_noticed(tmp_path, first, sep, other):
+    path = tmp_path / "table.csv"
+    path.write_text(f"{first}\n{SECRET}\n")
+    with pytest.raises(TableError, match=f"--sep {other}"):
+        TableFile(path, None, sep=sep).names()
+    assert len(TableFile(path, None, True, sep=sep).names()) == first.count(sep) + 1
+    path.write_text("a,b;c,d\n1,2,3\n")
+    assert TableFile(path, None).names() == ["a", "b;c", "d"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1", "utf-16", "utf-16-le"])
+def test_encodings(tmp_path, encoding):
+    path = tmp_path / "table.csv"
+    path.write_bytes(' größe ;"Ort"\n1,5;Zürich\n'.encode(encoding))
+    table = TableFile(path, lambda texts: texts, sep=";", encoding=encoding)
+    assert table.names() == ["größe", "Ort"]
+    assert [chunk.to_dict("list") for chunk in table()] == [{"größe": ["1,5"], "Ort": ["Zürich"]}]
+    if encoding == "utf-8-sig":
+        assert TableFile(path, None, sep=";").names()[0] == "größe"
+    elif encoding != "utf-8":
+        match = "--encoding utf-16" if "16" in encoding else "is no CSV file in UTF-8.*--encoding"
+        with pytest.raises(TableError, match=match):
+            TableFile(path, None, sep=";").names()
+
+
+def test_columns_are_left_out(tmp_path):
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"a": ["x"], "b": ["y"], "c": ["z"]})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_parquet(tmp_path / "t.PARQUET")
+    for name in ("t.csv", "t.PARQUET"):
+        table = TableFile(tmp_path / name, lambda texts: texts, drop=["b", "c"])
+        assert table.names() == ["a"]
+        assert [list(chunk) for chunk in table()] == [["a"]]
+        with pytest.raises(TableError, match=r"no columns \['d'\] to drop"):
+            TableFile(tmp_path / name, None, drop=["a", "d"]).names()
 
 
 def test_dtypes_of_parquet(tmp_path):

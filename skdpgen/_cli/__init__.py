@@ -1,0 +1,1 @@
+"""What the command line is made of. Only `parser` is imported before it is known what is asked."""

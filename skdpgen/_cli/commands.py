@@ -1,0 +1,237 @@
+"""The commands of the command line; each returns its exit code."""
+
+import contextlib
+import json
+import math
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from .. import DPSlicedWassersteinGenerator, DPSWFlowSampler, PrivacyBudget
+from ..accounting.calibration import check_delta, check_epsilon
+from ..accounting.certificate import Certificate
+from ..accounting.certificate import preview as preview_fit
+from ..accounting.certificate import verify as verify_text
+from ..accounting.events import threshold_delta
+from ..accounting.figures import show
+from ..exceptions import FitQualityWarning
+from ..formats.columns import Unknown
+from ..formats.identifiers import go_on
+from ..formats.inference import _KINDS as KINDS_RELEASE
+from ..formats.schema import Schema
+from ..privacy import TablesMechanism
+from ..privacy.texts import PLAIN
+from ..releases import TwoWayTables
+from .interrupts import Interrupted, interruptible
+from .outputs import check_outputs, is_parquet, write_table, written_at_once
+from .tables import (
+    TableOptions,
+    check_synthetic,
+    check_table,
+    read_declared,
+    read_public,
+    read_types,
+)
+
+_METHODS = {"sliced": DPSlicedWassersteinGenerator, "flow": DPSWFlowSampler}
+# Synthetic rows are made and written in pieces of this size.
+_PIECE = 100_000
+# The exit code where releases say that synthetic rows may be bad.
+_BAD_QUALITY = 3
+
+
+def synthesize(options):
+    outputs = _check_synthesis(options)
+    table = TableOptions(options)
+    generator = _make_generator(
+        options,
+        table.schema,
+        verbose=0 if options.quiet else 1,
+        strict=options.strict,
+        random_state=options.seed,
+    )
+    # What can be refused for what is public is, before a row is read.
+    planned = preview_fit(generator, 1, len(table.schema))
+    if options.seed is None:
+        budget = PrivacyBudget(
+            options.epsilon,
+            options.delta,
+            relation=options.relation,
+            threshold_delta=threshold_delta(planned.events),
+        )
+    else:
+        # A budget takes no fits of which the noise can be made again.
+        budget = contextlib.nullcontext()
+        _warn(
+            "With --seed the noise can be made again by whoever holds or guesses the seed: it is "
+            "for experiments, and protects nobody. The certificate says so."
+        )
+    with _printed_warnings() as caught:
+        try:
+            with interruptible() as end, written_at_once(outputs.values(), end) as paths:
+                paths = dict(zip(outputs, paths, strict=True))
+                with budget:
+                    generator.fit(table.file, target=options.target)
+                _write(options, generator, paths)
+        except KeyboardInterrupt as interrupt:
+            raise _say_what_was_spent(interrupt, budget) from None
+    if not options.quiet:
+        print(generator.privacy_)
+        report = _report_of(generator)
+        if report is not None:
+            print(report.to_string())
+    is_bad = any(issubclass(category, FitQualityWarning) for category in caught)
+    return _BAD_QUALITY if options.fail_on_warning and is_bad else 0
+
+
+def _check_synthesis(options):
+    """Refuse options that make no sense; return the outputs, in the order of writing."""
+    if options.n_rows is not None and options.n_rows < 1:
+        raise ValueError(f"--n-rows must be at least 1; got {options.n_rows}.")
+    if options.seed is not None and not 0 <= options.seed < 2**32:
+        raise ValueError(f"--seed must be in [0, 2**32); got {options.seed}.")
+    check_epsilon(options.epsilon)
+    check_delta(options.delta)
+    check_synthetic(options.output)
+    check_table(options)
+    if options.escape_formulas and is_parquet(options.output):
+        raise ValueError("--escape-formulas is for .csv files, which a spreadsheet opens.")
+    outputs = {
+        "--certificate": options.certificate,
+        "--schema-out": options.schema_out,
+        "--output": options.output,
+    }
+    files = [text for text in options.types if "=" not in text]
+    inputs = {"the private table": options.table, "--schema": options.schema}
+    check_outputs(outputs, inputs | {f"--types {i}": file for i, file in enumerate(files)})
+    return {option: path for option, path in outputs.items() if path is not None}
+
+
+def _write(options, generator, paths):
+    pieces = _sample_in_pieces(generator, options.n_rows, options.seed)
+    write_table(pieces, paths["--output"], options.output, options.escape_formulas)
+    texts = {
+        "--certificate": lambda: generator.privacy_.to_json(),
+        "--schema-out": lambda: _describe_fit(generator),
+    }
+    for option, make_text in texts.items():
+        if option in paths:
+            Path(paths[option]).write_text(make_text() + "\n", encoding="utf-8")
+
+
+def _sample_in_pieces(generator, n_rows, seed):
+    n_rows = left = generator.n_samples_ if n_rows is None else n_rows
+    # An int would give the same rows in each piece.
+    random_state = None if seed is None else np.random.RandomState(seed)
+    while True:
+        piece = generator.sample(min(left, _PIECE), random_state=random_state)
+        yield go_on(piece, generator.schema_, n_rows - left)
+        left -= _PIECE
+        if left <= 0:
+            return
+
+
+def _describe_fit(generator):
+    """Return what was found of the columns, as JSON."""
+    report = _report_of(generator)
+    records = [] if report is None else json.loads(report.reset_index().to_json(orient="records"))
+    found = {"schema": generator.schema_.to_dict(), "report": records}
+    return json.dumps(found, ensure_ascii=False, indent=2)
+
+
+def _report_of(generator):
+    return getattr(generator, "schema_report_", None)
+
+
+def _say_what_was_spent(interrupt, budget):
+    """Return an interrupt that says what no file tells of."""
+    spent = "With --seed, nothing is private."
+    if isinstance(budget, PrivacyBudget):
+        spent = f"Until then ε = {show(budget.spent)} was spent, on releases that nobody has seen."
+    number = getattr(interrupt, "number", 2)
+    return Interrupted(number, f"interrupted: no file was written. {spent}")
+
+
+@contextlib.contextmanager
+def _printed_warnings():
+    """Print each warning once and as one line; give the list of their categories."""
+    caught, seen = [], set()
+
+    def show_warning(message, category, *args, **kwargs):
+        caught.append(category)
+        if str(message) not in seen:
+            seen.add(str(message))
+            _warn(message)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = show_warning
+        yield caught
+
+
+def _warn(message):
+    print(f"skdpgen: warning: {message}", file=sys.stderr)
+
+
+def _make_generator(options, schema, **params):
+    return _METHODS[options.method](
+        epsilon=options.epsilon,
+        delta=options.delta,
+        relation=options.relation,
+        schema=schema,
+        **params,
+    )
+
+
+def schema(options):
+    check_outputs({"--output": options.output}, {"the table": options.table})
+    print(
+        "The schema publishes bounds and levels of this table: it must be public.", file=sys.stderr
+    )
+    found = Schema.from_public(read_public(options))
+    if options.output is None:
+        print(found.to_json(), end="")
+    else:
+        with written_at_once([options.output]) as (path,):
+            found.to_json(path)
+    return 0
+
+
+def preview(options):
+    kinds = {**read_declared(options), **read_types(options.types, PLAIN)}
+    n_columns = max(1, len(kinds)) if options.n_columns is None else options.n_columns
+    if n_columns < max(1, len(kinds)):
+        raise ValueError(f"--n-columns must be at least {max(1, len(kinds))}; got {n_columns}.")
+    if n_columns > len(kinds) and options.infer is None:
+        raise ValueError(
+            f"--schema and --types have {len(kinds)} of {n_columns} columns; the others have to be "
+            "paid for: say so by --infer private."
+        )
+    # Names that no column of a file has.
+    kinds |= {f"{i}\0": Unknown() for i in range(len(kinds), n_columns)}
+    planned = preview_fit(_make_generator(options, Schema(kinds)), options.n_rows, n_columns)
+    print(planned)
+    # Of all columns; what was declared of some makes it less.
+    noise = {KINDS_RELEASE: math.sqrt(n_columns), TwoWayTables.name: n_columns / math.sqrt(2)}
+    for release, event in zip(planned.releases, planned.events, strict=True):
+        if release in noise:
+            unit = TablesMechanism.sensitivity_of(options.relation) * event.noise_multiplier
+            print(f"Counts of {release}: noise of ±{show(unit * noise[release])} rows or less.")
+    return 0
+
+
+def verify(options):
+    text = Path(options.certificate).read_text(encoding="utf-8")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        epsilon = verify_text(text)
+    print(Certificate.from_json(text))
+    stated = float(json.loads(text)["epsilon"])
+    is_stated = stated == epsilon or math.isclose(stated, epsilon)
+    says = "as stated" if is_stated else f"and the certificate states ε = {show(stated)}"
+    print(f"The events cost ε = {show(epsilon)}, {says}.")
+    for warning in caught:
+        _warn(warning.message)
+    return 0

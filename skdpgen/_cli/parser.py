@@ -1,0 +1,121 @@
+"""The options of the command line; nothing here needs more than the standard library."""
+
+import argparse
+
+
+def make_parser():
+    """Return the parser; what it parses has the name of a command as `command`."""
+    parser = argparse.ArgumentParser(
+        prog="skdpgen", description="Synthetic tables under differential privacy."
+    )
+    commands = parser.add_subparsers(title="commands", dest="command", required=True)
+
+    command = commands.add_parser("synthesize", help="make a synthetic table from a private one")
+    command.add_argument("table", help="private rows: a .parquet, .csv, .tsv or .txt file")
+    _add_outputs(command)
+    _add_form(command)
+    _add_schema(command)
+    _add_privacy(command)
+    _add_fit(command)
+
+    command = commands.add_parser("schema", help="describe the columns of a PUBLIC table")
+    command.add_argument("table", help="a public .parquet, .csv, .tsv or .txt file")
+    command.add_argument("--output", help="where to write the schema; default: standard output")
+    _add_form(command)
+
+    command = commands.add_parser("preview", help="say what a synthesis would release and cost")
+    command.add_argument("--n-rows", type=int, required=True, help="number of private rows")
+    command.add_argument(
+        "--n-columns", type=int, help="number of columns; default: those of the schema"
+    )
+    _add_schema(command)
+    _add_privacy(command)
+
+    command = commands.add_parser("verify", help="print a certificate, and recompute its ε")
+    command.add_argument("certificate", help="a JSON file that synthesize wrote")
+    return parser
+
+
+def _add_outputs(command):
+    command.add_argument("--output", required=True, help="synthetic rows, .csv or .parquet")
+    command.add_argument("--certificate", help="where to write what was released, as JSON")
+    command.add_argument(
+        "--schema-out", help="where to write the schema with what was found, and a report, as JSON"
+    )
+    command.add_argument("--n-rows", type=int, help="synthetic rows; default: as many as private")
+    command.add_argument(
+        "--escape-formulas",
+        action="store_true",
+        help="write an apostrophe before texts that a spreadsheet would run as a formula",
+    )
+    command.add_argument("--quiet", action="store_true", help="no progress bar, no statement")
+
+
+def _add_form(command):
+    form = command.add_argument_group("form of a CSV file, which is public")
+    form.add_argument("--sep", help="what separates cells; default: a comma, and of .tsv tabs")
+    form.add_argument("--encoding", default="utf-8", help="such as latin-1; default: utf-8")
+    form.add_argument("--decimal", default=".", help="what comes before decimals; default: a dot")
+    form.add_argument("--thousands", help="what stands between groups of three digits")
+    form.add_argument("--date-format", help="such as %%m/%%d/%%Y; default: ISO 8601")
+    form.add_argument(
+        "--header",
+        choices=["auto", "yes"],
+        default="auto",
+        help="yes: the first line names the columns, also where it looks like data",
+    )
+    form.add_argument(
+        "--drop",
+        action="append",
+        default=[],
+        metavar="NAMES",
+        help="columns to leave out, separated by commas; may be repeated",
+    )
+
+
+def _add_schema(command):
+    command.add_argument("--schema", help="a JSON file: what is public of the columns")
+    command.add_argument(
+        "--types",
+        action="append",
+        default=[],
+        metavar="NAME=KIND",
+        help="what a column is said to be, such as age=integer, or a JSON file of such; bounds and "
+        "categories are paid for; may be repeated",
+    )
+    command.add_argument(
+        "--infer",
+        choices=["private"],
+        help="pay for columns that are not in the schema, by noisy counts: types, bounds and "
+        "categories; types that a Parquet file states are public",
+    )
+
+
+def _add_privacy(command):
+    command.add_argument("--epsilon", type=float, required=True, help="privacy budget")
+    command.add_argument("--delta", type=float, required=True, help="well below 1 / rows")
+    command.add_argument("--relation", choices=["zero_out", "replace_one"], default="zero_out")
+    command.add_argument(
+        "--method",
+        choices=["sliced", "flow"],
+        default="sliced",
+        help="sliced: a network (DPSlicedWassersteinGenerator); flow: particles (DPSWFlowSampler)",
+    )
+
+
+def _add_fit(command):
+    command.add_argument("--target", help="the column that is to be predicted, if there is one")
+    command.add_argument(
+        "--strict",
+        action="store_true",
+        help="refuse records that are not as declared, which else count as absent; ε does not "
+        "cover a refusal",
+    )
+    command.add_argument(
+        "--seed", type=int, help="reproducible mode, for experiments: it protects nobody"
+    )
+    command.add_argument(
+        "--fail-on-warning",
+        action="store_true",
+        help="exit code 3 if the releases say that the synthetic rows may be bad",
+    )

@@ -1,0 +1,144 @@
+"""What single cells of text files are: each is read on its own."""
+
+import contextlib
+import datetime
+import math
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+# Cells of a CSV file that stand for missing values, unless they are declared as categories.
+MISSING_TEXTS = {"", "NA", "N/A", "NaN", "nan", "null", "None", "NULL"}
+
+# What a cell of a CSV file can be. Digits after a zero are a code rather than a number.
+TEXT_KINDS = ("whole", "number", "boolean", "date", "text", "missing")
+# How booleans may be written where a column is said to be of them.
+BOOLEANS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
+
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2})?)?")
+_EXPECTED = ("number", "integer", "boolean", "date")
+_SPACES = " \u00a0\u202f"
+
+
+@dataclass(frozen=True, repr=False)
+class TextStyle:
+    """How numbers and dates are written in a column of texts, which is public.
+
+    Numbers may have a sign of a currency before or after them.
+
+    Parameters
+    ----------
+    decimal : str, default="."
+        What comes before the decimals of a number.
+    thousands : str, default=None
+        What may stand between groups of three digits, such as ``","``.
+    date_format : str, default=None
+        Of dates, such as ``"%m/%d/%Y"``. None: ISO 8601, as in ``2020-01-31``.
+    expected : {None, "number", "integer", "boolean", "date"}, default=None
+        What the cells are said to be: of booleans ``yes``, ``no``, ``1`` and ``0`` are some as
+        well, of numbers those with zeros before their digits, and of integers 31.0.
+    """
+
+    decimal: str = "."
+    thousands: str | None = None
+    date_format: str | None = None
+    expected: str | None = None
+
+    def __post_init__(self):
+        for name in ("decimal", "thousands"):
+            value = getattr(self, name)
+            if name == "thousands" and value is None:
+                continue
+            if not isinstance(value, str) or len(value) != 1 or value.isalnum() or value in "+-":
+                raise ValueError(f"{name} must be a sign such as '.' or ','; got {value!r}.")
+        if self.decimal == self.thousands or self.decimal.isspace():
+            raise ValueError("decimal and thousands must be different, and decimal no space.")
+        if self.expected not in (None, *_EXPECTED):
+            raise ValueError(f"expected must be None or one of {_EXPECTED}; got {self.expected!r}.")
+        if self.date_format is not None:
+            _check_date_format(self.date_format)
+
+    @property
+    def has_python_numbers(self):
+        """Whether numbers are written as Python does, but for currencies."""
+        return (self.decimal, self.thousands) == (".", None)
+
+    def plain_number(self, text):
+        """Return a number as Python writes it, or None if a text is none."""
+        leads = self.expected in ("number", "integer")
+        found = _number_pattern(self.decimal, self.thousands, leads).fullmatch(text)
+        if found is None:
+            return None
+        whole = re.sub("[^0-9]", "", found["whole"] or "")
+        fraction = found["fraction"] if found["fraction"] is not None else found["only"]
+        fraction = "" if fraction is None else f".{fraction}"
+        return f"{found['sign']}{whole}{fraction}{found['exponent'] or ''}"
+
+    def read_date(self, text):
+        """Return a date, or None if a text is none."""
+        with contextlib.suppress(ValueError, OverflowError):
+            if self.date_format is not None:
+                return datetime.datetime.strptime(text, self.date_format)
+            if _DATE.fullmatch(text):
+                return datetime.datetime.fromisoformat(text)
+        return None
+
+
+PLAIN = TextStyle()
+
+
+def read_text(text, style=PLAIN):
+    """Return the kind of a text, one of `TEXT_KINDS`, and its value.
+
+    It is a function of this text alone: what a cell is does not depend on others.
+
+    Examples
+    --------
+    >>> read_text("12"), read_text("1.5"), read_text("012"), read_text("TRUE")
+    (('whole', 12.0), ('number', 1.5), ('text', '012'), ('boolean', True))
+    >>> read_text("1.234,50 €", TextStyle(decimal=",", thousands="."))
+    ('number', 1234.5)
+    """
+    text = text.strip()
+    if text in MISSING_TEXTS:
+        return "missing", None
+    if style.expected == "boolean":
+        value = BOOLEANS.get(text.lower())
+        return ("text", text) if value is None else ("boolean", value)
+    number = style.plain_number(text)
+    if number is not None and math.isfinite(float(number)):
+        digits = number.lstrip("+-")
+        if style.expected == "integer":
+            digits = re.sub(r"\.0*$", "", digits)
+        is_whole = digits.isdigit() and len(digits) <= 15
+        return "whole" if is_whole else "number", float(number)
+    if text.lower() in ("true", "false"):
+        return "boolean", text.lower() == "true"
+    date = style.read_date(text)
+    return ("text", text) if date is None else ("date", date)
+
+
+@lru_cache
+def _number_pattern(decimal, thousands, leads):
+    point, sign = re.escape(decimal), "[$€£¥]"
+    whole = "[0-9]+" if leads else "(?:0|[1-9][0-9]*)"
+    if thousands is not None:
+        between = f"[{_SPACES}]" if thousands in _SPACES else re.escape(thousands)
+        whole = f"(?:[1-9][0-9]{{0,2}}(?:{between}[0-9]{{3}})+|{whole})"
+    return re.compile(
+        rf"(?P<sign>[+-]?)(?:{sign}[{_SPACES}]?)?"
+        rf"(?:(?P<whole>{whole})(?:{point}(?P<fraction>[0-9]*))?|{point}(?P<only>[0-9]+))"
+        rf"(?P<exponent>[eE][+-]?[0-9]+)?(?:[{_SPACES}]?{sign})?"
+    )
+
+
+def _check_date_format(date_format):
+    day = datetime.datetime(2003, 12, 31)
+    is_read = False
+    with contextlib.suppress(ValueError, TypeError):
+        is_read = datetime.datetime.strptime(day.strftime(date_format), date_format) == day
+    if not is_read or "%z" in date_format:
+        raise ValueError(
+            "date_format must tell day, month and year, and no time zone, such as '%m/%d/%Y'; "
+            f"got {date_format!r}."
+        )

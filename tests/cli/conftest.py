@@ -1,0 +1,50 @@
+"""A small private table and its schema, in files."""
+
+import json
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skdpgen.__main__ import main
+from skdpgen.generators import _sliced_flow, _sliced_wasserstein
+
+
+def few_steps(fit, *args, **kwargs):
+    return fit(*args, **{**kwargs, "n_steps": 2})
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder, the current one, where fits take a few steps only."""
+    for module in (_sliced_wasserstein, _sliced_flow):
+        monkeypatch.setattr(module, "fit_to_tables", partial(few_steps, module.fit_to_tables))
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.RandomState(0)
+    frame = pd.DataFrame({"age": rng.randint(20, 80, 300), "ward": rng.choice(["A", "B"], 300)})
+    frame.to_csv("private.csv", index=False)
+    schema = {
+        "age": {"type": "number", "lower": 0, "upper": 99, "decimals": 0},
+        "ward": {"type": "category", "categories": ["A", "B"]},
+    }
+    (tmp_path / "schema.json").write_text(json.dumps(schema))
+    return tmp_path
+
+
+@pytest.fixture
+def synthesize(folder):
+    """The command, at ε = 5, quietly, of private.csv to made.csv if nothing else is said."""
+
+    def run(*options, table="private.csv", schema="schema.json"):
+        given = ["--epsilon", "5", "--delta", "1e-6", "--output", "made.csv", "--quiet"]
+        given += [] if schema is None else ["--schema", schema]
+        return main(["synthesize", table, *given, *options])
+
+    return run
+
+
+@pytest.fixture
+def infer(synthesize):
+    """The same without a schema, as whoever knows nothing would."""
+    return partial(synthesize, "--infer", "private", "--epsilon", "20", schema=None)

@@ -1,0 +1,46 @@
+"""The package itself: names are there when they are asked for, and not before."""
+
+import ast
+import inspect
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+import skdpgen
+
+
+def test_public_names_are_those_that_are_imported_for_tools():
+    """Editors and type checkers see what is imported where nothing runs."""
+    tree = ast.parse(inspect.getsource(skdpgen))
+    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    shown = {alias.name: node.module for node in block.body for alias in node.names}
+    assert {*shown, "__version__"} == set(skdpgen.__all__)
+    for name, home in shown.items():
+        assert getattr(skdpgen, name) is getattr(getattr(skdpgen, home), name), name
+
+
+def test_names_that_are_not_there():
+    assert set(skdpgen.__all__) <= set(dir(skdpgen))
+    assert not hasattr(skdpgen, "nothing")
+    assert not hasattr(skdpgen, "_nothing")
+    with pytest.raises(ImportError, match="nothing"):
+        from skdpgen import nothing  # noqa: F401
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import skdpgen; assert 'torch' not in sys.modules; skdpgen.base.BaseGenerator",
+        "from skdpgen import *; DPSWFlowSampler(epsilon=2.0)",
+        "import skdpgen.privacy; skdpgen.privacy.Curator",
+    ],
+)
+def test_imports_in_a_fresh_process(code):
+    subprocess.run([sys.executable, "-c", f"import sys; {code}"], check=True)
+
+
+def test_estimators_are_pickled_by_their_own_homes():
+    generator = skdpgen.DPSlicedWassersteinGenerator(epsilon=2.0)
+    assert pickle.loads(pickle.dumps(generator)).get_params() == generator.get_params()
