@@ -10,7 +10,7 @@ import pandas as pd
 from pandas.api.types import (
     infer_dtype,
     is_bool_dtype,
-    is_datetime64_dtype,
+    is_datetime64_any_dtype,
     is_integer_dtype,
     is_numeric_dtype,
     is_object_dtype,
@@ -344,12 +344,14 @@ def _kind_of_dtype(dtype):
         return Boolean(missing)
     if is_numeric_dtype(dtype):
         return Number(decimals=0 if is_integer_dtype(dtype) else None, missing=missing)
-    if isinstance(dtype, pd.DatetimeTZDtype):
-        return Date(unit=None, missing=missing, zone=str(dtype.tz))
-    if is_datetime64_dtype(dtype):
-        return Date(unit=None, missing=missing)
+    if is_datetime64_any_dtype(dtype):
+        return Date(unit=None, missing=missing, zone=_zone_of(dtype))
     is_unknown = isinstance(dtype, pd.StringDtype) or is_object_dtype(dtype)
     return Unknown() if is_unknown else Category(missing=missing)
+
+
+def _zone_of(dtype):
+    return str(dtype.tz) if isinstance(dtype, pd.DatetimeTZDtype) else None
 
 
 def _describe(name, column, n_knots):
@@ -367,7 +369,8 @@ def _describe(name, column, n_knots):
             if len(found) > _MAX_INFERRED:
                 raise ValueError(f"it has more than {_MAX_INFERRED} different values.")
             return Category(found, missing=missing)
-        found, dates = read_numbers(column)[1], read_dates(column)[1]
+        zone = _zone_of(column.dtype)
+        found, dates = read_numbers(column)[1], read_dates(column, zone)[1]
         if not np.isnan(found).any() and np.isfinite(found).any():
             found = found[np.isfinite(found)]
             decimals = _count_decimals(found)
@@ -375,7 +378,7 @@ def _describe(name, column, n_knots):
             return Number(lower, upper, decimals, n_knots=n_knots, missing=missing)
         if len(dates) and not np.isnat(dates).any():
             unit = "day" if (dates == dates.astype("M8[D]")).all() else "second"
-            return Date(*_extremes(dates), unit, n_knots=n_knots or 16, missing=missing)
+            return Date(*_extremes(dates), unit, n_knots=n_knots or 16, missing=missing, zone=zone)
         raise ValueError(f"its values, of dtype {column.dtype}, are of no kind or of several.")
     except ValueError as error:
         reason = str(error)

@@ -6,10 +6,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from .._quality import WITHIN_NOISE
 from .training import Training, descend_to_noise, moments_gap
-
-# Levels that stand for what is not told apart are taken for empty below so many deviations.
-EMPTY_BELOW = 3.0
 
 
 class SoftmaxBlocks(nn.Module):
@@ -230,7 +228,7 @@ class Levels:
         counts, std = combine_marginals(tables, sizes)
         starts = np.cumsum(sizes)[:-1]
         largest = np.repeat([block.max() for block in np.split(counts, starts)], sizes)
-        is_empty = (counts <= EMPTY_BELOW * std) & (counts < largest)
+        is_empty = (counts <= WITHIN_NOISE * std) & (counts < largest)
         is_empty &= False if is_spare is None else is_spare
         return cls(counts, std, n_records, is_empty)
 

@@ -87,7 +87,9 @@ def differ(first, second):
         return len(first) != len(second) or any(differ(a, b) for a, b in pairs)
     if is_dataclass(first):
         return type(first) is not type(second) or differ(vars(first), vars(second))
-    if isinstance(first, (np.ndarray, pd.DataFrame, pd.Series)):
+    if isinstance(first, (pd.DataFrame, pd.Series)):
+        return not first.astype(object).equals(second.astype(object))
+    if isinstance(first, np.ndarray):
         return not np.array_equal(np.asarray(first), np.asarray(second))
     return first != second
 

@@ -140,6 +140,7 @@ def test_columns_come_back_as_they_are():
         {
             "whole": rng.randint(0, 4000, n).astype(float),
             "cents": np.round(rng.gamma(2, 20, n), 2),
+            "zeros": np.where(rng.rand(n) < 0.5, 0, np.round(rng.gamma(2, 20, n), 2)),
             "flag": rng.randint(0, 2, n).astype(float),
             "any": rng.rand(n),
             "day": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.randint(300, size=n), "D"),
@@ -156,6 +157,7 @@ def test_columns_come_back_as_they_are():
     assert dict(made.dtypes) == dict(table.dtypes)
     assert (made["whole"] % 1 == 0).all()
     assert_allclose(made["cents"], made["cents"].round(2))
+    assert (made["zeros"] == 0).mean() > 0.35
     assert set(made["flag"]) <= {0.0, 1.0}
     assert (made["any"] % 1 != 0).mean() > 0.5
     assert (made["day"] == made["day"].dt.normalize()).all()
@@ -186,6 +188,7 @@ def test_dates_in_a_zone():
     rows = encoder.encode(zoned)
     drawn = encoder.draw(np.repeat(rows[:1], 50, axis=0), np.random.RandomState(0))
     assert str(drawn["t"].dtype) == "datetime64[s, Europe/Vienna]"
+    assert Schema.from_public(zoned)["t"].zone == "UTC"
     with pytest.raises(ValueError, match="name of a time zone"):
         Date(zone="nowhere")
 

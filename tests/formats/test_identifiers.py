@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdpgen import DPSWFlowSampler
+from skdpgen import DPSWFlowSampler, __main__
 from skdpgen.formats import Boolean, Category, Identifier, Number, Schema, Unknown
 from skdpgen.formats.identifiers import go_on
 from skdpgen.formats.table_encoder import TableEncoder
@@ -100,6 +100,13 @@ def test_pieces_go_on():
     assert found["id"].tolist() == ["0006", "0007"]
     assert found["n"].tolist() == ["14", "15"]
     assert found["b"].tolist() == [True, False]
+
+
+def test_the_command_line_goes_on(monkeypatch):
+    monkeypatch.setattr(__main__, "_PIECE", 40)
+    generator = make().fit(make_table())
+    made = pd.concat(__main__._sample_in_pieces(generator, 100))
+    assert made["id"].tolist() == list(range(1, 101))
 
 
 def test_json_and_texts_of_files():

@@ -401,7 +401,6 @@ def test_from_public_with_declared_columns():
         ([["77"], ["78"]], "of no kind"),
         (pd.to_timedelta([77, 78]), "of no kind"),
         ([77j, 1], "of no kind"),
-        (pd.to_datetime(["2077-07-07", "2077-07-08"]).tz_localize("UTC"), "of no kind"),
         ([f"77-{i}" for i in range(101)], "more than 100 different values"),
         (pd.Categorical(pd.to_datetime(["2088-08-08"])), "strings or finite numbers"),
     ],
