@@ -204,7 +204,9 @@ class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta
         y : array-like of shape (n_samples,), default=None
             Classes to draw rows of. By default classes are drawn by their noisy frequencies.
         where : dict, default=None
-            With a `schema`, levels that all rows have: ``{"sex": "Female"}``.
+            With a `schema`, what all rows are in some columns: a level, a number or a date; a tuple
+            of the lowest and the highest number or date, of which None is open; None, for missing;
+            or a list of these: ``{"sex": "Female", "age": [(18, 30), (60, None)]}``.
         random_state : None, int or numpy.random.RandomState, default=None
             None: the estimator's own, so that with an int there, each call gives the same rows.
 
@@ -215,6 +217,11 @@ class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta
             `schema`, of its dtypes.
         y : ndarray or Series of shape (n_samples,)
             Only if `fit` was given one.
+
+        Raises
+        ------
+        ValueError
+            For numbers below 1, and for classes, levels or ranges that no row can have.
         """
         check_is_fitted(self, "privacy_")
         if n_samples is None and y is None:

@@ -142,6 +142,9 @@ class SchemaInference:
         if CategoryCountsMechanism.name in self.releases:
             positions = {name: self.schema.names.index(name) for name in self._categories}
             for name, counts in curator.release(CategoryCountsMechanism(positions)).items():
+                if name in self.texts:
+                    # As they are encoded: blanks are no category.
+                    counts = {c: n for c, n in counts.items() if read_cell(c)[0] != "missing"}
                 kinds[name] = _with_categories(name, kinds[name], counts)
         return Schema(kinds)
 
