@@ -3,12 +3,14 @@
 import numpy as np
 from scipy.stats import norm
 
+from .blocks import share_below, share_between_knots
+
 # Numbers are looked for up to 2^40 on both sides of zero, from 2^-10 on.
 _OCTAVES = -10, 40
 # The finest wide grid has so many knots in each octave.
 FINEST = 8
 # Values are spread over some octaves; each cell of these is to hold so many deviations of noise.
-_SPREAD, _SIGNAL = 12, 6.0
+_SPREAD, _SIGNAL = 24, 6.0
 # How likely it is that, somewhere on a grid, mere noise is taken for values.
 _FALSE_ALARM = 0.005
 # A bound that is so much smaller than the other may as well be zero.
@@ -16,6 +18,8 @@ _NEAR_ZERO = 1 / 8
 # Share of the values that a range is to hold, or it counts as not resolved; and that may be left
 # out of it if finer knots show that there is next to nothing.
 _RESOLVED, _NOTHING = 0.9, 0.03
+# Places between two knots at which quantiles are looked for.
+_STEPS = 256
 
 
 def wide_knots(decimals=None, n_per_octave=FINEST):
@@ -153,15 +157,26 @@ def quantile_knots(knots, counts, std, n_knots, even=1e-3):
         Increasing: the quantiles, and beside them those of the given knots that alone hold the
         share of a quantile.
     """
-    # Sums of noise grow slowly; sums of its positive part would not.
-    cumulative = np.r_[0, np.cumsum((counts[1:] + counts[:-1]) / 2)]
-    cumulative = np.maximum.accumulate(cumulative.clip(0, max(cumulative[-1], 0)))
+    places, cumulative = _spread(knots, np.where(counts > std, counts, 0.0))
+    # One value that many share takes one knot, and leaves the others to the rest.
+    cumulative = np.r_[0, np.cumsum(np.diff(cumulative).clip(max=1 / n_knots))]
     cumulative /= max(cumulative[-1], 1e-9)
-    cumulative = (1 - even) * cumulative + even * np.linspace(0, 1, len(knots))
-    quantiles = np.interp(np.linspace(0, cumulative[-1], n_knots), cumulative, knots)
+    cumulative = (1 - even) * cumulative + even * np.linspace(0, 1, len(places))
+    quantiles = np.interp(np.linspace(0, cumulative[-1], n_knots), cumulative, places)
     quantiles[[0, -1]] = knots[[0, -1]]
     is_more = counts > std * norm.isf(_FALSE_ALARM / len(knots))
     return np.union1d(quantiles, knots[is_more & (counts > counts.sum() / n_knots)])
+
+
+def _spread(knots, counts):
+    """Return places between knots, and the share of values below each, as encoders draw them."""
+    from_left, from_right = share_between_knots(counts[None])
+    masses = (from_left + from_right)[0]
+    within = share_below(np.linspace(0, 1, _STEPS + 1)[:-1, None], from_left[0], from_right[0])
+    below = np.r_[0, np.cumsum(masses)[:-1]] + within * masses
+    places = knots[:-1] + np.linspace(0, 1, _STEPS + 1)[:-1, None] * np.diff(knots)
+    cumulative = np.r_[below.T.ravel(), masses.sum()] / max(masses.sum(), 1e-9)
+    return np.r_[places.T.ravel(), knots[-1]], cumulative
 
 
 def _count_empty(counts, std, n_values):
