@@ -12,14 +12,15 @@ FINEST = 8
 # Values are spread over some octaves; each cell of these is to hold so many deviations of noise.
 _SPREAD, _SIGNAL = 24, 6.0
 # How likely it is that, somewhere on a grid, mere noise is taken for values.
-_FALSE_ALARM = 0.005
+_FALSE_ALARM = 0.0005
 # A bound that is so much smaller than the other may as well be zero.
 _NEAR_ZERO = 1 / 8
 # Share of the values that a range is to hold, or it counts as not resolved; and that may be left
 # out of it if finer knots show that there is next to nothing.
 _RESOLVED, _NOTHING = 0.9, 0.03
-# Places between two knots at which quantiles are looked for.
-_STEPS = 256
+# Places between two knots at which quantiles are looked for; and how often values that many share
+# are cut to the share of one knot, of what is then left.
+_STEPS, _ROUNDS = 256, 10
 
 
 def wide_knots(decimals=None, n_per_octave=FINEST):
@@ -139,7 +140,7 @@ def narrow_range(knots, counts, std, n_values):
     return knots[first], knots[last]
 
 
-def quantile_knots(knots, counts, std, n_knots, even=1e-3):
+def quantile_knots(knots, counts, std, n_knots, even=1e-3, unit=None):
     """Return knots at quantiles of values that were counted near knots, with noise.
 
     Parameters
@@ -147,9 +148,13 @@ def quantile_knots(knots, counts, std, n_knots, even=1e-3):
     knots, counts, std
         As in `find_range`.
     n_knots : int
-        How many quantiles, with both ends of `knots`.
+        How many quantiles, with both ends of `knots`; fewer where little is left beside single
+        values that many share, so that noise is not told apart.
     even : float, default=1e-3
         Share of the quantiles that goes evenly to the cells between knots, whatever they hold.
+    unit : float, default=None
+        How far values are apart, if they are whole multiples of it. If there are few, all of them
+        are knots.
 
     Returns
     -------
@@ -157,10 +162,20 @@ def quantile_knots(knots, counts, std, n_knots, even=1e-3):
         Increasing: the quantiles, and beside them those of the given knots that alone hold the
         share of a quantile.
     """
-    places, cumulative = _spread(knots, np.where(counts > std, counts, 0.0))
+    if unit is not None and (n_values := 1 + round((knots[-1] - knots[0]) / unit)) <= n_knots:
+        return np.linspace(knots[0], knots[-1], n_values)
+    places, masses = _spread(knots, np.where(counts > std, counts, 0.0))
+    if unit is not None:
+        _, values = np.unique(np.round((places[1:] + places[:-1]) / 2 / unit), return_inverse=True)
+    else:
+        values = np.arange(len(masses))
     # One value that many share takes one knot, and leaves the others to the rest.
-    cumulative = np.r_[0, np.cumsum(np.diff(cumulative).clip(max=1 / n_knots))]
-    cumulative /= max(cumulative[-1], 1e-9)
+    for _ in range(_ROUNDS):
+        shares = np.bincount(values, masses)
+        masses = masses * np.minimum(1, shares.sum() / n_knots / shares.clip(1e-300))[values]
+    if std > 0:
+        n_knots = min(n_knots, 2 + int(2 * masses.sum() / (_SIGNAL * std)))
+    cumulative = np.r_[0, np.cumsum(masses)] / max(masses.sum(), 1e-9)
     cumulative = (1 - even) * cumulative + even * np.linspace(0, 1, len(places))
     quantiles = np.interp(np.linspace(0, cumulative[-1], n_knots), cumulative, places)
     quantiles[[0, -1]] = knots[[0, -1]]
@@ -169,14 +184,12 @@ def quantile_knots(knots, counts, std, n_knots, even=1e-3):
 
 
 def _spread(knots, counts):
-    """Return places between knots, and the share of values below each, as encoders draw them."""
-    from_left, from_right = share_between_knots(counts[None])
-    masses = (from_left + from_right)[0]
-    within = share_below(np.linspace(0, 1, _STEPS + 1)[:-1, None], from_left[0], from_right[0])
-    below = np.r_[0, np.cumsum(masses)[:-1]] + within * masses
-    places = knots[:-1] + np.linspace(0, 1, _STEPS + 1)[:-1, None] * np.diff(knots)
-    cumulative = np.r_[below.T.ravel(), masses.sum()] / max(masses.sum(), 1e-9)
-    return np.r_[places.T.ravel(), knots[-1]], cumulative
+    """Return places between knots, and what is between these, as encoders draw values."""
+    from_left, from_right = (shares[0] for shares in share_between_knots(counts[None]))
+    steps = np.linspace(0, 1, _STEPS + 1)[:, None]
+    masses = np.diff(share_below(steps, from_left, from_right), axis=0) * (from_left + from_right)
+    places = knots[:-1] + steps[:-1] * np.diff(knots)
+    return np.r_[places.T.ravel(), knots[-1]], masses.T.ravel()
 
 
 def _count_empty(counts, std, n_values):
