@@ -22,6 +22,8 @@ class Format(ABC):
         A public transformer that rows go through.
     releases : tuple of str
         The names of what `settle` releases.
+    is_open : bool
+        Whether there is more to find than knots.
     has_blocks : bool
         Whether rows are blocks of weights of the levels of columns. Then `block_sizes` says how
         many there are of each.
@@ -35,6 +37,7 @@ class Format(ABC):
     classes = None
     encoder = None
     releases = ()
+    is_open = False
     has_blocks = False
     clip_norm = 1.0
     feature_scale = None

@@ -21,6 +21,8 @@ _RESOLVED, _NOTHING = 0.9, 0.03
 # Places between two knots at which quantiles are looked for; and how often values that many share
 # are cut to the share of one knot, of what is then left.
 _STEPS, _ROUNDS = 256, 10
+# Knots that a column has where nearly all is noise.
+_FEWEST = 5
 
 
 def wide_knots(decimals=None, n_per_octave=FINEST):
@@ -174,7 +176,7 @@ def quantile_knots(knots, counts, std, n_knots, even=1e-3, unit=None):
         shares = np.bincount(values, masses)
         masses = masses * np.minimum(1, shares.sum() / n_knots / shares.clip(1e-300))[values]
     if std > 0:
-        n_knots = min(n_knots, 2 + int(2 * masses.sum() / (_SIGNAL * std)))
+        n_knots = min(n_knots, max(_FEWEST, 2 + int(2 * masses.sum() / (_SIGNAL * std))))
     cumulative = np.r_[0, np.cumsum(masses)] / max(masses.sum(), 1e-9)
     cumulative = (1 - even) * cumulative + even * np.linspace(0, 1, len(places))
     quantiles = np.interp(np.linspace(0, cumulative[-1], n_knots), cumulative, places)
