@@ -155,8 +155,8 @@ def quantile_knots(knots, counts, std, n_knots, even=1e-3, unit=None):
     even : float, default=1e-3
         Share of the quantiles that goes evenly to the cells between knots, whatever they hold.
     unit : float, default=None
-        How far values are apart, if they are whole multiples of it. If there are few, all of them
-        are knots.
+        How far values are apart, if they are whole multiples of it. If there are at most twice as
+        many as knots, all of them are knots.
 
     Returns
     -------
@@ -164,7 +164,7 @@ def quantile_knots(knots, counts, std, n_knots, even=1e-3, unit=None):
         Increasing: the quantiles, and beside them those of the given knots that alone hold the
         share of a quantile.
     """
-    if unit is not None and (n_values := 1 + round((knots[-1] - knots[0]) / unit)) <= n_knots:
+    if unit is not None and (n_values := 1 + round((knots[-1] - knots[0]) / unit)) <= 2 * n_knots:
         return np.linspace(knots[0], knots[-1], n_values)
     places, masses = _spread(knots, np.where(counts > std, counts, 0.0))
     if unit is not None:
