@@ -124,7 +124,7 @@ class KnotBlock(Block):
 
     def draw(self, weights, random_state):
         weights, missing = self._split(_to_probabilities(weights))
-        from_left, from_right = _share_between_knots(weights)
+        from_left, from_right = share_between_knots(weights)
         masses = np.column_stack([from_left + from_right, missing])
         drawn = _draw_levels(masses, random_state)
         is_missing = drawn == self.n_levels - 1
@@ -206,7 +206,7 @@ def _draw_levels(probabilities, random_state):
     return (steps / steps[:, -1:] <= uniform).sum(axis=1)
 
 
-def _share_between_knots(weights):
+def share_between_knots(weights):
     """Share the weight of each knot among the intervals beside it.
 
     What is drawn in an interval has the right expected weights if the interval has the total of
@@ -235,7 +235,19 @@ def _draw_between(from_left, from_right, random_state):
     The density is a power: flat if both are equal, a triangle if one is twice the other, and an
     atom at 0 or 1 if one is 0.
     """
-    largest = np.maximum(from_left, from_right)
-    power = np.minimum(from_left, from_right) / np.where(largest > 0, largest, 1)
-    share = random_state.uniform(size=len(power)) ** power
+    share = random_state.uniform(size=len(from_left)) ** _power(from_left, from_right)
     return np.where(from_right > from_left, share, 1 - share)
+
+
+def share_below(places, from_left, from_right):
+    """Return the probabilities that such numbers are below places in [0, 1]."""
+    with np.errstate(divide="ignore"):
+        exponent = 1 / _power(from_left, from_right)
+    is_right = from_right > from_left
+    below = np.where(is_right, places, 1 - places) ** exponent
+    return np.where(is_right, below, 1 - below)
+
+
+def _power(from_left, from_right):
+    largest = np.maximum(from_left, from_right)
+    return np.minimum(from_left, from_right) / np.where(largest > 0, largest, 1)

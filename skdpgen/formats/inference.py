@@ -181,9 +181,10 @@ class SchemaInference:
             first, last = np.searchsorted(knots, np.add(bounds, origin))
             within = slice(first, last + 1)
             n_fine = self._count_fine(curator)
-            found[name] = _with_knots(
-                kind, quantile_knots(knots[within], counts[within], std, n_fine, _EVEN), n_fine
+            knots = quantile_knots(
+                knots[within], counts[within], std, n_fine, _EVEN, _unit_of(kind)
             )
+            found[name] = _with_knots(kind, knots, n_fine)
             if not is_resolved:
                 unresolved.append(name)
         self.unresolved = tuple(unresolved)
@@ -216,7 +217,9 @@ class SchemaInference:
                 within = (lower <= knots) & (knots <= upper)
                 knots, counts = knots[within], counts[within]
             n_knots = kind.n_knots or count_affordable(n_records, std, _FEWEST, _MOST)
-            found[name] = _with_knots(kind, quantile_knots(knots, counts, std, n_knots))
+            if len(knots) > n_knots:
+                knots = quantile_knots(knots, counts, std, n_knots, unit=_unit_of(kind))
+            found[name] = _with_knots(kind, knots)
         return found
 
     def _noise_of(self, release, names, curator):
@@ -331,6 +334,12 @@ def _widen(kind, n_per_octave):
             "declare both bounds, or give the column in larger units."
         )
     return _with_knots(replace(kind, n_knots=None, scale=None), knots)
+
+
+def _unit_of(kind):
+    """Return how far values of a column are apart, or None."""
+    decimals = kind.decimals if isinstance(kind, Number) else 0
+    return None if decimals is None else 10.0**-decimals
 
 
 def _refine(kind, n_knots, n_per_octave):

@@ -3,19 +3,26 @@
 import numpy as np
 from scipy.stats import norm
 
+from .blocks import share_below, share_between_knots
+
 # Numbers are looked for up to 2^40 on both sides of zero, from 2^-10 on.
 _OCTAVES = -10, 40
 # The finest wide grid has so many knots in each octave.
 FINEST = 8
 # Values are spread over some octaves; each cell of these is to hold so many deviations of noise.
-_SPREAD, _SIGNAL = 12, 6.0
+_SPREAD, _SIGNAL = 24, 6.0
 # How likely it is that, somewhere on a grid, mere noise is taken for values.
-_FALSE_ALARM = 0.005
+_FALSE_ALARM = 0.0005
 # A bound that is so much smaller than the other may as well be zero.
 _NEAR_ZERO = 1 / 8
 # Share of the values that a range is to hold, or it counts as not resolved; and that may be left
 # out of it if finer knots show that there is next to nothing.
 _RESOLVED, _NOTHING = 0.9, 0.03
+# Places between two knots at which quantiles are looked for; and how often values that many share
+# are cut to the share of one knot, of what is then left.
+_STEPS, _ROUNDS = 256, 10
+# Knots that a column has where nearly all is noise.
+_FEWEST = 5
 
 
 def wide_knots(decimals=None, n_per_octave=FINEST):
@@ -135,7 +142,7 @@ def narrow_range(knots, counts, std, n_values):
     return knots[first], knots[last]
 
 
-def quantile_knots(knots, counts, std, n_knots, even=1e-3):
+def quantile_knots(knots, counts, std, n_knots, even=1e-3, unit=None):
     """Return knots at quantiles of values that were counted near knots, with noise.
 
     Parameters
@@ -143,9 +150,13 @@ def quantile_knots(knots, counts, std, n_knots, even=1e-3):
     knots, counts, std
         As in `find_range`.
     n_knots : int
-        How many quantiles, with both ends of `knots`.
+        How many quantiles, with both ends of `knots`; fewer where little is left beside single
+        values that many share, so that noise is not told apart.
     even : float, default=1e-3
         Share of the quantiles that goes evenly to the cells between knots, whatever they hold.
+    unit : float, default=None
+        How far values are apart, if they are whole multiples of it. If there are at most twice as
+        many as knots, all of them are knots.
 
     Returns
     -------
@@ -153,15 +164,34 @@ def quantile_knots(knots, counts, std, n_knots, even=1e-3):
         Increasing: the quantiles, and beside them those of the given knots that alone hold the
         share of a quantile.
     """
-    # Sums of noise grow slowly; sums of its positive part would not.
-    cumulative = np.r_[0, np.cumsum((counts[1:] + counts[:-1]) / 2)]
-    cumulative = np.maximum.accumulate(cumulative.clip(0, max(cumulative[-1], 0)))
-    cumulative /= max(cumulative[-1], 1e-9)
-    cumulative = (1 - even) * cumulative + even * np.linspace(0, 1, len(knots))
-    quantiles = np.interp(np.linspace(0, cumulative[-1], n_knots), cumulative, knots)
+    if unit is not None and (n_values := 1 + round((knots[-1] - knots[0]) / unit)) <= 2 * n_knots:
+        return np.linspace(knots[0], knots[-1], n_values)
+    places, masses = _spread(knots, np.where(counts > std, counts, 0.0))
+    if unit is not None:
+        _, values = np.unique(np.round((places[1:] + places[:-1]) / 2 / unit), return_inverse=True)
+    else:
+        values = np.arange(len(masses))
+    # One value that many share takes one knot, and leaves the others to the rest.
+    for _ in range(_ROUNDS):
+        shares = np.bincount(values, masses)
+        masses = masses * np.minimum(1, shares.sum() / n_knots / shares.clip(1e-300))[values]
+    if std > 0:
+        n_knots = min(n_knots, max(_FEWEST, 2 + int(2 * masses.sum() / (_SIGNAL * std))))
+    cumulative = np.r_[0, np.cumsum(masses)] / max(masses.sum(), 1e-9)
+    cumulative = (1 - even) * cumulative + even * np.linspace(0, 1, len(places))
+    quantiles = np.interp(np.linspace(0, cumulative[-1], n_knots), cumulative, places)
     quantiles[[0, -1]] = knots[[0, -1]]
     is_more = counts > std * norm.isf(_FALSE_ALARM / len(knots))
     return np.union1d(quantiles, knots[is_more & (counts > counts.sum() / n_knots)])
+
+
+def _spread(knots, counts):
+    """Return places between knots, and what is between these, as encoders draw values."""
+    from_left, from_right = (shares[0] for shares in share_between_knots(counts[None]))
+    steps = np.linspace(0, 1, _STEPS + 1)[:, None]
+    masses = np.diff(share_below(steps, from_left, from_right), axis=0) * (from_left + from_right)
+    places = knots[:-1] + steps[:-1] * np.diff(knots)
+    return np.r_[places.T.ravel(), knots[-1]], masses.T.ravel()
 
 
 def _count_empty(counts, std, n_values):

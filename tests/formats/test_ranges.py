@@ -41,8 +41,8 @@ def test_what_can_be_told_from_noise():
     assert count_affordable(6000, 10.0, 8, 500) == 100
     assert count_affordable(6000, 0.0, 8, 500) == 500
     assert [count_affordable(60, 10.0, 8, 500), count_affordable(10**6, 10.0, 8, 500)] == [8, 500]
-    # 12 octaves, six deviations in each cell of them.
-    assert [choose_per_octave(n, 10.0) for n in (100, 1439, 1440, 2880, 10**5)] == [1, 1, 2, 4, 8]
+    # 24 octaves, six deviations in each cell of them.
+    assert [choose_per_octave(n, 10.0) for n in (100, 2879, 2880, 5760, 10**5)] == [1, 1, 2, 4, 8]
     assert choose_per_octave(5, 0.0) == 8
 
 

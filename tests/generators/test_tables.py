@@ -32,7 +32,7 @@ SCHEMA = Schema(
         "smoker": Boolean(),
         "admitted": Date("2020-01-01", "2020-12-31"),
     }
-)
+).with_even_knots()
 SECRET = "Smith-31415"
 
 
@@ -431,6 +431,28 @@ def test_declared_columns_are_not_paid_for():
     generator = make(epsilon=3.0, schema=schema).fit(table)
     assert generator.privacy_.releases == ("two-way tables",)
     assert generator.schema_ == SCHEMA
+
+
+def test_knots_of_declared_bounds_are_paid_for():
+    schema = Schema({**SCHEMA, "age": Number(0, 150, decimals=0)})
+    names = ("value counts", "two-way tables")
+    assert preview(make(epsilon=3.0, schema=schema), 2000, 2).releases == names
+    generator = make(epsilon=3.0, schema=schema).fit(make_table(2000))
+    assert generator.privacy_.releases == names
+    precisions = [event.noise_multiplier**-2 for event in generator.privacy_.events]
+    assert_allclose(np.array(precisions) / sum(precisions), [0.05, 0.95])
+    assert generator.schema_.drop("age") == SCHEMA.drop("age")
+    age = generator.schema_["age"]
+    assert (age.lower, age.upper) == (0, 150)
+    assert np.sum((age.positions > 18) & (age.positions < 90)) > len(age.positions) - 6
+    assert generator.sample(50)["age"].between(0, 150).all()
+
+
+def test_sliced_rows_take_even_knots():
+    schema = Schema({**SCHEMA, "age": Number(0, 150, decimals=0)})
+    params = {"epsilon": 5.0, "release": "rows", "n_steps": None, "random_state": None}
+    certificate = preview(make(**params, schema=schema), 500, 2)
+    assert len(certificate.releases) == 1
 
 
 def test_labels_beside_the_table_are_found_too():

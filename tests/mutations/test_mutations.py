@@ -741,8 +741,8 @@ if cost > self.epsilon * (1 + 1e-2):
         _inference("a_record_moves_the_counts_of_kinds_by_at_most_what_is_stated"),
     ),
     "what is released follows from what was found": Mutation(
-        "        elif self.texts:\n            for release in self.releases[:2]:",
-        "        elif False:\n            for release in self.releases[:2]:",
+        "            curator.release(_weights(release))\n            return []",
+        "            return []",
         _inference("all_is_released_whatever_is_found"),
     ),
     "a bad cell makes others missing": Mutation(
@@ -780,6 +780,21 @@ FUNCTION = {
         'if isinstance(cell, bool | np.bool_):\n        return "whole", float(cell)',
         "tests/generators/test_tables.py"
         "::test_stock_objects_come_back_as_what_they_are[bool, None]",
+    ),
+    "noise is taken for a range": Mutation(
+        "threshold = norm.isf(_FALSE_ALARM / n_windows)",
+        "threshold = 1.0",
+        "tests/formats/test_ranges.py::test_mere_noise_is_seldom_taken_for_values",
+    ),
+    "a range is as wide as the windows that show it": Mutation(
+        "sorted((ends.min(), starts.max()))",
+        "(starts.min(), ends.max())",
+        "tests/formats/test_ranges.py::test_a_window_is_no_wider_than_what_it_holds",
+    ),
+    "ranges that do not show are not told": Mutation(
+        "if not is_resolved:",
+        "if False:",
+        _inference("ranges_that_do_not_show_are_told"),
     ),
     "where= looks at the first condition only": Mutation(
         "for c in conditions.values()], axis=0)",
