@@ -114,12 +114,7 @@ class KnotBlock(Block):
         is_number = ~np.isnan(numbers)
         where, bad = np.flatnonzero(present)[is_number], present.copy()
         bad[where] = False
-        numbers = np.clip(numbers[is_number], self.knots[0], self.knots[-1])
-        left = np.searchsorted(self.knots[1:-1], numbers, side="right")
-        start = self.knots[left]
-        share = (numbers - start) / (self.knots[left + 1] - start)
-        out[where, left] = 1 - share
-        out[where, left + 1] = share
+        out[where, : self.n_levels] = knot_weights(numbers[is_number], self.knots)
         return present, bad
 
     def draw(self, weights, random_state):
@@ -181,6 +176,29 @@ def _put_in_zone(dates, zone):
     return pd.DatetimeIndex(dates).tz_localize(
         zone, ambiguous=is_summer, nonexistent="shift_forward"
     )
+
+
+def knot_weights(numbers, knots):
+    """Return the weights of knots: the hat functions on them.
+
+    Parameters
+    ----------
+    numbers : ndarray of any shape
+        Beyond the knots, they are clipped.
+    knots : ndarray of shape (n_knots,)
+
+    Returns
+    -------
+    ndarray of the shape of `numbers`, and n_knots at the end
+        They sum to 1, and the mean of the knots by them is the number. NaN for NaN.
+    """
+    numbers = np.clip(numbers, knots[0], knots[-1])
+    left = np.searchsorted(knots[1:-1], numbers, side="right")
+    share = (numbers - knots[left]) / (knots[left + 1] - knots[left])
+    weights = np.zeros((*numbers.shape, len(knots)))
+    np.put_along_axis(weights, left[..., None], 1 - share[..., None], axis=-1)
+    np.put_along_axis(weights, left[..., None] + 1, share[..., None], axis=-1)
+    return weights
 
 
 def _mask(values, missing):

@@ -6,7 +6,7 @@ import numbers
 import numpy as np
 import pandas as pd
 
-from .blocks import LevelBlock, _share_between_knots, _to_probabilities
+from .blocks import LevelBlock, _to_probabilities, share_between_knots
 from .column import check_date
 
 # Halvings that leave nothing between two floats of a column.
@@ -190,7 +190,7 @@ class _Law:
 
     def __init__(self, block, weights, unit):
         weights, self.missing = block._split(_to_probabilities(weights))
-        from_left, from_right = _share_between_knots(weights)
+        from_left, from_right = share_between_knots(weights)
         self._knots, self._unit = block.knots, unit
         self._masses = from_left + from_right
         self._before = np.cumsum(self._masses, axis=1) - self._masses

@@ -9,8 +9,9 @@ import numpy as np
 from ..exceptions import FitQualityWarning
 from ..privacy.mechanisms.sums import GaussianSumMechanism
 from ..privacy.record_functions import RecordFunction
+from .blocks import knot_weights
 from .box import BoxFormat
-from .ranges import choose_per_octave, find_range, knot_weights, wide_knots
+from .ranges import choose_per_octave, find_range, wide_knots
 
 # Of more columns than this all have one range: each column's would cost too much.
 _MOST_RANGES = 50

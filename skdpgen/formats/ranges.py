@@ -235,26 +235,3 @@ def _end_range(knots, counts, std, inner):
     width = knots[end + 1] - knots[end - 1] if end < 2 else knots[end] - knots[end - 2]
     inside = counts[end - 1] * (knots[end] - knots[end - 1]) / width
     return end + (counts[end] > inside + std)
-
-
-def knot_weights(numbers, knots):
-    """Return the weights of knots: the hat functions on them.
-
-    Parameters
-    ----------
-    numbers : ndarray of shape (n, m)
-        Beyond the knots, they are clipped.
-    knots : ndarray of shape (n_knots,)
-
-    Returns
-    -------
-    ndarray of shape (n, m, n_knots)
-        They sum to 1, and the mean of the knots by them is the number. NaN for NaN.
-    """
-    numbers = np.clip(numbers, knots[0], knots[-1])
-    left = np.searchsorted(knots[1:-1], numbers, side="right")
-    share = (numbers - knots[left]) / (knots[left + 1] - knots[left])
-    weights = np.zeros((*numbers.shape, len(knots)))
-    np.put_along_axis(weights, left[..., None], 1 - share[..., None], axis=-1)
-    np.put_along_axis(weights, left[..., None] + 1, share[..., None], axis=-1)
-    return weights
