@@ -1,4 +1,4 @@
-"""What released numbers say of a fit: warnings that cost nothing, and what each of them takes."""
+"""What sizes and released numbers say of a fit: warnings that cost nothing."""
 
 import warnings
 
@@ -20,6 +20,17 @@ MOSTLY_OTHER = 0.9
 MUCH_AT_BOUND, MORE_THAN_BESIDE = 0.1, 4.0
 # Beyond this on both sides of zero, open bounds are not looked for.
 FARTHEST = 2.0**40
+
+
+def warn_of_few_rows(name, n_samples, n_needed, stacklevel):
+    """Warn, before anything is spent, of so few rows that little can be learnt of them."""
+    warnings.warn(
+        f"{name} takes about {n_needed:,} rows to be of use at this ε, of so many "
+        f"columns and classes; here are {n_samples:,}. Use a larger epsilon, more rows, fewer "
+        "columns or classes, or a method that needs less: of a slice sketch, DPSWFlowSampler.",
+        FitQualityWarning,
+        stacklevel=stacklevel + 1,
+    )
 
 
 def warn_of_absent(share, std):

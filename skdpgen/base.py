@@ -1,7 +1,7 @@
 """The template of every generator: validate, curate, learn, sample."""
 
 from abc import ABCMeta, abstractmethod
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
 
 import numpy as np
 import torch
@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from ._parameters import parameters
+from ._quality import warn_of_few_rows
 from ._saving import Saves
 from ._specification import TakesSpecifications
 from ._validation import (
@@ -124,9 +125,11 @@ class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta
         self.check_params()
         format, records = self._read(X, y, target)
         n_samples, classes = records.n_records, records.classes
-        plan = self._make_plan(n_samples, format, 1 if classes is None else len(classes))
+        plan, n_needed = self._make_plan(n_samples, format, 1 if classes is None else len(classes))
         if not plan.is_pure:
             warn_of_delta(self.delta, n_samples, stacklevel=3)
+        if n_needed > n_samples:
+            warn_of_few_rows(type(self).__name__, n_samples, n_needed, stacklevel=3)
         for name in ("classes_", "class_probabilities_", "schema_", "schema_report_", "y_bounds_"):
             vars(self).pop(name, None)
         noise = NoiseSource(self.random_state)
@@ -342,6 +345,7 @@ class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta
     # What is released before anything is learnt: what is open, and components.
 
     def _make_plan(self, n_samples, format, n_classes):
+        """Return the `Plan`, and how many records it takes, 0 where that is not known."""
         shares, thresholds = dict(format.shares), {}
         is_open_table = format.has_blocks and shares
         if CategoryCountsMechanism.name in shares:
@@ -360,7 +364,9 @@ class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta
             shares,
             thresholds,
         )
-        return self._plan(terms, format)
+        plan = self._plan(terms, format)
+        n_needed = self._find_release(format).count_needed(plan, terms, format) or 0
+        return plan, int(float(f"{n_needed:.2g}"))
 
     def _count_encoded(self, format):
         """Return the number of columns after the encoder."""
@@ -396,12 +402,15 @@ class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta
         return copied._certify(records.n_records, format, n_classes, refusals)
 
     def _certify(self, n_samples, format, n_classes, refusals):
-        return Certificate.of_plan(
-            self._make_plan(n_samples, format, n_classes),
+        plan, n_needed = self._make_plan(n_samples, format, n_classes)
+        certificate = Certificate.of_plan(
+            plan,
             (*refusals, *self._list_assumptions(format)),
             reproducible=self.random_state is not None,
             n_records=n_samples,
         )
+        note = f"it takes about {n_needed:,} rows to be of use; here are {n_samples:,}."
+        return replace(certificate, notes=(note,) * bool(n_needed))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

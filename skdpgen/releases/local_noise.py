@@ -1,5 +1,6 @@
 """The release of local privacy: each row, noised by its owner."""
 
+import math
 import numbers
 from collections.abc import Iterable
 from dataclasses import replace
@@ -74,6 +75,23 @@ class LocalNoise(Release):
             accountant=terms.accountant,
         )
         return replace(plan, sigma=plan.sigma * format.radius)
+
+    def count_needed(self, plan, terms, format):
+        """Return how many records it takes for the mean of a column to be known to its range.
+
+        With several classes, in each of them: of the noised labels a share p, which is
+        (e^ε - 1) / (e^ε + c - 1), say what they are.
+        """
+        noise = plan.sigma / format.radius * format.n_columns ** (1 / format.p)
+        told = 1.0
+        if terms.n_classes is not None and terms.n_classes > 1:
+            epsilon = self.label_share * terms.epsilon
+            told = (
+                1
+                if epsilon > 100
+                else math.expm1(epsilon) / (math.expm1(epsilon) + terms.n_classes)
+            )
+        return math.ceil(terms.n_classes * (noise / told) ** 2)
 
 
 def _check_image_shape(name, value):

@@ -14,3 +14,10 @@ class Release(Specification):
     def of(self, format):
         """Return the release of data of a format."""
         return self
+
+    def count_needed(self, plan, terms, format):
+        """Return how many records it takes to be of use, about, or None if that is not known.
+
+        From public numbers only; the constants were found on small public data.
+        """
+        return None
