@@ -10,6 +10,9 @@ from .._validation import check_size, positive, whole
 from ..privacy import ForwardAggregateMechanism
 from .release import Release
 
+# Records of each class, at an ε of 1 and more.
+_NEEDED = 300
+
 
 @parameters
 class ForwardAggregates(Release):
@@ -95,6 +98,10 @@ class ForwardAggregates(Release):
             before=before,
             sensitivity=ForwardAggregateMechanism.sensitivity_of(terms.relation),
         )
+
+    def count_needed(self, plan, terms, format):
+        """Return how many records it takes to train the networks at all; found on digits."""
+        return math.ceil(_NEEDED * terms.n_classes * max(1.0, 1 / terms.epsilon))
 
     def count_steps(self, n_samples):
         """Return the number of releases of the generator's phase."""

@@ -14,6 +14,10 @@ from .release import Release
 
 # Share of the budget, of Σ s⁻², for how frequent the classes are, beside gradients.
 _COUNTS_SHARE = 0.01
+# Deviations of noise by which gradients are to show.
+_SHOWN = 0.45
+# It takes so many steps to train a network.
+_FEWEST_STEPS = 500
 
 
 @parameters
@@ -86,6 +90,22 @@ class SampledGradients(Release):
             shares={ClassCountsMechanism.name: _COUNTS_SHARE} if terms.n_classes > 1 else {},
             sensitivity=ClippedGradientMechanism.sensitivity_of(self.grad_clip),
         )
+
+    def count_needed(self, plan, terms, format):
+        """Return how many records it takes for the direction of gradients to show.
+
+        A gradient of norm Δ in n'·d numbers, each with noise of deviation σ, shows over T steps by
+        √T·Δ / (σ√(n'd)) deviations, which grows with the number of records. Found on data of two
+        to ten classes: below .45, what was generated had not left where it started from. Nor had it
+        in 250 steps, whatever the noise.
+        """
+        if terms.n_columns is None or plan.sigma == 0:
+            return None
+        enough = terms.n_samples * _FEWEST_STEPS / self.count_steps(terms.n_samples)
+        n_numbers = self.count_generated(terms.n_samples) * terms.n_columns
+        steps = math.sqrt(self.count_steps(terms.n_samples) / n_numbers)
+        shown = steps * 2 * self.grad_clip / plan.sigma
+        return math.ceil(max(_SHOWN * terms.n_samples / shown, enough))
 
     def count_steps(self, n_samples):
         """Return the number of releases."""

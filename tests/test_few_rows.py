@@ -1,0 +1,106 @@
+"""What is said of few rows, before anything is spent."""
+
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skdpgen import (
+    DPAFGenerator,
+    DPSinkhornGenerator,
+    DPSlicedWassersteinGenerator,
+    DPSWFlowSampler,
+    LDPEntropicGAN,
+    PrivacyBudget,
+)
+from skdpgen.exceptions import FitQualityWarning
+from skdpgen.privacy import BudgetExceededError, preview
+
+ALL = [
+    DPAFGenerator,
+    DPSinkhornGenerator,
+    DPSlicedWassersteinGenerator,
+    DPSWFlowSampler,
+    LDPEntropicGAN,
+]
+
+
+def count_needed(estimator, n_samples, n_features, n_classes=None):
+    """Return what a preview says, in rows."""
+    (note,) = preview(estimator, n_samples, n_features, n_classes=n_classes).notes
+    assert note.endswith(f"here are {n_samples:,}.")
+    return int(note.split(" rows")[0].split()[-1].replace(",", ""))
+
+
+@pytest.mark.parametrize("method", ALL)
+def test_fewer_rows_than_it_takes_are_announced_before_anything_is_read(method):
+    X, y = np.random.RandomState(0).uniform(size=(20, 64)), np.arange(20) % 10
+    estimator = method(epsilon=1.0, bounds=(0, 1), classes=range(10))
+    with warnings.catch_warnings(record=True) as caught, PrivacyBudget(0.1, 1e-5) as budget:
+        warnings.simplefilter("always")
+        # The budget refuses the fit, and that is after the warning.
+        with pytest.raises(BudgetExceededError):
+            estimator.fit(X, y)
+        assert budget.spent == 0
+    (said,) = [str(w.message) for w in caught if w.category is FitQualityWarning]
+    needed = count_needed(estimator, 20, 64, 10)
+    assert f"{method.__name__} takes about {needed:,} rows" in said
+    assert needed > 20
+
+
+@pytest.mark.parametrize("method", ALL)
+def test_it_takes_more_rows_of_more_classes_and_at_a_smaller_epsilon(method):
+    def needed(n_classes, epsilon):
+        return count_needed(method(epsilon=epsilon, bounds=(0, 1)), 500, 9, n_classes)
+
+    assert needed(2, 0.5) > needed(2, 2.0) or method is DPAFGenerator
+    assert needed(2, 0.5) >= needed(2, 2.0)
+    if method is not DPSinkhornGenerator:  # which balances classes in one batch
+        assert needed(8, 1.0) > needed(2, 1.0)
+
+
+def test_many_rows_are_not_announced():
+    X = np.random.RandomState(0).uniform(size=(2000, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        DPSWFlowSampler(epsilon=5.0, bounds=(0, 1), n_steps=2).fit(X)
+
+
+def test_without_noise_few_rows_will_do():
+    for method in ALL[1:]:
+        assert preview(method(epsilon=math.inf, bounds=(0, 1)), 10, 3).notes == ()
+
+
+@pytest.mark.parametrize("method", ALL)
+def test_a_preview_takes_what_fit_takes(method):
+    rng = np.random.RandomState(0)
+    X, y = rng.uniform(size=(300, 3)), rng.randint(2, size=300)
+    estimator = method(epsilon=3.0, bounds=(0, 1), classes=[0, 1])
+    planned = preview(estimator, X, y)
+    assert planned.events == preview(estimator, 300, 3, n_classes=2).events
+    assert planned.n_records == 300
+    # Of a numeric y there is one column more, and its range.
+    if method is not LDPEntropicGAN:
+        with pytest.warns(FitQualityWarning, match="taken for numbers"):
+            numeric = preview(method(epsilon=3.0, bounds=(0, 1)), X, y.astype(float))
+        assert numeric.releases[0] == "value ranges"
+    assert not hasattr(estimator, "n_features_in_")
+
+
+def test_a_preview_of_a_frame_is_that_of_its_fit():
+    frame = pd.DataFrame({"a": np.arange(50.0), "b": ["x", "y"] * 25})
+    estimator = DPSWFlowSampler(epsilon=3.0, schema="private", n_steps=2, n_particles=20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitQualityWarning)
+        fitted = estimator.fit(frame, target="b")
+    planned = preview(estimator, frame, target="b")
+    assert planned.releases == fitted.privacy_.releases
+    assert planned.events == fitted.privacy_.events
+
+
+def test_a_preview_looks_at_no_cell():
+    """Cells that are no numbers are refused by a fit, and not by a preview."""
+    X = np.array([["a", object()], [None, 3]], dtype=object)
+    assert preview(DPSWFlowSampler(), X).n_records == 2
