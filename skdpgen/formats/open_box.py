@@ -19,7 +19,7 @@ _RANGES, _NORM = "value ranges", "mean square norm"
 # What the releases get of the budget, least and most, of Σ s⁻²: as much as it takes to see that
 # many deviations of noise in a count of all records, or in the mean square norm.
 _SHARES = {_RANGES: (0.02, 0.2), _NORM: (0.01, 0.1)}
-_WANTED = {_RANGES: 12, _NORM: 40}
+_WANTED = {_RANGES: 12, _NORM: 80}
 # The radius over the root mean square norm is 1 + this / (number of columns): norms of more
 # columns are closer to each other.
 _SPARE = 6.0
@@ -137,8 +137,9 @@ class OpenBoxFormat(BoxFormat):
     def _find_radius(self, noisy, n_records):
         if noisy.value.item() < _LEAST_SIGNAL * noisy.std:
             return self._close(_NORM)
-        spare = 1 + _SPARE / self.n_columns
-        share = min(1.0, spare * math.sqrt(noisy.value.item() / n_records))
+        # By a deviation more: too large a radius does less harm than too small a one.
+        mean = (noisy.value.item() + noisy.std) / n_records
+        share = min(1.0, (1 + _SPARE / self.n_columns) * math.sqrt(mean))
         return self._close(_NORM, clip_norm=share * self.clip_norm)
 
     def _close(self, name, **settled):
