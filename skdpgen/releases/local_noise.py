@@ -2,11 +2,13 @@
 
 import math
 import numbers
+import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 
 from .._parameters import parameters
 from .._validation import budget_share, one_of, positive
+from ..exceptions import FitQualityWarning
 from ..formats.ball import BallFormat
 from ..privacy import local_plan
 from .release import Release
@@ -53,10 +55,19 @@ class LocalNoise(Release):
         if self.keep is not None and self.basis is None:
             raise ValueError("keep is a share of cosine coefficients, for basis='dct'.")
 
-    def make_format(self, n_features, **public):
-        """Return the `BallFormat` of rows."""
+    def make_format(self, n_features, *, bounds=None, radius=None, **public):
+        """Return the `BallFormat` of rows; it warns of what is known of them by nobody."""
+        if bounds is None and radius is None:
+            warnings.warn(
+                "Without bounds and clip_norm each row is projected on the unit ball as it is: rows in "
+                "other units lose their norms. Declare bounds=(lower, upper) or clip_norm.",
+                FitQualityWarning,
+                stacklevel=2,
+            )
         return BallFormat(
             n_features,
+            bounds=bounds,
+            radius=radius,
             p=_NORMS[self.mechanism],
             basis=self.basis,
             keep=self.keep,

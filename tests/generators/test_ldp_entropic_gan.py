@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 
 from skdpgen import EntropicWasserstein, LDPEntropicGAN, LocalNoise, LocalPrivatizer
+from skdpgen.exceptions import FitQualityWarning
 from skdpgen.formats.ball import BallFormat
 from skdpgen.learners.entropic import (
     DISTANCES,
@@ -109,7 +110,7 @@ def test_inferred_classes_are_not_local(X, y):
     with pytest.raises(ValueError, match="amplifies local releases"):
         gan.privacy_.shuffled(400_000, 1e-6)
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", PrivacyLeakWarning)
         assert make(classes=[0, 1]).fit(X, y).privacy_.local
 
 
@@ -317,6 +318,15 @@ def test_bad_parameters(X, params, message):
 def test_only_a_release_that_uses_delta_is_warned_of_a_large_one(X):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        make(release="laplace", delta=0.1).fit(X)
+        make(release="laplace", delta=0.1, epsilon=100.0, clip_norm=1.0).fit(X)
     with pytest.warns(UserWarning, match="publish a record outright"):
         make(release="gaussian", delta=0.1).fit(X)
+
+
+def test_rows_without_bounds_are_said_to_be_projected_on_the_unit_ball(X):
+    with pytest.warns(FitQualityWarning, match="projected on the unit ball as it is"):
+        make().fit(X)
+    for params in ({"bounds": (-1, 1)}, {"clip_norm": 1.0}):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            make(epsilon=100.0, **params).fit(X)
