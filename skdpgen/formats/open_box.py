@@ -96,12 +96,12 @@ class OpenBoxFormat(BoxFormat):
         """Make the releases, and return the `BoxFormat` that the curator then maps rows by."""
         format = self
         for name in self.shares:
+            # What is counted has norms up to 1, whatever the radius of rows is.
+            curator.prepare(RecordFunction(format.encode))
             noisy = curator.release(_sum(name))
             find = format._find_ranges if name == _RANGES else format._find_radius
             format = find(noisy, curator.n_records)
-            curator.prepare(
-                RecordFunction(format.encode), 1.0 if format.shares else format.clip_norm
-            )
+        curator.prepare(RecordFunction(format.encode), format.clip_norm)
         return format
 
     def _find_ranges(self, noisy, n_records):

@@ -70,6 +70,20 @@ def test_what_is_declared_is_not_paid_for(X):
     assert "value ranges" not in fit(X, bounds=(-1, 1)).privacy_.releases
 
 
+@pytest.mark.parametrize("clip_norm", ["auto", 0.5, 2.0])
+def test_records_are_counted_whole_whatever_the_radius(X, clip_norm):
+    released = []
+
+    def watch(curator, mechanism, release):
+        released.append(release(mechanism))
+        return released[-1]
+
+    with watching(watch):
+        fit(X, clip_norm=clip_norm, epsilon=math.inf)
+    # Each adds 1/√m at m = 4 places.
+    assert released[0].value.sum() == pytest.approx(2 * len(X), rel=1e-3)
+
+
 @pytest.mark.parametrize("n_features", [1, 4, 50, 51, 300])
 @pytest.mark.parametrize("has_number", [False, True])
 def test_a_record_adds_weights_of_norm_one_at_most(n_features, has_number):
