@@ -15,6 +15,7 @@ from .ranges import choose_per_octave, find_range, wide_knots
 
 # Of more columns than this all have one range: each column's would cost too much.
 _MOST_RANGES = 50
+_ENCODED = "the norm after the encoder"
 _RANGES, _NORM = "value ranges", "mean square norm"
 # What the releases get of the budget, least and most, of Σ s⁻²: as much as it takes to see that
 # many deviations of noise in a count of all records, or in the mean square norm.
@@ -61,7 +62,7 @@ class OpenBoxFormat(BoxFormat):
         if not self.opens_X:
             names = []
         elif self.encoder is not None:
-            names = ["the norm after the encoder"]
+            names = [_ENCODED]
         elif self.n_features > _MOST_RANGES:
             names = ["the least of a row", "the greatest of a row"]
         else:
@@ -108,7 +109,12 @@ class OpenBoxFormat(BoxFormat):
         names = self._name_ranges()
         unit = math.sqrt(len(names))
         counts = noisy.value.reshape(len(names), -1) * unit
-        found = [find_range(self.knots, row, noisy.std * unit, n_records) for row in counts]
+        # Norms are not negative, whatever noise says.
+        starts = [np.searchsorted(self.knots, 0) * (name == _ENCODED) for name in names]
+        found = [
+            find_range(self.knots[start:], row[start:], noisy.std * unit, n_records)
+            for start, row in zip(starts, counts, strict=True)
+        ]
         unclear = [
             name for name, (_, _, is_clear) in zip(names, found, strict=True) if not is_clear
         ]
@@ -135,7 +141,7 @@ class OpenBoxFormat(BoxFormat):
         return self._close(_RANGES, opens_X=False, opens_y=False, **settled)
 
     def _find_radius(self, noisy, n_records):
-        if noisy.value.item() < _LEAST_SIGNAL * noisy.std:
+        if noisy.value.item() <= _LEAST_SIGNAL * noisy.std:
             return self._close(_NORM)
         spare = 1 + _SPARE / self.n_columns
         share = min(1.0, spare * math.sqrt(noisy.value.item() / n_records))
