@@ -60,11 +60,18 @@ class Saves:
             "estimator": writer.write(self, type(self).__name__),
         }
         # All that is refused is refused before there is a file.
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
-            file.writestr(_CONTENTS, json.dumps(contents))
+        with zipfile.ZipFile(path, "w") as file:
+            file.writestr(_describe(_CONTENTS), json.dumps(contents))
             for i, array in enumerate(writer.arrays):
-                with file.open(_ARRAY.format(i), "w", force_zip64=True) as entry:
+                with file.open(_describe(_ARRAY.format(i)), "w", force_zip64=True) as entry:
                     np.lib.format.write_array(entry, array, allow_pickle=False)
+
+
+def _describe(name):
+    """Return an entry of an archive without the time, so that equal fits make equal files."""
+    entry = zipfile.ZipInfo(name)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    return entry
 
 
 def load(path):
@@ -131,6 +138,7 @@ def _list_classes():
     from .formats.arrays import ArrayKind
     from .formats.ball import BallFormat
     from .formats.box import BoxFormat
+    from .formats.columns import Unknown
     from .formats.table import TableFormat, TableKind
     from .learners.entropic import LocalRowNetwork
     from .learners.particles import Particles
@@ -146,6 +154,7 @@ def _list_classes():
         *(vars(releases)[name] for name in releases.__all__),
         *(cls for room in (encoders, losses) for cls in vars(room).values() if _is_ours(cls, room)),
         *(FrozenEstimator, Plan, ArrayKind, TableKind, BallFormat, BoxFormat, TableFormat),
+        Unknown,
         *(Particles, _Input, RowNetwork, LocalRowNetwork, SoftmaxBlocks, TableNetwork),
         *(TableParticles, PrincipalComponents, ResidualUp, UpsampledConv2d, SphericalAutoencoder),
         *(nn.BatchNorm1d, nn.BatchNorm2d, nn.Conv2d, nn.ConvTranspose2d, nn.Flatten, nn.LeakyReLU),
@@ -308,6 +317,23 @@ def _read_index(reader, content):
     return pd.Index(values, dtype=dtype, name=name, tupleize_cols=False)
 
 
+def _write_frame(writer, frame, where):
+    columns = [
+        [name, str(column.dtype), writer.write(column.to_numpy(object, na_value=None), where)]
+        for name, column in frame.items()
+    ]
+    return [writer.write(frame.index, where), columns]
+
+
+def _read_frame(reader, content):
+    index = reader.read(content[0])
+    columns = {
+        name: pd.Series(reader.read(cells), index, dtype=dtype)
+        for name, dtype, cells in content[1]
+    }
+    return pd.DataFrame(columns)
+
+
 def _write_certificate(writer, certificate, where):
     return [certificate.to_json(), certificate.sigma]
 
@@ -351,6 +377,7 @@ _KINDS = {
         lambda reader, content: _TORCH_DTYPES[content],
     ),
     "index": (pd.Index, _write_index, _read_index),
+    "frame": (pd.DataFrame, _write_frame, _read_frame),
     "event": (
         DpEvent,
         lambda writer, value, where: event_to_dict(value),

@@ -44,8 +44,11 @@ from skdpgen.privacy.curator import watching
 
 DIGESTS = Path(__file__).with_name("golden.json")
 COMMON = {"epsilon": 4.0, "delta": 1e-4, "random_state": 0, "device": "cpu"}
-IRIS = {**COMMON, "bounds": (0, 8), "classes": [0, 1, 2]}
-DIGITS = {**COMMON, "bounds": (0, 16), "classes": range(10)}
+LOCAL = {**COMMON, "bounds": (0, 8), "classes": [0, 1, 2]}
+DIGITS = {**COMMON, "bounds": (0, 16), "classes": range(10), "clip_norm": 1.0}
+# Rows as they are, whatever defaults are.
+PLAIN = {"clip_norm": 1.0, "encoder": None}
+IRIS = {**LOCAL, **PLAIN}
 SCHEMA = {
     "alcohol": Number(10, 16, n_knots=6),
     "magnesium": Number(70, 170, n_knots=5, decimals=0),
@@ -91,7 +94,7 @@ def _sketch_of_a_table():
 
 def _sketch_with_a_number():
     return _fit_number(
-        DPSlicedWassersteinGenerator(**COMMON, bounds=(0, 8), y_bounds=(0, 3), n_steps=20)
+        DPSlicedWassersteinGenerator(**COMMON, **PLAIN, bounds=(0, 8), y_bounds=(0, 3), n_steps=20)
     )
 
 
@@ -149,7 +152,7 @@ def _noisy_aggregates():
 
 
 def _noised_rows():
-    return _fit_iris(LDPEntropicGAN(**IRIS, n_steps=20))
+    return _fit_iris(LDPEntropicGAN(**LOCAL, n_steps=20))
 
 
 def _noised_rows_with_a_number():
@@ -175,7 +178,7 @@ def _adapter_by_rows():
 
 def _principal_components():
     X, _ = load_digits(return_X_y=True)
-    return DPPCA(n_components=4, bounds=(0, 16), **COMMON).fit(X)
+    return DPPCA(n_components=4, bounds=(0, 16), clip_norm=1.0, **COMMON).fit(X)
 
 
 def _privatizer():

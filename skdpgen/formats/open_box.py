@@ -15,6 +15,7 @@ from .ranges import choose_per_octave, find_range, wide_knots
 
 # Of more columns than this all have one range: each column's would cost too much.
 _MOST_RANGES = 50
+_ENCODED = "the norm after the encoder"
 _RANGES, _NORM = "value ranges", "mean square norm"
 # What the releases get of the budget, least and most, of Σ s⁻²: as much as it takes to see that
 # many deviations of noise in a count of all records, or in the mean square norm.
@@ -61,7 +62,7 @@ class OpenBoxFormat(BoxFormat):
         if not self.opens_X:
             names = []
         elif self.encoder is not None:
-            names = ["the norm after the encoder"]
+            names = [_ENCODED]
         elif self.n_features > _MOST_RANGES:
             names = ["the least of a row", "the greatest of a row"]
         else:
@@ -96,19 +97,24 @@ class OpenBoxFormat(BoxFormat):
         """Make the releases, and return the `BoxFormat` that the curator then maps rows by."""
         format = self
         for name in self.shares:
+            # What is counted has norms up to 1, whatever the radius of rows is.
+            curator.prepare(RecordFunction(format.encode))
             noisy = curator.release(_sum(name))
             find = format._find_ranges if name == _RANGES else format._find_radius
             format = find(noisy, curator.n_records)
-            curator.prepare(
-                RecordFunction(format.encode), 1.0 if format.shares else format.clip_norm
-            )
+        curator.prepare(RecordFunction(format.encode), format.clip_norm)
         return format
 
     def _find_ranges(self, noisy, n_records):
         names = self._name_ranges()
         unit = math.sqrt(len(names))
         counts = noisy.value.reshape(len(names), -1) * unit
-        found = [find_range(self.knots, row, noisy.std * unit, n_records) for row in counts]
+        # Norms are not negative, whatever noise says.
+        starts = [np.searchsorted(self.knots, 0) * (name == _ENCODED) for name in names]
+        found = [
+            find_range(self.knots[start:], row[start:], noisy.std * unit, n_records)
+            for start, row in zip(starts, counts, strict=True)
+        ]
         unclear = [
             name for name, (_, _, is_clear) in zip(names, found, strict=True) if not is_clear
         ]
@@ -135,7 +141,7 @@ class OpenBoxFormat(BoxFormat):
         return self._close(_RANGES, opens_X=False, opens_y=False, **settled)
 
     def _find_radius(self, noisy, n_records):
-        if noisy.value.item() < _LEAST_SIGNAL * noisy.std:
+        if noisy.value.item() <= _LEAST_SIGNAL * noisy.std:
             return self._close(_NORM)
         # By a deviation more: too large a radius does less harm than too small a one.
         mean = (noisy.value.item() + noisy.std) / n_records

@@ -216,7 +216,7 @@ def check_dtypes(table, schema):
 
 def _may_hold(dtype, kind):
     """Whether a column of a dtype may hold values of a kind."""
-    if isinstance(kind, Identifier | Unknown):
+    if isinstance(kind, Identifier):
         return True
     is_text = isinstance(dtype, pd.StringDtype)
     has_zone = isinstance(dtype, pd.DatetimeTZDtype)
@@ -225,5 +225,7 @@ def _may_hold(dtype, kind):
         return code in "iufO"
     if isinstance(kind, Date):
         return code == "O" or (code == "M" and has_zone == (kind.zone is not None))
+    if isinstance(kind, Unknown):
+        return code in "SO"
     has_texts = isinstance(kind.levels[0], str)
     return code in ("SO" if has_texts else "iufbO")

@@ -10,7 +10,7 @@ from .._validation import one_of, positive, whole
 from ..base import CentralGenerator, check_network
 from ..encoders import split_encoder
 from ..learners.aggregates import RecordFeatures, fit_classifier, fit_to_aggregates
-from ..learners.rows import has_unit_output, input_scale, make_rows
+from ..learners.rows import has_unit_output, input_scale, make_rows, try_network
 from ..networks import Discriminator, default_layers, infer_square_shape, mirror, seeded
 from ..privacy import ForwardAggregateMechanism, PullingFunction
 from ..releases import ForwardAggregates
@@ -190,7 +190,11 @@ class DPAFGenerator(CentralGenerator):
             raise ValueError(f"network={self.network!r} makes images, not tables.")
 
     def _plan(self, terms, format):
-        self.find_specification("discriminator").find_layers(format)  # refuses what does not fit
+        # These refuse what does not fit.
+        self.find_specification("discriminator").find_layers(format)
+        if self.network is not None:
+            n_inputs = self.latent_dim + terms.n_classes
+            try_network(self.network, format, n_inputs, terms.n_columns)
         return self._find_release(format).plan(terms)
 
     def _learn(self, curator, format, noise):
@@ -201,7 +205,8 @@ class DPAFGenerator(CentralGenerator):
         if factory is None:
             has_mirror = image_shape is not None and format.feature_scale is not None
             factory = mirror(image_shape) if has_mirror else "mlp"
-        rows = make_rows(factory, format, self.latent_dim, n_classes, noise).to(curator.device)
+        rows = make_rows(factory, format, self.latent_dim, n_classes, noise.seed())
+        rows = rows.to(curator.device)
 
         def make_network(layers, n_outputs):
             with seeded(noise.seed()):

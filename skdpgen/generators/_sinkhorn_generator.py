@@ -6,7 +6,7 @@ from .._parameters import parameters
 from .._validation import one_of, positive, whole
 from ..base import CentralGenerator, check_network
 from ..learners.gradients import fit_to_gradients
-from ..learners.rows import has_unit_output, input_scale, make_rows
+from ..learners.rows import has_unit_output, input_scale, make_rows, try_network
 from ..losses import SemiDebiasedSinkhorn
 from ..releases import SampledGradients
 from ..transport.sinkhorn_losses import SinkhornGradient
@@ -118,6 +118,7 @@ class DPSinkhornGenerator(CentralGenerator):
 
     def _plan(self, terms, format):
         release = self._find_release(format)
+        try_network(self.network, format, self.latent_dim + terms.n_classes, terms.n_columns)
         self._count_debiasing(release.count_generated(terms.n_samples))  # refuses what does not fit
         return release.plan(terms)
 
@@ -132,10 +133,9 @@ class DPSinkhornGenerator(CentralGenerator):
         return n_debias
 
     def _learn(self, curator, format, noise):
-        # What can fail comes before the next release.
         release, loss = self._find_release(format), self.find_specification("loss")
-        n_encoded = self._count_encoded(format)
-        rows = make_rows(self.network, format, self.latent_dim, curator.n_classes, noise, n_encoded)
+        n_encoded, seed = self._count_encoded(format), noise.seed()
+        rows = make_rows(self.network, format, self.latent_dim, curator.n_classes, seed, n_encoded)
         scale = input_scale(format)
         n_generated = release.count_generated(curator.n_records)
         gradient = SinkhornGradient(

@@ -13,6 +13,7 @@ from .._validation import check_size, in_range, positive, whole
 from ..base import CentralGenerator, refuse_given
 from ..learners.particles import Particles, draw_starts, fit_particles_to_sketch, flow_along_slices
 from ..learners.report import read_tables
+from ..formats.box import BoxFormat
 from ..learners.rows import even_spread
 from ..learners.tables import TableParticles, fit_to_tables
 from ..privacy import RecordFunction, SlicedRowsMechanism
@@ -195,8 +196,9 @@ class DPSWFlowSampler(CentralGenerator):
         )
 
     def _learn_encoded(self, release, curator, format, noise):
-        # Before anything is released: bad rows cost nothing.
-        init = None if self.init is None else self._read_init(format)
+        init = None
+        if self.init is not None:
+            init = _to_unit_ball(check_array(self.init, dtype=np.float64), format)
         scaling = release.scaling
         if isinstance(release, SliceSketch):
             # Particles go wherever a sketch lets them: small components need less weight than in a
@@ -212,8 +214,14 @@ class DPSWFlowSampler(CentralGenerator):
         rows = learn(release, curator, components, spread.to(curator.device), init, noise)
         self._particles = Particles(rows, components)
 
-    def _read_init(self, format):
-        """Return the public rows to start from, in the unit ball."""
+    def _read(self, X, y, target):
+        format, records = super()._read(X, y, target)
+        if self.init is not None and not format.has_number:
+            self._check_init(format)
+        return format, records
+
+    def _check_init(self, format):
+        """Refuse bad rows to start from, before any other is read."""
         rows = check_array(self.init, dtype=np.float64, input_name="init")
         if rows.shape[1] != format.n_features:
             raise ValueError(
@@ -221,10 +229,9 @@ class DPSWFlowSampler(CentralGenerator):
             )
         if hasattr(self.init, "columns"):
             _check_feature_names(self, self.init, reset=False)
-        rows = _to_unit_ball(rows, format)
-        if not torch.isfinite(rows).all():
+        # Whatever bounds are to be found.
+        if not np.isfinite(BoxFormat.encode(format, rows)).all():
             raise ValueError("init holds NaN or infinite numbers after the encoder.")
-        return rows
 
     def _draw_starts(self, curator, spread, init, generator):
         """Return where the particles of each class start."""

@@ -7,7 +7,7 @@ from .._parameters import parameters
 from .._validation import check_size, positive, whole
 from ..base import CentralGenerator, check_network, refuse_given
 from ..learners.report import read_tables
-from ..learners.rows import has_unit_output, make_rows
+from ..learners.rows import has_unit_output, make_rows, try_network
 from ..learners.sketch import fit_to_sketch
 from ..learners.slices import fit_to_rows
 from ..learners.tables import TableNetwork, fit_to_tables
@@ -146,6 +146,8 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
 
     def _plan(self, terms, format):
         release = self._find_release(format)
+        n_inputs = self.latent_dim + terms.n_classes * (not isinstance(release, TwoWayTables))
+        try_network(self.network, format, n_inputs, terms.n_columns)
         if isinstance(release, SliceSketch):
             check_size("batch_size", self.batch_size or 1, release.count_values(terms))
         elif terms.n_columns is not None:
@@ -216,9 +218,8 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
 
     def _make_rows(self, release, curator, format, noise):
         """Return the network to be trained, with the components of the rows."""
-        # Anything that can fail comes before the first release.
-        n_encoded = self._count_encoded(format)
-        rows = make_rows(self.network, format, self.latent_dim, curator.n_classes, noise, n_encoded)
+        n_encoded, seed = self._count_encoded(format), noise.seed()
+        rows = make_rows(self.network, format, self.latent_dim, curator.n_classes, seed, n_encoded)
         rows.set_components(self._find_components(curator, format, **release.scaling))
         return rows.to(curator.device)
 

@@ -8,7 +8,7 @@ from .tables import SoftmaxBlocks
 from .training import RowNetwork
 
 
-def make_rows(network, format, latent_dim, n_classes, noise, n_encoded=None):
+def make_rows(network, format, latent_dim, n_classes, seed, n_encoded=None):
     """Return a `RowNetwork` that makes rows of a format.
 
     Parameters
@@ -18,24 +18,40 @@ def make_rows(network, format, latent_dim, n_classes, noise, n_encoded=None):
     format : Format
     latent_dim, n_classes : int
         Widths of the code, and of the one-hot class beside it.
-    noise : NoiseSource
-        Where weights start from.
+    seed : int
+        Of the weights to start from.
     n_encoded : int, default=None
         Number of the components that are to be set afterwards; None: of all columns.
     """
-    unit, n_outputs, spread = None, n_encoded or format.n_columns, even_spread(format.n_columns)
-    if has_unit_output(network):
-        unit, n_outputs = format.feature_scale, format.n_columns
-        if unit is None:
-            raise ValueError(
-                f"network={network!r} makes features in [0, 1]: it needs bounds, and "
-                "no encoder object or numeric y beside them."
-            )
-    module = build(find_factory(network), latent_dim + n_classes, n_outputs, noise.seed())
+    unit, n_outputs = _find_outputs(network, format, n_encoded or format.n_columns)
+    spread = even_spread(format.n_columns)
+    module = build(find_factory(network), latent_dim + n_classes, n_outputs, seed)
     if format.has_blocks:
         module = nn.Sequential(module, SoftmaxBlocks(format.block_sizes))
         spread.fill_(len(format.block_sizes) ** -0.5)
     return RowNetwork(module, n_classes, latent_dim, spread, unit=unit)
+
+
+def try_network(network, format, n_inputs, n_encoded):
+    """Refuse a network that makes other rows than those of a format, before any is read.
+
+    Where it is still to be found how many columns there are (`n_encoded` is None), it has to make
+    any number.
+    """
+    _, n_outputs = _find_outputs(network, format, n_encoded or len(format.schema))
+    build(find_factory(network), n_inputs, n_outputs, seed=0)
+
+
+def _find_outputs(network, format, n_encoded):
+    """Return the scale of outputs that are features in [0, 1], or None, and their number."""
+    if not has_unit_output(network):
+        return None, n_encoded
+    if format.feature_scale is None:
+        raise ValueError(
+            f"network={network!r} makes features in [0, 1]: it needs bounds, and "
+            "no encoder object or numeric y beside them."
+        )
+    return format.feature_scale, format.n_columns
 
 
 def even_spread(n_columns):

@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdpgen import DPSWFlowSampler, __main__
+from skdpgen import DPSWFlowSampler
+from skdpgen._cli import commands
 from skdpgen.formats import Boolean, Category, Identifier, Number, Schema, Unknown
 from skdpgen.formats.identifiers import go_on
 from skdpgen.formats.table_encoder import TableEncoder
@@ -103,9 +104,9 @@ def test_pieces_go_on():
 
 
 def test_the_command_line_goes_on(monkeypatch):
-    monkeypatch.setattr(__main__, "_PIECE", 40)
+    monkeypatch.setattr(commands, "_PIECE", 40)
     generator = make().fit(make_table())
-    made = pd.concat(__main__._sample_in_pieces(generator, 100))
+    made = pd.concat(commands._sample_in_pieces(generator, 100, None))
     assert made["id"].tolist() == list(range(1, 101))
 
 

@@ -265,15 +265,22 @@ class Scripted:
         return NoisySum(np.resize(self.value, self.width), 1.0)
 
 
+def run_scripted(schema, epsilon, n_records, value):
+    inference = SchemaInference(schema)
+    assert inference.releases == ("decimals", "value ranges", "value counts")
+    shares = {"decimals": 0.02, "value ranges": 0.49, "value counts": 0.49}
+    curator = Scripted(gaussian_plan(shares, epsilon, 1e-6), n_records, value)
+    curator.prepare(RecordFunction(inference.encode))
+    return inference.run(curator), curator.released
+
+
 def test_what_is_found_follows_from_what_was_released_alone():
     schema = Schema({"a": Number(), "b": Number(0, 100)})
-    plan = gaussian_plan(dict.fromkeys(SchemaInference(schema).releases, 0.5), 1.0, 1e-6)
     found, warned = [], []
     for value in (np.arange(50.0) * 9, np.arange(50.0) * 9, np.zeros(1)):
-        curator = Scripted(plan, 3000, value)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            found.append(SchemaInference(schema).run(curator))
+            found.append(run_scripted(schema, 1.0, 3000, value)[0])
         warned.append([str(w.message) for w in caught if w.category is FitQualityWarning])
     assert found[0] == found[1]
     assert warned[0] == []
@@ -294,10 +301,8 @@ def test_ranges_that_do_not_show_are_told():
 def test_grids_are_coarser_where_there_is_more_noise():
     schema, widths = Schema({"a": Number(), "b": Number(0, 1e6)}), []
     for epsilon, n_records in ((math.inf, 1000), (1.0, 100_000), (1.0, 10_000), (1.0, 500)):
-        plan = gaussian_plan(dict.fromkeys(SchemaInference(schema).releases, 0.5), epsilon, 1e-6)
-        curator = Scripted(plan, n_records, np.arange(50.0) * 9)
-        SchemaInference(schema).run(curator)
-        widths.append([width for _, width in curator.released])
+        _, released = run_scripted(schema, epsilon, n_records, np.arange(50.0) * 9)
+        widths.append([width for name, width in released if name != "decimals"])
     widths = np.array(widths)
     assert widths[0, 0] == widths[1, 0] == 803
     assert (np.diff(widths, axis=0) <= 0).all()
