@@ -55,8 +55,8 @@ def load(name):
     """Return training and test parts, and the classes, if there are any."""
     if name == "california":
         data = load_california_housing()
-        X, y = data.data, data.target
-        return train_test_split(X, y, test_size=0.25, random_state=0), None
+        parts = (part.to_numpy(np.float64) for part in (data.X_train, data.X_test))
+        return (*parts, data.y_train.to_numpy(), data.y_test.to_numpy()), None
     loaders = {"digits": load_digits, "wine": load_wine, "cancer": load_breast_cancer}
     X, y = loaders[name](return_X_y=True)
     return train_test_split(X, y, test_size=0.25, random_state=0, stratify=y), np.unique(y)

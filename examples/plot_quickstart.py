@@ -37,9 +37,9 @@ X_private, X_public, y_private, y_public = train_test_split(
 #
 # - ``bounds``: pixels are numbers from 0 to 16, by the format.
 # - ``classes``: the ten digits.
-# - ``clip_norm``: with bounds, the norm of a row is the root mean square of its features on a scale
-#   from 0 to 1, so it is at most 1. An image with ink on a quarter of its pixels, at full strength,
-#   has norm 0.5. We take that as the radius; brighter rows are scaled down to it.
+#
+# What is left out is found by noisy counts and sums, which a small share of the budget pays for.
+# Here that is the radius of the rows; bounds would be found, too.
 #
 # ``random_state`` stays None. The noise then comes from the operating system's entropy, so each
 # run gives other rows. An int would make the run reproducible, and no private release.
@@ -49,7 +49,6 @@ generator = DPSlicedWassersteinGenerator(
     delta=1e-5,
     bounds=(0, 16),
     classes=range(10),
-    clip_norm=0.5,
 )
 generator.fit(X_private, y_private)
 

@@ -49,13 +49,13 @@ options = parser.parse_args()
 data = load_mnist() if options.data == "mnist" else load_fashion_mnist()
 
 # %%
-# ``bounds`` and ``classes`` follow from the format. The radius 9/28 is a public choice: with
-# bounds, a row's norm is the root mean square of its pixels, and 9/28 allows for 81 of the 784
-# pixels at full strength. ``"dp-pca"`` takes a fifth of the budget for the principal components
-# and leaves the rest to the release of the components: their sketch, or projections of single rows
-# as in the DP-SWD paper, or gradients of the Sinkhorn divergence to single batches
-# (``--method sinkhorn``, DP-Sinkhorn). Each of its steps costs privacy, and takes some 15
-# milliseconds on one core; many of them do best.
+# ``bounds`` and ``classes`` follow from the format. The radius 9/28 is a public choice, too. Left
+# out, as for the flow, it is found, and paid for. With bounds, a row's norm is the root mean square
+# of its pixels, and 9/28 allows for 81 of the 784 pixels at full strength. ``"dp-pca"`` takes a
+# fifth of the budget for the principal components and leaves the rest to that of the components:
+# their sketch, or projections of single rows as in the DP-SWD paper, or gradients of the Sinkhorn
+# divergence to single batches (``--method sinkhorn``, DP-Sinkhorn). Each of its steps costs
+# privacy, and takes some 15 milliseconds on one core; many of them do best.
 #
 # ``--method dpaf`` is DPAF, repaired: noisy sums of a discriminator's features over 2,000 images, a
 # second or two a step.
@@ -65,7 +65,9 @@ methods = {
     "generator": DPSlicedWassersteinGenerator(
         release=options.release, network="conv28", **in_components
     ),
-    "flow": DPSWFlowSampler(release=options.release, **in_components),
+    # The same, by itself: its defaults find a radius, and choose an encoder, by the numbers of rows
+    # and columns and by ε.
+    "flow": DPSWFlowSampler(release=options.release),
     "sinkhorn": DPSinkhornGenerator(
         release=SampledGradients(n_steps=40_000, batch_size=50),
         # 0 is better on held-out training images, which play public ones; not on Fashion-MNIST.

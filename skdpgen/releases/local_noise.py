@@ -59,8 +59,8 @@ class LocalNoise(Release):
         """Return the `BallFormat` of rows; it warns of what is known of them by nobody."""
         if bounds is None and radius is None:
             warnings.warn(
-                "Without bounds and clip_norm each row is projected on the unit ball as it is: rows in "
-                "other units lose their norms. Declare bounds=(lower, upper) or clip_norm.",
+                "Without bounds and clip_norm each row is projected on the unit ball as it is: "
+                "rows in other units lose their norms. Declare bounds=(lower, upper) or clip_norm.",
                 FitQualityWarning,
                 stacklevel=2,
             )
