@@ -78,6 +78,10 @@ privacy_ : skdpgen.privacy.Certificate
     What was released and what it costs.
 epsilon_ : float
     ε spent at `delta`; at most `epsilon`.""",
+    "release_": """\
+release_ : object
+    What `release` stands for, with the numbers that were chosen for it. Of tables, a sketch is one
+    of two-way tables.""",
     "found": """\
 bounds_ : (lower, upper) or None
     Bounds of the features, arrays of shape (n_features,), declared or found. Like the three below

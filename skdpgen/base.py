@@ -125,7 +125,8 @@ class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta
         self.check_params()
         format, records = self._read(X, y, target)
         n_samples, classes = records.n_records, records.classes
-        plan, n_needed = self._make_plan(n_samples, format, 1 if classes is None else len(classes))
+        n_classes = 1 if classes is None else len(classes)
+        plan, release, n_needed = self._make_plan(n_samples, format, n_classes)
         if not plan.is_pure:
             warn_of_delta(self.delta, n_samples, stacklevel=3)
         if n_needed > n_samples:
@@ -146,6 +147,7 @@ class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta
             format = format.settle(curator)
             self._learn(curator, format, noise)
             certificate = curator.certificate(self._list_assumptions(format))
+        self.release_ = release
         return self._finish(format, n_samples, plan.sigma, certificate)
 
     def _finish(self, format, n_samples, sigma, certificate):
@@ -345,7 +347,7 @@ class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta
     # What is released before anything is learnt: what is open, and components.
 
     def _make_plan(self, n_samples, format, n_classes):
-        """Return the `Plan`, and how many records it takes, 0 where that is not known."""
+        """Return the `Plan`, the release, and how many records it takes, 0 if that is unknown."""
         shares, thresholds = dict(format.shares), {}
         is_open_table = format.has_blocks and shares
         if CategoryCountsMechanism.name in shares:
@@ -365,8 +367,9 @@ class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta
             thresholds,
         )
         plan = self._plan(terms, format)
-        n_needed = self._find_release(format).count_needed(plan, terms, format) or 0
-        return plan, int(float(f"{n_needed:.2g}"))
+        release = self._find_release(format)
+        n_needed = release.count_needed(plan, terms, format) or 0
+        return plan, release.settled(plan, terms), int(float(f"{n_needed:.2g}"))
 
     def _count_encoded(self, format):
         """Return the number of columns after the encoder."""
@@ -402,7 +405,7 @@ class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta
         return copied._certify(records.n_records, format, n_classes, refusals)
 
     def _certify(self, n_samples, format, n_classes, refusals):
-        plan, n_needed = self._make_plan(n_samples, format, n_classes)
+        plan, _, n_needed = self._make_plan(n_samples, format, n_classes)
         certificate = Certificate.of_plan(
             plan,
             (*refusals, *self._list_assumptions(format)),

@@ -115,6 +115,7 @@ class DPAFGenerator(CentralGenerator):
     Attributes
     ----------
     %(certified)s
+    %(release_)s
     %(found)s
     %(schema_)s
     sigma_ : float

@@ -206,7 +206,7 @@ class LDPEntropicGAN(BaseGenerator):
         else:
             codes, classes = _read_noised_labels(y, len(Y), privatizer)
             probability = getattr(plan.releases[1][1], "noise_parameter", 0.0)
-        for name in ("classes_", "feature_names_in_"):
+        for name in ("classes_", "feature_names_in_", "release_"):
             vars(self).pop(name, None)
         n_classes = 1 if classes is None else len(classes)
         scale = plan.sigma / format.radius / DEVIATIONS[format.p]

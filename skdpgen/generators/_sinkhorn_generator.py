@@ -49,6 +49,7 @@ class DPSinkhornGenerator(CentralGenerator):
     Attributes
     ----------
     %(certified)s
+    %(release_)s
     %(found)s
     %(schema_)s
     sigma_ : float

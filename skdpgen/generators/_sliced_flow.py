@@ -82,6 +82,7 @@ class DPSWFlowSampler(CentralGenerator):
     Attributes
     ----------
     %(certified)s
+    %(release_)s
     %(found)s
     %(schema_)s
     sigma_ : float

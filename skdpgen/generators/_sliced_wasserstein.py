@@ -67,6 +67,7 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
     Attributes
     ----------
     %(certified)s
+    %(release_)s
     %(found)s
     %(schema_)s
     sigma_ : float

@@ -99,6 +99,13 @@ class ForwardAggregates(Release):
             sensitivity=ForwardAggregateMechanism.sensitivity_of(terms.relation),
         )
 
+    def _count(self, plan, terms):
+        return {
+            "n_steps": self.count_steps(terms.n_samples),
+            "batch_size": self.count_rows(terms.n_samples),
+            "n_pretrain": self.count_first(terms.n_samples),
+        }
+
     def count_needed(self, plan, terms, format):
         """Return how many records it takes to train the networks at all; found on digits."""
         return math.ceil(_NEEDED * terms.n_classes * max(1.0, 1 / terms.epsilon))

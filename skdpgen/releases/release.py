@@ -1,5 +1,7 @@
 """What every release offers."""
 
+from sklearn.base import clone
+
 from .._specification import Specification
 
 
@@ -14,6 +16,16 @@ class Release(Specification):
     def of(self, format):
         """Return the release of data of a format."""
         return self
+
+    def settled(self, plan, terms):
+        """Return the release with the numbers that were chosen for it in place of None."""
+        chosen = self._count(plan, terms)
+        left = {name: n for name, n in chosen.items() if getattr(self, name) is None}
+        return clone(self).set_params(**left)
+
+    def _count(self, plan, terms):
+        """Return the numbers that follow from a plan and its terms, by the names of parameters."""
+        return {}
 
     def count_needed(self, plan, terms, format):
         """Return how many records it takes to be of use, about, or None if that is not known.

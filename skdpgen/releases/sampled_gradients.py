@@ -91,6 +91,13 @@ class SampledGradients(Release):
             sensitivity=ClippedGradientMechanism.sensitivity_of(self.grad_clip),
         )
 
+    def _count(self, plan, terms):
+        return {
+            "n_steps": self.count_steps(terms.n_samples),
+            "batch_size": self._count_rows(terms.n_samples),
+            "n_generated": self.count_generated(terms.n_samples),
+        }
+
     def count_needed(self, plan, terms, format):
         """Return how many records it takes for the direction of gradients to show.
 

@@ -70,6 +70,11 @@ class SliceSketch(Release):
 
         return terms.plan_once(self.name, sensitivity)
 
+    def _count(self, plan, terms):
+        k = self._count_projections(terms.n_columns)
+        n_harmonics = self._count_harmonics(plan, k, terms.n_classes, terms.n_samples)
+        return {"n_projections": k, "n_harmonics": n_harmonics}
+
     def count_values(self, terms):
         """Return the number of values of a row in a sketch, at most."""
         return 2 * (self.n_harmonics or _MOST_HARMONICS) * self._count_projections(terms.n_columns)

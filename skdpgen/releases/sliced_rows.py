@@ -101,6 +101,14 @@ class SlicedRows(Release):
             sensitivity=mechanism.sensitivity(terms.relation),
         )
 
+    def _count(self, plan, terms):
+        n_features = SlicedRowsMechanism(terms.n_columns, terms.n_classes).n_features
+        return {
+            "n_projections": self.count_projections(n_features),
+            "batch_size": self.count_rows(terms, terms.n_samples),
+            "n_steps": self.count_steps(terms.n_samples),
+        }
+
     def count_steps(self, n_samples):
         """Return the number of releases."""
         return self.n_steps or min(3000, max(30, n_samples // 20))
