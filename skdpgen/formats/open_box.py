@@ -11,16 +11,18 @@ from ..privacy.mechanisms.sums import GaussianSumMechanism
 from ..privacy.record_functions import RecordFunction
 from .blocks import knot_weights
 from .box import BoxFormat
-from .ranges import choose_per_octave, find_range, wide_knots
+from .ranges import choose_per_octave, count_affordable, find_range, narrow_range, wide_knots
 
 # Of more columns than this all have one range: each column's would cost too much.
 _MOST_RANGES = 50
 _ENCODED = "the norm after the encoder"
-_RANGES, _NORM = "value ranges", "mean square norm"
+_RANGES, _COUNTS, _NORM = "value ranges", "value counts", "mean square norm"
 # What the releases get of the budget, least and most, of Σ s⁻²: as much as it takes to see that
 # many deviations of noise in a count of all records, or in the mean square norm.
-_SHARES = {_RANGES: (0.02, 0.2), _NORM: (0.01, 0.1)}
-_WANTED = {_RANGES: 12, _NORM: 80}
+_SHARES = {_RANGES: (0.02, 0.15), _COUNTS: (0.02, 0.05), _NORM: (0.01, 0.1)}
+_WANTED = {_RANGES: 12, _COUNTS: 12, _NORM: 80}
+# Knots of the grid within a range.
+_FEWEST_FINE, _MOST_FINE = 16, 128
 # The radius over the root mean square norm is 1 + this / (number of columns): norms of more
 # columns are closer to each other.
 _SPARE = 6.0
@@ -36,10 +38,12 @@ class OpenBoxFormat(BoxFormat):
     open.
 
     Up to 50 columns each get a range of their own: the records are counted near the knots of a
-    wide grid. Of more columns, and of what an encoder makes, a record counts with its least and its
-    greatest number, or its norm. For each of m ranges it adds weights that sum to 1/√m: a vector
-    without negative numbers, of norm at most 1. The radius is the root mean square norm, then: a
-    record adds its squared norm, relative to the greatest that there can be, which is at most 1.
+    wide grid, which is coarse far from zero, and then near even knots within the range that these
+    counts show. Of more columns, and of what an encoder makes, a record counts with its least and
+    its greatest number, or its norm. For each of m ranges it adds weights that sum to 1/√m: a
+    vector without negative numbers, of norm at most 1. The radius is the root mean square norm,
+    then: a record adds its squared norm, relative to the greatest that there can be, which is at
+    most 1.
 
     Parameters
     ----------
@@ -48,13 +52,20 @@ class OpenBoxFormat(BoxFormat):
     shares : dict of str to float
         What is to be released, in this order, and what it gets of the budget.
     knots : ndarray of shape (n_knots,)
-        The wide grid.
+        The grid on which numbers are counted, after they are mapped to [1, 2] once there are
+        ranges.
+    n_fine : int
+        Knots of the second grid.
+    ranges : (lower, upper), default=None
+        What the first counts have shown, arrays of shape (m,).
     """
 
     opens_X: bool = False
     opens_y: bool = False
     shares: dict = field(default_factory=dict)
     knots: np.ndarray | None = None
+    n_fine: int = 2
+    ranges: tuple | None = None
 
     def _name_ranges(self):
         """Return a name for each range that is to be found."""
@@ -76,6 +87,9 @@ class OpenBoxFormat(BoxFormat):
             rows = BoxFormat.encode(self, X, y) / self.clip_norm
             return (rows**2).sum(axis=1, keepdims=True).clip(max=1)
         numbers = self._list_numbers(np.asarray(X, dtype=np.float64), y)
+        if self.ranges is not None:
+            lower, upper = self.ranges
+            numbers = 1 + (numbers - lower) / (upper - lower)
         weights = knot_weights(numbers, self.knots) / math.sqrt(numbers.shape[1])
         return weights.reshape(len(numbers), -1)
 
@@ -100,19 +114,22 @@ class OpenBoxFormat(BoxFormat):
             # What is counted has norms up to 1, whatever the radius of rows is.
             curator.prepare(RecordFunction(format.encode))
             noisy = curator.release(_sum(name))
-            find = format._find_ranges if name == _RANGES else format._find_radius
-            format = find(noisy, curator.n_records)
+            find = {
+                _RANGES: format._find_ranges,
+                _COUNTS: format._narrow_ranges,
+                _NORM: format._find_radius,
+            }
+            format = find[name](noisy, curator.n_records)
         curator.prepare(RecordFunction(format.encode), format.clip_norm)
         return format
 
     def _find_ranges(self, noisy, n_records):
         names = self._name_ranges()
-        unit = math.sqrt(len(names))
-        counts = noisy.value.reshape(len(names), -1) * unit
+        counts, std = self._read(noisy)
         # Norms are not negative, whatever noise says.
         starts = [np.searchsorted(self.knots, 0) * (name == _ENCODED) for name in names]
         found = [
-            find_range(self.knots[start:], row[start:], noisy.std * unit, n_records)
+            find_range(self.knots[start:], row[start:], std, n_records)
             for start, row in zip(starts, counts, strict=True)
         ]
         unclear = [
@@ -127,7 +144,14 @@ class OpenBoxFormat(BoxFormat):
                 FitQualityWarning,
                 stacklevel=2,
             )
-        lower, upper = np.array([edges[:2] for edges in found], dtype=np.float64).T
+        ranges = tuple(np.array([edges[:2] for edges in found], dtype=np.float64).T)
+        return self._close(_RANGES, ranges=ranges, knots=np.linspace(1, 2, self.n_fine))
+
+    def _narrow_ranges(self, noisy, n_records):
+        counts, std = self._read(noisy)
+        within = [narrow_range(self.knots, row, std, n_records) for row in counts]
+        lower, upper = self.ranges
+        lower, upper = (lower + (edge - 1) * (upper - lower) for edge in np.array(within).T)
         settled = {}
         if self.opens_y:
             settled["y_bounds"] = lower[-1], upper[-1]
@@ -138,7 +162,12 @@ class OpenBoxFormat(BoxFormat):
             settled["bounds"] = lower[0], max(upper[1], np.nextafter(lower[0], np.inf))
         elif self.opens_X:
             settled["bounds"] = lower[: self.n_features], upper[: self.n_features]
-        return self._close(_RANGES, opens_X=False, opens_y=False, **settled)
+        return self._close(_COUNTS, opens_X=False, opens_y=False, **settled)
+
+    def _read(self, noisy):
+        """Return noisy counts of records, (m, n_knots), and the deviation of their noise."""
+        m = len(self._name_ranges())
+        return noisy.value.reshape(m, -1) * math.sqrt(m), noisy.std * math.sqrt(m)
 
     def _find_radius(self, noisy, n_records):
         if noisy.value.item() <= _LEAST_SIGNAL * noisy.std:
@@ -207,16 +236,18 @@ def make_box(
         opens_X=opens_X,
         opens_y=opens_y,
     )
-    names = (_RANGES,) * (opens_X or opens_y) + (_NORM,) * opens_radius
+    names = (_RANGES, _COUNTS) * (opens_X or opens_y) + (_NORM,) * opens_radius
     if not names:
         return format._close(None)
-    unit = {_RANGES: math.sqrt(len(format._name_ranges())), _NORM: 1.0}
-    shares = {}
+    unit = math.sqrt(len(format._name_ranges()))
+    shares, noise = {}, {}
     for name in names:
         least, most = _SHARES[name]
-        wanted = (_WANTED[name] * multiplier * unit[name] / n_samples) ** 2
-        shares[name] = min(most, max(least, wanted))
-    std = multiplier / math.sqrt(shares.get(_RANGES, 1)) * unit[_RANGES]
-    std *= _sum(_RANGES).sensitivity(relation)
-    knots = wide_knots(n_per_octave=choose_per_octave(n_samples, std))
-    return replace(format, shares=shares, knots=knots)
+        apart = multiplier * (1.0 if name == _NORM else unit)
+        shares[name] = min(most, max(least, (_WANTED[name] * apart / n_samples) ** 2))
+        noise[name] = apart / math.sqrt(shares[name]) * _sum(name).sensitivity(relation)
+    if _RANGES not in names:
+        return replace(format, shares=shares)
+    knots = wide_knots(n_per_octave=choose_per_octave(n_samples, noise[_RANGES]))
+    n_fine = count_affordable(n_samples, noise[_COUNTS], _FEWEST_FINE, _MOST_FINE)
+    return replace(format, shares=shares, knots=knots, n_fine=n_fine)

@@ -41,7 +41,12 @@ def test_each_column_gets_its_range(X, epsilon):
     # A knot or two further than the values are.
     assert (lower >= -4 * SCALES).all()
     assert (upper <= 8 * SCALES).all()
-    assert fitted.privacy_.releases == ("value ranges", "mean square norm", "slice sketch")
+    assert fitted.privacy_.releases == (
+        "value ranges",
+        "value counts",
+        "mean square norm",
+        "slice sketch",
+    )
     assert fitted.epsilon_ <= epsilon
 
 
@@ -66,7 +71,11 @@ def test_what_is_declared_is_not_paid_for(X):
     fitted = fit(X, bounds=(-1e6, 3e6), clip_norm=0.5)
     assert fitted.privacy_.releases == ("slice sketch",)
     assert fitted.clip_norm_ == 0.5
-    assert fit(X, clip_norm=0.5).privacy_.releases == ("value ranges", "slice sketch")
+    assert fit(X, clip_norm=0.5).privacy_.releases == (
+        "value ranges",
+        "value counts",
+        "slice sketch",
+    )
     assert "value ranges" not in fit(X, bounds=(-1, 1)).privacy_.releases
 
 
@@ -138,8 +147,8 @@ def test_a_number_beside_the_rows_gets_bounds(X):
 
 def test_shares_follow_from_public_numbers_alone(X):
     few, many = make(100), make(10**6)
-    assert few.shares == {"value ranges": 0.2, "mean square norm": 0.1}
-    assert many.shares == {"value ranges": 0.02, "mean square norm": 0.01}
+    assert few.shares == {"value ranges": 0.15, "value counts": 0.05, "mean square norm": 0.1}
+    assert many.shares == {"value ranges": 0.02, "value counts": 0.02, "mean square norm": 0.01}
     assert len(few.knots) < len(many.knots)
     events = [fit(rows, random_state=0).privacy_.events for rows in (X, 0 * X, X[::-1] ** 2)]
     assert events[0] == events[1] == events[2]
@@ -183,6 +192,11 @@ def test_unscaled_rows_are_not_squeezed_into_the_unit_ball():
 
 def test_components_by_themselves_find_their_units_too(X):
     pca = DPPCA(n_components=2, epsilon=5.0, random_state=0).fit(X)
-    assert pca.privacy_.releases == ("value ranges", "mean square norm", "second moments")
+    assert pca.privacy_.releases == (
+        "value ranges",
+        "value counts",
+        "mean square norm",
+        "second moments",
+    )
     found = pca.inverse_transform(pca.transform(X))
     assert found.max() > 1e6
