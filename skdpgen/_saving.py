@@ -328,8 +328,7 @@ def _write_frame(writer, frame, where):
 def _read_frame(reader, content):
     index = reader.read(content[0])
     columns = {
-        name: pd.Series(reader.read(cells), index, dtype=dtype)
-        for name, dtype, cells in content[1]
+        name: pd.Series(reader.read(cells), index, dtype=dtype) for name, dtype, cells in content[1]
     }
     return pd.DataFrame(columns)
 

@@ -129,6 +129,8 @@ def test_fitted_attributes_are_those_that_are_documented(X, y):
     public = {"n_samples_", "n_features_in_", "feature_names_in_", "classes_", "privacy_"}
     public |= {"epsilon_", "sigma_"}
     released = {"class_probabilities_", "loss_curve_", "n_iter_"}
+    # Declared, or released.
+    released |= {"bounds_", "clip_norm_", "encoder_"}
     private = {"_format", "_network"}
     known = public | released | private
     assert vars(fitted).keys() - fitted.get_params().keys() == known, "Unknown attributes."
@@ -162,7 +164,7 @@ def test_refit_forgets_labels(X, y):
     ],
 )
 def test_labels_of_every_dtype(X, labels):
-    fitted = make().fit(X, labels)
+    fitted = make(epsilon=20.0).fit(X, labels)
     assert len(fitted.classes_) == 2
     _, drawn = fitted.sample(30)
     assert set(drawn) == set(fitted.classes_)
@@ -176,7 +178,7 @@ def test_a_categorical_series_comes_back_categorical(X):
 
 
 def test_floats_are_classes_if_declared(X, y):
-    fitted = make(classes=CLASSES).fit(X, y.astype(float))
+    fitted = make(classes=CLASSES, epsilon=20.0).fit(X, y.astype(float))
     assert_array_equal(fitted.classes_, CLASSES)
     assert set(fitted.sample(30)[1]) == {0, 1}
 

@@ -11,9 +11,9 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from .._parameters import parameters
 from .._validation import check_size, in_range, positive, whole
 from ..base import CentralGenerator, refuse_given
+from ..formats.box import BoxFormat
 from ..learners.particles import Particles, draw_starts, fit_particles_to_sketch, flow_along_slices
 from ..learners.report import read_tables
-from ..formats.box import BoxFormat
 from ..learners.rows import even_spread
 from ..learners.tables import TableParticles, fit_to_tables
 from ..privacy import RecordFunction, SlicedRowsMechanism
