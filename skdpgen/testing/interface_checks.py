@@ -231,7 +231,7 @@ def check_class_warning(estimator):
 def check_number(estimator):
     """A floating y is one more column, whatever its values, and stays in its bounds."""
     X, y = make_data()
-    fitted = make_quick(estimator, y_bounds=(-1, 2)).fit(X, y.astype(np.float64))
+    fitted = make_quick(estimator, y_bounds=(-1, 2), epsilon=10.0).fit(X, y.astype(np.float64))
     assert not hasattr(fitted, "classes_"), "A floating y is taken for classes."
     _, drawn = fitted.sample(50)
     assert drawn.dtype == np.float64, f"A floating y comes back as {drawn.dtype}."

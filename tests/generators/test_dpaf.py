@@ -397,7 +397,10 @@ def test_all_records_at_each_step():
         (dict(release__budget_split=(0.0, 1.0, 0.0)), "the last one positive"),
         (dict(release__budget_split=None), "sum to 1"),
         (dict(release__budget_split=(0.2, 0.2, 0.6)), "two classes or more"),
-        (dict(discriminator__image_shape=(1, 8, 8), bounds=(0, 1)), "have 64 features; X has 16"),
+        (
+            dict(discriminator__image_shape=(1, 8, 8), bounds=(0, 1), encoder=None),
+            "have 64 features; X has 16",
+        ),
         (dict(discriminator__image_shape=(4, 4)), "image_shape"),
         (dict(discriminator__image_shape=(1, 2, 8)), "image_shape"),
         (dict(discriminator__image_shape="none"), "None or 'auto'"),
