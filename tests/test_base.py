@@ -163,7 +163,7 @@ def test_refit_forgets_labels(X, y):
     ],
 )
 def test_labels_of_every_dtype(X, labels):
-    fitted = make(epsilon=50.0).fit(X, labels)
+    fitted = make(epsilon=20.0).fit(X, labels)
     assert len(fitted.classes_) == 2
     _, drawn = fitted.sample(30)
     assert set(drawn) == set(fitted.classes_)
@@ -177,7 +177,7 @@ def test_a_categorical_series_comes_back_categorical(X):
 
 
 def test_floats_are_classes_if_declared(X, y):
-    fitted = make(classes=CLASSES, epsilon=50.0).fit(X, y.astype(float))
+    fitted = make(classes=CLASSES, epsilon=20.0).fit(X, y.astype(float))
     assert_array_equal(fitted.classes_, CLASSES)
     assert set(fitted.sample(30)[1]) == {0, 1}
 

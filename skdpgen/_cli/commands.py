@@ -136,7 +136,8 @@ def _sample_in_pieces(generator, n_rows, seed):
 def _describe_fit(generator):
     """Return what was found of the columns, as JSON."""
     report = _report_of(generator)
-    records = [] if report is None else json.loads(report.reset_index().to_json(orient="records"))
+    columns = None if report is None else report.rename_axis("column").reset_index()
+    records = [] if columns is None else json.loads(columns.to_json(orient="records"))
     found = {"schema": generator.schema_.to_dict(), "report": records}
     return json.dumps(found, ensure_ascii=False, indent=2)
 

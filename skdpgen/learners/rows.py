@@ -33,11 +33,13 @@ def make_rows(network, format, latent_dim, n_classes, seed, n_encoded=None):
 
 
 def try_network(network, format, n_inputs, n_encoded):
-    """Refuse a network that makes other rows than those of a format, before any is read.
+    """Refuse a network that makes other rows than those of a format, if any is read beforehand.
 
     Where it is still to be found how many columns there are (`n_encoded` is None), it has to make
     any number.
     """
+    if not format.shares:
+        return  # as it is made
     _, n_outputs = _find_outputs(network, format, n_encoded or len(format.schema))
     build(find_factory(network), n_inputs, n_outputs, seed=0)
 

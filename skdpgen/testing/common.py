@@ -6,11 +6,12 @@ from dataclasses import is_dataclass
 import numpy as np
 import pandas as pd
 import torch
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
+from sklearn.preprocessing import FunctionTransformer
+
+from ..encoders import split_encoder
 
 LABELS = [0, 1]
-# What a fit says of data as few as these, by what was released of them.
-FEW_ROWS = ".*(mostly noise|within noise)"
 
 # Records at the ends of what may come: opposite, huge, tiny, zero.
 EXTREMES = np.array(
@@ -52,6 +53,22 @@ def make_quick(estimator, y=None, **params):
     return made
 
 
+def make_plain(estimator):
+    """Clone, and take rows as they are, or of declared bounds, where a radius would be found.
+
+    Of a box that is found, rows lie on one side of the ball: no two are as far apart as there can
+    be.
+    """
+    known, made = estimator.get_params(deep=False), clone(estimator)
+    if known.get("clip_norm") != "auto" or known.get("schema") is not None:
+        return made
+    public, private = split_encoder(known["encoder"])
+    if public is None and known["bounds"] is None:
+        public = FunctionTransformer()
+    encoder = [part for part in (public, private) if part is not None and part != "auto"]
+    return made.set_params(clip_norm=1.0, encoder=encoder if encoder else None)
+
+
 def choices_of(estimator, name, choices):
     if name in estimator.get_params(deep=False):
         return list(choices)
@@ -85,6 +102,8 @@ def differ(first, second):
     if isinstance(first, (tuple, list)):
         pairs = zip(first, second, strict=False)
         return len(first) != len(second) or any(differ(a, b) for a, b in pairs)
+    if isinstance(first, BaseEstimator):
+        return type(first) is not type(second) or differ(vars(first), vars(second))
     if is_dataclass(first):
         return type(first) is not type(second) or differ(vars(first), vars(second))
     if isinstance(first, (pd.DataFrame, pd.Series)):

@@ -19,7 +19,7 @@ from ..accounting.accountants import ACCOUNTANTS, RELATIONS
 from ..accounting.budget import PrivacyBudget
 from ..accounting.certificate import verify
 from ..accounting.events import split_repetition, split_sampling
-from ..exceptions import BudgetExceededError
+from ..exceptions import BudgetExceededError, FitQualityWarning
 from .common import (
     EXTREMES,
     LABELS,
@@ -29,6 +29,7 @@ from .common import (
     choices_of,
     fitted_state,
     make_data,
+    make_plain,
     make_quick,
 )
 from .spies import release_exactly, release_only, spying
@@ -112,7 +113,7 @@ def check_noise(estimator):
             mean = abs(noise.mean()) / stated
             assert mean < math.sqrt(2) * error, f"{spy.name}, {relation}: noise has a mean."
             # What leaves the mechanism, after any reshaping, holds no number without noise.
-            clean = np.mean(spy.result == spy.silent_result)
+            clean = np.mean(spy.numbers == spy.silent_result)
             assert clean < 0.01, f"{spy.name}, {relation}: numbers are released without noise."
 
 
@@ -146,6 +147,12 @@ def check_neighbours(estimator):
     records would show. Some pair of neighbours reaches half the sensitivity, or the `least_reach`
     of a mechanism whose bound is seldom met: it is not grossly overstated either.
     """
+    _check_neighbours(make_plain(estimator), 0.5)
+    if repr(make_plain(estimator)) != repr(estimator):
+        _check_neighbours(estimator, 0.3)
+
+
+def _check_neighbours(estimator, least_reach):
     others = np.tile([0.6, 0.8, 0.0], (12, 1))
     for relation in choices_of(estimator, "relation", RELATIONS):
         for y in (None, np.arange(len(others)) % 2):
@@ -167,7 +174,7 @@ def check_neighbours(estimator):
             if relation == "replace_one":
                 pairs += [(a, b) for i, a in enumerate(moved) for b in moved[:i]]
             reached = dict.fromkeys([spy.name for spy in spies], 0.0)
-            needed = {spy.name: getattr(spy.mechanism, "least_reach", 0.5) for spy in spies}
+            needed = {spy.name: getattr(spy.mechanism, "least_reach", least_reach) for spy in spies}
             for i, spy in enumerate(spies):
                 # Directions of rows may stretch them, which their event accounts for.
                 stated = spy.mechanism.sensitivity(relation) * spy.stretch
@@ -208,8 +215,11 @@ def check_no_row_in_pickle(estimator):
             fitted = make_quick(estimator, y).fit(rows, y)
         stored = pickle.dumps(fitted)
         seen = [block.double().cpu().numpy() for spy in spies for block, _ in spy.blocks]
-        for row in np.vstack([X, *seen]):
-            for dtype in (np.float32, np.float64):
+        # Zeros and ones alone are nobody's.
+        held = [row for block in (X, *seen) for row in block if not np.isin(row, [0, 1]).all()]
+        for row in held:
+            # Four bytes may be there by chance.
+            for dtype in (np.float32, np.float64)[row.size == 1 :]:
                 assert row.astype(dtype).tobytes() not in stored, "A private row is in the pickle."
         for cell in _MARKER:
             assert cell.tobytes() not in stored, "A private number is in the pickle."
@@ -236,6 +246,8 @@ def check_bad_records(estimator):
     for rows, target in cases:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
+            # These follow from what was released.
+            warnings.simplefilter("ignore", FitQualityWarning)
             try:
                 found = release_exactly(make, others, rows, None if y is None else target)
             except Exception as error:

@@ -46,13 +46,15 @@ class _WatchedSource:
 class _Spy:
     """Stands in for a mechanism and keeps what goes in and comes out."""
 
-    def __init__(self, mechanism, repeat, told=()):
+    def __init__(self, mechanism, repeat, told=(), result=None):
         self.mechanism = mechanism
         self.name = mechanism.name
         self.check = mechanism.check
         self._repeat = repeat
         # What was released between the measurements of one event, or is to be taken for that.
         self.told = list(told)
+        # What was released, or is to be taken for that.
+        self.result = result
         self._stages = []
 
     def run(self, source, event, *, relation, noise):
@@ -78,9 +80,11 @@ class _Spy:
         )
         self.exact = run(silence)
         self.noisy = [run(noise) for _ in range(self._repeat)]
-        self.result = _numbers(result)
         self.silent_result = _numbers(self._run(first, source, relation, silence))
-        return result
+        self.numbers = _numbers(result)
+        if self.result is None:
+            self.result = result
+        return self.result
 
     def _watch(self, measured):
         """Keep a measurement, and those that follow from what is released of it."""
@@ -116,7 +120,7 @@ def spying(*, repeat=0, others=None, after_last=None, null=None):
             spies.append(_Spy(mechanism, repeat))
         else:
             other = others[len(spies)]
-            spies.append(_Spy(other.mechanism, repeat, other.told))
+            spies.append(_Spy(other.mechanism, repeat, other.told, other.result))
         result = release(spies[-1])
         planned = sum(split_repetition(event)[1] for event in curator.plan.events)
         if after_last is not None and len(spies) == planned:

@@ -5,15 +5,18 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
+from sklearn.preprocessing import FunctionTransformer
 
 from skdpgen import DPPCA, DPSlicedWassersteinGenerator, DPSWFlowSampler
 from skdpgen.exceptions import FitQualityWarning
 from skdpgen.formats.box import BoxFormat
 from skdpgen.formats.open_box import make_box
 from skdpgen.privacy.curator import watching
+from skdpgen.testing.spies import spying
 
 SCALES = np.array([1e-3, 1.0, 50.0, 1e6])
 
@@ -118,6 +121,14 @@ def test_the_mean_square_norm_gives_the_radius():
     assert fit(X + 0.5, bounds=(0, 1), epsilon=math.inf).clip_norm_ == 1
 
 
+def test_rows_are_in_units_of_the_radius():
+    X = np.full((50, 9), 0.3)
+    with spying() as spies:
+        fit(X, bounds=(0, 1), epsilon=math.inf)
+    norms = torch.cat([rows.norm(dim=1) for rows, _ in spies[-1].blocks])
+    assert_allclose(norms, 1 / (1 + 6 / 9), rtol=1e-4)
+
+
 def test_the_radius_is_noisy(X):
     radii = {fit(X[:3000], bounds=(-1e6, 3e6), random_state=i).clip_norm_ for i in range(4)}
     assert len(radii) == 4
@@ -132,6 +143,16 @@ def test_rows_of_an_encoder_get_a_radius_in_its_units(X):
     assert fitted.encoder_ is encoder
     # With two columns, four times as much, or as much as there is.
     assert rms <= fitted.clip_norm_ <= 4.5 * rms
+
+
+@pytest.mark.parametrize("n_rows", [3, 30])
+def test_a_radius_is_positive_whatever_noise_says(X, n_rows):
+    """Mere noise, and rows that are all zero."""
+    encoder = FunctionTransformer()
+    for seed in range(8):
+        with pytest.warns(FitQualityWarning, match="after the encoder"):
+            assert fit(X[:n_rows], encoder=encoder, random_state=seed).clip_norm_ > 0
+    assert fit(np.zeros((n_rows, 2)), epsilon=math.inf).clip_norm_ == 1
 
 
 def test_a_number_beside_the_rows_gets_bounds(X):

@@ -27,13 +27,14 @@ from skdpgen.learners.training import RowNetwork
 from skdpgen.networks import Discriminator
 from skdpgen.privacy import Curator, ForwardAggregateMechanism, NoisyAggregate, preview
 from skdpgen.testing import privacy_checks
+from skdpgen.testing.common import make_plain
 
 DIGITS = dict(bounds=(0, 16), classes=range(10), clip_norm=0.7)
 ONE_STEP = ForwardAggregates(n_steps=1)
 
 
 def make(**params):
-    return DPAFGenerator(**{"random_state": 0, **params})
+    return make_plain(DPAFGenerator(**{"random_state": 0, **params}))
 
 
 def make_discriminator(image_shape=(1, 8, 8), layers=(1, 2, 0), seed=0):
@@ -396,7 +397,10 @@ def test_all_records_at_each_step():
         (dict(release__budget_split=(0.0, 1.0, 0.0)), "the last one positive"),
         (dict(release__budget_split=None), "sum to 1"),
         (dict(release__budget_split=(0.2, 0.2, 0.6)), "two classes or more"),
-        (dict(discriminator__image_shape=(1, 8, 8)), "have 64 features; X has 16"),
+        (
+            dict(discriminator__image_shape=(1, 8, 8), bounds=(0, 1), encoder=None),
+            "have 64 features; X has 16",
+        ),
         (dict(discriminator__image_shape=(4, 4)), "image_shape"),
         (dict(discriminator__image_shape=(1, 2, 8)), "image_shape"),
         (dict(discriminator__image_shape="none"), "None or 'auto'"),
@@ -444,7 +448,8 @@ def test_fitted_attributes_are_those_that_are_documented():
     X, y = np.random.RandomState(0).normal(size=(40, 3)), np.arange(40) % 2
     fitted = make(classes=[0, 1], release=ForwardAggregates(n_steps=3)).fit(X, y)
     public = {"n_samples_", "n_features_in_", "classes_", "privacy_", "epsilon_", "sigma_"}
+    declared = {"bounds_", "clip_norm_", "encoder_"}
     released = {"class_probabilities_", "n_iter_", "loss_curve_", "_network"}
-    known = public | released | {"_format"}
+    known = public | declared | released | {"_format"}
     assert vars(fitted).keys() - fitted.get_params().keys() == known
     assert ForwardAggregateMechanism.name != fitted.privacy_.releases[0]

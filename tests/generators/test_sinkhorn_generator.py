@@ -31,6 +31,7 @@ from skdpgen.privacy import (
     ledger_epsilon,
     preview,
 )
+from skdpgen.testing.common import make_plain
 from skdpgen.transport import semi_debiased_sinkhorn_loss
 from skdpgen.transport.sinkhorn_losses import SinkhornGradient
 
@@ -38,7 +39,7 @@ DIGITS = dict(bounds=(0, 16), classes=range(10))
 
 
 def make(**params):
-    return DPSinkhornGenerator(**{"random_state": 0, **params})
+    return make_plain(DPSinkhornGenerator(**{"random_state": 0, **params}))
 
 
 def watch(monkeypatch):
@@ -395,7 +396,8 @@ def test_fitted_attributes_are_those_that_are_documented():
     fitted = make(classes=[0, 1], release=SampledGradients(n_steps=3)).fit(X, y)
     public = {"n_samples_", "n_features_in_", "classes_", "privacy_", "epsilon_", "sigma_"}
     released = {"class_probabilities_", "loss_curve_", "n_iter_", "_network"}
-    known = public | released | {"_format"}
+    declared = {"bounds_", "clip_norm_", "encoder_"}
+    known = public | declared | released | {"_format"}
     assert vars(fitted).keys() - fitted.get_params().keys() == known
     assert ClippedGradientMechanism.name in str(fitted.privacy_)
     assert NoiseSource(0).reproducible

@@ -33,13 +33,14 @@ from skdpgen.privacy import (
     preview,
     sensitivity_bound,
 )
+from skdpgen.testing.common import make_plain
 from skdpgen.transport import sliced_wasserstein_distance
 
 RELEASES = ["sketch", "resample", "presample"]
 
 
 def make(**params):
-    return DPSWFlowSampler(**{"epsilon": math.inf, "random_state": 0, **params})
+    return make_plain(DPSWFlowSampler(**{"epsilon": math.inf, "random_state": 0, **params}))
 
 
 def steps_of(name, n_steps, **params):

@@ -29,13 +29,16 @@ from skdpgen.privacy import (
     ledger_epsilon,
     preview,
 )
+from skdpgen.testing.common import make_plain
 from skdpgen.transport import random_directions
 
 DIGITS = dict(bounds=(0, 16), clip_norm=0.7, classes=range(10))
 
 
 def make(**params):
-    return DPSlicedWassersteinGenerator(**{"release": "rows", "random_state": 0, **params})
+    return make_plain(
+        DPSlicedWassersteinGenerator(**{"release": "rows", "random_state": 0, **params})
+    )
 
 
 # What it learns.

@@ -25,13 +25,14 @@ from skdpgen.privacy import (
     compose,
     preview,
 )
+from skdpgen.testing.common import make_plain
 
 # Not every test declares its classes.
 pytestmark = pytest.mark.filterwarnings("ignore::skdpgen.privacy.PrivacyLeakWarning")
 
 
 def make(**params):
-    return DPSlicedWassersteinGenerator(**{"random_state": 0, **params})
+    return make_plain(DPSlicedWassersteinGenerator(**{"random_state": 0, **params}))
 
 
 # What it learns.
@@ -412,7 +413,11 @@ BAD_PARAMETERS = {
     "bounds number": (dict(bounds=3), "bounds must be a pair"),
     "classes twice": (dict(classes=[0, 1, 1]), "list of distinct labels"),
     "classes empty": (dict(classes=[]), "list of distinct labels"),
-    "conv28, no bounds": (dict(network="conv28"), "needs bounds"),
+    "conv28, bounds to be found": (dict(network="conv28"), "makes images of shape"),
+    "conv28, rows as they are": (
+        dict(network="conv28", encoder=FunctionTransformer(), clip_norm=1.0),
+        "needs bounds",
+    ),
     "conv28, width": (dict(network="conv28", bounds=(0, 1)), "makes images of shape"),
     "random_state": (dict(random_state=1.5), "random_state must be"),
     "random_state < 0": (dict(random_state=-1), "random_state must be"),

@@ -134,6 +134,10 @@ def _tables(test):
     return f"tests/generators/test_tables.py::test_{test}"
 
 
+def _open_box(test):
+    return f"tests/formats/test_open_box.py::test_{test}"
+
+
 def _arrays(test):
     return f"tests/formats/test_arrays.py::test_{test}"
 
@@ -735,6 +739,16 @@ if cost > self.epsilon * (1 + 1e-2):
         "if False:",
         "tests/test_command_line.py::test_a_table_without_a_header",
     ),
+    "ranges of columns weigh more than is stated": Mutation(
+        "knot_weights(numbers, self.knots) / math.sqrt(numbers.shape[1])",
+        "knot_weights(numbers, self.knots)",
+        _open_box("a_record_adds_weights_of_norm_one_at_most[True-4]"),
+    ),
+    "a network that does not fit is found out after releases": Mutation(
+        "    if not format.shares:\n        return  # as it is made\n",
+        "    return\n",
+        "tests/generators/test_sliced_wasserstein.py::test_a_network_of_a_wrong_size_costs_nothing",
+    ),
     "kinds of cells weigh more than is stated": Mutation(
         "Category(levels)))).encode(table)",
         "Category(levels)))).encode(table) * table.shape[1]",
@@ -754,6 +768,17 @@ if cost > self.epsilon * (1 + 1e-2):
 
 # What must not break either: what is learnt, and what is handed back.
 FUNCTION = {
+    "ranges are counted in units of the radius": Mutation(
+        "            curator.prepare(RecordFunction(format.encode))\n            noisy =",
+        "            curator.prepare(RecordFunction(format.encode), self.clip_norm)\n"
+        "            noisy =",
+        _open_box("records_are_counted_whole_whatever_the_radius[0.5]"),
+    ),
+    "rows are not in units of the radius that is found": Mutation(
+        "curator.prepare(RecordFunction(format.encode), format.clip_norm)",
+        "curator.prepare(RecordFunction(format.encode))",
+        _open_box("rows_are_in_units_of_the_radius"),
+    ),
     "pickles in a saved file are run": Mutation(
         "array = np.lib.format.read_array(entry, allow_pickle=False)",
         "array = np.lib.format.read_array(entry, allow_pickle=True)",

@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.base import clone
+from sklearn.preprocessing import FunctionTransformer
 
 from skdpgen import (
     DPPCA,
@@ -106,6 +107,32 @@ class WatchedArray(np.ndarray):
         return super().__array_function__(function, types, args, kwargs)
 
 
+class GivenFrame(pd.DataFrame):
+    """A DataFrame that notes who reads it; names, dtypes and its length are public."""
+
+    def __array__(self, dtype=None, copy=None):
+        note()
+        return super().__array__(dtype)
+
+    def to_numpy(self, *args, **kwargs):
+        note()
+        return super().to_numpy(*args, **kwargs)
+
+    def __getitem__(self, key):
+        note()
+        return super().__getitem__(key)
+
+    @property
+    def iloc(self):
+        note()
+        return super().iloc
+
+    @property
+    def values(self):
+        note()
+        return super().values
+
+
 class WatchedTensor(torch.Tensor):
     """A tensor that notes who computes with it, as do all that are computed from it."""
 
@@ -150,7 +177,7 @@ def watched():
     def validated(estimator, X, **kwargs):
         # Rows of a source, which are public, come as plain arrays.
         valid = validate(estimator, X, **kwargs)
-        return _view(valid) if isinstance(X, Given) else valid
+        return _view(valid) if isinstance(X, Given | GivenFrame) else valid
 
     def hold(X, y=None, *args, **kwargs):
         return of(_view(X), _view(y), *args, **kwargs)
@@ -196,6 +223,11 @@ LABELLED = {
     "sketch": DPSlicedWassersteinGenerator(**CLASSES),
     "sketch of components": DPSlicedWassersteinGenerator(**CLASSES, **PCA),
     "classes inferred": DPSlicedWassersteinGenerator(**NETWORK),
+    "defaults": DPSWFlowSampler(**NETWORK, classes=[0, 1]),
+    "radius open": DPSlicedWassersteinGenerator(**NETWORK, bounds=(-1, 1), classes=[0, 1]),
+    "radius open after an encoder": DPSlicedWassersteinGenerator(
+        **NETWORK, encoder=FunctionTransformer(), classes=[0, 1]
+    ),
     "strict": DPSlicedWassersteinGenerator(**CLASSES, strict=True),
     "rows": DPSlicedWassersteinGenerator(**STEPS, release=ROWS),
     "rows of components": DPSlicedWassersteinGenerator(**STEPS, release=ROWS, **PCA),
@@ -278,6 +310,13 @@ def test_rows_and_numbers_are_touched_behind_the_door_only(name, has_number):
     check(NUMBERS[name], fit, given(X, y), (X, y))
 
 
+@pytest.mark.parametrize("name", ["defaults", "radius open", "rows"])
+def test_frames_are_touched_behind_the_door_only(name):
+    X, y = make_rows()
+    plain = pd.DataFrame(X, columns=list("abcd"))
+    check(LABELLED[name], fit, [GivenFrame(plain), Given(y)], (plain, y))
+
+
 @pytest.mark.parametrize(
     ("name", "as_chunks"), [*((n, False) for n in TABLES), *((n, True) for n in IN_CHUNKS)]
 )
@@ -309,9 +348,10 @@ def test_target_rows_are_touched_behind_the_door_only(adapter):
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_rows_of_components_are_touched_behind_the_door_only(strict):
+@pytest.mark.parametrize("bounds", [(-1, 1), None])
+def test_rows_of_components_are_touched_behind_the_door_only(strict, bounds):
     X, _ = make_rows()
-    check(DPPCA(2, **COMMON, bounds=(-1, 1), strict=strict), fit, given(X), [X])
+    check(DPPCA(2, **COMMON, bounds=bounds, strict=strict), fit, given(X), [X])
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
@@ -396,4 +436,11 @@ def test_who_looks_is_found(flawed):
     X, y = make_rows()
     with watched(), contextlib.suppress(Exception):
         flawed.fit(*given(X, y))
+    assert STATE["touched"]
+
+
+def test_who_looks_at_a_frame_is_found():
+    X, y = make_rows()
+    with watched(), contextlib.suppress(Exception):
+        LooksAtWhatItIsGiven(**CLASSES).fit(GivenFrame(X, columns=[0, 1, 2, 3]), Given(y))
     assert STATE["touched"]
