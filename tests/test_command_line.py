@@ -30,7 +30,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(_sliced_wasserstein, "fit_to_tables", quick)
     monkeypatch.chdir(tmp_path)
     rng = np.random.RandomState(0)
-    n = 200
+    n = 250
     frame = pd.DataFrame(
         {
             "age": rng.randint(0, 100, n),
@@ -67,7 +67,7 @@ def test_synthesize(folder):
     assert synthesize("--target", "ward", "--certificate", "certificate.json") == 0
     made = pd.read_csv("made.csv")
     assert list(made.columns) == list(SCHEMA)
-    assert len(made) == 200
+    assert len(made) == 250
     assert made["age"].between(0, 99).all()
     assert set(made["ward"].dropna()) <= {"A", "B"}
     assert set(made["code"]) <= {1, 2}
@@ -253,7 +253,7 @@ def test_long_tables_are_read_and_written_in_pieces(folder, monkeypatch):
     monkeypatch.setattr(module, "_PIECE", 40)
     # All pieces are whole.
     assert synthesize() == 0
-    assert len(pd.read_csv("made.csv")) == 200
+    assert len(pd.read_csv("made.csv")) == 250
     assert synthesize("--n-rows", "100", "--output", "made.parquet") == 0
     assert len(pd.read_parquet("made.parquet")) == 100
 
@@ -265,7 +265,7 @@ def test_no_schema_is_needed_where_all_is_paid_for(folder, capsys):
     assert main(["synthesize", "private.csv", *options, "--infer", "private"]) == 0
     made = pd.read_csv("made.csv")
     assert list(made.columns) == list(SCHEMA)
-    assert len(made) == 200
+    assert len(made) == 250
     assert (made["age"].dropna() % 1 == 0).all()
     assert set(made["smoker"].dropna()) <= {True, False}
     preview = ["preview", "--n-rows", "10", "--epsilon", "1", "--delta", "1e-6"]

@@ -396,7 +396,7 @@ def test_fitted_attributes_are_those_that_are_documented():
     fitted = make(classes=[0, 1], release=SampledGradients(n_steps=3)).fit(X, y)
     public = {"n_samples_", "n_features_in_", "classes_", "privacy_", "epsilon_", "sigma_"}
     released = {"class_probabilities_", "loss_curve_", "n_iter_", "_network"}
-    declared = {"bounds_", "clip_norm_", "encoder_"}
+    declared = {"bounds_", "clip_norm_", "encoder_", "release_"}
     known = public | declared | released | {"_format"}
     assert vars(fitted).keys() - fitted.get_params().keys() == known
     assert ClippedGradientMechanism.name in str(fitted.privacy_)
