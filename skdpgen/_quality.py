@@ -126,9 +126,12 @@ def warn_of_table(report, schema, label, counts, std):
 def _is_cut(row, end, counts, std):
     """Whether an outermost knot has far more than the one beside it, and than noise.
 
-    Not at 0, where many columns end by themselves, nor where there are just two knots.
+    Not at 0, where many columns end by themselves, nor where there are just two knots, unless
+    nothing was looked for beyond.
     """
-    if not row[f"share_{end}"] > MUCH_AT_BOUND or row[end] == 0 or row["n_levels"] < 3:
+    if not row[f"share_{end}"] > MUCH_AT_BOUND or row[end] == 0:
+        return False
+    if row["n_levels"] < 3 and not _is_farthest(row[end]):
         return False
     n_levels = row["n_levels"]
     first, second = (0, 1) if end == "lower" else (n_levels - 1, n_levels - 2)
@@ -136,9 +139,13 @@ def _is_cut(row, end, counts, std):
     return counts[first] > MORE_THAN_BESIDE * beside
 
 
+def _is_farthest(bound):
+    return isinstance(bound, int | float) and abs(bound) >= FARTHEST
+
+
 def _warn_of_bound(name, end, bound, share):
-    cure = f"Declare a {end} bound that all values are within, if this is not how the column is"
-    if isinstance(bound, int | float) and abs(bound) >= FARTHEST:
+    cure = f"Declare {end}=..., beyond which there are no values, if this is not how the column is"
+    if _is_farthest(bound):
         cure = f"Open bounds are looked for within ±{FARTHEST:g} only; declare both"
     _warn(
         f"About {share:.0%} of column {name!r} are at its {end} bound, {bound}, far more than "
