@@ -147,15 +147,15 @@ def check_neighbours(estimator):
     records would show. Some pair of neighbours reaches half the sensitivity, or the `least_reach`
     of a mechanism whose bound is seldom met: it is not grossly overstated either.
     """
-    _check_neighbours(make_plain(estimator), 0.5)
+    _check_neighbours(make_plain(estimator), 0.5, has_classes=(False, True))
     if repr(make_plain(estimator)) != repr(estimator):
-        _check_neighbours(estimator, 0.3)
+        _check_neighbours(estimator, 0.3, has_classes=(False,))
 
 
-def _check_neighbours(estimator, least_reach):
+def _check_neighbours(estimator, least_reach, has_classes):
     others = np.tile([0.6, 0.8, 0.0], (12, 1))
     for relation in choices_of(estimator, "relation", RELATIONS):
-        for y in (None, np.arange(len(others)) % 2):
+        for y in [np.arange(len(others)) % 2 if has else None for has in has_classes]:
             make = partial(make_quick, estimator, y, relation=relation, random_state=0)
             # What later mechanisms are may depend on earlier releases: keep those of one fit.
             spies = release_only(make(), others, y)
