@@ -85,10 +85,8 @@ SLOW = {
 
 
 @parametrize_with_checks(
-    [
-        GENERATORS[which]
-        for which in ("sliced", "rows", "flow", "flow-r", "local", "sinkhorn", "dpaf")
-    ]
+    [GENERATORS[which] for which in ("sliced", "rows", "flow-r", "local", "sinkhorn", "dpaf")]
+    + [DPSWFlowSampler(n_steps=100)]
     + [LocalPrivatizer(), LocalPrivatizer("gaussian", basis="dct")]
     + [DPSWDDomainAdapter(n_steps=20), DPSWDDomainClassifier(n_steps=100)]
     + [DPSWDRowAdapter(n_steps=20), LowFrequencies()]

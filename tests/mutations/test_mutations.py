@@ -307,7 +307,7 @@ if cost > self.epsilon * (1 + 1e-2):
         self._ledger[position].count += 1
 """,
         "",
-        _common("check_ledger", "sliced"),
+        _curator("the_ledger_is_written_before_rows_are_read"),
     ),
     "repeated releases are counted once": Mutation(
         "self._ledger[position].count += 1",
