@@ -159,7 +159,8 @@ class OpenBoxFormat(BoxFormat):
             radius = upper[0]
             settled["clip_norm"] = math.hypot(radius, self.unit) if self.has_number else radius
         elif self.opens_X and self.n_features > _MOST_RANGES:
-            settled["bounds"] = lower[0], max(upper[1], np.nextafter(lower[0], np.inf))
+            # By noise, the greatest may seem to be below the least.
+            settled["bounds"] = lower[:2].min(), upper[:2].max()
         elif self.opens_X:
             settled["bounds"] = lower[: self.n_features], upper[: self.n_features]
         return self._close(_COUNTS, opens_X=False, opens_y=False, **settled)
