@@ -177,7 +177,7 @@ class SchemaInference:
             kind = self.schema[name]
             # Dates have no zero.
             origin = knots[0] - 1 if isinstance(kind, Date) else 0.0
-            *bounds, is_resolved = find_range(knots - origin, counts, std, n_values)
+            *bounds, is_resolved = find_range(knots - origin, counts, std, n_values, _unit_of(kind))
             first, last = np.searchsorted(knots, np.add(bounds, origin))
             within = slice(first, last + 1)
             n_fine = self._count_fine(curator)
@@ -213,7 +213,7 @@ class SchemaInference:
         for name, knots, counts, n_values in self._count(curator, _COUNTS, self._scales, fine):
             kind = self.schema[name]
             if name in ranged:
-                lower, upper = narrow_range(knots, counts, std, n_values)
+                lower, upper = narrow_range(knots, counts, std, n_values, _unit_of(kind))
                 within = (lower <= knots) & (knots <= upper)
                 knots, counts = knots[within], counts[within]
             n_knots = kind.n_knots or count_affordable(n_records, std, _FEWEST, _MOST)

@@ -70,7 +70,7 @@ def choose_per_octave(n_records, std):
     return 2 ** int(np.log2(affordable / _SPREAD))
 
 
-def find_range(knots, counts, std, n_values=None):
+def find_range(knots, counts, std, n_values=None, unit=None):
     """Return the range of values that were counted near knots, with noise.
 
     A value adds 1 to the counts, shared by the two knots around it. Windows of 1, 2, 4, ... knots
@@ -94,6 +94,8 @@ def find_range(knots, counts, std, n_values=None):
         Standard deviation of their noise.
     n_values : float, default=None
         How many values there are, as far as that is public or was released.
+    unit : float, default=None
+        What values are multiples of.
 
     Returns
     -------
@@ -105,8 +107,9 @@ def find_range(knots, counts, std, n_values=None):
     """
     starts, ends, is_resolved = _find_windows(counts, std)
     lowest, highest = sorted((ends.min(), starts.max()))
-    last = _end_range(knots, counts, std, highest)
-    first = len(knots) - 1 - _end_range(-knots[::-1], counts[::-1], std, len(knots) - 1 - lowest)
+    last = _end_range(knots, counts, std, highest, unit)
+    lowest = len(knots) - 1 - lowest
+    first = len(knots) - 1 - _end_range(-knots[::-1], counts[::-1], std, lowest, unit)
     if 0 < knots[first] < knots[last] * _NEAR_ZERO and 0 in knots:
         first = int(np.flatnonzero(knots == 0)[0])
     if 0 > knots[last] > knots[first] * _NEAR_ZERO and 0 in knots:
@@ -120,7 +123,7 @@ def find_range(knots, counts, std, n_values=None):
     return knots[first], knots[last], is_resolved
 
 
-def narrow_range(knots, counts, std, n_values):
+def narrow_range(knots, counts, std, n_values, unit=None):
     """Return a range within which there is nearly everything, from counts at finer knots.
 
     A bound moves inwards only if both say so: `find_range`, and the sum of what is then left out,
@@ -128,7 +131,7 @@ def narrow_range(knots, counts, std, n_values):
 
     Parameters
     ----------
-    knots, counts, std, n_values
+    knots, counts, std, n_values, unit
         As in `find_range`; the knots lie within the range that it found on a wide grid.
 
     Returns
@@ -136,7 +139,7 @@ def narrow_range(knots, counts, std, n_values):
     lower, upper : float
         Two different knots.
     """
-    first, last = np.searchsorted(knots, find_range(knots, counts, std)[:2])
+    first, last = np.searchsorted(knots, find_range(knots, counts, std, unit=unit)[:2])
     first = min(first, _count_empty(counts, std, n_values))
     last = max(last, len(knots) - 1 - _count_empty(counts[::-1], std, n_values))
     return knots[first], knots[last]
@@ -218,7 +221,7 @@ def _find_windows(counts, std):
     return starts[chosen], ends[chosen], is_resolved
 
 
-def _end_range(knots, counts, std, inner):
+def _end_range(knots, counts, std, inner, unit):
     """Return the knot at which a range ends that holds the knot `inner`, and what is beyond."""
     if knots[inner] < 0 <= knots[-1]:
         n_most = np.searchsorted(knots, 0) - inner
@@ -231,6 +234,8 @@ def _end_range(knots, counts, std, inner):
     end = inner + int(np.r_[0, gains].argmax())
     if end in (0, len(knots) - 1) or knots[end] == 0:
         return end
+    if unit is not None and knots[end + 1] - knots[end] <= unit * (1 + 1e-9):
+        return end  # there are no values between these knots
     # What a density like that around the knot before would bring to this one, from inside.
     width = knots[end + 1] - knots[end - 1] if end < 2 else knots[end] - knots[end - 2]
     inside = counts[end - 1] * (knots[end] - knots[end - 1]) / width

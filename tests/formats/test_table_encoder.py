@@ -175,7 +175,7 @@ def assert_same(decoded, expected, schema):
 
 
 @given(tables())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_decoding_gives_back_what_was_encoded(case):
     encoder, table, expected = case
     decoded = decode(encoder, encoder.encode(table))
