@@ -41,7 +41,7 @@ def warn_of_absent(share, std):
     bool
         Whether it warned.
     """
-    absent = 1 - share
+    absent = min(1.0, 1 - share)
     is_much = bool(absent > max(MANY_ABSENT, 4 * std))
     if is_much:
         _warn(

@@ -33,6 +33,9 @@ _TORCH_DTYPES = {str(dtype): dtype for dtype in (torch.float32, torch.float64)}
 class Saves:
     """The method `save`, of estimators with a certificate."""
 
+    def check_loaded(self):
+        """Raise an error if what was read from a file is not to be relied on."""
+
     def save(self, path):
         """Write the fitted estimator to a file, from which `skdpgen.load` reads it.
 
@@ -116,6 +119,7 @@ def load(path):
                 if major == _FORMAT[0]:
                     estimator = _Reader(file).read(contents["estimator"])
                     check_is_fitted(estimator, "privacy_")
+                    estimator.check_loaded()
         # Whatever a file that is damaged, or made to be so, can raise.
         except Exception as error:
             raise ValueError(

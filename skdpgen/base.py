@@ -354,7 +354,8 @@ class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta
             thresholds[CategoryCountsMechanism.name] = _OPEN_DELTA * self.delta
         if format.components is not None:
             check_size("X", format.n_columns, format.n_columns)
-            shares[format.components.name] = format.components.share
+            # Of what is left.
+            shares[format.components.name] = format.components.share * (1 - sum(shares.values()))
         terms = Terms(
             self.epsilon,
             self.delta,
@@ -393,7 +394,8 @@ class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta
             format = self._make_table_format(self.schema)
         else:
             format = self._make_format(n_samples, n_features, n_classes or 1)
-        return self._certify(n_samples, format, n_classes or 1, list_refusals(self.strict))
+        plan, _, n_needed = self._make_plan(n_samples, format, n_classes or 1)
+        return self._certify(n_samples, format, plan, n_needed, list_refusals(self.strict))
 
     def _preview_data(self, X, y, target):
         """Price a fit; what is public of the data is checked."""
@@ -401,11 +403,11 @@ class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta
         copied.check_params()
         format, records = copied._read(X, y, target)
         n_classes = 1 if records.classes is None else len(records.classes)
-        refusals = records.list_assumptions(self.strict)
-        return copied._certify(records.n_records, format, n_classes, refusals)
+        plan, _, n_needed = copied._make_plan(records.n_records, format, n_classes)
+        refusals, plan = records.list_assumptions(self.strict), records.cover(plan)
+        return copied._certify(records.n_records, format, plan, n_needed, refusals)
 
-    def _certify(self, n_samples, format, n_classes, refusals):
-        plan, _, n_needed = self._make_plan(n_samples, format, n_classes)
+    def _certify(self, n_samples, format, plan, n_needed, refusals):
         certificate = Certificate.of_plan(
             plan,
             (*refusals, *self._list_assumptions(format)),

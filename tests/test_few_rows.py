@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from skdpgen import (
+    DPPCA,
     DPAFGenerator,
     DPSinkhornGenerator,
     DPSlicedWassersteinGenerator,
@@ -104,3 +105,19 @@ def test_a_preview_looks_at_no_cell():
     """Cells that are no numbers are refused by a fit, and not by a preview."""
     X = np.array([["a", object()], [None, 3]], dtype=object)
     assert preview(DPSWFlowSampler(), X).n_records == 2
+
+
+def test_a_preview_is_as_local_as_its_fit():
+    X, y = np.random.RandomState(0).uniform(size=(40, 2)), [0, 1] * 20
+    for classes in (None, [0, 1]):
+        gan = LDPEntropicGAN(epsilon=5.0, bounds=(0, 1), classes=classes, n_steps=2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            planned, fitted = preview(gan, X, y), gan.fit(X, y).privacy_
+        assert planned.local == fitted.local == (classes is not None)
+
+
+def test_a_preview_of_a_transformer_takes_numbers():
+    with pytest.raises(TypeError, match="numbers of rows and features"):
+        preview(DPPCA(), np.zeros((5, 2)))
+    assert preview(DPPCA(), 50, 2).releases[-1] == "second moments"

@@ -331,3 +331,15 @@ def test_formats_of_later_versions_are_refused(content, tmp_path):
     with pytest.raises(ValueError, match="was written in format 2, by skdpgen 9"):
         _load(_changed(content, lambda held: held.update(format=[2, 0], version="9")), tmp_path)
     _load(_changed(content, lambda held: held.update(format=[1, 7])), tmp_path)
+
+
+def test_a_privatizer_from_elsewhere_has_its_own_noise_and_its_own_price(monkeypatch, tmp_path):
+    """Else whoever wrote the file could recompute the noise that owners add."""
+    monkeypatch.setattr(LocalPrivatizer, "save", skdpgen._saving.Saves.save)
+    seeded = LocalPrivatizer(epsilon=1.0, random_state=7).fit(X).set_params(random_state=None)
+    cheap = LocalPrivatizer(epsilon=1.0).fit(X)
+    cheap.plan_ = LocalPrivatizer(epsilon=9.0).fit(X).plan_
+    for fitted in (seeded, cheap):
+        content = _save(fitted)
+        with pytest.raises(ValueError, match="no file of a fitted skdpgen estimator"):
+            _load(content, tmp_path)

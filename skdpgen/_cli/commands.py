@@ -16,7 +16,7 @@ from ..accounting.certificate import preview as preview_fit
 from ..accounting.certificate import verify as verify_text
 from ..accounting.events import threshold_delta
 from ..accounting.figures import show
-from ..exceptions import FitQualityWarning
+from ..exceptions import FitQualityWarning, SpentError
 from ..formats.columns import Unknown
 from ..formats.identifiers import go_on
 from ..formats.inference import _KINDS as KINDS_RELEASE
@@ -77,6 +77,10 @@ def synthesize(options):
                 _write(options, generator, paths)
         except KeyboardInterrupt as interrupt:
             raise _say_what_was_spent(interrupt, budget) from None
+        except (OSError, ValueError) as error:
+            if not hasattr(generator, "privacy_"):
+                raise
+            raise SpentError(f"{error} No file was written. {_tell_spent(budget)}") from None
     if not options.quiet:
         print(generator.privacy_)
         report = _report_of(generator)
@@ -148,11 +152,15 @@ def _report_of(generator):
 
 def _say_what_was_spent(interrupt, budget):
     """Return an interrupt that says what no file tells of."""
-    spent = "With --seed, nothing is private."
-    if isinstance(budget, PrivacyBudget):
-        spent = f"Until then ε = {show(budget.spent)} was spent, on releases that nobody has seen."
+    spent = _tell_spent(budget)
     number = getattr(interrupt, "number", 2)
     return Interrupted(number, f"interrupted: no file was written. {spent}")
+
+
+def _tell_spent(budget):
+    if not isinstance(budget, PrivacyBudget):
+        return "With --seed, nothing is private."
+    return f"Until then ε = {show(budget.spent)} was spent, on releases that nobody has seen."
 
 
 @contextlib.contextmanager

@@ -431,6 +431,10 @@ def preview(estimator, X, y=None, *, target=None, n_classes=None):
     if not hasattr(estimator, "_preview"):
         raise TypeError(f"preview takes a generator; got {type(estimator).__name__}.")
     if not isinstance(X, numbers.Number | str | None):
+        if not hasattr(estimator, "_preview_data"):
+            raise TypeError(
+                f"Of a {type(estimator).__name__}, preview takes the numbers of rows and features."
+            )
         with plain_numbers(estimator):
             return estimator._preview_data(X, y, target)
     sizes = {"n_samples": X, "n_features": y, "n_classes": n_classes or 1}

@@ -64,7 +64,7 @@ def read_dates(column, zone=None):
     present = ~pd.isna(values)
     values = values[present]
     if zone is not None:
-        return present, _read_in_zone(values, zone)
+        return present, np.array([_read_in_zone(value, zone) for value in values], dtype="M8[s]")
     if values.dtype.kind == "M":
         return present, values.astype("M8[s]")
     has_zones = any(getattr(value, "tzinfo", None) is not None for value in values)
@@ -74,21 +74,13 @@ def read_dates(column, zone=None):
     return present, np.array([read_date(value) for value in values], dtype="M8[s]")
 
 
-def _read_in_zone(values, zone):
-    dates = [value if getattr(value, "tzinfo", None) is not None else pd.NaT for value in values]
+def _read_in_zone(value, zone):
+    # One by one: of several, pandas chooses a unit by all of them.
     with contextlib.suppress(Exception):
-        return _to_wall_clock(pd.DatetimeIndex(pd.to_datetime(dates, utc=True)), zone)
-    return np.array([_read_date_in_zone(date, zone) for date in dates], dtype="M8[s]")
-
-
-def _read_date_in_zone(date, zone):
-    with contextlib.suppress(Exception):
-        return _to_wall_clock(pd.DatetimeIndex([pd.Timestamp(date).tz_convert("UTC")]), zone)[0]
+        if value.tzinfo is not None:
+            date = pd.Timestamp(value).tz_convert(zone).tz_localize(None)
+            return date.to_datetime64().astype("M8[s]")
     return np.datetime64("NaT")
-
-
-def _to_wall_clock(dates, zone):
-    return dates.tz_convert(zone).tz_localize(None).to_numpy().astype("M8[s]")
 
 
 def read_date(value):

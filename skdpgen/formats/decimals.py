@@ -8,6 +8,7 @@ import numpy as np
 
 from .cells import read_dates, read_numbers
 from .columns import Category, Date, Number
+from .ranges import find_farthest
 from .schema import Schema
 from .table_encoder import TableEncoder
 
@@ -109,11 +110,19 @@ def _choose_decimals(counts, std):
     return None
 
 
+def _is_within_reach(kind):
+    """Whether a bound that is open can be looked for: numbers with decimals end earlier."""
+    farthest = find_farthest(kind.decimals)
+    lower, upper = (b or 0.0 for b in (kind.lower, kind.upper))
+    return lower < farthest and upper > -farthest
+
+
 def _refine(kind, decimals):
     """Return a number with so many decimals, or a date in the unit that they say."""
-    # Bounds that are declared may be finer.
+    # Bounds that are declared may be finer, or too far from zero for so many.
     with contextlib.suppress(ValueError):
         if isinstance(kind, Number):
-            return replace(kind, decimals=decimals)
+            refined = replace(kind, decimals=decimals)
+            return refined if _is_within_reach(refined) else kind
         return replace(kind, unit="day" if decimals == 0 else "second")
     return kind if isinstance(kind, Number) else replace(kind, unit="second")

@@ -14,13 +14,14 @@ from ..privacy.mechanisms.sums import CategoryCountsMechanism, GaussianSumMechan
 from ..privacy.record_functions import RecordFunction
 from ..privacy.texts import TEXT_KINDS
 from .column import DATE_CODES
-from .columns import MAX_UNITS, Boolean, Category, Date, Number, Unknown
+from .columns import Boolean, Category, Date, Number, Unknown
 from .decimals import DECIMALS, encode_decimals, encode_levels, find_decimals, list_rough
 from .identifiers import Identifier
 from .ranges import (
     FINEST,
     choose_per_octave,
     count_affordable,
+    find_farthest,
     find_range,
     narrow_range,
     quantile_knots,
@@ -130,13 +131,13 @@ class SchemaInference:
         """Make the releases and return a schema that leaves nothing open."""
         if self.unknown:
             known = SchemaInference(self._find_kinds(curator), self.unknown)
-            curator.prepare(RecordFunction(known.encode))
+            curator.prepare(RecordFunction(known.encode), 1.0)
             return known.run(curator)
         if DECIMALS in self.releases:
             noisy = curator.release(_weights(DECIMALS))
             schema = find_decimals(self.schema, noisy) if self._rough else self.schema
             known = SchemaInference(schema, self.texts, has_decimals=True)
-            curator.prepare(RecordFunction(known.encode))
+            curator.prepare(RecordFunction(known.encode), 1.0)
             return known.run(curator)
         kinds = {**self.schema, **self._find_knots(curator, self._find_ranges(curator))}
         if CategoryCountsMechanism.name in self.releases:
@@ -245,7 +246,7 @@ class SchemaInference:
             curator.release(_weights(release))
             return []
         schema = Schema({name: kinds[name] for name in names})
-        curator.prepare(RecordFunction(partial(self._encode_some, schema)))
+        curator.prepare(RecordFunction(partial(self._encode_some, schema)), 1.0)
         value = curator.release(_weights(release)).value * math.sqrt(len(names))
         counted = []
         for name, where in TableEncoder(schema).blocks:
@@ -325,7 +326,7 @@ def _widen(kind, n_per_octave):
         n_knots, unit = _N_QUARTERS * n_per_octave // FINEST, kind.unit or "second"
         return replace(kind, lower=lower, upper=upper, unit=unit, n_knots=n_knots)
     knots = wide_knots(kind.decimals, n_per_octave)
-    knots = knots[np.abs(knots) * 10.0 ** (kind.decimals or 0) <= MAX_UNITS]
+    knots = knots[np.abs(knots) <= find_farthest(kind.decimals)]
     lower = -np.inf if kind.lower is None else kind.lower
     upper = np.inf if kind.upper is None else kind.upper
     if lower >= knots[-1] or upper <= knots[0]:

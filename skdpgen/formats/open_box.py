@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
+from .._quality import FARTHEST
 from ..exceptions import FitQualityWarning
 from ..privacy.mechanisms.sums import GaussianSumMechanism
 from ..privacy.record_functions import RecordFunction
@@ -112,7 +113,7 @@ class OpenBoxFormat(BoxFormat):
         format = self
         for name in self.shares:
             # What is counted has norms up to 1, whatever the radius of rows is.
-            curator.prepare(RecordFunction(format.encode))
+            curator.prepare(RecordFunction(format.encode), 1.0)
             noisy = curator.release(_sum(name))
             find = {
                 _RANGES: format._find_ranges,
@@ -144,6 +145,19 @@ class OpenBoxFormat(BoxFormat):
                 FitQualityWarning,
                 stacklevel=2,
             )
+        far = [
+            name
+            for name, edges in zip(names, found, strict=True)
+            if max(np.abs(edges[:2])) >= FARTHEST
+        ]
+        if far:
+            warnings.warn(
+                f"The ranges of {', '.join(far[:5])} end at ±{FARTHEST:g}, beyond which none is "
+                "looked for: values there are clipped. Declare bounds=(lower, upper), or use "
+                "larger units.",
+                FitQualityWarning,
+                stacklevel=2,
+            )
         ranges = tuple(np.array([edges[:2] for edges in found], dtype=np.float64).T)
         return self._close(_RANGES, ranges=ranges, knots=np.linspace(1, 2, self.n_fine))
 
@@ -156,7 +170,7 @@ class OpenBoxFormat(BoxFormat):
         if self.opens_y:
             settled["y_bounds"] = lower[-1], upper[-1]
         if self.opens_X and self.encoder is not None:
-            radius = upper[0]
+            radius = float(upper[0])
             settled["clip_norm"] = math.hypot(radius, self.unit) if self.has_number else radius
         elif self.opens_X and self.n_features > _MOST_RANGES:
             # By noise, the greatest may seem to be below the least.
@@ -226,13 +240,18 @@ def make_box(
     opens_y = public.get("has_number", False) and y_bounds is None
     # An encoder needs no bounds, but its rows a scale.
     opens_X = opens_radius if encoder is not None else bounds is None
+    if opens_radius:
+        radius = 1.0
+    else:
+        # In a box no row is longer than 1.
+        radius = clip_norm if encoder is not None else min(clip_norm, 1.0)
     format = OpenBoxFormat(
         n_features,
         bounds=(0, 1) if opens_X and encoder is None else bounds,
         y_bounds=(0, 1) if opens_y else y_bounds,
         encoder=encoder,
         components=components,
-        clip_norm=1.0 if opens_radius else clip_norm,
+        clip_norm=radius,
         **public,
         opens_X=opens_X,
         opens_y=opens_y,

@@ -1,9 +1,12 @@
 """From noisy counts at the knots of a grid: a range, and quantiles. Nothing here sees a record."""
 
+import math
+
 import numpy as np
 from scipy.stats import norm
 
 from .blocks import share_below, share_between_knots
+from .columns import MAX_UNITS
 
 # Numbers are looked for up to 2^40 on both sides of zero, from 2^-10 on.
 _OCTAVES = -10, 40
@@ -44,6 +47,12 @@ def wide_knots(decimals=None, n_per_octave=FINEST):
     sizes = 2.0 ** (np.arange(first * n_per_octave, last * n_per_octave + 1) / n_per_octave)
     knots = np.r_[-sizes[::-1], 0, sizes]
     return knots if decimals is None else np.unique(np.round(knots, decimals) + 0.0)
+
+
+def find_farthest(decimals):
+    """Return the power of 2 up to which numbers of so many decimals are looked for."""
+    most = MAX_UNITS / 10.0 ** (decimals or 0)
+    return 2.0 ** min(_OCTAVES[1], math.floor(math.log2(most)))
 
 
 def count_affordable(n_records, std, least, most):

@@ -178,7 +178,7 @@ class TableFormat(Format):
             name for name in inference.unknown if not isinstance(schema[name], Category)
         )
         settled = TableFormat(schema, kind, inference.unknown)
-        curator.prepare(RecordFunction(settled.encode))
+        curator.prepare(RecordFunction(settled.encode), 1.0)
         return settled
 
     def refuse(self, X, y=None):

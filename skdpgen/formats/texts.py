@@ -142,5 +142,5 @@ def _parse_dates(cells, style, zone):
     has_zone = cells.str.contains(_ZONE, regex=True, na=False)
     cells = cells.where(has_zone if zone else ~has_zone)
     # Seconds in nanoseconds would narrow the years that others can be of.
-    cells = cells.str.replace(r"(\.\d{6})\d+$", r"\1", regex=True)
+    cells = cells.str.replace(r"(\.\d{6})\d+(?=$|Z|[+-])", r"\1", regex=True)
     return pd.to_datetime(cells, errors="coerce", format="ISO8601", utc=zone is not None)

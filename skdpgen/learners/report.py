@@ -27,7 +27,7 @@ def read_tables(tables, format, n_records):
     sizes = format.block_sizes
     share, std = share_of_present(tables, sizes, n_records)
     if warn_of_absent(share, std):
-        n_records = share * n_records
+        n_records *= max(share, std, 1 / n_records)
     levels = Levels.of(tables, sizes, n_records, format.is_spare)
     counts = np.where(levels.is_empty, 0, levels.counts)
     report = describe(format.schema, counts, levels.std, n_records)

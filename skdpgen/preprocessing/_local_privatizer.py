@@ -296,6 +296,13 @@ class LocalPrivatizer(
             )
         super().save(path)
 
+    def check_loaded(self):
+        """Refuse noise that somebody can make again, and that is not what is certified."""
+        if self.random_state is not None or self._seed[0] is not None:
+            raise ValueError("The noise follows from a seed.")
+        if self.plan_.events != self.privacy_.events:
+            raise ValueError("The certificate is of another plan.")
+
     def check_noised(self, X):
         """Return an array that could come from `transform`, by its width, or raise a ValueError."""
         X = check_array(X, dtype=[np.float64, np.float32])

@@ -44,8 +44,7 @@ def open_curator(records, codec, plan, noise, *, strict, clip_norm=1.0, device="
     curator = Curator(
         *records.hand_over(),
         classes=records.classes,
-        # Somebody saw all labels before any owner could noise one.
-        plan=replace(plan, local=plan.local and not records.is_inferred),
+        plan=records.cover(plan),
         noise=noise,
         prepare=RecordFunction(codec.encode),
         cells=records.is_table,
@@ -216,7 +215,7 @@ class Curator:
         self._ledger[position].count += 1
         return mechanism.run(self._source, event, relation=self.plan.relation, noise=self._noise)
 
-    def prepare(self, function, clip_norm=1.0):
+    def prepare(self, function, clip_norm):
         """Exchange the map of the rows and their radius, which may follow from what is released."""
         self._source.prepare(function, clip_norm)
 

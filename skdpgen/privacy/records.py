@@ -8,7 +8,7 @@ value.
 import contextlib
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Complex, Real
 
 import numpy as np
@@ -90,6 +90,11 @@ class Records:
     def hand_over(self):
         """Return rows and labels, once; from then on they are not held here."""
         return self._held.pop()
+
+    def cover(self, plan):
+        """Return a plan of releases of these records, which may be less local than they are."""
+        # Somebody saw all labels before any owner could noise one.
+        return replace(plan, local=plan.local and not self.is_inferred)
 
     def list_assumptions(self, strict):
         """List what a certificate rests on because of what the records are."""

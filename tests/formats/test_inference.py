@@ -257,7 +257,7 @@ class Scripted:
         self.plan, self.n_records, self.value = plan, n_records, value
         self.released = []
 
-    def prepare(self, function):
+    def prepare(self, function, clip_norm):
         self.width = function.on(np.full((1, 2), 5.0, dtype=object)).shape[1]
 
     def release(self, mechanism):
@@ -270,7 +270,7 @@ def run_scripted(schema, epsilon, n_records, value):
     assert inference.releases == ("decimals", "value ranges", "value counts")
     shares = {"decimals": 0.02, "value ranges": 0.49, "value counts": 0.49}
     curator = Scripted(gaussian_plan(shares, epsilon, 1e-6), n_records, value)
-    curator.prepare(RecordFunction(inference.encode))
+    curator.prepare(RecordFunction(inference.encode), 1.0)
     return inference.run(curator), curator.released
 
 

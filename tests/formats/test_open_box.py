@@ -1,6 +1,7 @@
 """Bounds and radii that nobody declared: found from noisy counts, and paid for."""
 
 import math
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import FunctionTransformer
 
-from skdpgen import DPPCA, DPSlicedWassersteinGenerator, DPSWFlowSampler
+from skdpgen import DPPCA, DPSlicedWassersteinGenerator, DPSWFlowSampler, PrivatePCA
 from skdpgen.exceptions import FitQualityWarning
 from skdpgen.formats.box import BoxFormat
 from skdpgen.formats.open_box import make_box
@@ -221,3 +222,23 @@ def test_components_by_themselves_find_their_units_too(X):
     )
     found = pca.inverse_transform(pca.transform(X))
     assert found.max() > 1e6
+
+
+def test_a_radius_beyond_the_box_changes_nothing(X):
+    """Of rows in their own units it would be 30; in a box none is longer than 1."""
+    assert fit(X, clip_norm=30.0).clip_norm_ == fit(X, clip_norm=1.0).clip_norm_ == 1.0
+
+
+def test_numbers_beyond_what_is_looked_at_are_told_of():
+    X = np.random.RandomState(0).uniform(1e13, 2e13, size=(3000, 2))
+    with pytest.warns(FitQualityWarning, match=r"end at ±1\.09951e\+12.*clipped"):
+        fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit(X / 1e4)
+
+
+def test_components_get_a_share_of_what_is_left():
+    X = np.random.RandomState(0).uniform(size=(200, 3))
+    fitted = fit(X, encoder=PrivatePCA(2, share=0.9))
+    assert fitted.privacy_.releases[-2:] == ("second moments", "slice sketch")

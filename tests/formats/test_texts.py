@@ -45,3 +45,14 @@ def test_declared_columns_are_read_in_the_style_of_the_file():
     assert read["d"][1] == "x"
     plain = parse_texts(pd.DataFrame({"n": ["$12.50", "3", "1,5"]}), Schema({"n": Number(0, 99)}))
     assert plain["n"].tolist() == [12.5, 3.0, "1,5"]
+
+
+def test_a_zoned_date_is_read_on_its_own():
+    """Nanoseconds before a zone once narrowed the years that others could be of."""
+    schema = Schema({"day": Date("1900-01-01", "2600-01-01", unit="second", zone="UTC")})
+    far, fine = "2500-01-01T00:00:00Z", "2020-01-01T00:00:00.123456789Z"
+    alone = parse_texts(pd.DataFrame({"day": [far]}), schema)["day"][0]
+    for other in (fine, "2020-01-01T00:00:00.123456789+05:30", "2020-01-01T00:00:00+00:00"):
+        beside = parse_texts(pd.DataFrame({"day": [far, other]}), schema)["day"][0]
+        assert not isinstance(alone, str)
+        assert pd.Timestamp(beside) == pd.Timestamp(alone)

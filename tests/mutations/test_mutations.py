@@ -769,14 +769,14 @@ if cost > self.epsilon * (1 + 1e-2):
 # What must not break either: what is learnt, and what is handed back.
 FUNCTION = {
     "ranges are counted in units of the radius": Mutation(
-        "            curator.prepare(RecordFunction(format.encode))\n            noisy =",
+        "            curator.prepare(RecordFunction(format.encode), 1.0)\n            noisy =",
         "            curator.prepare(RecordFunction(format.encode), self.clip_norm)\n"
         "            noisy =",
         _open_box("records_are_counted_whole_whatever_the_radius[0.5]"),
     ),
     "rows are not in units of the radius that is found": Mutation(
         "curator.prepare(RecordFunction(format.encode), format.clip_norm)",
-        "curator.prepare(RecordFunction(format.encode))",
+        "curator.prepare(RecordFunction(format.encode), 1.0)",
         _open_box("rows_are_in_units_of_the_radius"),
     ),
     "pickles in a saved file are run": Mutation(
