@@ -40,7 +40,5 @@ def read_tables(tables, format, n_records):
         {name: levels.std[where.start] for name, where in blocks.items()},
     )
     if len(sizes) > 1:
-        column = np.repeat(np.arange(len(sizes)), sizes)
-        pairs = tables.pairs[column[:, None] != column]
-        warn_of_noise(np.mean(np.square(pairs)), tables.pairs_std**2, "two-way tables")
+        warn_of_noise(np.mean(np.square(tables.cells)), tables.pairs_std**2, "two-way tables")
     return levels, report

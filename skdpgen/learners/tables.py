@@ -7,7 +7,8 @@ import torch
 from torch import nn
 
 from .._quality import WITHIN_NOISE
-from .training import Training, descend_to_noise, moments_gap
+from ..privacy.mechanisms.tables import own_and_later
+from .training import Training, descend_to_noise
 
 
 class SoftmaxBlocks(nn.Module):
@@ -165,31 +166,51 @@ def fit_to_tables(
         At each step, the estimated squared distance between generated and noisy tables.
     """
     n_records = levels.n_records
-    pairs, columns = tables.pairs / n_records, tables.columns / n_records
     std = tables.columns_std / n_records
-    # A column is not independent of itself, given the code: its own table is left out.
-    column = np.repeat(np.arange(len(sizes)), sizes)
-    is_pair = column[:, None] != column
-    # Each cell of a pair is there twice, with half the variance.
-    noise_energy = std**2 * (is_pair.sum() / 2 + len(columns))
+    # Each cell of a pair counts twice, with half the variance.
+    noise_energy = std**2 * (tables.cells.size + tables.columns.size)
 
-    as_tensor = {"dtype": torch.float32, "device": device}
-    marginals = np.clip(levels.counts / n_records, 0, 1)
-    marginals, pairs, columns, is_pair = (
-        torch.tensor(array, **as_tensor) for array in (marginals, pairs, columns, is_pair)
-    )
-    rows = make_rows(sizes, marginals).to(device)
+    def as_tensor(array):
+        return torch.tensor(array, dtype=torch.float32, device=device)
+
+    pairs = [as_tensor(table / n_records) for table in tables.with_later]
+    columns = as_tensor(tables.columns / n_records)
+    rows = make_rows(sizes, as_tensor(np.clip(levels.counts / n_records, 0, 1))).to(device)
     rows.forbid(levels.is_empty)
     training = Training(rows, learning_rate, memory=0.99)
     half = max(1, batch_size // 2)
 
     def loss():
-        made = rows(rows.draw(2 * half, generator))
-        first, second = (tables.weight * part.mean(0) - columns for part in made.split(half))
-        return (moments_gap(made, pairs) * is_pair).sum() + first @ second
+        made = rows(rows.draw(2 * half, generator)).split(half)
+        first, second = (tables.weight * part.mean(0) - columns for part in made)
+        return 2 * tables_gap(*made, pairs, sizes) + first @ second
 
     losses = descend_to_noise(training, loss, noise_energy, n_steps, verbose)
     return training.finish(lambda: rows.draw(2 * half, generator)), losses
+
+
+def tables_gap(first, second, tables, sizes):
+    """Estimate the squared differences between the two-way tables of rows and given ones.
+
+    The product of two independent estimates has no bias from their variance. A column is not
+    independent of itself, given the code: its own table is left out.
+
+    Parameters
+    ----------
+    first, second : tensor of shape (n_rows, n_levels)
+        Rows that are independent of each other.
+    tables : list of tensor
+        For each column, its tables with all later columns, side by side.
+    sizes : sequence of int
+        Numbers of levels of the columns.
+    """
+    gap = 0.0
+    for (own, later), table in zip(own_and_later(sizes), tables, strict=True):
+        one, other = (
+            part[:, own].T @ part[:, later] / len(part) - table for part in (first, second)
+        )
+        gap = gap + (one * other).sum()
+    return gap
 
 
 @dataclass(frozen=True)
@@ -235,15 +256,13 @@ class Levels:
 
 def share_of_present(tables, sizes, n_records):
     """Return the noisy share of the records that are in the tables, and its standard deviation."""
-    n_columns, column = len(sizes), np.repeat(np.arange(len(sizes)), sizes)
+    n_columns = len(sizes)
     if n_columns == 1:
         std = np.sqrt(sizes[0]) * tables.columns_std / tables.weight
         return tables.columns.sum() / tables.weight / n_records, std / n_records
-    # Each cell is there twice.
-    n_cells = (column[:, None] != column).sum() / 2
-    n_tables = n_columns * (n_columns - 1)
-    std = 2 * np.sqrt(n_cells) * tables.pairs_std
-    return tables.pairs.sum() / n_tables / n_records, std / n_tables / n_records
+    n_tables = n_columns * (n_columns - 1) / 2
+    std = np.sqrt(tables.cells.size) * tables.pairs_std
+    return tables.cells.sum() / n_tables / n_records, std / n_tables / n_records
 
 
 def combine_marginals(tables, sizes):
@@ -261,5 +280,8 @@ def combine_marginals(tables, sizes):
     precisions = 2 / np.asarray(sizes)
     of_level = np.repeat(precisions, sizes)
     total = tables.weight**2 + precisions.sum() - of_level
-    counts = (tables.weight * tables.columns + tables.pairs @ of_level) / total
-    return counts, tables.columns_std / np.sqrt(total)
+    counts = tables.weight * tables.columns
+    for (own, later), table in zip(own_and_later(sizes), tables.with_later, strict=True):
+        counts[own] += table @ of_level[later]
+        counts[later] += of_level[own] @ table
+    return counts / total, tables.columns_std / np.sqrt(total)

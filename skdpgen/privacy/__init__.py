@@ -39,9 +39,8 @@ from .mechanisms.sums import (
     GaussianSumMechanism,
     Sketch,
     SliceSketchMechanism,
-    Tables,
-    TablesMechanism,
 )
+from .mechanisms.tables import LevelGroups, Tables, TablesMechanism
 from .noise import NoiseSource
 from .record_functions import BatchFunction, PullingFunction, RecordFunction
 
@@ -58,6 +57,7 @@ __all__ = [
     "FitQualityWarning",
     "ForwardAggregateMechanism",
     "GaussianSumMechanism",
+    "LevelGroups",
     "LocalLabelsMechanism",
     "LocalRowsMechanism",
     "NoiseSource",

@@ -116,9 +116,9 @@ class RoundedSampler:
         """
         scale = np.asarray(scale, dtype=np.float64)
         drawn = np.empty(scale.shape, dtype=np.int64)
-        flat, out = scale.reshape(-1), drawn.reshape(-1)
+        out = drawn.reshape(-1)
         for start in range(0, scale.size, _PIECE):
-            piece = flat[start : start + _PIECE]
+            piece = scale.flat[start : start + _PIECE]
             out[start : start + _PIECE] = self.round(
                 *self._points(len(piece), digits), piece, digits
             )

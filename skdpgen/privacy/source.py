@@ -83,23 +83,23 @@ class RecordSource:
             X, y = self._arrays
             function.width_on(*self._to_map(np.zeros((1, X.shape[1])), y))
 
-    def blocks(self, name):
+    def blocks(self, name, size=_BLOCK):
         """Yield all records in blocks, behind a progress bar called `name` when verbose."""
-        for X, y, positions in self._read(name):
+        for X, y, positions in self._read(name, size):
             yield self._finish(X, y, positions)
 
     def cells(self, name):
         """Yield all records like `blocks`, with their cells, an array, in place of the rows."""
-        for X, y, positions in self._read(name):
+        for X, y, positions in self._read(name, _BLOCK):
             codes = self._codes(X, y)
             yield X, self._membership(codes, codes >= 0, positions)
 
-    def _read(self, name):
+    def _read(self, name, size):
         start = 0
         progress = tqdm(
-            self._batches(),
+            self._batches(size),
             desc=name,
-            total=-(-self.n_records // _BLOCK),
+            total=-(-self.n_records // size),
             disable=not self._verbose,
         )
         for X, y in progress:
@@ -152,12 +152,12 @@ class RecordSource:
                     "them."
                 )
 
-    def _batches(self):
+    def _batches(self, size=_BLOCK):
         chunks = self._chunks()
         if not hasattr(chunks, "__next__"):
             raise TypeError("A function that yields chunks must return a fresh iterator.")
         pairs = (chunk if isinstance(chunk, tuple) else (chunk, None) for chunk in chunks)
-        return _rebatch((self._parse(*self._check_arrays(X, y)) for X, y in pairs), _BLOCK)
+        return _rebatch((self._parse(*self._check_arrays(X, y)) for X, y in pairs), size)
 
     def _check_arrays(self, X, y):
         X, y = np.asanyarray(X), None if y is None else np.asanyarray(y)

@@ -33,8 +33,8 @@ class _WatchedSource:
         self.n_records, self.n_classes = source.n_records, source.n_classes
         self.seen = []
 
-    def blocks(self, name):
-        for block in self._source.blocks(name):
+    def blocks(self, name, *size):
+        for block in self._source.blocks(name, *size):
             self.seen.append(block)
             yield block
 

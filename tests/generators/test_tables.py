@@ -21,7 +21,7 @@ from skdpgen.formats import Boolean, Category, Date, Number, Ordinal, Schema
 from skdpgen.learners import tables as _table_learner
 from skdpgen.learners.tables import Levels, TableParticles, combine_marginals, fit_to_tables
 from skdpgen.privacy import PrivacyLeakWarning, Tables, TablesMechanism, preview, verify
-from skdpgen.privacy.mechanisms.sums import one_way_weight
+from skdpgen.privacy.mechanisms.tables import count_cells, one_way_weight
 
 SCHEMA = Schema(
     {
@@ -576,24 +576,29 @@ def test_noise_of_tables():
     # In records, of six columns and one-way tables of weight 1.
     assert seen[0].weight == 1
     columns = np.array([noisy.columns - seen[0].columns for noisy in seen[1:]])
-    pairs = np.array([noisy.pairs - seen[0].pairs for noisy in seen[1:]])
+    cells = np.array([noisy.cells - seen[0].cells for noisy in seen[1:]])
     assert_allclose(columns.std(), 6 * sigma, rtol=0.25)
-    assert_allclose(pairs[pairs != 0].std(), 6 * sigma / math.sqrt(2), rtol=0.05)
+    assert_allclose(cells.std(), 6 * sigma / math.sqrt(2), rtol=0.05)
 
 
 # The learner.
 
 
+def cells_of(matrix, sizes):
+    """Of a matrix of products of levels, those of a column with later ones, level by level."""
+    column = np.repeat(np.arange(len(sizes)), sizes)
+    return matrix[column[:, None] < column]
+
+
 def noisy_tables(codes, sizes, std, rng):
     """Tables of records with these codes of levels, with noise of a standard deviation."""
     rows = np.hstack([np.eye(size)[code] for size, code in zip(sizes, codes.T, strict=True)])
-    column = np.repeat(np.arange(len(sizes)), sizes)
-    noise = np.triu(rng.normal(size=(len(column), len(column))), 1) * std / math.sqrt(2)
-    pairs = rows.T @ rows + noise + noise.T
     weight = one_way_weight(sizes)
     return Tables(
-        pairs=np.where(column[:, None] == column, 0, pairs),
-        columns=weight * rows.sum(0) + rng.normal(size=len(column)) * std,
+        sizes=sizes,
+        cells=cells_of(rows.T @ rows, sizes)
+        + rng.normal(size=count_cells(sizes)) * std / math.sqrt(2),
+        columns=weight * rows.sum(0) + rng.normal(size=sum(sizes)) * std,
         weight=weight,
         pairs_std=std / math.sqrt(2),
         columns_std=std,
@@ -662,9 +667,7 @@ def test_the_table_of_a_column_with_itself_is_not_matched():
     """Given its code, a row has probabilities: they match all pairs of two columns, no column's."""
     n, sizes = 1000, [2, 3]
     marginals = np.array([0.5, 0.5, 0.2, 0.3, 0.5])
-    column = np.repeat([0, 1], sizes)
-    joint = np.outer(marginals, marginals)
-    joint[column[:, None] == column] = 0
+    cells = cells_of(np.outer(marginals, marginals), sizes)
     weight = one_way_weight(sizes)
 
     def make_rows(sizes, marginals):
@@ -673,7 +676,7 @@ def test_the_table_of_a_column_with_itself_is_not_matched():
         rows.logits.data[:] = rows.offset
         return rows
 
-    tables = Tables(joint * n, weight * marginals * n, weight, pairs_std=0.0, columns_std=0.0)
+    tables = Tables(sizes, cells * n, weight * marginals * n, weight, 0.0, 0.0)
     _, losses = fit_to_tables(
         make_rows,
         sizes,

@@ -89,6 +89,10 @@ def _sums(test):
     return f"tests/privacy/mechanisms/test_sums.py::test_{test}"
 
 
+def _two_way(test):
+    return f"tests/privacy/mechanisms/test_tables.py::test_{test}"
+
+
 def _flow(test):
     return f"tests/generators/test_sliced_flow.py::test_{test}"
 
@@ -436,24 +440,64 @@ if cost > self.epsilon * (1 + 1e-2):
         _common("check_neighbours"),
     ),
     "negative numbers move tables further apart": Mutation(
-        "rows.clamp(min=0) * math.sqrt(",
-        "rows * math.sqrt(",
-        "tests/privacy/mechanisms/test_sums.py::test_sensitivity_of_tables",
+        "rows[membership.sum(1) > 0].clamp(min=0)",
+        "rows[membership.sum(1) > 0]",
+        _two_way("sensitivity"),
     ),
-    "tables of columns with themselves are free": Mutation(
-        "moments[self._is_own(moments)] = 0",
-        "pass",
-        "tests/privacy/mechanisms/test_sums.py::test_sensitivity_of_tables",
+    "absent records are in tables": Mutation(
+        "rows[membership.sum(1) > 0].clamp(min=0)",
+        "rows.clamp(min=0)",
+        _two_way("an_absent_record_adds_nothing"),
+    ),
+    "tables have the scale of single rows": Mutation(
+        "return rows * math.sqrt(n_kept / self.records)",
+        "return rows * math.sqrt(n_kept)",
+        _two_way("sensitivity"),
     ),
     "one-way tables are free": Mutation(
-        "m * (m - 1 + self.weight**2)",
-        "m * (m - 1)",
-        "tests/privacy/mechanisms/test_sums.py::test_sensitivity_of_tables",
+        "return math.sqrt(m * (m - 1 + self.weight**2))",
+        "return math.sqrt(m * (m - 1) or 1)",
+        _two_way("sensitivity"),
     ),
-    "one-way tables have the noise of two-way tables": Mutation(
-        "shape[self._is_own(shape) & ~np.eye(len(shape), dtype=bool)] = 0",
-        "shape[self._is_own(shape)] *= math.sqrt(0.5)",
-        "tests/privacy/mechanisms/test_sums.py::test_noise_of_tables",
+    "two-way tables count once": Mutation(
+        "self.sensitivity(relation) / math.sqrt(2)\n        # Products",
+        "self.sensitivity(relation) / 2\n        # Products",
+        _two_way("noise"),
+    ),
+    "one-way tables have the weight of two-way tables": Mutation(
+        "half**2 * self.weight / math.sqrt(2 * self.records)",
+        "half**2 * self.weight / math.sqrt(self.records)",
+        _two_way("sensitivity"),
+    ),
+    "groups share their noise": Mutation(
+        "noisy *= self.records",
+        "noisy = noisy[:1].repeat(len(noisy), axis=0)\n        noisy *= self.records",
+        _independent("tables of single levels"),
+    ),
+    "every group has the records of all": Mutation(
+        "kept[has] * share[has, None]",
+        "kept[has]",
+        _two_way("sensitivity_of_groups"),
+    ),
+    "shares of groups are not bounded": Mutation(
+        "return clip_rows(torch.cat([sum_rows(rows[:, group]) for group in groups], dim=1), 1.0)",
+        "return torch.cat([sum_rows(rows[:, group]) for group in groups], dim=1)",
+        _two_way("sensitivity_of_groups"),
+    ),
+    "a column that is left out is counted": Mutation(
+        "m = len(self.sizes)\n        return math.sqrt(",
+        "m = self._n_blocks\n        return math.sqrt(",
+        _two_way("noise"),
+    ),
+    "columns that are left have more than a row": Mutation(
+        "rows = clip_rows(rows[:, self._kept] * math.sqrt(self._n_blocks / n_kept), 1.0)",
+        "rows = rows[:, self._kept] * math.sqrt(self._n_blocks / n_kept)",
+        _two_way("sensitivity_of_groups"),
+    ),
+    "a level is in two groups": Mutation(
+        "(members.sum(axis=1) > 1).any()",
+        "False",
+        _two_way("groups_that_are_none"),
     ),
     "null records are counted": Mutation(
         "membership[self._null[positions]] = 0",
@@ -903,11 +947,6 @@ FUNCTION = {
         "logits",
         "tests/generators/test_schema_report.py"
         "::test_spare_levels_within_noise_are_never_generated[particles]",
-    ),
-    "the table of a column with itself is matched": Mutation(
-        "is_pair = column[:, None] != column",
-        "is_pair = np.ones_like(tables, dtype=bool)",
-        _tables("the_table_of_a_column_with_itself_is_not_matched"),
     ),
     "--relation is ignored": Mutation(
         'choices=["zero_out", "replace_one"], default="zero_out")',

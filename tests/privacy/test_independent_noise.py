@@ -16,6 +16,7 @@ from skdpgen.privacy import (
     Curator,
     ForwardAggregateMechanism,
     GaussianSumMechanism,
+    LevelGroups,
     NoiseSource,
     Plan,
     PullingFunction,
@@ -23,6 +24,7 @@ from skdpgen.privacy import (
     SlicedGaussianDpEvent,
     SlicedRowsMechanism,
     SliceSketchMechanism,
+    TablesMechanism,
 )
 from skdpgen.transport import SliceBasis, random_directions
 
@@ -80,6 +82,21 @@ MECHANISMS = {
         CovarianceMechanism,
         GAUSSIAN,
         lambda r: [np.diag(r.value), *halves(r.value[np.triu_indices(3, 1)])],
+    ),
+    "tables": (
+        lambda: TablesMechanism([1, 2]),
+        GAUSSIAN,
+        lambda r: [r.cells, r.columns],
+    ),
+    "tables of groups": (
+        lambda: TablesMechanism([2, 1], LevelGroups(0, np.ones((2, 1)))),
+        GAUSSIAN,
+        lambda r: halves([*r.cells.ravel(), *r.columns.ravel()]),
+    ),
+    "tables of single levels": (
+        lambda: TablesMechanism([2, 1], LevelGroups(0, np.eye(2))),
+        GAUSSIAN,
+        lambda r: r.columns,
     ),
     "Gaussian sum": (
         lambda: GaussianSumMechanism(RecordFunction(lambda rows: torch.cat([rows, rows], 1)), 1.0),

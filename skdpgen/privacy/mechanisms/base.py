@@ -101,7 +101,8 @@ class Mechanism(ABC):
         measured = self._measure(source, event, relation, noise)
         while True:
             std = np.broadcast_to(measured.std * measured.scale, measured.exact.shape)
-            noisy = measured.exact + noise.rounded_gaussian(std)
+            noisy = noise.rounded_gaussian(std)
+            noisy += measured.exact
             if measured.then is None:
                 return self._present(noisy / measured.scale, measured)
             measured = measured.then(noisy / measured.scale)

@@ -103,13 +103,8 @@ class CovarianceMechanism(SumMechanism):
 
     def _block_sum(self, rows, membership, scale):
         half = math.sqrt(2.0 ** (math.log2(scale) // 2 * 2))
-        moments = self._moments(rows, membership.sum(1), half)
-        return moments.long() * round(scale / half**2)
-
-    def _moments(self, rows, present, half):
-        """Return whole numbers, Σ xxᵀ over the rows that are present, in units of 1/`half`²."""
-        whole = to_grid(rows, half) * present[:, None]
-        return whole.T @ whole
+        whole = to_grid(rows, half) * membership.sum(1)[:, None]
+        return (whole.T @ whole).long() * round(scale / half**2)
 
     def _noise_shape(self, total):
         # One draw for each pair i < j: entry (i, j) of the matrix is 1/√2 of the vector's.
@@ -121,113 +116,6 @@ class CovarianceMechanism(SumMechanism):
         # The noise is drawn for the upper triangle: mirror it.
         mirrored = np.triu(noisy) + np.triu(noisy, 1).T
         return NoisySum(mirrored, std=measured.context)
-
-
-@dataclass(frozen=True)
-class Tables:
-    """Released two-way and one-way tables, in records.
-
-    Attributes
-    ----------
-    pairs : ndarray of shape (n_levels, n_levels)
-        For two levels of different columns, the noisy number of records that have both; 0 for
-        levels of the same column. Symmetric.
-    columns : ndarray of shape (n_levels,)
-        For each level, the noisy number of records that have it, times `weight`.
-    weight : float
-        w, in [0, 1]; see `one_way_weight`.
-    pairs_std, columns_std : float
-        Standard deviations of their noise, the first 1/√2 of the second.
-    """
-
-    pairs: np.ndarray
-    columns: np.ndarray
-    weight: float
-    pairs_std: float
-    columns_std: float
-
-
-class TablesMechanism(CovarianceMechanism):
-    """All two-way tables of rows of blocks, and each block's one-way table.
-
-    A row x in the unit ball has a block x_c of numbers for each of m columns of a table; negative
-    ones become 0. Where the numbers of a block sum to 1/√m, Σ x_c x_dᵀ is 1/m of the two-way table
-    of columns c and d, and Σ x_c is 1/√m of a one-way table. The vector that a row adds holds all
-    √m·x_c (√m·x_d)ᵀ for c ≠ d, and w·√m·x_c for each c, divided by N = √(m(m - 1 + w²)). With u_c =
-    ‖x_c‖² and s = Σ u_c ≤ 1, N² times its squared norm is
-
-        m² Σ_{c≠d} u_c u_d + w² m Σ u_c = m² (s² - Σ u_c²) + w² m s
-                                        ≤ m² s² (1 - 1/m) + w² m s ≤ m(m - 1) + w² m = N²,
-
-    since Σ u_c² ≥ s²/m by Cauchy and Schwarz. So its norm is at most 1, and the noise on a cell of
-    a two-way table is that of N/√2 records; the second moments, which hold each column's table with
-    itself, would need m/√2. No number is negative, so that two such vectors are at most √2 apart.
-
-    Parameters
-    ----------
-    sizes : list of int
-        Lengths of the blocks.
-    """
-
-    name = "two-way tables"
-
-    def __init__(self, sizes):
-        self.sizes = sizes
-        self.weight = one_way_weight(sizes)
-
-    @property
-    def records(self):
-        """N, which is how many records the unit of the sensitivity is."""
-        m = len(self.sizes)
-        return math.sqrt(m * (m - 1 + self.weight**2))
-
-    def _moments(self, rows, present, half):
-        rows = rows.clamp(min=0) * math.sqrt(len(self.sizes) / self.records)
-        moments = super()._moments(rows, present, half)
-        moments[self._is_own(moments)] = 0
-        columns = to_grid(rows, half**2 * self.weight / math.sqrt(self.records))
-        return moments + (present @ columns).diag()
-
-    def _noise_shape(self, total):
-        shape = super()._noise_shape(total)
-        shape[self._is_own(shape) & ~np.eye(len(shape), dtype=bool)] = 0
-        return shape
-
-    def _present(self, noisy, measured):
-        released = super()._present(noisy, measured)
-        tables, std = released.value * self.records, released.std * self.records
-        return Tables(
-            pairs=np.where(self._is_own(tables), 0, tables),
-            columns=np.diag(tables),
-            weight=self.weight,
-            pairs_std=std / math.sqrt(2),
-            columns_std=std,
-        )
-
-    def _is_own(self, table):
-        """Return where a matrix has products of a column with itself."""
-        column = np.repeat(np.arange(len(self.sizes)), self.sizes)
-        is_own = column[:, None] == column
-        return torch.as_tensor(is_own, device=table.device) if torch.is_tensor(table) else is_own
-
-
-def one_way_weight(sizes):
-    """Return by how much one-way tables weigh against two-way tables, where all are released.
-
-    The more they weigh, the less of the budget is left for two-way tables, whose cells have a
-    variance of N²/2 = m(m - 1 + w²)/2, in units of the multiplier. For the one-way table of column
-    c there are its own one, of variance N²/w², and the row sums of its tables with columns d, of
-    N²·L_d/2 for L_d levels: combined, N²/(w² + p_c) with p_c = Σ_{d≠c} 2/L_d. The product of both
-    variances is least at w² = m - 1 - 2·p_c. That is taken for the column whose p_c is least, in
-    [0, 1]: 1 but for few columns or few levels, and 0 where row sums are nearly as good. A column
-    that is alone has its one-way table only.
-    """
-    n_columns = len(sizes)
-    if n_columns == 1:
-        return 1.0
-    precisions = 2 / np.asarray(sizes)
-    from_pairs = precisions.sum() - precisions.max()
-    return math.sqrt(min(1.0, max(0.0, n_columns - 1 - 2 * from_pairs)))
 
 
 @dataclass(frozen=True)

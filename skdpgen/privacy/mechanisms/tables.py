@@ -1,0 +1,308 @@
+"""What is released of tables: for all pairs of columns, how often their levels occur together."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy import sparse
+
+from ...accounting.events import plain_multiplier
+from .base import GRID_BITS, Measurement, Mechanism, clip_rows, grid_scale, sum_rows, to_grid
+
+# Rows with more levels are multiplied as sparse ones.
+_WIDE = 400
+# Rows, and numbers of them, that are read at once: sums over so many are exact in doubles.
+_MOST_ROWS, _MOST_NUMBERS = 2**13, 2**22
+
+
+def own_and_later(sizes):
+    """Return two slices of the levels for each column: its own, and those of all later columns."""
+    ends = np.cumsum(sizes).tolist()
+    return [
+        (slice(end - size, end), slice(end, ends[-1]))
+        for size, end in zip(sizes, ends, strict=True)
+    ]
+
+
+def tables_with_later(cells, sizes):
+    """Return, for each column, its tables with all later columns, side by side.
+
+    Parameters
+    ----------
+    cells : ndarray of shape (..., n_cells)
+        Level by level, those of its tables with all later columns.
+    sizes : sequence of int
+        Numbers of levels of the columns.
+
+    Returns
+    -------
+    list of ndarray of shape (..., n_levels of the column, n_levels of all later ones)
+        Views of the cells.
+    """
+    later = sum(sizes) - np.cumsum(sizes)
+    shapes = list(zip(sizes, later.tolist(), strict=True))
+    ends = np.cumsum([0, *map(math.prod, shapes)])
+    return [
+        cells[..., start:stop].reshape(*cells.shape[:-1], *shape)
+        for start, stop, shape in zip(ends[:-1], ends[1:], shapes, strict=True)
+    ]
+
+
+def count_cells(sizes):
+    """Return the number of cells of the tables of all pairs of columns."""
+    return (sum(sizes) ** 2 - sum(size**2 for size in sizes)) // 2
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Released two-way and one-way tables, in records.
+
+    Of groups of levels of a column, there are as many tables; see `TablesMechanism`.
+
+    Attributes
+    ----------
+    sizes : tuple of int
+        Numbers of levels of the columns.
+    cells : ndarray of shape (n_cells,) or (n_groups, n_cells)
+        For two levels of different columns, the noisy number of records that have both. Level by
+        level, they are those of its tables with all later columns; see `with_later` and `pair`.
+    columns : ndarray of shape (n_levels,) or (n_groups, n_levels)
+        For each level, the noisy number of records that have it, times `weight`.
+    weight : float
+        w, in [0, 1]; see `one_way_weight`.
+    pairs_std, columns_std : float
+        Standard deviations of their noise, the first 1/√2 of the second.
+    """
+
+    sizes: tuple
+    cells: np.ndarray
+    columns: np.ndarray
+    weight: float
+    pairs_std: float
+    columns_std: float
+
+    @property
+    def with_later(self):
+        """For each column, its tables with all later columns, side by side."""
+        return tables_with_later(self.cells, self.sizes)
+
+    def pair(self, c, d):
+        """Return the table of columns c < d, of shape (..., n_levels of c, n_levels of d)."""
+        start = sum(self.sizes[c + 1 : d])
+        return self.with_later[c][..., start : start + self.sizes[d]]
+
+    def to_matrix(self):
+        """Return all of few levels, (..., n_levels, n_levels), with 0 within a column."""
+        matrix = np.zeros((*self.cells.shape[:-1], sum(self.sizes), sum(self.sizes)))
+        for (own, later), table in zip(own_and_later(self.sizes), self.with_later, strict=True):
+            matrix[..., own, later] = table
+        return matrix + matrix.swapaxes(-1, -2)
+
+
+@dataclass(frozen=True, eq=False)
+class LevelGroups:
+    """A public choice of groups of the levels of one column.
+
+    Attributes
+    ----------
+    column : int
+        Position of the column.
+    members : ndarray of shape (n_levels, n_groups)
+        1 where a level is in a group, and 0 elsewhere. No level is in two groups.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdpgen.privacy import LevelGroups
+    >>> LevelGroups(0, np.array([[1, 0], [1, 0], [0, 1]])).are_single
+    False
+    """
+
+    column: int
+    members: np.ndarray
+
+    def __post_init__(self):
+        members = np.asarray(self.members)
+        if members.ndim != 2 or not np.isin(members, (0, 1)).all():
+            raise ValueError("members must be a matrix of 0 and 1, of levels and groups.")
+        if (members.sum(axis=1) > 1).any() or not members.any(axis=0).all() or not members.size:
+            raise ValueError("A level must be in one group or in none, and no group empty.")
+
+    @property
+    def are_single(self):
+        """Whether no group has two levels."""
+        return bool((np.asarray(self.members).sum(axis=0) == 1).all())
+
+
+class TablesMechanism(Mechanism):
+    """All two-way tables of rows of blocks, and each block's one-way table; or these in groups.
+
+    A row x in the unit ball has a block x_c of numbers for each of m columns of a table; negative
+    ones become 0. Where the numbers of a block sum to 1/√m, Σ x_c x_dᵀ is 1/m of the two-way table
+    of columns c and d, and Σ x_c is 1/√m of a one-way table. The vector v that a row adds holds all
+    √2·√m·x_c (√m·x_d)ᵀ for c < d, and w·√m·x_c for each c, divided by N = √(m(m - 1 + w²)). With
+    u_c = ‖x_c‖² and s = Σ u_c ≤ 1, N² times its squared norm is
+
+        m² Σ_{c≠d} u_c u_d + w² m Σ u_c = m² (s² - Σ u_c²) + w² m s
+                                        ≤ m² s² (1 - 1/m) + w² m s ≤ m(m - 1) + w² m = N²,
+
+    since Σ u_c² ≥ s²/m by Cauchy and Schwarz. So its norm is at most 1, and the noise on a cell of
+    a two-way table is that of N/√2 records; the second moments, which hold each column's table with
+    itself, would need m/√2. No number is negative, so that two such vectors are at most √2 apart.
+
+    *Groups.* b_g is the sum of √m·x_c over the levels in group g of a column c. What a row adds is
+    b_g·v for each g. b is shortened to norm 1, which changes nothing where √m·x_c sums to 1: then
+    Σ_g b_g ≤ 1, and ‖b‖ is at most that. So ‖b ⊗ v‖ = ‖b‖·‖v‖ ≤ 1, and nothing is negative: both
+    bounds hold whatever the number of groups. Where no group has two levels, the tables of column
+    c would hold one row or column each, and c is left out of v: m, w and N are those of the other
+    columns, whose numbers are enlarged by √(m/(m - 1)) and then again shortened to the unit ball.
+
+    *Whole numbers.* Numbers b_g·x_c and x_d are rounded towards zero, and so are their products:
+    each is then at most what it was, and at least 0. Both bounds stay.
+
+    What is summed is v/√2, so that all numbers get the same noise.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Lengths of the blocks.
+    groups : LevelGroups, default=None
+        A public choice of levels of one column, by which records are told apart.
+    name : str, default="two-way tables"
+        Name of the release.
+
+    Attributes
+    ----------
+    sizes : tuple of int
+        Numbers of levels of the columns that are in the tables.
+    weight : float
+        w; see `one_way_weight`.
+    """
+
+    name = "two-way tables"
+
+    def __init__(self, sizes, groups=None, name=name):
+        self.name = name
+        self.groups = groups
+        self._n_blocks = len(sizes)
+        where = [own for own, _ in own_and_later(sizes)]
+        if groups is not None:
+            self._own = self._check_groups(sizes, where)
+            if groups.are_single:
+                del where[groups.column]
+        if not where:
+            raise ValueError("There is no other column than that of the groups.")
+        # Of these columns there are tables.
+        self._kept = np.concatenate([np.arange(sum(sizes))[block] for block in where])
+        self.sizes = tuple(block.stop - block.start for block in where)
+        self.weight = one_way_weight(self.sizes)
+
+    def _check_groups(self, sizes, where):
+        """Return where the weights of the column of the groups are."""
+        column, members = self.groups.column, np.asarray(self.groups.members)
+        if not 0 <= column < len(sizes) or len(members) != sizes[column]:
+            raise ValueError(
+                f"The groups are of {len(members)} levels of the column at {column}; columns have "
+                f"{list(sizes)} levels."
+            )
+        return where[column]
+
+    @staticmethod
+    def sensitivity_of(relation):
+        """Return the sensitivity, which does not depend on columns and groups."""
+        return {"zero_out": 1.0, "replace_one": math.sqrt(2)}[relation]
+
+    def sensitivity(self, relation):
+        return self.sensitivity_of(relation)
+
+    @property
+    def records(self):
+        """N, which is how many records the unit of the sensitivity is."""
+        m = len(self.sizes)
+        return math.sqrt(m * (m - 1 + self.weight**2))
+
+    def check(self, event):
+        plain_multiplier(event)
+
+    def _measure(self, source, event, relation, noise):
+        std = plain_multiplier(event) * self.sensitivity(relation) / math.sqrt(2)
+        # Products of two whole numbers, n of them, stay below 2^62.
+        bits = min(2 * GRID_BITS, 62 - source.n_records.bit_length())
+        half = 2.0 ** (math.log2(grid_scale(std, bits)) // 2)
+        n_numbers = count_cells(self.sizes) + sum(self.sizes)
+        n_groups = () if self.groups is None else (np.shape(self.groups.members)[1],)
+        total = np.zeros((*n_groups, n_numbers), dtype=np.int64)
+        n_rows = max(1, min(_MOST_ROWS, _MOST_NUMBERS // sum(self.sizes)))
+        for rows, membership in source.blocks(self.name, n_rows):
+            rows = rows[membership.sum(1) > 0].clamp(min=0)
+            kept = self._keep(rows)
+            if self.groups is None:
+                self._add(total, kept, kept, half)
+                continue
+            for part, share in zip(total, self._shares(rows).T, strict=True):
+                has = share > 0
+                self._add(part, kept[has], kept[has] * share[has, None], half)
+        return Measurement(total, half**2, std, context=std)
+
+    def _keep(self, rows):
+        """Return x, of the columns that are kept, times √(m / N)."""
+        n_kept = len(self.sizes)
+        if n_kept < self._n_blocks:
+            rows = clip_rows(rows[:, self._kept] * math.sqrt(self._n_blocks / n_kept), 1.0)
+        return rows * math.sqrt(n_kept / self.records)
+
+    def _shares(self, rows):
+        """Return b, of shape (n_rows, n_groups)."""
+        rows = rows[:, self._own] * math.sqrt(self._n_blocks)
+        groups = map(np.flatnonzero, np.transpose(self.groups.members))
+        return clip_rows(torch.cat([sum_rows(rows[:, group]) for group in groups], dim=1), 1.0)
+
+    def _add(self, total, rows, shared, half):
+        """Add what rows, and rows times b_g, make, as whole numbers."""
+        columns = to_grid(shared, half**2 * self.weight / math.sqrt(2 * self.records))
+        n_levels = len(self._kept)
+        total[-n_levels:] += columns.sum(0).long().cpu().numpy()
+        shared, rows = to_grid(shared, half), to_grid(rows, half)
+        if n_levels > _WIDE:
+            shared, rows = (sparse.csc_array(part.long().cpu().numpy()) for part in (shared, rows))
+        tables = tables_with_later(total, self.sizes)
+        for (own, later), table in zip(own_and_later(self.sizes), tables, strict=True):
+            product = shared[:, own].T @ rows[:, later]
+            if n_levels > _WIDE:
+                product = product.tocoo()
+                table[product.coords] += product.data
+            else:
+                table += product.long().cpu().numpy()
+
+    def _present(self, noisy, measured):
+        noisy *= self.records
+        cells, columns = np.split(noisy, [-len(self._kept)], axis=-1)
+        std = measured.context * self.records
+        return Tables(
+            sizes=self.sizes,
+            cells=cells,
+            columns=columns * math.sqrt(2),
+            weight=self.weight,
+            pairs_std=std,
+            columns_std=std * math.sqrt(2),
+        )
+
+
+def one_way_weight(sizes):
+    """Return by how much one-way tables weigh against two-way tables, where all are released.
+
+    The more they weigh, the less of the budget is left for two-way tables, whose cells have a
+    variance of N²/2 = m(m - 1 + w²)/2, in units of the multiplier. For the one-way table of column
+    c there are its own one, of variance N²/w², and the row sums of its tables with columns d, of
+    N²·L_d/2 for L_d levels: combined, N²/(w² + p_c) with p_c = Σ_{d≠c} 2/L_d. The product of both
+    variances is least at w² = m - 1 - 2·p_c. That is taken for the column whose p_c is least, in
+    [0, 1]: 1 but for few columns or few levels, and 0 where row sums are nearly as good. A column
+    that is alone has its one-way table only.
+    """
+    n_columns = len(sizes)
+    if n_columns == 1:
+        return 1.0
+    precisions = 2 / np.asarray(sizes)
+    from_pairs = precisions.sum() - precisions.max()
+    return math.sqrt(min(1.0, max(0.0, n_columns - 1 - 2 * from_pairs)))
