@@ -4,7 +4,11 @@ The categories are those of the published codebooks, and so are the bounds. Seve
 other noise; the real training rows beside them. A hospital stay of diabetes130 is a record, so that
 a patient with several stays is protected less.
 
-    SKDPGEN_DATA=folder python benchmarks/run_tables.py [--epsilon 1] [--seeds 3]
+    SKDPGEN_DATA=folder python benchmarks/run_tables.py [--epsilon 0.3 1 3] [--seeds 3]
+
+Printed are areas under ROC curves; the mean total variation of all one- and two-way tables, and of
+200 three-way tables, drawn once and for all; the seconds that a fit with its sample took, and those
+of processors.
 
 MST and AIM of smartnoise-synth are run beside it, on the same rows, by `--peers` with the Python of
 an environment of their own:
@@ -19,6 +23,7 @@ of it is drawn evenly from the values around that knot. See peers_tables.py for 
 
 import argparse
 import itertools
+import os
 import subprocess
 import tempfile
 import time
@@ -28,18 +33,39 @@ import numpy as np
 import pandas as pd
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.utils import Bunch
 
 from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler
-from skdpgen.datasets import load_adult, load_bank_marketing, load_diabetes130
+from skdpgen.datasets import (
+    load_adult,
+    load_bank_marketing,
+    load_cervical_cancer,
+    load_diabetes130,
+)
 from skdpgen.formats import Category, Number, Schema
 
 
 def whole(lower, upper, **params):
     return Number(lower, upper, decimals=0, **params)
+
+
+def years(upper):
+    return Number(0, upper, decimals=1, scale="log", missing=True)
+
+
+def load_census_income():
+    """Return the test part of Census-Income (KDD), of which a third is for tests here too."""
+    path = Path(os.environ["SKDPGEN_DATA"], "census_income_kdd_test.csv.gz")
+    table = pd.read_csv(path, keep_default_na=False).drop(columns="instance_weight")
+    y = table.pop("income")
+    parts = train_test_split(table, y, test_size=1 / 3, random_state=0, stratify=y)
+    return Bunch(**dict(zip(("X_train", "X_test", "y_train", "y_test"), parts, strict=True)))
 
 
 # A network; one with the bounds of numbers left open, and paid for; and particles.
@@ -49,6 +75,8 @@ LOADERS = {
     "adult": load_adult,
     "bank_marketing": load_bank_marketing,
     "diabetes130": load_diabetes130,
+    "census_income": load_census_income,
+    "cervical_cancer": load_cervical_cancer,
 }
 NUMBERS = {
     "adult": {
@@ -77,6 +105,29 @@ NUMBERS = {
         "number_emergency": whole(0, 100, scale="log"),
         "number_inpatient": whole(0, 50, scale="log"),
         "number_diagnoses": whole(1, 16),
+    },
+    "census_income": {
+        "age": whole(0, 90, n_knots=19),
+        "wage_per_hour": whole(0, 9_999, scale="log", n_knots=20),
+        "capital_gains": whole(0, 99_999, scale="log", n_knots=20),
+        "capital_losses": whole(0, 4_608, scale="log", n_knots=20),
+        "dividends_from_stocks": whole(0, 99_999, scale="log", n_knots=20),
+        "num_persons_worked_for_employer": whole(0, 6),
+        "weeks_worked_in_year": whole(0, 52, n_knots=14),
+    },
+    "cervical_cancer": {
+        "Age": whole(10, 90),
+        "Number of sexual partners": whole(1, 30, scale="log", missing=True),
+        "First sexual intercourse": whole(10, 40, missing=True),
+        "Num of pregnancies": whole(0, 15, missing=True),
+        "Smokes (years)": years(40),
+        "Smokes (packs/year)": years(40),
+        "Hormonal Contraceptives (years)": years(30),
+        "IUD (years)": years(20),
+        "STDs (number)": whole(0, 12, missing=True),
+        "STDs: Number of diagnosis": whole(0, 12),
+        "STDs: Time since first diagnosis": whole(1, 30, scale="log", missing=True),
+        "STDs: Time since last diagnosis": whole(1, 30, scale="log", missing=True),
     },
 }
 
@@ -110,8 +161,14 @@ CATEGORIES = {
         "medical_specialty": Category(SPECIALTIES.split(), other="other"),
         **{f"diag_{i}": Category(["?", *DIAGNOSES], other="other") for i in (1, 2, 3)},
         **{drug: Category(["No", "Down", "Steady", "Up"]) for drug in DRUGS.split()},
-    }
+    },
+    "census_income": {
+        "detailed_industry_recode": Category(list(range(52))),
+        "detailed_occupation_recode": Category(list(range(47))),
+    },
 }
+# What a record is asked of yes and no, and may leave open.
+FLAGS = {0: "no", 1: "yes", np.nan: "?"}
 
 
 def group_diagnosis(code):
@@ -136,6 +193,10 @@ def load(name):
             is_listed = table["medical_specialty"].isin(SPECIALTIES.split())
             table["medical_specialty"] = table["medical_specialty"].where(is_listed, "other")
             table["target"] = np.where(table["target"] == "<30", "within 30 days", "no")
+    if name == "cervical_cancer":
+        flags = train.columns.difference(list(NUMBERS[name]))
+        for table in (train, test):
+            table[flags] = table[flags].apply(lambda column: column.map(FLAGS))
     return train, test
 
 
@@ -148,13 +209,17 @@ def make_schema(name, train, test):
     return Schema({column: kinds[column] for column in train.columns})
 
 
-def synthesize(method, train, schema, options, seed):
+def synthesize(method, train, schema, epsilon, seed, options):
     if method == "open":
-        kinds = {name: Number(decimals=0) for name in train.columns if is_number(schema[name])}
+        kinds = {
+            name: Number(decimals=kind.decimals, missing=kind.missing)
+            for name, kind in schema.items()
+            if isinstance(kind, Number)
+        }
         schema = Schema({**schema, **kinds})
     sampler = DPSWFlowSampler if method == "particles" else DPSlicedWassersteinGenerator
     generator = sampler(
-        options.epsilon,
+        epsilon,
         options.delta,
         schema=schema,
         random_state=seed,
@@ -162,41 +227,50 @@ def synthesize(method, train, schema, options, seed):
     return generator.fit(train, target="target").sample(len(train))
 
 
-def is_number(kind):
-    return isinstance(kind, Number)
-
-
-def synthesize_by_peer(method, train, schema, options, seed):
+def synthesize_by_peer(method, train, schema, epsilon, seed, options):
     """Write the rows as codes, have them synthesized by another Python, and read the codes."""
-    sizes = [
-        len(kind.positions if isinstance(kind, Number) else kind.levels) for kind in schema.values()
-    ]
+    sizes = [n_codes(kind) for kind in schema.values()]
     with tempfile.TemporaryDirectory() as folder:
         rows, synthetic = Path(folder, "rows.csv"), Path(folder, "synthetic.csv")
         codes = {name: encode(train[name], kind) for name, kind in schema.items()}
         pd.DataFrame(codes).to_csv(rows, index=False)
         script = Path(__file__).with_name("peers_tables.py")
         command = [options.peers, "-W", "ignore", script, method, rows, synthetic]
-        command += ["--epsilon", options.epsilon, "--delta", options.delta]
+        command += ["--epsilon", epsilon, "--delta", options.delta]
         command += ["--seed", seed, "--sizes", *sizes]
-        subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [str(part) for part in command],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            timeout=options.limit,
+        )
         codes = pd.read_csv(synthetic)
     rng = np.random.default_rng(seed)
     return pd.DataFrame({name: decode(codes[name], kind, rng) for name, kind in schema.items()})
 
 
+def n_codes(kind):
+    return len(kind.positions) + kind.missing if isinstance(kind, Number) else len(kind.levels)
+
+
 def encode(column, kind):
-    """Return the codes of levels, or of the knots that numbers are nearest to."""
+    """Return the codes of levels, or of the nearest knots; that of missing numbers comes last."""
     if isinstance(kind, Number):
-        return np.searchsorted(edges_around_knots(kind)[1:-1], column)
+        return count_below(edges_around_knots(kind)[1:-1], column)
     return pd.Index(kind.levels).get_indexer(column)
+
+
+def count_below(edges, column):
+    """Return how many edges each number is above, and one more than there can be where missing."""
+    return np.where(column.isna(), len(edges) + 1, np.searchsorted(edges, column))
 
 
 def decode(codes, kind, rng):
     """Return levels, or numbers drawn evenly from those that are nearest to the knots."""
     if isinstance(kind, Number):
-        edges = edges_around_knots(kind)
-        return rng.uniform(edges[codes], edges[codes + 1]).round(kind.decimals)
+        edges = np.append(edges_around_knots(kind), np.nan)
+        lower, upper = edges[codes], edges[codes + 1]
+        return (lower + (upper - lower) * rng.random(len(codes))).round(kind.decimals)
     return np.array(kind.levels)[codes]
 
 
@@ -210,7 +284,8 @@ def areas_under_curves(table, test, numbers):
     categories = [c for c in table.columns if c not in numbers and c != "target"]
     positive = sorted(test["target"].unique())[1]
     linear = make_column_transformer(
-        (OneHotEncoder(handle_unknown="ignore"), categories), (StandardScaler(), numbers)
+        (OneHotEncoder(handle_unknown="ignore"), categories),
+        (make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler()), numbers),
     )
     trees = make_column_transformer(
         (OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1), categories),
@@ -221,6 +296,8 @@ def areas_under_curves(table, test, numbers):
         make_pipeline(trees, HistGradientBoostingClassifier(random_state=0)),
     ]
     X, y = table.drop(columns="target"), table["target"] == positive
+    if y.nunique() == 1:  # nothing to tell apart
+        return [0.5, 0.5]
     return [
         roc_auc_score(
             test["target"] == positive,
@@ -230,62 +307,89 @@ def areas_under_curves(table, test, numbers):
     ]
 
 
-def variations(table, train, numbers):
-    """Return the mean total variation of the one- and two-way tables; numbers in ten quantiles."""
+def variations(table, train, schema, n_wide=200):
+    """Return the mean total variation of the one- and two-way tables, and of some three-way ones.
 
-    def binned(frame):
-        edges = {c: np.unique(np.quantile(train[c], np.arange(1, 10) / 10)) for c in numbers}
-        return pd.DataFrame(
-            {
-                c: np.searchsorted(edges[c], frame[c], side="right") if c in edges else frame[c]
-                for c in train.columns
-            }
-        )
+    Numbers are in ten quantiles of the training rows.
+    """
+    sizes, made, real = {}, {}, {}
+    for name, kind in schema.items():
+        if isinstance(kind, Number):
+            edges = np.unique(train[name].quantile(np.arange(1, 10) / 10))
+            # A value that is a quantile belongs above it.
+            edges = np.nextafter(edges, -np.inf)
+            sizes[name] = len(edges) + 2
+            made[name], real[name] = (count_below(edges, frame[name]) for frame in (table, train))
+        else:
+            sizes[name] = len(kind.levels)
+            made[name], real[name] = (encode(frame[name], kind) for frame in (table, train))
 
-    made, real = binned(table), binned(train)
+    def shares(codes, names):
+        shape = [sizes[name] for name in names]
+        cells = np.ravel_multi_index([codes[name] for name in names], shape)
+        return np.bincount(cells, minlength=np.prod(shape)) / len(cells)
+
     means = []
-    for width in (1, 2):
-        distances = [
-            0.5
-            * made.value_counts(list(names), normalize=True)
-            .sub(real.value_counts(list(names), normalize=True), fill_value=0)
-            .abs()
-            .sum()
-            for names in itertools.combinations(train.columns, width)
-        ]
+    for width in (1, 2, 3):
+        subsets = list(itertools.combinations(schema, width))
+        if width == 3 and len(subsets) > n_wide:
+            chosen = np.random.default_rng(0).choice(len(subsets), n_wide, replace=False)
+            subsets = [subsets[i] for i in chosen]
+        distances = [0.5 * abs(shares(made, n) - shares(real, n)).sum() for n in subsets]
         means.append(np.mean(distances))
     return means
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--epsilon", type=float, default=1.0)
+    parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0])
     parser.add_argument("--delta", type=float, default=1e-6)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--data", nargs="+", choices=list(LOADERS), default=list(LOADERS))
     parser.add_argument("--peers", metavar="PYTHON", help="of an environment for peers_tables.py")
+    parser.add_argument("--limit", metavar="SECONDS", type=float, help="for each run of a peer")
     parser.add_argument("--methods", nargs="+", choices=OURS + PEERS)
+    parser.add_argument("--save", metavar="FOLDER", type=Path, help="for synthetic tables, parquet")
     options = parser.parse_args()
     methods = options.methods or (OURS + PEERS if options.peers else OURS)
     if options.peers is None and set(methods) & set(PEERS):
-        parser.error("mst and aim need --peers.")
-    print(f"{'':<32}{'LR':>8}{'trees':>8}{'1-way':>8}{'2-way':>8}{'seconds':>9}")
+        parser.error(f"{', '.join(PEERS)} need --peers.")
+    heads = ("LR", "trees", "1-way", "2-way", "3-way", "seconds", "cpu")
+    print(f"{'':<40}" + "".join(f"{head:>8}" for head in heads), flush=True)
     for name in options.data:
         train, test = load(name)
         schema = make_schema(name, train, test)
         numbers = list(NUMBERS[name])
-        areas = areas_under_curves(train, test, numbers)
-        print(f"{name + ', real':<32}{areas[0]:>8.4f}{areas[1]:>8.4f}", flush=True)
-        for method, seed in itertools.product(methods, range(options.seeds)):
-            start = time.perf_counter()
-            if method in OURS:
-                table = synthesize(method, train, schema, options, seed)
-            else:
-                table = synthesize_by_peer(method, train, schema, options, seed)
-            seconds = time.perf_counter() - start
-            figures = areas_under_curves(table, test, numbers) + variations(table, train, numbers)
-            printed = "".join(f"{figure:>8.4f}" for figure in figures)
-            print(f"{f'{name}, {method}, seed {seed}':<32}{printed}{seconds:>9.0f}", flush=True)
+        report(f"{name}, real", areas_under_curves(train, test, numbers))
+        runs = itertools.product(options.epsilon, methods, range(options.seeds))
+        for epsilon, method, seed in runs:
+            what = f"{name}, {method}, {epsilon:g}, seed {seed}"
+            make = synthesize if method in OURS else synthesize_by_peer
+            start = time.perf_counter(), cpu_seconds()
+            try:
+                table = make(method, train, schema, epsilon, seed, options)
+            except subprocess.TimeoutExpired:
+                print(f"{what:<40} over {options.limit:g} seconds", flush=True)
+                continue
+            spent = time.perf_counter() - start[0], cpu_seconds() - start[1]
+            if options.save:
+                table.to_parquet(options.save / f"{method}-{name}-{epsilon:g}-{seed}.parquet")
+            areas = areas_under_curves(table, test, numbers)
+            report(what, areas + variations(table, train, schema), spent)
+
+
+def cpu_seconds():
+    """Return the seconds that processors worked for this process and for those that it ran."""
+    return sum(os.times()[:4])
+
+
+def report(what, figures, seconds=()):
+    print(
+        f"{what:<40}"
+        + "".join(f"{figure:>8.4f}" for figure in figures)
+        + "".join(f"{second:>8.0f}" for second in seconds),
+        flush=True,
+    )
 
 
 if __name__ == "__main__":
