@@ -489,11 +489,6 @@ if cost > self.epsilon * (1 + 1e-2):
         "m = self._n_blocks\n        return math.sqrt(",
         _two_way("noise"),
     ),
-    "columns that are left have more than a row": Mutation(
-        "rows = clip_rows(rows[:, self._kept] * math.sqrt(self._n_blocks / n_kept), 1.0)",
-        "rows = rows[:, self._kept] * math.sqrt(self._n_blocks / n_kept)",
-        _two_way("sensitivity_of_groups"),
-    ),
     "a level is in two groups": Mutation(
         "(members.sum(axis=1) > 1).any()",
         "False",
