@@ -10,6 +10,9 @@ from .._quality import WITHIN_NOISE
 from ..privacy.mechanisms.tables import own_and_later
 from .training import Training, descend_to_noise
 
+# Levels of columns whose tables are matched at once.
+_NARROW = 64
+
 
 class SoftmaxBlocks(nn.Module):
     """Turns each block of columns into probabilities."""
@@ -173,7 +176,10 @@ def fit_to_tables(
     def as_tensor(array):
         return torch.tensor(array, dtype=torch.float32, device=device)
 
-    pairs = [as_tensor(table / n_records) for table in tables.with_later]
+    pairs = [
+        (*where, as_tensor(table / n_records), as_tensor(is_pair))
+        for *where, table, is_pair in join_narrow(tables.with_later, sizes)
+    ]
     columns = as_tensor(tables.columns / n_records)
     rows = make_rows(sizes, as_tensor(np.clip(levels.counts / n_records, 0, 1))).to(device)
     rows.forbid(levels.is_empty)
@@ -183,34 +189,83 @@ def fit_to_tables(
     def loss():
         made = rows(rows.draw(2 * half, generator)).split(half)
         first, second = (tables.weight * part.mean(0) - columns for part in made)
-        return 2 * tables_gap(*made, pairs, sizes) + first @ second
+        return 2 * TablesGap.apply(*made, pairs) + first @ second
 
     losses = descend_to_noise(training, loss, noise_energy, n_steps, verbose)
     return training.finish(lambda: rows.draw(2 * half, generator)), losses
 
 
-def tables_gap(first, second, tables, sizes):
-    """Estimate the squared differences between the two-way tables of rows and given ones.
+class TablesGap(torch.autograd.Function):
+    """Estimates the squared differences between the two-way tables of rows and given ones.
 
     The product of two independent estimates has no bias from their variance. A column is not
-    independent of itself, given the code: its own table is left out.
+    independent of itself, given the code: its own table is left out. The gradient is made beside
+    the estimate, block by block, as no other is wanted.
+    """
+
+    @staticmethod
+    def forward(ctx, first, second, tables):
+        """Return the estimate.
+
+        Parameters
+        ----------
+        first, second : tensor of shape (n_rows, n_levels)
+            Rows that are independent of each other, as many in both.
+        tables : list of tuple
+            From `join_narrow`.
+        """
+        parts = first / len(first), second / len(second)
+        gap, gradients = first.new_zeros(()), [torch.zeros_like(part) for part in parts]
+        for own, later, table, is_pair in tables:
+            differences = [
+                torch.addmm(table, rows[:, own].T, part[:, later], beta=-1).mul_(is_pair)
+                for rows, part in zip((first, second), parts, strict=True)
+            ]
+            gap += (differences[0] * differences[1]).sum()
+            for part, gradient, other in zip(parts, gradients, differences[::-1], strict=True):
+                gradient[:, own].addmm_(part[:, later], other.T)
+                gradient[:, later].addmm_(part[:, own], other)
+        ctx.save_for_backward(*gradients)
+        return gap
+
+    @staticmethod
+    def backward(ctx, of_gap):
+        return *(of_gap * gradient for gradient in ctx.saved_tensors), None
+
+
+def join_narrow(tables, sizes):
+    """Join the tables of neighbouring columns, as few large products are faster than many small.
 
     Parameters
     ----------
-    first, second : tensor of shape (n_rows, n_levels)
-        Rows that are independent of each other.
-    tables : list of tensor
+    tables : list of ndarray
         For each column, its tables with all later columns, side by side.
     sizes : sequence of int
         Numbers of levels of the columns.
+
+    Yields
+    ------
+    own, later : slice
+        Levels of one or more columns, and all that come after those of the first.
+    table, is_pair : ndarray
+        Their tables, and 1 where these have a cell.
     """
-    gap = 0.0
-    for (own, later), table in zip(own_and_later(sizes), tables, strict=True):
-        one, other = (
-            part[:, own].T @ part[:, later] / len(part) - table for part in (first, second)
-        )
-        gap = gap + (one * other).sum()
-    return gap
+    places, c = own_and_later(sizes), 0
+    while c < len(sizes):
+        end = c + 1
+        while end < len(sizes) and sum(sizes[c : end + 1]) <= _NARROW:
+            end += 1
+        own = slice(places[c][0].start, places[end - 1][0].stop)
+        later = places[c][1]
+        table, is_pair = np.zeros((2, own.stop - own.start, later.stop - later.start))
+        for (its, others), cells in zip(places[c:end], tables[c:end], strict=True):
+            where = (
+                slice(its.start - own.start, its.stop - own.start),
+                slice(others.start - later.start, None),
+            )
+            table[where], is_pair[where] = cells, 1
+        yield own, later, table, is_pair
+        c = end
 
 
 @dataclass(frozen=True)

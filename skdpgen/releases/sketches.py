@@ -8,12 +8,15 @@ from .._parameters import parameters
 from .._quality import warn_of_absent, warn_of_sketch
 from .._validation import check_size, whole
 from ..privacy import RecordFunction, SliceSketchMechanism, TablesMechanism
+from ..privacy.mechanisms.tables import count_cells
 from ..transport import SliceBasis, random_directions
 from .release import Release
 
 # The range of harmonics of a sketch, and how many rows a sketch is made of at once.
 _FEWEST_HARMONICS, _MOST_HARMONICS = 3, 6
 _BLOCK = 256
+# Cells of tables, at most, and the memory that one takes until it is released.
+_MOST_CELLS, _BYTES_OF_A_CELL = 2**27, 30
 # Half-period of the basis of a sketch, in standard deviations of a projection.
 _WIDTH = 3.0
 
@@ -54,7 +57,7 @@ class SliceSketch(Release):
     n_components, scaling = 64, {"whiten": 0.5}
 
     def of(self, format):
-        return TwoWayTables() if format.has_blocks else self
+        return TwoWayTables().of(format) if format.has_blocks else self
 
     def plan(self, terms):
         """Return the `Plan`, from public numbers only."""
@@ -147,13 +150,28 @@ class TwoWayTables(Release):
     """
 
     name = TablesMechanism.name
+    _sizes = None
+
+    def of(self, format):
+        """Return the release of tables of a format, whose numbers of levels may be open."""
+        release = TwoWayTables()
+        release._sizes = None if format.schema.open_names else format.block_sizes
+        return release
 
     def plan(self, terms):
         """Return the `Plan`, from public numbers only."""
-        if terms.n_columns is not None:
-            check_size("schema", terms.n_columns, terms.n_columns)
         sensitivity = TablesMechanism.sensitivity_of(terms.relation)
-        return terms.plan_once(self.name, lambda plan: sensitivity)
+        plan = terms.plan_once(self.name, lambda plan: sensitivity)
+        if self._sizes is not None and (n_cells := count_cells(self._sizes)) > _MOST_CELLS:
+            noise = plan.sigma * len(self._sizes) / math.sqrt(2)
+            raise ValueError(
+                f"The schema is too large for two-way tables: its {len(self._sizes):,} columns of "
+                f"{sum(self._sizes):,} levels have {n_cells:,} cells, and {_MOST_CELLS:,} are the "
+                f"most. They would take {n_cells * _BYTES_OF_A_CELL / 2**30:,.0f} GiB of memory, "
+                f"and there would be noise of about ±{noise:,.0f} records on each. Drop columns, "
+                "merge several into one, or declare fewer levels and knots."
+            )
+        return plan
 
     def count_needed(self, plan, terms, format):
         """Return at how many records that is so of two-way tables; found on Adult."""

@@ -19,9 +19,16 @@ from sklearn.exceptions import NotFittedError
 from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget, PrivatePCA, SlicedRows
 from skdpgen.formats import Boolean, Category, Date, Number, Ordinal, Schema
 from skdpgen.learners import tables as _table_learner
-from skdpgen.learners.tables import Levels, TableParticles, combine_marginals, fit_to_tables
+from skdpgen.learners.tables import (
+    Levels,
+    TableParticles,
+    TablesGap,
+    combine_marginals,
+    fit_to_tables,
+    join_narrow,
+)
 from skdpgen.privacy import PrivacyLeakWarning, Tables, TablesMechanism, preview, verify
-from skdpgen.privacy.mechanisms.tables import count_cells, one_way_weight
+from skdpgen.privacy.mechanisms.tables import count_cells, one_way_weight, tables_with_later
 
 SCHEMA = Schema(
     {
@@ -661,6 +668,30 @@ def test_the_energy_of_the_noise_is_the_loss_of_rows_without_error(sizes, monkey
     spread = np.std(losses) / math.sqrt(n_runs)
     assert spread < 0.05 * energies[0]
     assert abs(np.mean(losses) - energies[0]) < 5.5 * spread
+
+
+@pytest.mark.parametrize("sizes", [[4], [2, 3], [3, 2, 4], [40, 80, 30, 200, 50, 9]])
+def test_gap_of_tables_and_its_gradient(sizes):
+    generator = torch.Generator().manual_seed(0)
+    first, second, given = (
+        torch.rand(n, sum(sizes), dtype=torch.float64, generator=generator)
+        for n in (7, 7, sum(sizes))
+    )
+    rows = [first.requires_grad_(), second.requires_grad_()]
+    column = np.repeat(range(len(sizes)), sizes)
+    is_later = torch.tensor(column[:, None] < column)
+    one, other = (part.T @ part / 7 - given for part in rows)
+    expected = (one * other)[is_later].sum()
+    cells = tables_with_later(given[is_later].numpy(), sizes)
+    joined = [
+        (own, later, *map(torch.tensor, made)) for own, later, *made in join_narrow(cells, sizes)
+    ]
+    assert all(own.stop - own.start <= 200 for own, *_ in joined)
+    found = TablesGap.apply(*rows, joined)
+    torch.testing.assert_close(found, expected)
+    gradients = (torch.autograd.grad(3 * gap, rows) for gap in (found, expected))
+    for gradient, its in zip(*gradients, strict=True):
+        torch.testing.assert_close(gradient, its)
 
 
 def test_the_table_of_a_column_with_itself_is_not_matched():

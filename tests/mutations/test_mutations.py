@@ -440,13 +440,13 @@ if cost > self.epsilon * (1 + 1e-2):
         _common("check_neighbours"),
     ),
     "negative numbers move tables further apart": Mutation(
-        "rows[membership.sum(1) > 0].clamp(min=0)",
+        "rows[membership.sum(1) > 0].clamp_(min=0)",
         "rows[membership.sum(1) > 0]",
         _two_way("sensitivity"),
     ),
     "absent records are in tables": Mutation(
-        "rows[membership.sum(1) > 0].clamp(min=0)",
-        "rows.clamp(min=0)",
+        "rows[membership.sum(1) > 0].clamp_(min=0)",
+        "rows.clamp_(min=0)",
         _two_way("an_absent_record_adds_nothing"),
     ),
     "tables have the scale of single rows": Mutation(
@@ -465,8 +465,8 @@ if cost > self.epsilon * (1 + 1e-2):
         _two_way("noise"),
     ),
     "one-way tables have the weight of two-way tables": Mutation(
-        "half**2 * self.weight / math.sqrt(2 * self.records)",
-        "half**2 * self.weight / math.sqrt(self.records)",
+        "half * self.weight / math.sqrt(2 * self.records)",
+        "half * self.weight / math.sqrt(self.records)",
         _two_way("sensitivity"),
     ),
     "groups share their noise": Mutation(
@@ -488,11 +488,6 @@ if cost > self.epsilon * (1 + 1e-2):
         "m = len(self.sizes)\n        return math.sqrt(",
         "m = self._n_blocks\n        return math.sqrt(",
         _two_way("noise"),
-    ),
-    "columns that are left have more than a row": Mutation(
-        "rows = clip_rows(rows[:, self._kept] * math.sqrt(self._n_blocks / n_kept), 1.0)",
-        "rows = rows[:, self._kept] * math.sqrt(self._n_blocks / n_kept)",
-        _two_way("sensitivity_of_groups"),
     ),
     "a level is in two groups": Mutation(
         "(members.sum(axis=1) > 1).any()",

@@ -158,8 +158,9 @@ class TablesMechanism(Mechanism):
     c would hold one row or column each, and c is left out of v: m, w and N are those of the other
     columns, whose numbers are enlarged by √(m/(m - 1)) and then again shortened to the unit ball.
 
-    *Whole numbers.* Numbers b_g·x_c and x_d are rounded towards zero, and so are their products:
-    each is then at most what it was, and at least 0. Both bounds stay.
+    *Whole numbers.* Numbers b_g·x_c and x_d, and the factor of one-way tables, are rounded towards
+    zero before they are multiplied: each product is then at most what it was, and at least 0. Both
+    bounds stay.
 
     What is summed is v/√2, so that all numbers get the same noise.
 
@@ -235,14 +236,16 @@ class TablesMechanism(Mechanism):
         total = np.zeros((*n_groups, n_numbers), dtype=np.int64)
         n_rows = max(1, min(_MOST_ROWS, _MOST_NUMBERS // sum(self.sizes)))
         for rows, membership in source.blocks(self.name, n_rows):
-            rows = rows[membership.sum(1) > 0].clamp(min=0)
+            rows = rows[membership.sum(1) > 0].clamp_(min=0)
             kept = self._keep(rows)
+            whole = to_grid(kept, half)
             if self.groups is None:
-                self._add(total, kept, kept, half)
+                self._add(total, whole, whole, half)
                 continue
             for part, share in zip(total, self._shares(rows).T, strict=True):
                 has = share > 0
-                self._add(part, kept[has], kept[has] * share[has, None], half)
+                shared = to_grid(kept[has] * share[has, None], half)
+                self._add(part, shared, whole[has], half)
         return Measurement(total, half**2, std, context=std)
 
     def _keep(self, rows):
@@ -258,12 +261,11 @@ class TablesMechanism(Mechanism):
         groups = map(np.flatnonzero, np.transpose(self.groups.members))
         return clip_rows(torch.cat([sum_rows(rows[:, group]) for group in groups], dim=1), 1.0)
 
-    def _add(self, total, rows, shared, half):
-        """Add what rows, and rows times b_g, make, as whole numbers."""
-        columns = to_grid(shared, half**2 * self.weight / math.sqrt(2 * self.records))
+    def _add(self, total, shared, rows, half):
+        """Add what rows make, of whole numbers, of which those on one side are shares."""
         n_levels = len(self._kept)
-        total[-n_levels:] += columns.sum(0).long().cpu().numpy()
-        shared, rows = to_grid(shared, half), to_grid(rows, half)
+        one_way = math.floor(half * self.weight / math.sqrt(2 * self.records))
+        total[-n_levels:] += shared.sum(0).long().cpu().numpy() * one_way
         if n_levels > _WIDE:
             shared, rows = (sparse.csc_array(part.long().cpu().numpy()) for part in (shared, rows))
         tables = tables_with_later(total, self.sizes)

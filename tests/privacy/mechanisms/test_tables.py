@@ -20,6 +20,7 @@ GROUPS = {
     "each level of two columns": ([2, 6], 0, [0, 1]),
     "pairs of levels": ([6, 6], 0, [0, 0, 1, 1, 2, 2]),
     "pairs of levels of three columns": ([5, 3, 6], 2, [1, 1, 0, 0, -1, -1]),
+    "each level of four columns": ([3, 2, 2, 2], 0, [0, 1, 2]),
     "one group": ([4, 3, 3], 1, [0, 0, 0]),
     "a column alone": ([6], 0, [0, 0, 0, 1, 1, 1]),
 }
@@ -66,6 +67,8 @@ def unit_rows(sizes, rng):
     rows[30:40] = 0
     rows[30 + np.arange(m), starts] = 1  # one block
     rows[36, starts] = rows[37, starts + 1] = rows[38, starts + np.array(sizes) - 1] = 1
+    rows[35, starts] = 1
+    rows[35, 0] = math.sqrt(1.5)  # a third in the first block
     rows[39] = rows[36] * np.where(np.arange(sum(sizes)) == 0, -1, 1)
     return rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(1e-9)
 
