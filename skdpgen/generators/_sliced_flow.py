@@ -1,7 +1,6 @@
 """Particles moved by a private sliced Wasserstein flow."""
 
 import itertools
-from functools import partial
 
 import numpy as np
 import torch
@@ -12,10 +11,11 @@ from .._parameters import parameters
 from .._validation import check_size, in_range, positive, whole
 from ..base import CentralGenerator, refuse_given
 from ..formats.box import BoxFormat
+from ..learners.groups import fit_to_release
 from ..learners.particles import Particles, draw_starts, fit_particles_to_sketch, flow_along_slices
 from ..learners.report import read_tables
 from ..learners.rows import even_spread
-from ..learners.tables import TableParticles, fit_to_tables
+from ..learners.tables import TableParticles, share_of
 from ..privacy import RecordFunction, SlicedRowsMechanism
 from ..privacy.mechanisms.base import clip_rows
 from ..privacy.records import read_rows
@@ -179,15 +179,20 @@ class DPSWFlowSampler(CentralGenerator):
         self.n_iter_ = len(self.loss_curve_)
 
     def _learn_tables(self, release, curator, format, noise):
-        tables = release.run(curator, format.block_sizes)
-        curator.close()  # the rest is post-processing
-        levels, self.schema_report_ = read_tables(tables, format, curator.n_records)
         n_particles = self._count_particles(curator.n_records, 1)
-        self._particles, self.loss_curve_ = fit_to_tables(
-            partial(TableParticles, n_particles, noise.torch_generator()),
-            format.block_sizes,
-            tables,
+        generator = noise.torch_generator()
+
+        def make_rows(share, sizes, marginals):
+            return TableParticles(share_of(n_particles, share), generator, sizes, marginals)
+
+        released = release.run(curator, format)
+        curator.close()  # the rest is post-processing
+        levels, self.schema_report_ = read_tables(released, format, curator.n_records)
+        self._particles, self.loss_curve_ = fit_to_release(
+            released,
+            make_rows,
             levels,
+            format.is_spare,
             n_steps=self.n_steps or 1000,
             batch_size=min(_TABLE_BATCH_SIZE, n_particles),
             learning_rate=self.learning_rate or 0.03,

@@ -1,16 +1,16 @@
 """Generator networks trained by the sliced Wasserstein distance to private rows."""
 
 import math
-from functools import partial
 
 from .._parameters import parameters
 from .._validation import check_size, positive, whole
 from ..base import CentralGenerator, check_network, refuse_given
+from ..learners.groups import fit_to_release
 from ..learners.report import read_tables
 from ..learners.rows import has_unit_output, make_rows, try_network
 from ..learners.sketch import fit_to_sketch
 from ..learners.slices import fit_to_rows
-from ..learners.tables import TableNetwork, fit_to_tables
+from ..learners.tables import TableNetwork
 from ..networks import build, find_factory
 from ..privacy import RecordFunction, SlicedRowsMechanism
 from ..releases import SlicedRows, SliceSketch, TwoWayTables
@@ -167,15 +167,19 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
 
     def _learn_tables(self, release, curator, format, noise):
         factory = find_factory(self.network)
-        network = build(factory, self.latent_dim, format.n_columns, noise.seed())
-        tables = release.run(curator, format.block_sizes)
+
+        def make_rows(share, sizes, marginals):
+            network = build(factory, self.latent_dim, sum(sizes), noise.seed())
+            return TableNetwork(network, self.latent_dim, sizes, marginals)
+
+        released = release.run(curator, format)
         curator.close()  # the rest is post-processing
-        levels, self.schema_report_ = read_tables(tables, format, curator.n_records)
-        self._network, self.loss_curve_ = fit_to_tables(
-            partial(TableNetwork, network, self.latent_dim),
-            format.block_sizes,
-            tables,
+        levels, self.schema_report_ = read_tables(released, format, curator.n_records)
+        self._network, self.loss_curve_ = fit_to_release(
+            released,
+            make_rows,
             levels,
+            format.is_spare,
             n_steps=self.n_steps or 1000,
             batch_size=self.batch_size or _TABLE_BATCH_SIZE,
             learning_rate=self.learning_rate or 0.003,

@@ -4,15 +4,15 @@ import numpy as np
 
 from .._quality import warn_of_absent, warn_of_noise, warn_of_table
 from ..formats.report import describe
-from .tables import Levels, share_of_present
+from .groups import count_levels, count_present
 
 
-def read_tables(tables, format, n_records):
+def read_tables(released, format, n_records):
     """Count the levels of columns, describe the columns, and warn where little came out.
 
     Parameters
     ----------
-    tables : skdpgen.privacy.Tables
+    released : skdpgen.releases.tables.ReleasedTables
     format : TableFormat
         That leaves nothing open.
     n_records : int
@@ -24,11 +24,10 @@ def read_tables(tables, format, n_records):
     report : DataFrame
         From `describe`.
     """
-    sizes = format.block_sizes
-    share, std = share_of_present(tables, sizes, n_records)
+    share, std = np.divide(count_present(released), n_records)
     if warn_of_absent(share, std):
         n_records *= max(share, std, 1 / n_records)
-    levels = Levels.of(tables, sizes, n_records, format.is_spare)
+    levels = count_levels(released, n_records, format.is_spare)
     counts = np.where(levels.is_empty, 0, levels.counts)
     report = describe(format.schema, counts, levels.std, n_records)
     blocks = dict(format.blocks)
@@ -39,6 +38,7 @@ def read_tables(tables, format, n_records):
         {name: levels.counts[where] for name, where in blocks.items()},
         {name: levels.std[where.start] for name, where in blocks.items()},
     )
-    if len(sizes) > 1:
+    tables = released.grouped if released.pooled is None else released.pooled
+    if tables.cells.size:
         warn_of_noise(np.mean(np.square(tables.cells)), tables.pairs_std**2, "two-way tables")
     return levels, report

@@ -1,5 +1,6 @@
 """A learner: a network, or particles, that have the released two-way tables of columns."""
 
+import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,8 @@ from .training import Training, descend_to_noise
 
 # Levels of columns whose tables are matched at once.
 _NARROW = 64
+# Particles of a group of records, at the least.
+_FEWEST = 500
 
 
 class SoftmaxBlocks(nn.Module):
@@ -42,12 +45,18 @@ class TableRows(nn.Module):
     def __init__(self, sizes, marginals):
         super().__init__()
         self.blocks = SoftmaxBlocks(sizes)
-        self.register_buffer("offset", marginals.clamp(min=1e-6).log())
+        self.register_buffer("offset", _to_logits(marginals))
         self.register_buffer("is_empty", torch.zeros(len(marginals), dtype=torch.bool))
 
     def forbid(self, is_empty):
         """Give some levels a probability of exactly 0, from now on."""
         self.is_empty.copy_(torch.as_tensor(is_empty))
+
+    def moved_to(self, share, sizes, marginals):
+        """Return a copy that starts from other marginals, to become a share of the rows."""
+        moved = copy.deepcopy(self).train()
+        moved.offset = _to_logits(marginals)
+        return moved
 
     def to_probabilities(self, logits):
         """Turn logits into blocks of probabilities."""
@@ -61,6 +70,10 @@ class TableRows(nn.Module):
         """
         rows = self(self.draw(len(classes), generator)).double().cpu().numpy()
         return rows / len(self.blocks.sizes) ** 0.5
+
+
+def _to_logits(marginals):
+    return marginals.clamp(min=1e-6).log()
 
 
 class TableNetwork(TableRows):
@@ -106,15 +119,26 @@ class TableParticles(TableRows):
     def __init__(self, n_particles, generator, sizes, marginals):
         super().__init__(sizes, marginals)
         noise = torch.randn(n_particles, len(marginals), generator=generator)
-        self.logits = nn.Parameter(self.offset + noise.to(self.offset))
+        self.logits = nn.Parameter(noise.to(self.offset))
 
     def forward(self, codes):
         """Return the blocks of probabilities of particles."""
-        return self.to_probabilities(self.logits[codes])
+        return self.to_probabilities(self.logits[codes] + self.offset)
+
+    def moved_to(self, share, sizes, marginals):
+        """Return a copy of a share of the particles, in which others start."""
+        moved = super().moved_to(share, sizes, marginals)
+        moved.logits = nn.Parameter(self.logits.detach()[: share_of(len(self.logits), share)])
+        return moved
 
     def draw(self, n_rows, generator):
         """Draw particles in random order, again and again if there are fewer."""
         return draw_in_rounds(len(self.logits), n_rows, generator).to(self.offset.device)
+
+
+def share_of(n_particles, share):
+    """Return how many particles a share of them is, at least as many as a group needs."""
+    return min(n_particles, max(_FEWEST, round(share * n_particles)))
 
 
 def draw_in_rounds(n_particles, n, generator):
@@ -127,7 +151,6 @@ def draw_in_rounds(n_particles, n, generator):
 @torch.enable_grad()
 def fit_to_tables(
     make_rows,
-    sizes,
     tables,
     levels,
     *,
@@ -146,8 +169,6 @@ def fit_to_tables(
     ----------
     make_rows : callable
         Gives the `TableRows` to be trained, from the sizes of the columns and noisy marginals.
-    sizes : list of int
-        Number of levels of each column.
     tables : skdpgen.privacy.Tables
         The released tables.
     levels : Levels
@@ -168,7 +189,7 @@ def fit_to_tables(
     losses : list of float
         At each step, the estimated squared distance between generated and noisy tables.
     """
-    n_records = levels.n_records
+    n_records, sizes = levels.n_records, tables.sizes
     std = tables.columns_std / n_records
     # Each cell of a pair counts twice, with half the variance.
     noise_energy = std**2 * (tables.cells.size + tables.columns.size)
@@ -181,7 +202,7 @@ def fit_to_tables(
         for *where, table, is_pair in join_narrow(tables.with_later, sizes)
     ]
     columns = as_tensor(tables.columns / n_records)
-    rows = make_rows(sizes, as_tensor(np.clip(levels.counts / n_records, 0, 1))).to(device)
+    rows = make_rows(sizes, levels.marginals().to(device)).to(device)
     rows.forbid(levels.is_empty)
     training = Training(rows, learning_rate, memory=0.99)
     half = max(1, batch_size // 2)
@@ -288,55 +309,33 @@ class Levels:
     is_empty: np.ndarray
 
     @classmethod
-    def of(cls, tables, sizes, n_records, is_spare=None):
+    def of(cls, tables, n_records, is_spare=None):
         """Count levels.
 
         Parameters
         ----------
         tables : skdpgen.privacy.Tables
-        sizes : list of int
-            Number of levels of each column.
         n_records : float
         is_spare : ndarray of bool of shape (n_levels,), default=None
             Levels that stand for what is not told apart, as missing values do. One that is the
             most frequent of its column is not taken for empty.
         """
-        counts, std = combine_marginals(tables, sizes)
+        return cls.from_counts(*tables.count_levels(), tables.sizes, n_records, is_spare)
+
+    @classmethod
+    def from_counts(cls, counts, std, sizes, n_records, is_spare=None):
+        """As `of`, from counts of the levels of columns of some sizes."""
         starts = np.cumsum(sizes)[:-1]
         largest = np.repeat([block.max() for block in np.split(counts, starts)], sizes)
         is_empty = (counts <= WITHIN_NOISE * std) & (counts < largest)
         is_empty &= False if is_spare is None else is_spare
         return cls(counts, std, n_records, is_empty)
 
+    def marginals(self):
+        """Return the shares of levels, a tensor of shape (n_levels,)."""
+        return torch.tensor(np.clip(self.counts / self.n_records, 0, 1), dtype=torch.float32)
 
-def share_of_present(tables, sizes, n_records):
-    """Return the noisy share of the records that are in the tables, and its standard deviation."""
-    n_columns = len(sizes)
-    if n_columns == 1:
-        std = np.sqrt(sizes[0]) * tables.columns_std / tables.weight
-        return tables.columns.sum() / tables.weight / n_records, std / n_records
-    n_tables = n_columns * (n_columns - 1) / 2
-    std = np.sqrt(tables.cells.size) * tables.pairs_std
-    return tables.cells.sum() / n_tables / n_records, std / n_tables / n_records
-
-
-def combine_marginals(tables, sizes):
-    """Return the noisy one-way tables that one-way and two-way tables give together.
-
-    Each row sum of a two-way table is the count of a level, too; its variance is by the number of
-    its cells. The mean of all, weighted by their precisions, has the least noise.
-
-    Returns
-    -------
-    counts, std : ndarray of shape (n_levels,)
-        The tables, and standard deviations of their noise.
-    """
-    # Of a row sum, relative to a one-way table of weight 1.
-    precisions = 2 / np.asarray(sizes)
-    of_level = np.repeat(precisions, sizes)
-    total = tables.weight**2 + precisions.sum() - of_level
-    counts = tables.weight * tables.columns
-    for (own, later), table in zip(own_and_later(sizes), tables.with_later, strict=True):
-        counts[own] += table @ of_level[later]
-        counts[later] += of_level[own] @ table
-    return counts / total, tables.columns_std / np.sqrt(total)
+    def select(self, is_kept):
+        """Return what is said of some of the levels."""
+        chosen = (self.counts[is_kept], self.std[is_kept])
+        return Levels(*chosen, self.n_records, self.is_empty[is_kept])

@@ -7,8 +7,9 @@ What is then fitted to it is the estimator's.
 from .forward_aggregates import ForwardAggregates
 from .local_noise import LocalNoise
 from .sampled_gradients import SampledGradients
-from .sketches import SliceSketch, TwoWayTables
+from .sketches import SliceSketch
 from .sliced_rows import SlicedRows
+from .tables import TwoWayTables
 
 __all__ = [
     "ForwardAggregates",

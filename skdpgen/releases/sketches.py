@@ -1,4 +1,4 @@
-"""Releases made once: the slice sketch, and the two-way tables that it is of a table."""
+"""A release made once: the slice sketch."""
 
 import math
 
@@ -7,10 +7,10 @@ import torch
 from .._parameters import parameters
 from .._quality import warn_of_absent, warn_of_sketch
 from .._validation import check_size, whole
-from ..privacy import RecordFunction, SliceSketchMechanism, TablesMechanism
-from ..privacy.mechanisms.tables import count_cells
+from ..privacy import RecordFunction, SliceSketchMechanism
 from ..transport import SliceBasis, random_directions
 from .release import Release
+from .tables import TwoWayTables
 
 # The range of harmonics of a sketch, and how many rows a sketch is made of at once.
 _FEWEST_HARMONICS, _MOST_HARMONICS = 3, 6
@@ -57,7 +57,7 @@ class SliceSketch(Release):
     n_components, scaling = 64, {"whiten": 0.5}
 
     def of(self, format):
-        return TwoWayTables().of(format) if format.has_blocks else self
+        return TwoWayTables.of_table(format) if format.has_blocks else self
 
     def plan(self, terms):
         """Return the `Plan`, from public numbers only."""
@@ -140,43 +140,3 @@ class SliceSketch(Release):
             return _MOST_HARMONICS
         wanted = 0.4 / math.sqrt(noise_ratio)
         return round(min(_MOST_HARMONICS, max(_FEWEST_HARMONICS, wanted)))
-
-
-class TwoWayTables(Release):
-    """The sketch of a table: for each pair of columns, how often their levels occur together.
-
-    And how often each level occurs, with a weight that follows from the numbers of levels. This is
-    what ``release="sketch"`` is where there is a schema.
-    """
-
-    name = TablesMechanism.name
-    _sizes = None
-
-    def of(self, format):
-        """Return the release of tables of a format, whose numbers of levels may be open."""
-        release = TwoWayTables()
-        release._sizes = None if format.schema.open_names else format.block_sizes
-        return release
-
-    def plan(self, terms):
-        """Return the `Plan`, from public numbers only."""
-        sensitivity = TablesMechanism.sensitivity_of(terms.relation)
-        plan = terms.plan_once(self.name, lambda plan: sensitivity)
-        if self._sizes is not None and (n_cells := count_cells(self._sizes)) > _MOST_CELLS:
-            noise = plan.sigma * len(self._sizes) / math.sqrt(2)
-            raise ValueError(
-                f"The schema is too large for two-way tables: its {len(self._sizes):,} columns of "
-                f"{sum(self._sizes):,} levels have {n_cells:,} cells, and {_MOST_CELLS:,} are the "
-                f"most. They would take {n_cells * _BYTES_OF_A_CELL / 2**30:,.0f} GiB of memory, "
-                f"and there would be noise of about ±{noise:,.0f} records on each. Drop columns, "
-                "merge several into one, or declare fewer levels and knots."
-            )
-        return plan
-
-    def count_needed(self, plan, terms, format):
-        """Return at how many records that is so of two-way tables; found on Adult."""
-        return math.ceil(10 * plan.sigma * len(format.schema))
-
-    def run(self, curator, sizes):
-        """Release the `Tables` of columns with so many levels."""
-        return curator.release(TablesMechanism(sizes))

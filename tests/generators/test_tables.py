@@ -617,10 +617,7 @@ def test_one_and_two_way_tables_together_have_the_least_noise_on_one_way_tables(
     rng = np.random.default_rng(0)
     codes = np.column_stack([rng.integers(size, size=200) for size in sizes])
     exact = np.hstack([np.bincount(c, minlength=L) for c, L in zip(codes.T, sizes, strict=True)])
-    errors = [
-        combine_marginals(noisy_tables(codes, sizes, 10.0, rng), sizes)[0] - exact
-        for _ in range(4000)
-    ]
+    errors = [noisy_tables(codes, sizes, 10.0, rng).count_levels()[0] - exact for _ in range(4000)]
     for i, (size, block) in enumerate(zip(sizes, np.cumsum(sizes), strict=True)):
         # What is measured of a level: a row sum of L cells for each other column, and itself.
         variances = [50.0 * other for j, other in enumerate(sizes) if j != i]
@@ -656,9 +653,8 @@ def test_the_energy_of_the_noise_is_the_loss_of_rows_without_error(sizes, monkey
         generator, tables = torch.Generator(), noisy_tables(codes, sizes, 10.0, rng)
         fit_to_tables(
             partial(Records, 200, generator),
-            sizes,
             tables,
-            Levels.of(tables, sizes, 100),
+            Levels.of(tables, 100),
             n_steps=1,
             batch_size=200,
             learning_rate=0.1,
@@ -704,15 +700,14 @@ def test_the_table_of_a_column_with_itself_is_not_matched():
     def make_rows(sizes, marginals):
         rows = TableParticles(4, torch.Generator(), sizes, marginals)
         # All particles are alike: columns are independent.
-        rows.logits.data[:] = rows.offset
+        rows.logits.data[:] = 0.0
         return rows
 
     tables = Tables(sizes, cells * n, weight * marginals * n, weight, 0.0, 0.0)
     _, losses = fit_to_tables(
         make_rows,
-        sizes,
         tables,
-        Levels.of(tables, sizes, n),
+        Levels.of(tables, n),
         n_steps=1,
         batch_size=4,
         learning_rate=1e-3,

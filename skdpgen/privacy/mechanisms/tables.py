@@ -1,7 +1,7 @@
 """What is released of tables: for all pairs of columns, how often their levels occur together."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -98,6 +98,56 @@ class Tables:
         for (own, later), table in zip(own_and_later(self.sizes), self.with_later, strict=True):
             matrix[..., own, later] = table
         return matrix + matrix.swapaxes(-1, -2)
+
+    def of_group(self, group):
+        """Return the tables of one group."""
+        return replace(self, cells=self.cells[group], columns=self.columns[group])
+
+    def without(self, column):
+        """Return the tables of the columns but one."""
+        kept = np.repeat(np.arange(len(self.sizes)) != column, self.sizes)
+        pairs = [
+            table[..., kept[later]].reshape(*table.shape[:-2], -1)
+            for c, ((_, later), table) in enumerate(
+                zip(own_and_later(self.sizes), self.with_later, strict=True)
+            )
+            if c != column
+        ]
+        sizes = self.sizes[:column] + self.sizes[column + 1 :]
+        cells = np.concatenate(pairs, axis=-1)
+        return replace(self, sizes=sizes, cells=cells, columns=self.columns[..., kept])
+
+    def count_levels(self):
+        """Return the noisy one-way tables that one-way and two-way tables give together.
+
+        Each row sum of a two-way table is the count of a level, too; its variance is by the number
+        of its cells. The mean of all, weighted by their precisions, has the least noise.
+
+        Returns
+        -------
+        counts : ndarray of shape (..., n_levels)
+        std : ndarray of shape (n_levels,)
+            Standard deviations of their noise.
+        """
+        # Of a row sum, relative to a one-way table of weight 1.
+        precisions = 2 / np.asarray(self.sizes)
+        of_level = np.repeat(precisions, self.sizes)
+        total = self.weight**2 + precisions.sum() - of_level
+        counts = self.weight * self.columns
+        for (own, later), table in zip(own_and_later(self.sizes), self.with_later, strict=True):
+            counts[..., own] += table @ of_level[later]
+            counts[..., later] += of_level[own] @ table
+        return counts / total, self.columns_std / np.sqrt(total)
+
+    def count_records(self):
+        """Return the noisy number of the records in the tables, and its standard deviation."""
+        n_columns = len(self.sizes)
+        if n_columns == 1:
+            std = math.sqrt(self.sizes[0]) * self.columns_std / self.weight
+            return self.columns.sum(axis=-1) / self.weight, std
+        n_tables = n_columns * (n_columns - 1) / 2
+        std = math.sqrt(self.cells.shape[-1]) * self.pairs_std
+        return self.cells.sum(axis=-1) / n_tables, std / n_tables
 
 
 @dataclass(frozen=True, eq=False)
