@@ -103,7 +103,7 @@ class Terms:
             "accountant": self.accountant,
         }
 
-    def plan_once(self, name, sensitivity, before=()):
+    def plan_once(self, name, sensitivity):
         """Plan one Gaussian release with what is left.
 
         Parameters
@@ -112,12 +112,8 @@ class Terms:
         sensitivity : callable
             Gives the sensitivity, by which multipliers are multiplied to get the noise, from a
             plan.
-        before : dict of str to float, default=()
-            Others, made before it, with their shares of what is left.
         """
-        left = 1 - sum(self.shares.values())
-        shares = {**self.shares, **{other: share * left for other, share in dict(before).items()}}
-        shares[name] = 1 - sum(shares.values())
+        shares = {**self.shares, name: 1 - sum(self.shares.values())}
         plan = gaussian_plan(shares, self.epsilon, self.delta, **self._priced)
         return replace(plan, sigma=plan.multiplier(name) * sensitivity(plan))
 

@@ -155,6 +155,11 @@ class TableFormat(Format):
                 spare[where.start + kind.levels.index(kind.other)] = True
         return spare
 
+    @property
+    def levels_of_target(self):
+        """The levels of the target; none if there is no target, or it is a number or date."""
+        return () if self.kind is None else self._levels(self.kind.label) or ()
+
     def _levels(self, name):
         return getattr(self.schema.get(name), "levels", None)
 

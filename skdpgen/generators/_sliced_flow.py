@@ -11,11 +11,11 @@ from .._parameters import parameters
 from .._validation import check_size, in_range, positive, whole
 from ..base import CentralGenerator, refuse_given
 from ..formats.box import BoxFormat
-from ..learners.groups import fit_to_release
+from ..learners.levels import fit_to_release
 from ..learners.particles import Particles, draw_starts, fit_particles_to_sketch, flow_along_slices
 from ..learners.report import read_tables
 from ..learners.rows import even_spread
-from ..learners.tables import TableParticles, share_of
+from ..learners.tables import TableParticles
 from ..privacy import RecordFunction, SlicedRowsMechanism
 from ..privacy.mechanisms.base import clip_rows
 from ..privacy.records import read_rows
@@ -183,13 +183,14 @@ class DPSWFlowSampler(CentralGenerator):
         generator = noise.torch_generator()
 
         def make_rows(share, sizes, marginals):
-            return TableParticles(share_of(n_particles, share), generator, sizes, marginals)
+            n_rows = min(n_particles, max(_FEWEST, round(share * n_particles)))
+            return TableParticles(n_rows, generator, sizes, marginals)
 
-        released = release.run(curator, format)
+        tables = release.run(curator, format)
         curator.close()  # the rest is post-processing
-        levels, self.schema_report_ = read_tables(released, format, curator.n_records)
+        levels, self.schema_report_ = read_tables(tables, format, curator.n_records)
         self._particles, self.loss_curve_ = fit_to_release(
-            released,
+            tables,
             make_rows,
             levels,
             format.is_spare,

@@ -5,7 +5,7 @@ import math
 from .._parameters import parameters
 from .._validation import check_size, positive, whole
 from ..base import CentralGenerator, check_network, refuse_given
-from ..learners.groups import fit_to_release
+from ..learners.levels import fit_to_release
 from ..learners.report import read_tables
 from ..learners.rows import has_unit_output, make_rows, try_network
 from ..learners.sketch import fit_to_sketch
@@ -172,11 +172,11 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
             network = build(factory, self.latent_dim, sum(sizes), noise.seed())
             return TableNetwork(network, self.latent_dim, sizes, marginals)
 
-        released = release.run(curator, format)
+        tables = release.run(curator, format)
         curator.close()  # the rest is post-processing
-        levels, self.schema_report_ = read_tables(released, format, curator.n_records)
+        levels, self.schema_report_ = read_tables(tables, format, curator.n_records)
         self._network, self.loss_curve_ = fit_to_release(
-            released,
+            tables,
             make_rows,
             levels,
             format.is_spare,

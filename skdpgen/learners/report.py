@@ -4,15 +4,15 @@ import numpy as np
 
 from .._quality import warn_of_absent, warn_of_noise, warn_of_table
 from ..formats.report import describe
-from .groups import count_levels, count_present
+from .tables import Levels
 
 
-def read_tables(released, format, n_records):
+def read_tables(tables, format, n_records):
     """Count the levels of columns, describe the columns, and warn where little came out.
 
     Parameters
     ----------
-    released : skdpgen.releases.tables.ReleasedTables
+    tables : skdpgen.privacy.Tables
     format : TableFormat
         That leaves nothing open.
     n_records : int
@@ -24,10 +24,12 @@ def read_tables(released, format, n_records):
     report : DataFrame
         From `describe`.
     """
-    share, std = np.divide(count_present(released), n_records)
+    present, std = tables.count_records()
+    # Those of several parts add up.
+    share, std = np.sum(present) / n_records, std * np.size(present) ** 0.5 / n_records
     if warn_of_absent(share, std):
         n_records *= max(share, std, 1 / n_records)
-    levels = count_levels(released, n_records, format.is_spare)
+    levels = Levels.of(tables, n_records, format.is_spare)
     counts = np.where(levels.is_empty, 0, levels.counts)
     report = describe(format.schema, counts, levels.std, n_records)
     blocks = dict(format.blocks)
@@ -38,7 +40,6 @@ def read_tables(released, format, n_records):
         {name: levels.counts[where] for name, where in blocks.items()},
         {name: levels.std[where.start] for name, where in blocks.items()},
     )
-    tables = released.grouped if released.pooled is None else released.pooled
     if tables.cells.size:
         warn_of_noise(np.mean(np.square(tables.cells)), tables.pairs_std**2, "two-way tables")
     return levels, report

@@ -1,6 +1,5 @@
 """A learner: a network, or particles, that have the released two-way tables of columns."""
 
-import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +12,6 @@ from .training import Training, descend_to_noise
 
 # Levels of columns whose tables are matched at once.
 _NARROW = 64
-# Particles of a group of records, at the least.
-_FEWEST = 500
 
 
 class SoftmaxBlocks(nn.Module):
@@ -45,18 +42,12 @@ class TableRows(nn.Module):
     def __init__(self, sizes, marginals):
         super().__init__()
         self.blocks = SoftmaxBlocks(sizes)
-        self.register_buffer("offset", _to_logits(marginals))
+        self.register_buffer("offset", marginals.clamp(min=1e-6).log())
         self.register_buffer("is_empty", torch.zeros(len(marginals), dtype=torch.bool))
 
     def forbid(self, is_empty):
         """Give some levels a probability of exactly 0, from now on."""
         self.is_empty.copy_(torch.as_tensor(is_empty))
-
-    def moved_to(self, share, sizes, marginals):
-        """Return a copy that starts from other marginals, to become a share of the rows."""
-        moved = copy.deepcopy(self).train()
-        moved.offset = _to_logits(marginals)
-        return moved
 
     def to_probabilities(self, logits):
         """Turn logits into blocks of probabilities."""
@@ -70,10 +61,6 @@ class TableRows(nn.Module):
         """
         rows = self(self.draw(len(classes), generator)).double().cpu().numpy()
         return rows / len(self.blocks.sizes) ** 0.5
-
-
-def _to_logits(marginals):
-    return marginals.clamp(min=1e-6).log()
 
 
 class TableNetwork(TableRows):
@@ -119,26 +106,15 @@ class TableParticles(TableRows):
     def __init__(self, n_particles, generator, sizes, marginals):
         super().__init__(sizes, marginals)
         noise = torch.randn(n_particles, len(marginals), generator=generator)
-        self.logits = nn.Parameter(noise.to(self.offset))
+        self.logits = nn.Parameter(self.offset + noise.to(self.offset))
 
     def forward(self, codes):
         """Return the blocks of probabilities of particles."""
-        return self.to_probabilities(self.logits[codes] + self.offset)
-
-    def moved_to(self, share, sizes, marginals):
-        """Return a copy of a share of the particles, in which others start."""
-        moved = super().moved_to(share, sizes, marginals)
-        moved.logits = nn.Parameter(self.logits.detach()[: share_of(len(self.logits), share)])
-        return moved
+        return self.to_probabilities(self.logits[codes])
 
     def draw(self, n_rows, generator):
         """Draw particles in random order, again and again if there are fewer."""
         return draw_in_rounds(len(self.logits), n_rows, generator).to(self.offset.device)
-
-
-def share_of(n_particles, share):
-    """Return how many particles a share of them is, at least as many as a group needs."""
-    return min(n_particles, max(_FEWEST, round(share * n_particles)))
 
 
 def draw_in_rounds(n_particles, n, generator):
@@ -202,7 +178,7 @@ def fit_to_tables(
         for *where, table, is_pair in join_narrow(tables.with_later, sizes)
     ]
     columns = as_tensor(tables.columns / n_records)
-    rows = make_rows(sizes, levels.marginals().to(device)).to(device)
+    rows = make_rows(sizes, as_tensor(np.clip(levels.counts / n_records, 0, 1))).to(device)
     rows.forbid(levels.is_empty)
     training = Training(rows, learning_rate, memory=0.99)
     half = max(1, batch_size // 2)
@@ -309,33 +285,27 @@ class Levels:
     is_empty: np.ndarray
 
     @classmethod
-    def of(cls, tables, n_records, is_spare=None):
-        """Count levels.
+    def of(cls, tables, n_records, is_spare):
+        """Count levels; those of all records, if there are tables for each level of a column.
 
         Parameters
         ----------
         tables : skdpgen.privacy.Tables
         n_records : float
-        is_spare : ndarray of bool of shape (n_levels,), default=None
+        is_spare : ndarray of bool of shape (n_levels,)
             Levels that stand for what is not told apart, as missing values do. One that is the
             most frequent of its column is not taken for empty.
         """
-        return cls.from_counts(*tables.count_levels(), tables.sizes, n_records, is_spare)
-
-    @classmethod
-    def from_counts(cls, counts, std, sizes, n_records, is_spare=None):
-        """As `of`, from counts of the levels of columns of some sizes."""
+        counts, std = tables.count_levels()
+        sizes = tables.sizes
+        if tables.by is not None:
+            n_parts, at = len(counts), tables.by.start
+            of_parts, std_of_parts = tables.count_records()
+            counts = np.insert(counts.sum(axis=0), at, of_parts)
+            std = np.insert(std * n_parts**0.5, at, np.full(n_parts, std_of_parts))
+            before = int(np.searchsorted(np.cumsum(sizes), at, side="right"))
+            sizes = (*sizes[:before], n_parts, *sizes[before:])
         starts = np.cumsum(sizes)[:-1]
         largest = np.repeat([block.max() for block in np.split(counts, starts)], sizes)
-        is_empty = (counts <= WITHIN_NOISE * std) & (counts < largest)
-        is_empty &= False if is_spare is None else is_spare
+        is_empty = (counts <= WITHIN_NOISE * std) & (counts < largest) & is_spare
         return cls(counts, std, n_records, is_empty)
-
-    def marginals(self):
-        """Return the shares of levels, a tensor of shape (n_levels,)."""
-        return torch.tensor(np.clip(self.counts / self.n_records, 0, 1), dtype=torch.float32)
-
-    def select(self, is_kept):
-        """Return what is said of some of the levels."""
-        chosen = (self.counts[is_kept], self.std[is_kept])
-        return Levels(*chosen, self.n_records, self.is_empty[is_kept])

@@ -40,7 +40,7 @@ from .mechanisms.sums import (
     Sketch,
     SliceSketchMechanism,
 )
-from .mechanisms.tables import LevelGroups, Tables, TablesMechanism
+from .mechanisms.tables import Tables, TablesMechanism
 from .noise import NoiseSource
 from .record_functions import BatchFunction, PullingFunction, RecordFunction
 
@@ -57,7 +57,6 @@ __all__ = [
     "FitQualityWarning",
     "ForwardAggregateMechanism",
     "GaussianSumMechanism",
-    "LevelGroups",
     "LocalLabelsMechanism",
     "LocalRowsMechanism",
     "NoiseSource",

@@ -15,8 +15,6 @@ from .tables import TwoWayTables
 # The range of harmonics of a sketch, and how many rows a sketch is made of at once.
 _FEWEST_HARMONICS, _MOST_HARMONICS = 3, 6
 _BLOCK = 256
-# Cells of tables, at most, and the memory that one takes until it is released.
-_MOST_CELLS, _BYTES_OF_A_CELL = 2**27, 30
 # Half-period of the basis of a sketch, in standard deviations of a projection.
 _WIDTH = 3.0
 
@@ -57,7 +55,7 @@ class SliceSketch(Release):
     n_components, scaling = 64, {"whiten": 0.5}
 
     def of(self, format):
-        return TwoWayTables.of_table(format) if format.has_blocks else self
+        return TwoWayTables().of(format) if format.has_blocks else self
 
     def plan(self, terms):
         """Return the `Plan`, from public numbers only."""

@@ -23,7 +23,6 @@ from skdpgen.learners.tables import (
     Levels,
     TableParticles,
     TablesGap,
-    combine_marginals,
     fit_to_tables,
     join_narrow,
 )
@@ -654,7 +653,7 @@ def test_the_energy_of_the_noise_is_the_loss_of_rows_without_error(sizes, monkey
         fit_to_tables(
             partial(Records, 200, generator),
             tables,
-            Levels.of(tables, 100),
+            Levels.of(tables, 100, False),
             n_steps=1,
             batch_size=200,
             learning_rate=0.1,
@@ -707,7 +706,7 @@ def test_the_table_of_a_column_with_itself_is_not_matched():
     _, losses = fit_to_tables(
         make_rows,
         tables,
-        Levels.of(tables, n),
+        Levels.of(tables, n, False),
         n_steps=1,
         batch_size=4,
         learning_rate=1e-3,

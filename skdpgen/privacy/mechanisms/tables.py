@@ -4,11 +4,10 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 from scipy import sparse
 
 from ...accounting.events import plain_multiplier
-from .base import GRID_BITS, Measurement, Mechanism, clip_rows, grid_scale, sum_rows, to_grid
+from .base import GRID_BITS, Measurement, Mechanism, clip_rows, grid_scale, to_grid
 
 # Rows with more levels are multiplied as sparse ones.
 _WIDE = 400
@@ -58,21 +57,24 @@ def count_cells(sizes):
 class Tables:
     """Released two-way and one-way tables, in records.
 
-    Of groups of levels of a column, there are as many tables; see `TablesMechanism`.
+    If records are told apart by the level of a column, there are as many tables as it has levels,
+    and it has none itself.
 
     Attributes
     ----------
     sizes : tuple of int
         Numbers of levels of the columns.
-    cells : ndarray of shape (n_cells,) or (n_groups, n_cells)
+    cells : ndarray of shape (n_cells,) or (n_parts, n_cells)
         For two levels of different columns, the noisy number of records that have both. Level by
         level, they are those of its tables with all later columns; see `with_later` and `pair`.
-    columns : ndarray of shape (n_levels,) or (n_groups, n_levels)
+    columns : ndarray of shape (n_levels,) or (n_parts, n_levels)
         For each level, the noisy number of records that have it, times `weight`.
     weight : float
         w, in [0, 1]; see `one_way_weight`.
     pairs_std, columns_std : float
         Standard deviations of their noise, the first 1/√2 of the second.
+    by : slice, default=None
+        Where the levels by which records are told apart are among all levels.
     """
 
     sizes: tuple
@@ -81,6 +83,7 @@ class Tables:
     weight: float
     pairs_std: float
     columns_std: float
+    by: slice | None = None
 
     @property
     def with_later(self):
@@ -99,23 +102,9 @@ class Tables:
             matrix[..., own, later] = table
         return matrix + matrix.swapaxes(-1, -2)
 
-    def of_group(self, group):
-        """Return the tables of one group."""
-        return replace(self, cells=self.cells[group], columns=self.columns[group])
-
-    def without(self, column):
-        """Return the tables of the columns but one."""
-        kept = np.repeat(np.arange(len(self.sizes)) != column, self.sizes)
-        pairs = [
-            table[..., kept[later]].reshape(*table.shape[:-2], -1)
-            for c, ((_, later), table) in enumerate(
-                zip(own_and_later(self.sizes), self.with_later, strict=True)
-            )
-            if c != column
-        ]
-        sizes = self.sizes[:column] + self.sizes[column + 1 :]
-        cells = np.concatenate(pairs, axis=-1)
-        return replace(self, sizes=sizes, cells=cells, columns=self.columns[..., kept])
+    def of_part(self, part):
+        """Return the tables of the records of one level."""
+        return replace(self, cells=self.cells[part], columns=self.columns[part], by=None)
 
     def count_levels(self):
         """Return the noisy one-way tables that one-way and two-way tables give together.
@@ -150,43 +139,8 @@ class Tables:
         return self.cells.sum(axis=-1) / n_tables, std / n_tables
 
 
-@dataclass(frozen=True, eq=False)
-class LevelGroups:
-    """A public choice of groups of the levels of one column.
-
-    Attributes
-    ----------
-    column : int
-        Position of the column.
-    members : ndarray of shape (n_levels, n_groups)
-        1 where a level is in a group, and 0 elsewhere. No level is in two groups.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdpgen.privacy import LevelGroups
-    >>> LevelGroups(0, np.array([[1, 0], [1, 0], [0, 1]])).are_single
-    False
-    """
-
-    column: int
-    members: np.ndarray
-
-    def __post_init__(self):
-        members = np.asarray(self.members)
-        if members.ndim != 2 or not np.isin(members, (0, 1)).all():
-            raise ValueError("members must be a matrix of 0 and 1, of levels and groups.")
-        if (members.sum(axis=1) > 1).any() or not members.any(axis=0).all() or not members.size:
-            raise ValueError("A level must be in one group or in none, and no group empty.")
-
-    @property
-    def are_single(self):
-        """Whether no group has two levels."""
-        return bool((np.asarray(self.members).sum(axis=0) == 1).all())
-
-
 class TablesMechanism(Mechanism):
-    """All two-way tables of rows of blocks, and each block's one-way table; or these in groups.
+    """All two-way tables of rows of blocks, and each block's one-way table.
 
     A row x in the unit ball has a block x_c of numbers for each of m columns of a table; negative
     ones become 0. Where the numbers of a block sum to 1/√m, Σ x_c x_dᵀ is 1/m of the two-way table
@@ -201,14 +155,13 @@ class TablesMechanism(Mechanism):
     a two-way table is that of N/√2 records; the second moments, which hold each column's table with
     itself, would need m/√2. No number is negative, so that two such vectors are at most √2 apart.
 
-    *Groups.* b_g is the sum of √m·x_c over the levels in group g of a column c. What a row adds is
-    b_g·v for each g. b is shortened to norm 1, which changes nothing where √m·x_c sums to 1: then
-    Σ_g b_g ≤ 1, and ‖b‖ is at most that. So ‖b ⊗ v‖ = ‖b‖·‖v‖ ≤ 1, and nothing is negative: both
-    bounds hold whatever the number of groups. Where no group has two levels, the tables of column
-    c would hold one row or column each, and c is left out of v: m, w and N are those of the other
-    columns, whose numbers are enlarged by √(m/(m - 1)) and then again shortened to the unit ball.
+    *By a column.* Records may be told apart by a column c, which is then left out of v: m, w and N
+    are those of the others, whose numbers are enlarged by √(m/(m - 1)) and shortened to the unit
+    ball again. With b = √m·x_c, shortened to norm 1, a row adds b_l·v for each level l of c: for a
+    category, v to the tables of its level. As ‖b ⊗ v‖ = ‖b‖·‖v‖ ≤ 1, and nothing is negative, both
+    bounds hold however many levels there are.
 
-    *Whole numbers.* Numbers b_g·x_c and x_d, and the factor of one-way tables, are rounded towards
+    *Whole numbers.* Numbers b_l·x_d and x_d, and the factor of one-way tables, are rounded towards
     zero before they are multiplied: each product is then at most what it was, and at least 0. Both
     bounds stay.
 
@@ -218,10 +171,8 @@ class TablesMechanism(Mechanism):
     ----------
     sizes : sequence of int
         Lengths of the blocks.
-    groups : LevelGroups, default=None
-        A public choice of levels of one column, by which records are told apart.
-    name : str, default="two-way tables"
-        Name of the release.
+    by : int, default=None
+        Position of a column by whose levels records are told apart.
 
     Attributes
     ----------
@@ -233,35 +184,20 @@ class TablesMechanism(Mechanism):
 
     name = "two-way tables"
 
-    def __init__(self, sizes, groups=None, name=name):
-        self.name = name
-        self.groups = groups
+    def __init__(self, sizes, by=None):
         self._n_blocks = len(sizes)
         where = [own for own, _ in own_and_later(sizes)]
-        if groups is not None:
-            self._own = self._check_groups(sizes, where)
-            if groups.are_single:
-                del where[groups.column]
-        if not where:
-            raise ValueError("There is no other column than that of the groups.")
-        # Of these columns there are tables.
+        if by is not None and not (0 <= by < len(sizes) and len(sizes) > 1):
+            raise ValueError(f"by must be one of several columns; got {by} of {len(sizes)}.")
+        self.by = None if by is None else where.pop(by)
+        # Of these levels there are tables.
         self._kept = np.concatenate([np.arange(sum(sizes))[block] for block in where])
         self.sizes = tuple(block.stop - block.start for block in where)
         self.weight = one_way_weight(self.sizes)
 
-    def _check_groups(self, sizes, where):
-        """Return where the weights of the column of the groups are."""
-        column, members = self.groups.column, np.asarray(self.groups.members)
-        if not 0 <= column < len(sizes) or len(members) != sizes[column]:
-            raise ValueError(
-                f"The groups are of {len(members)} levels of the column at {column}; columns have "
-                f"{list(sizes)} levels."
-            )
-        return where[column]
-
     @staticmethod
     def sensitivity_of(relation):
-        """Return the sensitivity, which does not depend on columns and groups."""
+        """Return the sensitivity, which does not depend on the columns."""
         return {"zero_out": 1.0, "replace_one": math.sqrt(2)}[relation]
 
     def sensitivity(self, relation):
@@ -282,14 +218,14 @@ class TablesMechanism(Mechanism):
         bits = min(2 * GRID_BITS, 62 - source.n_records.bit_length())
         half = 2.0 ** (math.log2(grid_scale(std, bits)) // 2)
         n_numbers = count_cells(self.sizes) + sum(self.sizes)
-        n_groups = () if self.groups is None else (np.shape(self.groups.members)[1],)
-        total = np.zeros((*n_groups, n_numbers), dtype=np.int64)
+        n_parts = () if self.by is None else (self.by.stop - self.by.start,)
+        total = np.zeros((*n_parts, n_numbers), dtype=np.int64)
         n_rows = max(1, min(_MOST_ROWS, _MOST_NUMBERS // sum(self.sizes)))
         for rows, membership in source.blocks(self.name, n_rows):
             rows = rows[membership.sum(1) > 0].clamp_(min=0)
             kept = self._keep(rows)
             whole = to_grid(kept, half)
-            if self.groups is None:
+            if self.by is None:
                 self._add(total, whole, whole, half)
                 continue
             for part, share in zip(total, self._shares(rows).T, strict=True):
@@ -306,10 +242,8 @@ class TablesMechanism(Mechanism):
         return rows * math.sqrt(n_kept / self.records)
 
     def _shares(self, rows):
-        """Return b, of shape (n_rows, n_groups)."""
-        rows = rows[:, self._own] * math.sqrt(self._n_blocks)
-        groups = map(np.flatnonzero, np.transpose(self.groups.members))
-        return clip_rows(torch.cat([sum_rows(rows[:, group]) for group in groups], dim=1), 1.0)
+        """Return b, of shape (n_rows, n_parts)."""
+        return clip_rows(rows[:, self.by] * math.sqrt(self._n_blocks), 1.0)
 
     def _add(self, total, shared, rows, half):
         """Add what rows make, of whole numbers, of which those on one side are shares."""
@@ -338,6 +272,7 @@ class TablesMechanism(Mechanism):
             weight=self.weight,
             pairs_std=std,
             columns_std=std * math.sqrt(2),
+            by=self.by,
         )
 
 

@@ -8,29 +8,18 @@ import torch
 from scipy import stats
 
 from skdpgen.accounting.events import gaussian_event
-from skdpgen.privacy import Curator, LevelGroups, NoiseSource, Plan, RecordFunction, TablesMechanism
+from skdpgen.privacy import Curator, NoiseSource, Plan, RecordFunction, TablesMechanism
 from skdpgen.privacy.mechanisms import tables as _tables
 from skdpgen.privacy.mechanisms.tables import count_cells, one_way_weight
 
-# Columns, the column whose levels are grouped, and the group of each level; -1 is none.
-GROUPS = {
-    "no groups": ([9, 7, 8], None, None),
-    "each level": ([3, 4, 5], 1, [0, 1, 2, 3]),
-    "some levels": ([6, 7], 0, [-1, 0, -1, 1, -1, 2]),
-    "each level of two columns": ([2, 6], 0, [0, 1]),
-    "pairs of levels": ([6, 6], 0, [0, 0, 1, 1, 2, 2]),
-    "pairs of levels of three columns": ([5, 3, 6], 2, [1, 1, 0, 0, -1, -1]),
-    "each level of four columns": ([3, 2, 2, 2], 0, [0, 1, 2]),
-    "one group": ([4, 3, 3], 1, [0, 0, 0]),
-    "a column alone": ([6], 0, [0, 0, 0, 1, 1, 1]),
+# Columns, and that by which records are told apart.
+TABLES = {
+    "all records": ([9, 7, 8], None),
+    "by level": ([3, 4, 5], 1),
+    "by level, of two columns": ([2, 6], 0),
+    "by level, of four columns": ([3, 2, 2, 2], 0),
+    "by level, at the end": ([6, 5, 2], 2),
 }
-
-
-def make(sizes, column=None, groups=None):
-    if column is None:
-        return TablesMechanism(sizes)
-    members = np.equal.outer(groups, range(max(groups) + 1)).astype(int)
-    return TablesMechanism(sizes, LevelGroups(column, members))
 
 
 class Blocks:
@@ -93,17 +82,17 @@ def encoded_rows(sizes, rng, n, between=()):
     "sizes", [[6, 6], [9, 7, 8], [3, 2, 4, 3], [40, 20, 5, 5, 2]], ids=lambda sizes: len(sizes)
 )
 def test_sensitivity(sizes):
-    assert_sensitivity(make(sizes), unit_rows(sizes, np.random.default_rng(0)))
+    assert_sensitivity(TablesMechanism(sizes), unit_rows(sizes, np.random.default_rng(0)))
 
 
-@pytest.mark.parametrize("name", GROUPS)
-def test_sensitivity_of_groups(name):
-    sizes, column, groups = GROUPS[name]
+@pytest.mark.parametrize("name", TABLES)
+def test_sensitivity_by_level(name):
+    sizes, by = TABLES[name]
     rng = np.random.default_rng(0)
     rows = [unit_rows(sizes, rng)]
     for between in ((), range(len(sizes)), [0]):
         rows.append(encoded_rows(sizes, rng, 20, between))
-    assert_sensitivity(make(sizes, column, groups), np.vstack(rows))
+    assert_sensitivity(TablesMechanism(sizes, by), np.vstack(rows))
 
 
 def assert_sensitivity(mechanism, rows):
@@ -117,11 +106,11 @@ def assert_sensitivity(mechanism, rows):
     assert mechanism.sensitivity("replace_one") == math.sqrt(2)
 
 
-@pytest.mark.parametrize("name", GROUPS)
+@pytest.mark.parametrize("name", TABLES)
 def test_sensitivity_against_an_adversary(name):
     """Rows that climb to where they change most, from random ones; and pairs of them."""
-    sizes, column, groups = GROUPS[name]
-    mechanism, rng = make(sizes, column, groups), np.random.default_rng(1)
+    sizes, by = TABLES[name]
+    mechanism, rng = TablesMechanism(sizes, by), np.random.default_rng(1)
     rows = rng.random((2, sum(sizes))) - 0.2
     best = {"zero_out": 0.0, "replace_one": 0.0}
     for step in range(400):
@@ -140,11 +129,11 @@ def test_sensitivity_against_an_adversary(name):
     assert min(best.values()) > 0.5
 
 
-@pytest.mark.parametrize("name", GROUPS)
+@pytest.mark.parametrize("name", TABLES)
 def test_an_absent_record_adds_nothing(name):
-    sizes, column, groups = GROUPS[name]
+    sizes, by = TABLES[name]
     rows = encoded_rows(sizes, np.random.default_rng(0), 5)
-    released = release(make(sizes, column, groups), Blocks(rows, absent=True))
+    released = release(TablesMechanism(sizes, by), Blocks(rows, absent=True))
     assert not released.cells.any()
     assert not released.columns.any()
 
@@ -190,11 +179,11 @@ def assert_variance(values, std):
 @pytest.mark.parametrize(
     ("name", "records"),
     # w² is 3 - 1 - 2·(2/8 + 2/9), cut off at 1; and 2 - 1 - 2·2/5.
-    [("no groups", 3), ("each level", math.sqrt(2 * 1.2)), ("each level of two columns", 1)],
+    [("all records", 3), ("by level", math.sqrt(2 * 1.2)), ("by level, of two columns", 1)],
 )
 def test_noise(name, records, multiplier, relation):
-    sizes, column, groups = GROUPS[name]
-    mechanism, empty = make(sizes, column, groups), Blocks(np.zeros((1, sum(sizes))))
+    sizes, by = TABLES[name]
+    mechanism, empty = TablesMechanism(sizes, by), Blocks(np.zeros((1, sum(sizes))))
     releases = [release(mechanism, empty, multiplier, relation, seed) for seed in range(200)]
     std = multiplier * records * mechanism.sensitivity(relation)
     if releases[0].cells.size:
@@ -207,17 +196,10 @@ def test_noise(name, records, multiplier, relation):
 # --- sums ----------------------------------------------------------------------------------------
 
 
-def expected_tables(mechanism, sizes, rows, column=None, groups=None):
-    """What NumPy makes of rows, a group at a time: the tables of all pairs, and of columns."""
+def expected_tables(sizes, rows, by=None):
+    """What NumPy makes of rows, a level at a time: the tables of all pairs, and of columns."""
     blocks = np.split(rows * math.sqrt(len(sizes)), np.cumsum(sizes)[:-1], axis=1)
-    if column is None:
-        shares = [np.ones(len(rows))]
-    else:
-        shares = [
-            blocks[column][:, np.equal(groups, g)].sum(axis=1) for g in range(max(groups) + 1)
-        ]
-        if len(mechanism.sizes) < len(sizes):
-            del blocks[column]
+    shares = [np.ones(len(rows))] if by is None else blocks.pop(by).T
     for share in shares:
         pairs = {
             (c, d): (share[:, None] * blocks[c]).T @ blocks[d]
@@ -228,23 +210,23 @@ def expected_tables(mechanism, sizes, rows, column=None, groups=None):
 
 
 @pytest.mark.parametrize("is_wide", [False, True])
-@pytest.mark.parametrize("name", GROUPS)
+@pytest.mark.parametrize("name", TABLES)
 def test_tables_are_those_of_the_records(name, is_wide, monkeypatch):
     monkeypatch.setattr(_tables, "_WIDE", 0 if is_wide else math.inf)
-    sizes, column, groups = GROUPS[name]
+    sizes, by = TABLES[name]
     rows = encoded_rows(sizes, np.random.default_rng(0), 300, between=range(1, len(sizes)))
-    mechanism = make(sizes, column, groups)
+    mechanism = TablesMechanism(sizes, by)
     released = release(mechanism, Blocks(rows[:200], rows[200:]))
     assert released.sizes == mechanism.sizes
     assert released.weight == mechanism.weight == one_way_weight(mechanism.sizes)
-    lead = () if groups is None else (max(groups) + 1,)
+    lead = () if by is None else (sizes[by],)
     assert released.cells.shape == (*lead, count_cells(mechanism.sizes))
     assert released.columns.shape == (*lead, sum(mechanism.sizes))
     matrix = released.to_matrix()
     assert (matrix == matrix.swapaxes(-1, -2)).all()
     ends = np.cumsum([0, *mechanism.sizes])
-    for g, (pairs, columns) in enumerate(expected_tables(mechanism, sizes, rows, column, groups)):
-        at = () if groups is None else (g,)
+    for g, (pairs, columns) in enumerate(expected_tables(sizes, rows, by)):
+        at = () if by is None else (g,)
         for (c, d), pair in pairs.items():
             assert released.pair(c, d)[at] == pytest.approx(pair, abs=0.01)
             square = matrix[(*at, slice(*ends[c : c + 2]), slice(*ends[d : d + 2]))]
@@ -253,26 +235,24 @@ def test_tables_are_those_of_the_records(name, is_wide, monkeypatch):
         assert released.columns[at] == pytest.approx(one_way, abs=0.01)
 
 
-def test_groups_of_all_levels_add_up_to_all_records():
+def test_tables_by_level_add_up_to_those_of_all_records():
     sizes, rng = [4, 5, 3], np.random.default_rng(0)
     rows = encoded_rows(sizes, rng, 400, between=[1, 2])
     whole = release(TablesMechanism(sizes), Blocks(rows))
-    for groups in ([0, 1, 0, 1, 0], [0, 0, 0, 1, 2]):
-        parts = release(make(sizes, 1, groups), Blocks(rows))
-        assert parts.cells.sum(axis=0) == pytest.approx(whole.cells, abs=0.02)
-        assert parts.columns.sum(axis=0) == pytest.approx(whole.columns, abs=0.02)
-    parts = release(make(sizes, 1, range(5)), Blocks(rows))
+    parts = release(TablesMechanism(sizes, 1), Blocks(rows))
     assert parts.sizes == (4, 3)
+    assert parts.by == slice(4, 9)
     assert parts.pair(0, 1).sum(axis=0) == pytest.approx(whole.pair(0, 2), abs=0.02)
+    assert parts.of_part(2).pair(0, 1) == pytest.approx(parts.pair(0, 1)[2])
 
 
 @pytest.mark.parametrize("multiplier", [0.0, 2.0])
-@pytest.mark.parametrize("name", GROUPS)
+@pytest.mark.parametrize("name", TABLES)
 def test_sums_depend_neither_on_order_nor_on_blocks_nor_on_how_they_are_made(
     name, multiplier, monkeypatch
 ):
-    sizes, column, groups = GROUPS[name]
-    mechanism, rng = make(sizes, column, groups), np.random.default_rng(0)
+    sizes, by = TABLES[name]
+    mechanism, rng = TablesMechanism(sizes, by), np.random.default_rng(0)
     rows = np.vstack([encoded_rows(sizes, rng, 200, [0]), unit_rows(sizes, rng)])
     rng.shuffle(rows)
     expected = release(mechanism, Blocks(rows), multiplier)
@@ -293,9 +273,9 @@ def test_chunks_give_the_sums_of_rows_in_memory():
         return np.hstack(blocks) / math.sqrt(2)
 
     for X in (codes, lambda: iter(np.split(codes, [1, 5000, 5300]))):
-        plan = Plan((("tables", gaussian_event(1.0)),), 10.0, 1e-5)
+        plan = Plan(((TablesMechanism.name, gaussian_event(1.0)),), 10.0, 1e-5)
         with Curator(X, plan=plan, noise=NoiseSource(0), prepare=RecordFunction(encode)) as curator:
-            made.append(curator.release(TablesMechanism(sizes, name="tables")))
+            made.append(curator.release(TablesMechanism(sizes)))
     assert (made[0].cells == made[1].cells).all()
     assert (made[0].columns == made[1].columns).all()
 
@@ -303,38 +283,7 @@ def test_chunks_give_the_sums_of_rows_in_memory():
 # --- what is refused -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("members", "message"),
-    [
-        ([0, 1], "matrix of 0 and 1"),
-        ([[0.5], [0.5]], "matrix of 0 and 1"),
-        ([[1, 1], [0, 1]], "one group or in none"),
-        ([[1, 0], [1, 0]], "no group empty"),
-        (np.zeros((2, 0)), "no group empty"),
-    ],
-)
-def test_groups_that_are_none(members, message):
-    with pytest.raises(ValueError, match=message):
-        LevelGroups(0, np.array(members))
-
-
-@pytest.mark.parametrize("column", [-1, 1, 2])
-def test_groups_of_other_columns(column):
-    with pytest.raises(ValueError, match="columns have"):
-        TablesMechanism([2, 3], LevelGroups(column, np.eye(2)))
-
-
-def test_groups_of_the_only_column():
-    with pytest.raises(ValueError, match="no other column"):
-        TablesMechanism([3], LevelGroups(0, np.eye(3)))
-
-
-def test_two_releases_of_one_plan():
-    groups = LevelGroups(0, np.eye(3))
-    sizes, rows = [3, 4], encoded_rows([3, 4], np.random.default_rng(0), 100)
-    plan = [(name, gaussian_event(1.0)) for name in ("two-way tables", "tables by level")]
-    with Curator(rows, plan=Plan(tuple(plan), 10.0, 1e-5), noise=NoiseSource(0)) as curator:
-        curator.release(TablesMechanism(sizes))
-        found = curator.release(TablesMechanism(sizes, groups, name="tables by level"))
-    assert found.columns.shape == (3, 4)
-    assert curator.certificate().releases == ("two-way tables", "tables by level")
+@pytest.mark.parametrize(("sizes", "by"), [([2, 3], -1), ([2, 3], 2), ([3], 0)])
+def test_columns_that_are_not_one_of_several(sizes, by):
+    with pytest.raises(ValueError, match="one of several columns"):
+        TablesMechanism(sizes, by)
