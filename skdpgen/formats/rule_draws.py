@@ -248,6 +248,7 @@ def _mend_implied(rule, draws, values, weights, broken, random_state):
 
 
 def _mend_order(rule, draws, values, weights, broken, random_state):
+    # The second column; the first one in rows where that cannot help.
     for name in (rule.upper, rule.lower):
         if name in draws.blocks and name not in draws.conditions:
             block = draws.blocks[name]
@@ -262,7 +263,7 @@ def _mend_order(rule, draws, values, weights, broken, random_state):
                 part[can], lower[can], upper[can], ~can[can], random_state
             )
             yield name, broken[can], make_settable(column)
-            return
+            broken = broken[~can]
 
 
 def _connect(rules):
