@@ -167,18 +167,19 @@ class _RangeCondition(_Condition):
 
     def _draw_part(self, weights, drawn, random_state):
         ranges = np.array([*self.ranges, self._block.knots[[0, -1]]])[drawn]
-        return self.draw_within(weights, *ranges.T, drawn == len(self.ranges), random_state)
+        uniform = random_state.uniform(size=len(drawn))
+        return self.draw_within(weights, *ranges.T, drawn == len(self.ranges), uniform)
 
     def probability_within(self, weights, lower, upper):
         """Return the probability that a column is in a range of its own for each row."""
         law = _Law(self._block, weights, self._unit)
         return (law.at_most(upper) - law.below(lower)).clip(0)
 
-    def draw_within(self, weights, lower, upper, is_missing, random_state):
-        """Draw a column of which each value is in a range of its own, or missing."""
+    def draw_within(self, weights, lower, upper, is_missing, uniform):
+        """Return a column of values at quantiles, each in a range of its own, or missing."""
         law = _Law(self._block, weights, self._unit)
         start, end = law.below(lower), law.at_most(upper)
-        target = start + random_state.uniform(size=len(lower)) * (end - start)
+        target = start + uniform * (end - start)
         # The smallest value that is at least as likely to be not exceeded, by halving.
         for _ in range(_HALVINGS):
             if (lower == upper).all():

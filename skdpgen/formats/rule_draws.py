@@ -4,16 +4,18 @@ import numpy as np
 import pandas as pd
 
 from .asked import all_hold, find_bounds, to_values
-from .blocks import _to_probabilities, give_numbers
+from .blocks import _to_probabilities, give_numbers, share_between_knots
 from .columns import Date
 from .conditions import make_condition
 from .feasibility import sort_derived
 from .rules import Combinations, Implies, Ordered, Unique
 
 # Draws by the same code, before another takes its place; and how many codes there are for a row.
-_TRIES, _ROUNDS = 20, 40
+_TRIES, _ROUNDS = 20, 20
 # From this round on, rows are mended where a rule says how.
-_MENDED = 20
+_MENDED = 6
+# Where two columns that are drawn on their own break an order so often, they are drawn together.
+_OFTEN = 0.1
 # Numbers in a table of the probabilities of combinations.
 _MOST_CELLS = 2_000_000
 # What is computed stays within what integers and dates can hold.
@@ -78,6 +80,8 @@ class RuleDraws:
             left = left[~obey]
             if not len(left):
                 return columns
+            if i > _MENDED and len(left) == n_rows:
+                break
         raise self._say_what_is_broken(columns, left)
 
     def draw_column(self, name, weights, random_state, condition=None):
@@ -107,9 +111,8 @@ class RuleDraws:
         worst = min(shares, key=shares.get)
         asked = " and what is asked for" * bool(self.conditions)
         return ValueError(
-            f"No rows were found for all of {_ROUNDS * _TRIES} tries that obey {worst!r}: by what "
-            f"was learnt{asked}, they are too rare. Ask for fewer rows or other ones, or leave the "
-            "rule out."
+            f"Too few rows were found that obey {worst!r}: by what was learnt{asked}, they are too "
+            "rare. Ask for fewer rows or for others, or leave the rule out."
         )
 
 
@@ -130,7 +133,12 @@ class _Group:
         self._holds = {rule: rule.bind(self._kinds) for rule in rules if rule not in self._unique}
         # One list of combinations is drawn from as a whole, so that others decide what is left.
         self._listed = next((rule for rule in rules if isinstance(rule, Combinations)), None)
-        self._drawn = {}
+        self._ordered = [
+            rule
+            for rule in rules
+            if isinstance(rule, Ordered)
+            and all(n in draws.blocks and n not in draws.conditions for n in rule.names)
+        ]
 
     def draw(self, weights, random_state, is_mending):
         """Return columns, and which of their rows obey the rules of the group."""
@@ -174,9 +182,9 @@ class _Group:
 
     def _draw_once(self, weights, random_state):
         """Return columns, and what is in them as floats."""
-        columns = {}
+        columns = self._draw_ordered(weights, random_state)
         if self._listed is not None:
-            columns = self._draw_combinations(weights, random_state)
+            columns |= self._draw_combinations(weights, random_state)
         for name in self._names:
             if name not in columns:
                 columns[name] = self._draws.draw_column(name, weights, random_state)
@@ -194,6 +202,31 @@ class _Group:
             found = np.clip(np.where(is_missing, 0, found), -farthest, farthest)
             columns[rule.column] = make_settable(give_numbers(kind, found, is_missing))
             values[rule.column] = to_values(kind, columns[rule.column])
+
+    def _draw_ordered(self, weights, random_state):
+        """Draw columns of which one is at most the other.
+
+        Each has its law by the code. Where that would often break the order, both are drawn at the
+        same quantile, which changes neither law: so other columns go with them as before.
+        """
+        columns, quantiles = {}, {}
+        for rule in self._ordered:
+            pair = [self._draws.blocks[name] for name in rule.names]
+            is_often = _break_order(*pair, weights) > _OFTEN
+            for block, other in (pair, pair[::-1]):
+                if block.name in columns:
+                    continue
+                part = weights[:, block.where]
+                is_missing = random_state.uniform(size=len(part)) < _share_missing(block, part)
+                uniform = random_state.uniform(size=len(part))
+                if other.name in quantiles:
+                    uniform = np.where(is_often, quantiles[other.name], uniform)
+                ends = (np.full(len(part), end) for end in block.knots[[0, -1]])
+                drawn = make_condition(block, (None, None)).draw_within(
+                    part, *ends, is_missing, uniform
+                )
+                columns[block.name], quantiles[block.name] = make_settable(drawn), uniform
+        return columns
 
     def _draw_combinations(self, weights, random_state):
         """Draw one of the listed combinations for each row, by their probabilities."""
@@ -239,6 +272,22 @@ def _choose(blocks, codes, weights, random_state):
     return [np.where(is_any, c[drawn], p.argmax(axis=1)) for p, c in zip(parts, codes, strict=True)]
 
 
+def _share_missing(block, weights):
+    return block._split(_to_probabilities(weights))[1]
+
+
+def _break_order(lower, upper, weights):
+    """Return how likely it is that two columns break their order, up to what is between knots."""
+    masses = []
+    for block in (lower, upper):
+        knots, _ = block._split(_to_probabilities(weights[:, block.where]))
+        masses.append(np.add(*share_between_knots(knots)))
+    first, last = (block.knots for block in (lower, upper))
+    # Of two intervals, the first is behind the second, or they overlap.
+    breaks = (first[:-1, None] >= last[1:]) / 2 + (first[1:, None] > last[:-1]) / 2
+    return np.einsum("ni,ij,nj->n", masses[0], breaks, masses[1])
+
+
 def _mend_implied(rule, draws, values, weights, broken, random_state):
     for name, asked in rule.then:
         if name in draws.blocks and name not in draws.conditions:
@@ -259,9 +308,8 @@ def _mend_order(rule, draws, values, weights, broken, random_state):
             lower, upper = (np.broadcast_to(b, len(weights))[broken] for b in (lower, upper))
             part = weights[broken][:, block.where]
             can = (lower <= upper) & (condition.probability_within(part, lower, upper) > 0)
-            column = condition.draw_within(
-                part[can], lower[can], upper[can], ~can[can], random_state
-            )
+            part, uniform = part[can], random_state.uniform(size=can.sum())
+            column = condition.draw_within(part, lower[can], upper[can], ~can[can], uniform)
             yield name, broken[can], make_settable(column)
             broken = broken[~can]
 

@@ -133,7 +133,7 @@ def test_columns_that_are_left_keep_what_rules_say_of_them():
         dict.fromkeys("abc", Boolean()), [Combinations("a b c".split(), [[True] * 3, [False] * 3])]
     )
     assert three.drop("b").rules == (Combinations(["a", "c"], [[True, True], [False, False]]),)
-    with pytest.raises(ValueError, match="'total' cannot be computed without .'rate'.: drop it"):
+    with pytest.raises(ValueError, match=r"'total' cannot be computed without .'rate'.: drop"):
         SCHEMA.drop("rate")
     assert SCHEMA.drop(["rate", "total"]).derived_names == ()
 
@@ -147,7 +147,7 @@ def test_derived_columns_are_not_learnt():
         {"a": Number(), "b": Number(0, 100), "c": Number()}, [Derived("c", "a - b")]
     )
     assert open_schema.open_names == ("a",)
-    with pytest.raises(ValueError, match="'total'., which are derived: ask for what they are of"):
+    with pytest.raises(ValueError, match=r"'total'., which are derived: ask for what"):
         TableEncoder(SCHEMA).find_conditions({"total": 3})
 
 
@@ -206,7 +206,8 @@ def test_the_range_of_a_formula_holds_all_its_values():
     for text in ("a * b - 3", "a / b", "-a * a", "b / a", "2 - a + b * b"):
         lower, upper = Formula(text).find_range(ranges)
         found = Formula(text).compute(values)
-        assert lower <= found.min() and found.max() <= upper, text
+        assert lower <= found.min(), text
+        assert found.max() <= upper, text
     assert Formula("a * b - 3").find_range(ranges) == (-11.0, 9.0)
 
 
