@@ -26,7 +26,7 @@ def to_values(kind, column):
         return np.array([*known, np.nan])[cells.codes]
     column = pd.Series(column)
     if not isinstance(kind, Date):
-        return column.to_numpy(np.float64, na_value=np.nan)
+        return column.to_numpy(np.float64, na_value=np.nan, copy=True)
     if kind.zone is not None:
         column = column.dt.tz_localize(None)
     dates = column.to_numpy().astype("M8[s]")

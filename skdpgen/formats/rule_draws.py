@@ -150,7 +150,7 @@ class _Group:
                 self._mend(drawn, values, weights[left], random_state)
             for name, column in drawn.items():
                 columns.setdefault(name, column)[left] = column
-                self._values.setdefault(name, values[name].copy())[left] = values[name]
+                self._values.setdefault(name, values[name])[left] = values[name]
             obey[left] = True
             for holds in self._holds.values():
                 obey[left] &= holds(values)
