@@ -170,9 +170,9 @@ def main():
             epsilon=options.epsilon, delta=1e-6, schema=schema, random_state=seed
         )
         generator.fit(table)
-        start = time.perf_counter()
+        start = time.process_time()
         rows = generator.sample(options.rows)
-        seconds = time.perf_counter() - start
+        seconds = time.process_time() - start
         shares = ruled.share_obeying(rows)
         results.append(
             {

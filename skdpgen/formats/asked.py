@@ -21,8 +21,8 @@ def to_values(kind, column):
     NaN stands for missing values, and -1 for what is no level.
     """
     if hasattr(kind, "levels"):
-        cells = pd.Categorical(column)
-        known = [kind.levels.index(c) if c in kind.levels else -1 for c in cells.categories]
+        cells, positions = pd.Categorical(column), {level: i for i, level in enumerate(kind.levels)}
+        known = [positions.get(level, -1) for level in cells.categories]
         return np.array([*known, np.nan])[cells.codes]
     column = pd.Series(column)
     if not isinstance(kind, Date):

@@ -14,6 +14,7 @@ from .columns import Category, Unknown
 from .decimals import DECIMALS, DECIMALS_WEIGHT
 from .feasibility import find_impossible
 from .format import SAMPLE_BLOCK, Format, check_count
+from .identifiers import go_on
 from .inference import SchemaInference
 from .rule_draws import RuleDraws
 from .schema import Schema
@@ -244,7 +245,9 @@ class TableFormat(Format):
             asked = encoder.find_conditions({label: self.classes[position]})
             chosen = np.flatnonzero(positions == position)
             parts.append(draw(len(chosen), conditions | asked).set_index(chosen))
-        return self.kind.give(pd.concat(parts).sort_index().reset_index(drop=True))
+        rows = pd.concat(parts).sort_index().reset_index(drop=True)
+        # Each part numbers its own rows.
+        return self.kind.give(go_on(rows, self.schema, 0))
 
 
 def declare(schema, X, y):

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import ks_2samp
 
 from skdpgen.formats import (
     Boolean,
@@ -78,6 +79,8 @@ def draw(schema, n, rows=None, where=None, seed=0, used=None):
         )
 
     conditions = encoder.find_conditions(where or {})
+    if not schema.rules:
+        return encoder.draw(make_rows(n), rng, conditions)
     draws = RuleDraws(schema, encoder._make_blocks(), conditions, {} if used is None else used)
     return encoder.assemble(draws.draw(make_rows, n, rng), n, rng)
 
@@ -471,6 +474,39 @@ def test_columns_that_no_rule_connects_do_not_change():
     assert_allclose((table["c"] == 1).mean(), 0.75, atol=0.015)
     # Of nine ways to be 0 and 0, nine to be 1, and one to be both: P(a) ∝ .9·.1, .1.
     assert_allclose((table["a"] == 0).mean(), 0.09 / 0.19, atol=0.015)
+
+
+def test_rows_are_drawn_again_by_their_own_code():
+    kinds = {"a": Category([0, 1]), "b": Category([0, 1, 2]), "c": Category([0, 1])}
+    schema = Schema(kinds, [Implies({"a": 0}, {"b": 0})])
+    encoder, rng = TableEncoder(schema), np.random.RandomState(0)
+    # By one code a row is nearly always broken at first, by the other it never is.
+    codes = np.array([[0.9, 0.1, 0.1, 0.9, 0, 1, 0], [0.5, 0.5, 1, 0, 0, 0, 1]])
+
+    def make_rows(n):
+        return np.tile(codes, (n, 1))[:n]
+
+    columns = RuleDraws(schema, encoder._make_blocks(), {}, {}).draw(make_rows, 4000, rng)
+    table = pd.DataFrame(columns)
+    assert_allclose((table["c"] == 0).mean(), 0.5, atol=0.02)
+    assert (table["b"][table["c"] == 1] == 0).all()
+    assert_allclose((table["a"][table["c"] == 0] == 0).mean(), 0.09 / 0.19, atol=0.05)
+
+
+def test_an_order_leaves_the_laws_of_its_columns():
+    kinds = {name: Number(0, 1, n_knots=3) for name in "ab"}
+    # Of any two, one in two breaks the order; the second is the larger one on the whole.
+    weights = np.array([0.3, 0.4, 0.3, 0.2, 0.4, 0.4])
+    free = draw(Schema(kinds), 20_000, weights)
+    table = draw(Schema(kinds, [Ordered("a", "b")]), 20_000, weights)
+    assert (table["a"] <= table["b"]).all()
+    for name in kinds:
+        assert ks_2samp(free[name], table[name]).statistic < 0.02
+    # Where the order is seldom broken, columns stay independent.
+    apart = np.array([0.9, 0.1, 0.0, 0.0, 0.1, 0.9])
+    table = draw(Schema(kinds, [Ordered("a", "b")]), 20_000, apart)
+    assert (table["a"] <= table["b"]).all()
+    assert abs(table.corr().loc["a", "b"]) < 0.03
 
 
 def test_rules_that_codes_nearly_exclude_are_met_all_the_same():
