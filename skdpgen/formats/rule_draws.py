@@ -235,19 +235,21 @@ class _Group:
         asked = {name: c for name, c in self._draws.conditions.items() if name in names}
         if asked:
             listed = listed[all_hold(asked, dict(zip(names, listed.T, strict=True)))]
+            if not len(listed):
+                raise ValueError(f"No row is what is asked for and obeys {self._listed!r}.")
         blocks = [self._draws.blocks[name] for name in names]
         codes = [
             np.where(np.isnan(column), block.n_levels, column).astype(int)
             for block, column in zip(blocks, listed.T, strict=True)
         ]
-        n_parts = -(-len(weights) * max(1, len(listed)) // _MOST_CELLS)
-        drawn = [
-            _choose(blocks, codes, part, random_state) for part in np.array_split(weights, n_parts)
-        ]
-        return {
-            block.name: make_settable(block._give(column))
-            for block, column in zip(blocks, np.concatenate(drawn, axis=1), strict=True)
-        }
+        parts = np.array_split(weights, -(-len(weights) * len(listed) // _MOST_CELLS))
+        drawn = np.concatenate([_choose(blocks, codes, p, random_state) for p in parts])
+        columns = {}
+        for block, column in zip(blocks, codes, strict=True):
+            # By a code that gives no combination, what it gives instead breaks the rule.
+            columns[block.name] = self._draws.draw_column(block.name, weights, random_state)
+            columns[block.name][drawn >= 0] = block._give(column[drawn[drawn >= 0]])
+        return columns
 
     def _mend(self, columns, values, weights, random_state):
         """Draw the second columns of rules that are broken under what the first ones ask."""
@@ -263,13 +265,11 @@ class _Group:
 
 
 def _choose(blocks, codes, weights, random_state):
-    """Return the levels of combinations, an array of shape (n_columns, n)."""
+    """Return which combination each row has, or -1 where all have a probability of 0."""
     parts = [_to_probabilities(weights[:, block.where]) for block in blocks]
     likely = np.prod([p[:, c] for p, c in zip(parts, codes, strict=True)], axis=0).cumsum(axis=1)
     drawn = (likely[:, :-1] <= random_state.uniform(size=(len(weights), 1)) * likely[:, -1:]).sum(1)
-    # By a code that gives none of them, what it gives instead breaks the rule.
-    is_any = likely[:, -1] > 0
-    return [np.where(is_any, c[drawn], p.argmax(axis=1)) for p, c in zip(parts, codes, strict=True)]
+    return np.where(likely[:, -1] > 0, drawn, -1)
 
 
 def _share_missing(block, weights):

@@ -532,6 +532,16 @@ def test_what_was_learnt_may_exclude_a_rule_which_is_named():
         draw(schema, 20, where={"a": True, "b": 0})
 
 
+def test_combinations_that_a_code_excludes_do_not_overrule_what_is_asked_for():
+    schema = Schema({name: KINDS[name] for name in ("city", "country")}, [RULES[5]])
+    never = np.array([0.5, 0.5, 0, 0.5, 0.5])
+    with pytest.raises(ValueError, match="obey Combinations"):
+        draw(schema, 20, never, where={"country": "DE"})
+    with pytest.raises(ValueError, match="No row is what is asked for and obeys Combinations"):
+        draw(schema, 20, where={"country": "DE", "city": "Wien"})
+    assert set(draw(schema, 20, never)["city"]) == {"Wien", "Graz"}
+
+
 def test_values_stay_different_from_piece_to_piece_until_there_are_no_more():
     schema = Schema({"a": Number(1, 9, decimals=0), "b": Boolean()}, [Unique(["a", "b"])])
     used = {}
