@@ -984,7 +984,7 @@ RULES = {
     "a strict order lets equal values pass": Mutation(
         "lower >= upper if self.strict else",
         "lower > upper if self.strict else",
-        _rules("all_rows_obey"),
+        _rules("what_holds_is_told_row_by_row"),
     ),
     "missing values break an order": Mutation(
         "~(lower >= upper if self.strict else lower > upper)",
@@ -1009,7 +1009,7 @@ RULES = {
     "a second of a date is a day": Mutation(
         'return _SECONDS if getattr(kind, "unit", None) == "second" else 1',
         "return 1",
-        _rules("a_number_may_be_derived_from_dates_and_a_date_from_a_number"),
+        _rules("dates_count_in_days_whatever_their_unit"),
     ),
     "formulas take powers": Mutation(
         '_SIGNS = {ast.Add: "+"',
@@ -1049,8 +1049,7 @@ RULES = {
     "what only one rule excludes is a contradiction": Mutation(
         "return set.intersection(*(",
         "return set.union(*(",
-        "tests/formats/test_rules.py::test_rules_that_can_be_obeyed_are_not_refused"
-        "[combinations without a level]",
+        _rules("small_schemas_are_refused_just_where_brute_force_finds_a_contradiction"),
     ),
     "each draw of a broken row has another code": Mutation(
         "drawn, values = self._draw_once(weights[left], random_state)",
