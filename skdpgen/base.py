@@ -201,6 +201,8 @@ class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta
     def sample(self, n_samples=None, *, y=None, where=None, random_state=None):
         """Draw synthetic rows. This costs no privacy, however often it is done.
 
+        All rows obey the rules of a `schema`.
+
         Parameters
         ----------
         n_samples : int, default=None
@@ -226,7 +228,8 @@ class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta
         Raises
         ------
         ValueError
-            For numbers below 1, and for classes, levels or ranges that no row can have.
+            For numbers below 1, and for classes, levels or ranges that no row can have, or none
+            that obeys the rules of a `schema`.
         """
         check_is_fitted(self, "privacy_")
         if n_samples is None and y is None:

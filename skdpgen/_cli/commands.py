@@ -20,6 +20,7 @@ from ..exceptions import FitQualityWarning, SpentError
 from ..formats.columns import Unknown
 from ..formats.identifiers import go_on
 from ..formats.inference import _KINDS as KINDS_RELEASE
+from ..formats.rules import Unique
 from ..formats.schema import Schema
 from ..privacy import TablesMechanism
 from ..privacy.texts import PLAIN
@@ -30,6 +31,7 @@ from .tables import (
     TableOptions,
     check_synthetic,
     check_table,
+    list_rules,
     read_declared,
     read_public,
     read_types,
@@ -129,10 +131,13 @@ def _sample_in_pieces(generator, n_rows, seed):
     n_rows = left = generator.n_samples_ if n_rows is None else n_rows
     # An int would give the same rows in each piece.
     random_state = None if seed is None else np.random.RandomState(seed)
+    # What is different in all rows is so in a piece.
+    is_whole = any(isinstance(rule, Unique) for rule in generator.schema_.rules)
+    largest = n_rows if is_whole else _PIECE
     while True:
-        piece = generator.sample(min(left, _PIECE), random_state=random_state)
+        piece = generator.sample(min(left, largest), random_state=random_state)
         yield go_on(piece, generator.schema_, n_rows - left)
-        left -= _PIECE
+        left -= largest
         if left <= 0:
             return
 
@@ -209,7 +214,8 @@ def schema(options):
 
 
 def preview(options):
-    kinds = {**read_declared(options), **read_types(options.types, PLAIN)}
+    declared = read_declared(options)
+    kinds = {**declared, **read_types(options.types, PLAIN)}
     n_columns = max(1, len(kinds)) if options.n_columns is None else options.n_columns
     if n_columns < max(1, len(kinds)):
         raise ValueError(f"--n-columns must be at least {max(1, len(kinds))}; got {n_columns}.")
@@ -220,7 +226,8 @@ def preview(options):
         )
     # Names that no column of a file has.
     kinds |= {f"{i}\0": Unknown() for i in range(len(kinds), n_columns)}
-    planned = preview_fit(_make_generator(options, Schema(kinds)), options.n_rows, n_columns)
+    generator = _make_generator(options, Schema(kinds, list_rules(declared)))
+    planned = preview_fit(generator, options.n_rows, n_columns)
     print(planned)
     # Of all columns; what was declared of some makes it less.
     noise = {KINDS_RELEASE: math.sqrt(n_columns), TwoWayTables.name: n_columns / math.sqrt(2)}

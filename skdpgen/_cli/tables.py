@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from ..formats.columns import Unknown
-from ..formats.schema import _KINDS as KINDS
+from ..formats.kinds import KINDS
 from ..formats.schema import Schema
 from ..formats.table_encoder import check_columns, check_dtypes
 from ..formats.texts import parse_texts
@@ -77,7 +77,8 @@ class TableOptions:
         else:
             known = _take_stated(stated, known)
         written = Unknown(**_fields_of(self._style))
-        return Schema({n: written if kind == Unknown() else kind for n, kind in known.items()})
+        kinds = {n: written if kind == Unknown() else kind for n, kind in known.items()}
+        return Schema(kinds, list_rules(declared))
 
 
 def _take_stated(stated, known):
@@ -147,7 +148,7 @@ def list_dropped(options):
 
 
 def read_declared(options):
-    """Return what is public of the columns, as a dict."""
+    """Return what is public of the columns, as a schema; as an empty dict for nothing."""
     if options.schema is None and options.infer is None and not options.types:
         raise ValueError(
             "say what is public of the columns by --schema, or pay for finding it by --infer "
@@ -157,7 +158,13 @@ def read_declared(options):
         return {}
     dropped = list_dropped(options) if "drop" in options else ()
     schema = Schema.from_json(Path(options.schema))
-    return {name: kind for name, kind in schema.items() if name not in dropped}
+    left = [name for name in schema if name not in dropped]
+    return schema.select(left) if left else {}
+
+
+def list_rules(declared):
+    """Return the rules of what `read_declared` gives."""
+    return getattr(declared, "rules", ())
 
 
 def read_types(given, style):

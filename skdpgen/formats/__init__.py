@@ -2,6 +2,21 @@
 
 from .columns import Boolean, Category, Date, Number, Ordinal, Unknown
 from .identifiers import Identifier
+from .rules import Combinations, Derived, Implies, Ordered, Unique
 from .schema import Schema
 
-__all__ = ["Boolean", "Category", "Date", "Identifier", "Number", "Ordinal", "Schema", "Unknown"]
+__all__ = [
+    "Boolean",
+    "Category",
+    "Combinations",
+    "Date",
+    "Derived",
+    "Identifier",
+    "Implies",
+    "Number",
+    "Ordered",
+    "Ordinal",
+    "Schema",
+    "Unique",
+    "Unknown",
+]

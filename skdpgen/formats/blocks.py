@@ -153,21 +153,23 @@ class KnotBlock(Block):
     def _give(self, numbers, missing):
         if self.decimals is not None:
             numbers = np.round(numbers, self.decimals) + 0.0  # no negative zero
-        numbers = np.clip(numbers, self.knots[0], self.knots[-1])
-        if not self.is_number:
-            dates = self._to_dates(numbers).astype("M8[s]")
-            dates[missing] = np.datetime64("NaT")
-            return dates if self.kind.zone is None else _put_in_zone(dates, self.kind.zone)
-        if self.decimals == 0:
-            whole = numbers.astype(np.int64)
-            return _mask(whole, missing) if self.kind.missing else whole
-        return np.where(missing, np.nan, numbers)
+        return give_numbers(self.kind, np.clip(numbers, self.knots[0], self.knots[-1]), missing)
 
     def _to_units(self, dates):
         return dates.astype(f"M8[{DATE_CODES[self.kind.unit]}]").astype(np.float64)
 
-    def _to_dates(self, units):
-        return units.astype(np.int64).astype(f"M8[{DATE_CODES[self.kind.unit]}]")
+
+def give_numbers(kind, numbers, missing):
+    """Return numbers, or units of dates since 1970, in the dtype that a column of a kind has."""
+    if isinstance(kind, Date):
+        units = numbers.astype(np.int64).astype(f"M8[{DATE_CODES[kind.unit]}]")
+        dates = units.astype("M8[s]")
+        dates[missing] = np.datetime64("NaT")
+        return dates if kind.zone is None else _put_in_zone(dates, kind.zone)
+    if kind.decimals == 0:
+        whole = numbers.astype(np.int64)
+        return _mask(whole, missing) if kind.missing else whole
+    return np.where(missing, np.nan, numbers)
 
 
 def _put_in_zone(dates, zone):

@@ -5,7 +5,7 @@ import datetime
 import math
 import sys
 from collections import Counter
-from dataclasses import fields
+from dataclasses import MISSING, fields
 
 import numpy as np
 import pandas as pd
@@ -128,3 +128,21 @@ def check_zone(zone):
 
 def find_repeated(values):
     return [value for value, count in Counter(values).items() if count > 1]
+
+
+def read_dict(spec, classes):
+    """Return what a dict describes, of the class that its ``"type"`` names."""
+    given = dict(spec)
+    name = given.pop("type", None)
+    if not isinstance(name, str) or name not in classes:
+        raise ValueError(f"its 'type' must be one of {list(classes)}; got {name!r}.")
+    known = fields(classes[name])
+    unknown = [key for key in given if key not in [field.name for field in known]]
+    if unknown:
+        raise ValueError(
+            f"a {name} has no {unknown}; it may have {[field.name for field in known]}."
+        )
+    lacking = [f.name for f in known if f.default is MISSING and f.name not in given]
+    if lacking:
+        raise ValueError(f"{name} needs {lacking}.")
+    return classes[name](**given)

@@ -41,11 +41,11 @@ class _Condition:
         listed = list(asked) if isinstance(asked, list | np.ndarray) else [asked]
         present = [value for value in listed if not _is_missing(value)]
         if not listed:
-            raise ValueError(f"where asks for nothing of {block.name!r}: its list is empty.")
+            raise ValueError(f"A condition asks for nothing of {block.name!r}: its list is empty.")
         if len(present) < len(listed) and not block.kind.missing:
             raise ValueError(
-                f"where asks for missing values of {block.name!r}, which has no such: its kind is "
-                f"{block.kind!r}."
+                f"A condition asks for missing values of {block.name!r}, which has no such: its "
+                f"kind is {block.kind!r}."
             )
         self._block = block
         self._may_be_missing = len(present) < len(listed)
@@ -54,6 +54,10 @@ class _Condition:
     def probability(self, rows):
         """Return the probability of the condition in each row, an array of shape (n,)."""
         return self._parts(rows[:, self._block.where]).sum(axis=1)
+
+    def holds(self, values):
+        """Return where it holds of levels' positions, or of numbers; NaN is a missing value."""
+        return np.where(np.isnan(values), self._may_be_missing, self._includes(values))
 
     def draw(self, weights, random_state):
         """Draw a column like `block.draw`, under the condition; its probability must not be 0."""
@@ -78,6 +82,9 @@ class _LevelCondition(_Condition):
         positions += [len(known)] * self._may_be_missing
         self._positions = np.unique(positions)
 
+    def _includes(self, positions):
+        return np.isin(positions, self._positions)
+
     def _parts(self, weights):
         return _to_probabilities(weights)[:, self._positions]
 
@@ -99,12 +106,12 @@ class _RangeCondition(_Condition):
         decimals = self._block.decimals
         self._unit = None if decimals is None else 10.0**decimals
         ranges = sorted(self._read(*r) if type(r) is tuple else self._read(r, r) for r in asked)
-        self._ranges = []
+        self.ranges = []
         for lower, upper in ranges:
-            if self._ranges and lower <= self._ranges[-1][1]:
-                lower, last = self._ranges.pop()
+            if self.ranges and lower <= self.ranges[-1][1]:
+                lower, last = self.ranges.pop()
                 upper = max(last, upper)
-            self._ranges.append((lower, upper))
+            self.ranges.append((lower, upper))
 
     def _read(self, *bounds):
         name, knots = self._block.name, self._block.knots
@@ -132,27 +139,47 @@ class _RangeCondition(_Condition):
     def _read_value(self, value):
         name = self._block.name
         if not self._block.is_number:
-            return check_date(f"where[{name!r}]", value, self._block.kind.unit).astype(np.float64)
+            return check_date(
+                f"what is asked for of {name!r}", value, self._block.kind.unit
+            ).astype(np.float64)
         if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
             raise ValueError(
-                f"where asks for numbers of {name!r}, or for ranges (lower, upper) of them; got "
-                f"{value!r}."
+                f"A condition asks for numbers of {name!r}, or for ranges (lower, upper) of them; "
+                f"got {value!r}."
             )
         return float(value)
 
+    def _includes(self, numbers):
+        slack = 0.0 if self._unit is None else 1 / (4 * self._unit)
+        return np.any(
+            [
+                (lower - slack <= numbers) & (numbers <= upper + slack)
+                for lower, upper in self.ranges
+            ],
+            axis=0,
+        )
+
     def _parts(self, weights):
         law = _Law(self._block, weights, self._unit)
-        parts = [law.at_most(upper) - law.below(lower) for lower, upper in self._ranges]
+        parts = [law.at_most(upper) - law.below(lower) for lower, upper in self.ranges]
         parts += [law.missing] * self._may_be_missing
         return np.column_stack(parts).clip(0)
 
     def _draw_part(self, weights, drawn, random_state):
+        ranges = np.array([*self.ranges, self._block.knots[[0, -1]]])[drawn]
+        uniform = random_state.uniform(size=len(drawn))
+        return self.draw_within(weights, *ranges.T, drawn == len(self.ranges), uniform)
+
+    def probability_within(self, weights, lower, upper):
+        """Return the probability that a column is in a range of its own for each row."""
         law = _Law(self._block, weights, self._unit)
-        is_missing = drawn == len(self._ranges)
-        ranges = np.array([*self._ranges, self._block.knots[[0, -1]]])[drawn]
-        lower, upper = ranges.T
+        return (law.at_most(upper) - law.below(lower)).clip(0)
+
+    def draw_within(self, weights, lower, upper, is_missing, uniform):
+        """Return a column of values at quantiles, each in a range of its own, or missing."""
+        law = _Law(self._block, weights, self._unit)
         start, end = law.below(lower), law.at_most(upper)
-        target = start + random_state.uniform(size=len(drawn)) * (end - start)
+        target = start + uniform * (end - start)
         # The smallest value that is at least as likely to be not exceeded, by halving.
         for _ in range(_HALVINGS):
             if (lower == upper).all():

@@ -94,7 +94,7 @@ def find_decimals(schema, noisy):
         name: _refine(schema[name], _choose_decimals(row[:-1], noisy.std * unit))
         for name, row in zip(names, counts, strict=True)
     }
-    return Schema({**schema, **found})
+    return schema.replace(found)
 
 
 def _choose_decimals(counts, std):

@@ -16,7 +16,6 @@ from ..privacy.texts import TEXT_KINDS
 from .column import DATE_CODES
 from .columns import Boolean, Category, Date, Number, Unknown
 from .decimals import DECIMALS, encode_decimals, encode_levels, find_decimals, list_rough
-from .identifiers import Identifier
 from .ranges import (
     FINEST,
     choose_per_octave,
@@ -91,13 +90,13 @@ class SchemaInference:
     def __init__(self, schema, texts=None, has_decimals=False):
         self.schema = schema
         self.texts = texts or {}
-        self.unknown = {n: kind for n, kind in schema.items() if isinstance(kind, Unknown)}
+        self.unknown = {n: kind for n, kind in schema.learnt.items() if isinstance(kind, Unknown)}
         self.unresolved = ()
         opened = [n for n in schema.open_names if n not in self.unknown]
         self._categories = [n for n in opened if isinstance(schema[n], Category)]
         self._open = [n for n in opened if n not in self._categories]
         # Those that are counted on the finer grid.
-        self._scales = [n for n, kind in schema.items() if n in self._open or kind.takes_knots]
+        self._scales = [n for n, k in schema.learnt.items() if n in self._open or k.takes_knots]
         is_any = bool(self.unknown or texts)
         self._rough = () if has_decimals else list_rough(schema)
         self.releases = (_KINDS,) * bool(self.unknown)
@@ -147,7 +146,7 @@ class SchemaInference:
                     # As they are encoded: blanks are no category.
                     counts = {c: n for c, n in counts.items() if read_cell(c)[0] != "missing"}
                 kinds[name] = _with_categories(name, kinds[name], counts)
-        return Schema(kinds)
+        return self.schema.replace(kinds)
 
     def _find_kinds(self, curator):
         """Count what the texts of unknown columns are; return a schema with kinds for them."""
@@ -165,7 +164,7 @@ class SchemaInference:
             name: _choose_kind(name, kind.expected, row[:-1], std)
             for (name, kind), row in zip(self.unknown.items(), counts.tolist(), strict=True)
         }
-        return Schema({**self.schema, **found})
+        return self.schema.replace(found)
 
     def _find_ranges(self, curator):
         """Look at open numbers and dates on a wide grid; return kinds of a finer one within."""
@@ -261,8 +260,8 @@ class SchemaInference:
     def _widen_all(self, n_per_octave=1):
         return {
             name: _widen(kind, n_per_octave) if kind.is_open else kind
-            for name, kind in self.schema.items()
-            if name not in self.unknown and not isinstance(kind, Identifier)
+            for name, kind in self.schema.learnt.items()
+            if name not in self.unknown
         }
 
 

@@ -2,37 +2,23 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
-from pandas.api.types import (
-    infer_dtype,
-    is_bool_dtype,
-    is_datetime64_any_dtype,
-    is_integer_dtype,
-    is_numeric_dtype,
-    is_object_dtype,
-)
 
 from .._html import make_table
-from .cells import read_dates, read_numbers
+from .asked import to_values
 from .column import find_repeated
-from .columns import MAX_UNITS, Boolean, Category, Date, Number, Ordinal, Unknown
+from .feasibility import check_together
 from .identifiers import Identifier
-
-# A public sample with more different values than this holds names or texts rather than categories.
-_MAX_INFERRED = 100
-_KINDS = {
-    kind.__name__.lower(): kind
-    for kind in (Number, Category, Ordinal, Boolean, Date, Identifier, Unknown)
-}
+from .kinds import describe_public, kind_of_dtype, read_kind
+from .rules import Derived, read_rules
 
 
 @dataclass(frozen=True, repr=False)
 class Schema(Mapping):
-    """What is public about the columns of a table: their names, kinds, bounds and levels.
+    """What is public of a table: the names, kinds, bounds and levels of columns, and rules.
 
     Schemas do not change; they can be compared, hashed and pickled, and used as a mapping of names
     to kinds. Bounds and levels have to be known from elsewhere, such as a codebook: those that
@@ -43,22 +29,28 @@ class Schema(Mapping):
     columns : dict of str to Number, Category, Ordinal, Boolean, Date, Identifier, Unknown or dict
         The kind of each column, in order. A dict holds its parameters, and as ``"type"`` its name
         in lower case.
+    rules : list of Implies, Ordered, Derived, Unique, Combinations or dict, default=()
+        What is known of all rows, and what synthetic rows obey. A dict holds the parameters of a
+        rule, and as ``"type"`` its name in lower case.
 
     Attributes
     ----------
     columns : tuple of (str, kind)
+    rules : tuple of Rule
     names : tuple of str
     open_names : tuple of str
-        Names of the columns whose bounds or categories are not known.
+        Names of the columns that are learnt whose bounds or categories are not known.
+    derived_names : tuple of str
+        Names of the columns that are computed, and not learnt.
 
     Raises
     ------
     ValueError
-        If there are no columns, or one is not described as it should be.
+        If there are no columns, one is not described as it should be, or rules cannot be obeyed.
 
     Examples
     --------
-    >>> from skdpgen import Category, Number, Schema
+    >>> from skdpgen import Category, Implies, Number, Schema
     >>> schema = Schema({
     ...     "age": Number(17, 90, decimals=0),
     ...     "sex": {"type": "category", "categories": ["F", "M"], "missing": True},
@@ -72,9 +64,18 @@ class Schema(Mapping):
     ('age', 'sex')
     >>> Schema.from_json(schema.to_json()) == schema
     True
+    >>> Schema({"paid": {"type": "boolean"}, "price": Number(0, 9, missing=True)},
+    ...        [Implies({"paid": False}, {"price": None})])
+    Schema({
+        'paid': Boolean(),
+        'price': Number(lower=0, upper=9, missing=True),
+    }, rules=[
+        Implies(when={'paid': False}, then={'price': None}),
+    ])
     """
 
     columns: tuple
+    rules: tuple = ()
 
     def __post_init__(self):
         if not isinstance(self.columns, Mapping):
@@ -82,10 +83,16 @@ class Schema(Mapping):
                 "columns must be a dict of names to kinds, such as {'age': Number(17, 90)}; got "
                 f"{type(self.columns).__name__}."
             )
-        if not self.columns:
+        columns, rules = self.columns, self.rules
+        if set(columns) == {"columns", "rules"} and isinstance(columns["rules"], list):
+            # As `to_dict` writes it; no kind is a list.
+            columns, rules = columns["columns"], [*columns["rules"], *rules]
+        if not columns:
             raise ValueError("A schema needs at least one column.")
-        columns = tuple((name, _read_kind(name, kind)) for name, kind in self.columns.items())
+        columns = tuple((name, read_kind(name, kind)) for name, kind in columns.items())
         object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "rules", read_rules(rules, dict(columns)))
+        check_together(self.rules, dict(columns))
 
     @classmethod
     def from_json(cls, path_or_text):
@@ -95,7 +102,8 @@ class Schema(Mapping):
         ----------
         path_or_text : str or path
             The text, which begins with a brace, or the name of a file in UTF-8. It holds an object
-            of objects, such as ``{"age": {"type": "number", "lower": 17, "upper": 90}}``.
+            of objects, such as ``{"age": {"type": "number", "lower": 17, "upper": 90}}``; with
+            rules, it is ``{"columns": {...}, "rules": [{"type": "unique", ...}, ...]}``.
 
         Returns
         -------
@@ -135,8 +143,8 @@ class Schema(Mapping):
         ----------
         frame : DataFrame
             The public table.
-        declared : dict of str to kind, default=None
-            Columns to describe in this way instead; see `Schema`.
+        declared : Schema or dict of str to kind, default=None
+            Columns to describe in this way instead. Rules of a schema are kept.
         n_knots : int, default=None
             Number of knots of each number and date that is not declared. None: as in `Number`.
 
@@ -165,15 +173,18 @@ class Schema(Mapping):
             raise ValueError(f"frame must be a DataFrame; got {type(frame).__name__}.")
         if not frame.columns.is_unique:
             raise ValueError("frame has several columns of the same name; rename them.")
-        declared = dict(declared or {})
+        rules, declared = getattr(declared, "rules", ()), dict(declared or {})
         unknown = [name for name in declared if name not in frame.columns]
         if unknown:
             raise ValueError(f"declared names columns that frame does not have: {unknown}.")
         return cls(
             {
-                name: declared[name] if name in declared else _describe(name, frame[name], n_knots)
+                name: declared[name]
+                if name in declared
+                else describe_public(name, frame[name], n_knots)
                 for name in frame.columns
-            }
+            },
+            rules,
         )
 
     @classmethod
@@ -191,7 +202,7 @@ class Schema(Mapping):
         dtypes : Series or dict of str to dtype
             Of each column, such as ``frame.dtypes``.
         declared : Schema or dict, default=None
-            Kinds of columns of which more is public.
+            Kinds of columns of which more is public. Rules of a schema are kept.
 
         Returns
         -------
@@ -208,8 +219,8 @@ class Schema(Mapping):
             'sex': Unknown(),
         })
         """
-        kinds = {name: _kind_of_dtype(dtype) for name, dtype in dtypes.items()}
-        return cls({**kinds, **(declared or {})})
+        kinds = {name: kind_of_dtype(dtype) for name, dtype in dtypes.items()}
+        return cls({**kinds, **(declared or {})}, getattr(declared, "rules", ()))
 
     def to_dict(self):
         """Return the schema as a dict of dicts, without what is at its default.
@@ -218,7 +229,10 @@ class Schema(Mapping):
         -------
         dict
         """
-        return {name: kind.to_dict() for name, kind in self.columns}
+        columns = {name: kind.to_dict() for name, kind in self.columns}
+        if not self.rules:
+            return columns
+        return {"columns": columns, "rules": [rule.to_dict() for rule in self.rules]}
 
     def to_json(self, path=None):
         """Return the schema as JSON text, and write it to a file if one is given.
@@ -232,17 +246,22 @@ class Schema(Mapping):
         -------
         str
         """
-        lines = [
-            f"  {json.dumps(name, ensure_ascii=False)}: {json.dumps(kind, ensure_ascii=False)}"
-            for name, kind in self.to_dict().items()
-        ]
-        text = "{\n" + ",\n".join(lines) + "\n}\n"
+        columns = [f"{_dump(n)}: {_dump(kind.to_dict())}" for n, kind in self.columns]
+        if not self.rules:
+            text = "{" + _write_lines(columns, "  ") + "\n}\n"
+        else:
+            columns = "{" + _write_lines(columns, "    ") + "\n  }"
+            rules = "[" + _write_lines([_dump(r.to_dict()) for r in self.rules], "    ") + "\n  ]"
+            text = f'{{\n  "columns": {columns},\n  "rules": {rules}\n}}\n'
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text
 
     def select(self, names):
-        """Return the schema of some columns.
+        """Return the schema of some columns, with what rules say of these.
+
+        An implication or a list of combinations is shortened to the columns that are left. A rule
+        of which nothing is left is gone.
 
         Parameters
         ----------
@@ -257,11 +276,15 @@ class Schema(Mapping):
         ------
         KeyError
             If there is no such column.
+        ValueError
+            If a column is derived from one that is left out.
         """
-        return Schema({name: self[name] for name in _list_names(names)})
+        columns = {name: self[name] for name in _list_names(names)}
+        rules = (rule.restrict(columns) for rule in self.rules)
+        return Schema(columns, [rule for rule in rules if rule is not None])
 
     def drop(self, names):
-        """Return the schema without some columns.
+        """Return the schema without some columns; rules are as in `select`.
 
         Parameters
         ----------
@@ -276,9 +299,24 @@ class Schema(Mapping):
         ------
         KeyError
             If there is no such column.
+        ValueError
+            If a column is derived from one that is dropped, and is not dropped.
         """
-        dropped = self.select(names)
-        return Schema({name: kind for name, kind in self.columns if name not in dropped})
+        dropped = {name: self[name] for name in _list_names(names)}
+        return self.select([name for name in self if name not in dropped])
+
+    def replace(self, kinds):
+        """Return the schema with other kinds of some columns, and the same rules.
+
+        Parameters
+        ----------
+        kinds : dict of str to kind
+
+        Returns
+        -------
+        Schema
+        """
+        return Schema({**self, **kinds}, self.rules)
 
     def with_even_knots(self):
         """Return the schema with even knots where a generator would find and pay for some.
@@ -295,12 +333,29 @@ class Schema(Mapping):
             'age': Number(lower=18, upper=90, scale='linear'),
         })
         """
-        return Schema(
-            {
-                name: replace(kind, scale="linear") if kind.takes_knots else kind
-                for name, kind in self.columns
-            }
+        return self.replace(
+            {name: replace(kind, scale="linear") for name, kind in self.columns if kind.takes_knots}
         )
+
+    def share_obeying(self, table):
+        """Return which share of the rows of a table obeys each rule.
+
+        Parameters
+        ----------
+        table : DataFrame
+            Synthetic or public rows. **Of private rows, the shares are private, too.**
+
+        Returns
+        -------
+        Series
+            By the rules.
+        """
+        kinds = dict(self.columns)
+        values = {
+            name: to_values(kinds[name], table[name]) for rule in self.rules for name in rule.names
+        }
+        shares = [rule.bind(kinds)(values).mean() for rule in self.rules]
+        return pd.Series(shares, index=pd.Index(self.rules, dtype=object, tupleize_cols=False))
 
     @property
     def names(self):
@@ -310,7 +365,23 @@ class Schema(Mapping):
     @property
     def open_names(self):
         """Names of the columns whose bounds or categories are not known."""
-        return tuple(name for name, kind in self.columns if kind.is_open)
+        derived = self.derived_names
+        return tuple(name for name, kind in self.columns if kind.is_open and name not in derived)
+
+    @property
+    def derived_names(self):
+        """Names of the columns that are computed, and not learnt."""
+        return tuple(rule.column for rule in self.rules if isinstance(rule, Derived))
+
+    @property
+    def learnt(self):
+        """Names and kinds of the columns that are learnt: none that are computed or made up."""
+        made = self.derived_names
+        return {
+            name: kind
+            for name, kind in self.columns
+            if name not in made and not isinstance(kind, Identifier)
+        }
 
     def __getitem__(self, name):
         for known, kind in self.columns:
@@ -326,11 +397,13 @@ class Schema(Mapping):
 
     def _repr_html_(self):
         rows = ((n, type(kind).__name__, _show_parameters(kind)) for n, kind in self.columns)
-        return make_table("Schema", ["Column", "Kind", "What is public of it"], rows)
+        head = ["Column", "Kind", "What is public of it"]
+        return make_table("Schema", head, rows, map(repr, self.rules), "Rules")
 
     def __repr__(self):
         lines = "".join(f"    {name!r}: {kind!r},\n" for name, kind in self.columns)
-        return f"Schema({{\n{lines}}})"
+        rules = "".join(f"    {rule!r},\n" for rule in self.rules)
+        return f"Schema({{\n{lines}}}{f', rules=[{chr(10)}{rules}]' if rules else ''})"
 
 
 def _show_parameters(kind):
@@ -338,110 +411,19 @@ def _show_parameters(kind):
     return repr(kind).removeprefix(type(kind).__name__)[1:-1]
 
 
-def _kind_of_dtype(dtype):
-    missing = not (isinstance(dtype, np.dtype) and dtype.kind in "biu")
-    if is_bool_dtype(dtype):
-        return Boolean(missing)
-    if is_numeric_dtype(dtype):
-        return Number(decimals=0 if is_integer_dtype(dtype) else None, missing=missing)
-    if is_datetime64_any_dtype(dtype):
-        return Date(unit=None, missing=missing, zone=_zone_of(dtype))
-    is_unknown = isinstance(dtype, pd.StringDtype) or is_object_dtype(dtype)
-    return Unknown() if is_unknown else Category(missing=missing)
-
-
-def _zone_of(dtype):
-    return str(dtype.tz) if isinstance(dtype, pd.DatetimeTZDtype) else None
-
-
-def _describe(name, column, n_knots):
-    """Return the kind of a column of a public table."""
-    missing = bool(column.isna().any())
-    try:
-        if isinstance(column.dtype, pd.CategoricalDtype):
-            kind = Ordinal if column.dtype.ordered else Category
-            return kind(column.dtype.categories.tolist(), missing=missing)
-        inferred = infer_dtype(column, skipna=True)
-        if inferred == "boolean":
-            return Boolean(missing)
-        if inferred == "string":
-            found = sorted(column.dropna().unique())
-            if len(found) > _MAX_INFERRED:
-                raise ValueError(f"it has more than {_MAX_INFERRED} different values.")
-            return Category(found, missing=missing)
-        zone = _zone_of(column.dtype)
-        found, dates = read_numbers(column)[1], read_dates(column, zone)[1]
-        if not np.isnan(found).any() and np.isfinite(found).any():
-            found = found[np.isfinite(found)]
-            decimals = _count_decimals(found)
-            lower, upper = (int(b) if decimals == 0 else float(b) for b in _extremes(found))
-            return Number(lower, upper, decimals, n_knots=n_knots, missing=missing)
-        if len(dates) and not np.isnat(dates).any():
-            unit = "day" if (dates == dates.astype("M8[D]")).all() else "second"
-            return Date(*_extremes(dates), unit, n_knots=n_knots or 16, missing=missing, zone=zone)
-        raise ValueError(f"its values, of dtype {column.dtype}, are of no kind or of several.")
-    except ValueError as error:
-        reason = str(error)
-    raise ValueError(
-        f"Column {name!r} cannot be described from the sample: {reason} Declare it with "
-        "declared={...}, or drop it."
-    )
-
-
-def _extremes(values):
-    if values.min() == values.max():
-        raise ValueError("it has one value only.")
-    return values.min(), values.max()
-
-
-def _count_decimals(values):
-    """Return how many decimals suffice, or None for more than 6."""
-    for decimals in range(7):
-        if np.abs(values).max() * 10.0**decimals > MAX_UNITS:
-            return None
-        if (np.round(values, decimals) == values).all():
-            return decimals
-    return None
-
-
-def _read_kind(name, kind):
-    """Return the kind that a schema gives to a column, and name the column in errors."""
-    if not isinstance(name, str) or not name:
-        raise ValueError(f"Names of columns must be non-empty strings; got {name!r}. Rename it.")
-    if type(kind) in _KINDS.values():
-        return kind
-    try:
-        if not isinstance(kind, Mapping):
-            kinds = [kind.__name__ for kind in _KINDS.values()]
-            raise ValueError(f"it must be one of {kinds} or a dict; got {kind!r}.")
-        return _kind_of_dict(kind)
-    except ValueError as error:
-        reason = str(error)
-    raise ValueError(f"Column {name!r}: {reason}")
-
-
-def _kind_of_dict(spec):
-    given = dict(spec)
-    name = given.pop("type", None)
-    if not isinstance(name, str) or name not in _KINDS:
-        raise ValueError(f"its 'type' must be one of {list(_KINDS)}; got {name!r}.")
-    known = fields(_KINDS[name])
-    unknown = [key for key in given if key not in [field.name for field in known]]
-    if unknown:
-        raise ValueError(
-            f"a {name} has no {unknown}; it may have {[field.name for field in known]}."
-        )
-    lacking = [f.name for f in known if f.default is MISSING and f.name not in given]
-    if lacking:
-        raise ValueError(f"{name} needs {lacking}.")
-    return _KINDS[name](**given)
-
-
 def _dict_of_distinct(pairs):
     repeated = find_repeated(name for name, _ in pairs)
     if repeated:
         raise ValueError(f"The schema has {repeated} more than once; keep one of each.")
     return dict(pairs)
+
+
+def _dump(value):
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _write_lines(lines, indent):
+    return ",".join(f"\n{indent}{line}" for line in lines)
 
 
 def _list_names(names):

@@ -12,9 +12,11 @@ from ..privacy.records import first_chunk, read_table
 from .arrays import find_positions
 from .columns import Category, Unknown
 from .decimals import DECIMALS, DECIMALS_WEIGHT
+from .feasibility import find_impossible
 from .format import SAMPLE_BLOCK, Format, check_count
-from .identifiers import Identifier
+from .identifiers import go_on
 from .inference import SchemaInference
+from .rule_draws import RuleDraws
 from .schema import Schema
 from .table_encoder import TableEncoder, check_columns, check_dtypes
 from .texts import parse_found
@@ -51,8 +53,12 @@ class TableKind:
             label = lacking[0]
         elif target is not None and target not in schema:
             raise ValueError(f"target must be a column of the schema; got {target!r}.")
-        if isinstance(schema.get(label), Identifier):
-            raise ValueError(f"{label!r} is an identifier, which is made up: it is no target.")
+        if label in schema and label not in schema.learnt:
+            raise ValueError(
+                f"{label!r} is an identifier or derived, and not learnt: it is no target."
+            )
+        if not callable(X):  # chunks are not cast
+            _refuse_rounding(schema, {**head, **({label: y} if y is not None else {})})
         return cls(
             names=names,
             # Chunks may differ in them.
@@ -107,7 +113,7 @@ class TableFormat(Format):
         kind = self.schema.get(label)
         if getattr(kind, "missing", False) and not isinstance(kind, Unknown):
             known = replace(kind, missing=False)
-            object.__setattr__(self, "schema", Schema({**self.schema, label: known}))
+            object.__setattr__(self, "schema", self.schema.replace({label: known}))
 
     @property
     def found(self):
@@ -159,6 +165,13 @@ class TableFormat(Format):
     def levels_of_target(self):
         """The levels of the target; none if there is no target, or it is a number or date."""
         return () if self.kind is None else self._levels(self.kind.label) or ()
+
+    def find_impossible(self):
+        """Return which pairs of columns of rows the rules leave out, a symmetric matrix of bool.
+
+        Released counts of such a pair are noise: they can be put to 0 by what is public.
+        """
+        return find_impossible(self.schema.rules, TableEncoder(self.schema)._make_blocks())
 
     def _levels(self, name):
         return getattr(self.schema.get(name), "levels", None)
@@ -219,9 +232,16 @@ class TableFormat(Format):
         noise.torch_generator()  # the stream of the classes, which here are drawn with the rows
         generator, public = noise.torch_generator(), noise.public_generator()
 
+        used = {}
+
         def draw(n_rows, conditions):
-            rows = _generate_where(generate, n_rows, conditions, generator, public)
-            return encoder.draw(rows, public, conditions)
+            def make_rows(n_rows):
+                return _generate_where(generate, n_rows, conditions, generator, public)
+
+            if not self.schema.rules:
+                return encoder.draw(make_rows(n_rows), public, conditions)
+            draws = RuleDraws(self.schema, encoder._make_blocks(), conditions, used)
+            return encoder.assemble(draws.draw(make_rows, n_rows, public), n_rows, public)
 
         if y is None:
             return self.kind.give(draw(check_count(n_samples), conditions))
@@ -230,7 +250,9 @@ class TableFormat(Format):
             asked = encoder.find_conditions({label: self.classes[position]})
             chosen = np.flatnonzero(positions == position)
             parts.append(draw(len(chosen), conditions | asked).set_index(chosen))
-        return self.kind.give(pd.concat(parts).sort_index().reset_index(drop=True))
+        rows = pd.concat(parts).sort_index().reset_index(drop=True)
+        # Each part numbers its own rows.
+        return self.kind.give(go_on(rows, self.schema, 0))
 
 
 def declare(schema, X, y):
@@ -241,6 +263,18 @@ def declare(schema, X, y):
     if y is not None:
         dtypes[getattr(y, "name", None) or "target"] = getattr(y, "dtype", np.dtype(object))
     return Schema.from_dtypes(dtypes)
+
+
+def _refuse_rounding(schema, columns):
+    """Refuse rules about numbers that would be rounded when they are handed back."""
+    for rule in schema.rules:
+        for name in rule.names:
+            kind, dtype = schema[name], getattr(columns.get(name), "dtype", None)
+            if getattr(kind, "decimals", 0) is None and getattr(dtype, "kind", "O") in "iu":
+                raise ValueError(
+                    f"Column {name!r} holds integers: declare it with decimals=0, as {rule!r} is "
+                    "about it."
+                )
 
 
 def _generate_where(generate, n_rows, conditions, generator, public):

@@ -21,7 +21,7 @@ class TableEncoder:
     - a number or date has one weight per knot, all of it on the two knots around its value. The
       nearer one has more, so that the weighted mean of the knots is the value;
     - where values may be missing, the last weight stands for that;
-    - an identifier has none, and is made up.
+    - an identifier has none, and is made up; a derived column has none, and is computed.
 
     The weights of a block sum to 1 / √(number of columns), so that every row lies in the unit
     ball, whatever its values. The mean of encoded rows is a table of frequencies: of the levels,
@@ -108,6 +108,9 @@ class TableEncoder:
                 f"{where!r}."
             )
         blocks = {block.name: block for block in self._make_blocks()}
+        derived = [name for name in where if name in self.schema.derived_names]
+        if derived:
+            raise ValueError(f"where names {derived}, which are derived: ask for what they are of.")
         unknown = [name for name in where if name not in blocks]
         if unknown:
             raise ValueError(f"where names {unknown}, which are no columns: {list(blocks)}.")
@@ -135,14 +138,19 @@ class TableEncoder:
             as bool, whole numbers as int64, other numbers as float64, dates as datetime64[s];
             booleans and whole numbers that may be missing as the nullable boolean and Int64.
         """
-        blocks = {block.name: block for block in self._make_blocks()}
+        drawn = {
+            block.name: (conditions or {})
+            .get(block.name, block)
+            .draw(rows[:, block.where], random_state)
+            for block in self._make_blocks()
+        }
+        return self.assemble(drawn, len(rows), random_state)
+
+    def assemble(self, columns, n_rows, random_state):
+        """Return columns that were drawn as a table, in order; identifiers are made up."""
         return pd.DataFrame(
             {
-                name: (conditions or {})
-                .get(name, blocks[name])
-                .draw(rows[:, blocks[name].where], random_state)
-                if name in blocks
-                else kind.make(len(rows), random_state)
+                name: columns[name] if name in columns else kind.make(n_rows, random_state)
                 for name, kind in self.schema.items()
             }
         )
@@ -160,9 +168,7 @@ class TableEncoder:
     def _make_blocks(self):
         check_closed(self.schema)
         blocks, start = [], 0
-        for name, kind in self.schema.items():
-            if isinstance(kind, Identifier):
-                continue
+        for name, kind in self.schema.learnt.items():
             make = KnotBlock if isinstance(kind, Number | Date) else LevelBlock
             blocks.append(make(name, kind, start))
             start = blocks[-1].where.stop

@@ -168,6 +168,41 @@ def test_columns_are_left_out(folder, synthesize, infer):
     assert list(pd.read_csv("made.csv")) == ["age", "ward"]
 
 
+def test_rules_of_a_schema_are_obeyed(folder, synthesize, capsys):
+    schema = json.loads((folder / "schema.json").read_text())
+    schema["twice"] = {"type": "number", "decimals": 0}
+    rules = [
+        {"type": "derived", "column": "twice", "formula": "2 * age"},
+        {"type": "implies", "when": {"ward": "B"}, "then": {"age": {"lower": 50, "upper": None}}},
+        {"type": "unique", "columns": ["age", "ward"]},
+    ]
+    (folder / "schema.json").write_text(json.dumps({"columns": schema, "rules": rules}))
+    frame = pd.read_csv("private.csv").assign(twice=0)
+    frame.to_csv("private.csv", index=False)
+    options = ["--schema-out", "found.json", "--n-rows", "60"]
+    assert synthesize(*options) == 0
+    made = pd.read_csv("made.csv")
+    assert (made["twice"] == 2 * made["age"]).all()
+    assert (made["age"][made["ward"] == "B"] >= 50).all()
+    assert not made.duplicated().any()
+    assert read_json(folder / "found.json")["schema"]["rules"] == rules
+    assert synthesize("--drop", "twice", "--n-rows", "20") == 0
+    assert list(pd.read_csv("made.csv")) == ["age", "ward"]
+    assert main("preview --schema schema.json --n-rows 300 --epsilon 1 --delta 1e-6".split()) == 0
+    capsys.readouterr()
+    assert synthesize("--drop", "age") == 1
+    assert "'twice' cannot be computed without ['age']" in capsys.readouterr().err
+
+
+def test_what_is_different_in_all_rows_is_written_at_once(folder, synthesize, monkeypatch):
+    monkeypatch.setattr(commands, "_PIECE", 10)
+    schema = json.loads((folder / "schema.json").read_text())
+    rules = [{"type": "unique", "columns": ["age", "ward"]}]
+    (folder / "schema.json").write_text(json.dumps({"columns": schema, "rules": rules}))
+    assert synthesize("--n-rows", "100") == 0
+    assert not pd.read_csv("made.csv").duplicated().any()
+
+
 def test_types_that_are_said(folder, infer):
     rng = np.random.RandomState(0)
     frame = pd.DataFrame(

@@ -120,7 +120,7 @@ REFUSED = {
     "three ends": ({"age": (1, 2, 3)}, "is a tuple"),
     "text": ({"age": "old"}, "asks for numbers of 'age'"),
     "bool": ({"age": True}, "asks for numbers of 'age'"),
-    "no date": ({"day": 3}, r"where\['day'\] must be a date"),
+    "no date": ({"day": 3}, "of 'day' must be a date"),
     "part of a day": ({"day": "2020-03-01T12:00"}, "whole day"),
     "no dict": ([("age", 3)], "where must be a dict"),
 }

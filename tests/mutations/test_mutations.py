@@ -113,6 +113,10 @@ def _inference(test):
     return f"tests/formats/test_inference.py::test_{test}"
 
 
+def _rules(test):
+    return f"tests/formats/test_rules.py::test_{test}"
+
+
 def _search(test):
     return f"tests/adaptation/test_private_search.py::test_{test}"
 
@@ -974,8 +978,8 @@ FUNCTION = {
         "tests/cli/test_options.py::test_a_seed_gives_the_same_rows_and_says_so",
     ),
     "an empty piece after the last": Mutation(
-        "left -= _PIECE\n        if left <= 0:",
-        "left -= _PIECE\n        if left < 0:",
+        "left -= largest\n        if left <= 0:",
+        "left -= largest\n        if left < 0:",
         _command_line("long_tables_are_read_and_written_in_pieces"),
     ),
     "a declared level NA is missing": Mutation(
@@ -1000,7 +1004,140 @@ FUNCTION = {
     ),
 }
 
-MUTATIONS = PRIVACY | FUNCTION
+RULES = {
+    "an implication holds both ways": Mutation(
+        "~all_hold(when, values) | all_hold(then, values)",
+        "all_hold(when, values) == all_hold(then, values)",
+        _rules("what_holds_is_told_row_by_row"),
+    ),
+    "one of several conditions is enough": Mutation(
+        "return np.all([c.holds(values[name])",
+        "return np.any([c.holds(values[name])",
+        _rules("what_holds_is_told_row_by_row"),
+    ),
+    "a strict order lets equal values pass": Mutation(
+        "lower >= upper if self.strict else",
+        "lower > upper if self.strict else",
+        _rules("what_holds_is_told_row_by_row"),
+    ),
+    "missing values break an order": Mutation(
+        "~(lower >= upper if self.strict else lower > upper)",
+        "(lower < upper if self.strict else lower <= upper)",
+        _rules("missing_values_obey_orders_and_are_no_repetition"),
+    ),
+    "a derived column is not rounded": Mutation(
+        "found if decimals is None else np.round(found, decimals) + 0.0",
+        "found",
+        _rules("a_number_may_be_derived_from_dates_and_a_date_from_a_number"),
+    ),
+    "a derived column leaves its bounds": Mutation(
+        "is_same & is_within",
+        "is_same",
+        _rules("derived_columns_stay_within_their_bounds_and_divisions_by_zero_are_missing"),
+    ),
+    "a derived column is learnt": Mutation(
+        "if name not in made and not isinstance(kind, Identifier)",
+        "if not isinstance(kind, Identifier)",
+        _rules("derived_columns_are_not_learnt"),
+    ),
+    "a second of a date is a day": Mutation(
+        'return _SECONDS if getattr(kind, "unit", None) == "second" else 1',
+        "return 1",
+        _rules("dates_count_in_days_whatever_their_unit"),
+    ),
+    "formulas take powers": Mutation(
+        '_SIGNS = {ast.Add: "+"',
+        '_SIGNS = {ast.Pow: "*", ast.Add: "+"',
+        "tests/formats/test_rules.py::test_what_is_no_formula_is_refused[a ** 2]",
+    ),
+    "formulas take true and false": Mutation(
+        "type(node.value) in (int, float)",
+        "isinstance(node.value, int | float)",
+        "tests/formats/test_rules.py::test_what_is_no_formula_is_refused[a + True]",
+    ),
+    "a quotient has the range of a product": Mutation(
+        'if sign == "/" and right[0] <= 0 <= right[1]:',
+        "if False:",
+        _rules("the_range_of_a_formula_holds_all_its_values"),
+    ),
+    "a drop leaves a formula without an operand": Mutation(
+        "if lacking and self.column in names:",
+        "if False:",
+        _rules("columns_that_are_left_keep_what_rules_say_of_them"),
+    ),
+    "other kinds lose the rules": Mutation(
+        "return Schema({**self, **kinds}, self.rules)",
+        "return Schema({**self, **kinds})",
+        _rules("columns_that_are_left_keep_what_rules_say_of_them"),
+    ),
+    "orders are not followed from column to column": Mutation(
+        "if rule.lower == last and rule not in chain:",
+        "if False:",
+        "tests/formats/test_rules.py::test_rules_that_cannot_be_obeyed_are_refused[circle]",
+    ),
+    "a level that is lost is no contradiction": Mutation(
+        "if lost or not len(both):",
+        "if not len(both):",
+        _rules("small_schemas_are_refused_just_where_brute_force_finds_a_contradiction"),
+    ),
+    "what only one rule excludes is a contradiction": Mutation(
+        "return set.intersection(*(",
+        "return set.union(*(",
+        _rules("small_schemas_are_refused_just_where_brute_force_finds_a_contradiction"),
+    ),
+    "each draw of a broken row has another code": Mutation(
+        "drawn, values = self._draw_once(weights[left], random_state)",
+        "drawn, values = self._draw_once(weights[: len(left)], random_state)",
+        _rules("rows_are_drawn_again_by_their_own_code"),
+    ),
+    "combinations are equally likely": Mutation(
+        "likely = np.prod([p[:, c] for p, c in zip(parts, codes, strict=True)], axis=0)",
+        "likely = np.ones((len(weights), len(codes[0])))",
+        _rules("the_law_under_rules_is_that_of_the_model_given_the_code"),
+    ),
+    "ordered columns are drawn on their own": Mutation(
+        "is_often = _break_order(*pair, weights) > _OFTEN",
+        "is_often = _break_order(*pair, weights) > 2",
+        _rules("an_order_leaves_the_laws_of_its_columns"),
+    ),
+    "conditions are forgotten where a row is drawn again": Mutation(
+        "(condition or self.conditions.get(name, block))",
+        "(condition or block)",
+        _rules("conditions_and_rules_hold_together"),
+    ),
+    "rows of earlier pieces are forgotten": Mutation(
+        "earlier = pd.concat([self._draws.used.get(rule), keys[obey & ~is_new]])",
+        "earlier = keys[obey & ~is_new]",
+        _rules("values_stay_different_from_piece_to_piece_until_there_are_no_more"),
+    ),
+    "what is rare is never mended": Mutation(
+        "group.draw(weights, random_state, i >= _MENDED)",
+        "group.draw(weights, random_state, False)",
+        _rules("rules_that_codes_nearly_exclude_are_met_all_the_same"),
+    ),
+    "impossible pairs are those of one order only": Mutation(
+        "impossible[columns, rows] |= cells.T",
+        "pass",
+        _rules("impossible_pairs_are_those_that_no_row_has_which_obeys"),
+    ),
+    "a knot at the end of a range is outside of it": Mutation(
+        "is_apart = (above <= lower) & (block.knots < lower)",
+        "is_apart = block.knots <= lower",
+        _rules("impossible_pairs_are_those_that_no_row_has_which_obeys"),
+    ),
+    "values that differ in all rows do so in a piece": Mutation(
+        "largest = n_rows if is_whole else _PIECE",
+        "largest = _PIECE",
+        "tests/cli/test_options.py::test_what_is_different_in_all_rows_is_written_at_once",
+    ),
+    "each part of a sample has the same identifiers": Mutation(
+        "return self.kind.give(go_on(rows, self.schema, 0))",
+        "return self.kind.give(rows)",
+        "tests/generators/test_rules.py::test_rows_that_are_asked_for_obey_too",
+    ),
+}
+
+MUTATIONS = PRIVACY | FUNCTION | RULES
 
 
 def _copy_library(target):
