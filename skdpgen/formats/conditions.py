@@ -95,39 +95,40 @@ class _RangeCondition(_Condition):
     """
 
     def _take(self, asked):
-        # Values are multiples of a step, and counted in steps.
-        decimals = self._block.decimals
-        self._unit = None if decimals is None else 10.0**decimals
-        ranges = sorted(self._read(*r) if type(r) is tuple else self._read(r, r) for r in asked)
-        self._ranges = []
-        for lower, upper in ranges:
+        self._ranges, self._atoms = [], set()
+        ranges = [self._read(*r) if type(r) is tuple else self._read(r, r) for r in asked]
+        for lower, upper in sorted(r for r in ranges if r is not None):
             if self._ranges and lower <= self._ranges[-1][1]:
                 lower, last = self._ranges.pop()
                 upper = max(last, upper)
             self._ranges.append((lower, upper))
+        # Where the weights are of atoms, and of missing values, that are asked for.
+        self._others = sorted(self._atoms) + [len(self._block.atoms)] * self._may_be_missing
 
     def _read(self, *bounds):
-        name, knots = self._block.name, self._block.knots
+        """Return a range of values between knots, or None; and take note of the atoms in it."""
+        name, knots, values = self._block.name, self._block.knots, self._block.values
         if len(bounds) != 2:
             raise ValueError(f"A range of {name!r} is a tuple (lower, upper); got {bounds!r}.")
         lower, upper = (
             end if _is_missing(bound) else self._read_value(bound)
-            for bound, end in zip(bounds, knots[[0, -1]], strict=True)
+            for bound, end in zip(bounds, (-np.inf, np.inf), strict=True)
         )
         if lower > upper:
             raise ValueError(f"The range {bounds!r} of {name!r} is empty: lower is above upper.")
-        if upper < knots[0] or lower > knots[-1]:
+        atoms = {i for i, atom in enumerate(self._block.atoms) if lower <= atom <= upper}
+        self._atoms |= atoms
+        is_outside = upper < knots[0] or lower > knots[-1]
+        if is_outside and not atoms:
             raise ValueError(
                 f"The range {bounds!r} of {name!r} is outside of its bounds: {self._block.kind!r}."
             )
         lower, upper = np.clip([lower, upper], knots[0], knots[-1])
-        if self._unit is not None:
-            # Up to the error of a product, which is no part of a step.
-            lower = math.ceil(np.round(lower * self._unit, 4)) / self._unit
-            upper = math.floor(np.round(upper * self._unit, 4)) / self._unit
-        if lower > upper or (lower == upper and self._unit is None):
+        lower, upper = float(values.at_least(lower)), float(values.at_most(upper))
+        is_empty = lower > upper or (lower == upper and values.unit is None)
+        if is_empty and not atoms:
             raise ValueError(f"No value of {name!r} is in the range {bounds!r}; ask for a wider.")
-        return float(lower), float(upper)
+        return None if is_outside or is_empty else (lower, upper)
 
     def _read_value(self, value):
         name = self._block.name
@@ -141,35 +142,30 @@ class _RangeCondition(_Condition):
         return float(value)
 
     def _parts(self, weights):
-        law = _Law(self._block, weights, self._unit)
+        law = _Law(self._block, weights)
         parts = [law.at_most(upper) - law.below(lower) for lower, upper in self._ranges]
-        parts += [law.missing] * self._may_be_missing
+        parts += [law.others[:, position] for position in self._others]
         return np.column_stack(parts).clip(0)
 
     def _draw_part(self, weights, drawn, random_state):
-        law = _Law(self._block, weights, self._unit)
-        is_missing = drawn == len(self._ranges)
-        ranges = np.array([*self._ranges, self._block.knots[[0, -1]]])[drawn]
-        lower, upper = ranges.T
+        law, values = _Law(self._block, weights), self._block.values
+        others = np.array([-1] * len(self._ranges) + self._others)[drawn]
+        # For what is no number between knots, one will do that is replaced.
+        nowhere = [self._block.knots[[0, 0]]] * len(self._others)
+        lower, upper = np.array([*self._ranges, *nowhere])[drawn].T
         start, end = law.below(lower), law.at_most(upper)
         target = start + random_state.uniform(size=len(drawn)) * (end - start)
         # The smallest value that is at least as likely to be not exceeded, by halving.
         for _ in range(_HALVINGS):
             if (lower == upper).all():
                 break
-            middle = (lower + upper) / 2
-            if self._unit is not None:
-                middle = np.floor(np.round(middle * self._unit, 4)) / self._unit
+            middle = values.at_most((lower + upper) / 2)
             is_enough = law.at_most(middle) >= target
-            after = middle if self._unit is None else self._next(middle)
             lower, upper = (
-                np.where(is_enough, lower, np.minimum(after, upper)),
+                np.where(is_enough, lower, np.minimum(values.after(middle), upper)),
                 np.where(is_enough, middle, upper),
             )
-        return self._block._give(upper, is_missing)
-
-    def _next(self, values):
-        return (np.round(values * self._unit) + 1) / self._unit
+        return self._block._give(upper, others)
 
 
 class _Law:
@@ -179,19 +175,17 @@ class _Law:
     ----------
     block : KnotBlock
     weights : array of shape (n, n_weights)
-    unit : float or None
-        One over the step of its values.
 
     Attributes
     ----------
-    missing : array of shape (n,)
-        Probability of a missing value.
+    others : array of shape (n, n_others)
+        Probabilities of the atoms, and of a missing value.
     """
 
-    def __init__(self, block, weights, unit):
-        weights, self.missing = block._split(_to_probabilities(weights))
+    def __init__(self, block, weights):
+        weights, self.others = block._split(_to_probabilities(weights))
         from_left, from_right = share_between_knots(weights)
-        self._knots, self._unit = block.knots, unit
+        self._knots, self._values = block.knots, block.values
         self._masses = from_left + from_right
         self._before = np.cumsum(self._masses, axis=1) - self._masses
         self._is_rising = from_right > from_left
@@ -201,15 +195,13 @@ class _Law:
             self._exponent = 1 / power
 
     def below(self, values):
-        """Return the probability of less than a value."""
-        if self._unit is None:
-            return self.at_most(np.nextafter(values, -np.inf))
-        return self.at_most((np.round(np.asarray(values) * self._unit) - 1) / self._unit)
+        """Return the probability of a number between knots that is less than a value."""
+        return self.at_most(self._values.before(values))
 
     def at_most(self, values):
-        """Return the probability of at most a value."""
-        knots, step = self._knots, 0.0 if self._unit is None else 1 / self._unit
-        values = np.broadcast_to(values, len(self._masses))
+        """Return the probability of a number between knots that is at most a value."""
+        knots, values = self._knots, np.broadcast_to(values, len(self._masses))
+        step = self._values.after(values) - values
         # Between two values, so that rounding errors do not matter.
         probes = values + step / 4
         left = (np.searchsorted(knots, probes, side="right") - 1).clip(0, len(knots) - 2)

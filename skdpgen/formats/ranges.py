@@ -24,6 +24,12 @@ _RESOLVED, _NOTHING = 0.9, 0.03
 # Places between two knots at which quantiles are looked for; and how often values that many share
 # are cut to the share of one knot, of what is then left.
 _STEPS, _ROUNDS = 256, 10
+# A knot that is further from the one before than this share of what lies before is far out.
+_LEAP = 0.5
+# In a tail, each knot is so many times as far from the median as the one before.
+_FURTHER = 3.0
+# So many deviations of noise are taken for no values.
+_WITHIN = 2.0
 # Knots that a column has where nearly all is noise.
 _FEWEST = 5
 
@@ -163,7 +169,7 @@ def quantile_knots(knots, counts, std, n_knots, even=1e-3, unit=None):
         As in `find_range`.
     n_knots : int
         How many quantiles, with both ends of `knots`; fewer where little is left beside single
-        values that many share, so that noise is not told apart.
+        values that many share, so that noise is not told apart; and more in long tails.
     even : float, default=1e-3
         Share of the quantiles that goes evenly to the cells between knots, whatever they hold.
     unit : float, default=None
@@ -178,7 +184,7 @@ def quantile_knots(knots, counts, std, n_knots, even=1e-3, unit=None):
     """
     if unit is not None and (n_values := 1 + round((knots[-1] - knots[0]) / unit)) <= 2 * n_knots:
         return np.linspace(knots[0], knots[-1], n_values)
-    places, masses = _spread(knots, np.where(counts > std, counts, 0.0))
+    places, masses = _spread(knots, _denoise(counts, std))
     if unit is not None:
         _, values = np.unique(np.round((places[1:] + places[:-1]) / 2 / unit), return_inverse=True)
     else:
@@ -193,8 +199,62 @@ def quantile_knots(knots, counts, std, n_knots, even=1e-3, unit=None):
     cumulative = (1 - even) * cumulative + even * np.linspace(0, 1, len(places))
     quantiles = np.interp(np.linspace(0, cumulative[-1], n_knots), cumulative, places)
     quantiles[[0, -1]] = knots[[0, -1]]
+    middle = np.interp(cumulative[-1] / 2, cumulative, places)
+    tails = [_list_tail(middle, *ends) for ends in (quantiles[:2][::-1], quantiles[-2:])]
+    quantiles = np.r_[quantiles, *tails]
     is_more = counts > std * norm.isf(_FALSE_ALARM / len(knots))
     return np.union1d(quantiles, knots[is_more & (counts > counts.sum() / n_knots)])
+
+
+def find_far(knots):
+    """Return which knots lie far out: each half as far again, or more, as all before it reach.
+
+    Parameters
+    ----------
+    knots : ndarray of shape (n_knots,)
+        Increasing.
+
+    Returns
+    -------
+    ndarray of bool of shape (n_knots,)
+
+    Examples
+    --------
+    >>> find_far(np.array([-9, 0, 1, 2, 3, 20, 100]))
+    array([False, False, False, False, False,  True,  True])
+    """
+    return _is_far_above(knots) | _is_far_above(-knots[::-1])[::-1]
+
+
+def _is_far_above(knots):
+    is_leap = np.diff(knots) > _LEAP * (knots[:-1] - knots[0])
+    # From the uppermost inwards, to the first that is not.
+    return np.r_[False, np.logical_and.accumulate(is_leap[::-1])[::-1]]
+
+
+def _list_tail(middle, first, last):
+    """Return places from the first quantile of a tail on, each so many times as far out."""
+    reach, whole = abs(first - middle), abs(last - middle)
+    n_places = int(math.log(whole / reach, _FURTHER) - 0.5) if 0 < reach < whole else 0
+    return middle + (first - middle) * _FURTHER ** np.arange(1, max(n_places, 0) + 1)
+
+
+def _denoise(counts, std):
+    """Return counts, none of them negative, of which sums over halves, quarters, ... stay.
+
+    What is within noise goes to the other half; if both are, it is shared evenly.
+    """
+
+    def share(counts, mass):
+        if mass == 0 or len(counts) == 1:
+            return np.full(len(counts), mass)
+        halves = np.array_split(counts, 2)
+        sums, sizes = (np.array([f(half) for half in halves]) for f in (np.sum, len))
+        parts = np.where(sums > _WITHIN * std * np.sqrt(sizes), sums, 0)
+        parts = parts if parts.any() else sizes
+        return np.concatenate([*map(share, halves, mass * parts / parts.sum())])
+
+    return share(counts, max(counts.sum(), 0.0))
 
 
 def _spread(knots, counts):
