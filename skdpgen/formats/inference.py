@@ -230,7 +230,9 @@ class SchemaInference:
                 knots, counts = knots[within], counts[within]
             n_knots = kind.n_knots or count_affordable(n_records, std, _FEWEST, _MOST)
             if len(knots) > n_knots:
-                knots = quantile_knots(knots, counts, std, n_knots, unit=_unit_of(kind))
+                knots = quantile_knots(
+                    knots, counts, std, n_knots, unit=_unit_of(kind), is_rest=bool(atoms)
+                )
             found[name] = with_atoms(_with_knots(kind, knots), atoms)
         return found
 

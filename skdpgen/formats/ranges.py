@@ -160,7 +160,7 @@ def narrow_range(knots, counts, std, n_values, unit=None):
     return knots[first], knots[last]
 
 
-def quantile_knots(knots, counts, std, n_knots, even=1e-3, unit=None):
+def quantile_knots(knots, counts, std, n_knots, even=1e-3, unit=None, is_rest=False):
     """Return knots at quantiles of values that were counted near knots, with noise.
 
     Parameters
@@ -169,18 +169,20 @@ def quantile_knots(knots, counts, std, n_knots, even=1e-3, unit=None):
         As in `find_range`.
     n_knots : int
         How many quantiles, with both ends of `knots`; fewer where little is left beside single
-        values that many share, so that noise is not told apart; and more in long tails.
+        values that many share, so that noise is not told apart.
     even : float, default=1e-3
         Share of the quantiles that goes evenly to the cells between knots, whatever they hold.
     unit : float, default=None
         How far values are apart, if they are whole multiples of it. If there are at most twice as
         many as knots, all of them are knots.
+    is_rest : bool, default=False
+        Whether they are counts of what is left beside atoms, which may be next to nothing.
 
     Returns
     -------
     knots : ndarray
         Increasing: the quantiles, and beside them those of the given knots that alone hold the
-        share of a quantile.
+        share of a quantile; and in long tails, knots that grow apart to the end.
     """
     if unit is not None and (n_values := 1 + round((knots[-1] - knots[0]) / unit)) <= 2 * n_knots:
         return np.linspace(knots[0], knots[-1], n_values)
@@ -195,15 +197,18 @@ def quantile_knots(knots, counts, std, n_knots, even=1e-3, unit=None):
         masses = masses * np.minimum(1, shares.sum() / n_knots / shares.clip(1e-300))[values]
     if std > 0:
         n_knots = min(n_knots, max(_FEWEST, 2 + int(2 * masses.sum() / (_SIGNAL * std))))
+    is_more = counts > std * norm.isf(_FALSE_ALARM / len(knots))
+    shared = knots[is_more & (counts > counts.sum() / n_knots)]
+    if (is_rest or len(shared)) and masses.sum() <= _WITHIN * std * len(counts) ** 0.5:
+        n_knots = 2  # nothing else shows
     cumulative = np.r_[0, np.cumsum(masses)] / max(masses.sum(), 1e-9)
     cumulative = (1 - even) * cumulative + even * np.linspace(0, 1, len(places))
     quantiles = np.interp(np.linspace(0, cumulative[-1], n_knots), cumulative, places)
     quantiles[[0, -1]] = knots[[0, -1]]
+    found = np.union1d(quantiles, shared)
     middle = np.interp(cumulative[-1] / 2, cumulative, places)
-    tails = [_list_tail(middle, *ends) for ends in (quantiles[:2][::-1], quantiles[-2:])]
-    quantiles = np.r_[quantiles, *tails]
-    is_more = counts > std * norm.isf(_FALSE_ALARM / len(knots))
-    return np.union1d(quantiles, knots[is_more & (counts > counts.sum() / n_knots)])
+    lower, upper = -_list_tail(-middle, -found[::-1])[::-1], _list_tail(middle, found)
+    return np.unique(np.r_[lower, found, upper])
 
 
 def find_far(knots):
@@ -232,11 +237,15 @@ def _is_far_above(knots):
     return np.r_[False, np.logical_and.accumulate(is_leap[::-1])[::-1]]
 
 
-def _list_tail(middle, first, last):
-    """Return places from the first quantile of a tail on, each so many times as far out."""
-    reach, whole = abs(first - middle), abs(last - middle)
-    n_places = int(math.log(whole / reach, _FURTHER) - 0.5) if 0 < reach < whole else 0
-    return middle + (first - middle) * _FURTHER ** np.arange(1, max(n_places, 0) + 1)
+def _list_tail(middle, knots):
+    """Return knots before the last, each so many times as far from the middle as the one before."""
+    first, last = knots[-2:]
+    if middle >= first:
+        middle = knots[0]
+    if middle >= first:
+        return knots[:0]
+    n_places = int(math.log((last - middle) / (first - middle), _FURTHER) - 0.5)
+    return middle + (first - middle) * _FURTHER ** np.arange(1, n_places + 1)
 
 
 def _denoise(counts, std):
