@@ -46,9 +46,9 @@ class Number(Column):
         quantiles, at most about 16, and pays for it; where nobody does, there are 16 even ones.
     scale : {"linear", "log", "symlog"}, default=None
         Spacing of public knots: even; even in log(1 + value - lower), for a long upper tail; or in
-        sign(value) · log(1 + \|value\| / u), for long tails on both sides of 0, which is then a
-        knot. There, u is 1, or a thousandth of the larger bound if that is less, but at least a
-        step of `decimals`. None: even, unless knots are found.
+        sign(value) · log(1 + abs(value) / u), for tails on both sides of 0, which is then a knot:
+        u is 1, or a thousandth of the larger bound if that is less, but at least a step of
+        `decimals`. None: even, unless knots are found.
     knots : list of float, default=None
         Increasing public knots from `lower` to `upper`, in place of `n_knots` and `scale`.
     atoms : list of float, default=None

@@ -1,6 +1,5 @@
 """What the rows of a sample are to hold in a column: levels, ranges of values, or none at all."""
 
-import math
 import numbers
 
 import numpy as np

@@ -154,7 +154,7 @@ def test_an_atom_alone_may_be_asked_for():
         if weights == 1:
             assert made == {asked}
     for asked in (0.5, -8, (-8, -1), (2, 3)):
-        with pytest.raises(ValueError, match="outside of its bounds|No value of 'x'"):
+        with pytest.raises(ValueError, match=r"outside of its bounds|No value of 'x'"):
             encoder.find_conditions({"x": asked})
 
 
