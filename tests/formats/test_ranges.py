@@ -207,7 +207,7 @@ def test_long_tails_get_knots_that_grow_apart():
 def test_noise_is_not_taken_for_a_tail():
     """Quantiles follow from what shows in sums: positive noise far out adds up to nothing."""
     rng = np.random.RandomState(0)
-    knots, n_near = np.linspace(0, 100, 201), []
+    knots, n_near, far = np.linspace(0, 100, 201), [], []
     exact = count(knots, rng.uniform(0, 10, 3000))
     for _ in range(50):
         noisy = exact + rng.normal(0, 15, 201)
@@ -215,7 +215,9 @@ def test_noise_is_not_taken_for_a_tail():
         found = _denoise(noisy, 15.0)
         assert found.min() >= 0
         assert found.sum() == pytest.approx(max(noisy.sum(), 0))
+        far.append(found[knots > 11].sum() / found.sum())
     assert np.mean(n_near) > 9
+    assert np.mean(far) < 0.02
     exact_quantile = quantile_knots(knots, exact, 0.0, 11)
     assert exact_quantile[exact_quantile < 10][-1] == pytest.approx(9, abs=0.3)
     assert_allclose(_denoise(exact, 0.0), exact, atol=1e-9)

@@ -888,9 +888,9 @@ FUNCTION = {
         "counts = self._near + 0 * self._at_atoms[is_left] @",
         _atoms("counts_of_what_is_no_atom_go_to_the_knots_around_it"),
     ),
-    "ranges hold special values": Mutation(
-        "for atoms in (counted.find_atoms(kind), []):",
-        "for atoms in ([], []):",
+    "special values beyond a range are forgotten": Mutation(
+        "*found, *inside, *bounds",
+        "*inside, *bounds",
         _inference("special_values_are_atoms_beyond_the_range_of_all_others"),
     ),
     "symlog knots are those of log": Mutation(
@@ -917,6 +917,11 @@ FUNCTION = {
         'knots, atoms = np.split(shares[: row["n_levels"]], [len(kind.positions)])',
         'knots = atoms = shares[: row["n_levels"]]',
         "tests/generators/test_schema_report.py::test_atoms_have_shares_of_their_own",
+    ),
+    "levels are not matched after the training": Mutation(
+        "change = (shares / made).log()",
+        "change = 0 * (shares / made).log()",
+        _tables("levels_become_as_frequent_as_they_were_released"),
     ),
     "the weight of classes is ignored": Mutation(
         "if class_align_weight:",
