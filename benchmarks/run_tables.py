@@ -93,7 +93,7 @@ NUMBERS = {
         "day": whole(1, 31),
         "duration": whole(0, 5_000, scale="log", n_knots=20),
         "campaign": whole(1, 65, scale="log"),
-        "pdays": whole(-1, 900, scale="log"),
+        "pdays": whole(-1, 900, scale="symlog"),
         "previous": whole(0, 300, scale="log"),
     },
     "diabetes130": {

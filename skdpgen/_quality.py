@@ -110,8 +110,10 @@ def warn_of_table(report, schema, label, counts, std):
                 "the type that they have in the table, or the column as Identifier() if each row "
                 "has another."
             )
+        # From the lowest to the highest knot: without atoms, and missing values.
+        knots = counts.get(name, ())[: len(getattr(schema[name], "positions", ()))]
         for end in ("lower", "upper"):
-            if _is_cut(row, end, counts.get(name), std.get(name)):
+            if _is_cut(row, end, knots, std.get(name)):
                 _warn_of_bound(name, end, row[end], row[f"share_{end}"])
     levels = getattr(schema.get(label), "levels", ())
     found = [
@@ -123,7 +125,7 @@ def warn_of_table(report, schema, label, counts, std):
         _warn_of_classes(f"{len(found)} of the {len(levels)} levels of {label!r}", f"{found}")
 
 
-def _is_cut(row, end, counts, std):
+def _is_cut(row, end, knots, std):
     """Whether an outermost knot has far more than the one beside it, and than noise.
 
     Not at 0, where many columns end by themselves, nor where there are just two knots, unless
@@ -131,12 +133,11 @@ def _is_cut(row, end, counts, std):
     """
     if not row[f"share_{end}"] > MUCH_AT_BOUND or row[end] == 0:
         return False
-    if row["n_levels"] < 3 and not _is_farthest(row[end]):
+    if len(knots) < 3 and not _is_farthest(row[end]):
         return False
-    n_levels = row["n_levels"]
-    first, second = (0, 1) if end == "lower" else (n_levels - 1, n_levels - 2)
-    beside = max(counts[second], 0) + WITHIN_NOISE * std
-    return counts[first] > MORE_THAN_BESIDE * beside
+    first, second = knots[:2] if end == "lower" else knots[:-3:-1]
+    beside = max(second, 0) + WITHIN_NOISE * std
+    return first > MORE_THAN_BESIDE * beside
 
 
 def _is_farthest(bound):

@@ -41,7 +41,10 @@ def all_hold(conditions, values):
 
 def find_bounds(kind):
     """Return the bounds of numbers or dates, in their units; infinite ones where they are open."""
-    return (-np.inf, np.inf) if kind.is_open else tuple(kind.positions[[0, -1]])
+    if kind.is_open:
+        return -np.inf, np.inf
+    values = np.append(kind.positions[[0, -1]], getattr(kind, "atoms", None) or ())
+    return values.min(), values.max()
 
 
 def units_a_day(kind):

@@ -8,6 +8,7 @@ from ..privacy.records import look_up
 from .cells import read_dates, read_numbers
 from .column import DATE_CODES
 from .columns import Boolean, Date, Number, Ordinal, Unknown
+from .values import Values
 
 
 def wrong_cells(name, kind, dtype):
@@ -101,33 +102,42 @@ class LevelBlock(Block):
 
 
 class KnotBlock(Block):
-    """One weight per knot: the hat functions on the knots."""
+    """One weight per knot: the hat functions on the knots; and one per atom."""
 
     def __init__(self, name, kind, start):
         self.knots = kind.positions
         self.is_number = isinstance(kind, Number)
         self.decimals = kind.decimals if self.is_number else 0
-        super().__init__(name, kind, start, len(self.knots))
+        self.atoms = (kind.atoms or ()) if self.is_number else ()
+        self.values = Values(self.decimals, self.atoms)
+        super().__init__(name, kind, start, len(self.knots) + len(self.atoms))
 
     def encode(self, column, out):
         present, numbers = self._read(column)
         is_number = ~np.isnan(numbers)
         where, bad = np.flatnonzero(present)[is_number], present.copy()
         bad[where] = False
-        out[where, : self.n_levels] = knot_weights(numbers[is_number], self.knots)
+        numbers, n_knots = numbers[is_number], len(self.knots)
+        out[where, :n_knots] = knot_weights(numbers, self.knots)
+        if self.atoms:
+            values = self._to_values(numbers)
+        for position, atom in enumerate(self.atoms, start=n_knots):
+            shared = where[values == atom]
+            out[shared] = 0
+            out[shared, position] = 1
         return present, bad
 
     def draw(self, weights, random_state):
-        weights, missing = self._split(_to_probabilities(weights))
+        weights, others = self._split(_to_probabilities(weights))
         from_left, from_right = share_between_knots(weights)
-        masses = np.column_stack([from_left + from_right, missing])
+        masses = np.column_stack([from_left + from_right, others])
         drawn = _draw_levels(masses, random_state)
-        is_missing = drawn == self.n_levels - 1
-        left = np.where(is_missing, 0, drawn)
+        n_between = len(self.knots) - 1
+        left = np.where(drawn < n_between, drawn, 0)
         chosen = np.arange(len(left)), left
         share = _draw_between(from_left[chosen], from_right[chosen], random_state)
         numbers = self.knots[left] + share * (self.knots[left + 1] - self.knots[left])
-        return self._give(self._round_at_random(numbers, random_state), is_missing)
+        return self._give(self.values.round_at_random(numbers, random_state), drawn - n_between)
 
     def _read(self, column):
         """Return which cells are present, and the numbers of these, NaN for those that are none."""
@@ -136,24 +146,25 @@ class KnotBlock(Block):
         present, dates = read_dates(column, self.kind.zone)
         return present, np.where(np.isnat(dates), np.nan, self._to_units(dates))
 
+    def _to_values(self, numbers):
+        """Round numbers, and clip those that are no atoms: a bound may be one."""
+        if self.decimals is not None:
+            numbers = np.round(numbers, self.decimals)
+        clipped = np.clip(numbers, self.kind.lower, self.kind.upper)
+        return np.where(np.isin(numbers, self.atoms), numbers, clipped)
+
     def _split(self, weights):
-        """Return the weights of the knots, and that for missing values."""
-        missing = weights[:, -1] if self.kind.missing else np.zeros(len(weights))
-        return weights[:, : self.n_levels], missing
+        """Return the weights of the knots, and those of the atoms and of missing values."""
+        return np.split(weights, [len(self.knots)], axis=1)
 
-    def _round_at_random(self, numbers, random_state):
-        """Round up or down, so that the mean stays; knots are values, so that weights stay too."""
-        if self.decimals is None:
-            return numbers
-        units = numbers * 10.0**self.decimals
-        below = np.floor(units)
-        is_up = random_state.uniform(size=len(units)) < units - below
-        return (below + is_up) / 10.0**self.decimals
-
-    def _give(self, numbers, missing):
+    def _give(self, numbers, others):
+        """Return numbers, and where `others` is not negative, the atoms or missing values there."""
         if self.decimals is not None:
             numbers = np.round(numbers, self.decimals) + 0.0  # no negative zero
-        return give_numbers(self.kind, np.clip(numbers, self.knots[0], self.knots[-1]), missing)
+        numbers = np.clip(numbers, self.knots[0], self.knots[-1])
+        for position, atom in enumerate(self.atoms):
+            numbers[others == position] = atom
+        return give_numbers(self.kind, numbers, others == len(self.atoms))
 
     def _to_units(self, dates):
         return dates.astype(f"M8[{DATE_CODES[self.kind.unit]}]").astype(np.float64)

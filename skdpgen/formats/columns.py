@@ -17,14 +17,16 @@ from .column import (
     check_number,
     check_whole,
     check_zone,
+    find_repeated,
     plain,
 )
+from .values import Values, place_knots, tidy_knots
 
 # Numbers with decimals have fewer units than this, or float64 could not tell them apart after
 # a few operations.
 MAX_UNITS = 1e14
 # So many knots has a number for which no number of them is declared.
-_N_KNOTS = 16
+N_KNOTS = 16
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,18 +44,25 @@ class Number(Column):
         Number of knots, between which densities are told apart no further. Knots are values, so
         that there are fewer where there are fewer values. None: a generator finds knots near
         quantiles, at most about 16, and pays for it; where nobody does, there are 16 even ones.
-    scale : {"linear", "log"}, default=None
-        Spacing of public knots: even, or even in log(1 + value - lower), for a long upper tail.
-        None: even, unless knots are found.
+    scale : {"linear", "log", "symlog"}, default=None
+        Spacing of public knots: even; even in log(1 + value - lower), for a long upper tail; or in
+        sign(value) · log(1 + abs(value) / u), for tails on both sides of 0, which is then a knot:
+        u is 1, or a thousandth of the larger bound if that is less, but at least a step of
+        `decimals`. None: even, unless knots are found.
     knots : list of float, default=None
         Increasing public knots from `lower` to `upper`, in place of `n_knots` and `scale`.
+    atoms : list of float, default=None
+        Values that many records share, such as 0, or that stand for something else, such as -999;
+        also beyond the bounds. Each has a weight of its own beside those of the knots. Cells that
+        have it, but for rounding to `decimals`, are told from all others. None: they are found
+        where knots are; elsewhere there are none.
     missing : bool, default=False
         Whether values may be missing.
 
     Attributes
     ----------
     positions : ndarray of shape (n_positions,)
-        The knots.
+        The knots. Of numbers with `decimals` no atom is a knot, but the values beside it are.
 
     Raises
     ------
@@ -65,6 +74,8 @@ class Number(Column):
     >>> from skdpgen import Number
     >>> Number(0, 100, n_knots=5).positions
     array([  0.,  25.,  50.,  75., 100.])
+    >>> Number(-50, 1000, decimals=0, n_knots=5, scale="symlog", atoms=[0]).positions
+    array([ -50.,   -1.,    1.,    9.,  100., 1000.])
     """
 
     lower: float | None = None
@@ -73,6 +84,7 @@ class Number(Column):
     n_knots: int | None = None
     scale: str | None = None
     knots: tuple | None = None
+    atoms: tuple | None = None
     missing: bool = False
 
     def __post_init__(self):
@@ -82,8 +94,8 @@ class Number(Column):
         n_knots = self.n_knots
         if n_knots is not None:
             n_knots = check_whole("n_knots", n_knots, 2)
-        if self.scale not in (None, "linear", "log"):
-            raise ValueError(f"scale must be 'linear' or 'log'; got {self.scale!r}.")
+        if self.scale not in (None, "linear", "log", "symlog"):
+            raise ValueError(f"scale must be 'linear', 'log' or 'symlog'; got {self.scale!r}.")
         check_flag(self.missing)
         lower, upper = (
             None if bound is None else check_number(name, bound)
@@ -98,14 +110,36 @@ class Number(Column):
                 raise ValueError("knots must begin with lower and end with upper.")
             if not all(a < b for a, b in pairwise(knots)):
                 raise ValueError("knots must increase.")
-        self._set(lower=lower, upper=upper, decimals=decimals, n_knots=n_knots, knots=knots)
-        if not self.is_open:
-            if not lower < upper:
-                raise ValueError(f"lower must be below upper; got {lower!r} and {upper!r}.")
-            if not math.isfinite(float(upper) - float(lower)):
-                raise ValueError(f"bounds are too far apart; got {lower!r} and {upper!r}.")
+        atoms = self.atoms
+        if atoms is not None:
+            atoms = tuple(check_number("atoms", atom) for atom in check_list("atoms", atoms))
+            if find_repeated(atoms):
+                raise ValueError(f"atoms must be different; got {find_repeated(atoms)} again.")
+        self._set(
+            lower=lower, upper=upper, decimals=decimals, n_knots=n_knots, knots=knots, atoms=atoms
+        )
         if decimals is not None:
-            self._check_decimals(knots or (lower, upper))
+            self._check_decimals((*(knots or (lower, upper)), *(atoms or ())))
+        if not self.is_open:
+            self._check_bounds()
+
+    def _check_bounds(self):
+        lower, upper = self.lower, self.upper
+        if not lower < upper:
+            raise ValueError(f"lower must be below upper; got {lower!r} and {upper!r}.")
+        if not math.isfinite(float(upper) - float(lower)):
+            raise ValueError(f"bounds are too far apart; got {lower!r} and {upper!r}.")
+        if self.scale == "log" and lower < 0 < upper:
+            raise ValueError(
+                f"scale='log' is for numbers of one sign; got bounds {lower!r} and {upper!r}. Use "
+                "scale='symlog' for tails on both sides of 0; a special value such as -1 is one "
+                "of atoms=[-1], and may be beyond the bounds."
+            )
+        if self.atoms and len(self.positions) < 2:
+            raise ValueError(
+                f"between {lower!r} and {upper!r} there are too few values beside the atoms "
+                f"{self.atoms!r}; leave these out, as each of few values has a knot."
+            )
 
     @property
     def is_open(self):
@@ -117,10 +151,14 @@ class Number(Column):
         """Whether the bounds are known, and knots are to be found: none are declared."""
         if self.is_open or (self.n_knots, self.scale, self.knots) != (None, None, None):
             return False
-        n_values = math.inf
-        if self.decimals is not None:
-            n_values = 1 + round((self.upper - self.lower) * 10.0**self.decimals)
-        return n_values > _N_KNOTS
+        return self.n_values > N_KNOTS
+
+    @property
+    def n_values(self):
+        """How many values there are between the bounds."""
+        if self.decimals is None:
+            return math.inf
+        return 1 + round((self.upper - self.lower) * 10.0**self.decimals)
 
     def _check_decimals(self, values):
         for value in values:
@@ -133,7 +171,7 @@ class Number(Column):
                 )
             if round(value, self.decimals) != value:
                 raise ValueError(
-                    f"bounds and knots must have at most the given number of decimals, "
+                    f"bounds, knots and atoms must have at most the given number of decimals, "
                     f"{self.decimals}; got {value!r}."
                 )
 
@@ -141,14 +179,14 @@ class Number(Column):
     def positions(self):
         """Where the knots are."""
         if self.knots is not None:
-            return np.array(self.knots, dtype=np.float64)
-        n_knots = self.n_knots or _N_KNOTS
-        if self.scale == "log":
-            reach = float(self.upper) - self.lower
-            knots = self.lower + np.expm1(np.linspace(0, np.log1p(reach), n_knots))
+            knots = np.array(self.knots, dtype=np.float64)
         else:
-            knots = np.linspace(self.lower, self.upper, n_knots)
-        return _tidy_knots(knots, self.lower, self.upper, self.decimals)
+            n_knots = self.n_knots or N_KNOTS
+            knots = place_knots(self.lower, self.upper, n_knots, self.scale, self.decimals)
+        if not self.atoms:
+            return knots
+        knots = Values(self.decimals, self.atoms).around(knots)
+        return knots[(self.lower <= knots) & (knots <= self.upper)]
 
 
 @dataclass(frozen=True, repr=False)
@@ -359,7 +397,7 @@ class Date(Column):
     def positions(self):
         """Where the knots are."""
         first, last = self._bounds()
-        return _tidy_knots(np.linspace(first, last, self.n_knots), first, last, 0)
+        return tidy_knots(np.linspace(first, last, self.n_knots), first, last, 0)
 
     @property
     def is_open(self):
@@ -409,9 +447,3 @@ class Unknown(Column, TextStyle):
     # Not even its kind is known.
     is_open = True
     missing = True
-
-
-def _tidy_knots(knots, lower, upper, decimals):
-    """Make the outer knots the bounds, and all knots values of which none is repeated."""
-    knots[[0, -1]] = lower, upper
-    return np.unique(knots if decimals is None else np.round(knots, decimals) + 0.0)

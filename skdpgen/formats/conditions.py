@@ -1,6 +1,5 @@
 """What the rows of a sample are to hold in a column: levels, ranges of values, or none at all."""
 
-import math
 import numbers
 
 import numpy as np
@@ -102,39 +101,40 @@ class _RangeCondition(_Condition):
     """
 
     def _take(self, asked):
-        # Values are multiples of a step, and counted in steps.
-        decimals = self._block.decimals
-        self._unit = None if decimals is None else 10.0**decimals
-        ranges = sorted(self._read(*r) if type(r) is tuple else self._read(r, r) for r in asked)
-        self.ranges = []
-        for lower, upper in ranges:
-            if self.ranges and lower <= self.ranges[-1][1]:
-                lower, last = self.ranges.pop()
+        self._ranges, self._atoms = [], set()
+        ranges = [self._read(*r) if type(r) is tuple else self._read(r, r) for r in asked]
+        for lower, upper in sorted(r for r in ranges if r is not None):
+            if self._ranges and lower <= self._ranges[-1][1]:
+                lower, last = self._ranges.pop()
                 upper = max(last, upper)
-            self.ranges.append((lower, upper))
+            self._ranges.append((lower, upper))
+        # Where the weights are of atoms, and of missing values, that are asked for.
+        self._others = sorted(self._atoms) + [len(self._block.atoms)] * self._may_be_missing
 
     def _read(self, *bounds):
-        name, knots = self._block.name, self._block.knots
+        """Return a range of values between knots, or None; and take note of the atoms in it."""
+        name, knots, values = self._block.name, self._block.knots, self._block.values
         if len(bounds) != 2:
             raise ValueError(f"A range of {name!r} is a tuple (lower, upper); got {bounds!r}.")
         lower, upper = (
             end if _is_missing(bound) else self._read_value(bound)
-            for bound, end in zip(bounds, knots[[0, -1]], strict=True)
+            for bound, end in zip(bounds, (-np.inf, np.inf), strict=True)
         )
         if lower > upper:
             raise ValueError(f"The range {bounds!r} of {name!r} is empty: lower is above upper.")
-        if upper < knots[0] or lower > knots[-1]:
+        atoms = {i for i, atom in enumerate(self._block.atoms) if lower <= atom <= upper}
+        self._atoms |= atoms
+        is_outside = upper < knots[0] or lower > knots[-1]
+        if is_outside and not atoms:
             raise ValueError(
                 f"The range {bounds!r} of {name!r} is outside of its bounds: {self._block.kind!r}."
             )
         lower, upper = np.clip([lower, upper], knots[0], knots[-1])
-        if self._unit is not None:
-            # Up to the error of a product, which is no part of a step.
-            lower = math.ceil(np.round(lower * self._unit, 4)) / self._unit
-            upper = math.floor(np.round(upper * self._unit, 4)) / self._unit
-        if lower > upper or (lower == upper and self._unit is None):
+        lower, upper = float(values.at_least(lower)), float(values.at_most(upper))
+        is_empty = lower > upper or (lower == upper and values.unit is None)
+        if is_empty and not atoms:
             raise ValueError(f"No value of {name!r} is in the range {bounds!r}; ask for a wider.")
-        return float(lower), float(upper)
+        return None if is_outside or is_empty else (lower, upper)
 
     def _read_value(self, value):
         name = self._block.name
@@ -149,54 +149,59 @@ class _RangeCondition(_Condition):
             )
         return float(value)
 
+    @property
+    def ranges(self):
+        """The ranges of values that are asked for, of which atoms are some by themselves."""
+        atoms = [self._block.atoms[position] for position in sorted(self._atoms)]
+        return [*self._ranges, *((atom, atom) for atom in atoms)]
+
     def _includes(self, numbers):
-        slack = 0.0 if self._unit is None else 1 / (4 * self._unit)
-        return np.any(
-            [
-                (lower - slack <= numbers) & (numbers <= upper + slack)
-                for lower, upper in self.ranges
-            ],
-            axis=0,
-        )
+        unit = self._block.values.unit
+        slack = 0.0 if unit is None else 1 / (4 * unit)
+        inside = [
+            (lower - slack <= numbers) & (numbers <= upper + slack) for lower, upper in self.ranges
+        ]
+        return np.any(inside, axis=0)
 
     def _parts(self, weights):
-        law = _Law(self._block, weights, self._unit)
-        parts = [law.at_most(upper) - law.below(lower) for lower, upper in self.ranges]
-        parts += [law.missing] * self._may_be_missing
+        law = _Law(self._block, weights)
+        parts = [law.at_most(upper) - law.below(lower) for lower, upper in self._ranges]
+        parts += [law.others[:, position] for position in self._others]
         return np.column_stack(parts).clip(0)
 
     def _draw_part(self, weights, drawn, random_state):
-        ranges = np.array([*self.ranges, self._block.knots[[0, -1]]])[drawn]
+        others = np.array([-1] * len(self._ranges) + self._others)[drawn]
+        # For what is no number between knots, one will do that is replaced.
+        nowhere = [self._block.knots[[0, 0]]] * len(self._others)
+        lower, upper = np.array([*self._ranges, *nowhere])[drawn].T
         uniform = random_state.uniform(size=len(drawn))
-        return self.draw_within(weights, *ranges.T, drawn == len(self.ranges), uniform)
+        return self._draw_numbers(weights, lower, upper, others, uniform)
 
     def probability_within(self, weights, lower, upper):
-        """Return the probability that a column is in a range of its own for each row."""
-        law = _Law(self._block, weights, self._unit)
+        """Return the probability of a number between knots, in a range of its own for each row."""
+        law = _Law(self._block, weights)
         return (law.at_most(upper) - law.below(lower)).clip(0)
 
     def draw_within(self, weights, lower, upper, is_missing, uniform):
-        """Return a column of values at quantiles, each in a range of its own, or missing."""
-        law = _Law(self._block, weights, self._unit)
+        """Return a column of numbers at quantiles, each in a range of its own, or missing."""
+        others = np.where(is_missing, len(self._block.atoms), -1)
+        return self._draw_numbers(weights, lower, upper, others, uniform)
+
+    def _draw_numbers(self, weights, lower, upper, others, uniform):
+        law, values = _Law(self._block, weights), self._block.values
         start, end = law.below(lower), law.at_most(upper)
         target = start + uniform * (end - start)
         # The smallest value that is at least as likely to be not exceeded, by halving.
         for _ in range(_HALVINGS):
             if (lower == upper).all():
                 break
-            middle = (lower + upper) / 2
-            if self._unit is not None:
-                middle = np.floor(np.round(middle * self._unit, 4)) / self._unit
+            middle = values.at_most((lower + upper) / 2)
             is_enough = law.at_most(middle) >= target
-            after = middle if self._unit is None else self._next(middle)
             lower, upper = (
-                np.where(is_enough, lower, np.minimum(after, upper)),
+                np.where(is_enough, lower, np.minimum(values.after(middle), upper)),
                 np.where(is_enough, middle, upper),
             )
-        return self._block._give(upper, is_missing)
-
-    def _next(self, values):
-        return (np.round(values * self._unit) + 1) / self._unit
+        return self._block._give(upper, others)
 
 
 class _Law:
@@ -206,19 +211,17 @@ class _Law:
     ----------
     block : KnotBlock
     weights : array of shape (n, n_weights)
-    unit : float or None
-        One over the step of its values.
 
     Attributes
     ----------
-    missing : array of shape (n,)
-        Probability of a missing value.
+    others : array of shape (n, n_others)
+        Probabilities of the atoms, and of a missing value.
     """
 
-    def __init__(self, block, weights, unit):
-        weights, self.missing = block._split(_to_probabilities(weights))
+    def __init__(self, block, weights):
+        weights, self.others = block._split(_to_probabilities(weights))
         from_left, from_right = share_between_knots(weights)
-        self._knots, self._unit = block.knots, unit
+        self._knots, self._values = block.knots, block.values
         self._masses = from_left + from_right
         self._before = np.cumsum(self._masses, axis=1) - self._masses
         self._is_rising = from_right > from_left
@@ -228,15 +231,13 @@ class _Law:
             self._exponent = 1 / power
 
     def below(self, values):
-        """Return the probability of less than a value."""
-        if self._unit is None:
-            return self.at_most(np.nextafter(values, -np.inf))
-        return self.at_most((np.round(np.asarray(values) * self._unit) - 1) / self._unit)
+        """Return the probability of a number between knots that is less than a value."""
+        return self.at_most(self._values.before(values))
 
     def at_most(self, values):
-        """Return the probability of at most a value."""
-        knots, step = self._knots, 0.0 if self._unit is None else 1 / self._unit
-        values = np.broadcast_to(values, len(self._masses))
+        """Return the probability of a number between knots that is at most a value."""
+        knots, values = self._knots, np.broadcast_to(values, len(self._masses))
+        step = self._values.after(values) - values
         # Between two values, so that rounding errors do not matter.
         probes = values + step / 4
         left = (np.searchsorted(knots, probes, side="right") - 1).clip(0, len(knots) - 2)

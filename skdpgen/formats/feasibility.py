@@ -253,12 +253,15 @@ def _find_sure(condition, block):
     below, above = _list_neighbours(block)
     below[0], above[-1] = block.knots[[0, -1]]
     inside, outside = np.zeros(n_weights, dtype=bool), np.ones(n_weights, dtype=bool)
+    n_knots = len(block.knots)
     for lower, upper in condition.ranges:
-        inside[: block.n_levels] |= (lower <= below) & (above <= upper)
+        inside[:n_knots] |= (lower <= below) & (above <= upper)
         # A neighbour itself has no weight on a knot, but where it is the knot.
         is_apart = (above <= lower) & (block.knots < lower)
         is_apart |= (below >= upper) & (block.knots > upper)
-        outside[: block.n_levels] &= is_apart
+        outside[:n_knots] &= is_apart
+    inside[n_knots : block.n_levels] = condition.holds(np.array(block.atoms))
+    outside[n_knots : block.n_levels] = ~inside[n_knots : block.n_levels]
     if block.kind.missing:
         inside[-1], outside[-1] = condition.holds(np.array([np.nan]))[0], True
         outside[-1] = not inside[-1]

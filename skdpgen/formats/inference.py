@@ -13,6 +13,7 @@ from ..exceptions import FitQualityWarning, TableError
 from ..privacy.mechanisms.sums import CategoryCountsMechanism, GaussianSumMechanism
 from ..privacy.record_functions import RecordFunction
 from ..privacy.texts import TEXT_KINDS
+from .atoms import Counted, with_atoms, with_candidates
 from .column import DATE_CODES
 from .columns import Boolean, Category, Date, Number, Unknown
 from .decimals import DECIMALS, encode_decimals, encode_levels, find_decimals, list_rough
@@ -173,18 +174,26 @@ class SchemaInference:
         std = self._noise_of(_RANGES, self._open, curator)
         wide = self._widen_all(choose_per_octave(curator.n_records, std))
         found, unresolved = {}, []
-        for name, knots, counts, n_values in self._count(curator, _RANGES, self._open, wide):
-            kind = self.schema[name]
+        for name, counted in self._count(curator, _RANGES, self._open, wide, std):
+            kind, knots = self.schema[name], counted.knots
             # Dates have no zero.
             origin = knots[0] - 1 if isinstance(kind, Date) else 0.0
-            *bounds, is_resolved = find_range(knots - origin, counts, std, n_values, _unit_of(kind))
+            for atoms in (counted.find_atoms(kind), []):
+                # Ranges are those of all other values or, where these do not show, of all.
+                counts, n_values = counted.without(atoms)
+                *bounds, is_resolved = find_range(
+                    knots - origin, counts, std, n_values, _unit_of(kind)
+                )
+                if is_resolved:
+                    break
             first, last = np.searchsorted(knots, np.add(bounds, origin))
             within = slice(first, last + 1)
             n_fine = self._count_fine(curator)
             knots = quantile_knots(
                 knots[within], counts[within], std, n_fine, _EVEN, _unit_of(kind)
             )
-            found[name] = _with_knots(kind, knots, n_fine)
+            fine = _with_knots(kind, knots, n_fine)
+            found[name] = with_candidates(fine, kind, atoms)
             if not is_resolved:
                 unresolved.append(name)
         self.unresolved = tuple(unresolved)
@@ -206,20 +215,24 @@ class SchemaInference:
         std = self._noise_of(_COUNTS, self._scales, curator)
         n_octave = choose_per_octave(n_records, std)
         fine = {
-            name: ranged[name] if name in ranged else _refine(self.schema[name], n_fine, n_octave)
+            name: ranged.get(name) or _refine(self.schema[name], n_fine, n_octave)
             for name in self._scales
         }
         found = {}
-        for name, knots, counts, n_values in self._count(curator, _COUNTS, self._scales, fine):
-            kind = self.schema[name]
+        for name, counted in self._count(curator, _COUNTS, self._scales, fine, std):
+            kind, knots = self.schema[name], counted.knots
+            atoms = counted.find_atoms(kind)
+            counts, n_values = counted.without(atoms)
             if name in ranged:
                 lower, upper = narrow_range(knots, counts, std, n_values, _unit_of(kind))
                 within = (lower <= knots) & (knots <= upper)
                 knots, counts = knots[within], counts[within]
             n_knots = kind.n_knots or count_affordable(n_records, std, _FEWEST, _MOST)
             if len(knots) > n_knots:
-                knots = quantile_knots(knots, counts, std, n_knots, unit=_unit_of(kind))
-            found[name] = _with_knots(kind, knots)
+                knots = quantile_knots(
+                    knots, counts, std, n_knots, unit=_unit_of(kind), is_rest=bool(atoms)
+                )
+            found[name] = with_atoms(_with_knots(kind, knots), atoms)
         return found
 
     def _noise_of(self, release, names, curator):
@@ -232,27 +245,18 @@ class SchemaInference:
         std = self._noise_of(_COUNTS, self._scales, curator)
         return count_affordable(curator.n_records, std, _FEWEST_FINE, _MOST_FINE)
 
-    def _count(self, curator, release, names, kinds):
-        """Release noisy counts near the knots of some columns.
-
-        Returns
-        -------
-        list of (name, knots, counts, n_values)
-            The last is how many values there are: the number of records, or what the count of
-            missing values leaves of it.
-        """
+    def _count(self, curator, release, names, kinds, std):
+        """Release noisy counts of the values of some columns: a list of (name, Counted)."""
         if not names:
             curator.release(_weights(release))
             return []
         schema = Schema({name: kinds[name] for name in names})
         curator.prepare(RecordFunction(partial(self._encode_some, schema)), 1.0)
         value = curator.release(_weights(release)).value * math.sqrt(len(names))
-        counted = []
-        for name, where in TableEncoder(schema).blocks:
-            knots, counts = schema[name].positions, value[where]
-            n_missing = counts[len(knots) :].sum().clip(0, curator.n_records)
-            counted.append((name, knots, counts[: len(knots)], curator.n_records - n_missing))
-        return counted
+        return [
+            (name, Counted(schema[name], value[where], std, curator.n_records))
+            for name, where in TableEncoder(schema).blocks
+        ]
 
     def _encode_some(self, schema, cells, y=None):
         return TableEncoder(schema).encode_private(self._read(cells)[list(schema)])
@@ -333,7 +337,7 @@ def _widen(kind, n_per_octave):
             f"Open bounds are looked for within ±{knots[-1]:g}, and {kind} starts beyond that; "
             "declare both bounds, or give the column in larger units."
         )
-    return _with_knots(replace(kind, n_knots=None, scale=None), knots)
+    return with_candidates(_with_knots(replace(kind, n_knots=None, scale=None), knots), kind)
 
 
 def _unit_of(kind):
@@ -345,11 +349,12 @@ def _unit_of(kind):
 def _refine(kind, n_knots, n_per_octave):
     """Return a number with many knots, even ones and those of the wide grid."""
     even = np.linspace(kind.lower, kind.upper, n_knots)
-    return _with_knots(kind, np.union1d(even, wide_knots(kind.decimals, n_per_octave)))
+    knots = np.union1d(even, wide_knots(kind.decimals, n_per_octave))
+    return with_candidates(_with_knots(kind, knots), kind)
 
 
 def _with_knots(kind, knots, n_even=None):
-    """Return a number or date with these knots, within the bounds that are declared.
+    """Return a number or date with these knots, within the bounds that are declared; no atoms.
 
     Dates have even ones, `n_even` if that is given.
     """
@@ -358,6 +363,7 @@ def _with_knots(kind, knots, n_even=None):
         first, last = (str(np.datetime64(int(knot), unit)) for knot in knots[[0, -1]])
         lower, upper = kind.lower or first, kind.upper or last
         return replace(kind, lower=lower, upper=upper, n_knots=n_even or kind.n_knots)
+    kind = replace(kind, atoms=None)
     knots = knots if kind.decimals is None else np.round(knots, kind.decimals) + 0.0
     knots = knots.astype(np.int64) if kind.decimals == 0 else knots
     lower, upper = (
@@ -365,8 +371,10 @@ def _with_knots(kind, knots, n_even=None):
         for declared, found in zip((kind.lower, kind.upper), knots[[0, -1]], strict=True)
     )
     knots = np.unique(np.r_[lower, knots[(lower < knots) & (knots < upper)], upper]).tolist()
-    if kind.scale == "log" and n_even is None:
-        return replace(kind, lower=lower, upper=upper)
+    if kind.scale is not None and n_even is None:
+        is_signed = kind.scale == "log" and lower < 0 < upper
+        scale = "symlog" if is_signed else kind.scale
+        return replace(kind, lower=lower, upper=upper, scale=scale)
     return replace(kind, lower=lower, upper=upper, n_knots=None, scale=None, knots=knots)
 
 

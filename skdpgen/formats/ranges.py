@@ -24,6 +24,12 @@ _RESOLVED, _NOTHING = 0.9, 0.03
 # Places between two knots at which quantiles are looked for; and how often values that many share
 # are cut to the share of one knot, of what is then left.
 _STEPS, _ROUNDS = 256, 10
+# A knot that is further from the one before than this share of what lies before is far out.
+_LEAP = 0.5
+# In a tail, each knot is so many times as far from the median as the one before.
+_FURTHER = 3.0
+# So many deviations of noise are taken for no values.
+_WITHIN = 2.0
 # Knots that a column has where nearly all is noise.
 _FEWEST = 5
 
@@ -154,7 +160,7 @@ def narrow_range(knots, counts, std, n_values, unit=None):
     return knots[first], knots[last]
 
 
-def quantile_knots(knots, counts, std, n_knots, even=1e-3, unit=None):
+def quantile_knots(knots, counts, std, n_knots, even=1e-3, unit=None, is_rest=False):
     """Return knots at quantiles of values that were counted near knots, with noise.
 
     Parameters
@@ -169,16 +175,18 @@ def quantile_knots(knots, counts, std, n_knots, even=1e-3, unit=None):
     unit : float, default=None
         How far values are apart, if they are whole multiples of it. If there are at most twice as
         many as knots, all of them are knots.
+    is_rest : bool, default=False
+        Whether they are counts of what is left beside atoms, which may be next to nothing.
 
     Returns
     -------
     knots : ndarray
         Increasing: the quantiles, and beside them those of the given knots that alone hold the
-        share of a quantile.
+        share of a quantile; and in long tails, knots that grow apart to the end.
     """
     if unit is not None and (n_values := 1 + round((knots[-1] - knots[0]) / unit)) <= 2 * n_knots:
         return np.linspace(knots[0], knots[-1], n_values)
-    places, masses = _spread(knots, np.where(counts > std, counts, 0.0))
+    places, masses = _spread(knots, _denoise(counts, std))
     if unit is not None:
         _, values = np.unique(np.round((places[1:] + places[:-1]) / 2 / unit), return_inverse=True)
     else:
@@ -189,12 +197,73 @@ def quantile_knots(knots, counts, std, n_knots, even=1e-3, unit=None):
         masses = masses * np.minimum(1, shares.sum() / n_knots / shares.clip(1e-300))[values]
     if std > 0:
         n_knots = min(n_knots, max(_FEWEST, 2 + int(2 * masses.sum() / (_SIGNAL * std))))
+    is_more = counts > std * norm.isf(_FALSE_ALARM / len(knots))
+    shared = knots[is_more & (counts > counts.sum() / n_knots)]
+    if (is_rest or len(shared)) and masses.sum() <= _WITHIN * std * len(counts) ** 0.5:
+        n_knots = 2  # nothing else shows
     cumulative = np.r_[0, np.cumsum(masses)] / max(masses.sum(), 1e-9)
     cumulative = (1 - even) * cumulative + even * np.linspace(0, 1, len(places))
     quantiles = np.interp(np.linspace(0, cumulative[-1], n_knots), cumulative, places)
     quantiles[[0, -1]] = knots[[0, -1]]
-    is_more = counts > std * norm.isf(_FALSE_ALARM / len(knots))
-    return np.union1d(quantiles, knots[is_more & (counts > counts.sum() / n_knots)])
+    found = np.union1d(quantiles, shared)
+    middle = np.interp(cumulative[-1] / 2, cumulative, places)
+    lower, upper = -_list_tail(-middle, -found[::-1])[::-1], _list_tail(middle, found)
+    return np.unique(np.r_[lower, found, upper])
+
+
+def find_far(knots):
+    """Return which knots lie far out: each half as far again, or more, as all before it reach.
+
+    Parameters
+    ----------
+    knots : ndarray of shape (n_knots,)
+        Increasing.
+
+    Returns
+    -------
+    ndarray of bool of shape (n_knots,)
+
+    Examples
+    --------
+    >>> find_far(np.array([-9, 0, 1, 2, 3, 20, 100]))
+    array([False, False, False, False, False,  True,  True])
+    """
+    return _is_far_above(knots) | _is_far_above(-knots[::-1])[::-1]
+
+
+def _is_far_above(knots):
+    is_leap = np.diff(knots) > _LEAP * (knots[:-1] - knots[0])
+    # From the uppermost inwards, to the first that is not.
+    return np.r_[False, np.logical_and.accumulate(is_leap[::-1])[::-1]]
+
+
+def _list_tail(middle, knots):
+    """Return knots before the last, each so many times as far from the middle as the one before."""
+    first, last = knots[-2:]
+    if middle >= first:
+        middle = knots[0]
+    if middle >= first:
+        return knots[:0]
+    n_places = int(math.log((last - middle) / (first - middle), _FURTHER) - 0.5)
+    return middle + (first - middle) * _FURTHER ** np.arange(1, n_places + 1)
+
+
+def _denoise(counts, std):
+    """Return counts, none of them negative, of which sums over halves, quarters, ... stay.
+
+    What is within noise goes to the other half; if both are, it is shared evenly.
+    """
+
+    def share(counts, mass):
+        if mass == 0 or len(counts) == 1:
+            return np.full(len(counts), mass)
+        halves = np.array_split(counts, 2)
+        sums, sizes = (np.array([f(half) for half in halves]) for f in (np.sum, len))
+        parts = np.where(sums > _WITHIN * std * np.sqrt(sizes), sums, 0)
+        parts = parts if parts.any() else sizes
+        return np.concatenate([*map(share, halves, mass * parts / parts.sum())])
+
+    return share(counts, max(counts.sum(), 0.0))
 
 
 def _spread(knots, counts):

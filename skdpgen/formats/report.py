@@ -24,9 +24,10 @@ def describe(schema, counts=None, std=None, n_records=1.0):
     -------
     DataFrame
         Indexed by the names of the columns: ``kind``; ``lower`` and ``upper``, the bounds;
-        ``n_levels``, the number of levels or of knots; ``share_other`` and ``share_missing``;
-        ``share_lower`` and ``share_upper``, what is at the outermost knots; and ``noise``, the
-        standard deviation of a count, in records.
+        ``n_levels``, the number of levels, or of knots and atoms; ``share_other`` and
+        ``share_missing``; ``share_lower`` and ``share_upper``, what is at the outermost knots;
+        ``share_atoms``, what is at all atoms; and ``noise``, the standard deviation of a count, in
+        records.
     """
     where = dict(TableEncoder(schema).blocks)
     rows = {}
@@ -49,7 +50,9 @@ def describe(schema, counts=None, std=None, n_records=1.0):
         if kind.missing:
             row["share_missing"] = shares[-1]
         if has_knots:
-            row["share_lower"], row["share_upper"] = shares[[0, row["n_levels"] - 1]]
+            knots, atoms = np.split(shares[: row["n_levels"]], [len(kind.positions)])
+            row["share_lower"], row["share_upper"] = knots[[0, -1]]
+            row["share_atoms"] = atoms.sum()
         elif getattr(kind, "other", None) is not None:
             row["share_other"] = shares[kind.levels.index(kind.other)]
     report = pd.DataFrame(list(rows.values()), index=list(rows), columns=list(_DTYPES))
@@ -62,6 +65,7 @@ _DTYPES = {
     "upper": object,
     "n_levels": "Int64",
     **dict.fromkeys(
-        ("share_other", "share_missing", "share_lower", "share_upper", "noise"), "float64"
+        ("share_other", "share_missing", "share_lower", "share_upper", "share_atoms", "noise"),
+        "float64",
     ),
 }

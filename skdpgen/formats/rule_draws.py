@@ -216,6 +216,10 @@ class _Group:
             for block, other in (pair, pair[::-1]):
                 if block.name in columns:
                     continue
+                if block.atoms:
+                    drawn = self._draws.draw_column(block.name, weights, random_state)
+                    columns[block.name] = make_settable(drawn)
+                    continue
                 part = weights[:, block.where]
                 is_missing = random_state.uniform(size=len(part)) < _share_missing(block, part)
                 uniform = random_state.uniform(size=len(part))
@@ -273,7 +277,7 @@ def _choose(blocks, codes, weights, random_state):
 
 
 def _share_missing(block, weights):
-    return block._split(_to_probabilities(weights))[1]
+    return block._split(_to_probabilities(weights))[1].sum(axis=1)
 
 
 def _break_order(lower, upper, weights):

@@ -10,12 +10,13 @@ import torch
 from ..privacy.record_functions import RecordFunction
 from ..privacy.records import first_chunk, read_table
 from .arrays import find_positions
-from .columns import Category, Unknown
+from .columns import Category, Date, Number, Unknown
 from .decimals import DECIMALS, DECIMALS_WEIGHT
 from .feasibility import find_impossible
 from .format import SAMPLE_BLOCK, Format, check_count
 from .identifiers import go_on
 from .inference import SchemaInference
+from .ranges import find_far
 from .rule_draws import RuleDraws
 from .schema import Schema
 from .table_encoder import TableEncoder, check_columns, check_dtypes
@@ -152,10 +153,17 @@ class TableFormat(Format):
 
     @property
     def is_spare(self):
-        """Which columns of rows stand for what is not told apart: missing values and `other`."""
+        """Which columns of rows are not generated where their counts are within noise of 0.
+
+        They stand for what is not told apart, missing values and `other`; and for knots far out in
+        tails, where noise would outweigh all other values.
+        """
         spare = np.zeros(self.n_columns, dtype=bool)
         for name, where in self.blocks:
             kind = self.schema[name]
+            if isinstance(kind, Number | Date):
+                is_far = find_far(kind.positions)
+                spare[where.start : where.start + len(is_far)] = is_far
             spare[where.stop - 1] |= kind.missing
             if getattr(kind, "other", None) is not None:
                 spare[where.start + kind.levels.index(kind.other)] = True

@@ -13,6 +13,10 @@ from .training import Training, descend_to_noise
 # Levels of columns whose tables are matched at once.
 _NARROW = 64
 
+# How often shares of levels are compared with released ones, each time by the rows of a batch for
+# every so many steps of the training.
+_N_ROUNDS, _STEPS = 6, 16
+
 
 class SoftmaxBlocks(nn.Module):
     """Turns each block of columns into probabilities."""
@@ -85,6 +89,10 @@ class TableNetwork(TableRows):
         """Map codes to blocks of probabilities."""
         return self.to_probabilities(self.network(codes) + self.offset)
 
+    def shift(self, change):
+        """Add a change to all logits."""
+        self.offset += change
+
     def draw(self, n_rows, generator):
         """Draw codes; on the CPU, so that every device gets the same."""
         codes = torch.randn(n_rows, self.latent_dim, generator=generator, dtype=torch.float32)
@@ -111,6 +119,10 @@ class TableParticles(TableRows):
     def forward(self, codes):
         """Return the blocks of probabilities of particles."""
         return self.to_probabilities(self.logits[codes])
+
+    def shift(self, change):
+        """Add a change to all logits."""
+        self.logits.data += change
 
     def draw(self, n_rows, generator):
         """Draw particles in random order, again and again if there are fewer."""
@@ -189,7 +201,33 @@ def fit_to_tables(
         return 2 * TablesGap.apply(*made, pairs) + first @ second
 
     losses = descend_to_noise(training, loss, noise_energy, n_steps, verbose)
-    return training.finish(lambda: rows.draw(2 * half, generator)), losses
+    rows = training.finish(lambda: rows.draw(2 * half, generator))
+    match_columns(rows, levels, (1 + len(losses) // _STEPS) * [batch_size], generator)
+    return rows, losses
+
+
+@torch.no_grad()
+def match_columns(rows, levels, sizes, generator):
+    """Shift logits until levels are as frequent as they were released.
+
+    Training ends within the noise of all tables. That of columns alone is far less, and the mean of
+    an amount follows from the shares of few levels.
+
+    Parameters
+    ----------
+    rows : TableRows
+    levels : Levels
+    sizes : list of int
+        Of the batches by whose mean it is judged.
+    generator : torch.Generator
+    """
+    shares = torch.as_tensor(np.clip(levels.counts / levels.n_records, 0, 1))
+    for n_before in range(_N_ROUNDS):
+        parts = [rows(rows.draw(size, generator)).double().mean(0) for size in sizes]
+        made = torch.stack(parts).mean(0)
+        # Each round less, so that the last ones average over what is drawn.
+        change = (shares / made).log() / (n_before + 1) ** 0.5
+        rows.shift(change.where((shares > 0) & (made > 0), 0).clamp(-1, 1).to(rows.offset))
 
 
 class TablesGap(torch.autograd.Function):

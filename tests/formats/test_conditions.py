@@ -17,6 +17,10 @@ KINDS = {
     "day": Date("2020-01-01", "2020-12-31", n_knots=4),
     "second": Date("2020-01-01", "2021-01-01", unit="second", n_knots=4, missing=True),
     "few": Number(0, 2, decimals=0),
+    "atom": Number(0, 40, decimals=0, knots=[0, 9, 40], atoms=[0, 9, 10, -99], missing=True),
+    "atoms": Number(-4, 4, decimals=0, knots=[-4, 0, 4], atoms=[0, 1, 99]),
+    "beside": Number(-4, 4, decimals=1, knots=[-4, 0, 4], atoms=[0, 2]),
+    "gain": Number(0, 1000, n_knots=5, scale="symlog", atoms=[0, 1e6]),
     "level": Category(["a", "b", "c"], other="d", missing=True),
 }
 ASKED = {
@@ -26,6 +30,10 @@ ASKED = {
     "day": ("2020-05-17", "2020-05-20"),
     "second": [("2020-03-01T12:00:00", datetime.datetime(2020, 6, 1)), None],
     "few": 1,
+    "atom": [(None, 3), (8, 12), None],
+    "atoms": [(-1, 1), 3],
+    "beside": [(-0.1, 0.2), (1.8, 2.2)],
+    "gain": [0, (500, None)],
     "level": ["b", "d", None],
 }
 
@@ -42,6 +50,7 @@ def _holds(name, column):
             lower, upper = part if isinstance(part, tuple) else (part, part)
             if isinstance(kind, Date):
                 lower, upper = pd.Timestamp(lower), pd.Timestamp(upper)
+            lower = -np.inf if lower is None else lower
             upper = np.inf if upper is None else upper
             held |= column.ge(lower).fillna(False).astype(bool) & column.le(upper).fillna(
                 False
@@ -131,6 +140,22 @@ def test_contradictions_are_refused(name):
     where, match = REFUSED[name]
     with pytest.raises(ValueError, match=match):
         TableEncoder(SCHEMA).find_conditions(where)
+
+
+def test_an_atom_alone_may_be_asked_for():
+    """Of numbers without decimals no other value may, and others may be beyond the bounds."""
+    kind = Number(0, 1, atoms=[0, -9], missing=True)
+    encoder = TableEncoder(Schema({"x": kind}))
+    row = np.full((1, encoder.n_columns), 1 / encoder.n_columns)
+    for asked, weights in ((0, 1), (-9, 1), ([0, -9], 2), ((None, None), 18), ([-9, None], 2)):
+        condition = encoder.find_conditions({"x": asked})["x"]
+        assert condition.probability(row) == pytest.approx(weights / 19)
+        made = set(condition.draw(np.tile(row, (200, 1)), np.random.RandomState(0)))
+        if weights == 1:
+            assert made == {asked}
+    for asked in (0.5, -8, (-8, -1), (2, 3)):
+        with pytest.raises(ValueError, match=r"outside of its bounds|No value of 'x'"):
+            encoder.find_conditions({"x": asked})
 
 
 def test_bounds_that_reach_further_are_cut():

@@ -104,8 +104,70 @@ def test_much_at_one_value_is_a_knot():
     rng = np.random.RandomState(0)
     gain = np.where(rng.rand(4000) < 0.8, 0, rng.randint(1000, 9000, 4000))
     found = infer(pd.DataFrame({"gain": gain}), Schema({"gain": Number(decimals=0)}))["gain"]
-    assert 0 in found.positions
+    assert 0 in found.knots
+    assert found.atoms == (0,)
     assert found.lower == 0
+
+
+@pytest.mark.parametrize("epsilon", [math.inf, 1.0])
+@pytest.mark.parametrize("special", [-999, -1, 99_999])
+def test_special_values_are_atoms_beyond_the_range_of_all_others(special, epsilon):
+    rng = np.random.RandomState(0)
+    age = np.where(rng.rand(8000) < 0.2, special, rng.randint(18, 90, 8000))
+    found = infer(pd.DataFrame({"age": age}), Schema({"age": Number(decimals=0)}), epsilon)["age"]
+    assert found.atoms == (special,)
+    assert 0 <= found.lower <= 20
+    assert 85 <= found.upper <= 110
+
+
+def test_atoms_are_found_at_declared_bounds_and_not_where_they_are_ruled_out():
+    rng = np.random.RandomState(0)
+    cells = {"x": np.where(rng.rand(8000) < 0.3, 511, rng.randint(0, 512, 8000))}
+    cells = pd.DataFrame({"x": np.where(rng.rand(8000) < 0.3, 0, cells["x"])})
+    for declared, atoms in ((None, {0, 511}), ([], set()), ([511, -1], {511, -1})):
+        kind = Number(0, 511, 0, atoms=declared)
+        assert set(infer(cells, Schema({"x": kind}), 3.0, share=0.1)["x"].atoms) == atoms
+        assert SchemaInference(Schema({"x": kind})).releases == ("value counts",)
+    found = infer(cells, Schema({"x": Number(decimals=0, atoms=[511, 0])}), 3.0, share=0.5)["x"]
+    assert found.atoms == (511, 0)
+    assert 400 < found.upper < 700
+
+
+@pytest.mark.parametrize("atoms", [[0], [0, 1, 2], list(range(20))])
+def test_atoms_among_few_values_become_knots(atoms):
+    cells = pd.DataFrame({"x": np.arange(2000) % 3})
+    found = infer(cells, Schema({"x": Number(decimals=0, atoms=atoms)}), 3.0)["x"]
+    assert {0, 1, 2} <= {*found.positions, *found.atoms}
+
+
+def test_a_column_that_is_nearly_all_zero_has_a_range_around_it():
+    cells = pd.DataFrame({"x": np.where(np.arange(5000) % 1000, 0, 2**20)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = infer(cells, Schema({"x": Number(decimals=0)}), 1.0, share=0.2)["x"]
+    assert found.lower <= 0 <= found.upper < 10
+
+
+def test_what_is_left_beside_an_atom_gets_the_knots():
+    rng = np.random.RandomState(0)
+    gain = np.where(rng.rand(30_000) < 0.9, 0, rng.lognormal(8, 1, 30_000).round())
+    kind = Number(0, 1_000_000, 0)
+    found = infer(pd.DataFrame({"gain": gain}), Schema({"gain": kind}), 1.0, share=0.2)["gain"]
+    assert found.atoms == (0,)
+    shares = np.histogram(gain[gain > 0], found.positions)[0] / (gain > 0).sum()
+    assert shares.max() < 0.25
+    assert ((found.positions > 40_000) & (found.positions < 1_000_000)).sum() >= 2, "Of the tail."
+
+
+@pytest.mark.parametrize("scale", ["linear", "log", "symlog"])
+def test_open_bounds_take_any_scale(scale):
+    rng = np.random.RandomState(0)
+    for values in (rng.normal(0, 100, 4000).round(), rng.lognormal(6, 1, 4000).round()):
+        kind = Number(decimals=0, scale=scale, n_knots=9)
+        found = infer(pd.DataFrame({"x": values}), Schema({"x": kind}), 3.0)["x"]
+        is_signed = found.lower < 0 < found.upper
+        assert found.scale == ("symlog" if is_signed and scale == "log" else scale)
+        assert len(found.positions) == 9
 
 
 def test_declared_halves_are_kept():
@@ -304,9 +366,10 @@ def test_grids_are_coarser_where_there_is_more_noise():
         _, released = run_scripted(schema, epsilon, n_records, np.arange(50.0) * 9)
         widths.append([width for name, width in released if name != "decimals"])
     widths = np.array(widths)
-    assert widths[0, 0] == widths[1, 0] == 803
+    # Knots, and 16 values that may be atoms.
+    assert widths[0, 0] == widths[1, 0] == 803 + 16
     assert (np.diff(widths, axis=0) <= 0).all()
-    assert widths[-1, 0] == 103
+    assert widths[-1, 0] == 103 + 16
     assert widths[-1, 1] < widths[1, 1] / 2
 
 
@@ -340,6 +403,7 @@ def test_declared_bounds_get_knots_at_quantiles():
         Number(0, 9, n_knots=16),
         Number(0, 9, scale="linear"),
         Number(0, 9, scale="log"),
+        Number(-9, 9, scale="symlog", atoms=[0]),
         Number(0, 9, knots=[0, 1, 9]),
         Number(0, 15, decimals=0),
         Number(0, 1.5, decimals=1),

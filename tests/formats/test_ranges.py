@@ -5,8 +5,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skdpgen.formats.ranges import (
+    _denoise,
     choose_per_octave,
     count_affordable,
+    find_far,
     find_range,
     narrow_range,
     quantile_knots,
@@ -183,3 +185,64 @@ def test_quantiles_of_nothing_are_even():
     for counts in (np.zeros(21), np.full(21, -5.0)):
         found = quantile_knots(knots, counts, 10.0, 5)
         assert_allclose(found, [0, 2.5, 5, 7.5, 10])
+
+
+def test_long_tails_get_knots_that_grow_apart():
+    knots = np.r_[0, 2.0 ** np.arange(0, 20, 0.25)]
+    values = np.random.RandomState(0).lognormal(3, 1, 20_000)
+    found = quantile_knots(knots, count(knots, values), 1.0, 11)
+    last = np.quantile(values, 0.9)
+    beyond = found[found > last * 1.1]
+    assert beyond[-1] == knots[-1]
+    assert 7 <= len(beyond) <= 10
+    ratios = beyond[1:-1] / beyond[:-2]
+    assert ((2 < ratios) & (ratios < 4)).all()
+    # On the other side alike, and not where there is no long tail.
+    mirrored = quantile_knots(-knots[::-1], count(knots, values)[::-1], 1.0, 11)
+    assert_allclose(mirrored, -found[::-1], rtol=1e-2)
+    even = np.linspace(0, 1, 101)
+    assert len(quantile_knots(even, count(even, np.linspace(0, 1, 20_000)), 1.0, 11)) == 11
+
+
+def test_noise_is_not_taken_for_a_tail():
+    """Quantiles follow from what shows in sums: positive noise far out adds up to nothing."""
+    rng = np.random.RandomState(0)
+    knots, n_near, far = np.linspace(0, 100, 201), [], []
+    exact = count(knots, rng.uniform(0, 10, 3000))
+    for _ in range(50):
+        noisy = exact + rng.normal(0, 15, 201)
+        n_near.append((quantile_knots(knots, noisy, 15.0, 11) <= 11).sum())
+        found = _denoise(noisy, 15.0)
+        assert found.min() >= 0
+        assert found.sum() == pytest.approx(max(noisy.sum(), 0))
+        far.append(found[knots > 11].sum() / found.sum())
+    assert np.mean(n_near) > 9
+    assert np.mean(far) < 0.02
+    exact_quantile = quantile_knots(knots, exact, 0.0, 11)
+    assert exact_quantile[exact_quantile < 10][-1] == pytest.approx(9, abs=0.3)
+    assert_allclose(_denoise(exact, 0.0), exact, atol=1e-9)
+
+
+def test_where_nothing_shows_beside_one_value_no_quantiles_are_made_up():
+    rng = np.random.RandomState(0)
+    knots, counts = np.linspace(0, 1000, 201), rng.normal(0, 5, 201)
+    assert len(quantile_knots(knots, counts, 5.0, 11)) >= 5
+    assert_array_equal(quantile_knots(knots, counts, 5.0, 11, is_rest=True), [0, 1000])
+    counts[1] += 400
+    found = quantile_knots(knots, counts, 5.0, 11)
+    assert_array_equal(found[:2], [0, 5])
+    assert_allclose(found[2:-1], [15, 45, 135, 405])
+
+
+@pytest.mark.parametrize(
+    ("knots", "far"),
+    [
+        (np.linspace(0, 1, 16), []),
+        ([0, 1, 2, 3, 4, 10, 30], [5, 6]),
+        ([-30, -10, 0, 1, 2, 3, 4], [0, 1]),
+        ([-300, 0, 1, 2, 3, 4, 5], [0]),
+        ([0, 1], [0, 1]),
+    ],
+)
+def test_knots_that_are_far_out(knots, far):
+    assert_array_equal(np.flatnonzero(find_far(np.array(knots, dtype=float))), far)

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -17,6 +17,7 @@ ALL_KINDS = {
     "age": Number(17, 90, decimals=0),
     "pay": Number(0, 1e5, 2, scale="log", n_knots=8, missing=True),
     "kg": Number(-0.5, 4, knots=[-0.5, 1, 4]),
+    "gain": Number(-900, 1e4, 0, scale="symlog", atoms=[0, 99_999]),
     "pet": Category(["cat", "dog"], other="Ünïcode", missing=True),
     "size": Ordinal([36, 38.5, 40]),
     "fit": Boolean(missing=True),
@@ -43,13 +44,19 @@ def numbers(draw):
     else:
         values = st.integers(-(10**8), 10**8).map(lambda units: units / 10**decimals)
     knots = sorted(draw(st.lists(values, min_size=2, max_size=5, unique=True)))
+    is_signed = knots[0] < 0 < knots[-1]
     spacing = {
         "n_knots": draw(st.none() | st.integers(2, 20)),
-        "scale": draw(st.sampled_from([None, "linear", "log"])),
+        "scale": draw(st.sampled_from([None, "linear", "symlog" if is_signed else "log"])),
     }
     if draw(st.booleans()):
         spacing = {"knots": knots}
-    return Number(knots[0], knots[-1], decimals, missing=draw(st.booleans()), **spacing)
+    atoms = draw(st.none() | st.lists(values | st.sampled_from(knots), max_size=3, unique=True))
+    step = 0 if decimals is None else 10.0**-decimals
+    assume(knots[-1] - knots[0] > 5 * step)  # there are values beside the atoms
+    return Number(
+        knots[0], knots[-1], decimals, atoms=atoms, missing=draw(st.booleans()), **spacing
+    )
 
 
 @st.composite
@@ -102,9 +109,16 @@ def test_a_schema_survives_dicts_json_pickle_and_repr(schema):
 def test_knots_increase_from_bound_to_bound(kind):
     knots = kind.positions
     assert (np.diff(knots) > 0).all()
-    assert 2 <= len(knots) <= max(kind.n_knots or 16, len(getattr(kind, "knots", None) or ()))
+    atoms = getattr(kind, "atoms", None) or ()
+    most = max(kind.n_knots or 16, len(getattr(kind, "knots", None) or ()))
+    assert 2 <= len(knots) <= most + len(atoms)
     if isinstance(kind, Number):
-        assert (knots[0], knots[-1]) == (kind.lower, kind.upper)
+        step = 10.0**-kind.decimals if atoms and kind.decimals is not None else 0
+        within = len(atoms) * step * (1 + 1e-9)
+        assert kind.lower <= knots[0] <= kind.lower + within
+        assert kind.upper - within <= knots[-1] <= kind.upper
+        if step:
+            assert not set(atoms) & set(knots)
     decimals = getattr(kind, "decimals", 0)
     if decimals is not None:
         assert_array_equal(np.round(knots, decimals), knots)
@@ -123,6 +137,14 @@ def test_a_dict_says_no_more_than_it_has_to(schema):
             "missing": True,
         },
         "kg": {"type": "number", "lower": -0.5, "upper": 4, "knots": [-0.5, 1, 4]},
+        "gain": {
+            "type": "number",
+            "lower": -900,
+            "upper": 1e4,
+            "decimals": 0,
+            "scale": "symlog",
+            "atoms": [0, 99_999],
+        },
         "pet": {
             "type": "category",
             "categories": ["cat", "dog"],
@@ -156,7 +178,7 @@ def test_json_files_and_texts(schema, tmp_path):
 def test_a_schema_is_a_mapping_that_keeps_its_order(schema):
     assert schema.names == tuple(schema) == tuple(ALL_KINDS)
     assert schema["age"] == ALL_KINDS["age"]
-    assert len(schema) == 8
+    assert len(schema) == 9
     assert "age" in schema
     assert "AGE" not in schema
     assert dict(schema) == ALL_KINDS
@@ -229,7 +251,50 @@ def test_where_knots_are():
     assert_array_equal(Date("1970-01-02", "1970-01-03", "second", 2).positions, [86400, 172800])
     # Even where floats have no room for more.
     assert_array_equal(Number(1, np.nextafter(1, 2)).positions, [1, np.nextafter(1, 2)])
-    assert np.isfinite(Number(-8e307, 8e307, scale="log").positions).all()
+    assert np.isfinite(Number(-8e307, 8e307, scale="symlog").positions).all()
+
+
+def test_symlog_knots_are_even_on_either_side_of_zero():
+    knots = Number(-1000, 1e6, 0, n_knots=10, scale="symlog").positions
+    assert_allclose(knots, [-1000, -99, -9, 0, 9, 99, 999, 9999, 99_999, 1e6])
+    places = np.log1p(Number(0, 1e6, n_knots=10, scale="symlog").positions)
+    assert_allclose(np.diff(places), np.log1p(1e6) / 9)
+    for lower, upper in ((-50, 2000), (-2000, 50), (-1, 1000), (-1000, 1)):
+        knots = Number(lower, upper, n_knots=9, scale="symlog").positions
+        assert 0 in knots
+        assert_allclose(-Number(-upper, -lower, n_knots=9, scale="symlog").positions[::-1], knots)
+    assert_array_equal(Number(-5, 7, n_knots=2, scale="symlog").positions, [-5, 7])
+    # Of one sign it is as log, where that begins at 0.
+    assert_allclose(
+        Number(0, 5000, scale="symlog").positions, Number(0, 5000, scale="log").positions
+    )
+
+
+def test_what_is_linear_around_zero():
+    """1; a thousandth of the larger bound, if that is less; but no less than a step."""
+    for lower, upper, decimals, linear in (
+        (-1e6, 1e6, 0, 1),
+        (-1e6, 10, 2, 1),
+        (-3, 5, None, 0.005),
+        (-5, 3, 3, 0.005),
+        (-5, 3, 2, 0.01),
+    ):
+        knots = Number(lower, upper, decimals, n_knots=31, scale="symlog").positions
+        above, below = (np.log1p(np.abs(k) / linear) for k in (knots[knots > 0], knots[knots < 0]))
+        step = 0 if decimals is None else 10.0**-decimals
+        for places in (above, below[::-1]):
+            far = places > np.log1p(20 * step / linear)
+            if far.sum() > 2:
+                assert_allclose(np.diff(places[far]), places[-1] / len(places), rtol=0.3)
+
+
+def test_no_atom_is_a_knot_of_numbers_with_decimals():
+    kind = Number(0, 100, 0, knots=[0, 10, 100], atoms=[0, 10, 11, 99_999, -1])
+    assert_array_equal(kind.positions, [1, 9, 12, 100])
+    assert_array_equal(Number(-2, 2, 1, knots=[-2, 0, 2], atoms=[0]).positions, [-2, -0.1, 0.1, 2])
+    assert_array_equal(Number(0, 9, 0, knots=[0, 9], atoms=[9, 8]).positions, [0, 7])
+    # Of others, nothing else is as near.
+    assert_array_equal(Number(0, 1, knots=[0, 1], atoms=[0]).positions, [0, 1])
 
 
 @pytest.mark.parametrize(
@@ -251,7 +316,19 @@ def test_where_knots_are():
         ({"type": "number", "lower": 0, "upper": 1e12, "decimals": 4}, "too large for decimals=4"),
         ({"type": "number", "lower": 0, "upper": 1, "n_knots": 1}, "n_knots must be a whole"),
         ({"type": "number", "lower": 0, "upper": 1, "n_knots": 2.5}, "n_knots must be a whole"),
-        ({"type": "number", "lower": 0, "upper": 1, "scale": "sqrt"}, "scale must be 'linear' or"),
+        ({"type": "number", "lower": 0, "upper": 1, "scale": "sqrt"}, "scale must be 'linear', "),
+        ({"type": "number", "lower": -1, "upper": 9, "scale": "log"}, "Use scale='symlog' for"),
+        ({"type": "number", "lower": 0, "upper": 1, "atoms": 0}, "atoms must be a list; got 0"),
+        ({"type": "number", "lower": 0, "upper": 1, "atoms": ["?"]}, "atoms must be a finite num"),
+        ({"type": "number", "lower": 0, "upper": 1, "atoms": [2, 2.0]}, "atoms must be different"),
+        (
+            {"type": "number", "lower": 0, "upper": 9, "decimals": 0, "atoms": [0.5]},
+            "at most the given number",
+        ),
+        (
+            {"type": "number", "lower": 0, "upper": 2, "decimals": 0, "atoms": [0, 2]},
+            "too few values beside the atoms",
+        ),
         ({"type": "number", "lower": 0, "upper": 1, "missing": 1}, "missing must be True or"),
         ({"type": "number", "lower": 0, "upper": 1, "knots": [0, 2]}, "begin with lower and end"),
         ({"type": "number", "lower": 0, "upper": 1, "knots": []}, "begin with lower and end"),

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from pandas.testing import assert_frame_equal
@@ -56,10 +56,12 @@ def decode(encoder, rows):
     for (name, where), block in zip(encoder.blocks, encoder._make_blocks(), strict=True):
         weights = np.asarray(rows)[:, where] * len(encoder.blocks) ** 0.5
         if hasattr(block, "knots"):
-            knots, missing = weights[:, : block.n_levels], weights[:, block.n_levels :].sum(axis=1)
+            knots, others = np.split(weights, [len(block.knots)], axis=1)
+            # Atoms, and missing values: -1 where it is neither.
+            others = np.column_stack([1 - others.sum(axis=1), others]).argmax(axis=1) - 1
             # From the first knot on, as far-off knots that are close together need all digits.
             offset = knots @ (block.knots - block.knots[0]) / np.maximum(knots.sum(axis=1), 1e-9)
-            columns[name] = block._give(block.knots[0] + offset, missing > 0.5)
+            columns[name] = block._give(block.knots[0] + offset, others)
         else:
             columns[name] = block._give(weights.argmax(axis=1))
     return pd.DataFrame(columns)
@@ -90,17 +92,22 @@ def number_columns(draw, n_rows):
         # Numbers with so many decimals; what is between them is tested elsewhere.
         values = st.integers(-(10**8), 10**8).map(lambda units: units / 10**decimals)
     knots = sorted(draw(st.lists(values, min_size=2, max_size=5, unique=True)))
+    is_signed = knots[0] < 0 < knots[-1]
     spacing = {
         "n_knots": draw(st.integers(2, 20)),
-        "scale": draw(st.sampled_from(["linear", "log"])),
+        "scale": draw(st.sampled_from(["linear", "symlog" if is_signed else "log"])),
     }
     if draw(st.booleans()):
         spacing = {"knots": knots}
-    kind = Number(knots[0], knots[-1], decimals, missing=missing, **spacing)
+    atoms = draw(st.none() | st.lists(values | st.sampled_from(knots), max_size=3, unique=True))
+    assume(decimals is None or knots[-1] - knots[0] > 5 * 10.0**-decimals)  # beside the atoms
+    kind = Number(knots[0], knots[-1], decimals, atoms=atoms, missing=missing, **spacing)
     beyond = st.sampled_from([-np.inf, -1e300, 1e300, np.inf])
-    cells = draw_cells(draw, st.one_of(values, values, beyond), n_rows, missing)
+    shared = st.sampled_from(kind.atoms) if atoms else values
+    cells = draw_cells(draw, st.one_of(values, values, shared, beyond), n_rows, missing)
     column = pd.Series(cells, dtype=draw(st.sampled_from([float, object, "Float64"])))
-    clipped = pd.Series(cells, dtype=float).clip(kind.lower, kind.upper)
+    clipped = pd.Series(cells, dtype=float)
+    clipped = clipped.where(clipped.isin(atoms or []), clipped.clip(kind.lower, kind.upper))
     if decimals == 0:
         return kind, column, clipped.astype("Int64" if missing else "int64")
     return kind, column, clipped

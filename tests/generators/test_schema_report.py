@@ -2,6 +2,7 @@
 
 import json
 import math
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -59,6 +60,32 @@ def test_shares_are_those_of_the_table(method):
     assert report["n_levels"].tolist() == [3, 3, 2]
     assert (report["noise"] == 0).all()
     assert set(json.loads(report.to_json(orient="index"))) == {"a", "b", "c"}
+
+
+def test_atoms_have_shares_of_their_own():
+    table = make_table()
+    kind = Number(0, 10, 0, knots=[0, 5, 10], atoms=[0, 7], missing=True)
+    schema = Schema({**SCHEMA, "a": kind})
+    generator = METHODS["network"](schema=schema, epsilon=math.inf, n_steps=2).fit(table)
+    row = generator.schema_report_.loc["a"]
+    assert row["n_levels"] == 5
+    assert_allclose(row["share_atoms"], table["a"].isin([0, 7]).mean(), atol=1e-4)
+    near = np.maximum(0, 1 - (10 - table["a"]) / 5)[table["a"] != 7].sum() / len(table)
+    assert_allclose(row["share_upper"], near, atol=1e-4)
+    assert generator.schema_report_.loc[["b", "c"], "share_atoms"].isna().all()
+
+
+def test_an_atom_at_a_bound_is_not_cut():
+    """Of all the last knot would have half, but for the atom; special values are no tail."""
+    table = pd.DataFrame({"x": np.where(np.arange(3000) % 2, 30.0, np.arange(3000) % 31)})
+    table["y"] = np.arange(3000) % 2 == 0
+    for atoms, is_cut in ((None, True), ([30], False)):
+        kind = Number(0, 30, 0, scale="linear", atoms=atoms)
+        schema = Schema({"x": kind, "y": Boolean()})
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            METHODS["network"](schema=schema, epsilon=10.0, n_steps=2).fit(table)
+        assert any("upper" in str(w.message) for w in caught) == is_cut
 
 
 def test_noise_is_that_of_one_and_two_way_tables_together():

@@ -21,10 +21,12 @@ from skdpgen.formats import Boolean, Category, Date, Number, Ordinal, Schema
 from skdpgen.learners import tables as _table_learner
 from skdpgen.learners.tables import (
     Levels,
+    TableNetwork,
     TableParticles,
     TablesGap,
     fit_to_tables,
     join_narrow,
+    match_columns,
 )
 from skdpgen.privacy import PrivacyLeakWarning, Tables, TablesMechanism, preview, verify
 from skdpgen.privacy.mechanisms.tables import count_cells, one_way_weight, tables_with_later
@@ -715,6 +717,25 @@ def test_the_table_of_a_column_with_itself_is_not_matched():
     )
     # What own tables would add: Σ (pᵢpⱼ)², 0.25 for the first column alone.
     assert abs(losses[0]) < 1e-6
+
+
+@pytest.mark.parametrize("has_network", [True, False])
+def test_levels_become_as_frequent_as_they_were_released(has_network):
+    sizes, counts = [3, 4], np.array([970.0, 25, 5, 500, 480, -7, 27])
+    generator = torch.Generator().manual_seed(0)
+    start = torch.tensor([0.8, 0.15, 0.05, 0.3, 0.6, 0.05, 0.05])
+    if has_network:
+        torch.manual_seed(0)
+        rows = TableNetwork(torch.nn.Linear(2, 7), 2, sizes, start)
+    else:
+        rows = TableParticles(200, generator, sizes, start)
+    rows.forbid(counts < 0)
+    levels = Levels(counts, np.ones(7), 1000.0, counts < 0)
+    match_columns(rows, levels, 20 * [1000], generator)
+    made = rows(rows.draw(20_000, generator)).mean(0).detach()
+    expected = counts.clip(0)
+    expected[3:] *= 1000 / expected[3:].sum()
+    assert_allclose(made, expected / 1000, rtol=0.1, atol=1e-9)
 
 
 def test_labels_in_a_list_are_read_one_by_one():

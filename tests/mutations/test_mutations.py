@@ -109,6 +109,10 @@ def _figures(test):
     return f"tests/accounting/test_figures.py::test_{test}"
 
 
+def _atoms(test):
+    return f"tests/formats/test_atoms.py::test_{test}"
+
+
 def _inference(test):
     return f"tests/formats/test_inference.py::test_{test}"
 
@@ -870,10 +874,97 @@ FUNCTION = {
         _tables("where_looks_at_all_conditions"),
     ),
     "whole numbers are rounded to the nearest": Mutation(
-        "is_up = random_state.uniform(size=len(units)) < units - below",
-        "is_up = units - below >= 0.5",
+        "is_up = random_state.uniform(size=len(steps)) * (above - below) < steps - below",
+        "is_up = steps - below >= 0.5",
         "tests/formats/test_table_encoder.py"
         "::test_numbers_are_rounded_at_random_so_that_weights_stay",
+    ),
+    "cells that are an atom have weights of knots, too": Mutation(
+        "            out[shared] = 0\n",
+        "",
+        _atoms("an_atom_has_all_weight_of_the_cells_that_have_it"),
+    ),
+    "an atom beyond a bound that is one is clipped": Mutation(
+        "return np.where(np.isin(numbers, self.atoms), numbers, clipped)",
+        "return clipped",
+        _atoms("a_number_that_is_an_atom_beyond_a_bound_that_is_one_is_its_own"),
+    ),
+    "others are rounded to atoms": Mutation(
+        "knots = Values(self.decimals, self.atoms).around(knots)",
+        "knots = Values(self.decimals).around(knots)",
+        _atoms("shares_and_means_of_atoms_and_of_others_are_those_of_the_weights[0]"),
+    ),
+    "between values beside an atom others are rounded to one side": Mutation(
+        "* (above - below) < steps - below",
+        "< steps - below",
+        _atoms("shares_and_means_of_atoms_and_of_others_are_those_of_the_weights[1]"),
+    ),
+    "atoms are clipped to the bounds": Mutation(
+        "            numbers[others == position] = atom\n",
+        "            numbers[others == position] = np.clip(atom, *self.knots[[0, -1]])\n",
+        _atoms("atoms_alone_are_drawn_as_they_are"),
+    ),
+    "a range leaves the atoms in it out": Mutation(
+        "self._atoms |= atoms",
+        "self._atoms |= set()",
+        "tests/formats/test_conditions.py"
+        "::test_probabilities_and_draws_are_those_of_rows_that_are_drawn[atom]",
+    ),
+    "conditions round as if there were no atoms": Mutation(
+        "step = self._values.after(values) - values",
+        "step = 0.0 if self._values.unit is None else 1 / self._values.unit",
+        "tests/formats/test_conditions.py"
+        "::test_probabilities_and_draws_are_those_of_rows_that_are_drawn[beside]",
+    ),
+    "a frequent value is an atom whatever is beside it": Mutation(
+        "is_atom = self._at_atoms - _MORE_THAN_BESIDE * beside > least",
+        "is_atom = self._at_atoms > least",
+        _atoms("a_value_as_frequent_as_those_beside_it_is_none"),
+    ),
+    "noise is taken for atoms": Mutation(
+        "            _LEAST_SHARE * self.n_values, self.std * norm.isf",
+        "            _LEAST_SHARE * self.n_values, 0 * norm.isf",
+        _atoms("a_value_with_more_than_its_surroundings_is_an_atom[0-0]"),
+    ),
+    "what is no atom is lost": Mutation(
+        "counts = self._near + self._at_atoms[is_left] @",
+        "counts = self._near + 0 * self._at_atoms[is_left] @",
+        _atoms("counts_of_what_is_no_atom_go_to_the_knots_around_it"),
+    ),
+    "special values beyond a range are forgotten": Mutation(
+        "*found, *inside, *bounds",
+        "*inside, *bounds",
+        _inference("special_values_are_atoms_beyond_the_range_of_all_others"),
+    ),
+    "symlog knots are those of log": Mutation(
+        'if scale == "symlog":',
+        'if scale == "symlog" and lower < -upper:',
+        "tests/formats/test_schema.py::test_symlog_knots_are_even_on_either_side_of_zero",
+    ),
+    "noise far out makes a tail": Mutation(
+        "_WITHIN * std * np.sqrt(sizes), sums, 0)",
+        "0 * np.sqrt(sizes), sums, 0)",
+        "tests/formats/test_ranges.py::test_noise_is_not_taken_for_a_tail",
+    ),
+    "tails have no knots": Mutation(
+        "return np.unique(np.r_[lower, found, upper])",
+        "return np.unique(found)",
+        "tests/formats/test_ranges.py::test_long_tails_get_knots_that_grow_apart",
+    ),
+    "knots far out are drawn from noise": Mutation(
+        "spare[where.start : where.start + len(is_far)] = is_far",
+        "spare[where.start : where.start + len(is_far)] = False",
+        _atoms("knots_far_out_may_be_left_empty_but_no_atom_is"),
+    ),
+    "the last atom is taken for the last knot": Mutation(
+        'knots, atoms = np.split(shares[: row["n_levels"]], [len(kind.positions)])',
+        'knots = atoms = shares[: row["n_levels"]]',
+        "tests/generators/test_schema_report.py::test_atoms_have_shares_of_their_own",
+    ),
+    "levels are not matched after the training": Mutation(
+        "change = (shares / made).log()",
+        "change = 0 * (shares / made).log()",
+        _tables("levels_become_as_frequent_as_they_were_released"),
     ),
     "the weight of classes is ignored": Mutation(
         "if class_align_weight:",

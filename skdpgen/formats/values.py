@@ -1,0 +1,112 @@
+"""Which values a number may have between its bounds, and where its knots are."""
+
+import numpy as np
+
+# In symlog knots, what is linear around 0 is this share of the larger bound, but at most 1.
+_LINEAR_SHARE = 1e-3
+
+
+class Values:
+    """The values that numbers are rounded to: all whole numbers of steps but those of atoms.
+
+    Parameters
+    ----------
+    decimals : int or None
+        How many decimals values have. None: any.
+    atoms : sequence of float
+        What is left out, as it has weights of its own.
+
+    Attributes
+    ----------
+    unit : float or None
+        Steps in 1.
+    """
+
+    def __init__(self, decimals, atoms=()):
+        self.unit = None if decimals is None else 10.0**decimals
+        self._left_out = () if decimals is None else sorted(round(a * self.unit) for a in atoms)
+
+    def down(self, steps):
+        """Return whole numbers of steps, or the next that is a value below those that are none."""
+        for atom in reversed(self._left_out):
+            steps = np.where(steps == atom, atom - 1, steps)
+        return steps
+
+    def up(self, steps):
+        """Return whole numbers of steps, or the next that is a value above those that are none."""
+        for atom in self._left_out:
+            steps = np.where(steps == atom, atom + 1, steps)
+        return steps
+
+    def at_most(self, numbers):
+        """Return the largest values that are at most as large as numbers."""
+        if self.unit is None:
+            return numbers
+        # Up to the error of a product, which is no part of a step.
+        return self.down(np.floor(np.round(numbers * self.unit, 4))) / self.unit
+
+    def at_least(self, numbers):
+        """Return the smallest values that are at least as large as numbers."""
+        if self.unit is None:
+            return numbers
+        return self.up(np.ceil(np.round(numbers * self.unit, 4))) / self.unit
+
+    def before(self, values):
+        """Return the next values below."""
+        if self.unit is None:
+            return np.nextafter(values, -np.inf)
+        return self.down(np.round(values * self.unit) - 1) / self.unit
+
+    def after(self, values):
+        """Return the next values above, between which and `values` numbers are rounded."""
+        if self.unit is None:
+            return values
+        return self.up(np.round(values * self.unit) + 1) / self.unit
+
+    def around(self, knots):
+        """Return knots that are values: those that are none are replaced by both next to them."""
+        if self.unit is None:
+            return knots
+        steps = np.round(knots * self.unit)
+        knots = np.union1d(self.down(steps), self.up(steps)) / self.unit
+        return knots + 0.0  # no negative zero
+
+    def round_at_random(self, numbers, random_state):
+        """Round up or down, so that the mean stays; knots are values, so that weights stay too."""
+        if self.unit is None:
+            return numbers
+        steps = numbers * self.unit
+        whole = np.floor(steps)
+        below, above = self.down(whole), self.up(whole + 1)
+        is_up = random_state.uniform(size=len(steps)) * (above - below) < steps - below
+        return np.where(is_up, above, below) / self.unit
+
+
+def place_knots(lower, upper, n_knots, scale, decimals):
+    """Return knots from bound to bound that are even on a scale; see `Number`."""
+    if scale == "symlog":
+        knots = _place_on_both_sides(lower, upper, n_knots, decimals)
+    elif scale == "log":
+        knots = lower + np.expm1(np.linspace(0, np.log1p(float(upper) - lower), n_knots))
+    else:
+        knots = np.linspace(lower, upper, n_knots)
+    return tidy_knots(knots, lower, upper, decimals)
+
+
+def _place_on_both_sides(lower, upper, n_knots, decimals):
+    bounds = np.array([lower, upper], dtype=np.float64)
+    step = 0.0 if decimals is None else 10.0**-decimals
+    linear = max(step, min(1.0, _LINEAR_SHARE * np.abs(bounds).max()))
+    first, last = np.sign(bounds) * np.log1p(np.abs(bounds) / linear)
+    places = np.linspace(first, last, n_knots)
+    if first < 0 < last and n_knots > 2:
+        # Even on either side of a knot at 0.
+        zero = np.clip(round((n_knots - 1) * first / (first - last)), 1, n_knots - 2)
+        places = np.interp(np.arange(n_knots), [0, zero, n_knots - 1], [first, 0, last])
+    return np.sign(places) * linear * np.expm1(np.abs(places))
+
+
+def tidy_knots(knots, lower, upper, decimals):
+    """Make the outer knots the bounds, and all knots values of which none is repeated."""
+    knots[[0, -1]] = lower, upper
+    return np.unique(knots if decimals is None else np.round(knots, decimals) + 0.0)

@@ -1,0 +1,171 @@
+"""Atoms: values of their own in blocks of weights, drawn exactly, and found from noisy counts."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from skdpgen.formats import Number, Schema
+from skdpgen.formats.atoms import Counted, with_atoms, with_candidates
+from skdpgen.formats.table import TableFormat
+from skdpgen.formats.table_encoder import TableEncoder
+
+GAIN = Number(0, 100, 0, knots=[0, 10, 100], atoms=[0, -999, 100], missing=True)
+
+
+def encode(kind, cells):
+    return TableEncoder(Schema({"x": kind})).encode(pd.DataFrame({"x": cells}))
+
+
+def draw(kind, row, n=40_000, seed=0):
+    encoder = TableEncoder(Schema({"x": kind}))
+    return encoder.draw(np.tile(row, (n, 1)), np.random.RandomState(seed))["x"]
+
+
+def test_an_atom_has_all_weight_of_the_cells_that_have_it():
+    cells = [0, -999, 100, 10, 1, None, 55, 250, -3, -1e9]
+    weights = encode(GAIN, cells)
+    # Knots at 1, 10 and 99; the atoms; missing values.
+    assert_allclose(
+        weights,
+        [
+            [0, 0, 0, 1, 0, 0, 0],
+            [0, 0, 0, 0, 1, 0, 0],
+            [0, 0, 0, 0, 0, 1, 0],
+            [0, 1, 0, 0, 0, 0, 0],
+            [1, 0, 0, 0, 0, 0, 0],
+            [0, 0, 0, 0, 0, 0, 1],
+            [0, 44 / 89, 45 / 89, 0, 0, 0, 0],
+            # Beyond a bound that is an atom.
+            [0, 0, 0, 0, 0, 1, 0],
+            [0, 0, 0, 1, 0, 0, 0],
+            [0, 0, 0, 1, 0, 0, 0],
+        ],
+        atol=1e-12,
+    )
+
+
+def test_cells_are_compared_with_atoms_as_they_are_rounded():
+    kind = Number(0, 10, 1, knots=[0, 10], atoms=[-9.9])
+    for cells in (np.array([-9.9], np.float32), [-9.88], pd.array([-9.9], "Float64")):
+        assert_array_equal(encode(kind, cells), [[0, 0, 1]])
+    # Of any decimals, they have to be equal.
+    assert_array_equal(encode(Number(0, 10, knots=[0, 10], atoms=[-9.9]), [-9.88]), [[1, 0, 0]])
+
+
+def test_a_number_that_is_an_atom_beyond_a_bound_that_is_one_is_its_own():
+    kind = Number(0, 10, 0, knots=[0, 10], atoms=[0, -1])
+    assert_array_equal(encode(kind, [-1, 0, -2]), [[0, 0, 0, 1], [0, 0, 1, 0], [0, 0, 1, 0]])
+
+
+@pytest.mark.parametrize("decimals", [0, 1, None])
+def test_shares_and_means_of_atoms_and_of_others_are_those_of_the_weights(decimals):
+    atoms = [0, 3, -50]
+    kind = Number(-4, 9, decimals, knots=[-4, 0, 5, 9], atoms=atoms)
+    encoder = TableEncoder(Schema({"x": kind}))
+    rng = np.random.RandomState(0)
+    row = rng.dirichlet(np.ones(encoder.n_columns))
+    drawn = draw(kind, row)
+    n_knots = len(kind.positions)
+    for atom, weight in zip(atoms, row[n_knots:], strict=True):
+        assert abs((drawn == atom).mean() - weight) < 4.5 * np.sqrt(weight / len(drawn))
+    expected = row[:n_knots] @ kind.positions + row[n_knots:] @ atoms
+    assert abs(drawn.mean() - expected) < 4.5 * drawn.std() / np.sqrt(len(drawn))
+    # So do all weights, encoded again.
+    error = np.sqrt(row * (1 - row) / len(drawn))
+    assert (np.abs(encode(kind, drawn).mean(axis=0) - row) < 4.5 * error + 1e-9).all()
+    others = drawn[~drawn.isin(atoms)]
+    assert others.between(-4, 9).all()
+    if decimals is not None:
+        assert_array_equal(others, others.round(decimals))
+
+
+def test_atoms_alone_are_drawn_as_they_are():
+    kind = Number(0, 1e6, 2, scale="symlog", atoms=[0.07, -999.99, 1e9])
+    for position, atom in enumerate(kind.atoms, start=len(kind.positions)):
+        row = np.eye(len(kind.positions) + 3)[position]
+        assert set(draw(kind, row, 5)) == {atom}
+    whole = draw(GAIN, np.eye(7)[4] + np.eye(7)[6], 50)
+    assert whole.dtype == "Int64"
+    assert set(whole.dropna()) == {-999}
+    assert whole.isna().any()
+
+
+def test_knots_far_out_may_be_left_empty_but_no_atom_is():
+    kind = Number(0, 1000, 0, knots=[0, 3, 4, 5, 1000], atoms=[0, 5000], missing=True)
+    spare = TableFormat(Schema({"x": kind, "y": Number(0, 9, n_knots=9)})).is_spare
+    # 1, 3, 4, 5, 1000; the atoms; missing values; even knots.
+    assert_array_equal(np.flatnonzero(spare), [4, 7])
+
+
+# Atoms that are found.
+
+
+def count(kind, values, std=1.0, n_missing=0):
+    counts = encode(kind, values).sum(axis=0)
+    return Counted(kind, counts, std, len(values) + n_missing)
+
+
+def smooth(n=20_000):
+    return np.random.RandomState(0).randint(0, 1000, n).astype(float)
+
+
+WIDE = Number(0, 1000, 0, knots=[0, 1, 2, 10, 50, 90, 110, 500, 1000])
+CANDIDATES = with_candidates(WIDE, Number(decimals=0))
+
+
+def test_candidates_are_within_the_bounds_or_were_found_before():
+    assert set(CANDIDATES.atoms) == {0, 1, 9, 99, 100, 999}
+    assert set(with_candidates(WIDE, Number(0, 1000)).atoms) == {0, 1, 9, 99, 100, 999, 1000}
+    assert -99 in with_candidates(WIDE, Number(), [-99]).atoms
+    assert with_candidates(WIDE, Number(0, 1000, atoms=[7, -5])).atoms == (7, -5)
+    assert with_candidates(WIDE, Number(0, 1000, atoms=[])).atoms == ()
+
+
+@pytest.mark.parametrize("decimals", [0, 2, None])
+@pytest.mark.parametrize("atom", [0, 99, 999])
+def test_a_value_with_more_than_its_surroundings_is_an_atom(atom, decimals):
+    kind = with_candidates(Number(0, 1000, decimals, knots=WIDE.knots), Number(decimals=decimals))
+    values = smooth() + (0.123 if decimals is None else 0)
+    assert count(kind, values).find_atoms(Number()) == []
+    values[:300] = atom
+    assert count(kind, values).find_atoms(Number()) == [atom]
+    # Unless that may be noise, or is a small share.
+    assert count(kind, values, std=150.0).find_atoms(Number()) == []
+    assert Counted(kind, count(kind, values).counts, 1.0, 200_000).find_atoms(Number()) == []
+
+
+def test_a_value_as_frequent_as_those_beside_it_is_none():
+    values = np.random.RandomState(0).geometric(0.5, 20_000) - 1.0
+    assert (values == 0).mean() > 0.4
+    kind = Number(0, 1000, 0, knots=WIDE.knots, atoms=[0, 99])
+    assert count(kind, values).find_atoms(Number()) == []
+    values[values == 1] = 0
+    assert count(kind, values).find_atoms(Number()) == [0]
+
+
+def test_declared_atoms_are_taken_for_granted():
+    assert count(CANDIDATES, smooth()).find_atoms(Number(atoms=[9])) == [9]
+    assert count(CANDIDATES, smooth()).find_atoms(Number(atoms=[])) == []
+
+
+def test_counts_of_what_is_no_atom_go_to_the_knots_around_it():
+    values = smooth()
+    counted = count(CANDIDATES, values)
+    counts, n_values = counted.without([])
+    plain = count(WIDE, values)
+    assert_array_equal(counted.knots, WIDE.positions)
+    # The knots beside 0 and 1 are the values there, as before.
+    assert_allclose(counts, plain.counts)
+    assert n_values == len(values)
+    counts, n_values = counted.without([0])
+    assert n_values == len(values) - (values == 0).sum()
+    assert_allclose(counts[0], plain.counts[0] - (values == 0).sum())
+    assert_allclose(counts[1:], plain.counts[1:])
+
+
+def test_few_values_all_have_knots_and_no_atoms():
+    few = Number(0, 16, 0)
+    assert with_atoms(few, [0, -999]).atoms == (-999,)
+    assert with_atoms(Number(0, 40, 0), [0, -999]).atoms == (0, -999)
+    assert with_atoms(Number(0, 1), [0]).atoms == (0,)
