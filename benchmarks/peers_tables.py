@@ -1,58 +1,202 @@
-"""Synthetic tables by MST and AIM of smartnoise-synth, for run_tables.py to call.
+"""Synthetic tables by other libraries, for run_tables.py to call: each in its own environment.
 
-It needs an environment with smartnoise-synth, and not skdpgen. Rows are codes from 0. How many
-levels each column has, and how many rows there are, is public, so that nothing is spent on
-preprocessing. The noise comes from the system and has no seed: the seed is that of the choices of
-tables, and of sampling.
+    mst, aim                    smartnoise-synth 1.0.8
+    dpmm-mst, dpmm-aim,         dpmm 0.1.9, for which Python must be below 3.12
+    dpmm-aim3, dpmm-privbayes
+    privpgd                     the repository jaabmar/private-pgd, whose folder src is --peer-path,
+                                with autodp, disjoint-set, networkx, numpy 1.26, pandas 2.1, scipy
+                                1.11 and torch
+    tabpe                       the repository microsoft/DPSDA, which is --peer-path, with
+                                generalimport, omegaconf 2.3, pandas, requests, scikit-learn, torch
 
-MST is fitted as it comes. AIM is fitted with two changes, without which it takes hours: its budget
-is divided by 3 rounds per column rather than 16, and the size of its model is that of the junction
-tree, as in the paper, and at most 4 MB. smartnoise-synth adds up the measured tables only, which
-bounds neither time nor memory. On one core, adult takes MST 2 minutes, and AIM 20.
+Rows are codes from 0. How many levels each column has, which columns are numbers, and how many rows
+there are, is public, so that nothing is spent on preprocessing. What is protected is the presence
+of a row. Much of the noise comes from the system and has no seed: the seed is that of the choices
+of tables, and of sampling.
 
-Both draw independent rows from their models. By default mbi 1.1.0 rounds counts, without shuffling
-within the groups that it rounds: columns that are independent given a third then come out as
-functions of each other.
+MST is fitted as it comes. What else is changed, without which fits take hours on one core:
+
+- AIM divides its budget by 3 rounds per column rather than 16, and its model has at most 4 MB, by
+  the size of the junction tree, as in the paper. smartnoise-synth adds up the measured tables only,
+  which bounds neither time nor memory. dpmm-aim measures tables of up to two columns, dpmm-aim3 of
+  up to three. dpmm-privbayes has two parents a column, and models of at most 4 MB.
+- Private-PGD has as many particles as there are rows, but at most 10,000, rather than 100,000; it
+  projects noisy tables in 200 steps of 50 slices rather than 1750 of 200; and it descends for as
+  many epochs, at most 1000, as visit 20,000 tables altogether.
+- Tab-PE makes 1,000 rows in 30 rounds, as in its example for Adult, which are then repeated at
+  random. It takes the shares of classes as public.
+
+The models of smartnoise-synth draw independent rows. By default mbi 1.1.0 rounds counts, without
+shuffling within the groups that it rounds: columns that are independent given a third then come out
+as functions of each other.
 
     python benchmarks/peers_tables.py mst rows.csv synthetic.csv --sizes 16 9 2 [--epsilon 1]
 """
 
 import argparse
-from functools import partialmethod
+import itertools
+import sys
+from functools import partial, partialmethod
+from unittest.mock import MagicMock
 
-import mbi.junction_tree
 import numpy as np
 import pandas as pd
-import snsynth.aim.aim
-from mbi import MarkovRandomField
-from snsynth import Synthesizer
-from snsynth.transform import LabelTransformer, TableTransformer
 
-snsynth.aim.aim.hypothetical_model_size = mbi.junction_tree.hypothetical_model_size
-MarkovRandomField.synthetic_data = partialmethod(MarkovRandomField.synthetic_data, method="sample")
+MAX_MEGABYTES = 4
+
+
+def by_smartnoise(method, rows, options):
+    import mbi.junction_tree
+    import snsynth.aim.aim
+    from mbi import MarkovRandomField
+    from snsynth import Synthesizer
+    from snsynth.transform import LabelTransformer, TableTransformer
+
+    snsynth.aim.aim.hypothetical_model_size = mbi.junction_tree.hypothetical_model_size
+    MarkovRandomField.synthetic_data = partialmethod(
+        MarkovRandomField.synthetic_data, method="sample"
+    )
+    columns = [LabelTransformer(nullable=False) for _ in options.sizes]
+    for column, size in zip(columns, options.sizes, strict=True):
+        column.fit(range(size))
+    params = (
+        {"rounds": 3 * len(columns), "max_model_size": MAX_MEGABYTES} if method == "aim" else {}
+    )
+    synthesizer = Synthesizer.create(method, options.epsilon, delta=options.delta, **params)
+    synthesizer.fit(rows, transformer=TableTransformer(columns), preprocessor_eps=0.0)
+    if synthesizer.epsilon != options.epsilon:
+        raise RuntimeError("A part of epsilon went into preprocessing.")
+    return synthesizer.sample(len(rows))
+
+
+def by_dpmm(method, rows, options, **params):
+    from dpmm.models.aim import AIMGM
+    from dpmm.models.mst import MSTGM
+    from dpmm.models.priv_bayes import PrivBayesGM
+
+    model = {"aim": AIMGM, "mst": MSTGM, "privbayes": PrivBayesGM}[method]
+    if method == "aim":
+        params["rounds"] = 3 * len(options.sizes)
+    if method != "mst":
+        params["max_model_size"] = MAX_MEGABYTES
+    generator = model(epsilon=options.epsilon, delta=options.delta, n_jobs=1, **params)
+    generator.set_random_state(np.random.RandomState(options.seed))
+    generator.set_domain(dict(zip(rows.columns, options.sizes, strict=True)))
+    generator.fit(rows)
+    return generator.generate(n_records=len(rows))
+
+
+def by_privpgd(rows, options):
+    import torch
+    from inference.dataset import Dataset
+    from inference.domain import Domain
+    from inference.privpgd.inference import AdvancedSlicedInference
+    from mechanisms.kway import KWay
+
+    torch.manual_seed(options.seed)
+    domain = Domain(rows.columns, options.sizes, d=rows.shape[1])
+    pairs = list(itertools.combinations(rows.columns, 2))
+    params = {
+        "n_particles": min(len(rows), 10_000),
+        "iters": min(1000, 20_000 // len(pairs)),
+        "iters_proj": 200,
+        "num_projections_proj": 50,
+    }
+    # The steps get as small as they would in 1000 epochs.
+    params["scheduler_step"] = max(1, params["iters"] // 20)
+    mechanism = KWay(options.epsilon, options.delta, degree=2, bounded=False)
+    engine = AdvancedSlicedInference(domain, params)
+    synthetic, _ = mechanism.run(Dataset(rows, domain), engine, pairs)
+    return synthetic.df.sample(len(rows), replace=True, random_state=options.seed)
+
+
+def by_tabpe(rows, options):
+    # What it has for images and texts needs much else, and is not used here.
+    for part in itertools.product(("api", "data", "embedding"), ("image", "text")):
+        sys.modules[".".join(("pe", *part))] = MagicMock()
+    from pe.api.tabular import TabularAPI
+    from pe.constant.data import LABEL_ID_COLUMN_NAME, TABULAR_DATA_COLUMN_NAME
+    from pe.data import Data, TabularColumnType
+    from pe.embedding.tabular import TabularEmbedding
+    from pe.histogram import NearestNeighbors
+    from pe.population import CompositePopulation, PEPopulation
+    from pe.runner import PE
+
+    *features, label = rows.columns
+    numbers = [features[i] for i in options.numbers]
+    features = [name for name in features if name not in numbers] + numbers
+    sizes = dict(zip(rows.columns, options.sizes, strict=True))
+    info = {
+        name: {"type": TabularColumnType.INTEGER, "min": 0, "max": sizes[name] - 1}
+        if name in numbers
+        else {"type": TabularColumnType.CATEGORICAL, "categories": list(range(sizes[name]))}
+        for name in features
+    }
+    frame = pd.DataFrame(
+        {
+            TABULAR_DATA_COLUMN_NAME: rows[features].to_numpy().tolist(),
+            LABEL_ID_COLUMN_NAME: rows[label],
+        }
+    )
+    metadata = {
+        "label_columns": [label],
+        "label_info": [{"name": str(code)} for code in range(sizes[label])],
+        "cat_columns": [name for name in features if name not in numbers],
+        "int_columns": numbers,
+        "float_columns": [],
+        "feature_columns": features,
+    }
+    # The settings of its example for Adult.
+    n_rounds = 30
+    api = TabularAPI(info=info, num_iterations=n_rounds)
+    populations = [PEPopulation(api=api, histogram_threshold=0)] * 5
+    late = {"initial_variation_api_fold": 3, "next_variation_api_fold": 3, "keep_selected": True}
+    populations += [PEPopulation(api=api, selection_mode="rank", **late)] * (n_rounds - 5)
+    histogram = NearestNeighbors(
+        embedding=TabularEmbedding(info=info), mode="L2", lookahead_degree=0, backend="torch"
+    )
+    runner = PE(Data(frame, metadata), CompositePopulation(populations), histogram)
+    made = runner.run(
+        num_samples_schedule=[1000] * n_rounds,
+        delta=options.delta,
+        epsilon=options.epsilon,
+        save_checkpoint=False,
+    ).data_frame
+    synthetic = pd.DataFrame(made[TABULAR_DATA_COLUMN_NAME].tolist(), columns=features)
+    synthetic[label] = made[LABEL_ID_COLUMN_NAME].to_numpy()
+    return synthetic.astype(int).sample(len(rows), replace=True, random_state=options.seed)
+
+
+METHODS = {
+    "mst": partial(by_smartnoise, "mst"),
+    "aim": partial(by_smartnoise, "aim"),
+    "dpmm-mst": partial(by_dpmm, "mst"),
+    "dpmm-aim": partial(by_dpmm, "aim"),
+    "dpmm-aim3": partial(by_dpmm, "aim", degree=3),
+    "dpmm-privbayes": partial(by_dpmm, "privbayes", degree=3),
+    "privpgd": by_privpgd,
+    "tabpe": by_tabpe,
+}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("method", choices=["mst", "aim"])
+    parser.add_argument("method", choices=list(METHODS))
     parser.add_argument("rows")
     parser.add_argument("synthetic")
     parser.add_argument("--sizes", type=int, nargs="+", required=True)
+    parser.add_argument("--numbers", type=int, nargs="*", default=[], help="places of columns")
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--delta", type=float, default=1e-6)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--peer-path", help="of code that is not installed")
     options = parser.parse_args()
-    np.random.seed(options.seed)  # noqa: NPY002, the one that both draw from
+    if options.peer_path:
+        sys.path.insert(0, options.peer_path)
+    np.random.seed(options.seed)  # noqa: NPY002, the one that they draw from
     rows = pd.read_csv(options.rows)
-    columns = [LabelTransformer(nullable=False) for _ in options.sizes]
-    for column, size in zip(columns, options.sizes, strict=True):
-        column.fit(range(size))
-    params = {"rounds": 3 * len(columns), "max_model_size": 4} if options.method == "aim" else {}
-    synthesizer = Synthesizer.create(options.method, options.epsilon, delta=options.delta, **params)
-    synthesizer.fit(rows, transformer=TableTransformer(columns), preprocessor_eps=0.0)
-    if synthesizer.epsilon != options.epsilon:
-        raise RuntimeError("A part of epsilon went into preprocessing.")
-    synthesizer.sample(len(rows)).to_csv(options.synthetic, index=False)
+    synthetic = METHODS[options.method](rows, options)
+    synthetic[rows.columns].to_csv(options.synthetic, index=False)
 
 
 if __name__ == "__main__":

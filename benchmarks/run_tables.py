@@ -10,15 +10,16 @@ Printed are areas under ROC curves; the mean total variation of all one- and two
 200 three-way tables, drawn once and for all; the seconds that a fit with its sample took, and those
 of processors.
 
-MST and AIM of smartnoise-synth are run beside it, on the same rows, by `--peers` with the Python of
-an environment of their own:
+Other libraries are run on the same rows by `--peers`, with the Python of an environment of their
+own, for instance MST and AIM of smartnoise-synth:
 
     python -m venv peers
     peers/bin/pip install smartnoise-synth==1.0.8
-    SKDPGEN_DATA=folder python benchmarks/run_tables.py --peers peers/bin/python
+    SKDPGEN_DATA=folder python benchmarks/run_tables.py --peers peers/bin/python --methods mst aim
 
 They take categories only: a number is given as its nearest knot in the schema, and what they make
-of it is drawn evenly from the values around that knot. See peers_tables.py for their settings.
+of it is drawn evenly from the values around that knot. See peers_tables.py for the others, and for
+their settings.
 """
 
 import argparse
@@ -70,7 +71,7 @@ def load_census_income():
 
 # A network; one with the bounds of numbers left open, and paid for; and particles.
 OURS = ["network", "open", "particles"]
-PEERS = ["mst", "aim"]
+PEERS = "mst aim dpmm-mst dpmm-aim dpmm-aim3 dpmm-privbayes privpgd tabpe".split()
 LOADERS = {
     "adult": load_adult,
     "bank_marketing": load_bank_marketing,
@@ -230,6 +231,10 @@ def synthesize(method, train, schema, epsilon, seed, options):
 def synthesize_by_peer(method, train, schema, epsilon, seed, options):
     """Write the rows as codes, have them synthesized by another Python, and read the codes."""
     sizes = [n_codes(kind) for kind in schema.values()]
+    # Missing ones have no place in the order of the others.
+    numbers = [
+        i for i, kind in enumerate(schema.values()) if isinstance(kind, Number) and not kind.missing
+    ]
     with tempfile.TemporaryDirectory() as folder:
         rows, synthetic = Path(folder, "rows.csv"), Path(folder, "synthetic.csv")
         codes = {name: encode(train[name], kind) for name, kind in schema.items()}
@@ -237,7 +242,9 @@ def synthesize_by_peer(method, train, schema, epsilon, seed, options):
         script = Path(__file__).with_name("peers_tables.py")
         command = [options.peers, "-W", "ignore", script, method, rows, synthetic]
         command += ["--epsilon", epsilon, "--delta", options.delta]
-        command += ["--seed", seed, "--sizes", *sizes]
+        command += ["--seed", seed, "--sizes", *sizes, "--numbers", *numbers]
+        if options.peer_path:
+            command += ["--peer-path", options.peer_path]
         subprocess.run(
             [str(part) for part in command],
             check=True,
@@ -347,15 +354,16 @@ def main():
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--data", nargs="+", choices=list(LOADERS), default=list(LOADERS))
     parser.add_argument("--peers", metavar="PYTHON", help="of an environment for peers_tables.py")
+    parser.add_argument("--peer-path", metavar="FOLDER", help="of peers that are not installed")
     parser.add_argument("--limit", metavar="SECONDS", type=float, help="for each run of a peer")
     parser.add_argument("--methods", nargs="+", choices=OURS + PEERS)
     parser.add_argument("--save", metavar="FOLDER", type=Path, help="for synthetic tables, parquet")
     options = parser.parse_args()
-    methods = options.methods or (OURS + PEERS if options.peers else OURS)
+    methods = options.methods or OURS
     if options.peers is None and set(methods) & set(PEERS):
         parser.error(f"{', '.join(PEERS)} need --peers.")
     heads = ("LR", "trees", "1-way", "2-way", "3-way", "seconds", "cpu")
-    print(f"{'':<40}" + "".join(f"{head:>8}" for head in heads), flush=True)
+    print(f"{'':<44}" + "".join(f"{head:>8}" for head in heads), flush=True)
     for name in options.data:
         train, test = load(name)
         schema = make_schema(name, train, test)
@@ -368,8 +376,8 @@ def main():
             start = time.perf_counter(), cpu_seconds()
             try:
                 table = make(method, train, schema, epsilon, seed, options)
-            except subprocess.TimeoutExpired:
-                print(f"{what:<40} over {options.limit:g} seconds", flush=True)
+            except (subprocess.TimeoutExpired, subprocess.CalledProcessError) as error:
+                print(f"{what:<44} {type(error).__name__}", flush=True)
                 continue
             spent = time.perf_counter() - start[0], cpu_seconds() - start[1]
             if options.save:
@@ -385,7 +393,7 @@ def cpu_seconds():
 
 def report(what, figures, seconds=()):
     print(
-        f"{what:<40}"
+        f"{what:<44}"
         + "".join(f"{figure:>8.4f}" for figure in figures)
         + "".join(f"{second:>8.0f}" for second in seconds),
         flush=True,
