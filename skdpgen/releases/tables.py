@@ -56,4 +56,7 @@ class TwoWayTables(Release):
         names = [name for name, _ in format.blocks]
         is_told_apart = len(names) > 1 and 1 < len(format.levels_of_target) <= _FEW_LEVELS
         by = names.index(format.kind.label) if is_told_apart else None
-        return curator.release(TablesMechanism(format.block_sizes, by))
+        tables = curator.release(TablesMechanism(format.block_sizes, by))
+        if not format.schema.rules:
+            return tables
+        return tables.without_impossible(format.find_impossible())

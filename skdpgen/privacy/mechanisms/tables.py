@@ -106,6 +106,29 @@ class Tables:
         """Return the tables of the records of one level."""
         return replace(self, cells=self.cells[part], columns=self.columns[part], by=None)
 
+    def without_impossible(self, impossible):
+        """Return the tables with 0 in place of noise where it is public that no record is.
+
+        Parameters
+        ----------
+        impossible : ndarray of bool, symmetric
+            Of all levels, those of `by` included, which no record has together.
+        """
+        kept = np.ones(len(impossible), dtype=bool)
+        if self.by is not None:
+            kept[self.by] = False
+        column = np.repeat(np.arange(len(self.sizes)), self.sizes)
+        among = impossible[kept][:, kept]
+        alone = np.zeros(sum(self.sizes), dtype=bool)
+        if self.by is not None:
+            alone = impossible[self.by][:, kept]
+        cells = (among | alone[..., :, None] | alone[..., None, :])[..., column[:, None] < column]
+        return replace(
+            self,
+            cells=np.where(cells, 0.0, self.cells),
+            columns=np.where(alone, 0.0, self.columns),
+        )
+
     def count_levels(self):
         """Return the noisy one-way tables that one-way and two-way tables give together.
 
