@@ -45,7 +45,7 @@ def with_atoms(kind, atoms):
     beyond = [atom for atom in atoms if not kind.lower <= atom <= kind.upper]
     if kind.n_values - (len(atoms) - len(beyond)) <= N_KNOTS:
         atoms = beyond
-    return replace(kind, atoms=list(atoms))
+    return replace(kind, atoms=list(atoms) or None)
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,7 @@ class Counted:
 
     Attributes
     ----------
+    knots : ndarray
     n_values : float
         Number of records, without what the count of missing values says.
     """
@@ -94,8 +95,8 @@ class Counted:
 
     def find_atoms(self, declared):
         """Return those values that clearly many records share, or those that are declared."""
-        if isinstance(self.kind, Date) or declared.atoms is not None:
-            return list(getattr(declared, "atoms", ()))
+        if not len(self._atoms) or declared.atoms is not None:
+            return list(getattr(declared, "atoms", None) or ())
         unit = 0.0 if self.kind.decimals is None else 10.0**-self.kind.decimals
         before = np.searchsorted(self.knots, self._atoms)
         after = np.searchsorted(self.knots, self._atoms, side="right")

@@ -75,7 +75,7 @@ class Number(Column):
     >>> Number(0, 100, n_knots=5).positions
     array([  0.,  25.,  50.,  75., 100.])
     >>> Number(-50, 1000, decimals=0, n_knots=5, scale="symlog", atoms=[0]).positions
-    array([ -50.,   -1.,    1.,    9.,  100., 1000.])
+    array([ -50.,   -1.,    1.,    9.,   99., 1000.])
     """
 
     lower: float | None = None
