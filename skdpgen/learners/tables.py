@@ -16,6 +16,8 @@ _NARROW = 64
 # How often shares of levels are compared with released ones, each time by the rows of a batch for
 # every so many steps of the training.
 _N_ROUNDS, _STEPS = 6, 16
+# In units of their noise, what is matched are counts above this.
+_CLEAR = 4
 
 
 class SoftmaxBlocks(nn.Module):
@@ -221,7 +223,9 @@ def match_columns(rows, levels, sizes, generator):
         Of the batches by whose mean it is judged.
     generator : torch.Generator
     """
-    shares = torch.as_tensor(np.clip(levels.counts / levels.n_records, 0, 1))
+    # Of rare ones, noise would be matched, and only where it is positive.
+    is_clear = levels.counts > _CLEAR * levels.std
+    shares = torch.as_tensor(np.where(is_clear, levels.counts, 0) / levels.n_records)
     for n_before in range(_N_ROUNDS):
         parts = [rows(rows.draw(size, generator)).double().mean(0) for size in sizes]
         made = torch.stack(parts).mean(0)

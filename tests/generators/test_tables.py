@@ -701,7 +701,7 @@ def test_the_table_of_a_column_with_itself_is_not_matched():
     def make_rows(sizes, marginals):
         rows = TableParticles(4, torch.Generator(), sizes, marginals)
         # All particles are alike: columns are independent.
-        rows.logits.data[:] = 0.0
+        rows.logits.data[:] = rows.offset
         return rows
 
     tables = Tables(sizes, cells * n, weight * marginals * n, weight, 0.0, 0.0)
