@@ -193,7 +193,6 @@ class DPSWFlowSampler(CentralGenerator):
             tables,
             make_rows,
             levels,
-            format.is_spare,
             n_steps=self.n_steps or 1000,
             batch_size=min(_TABLE_BATCH_SIZE, n_particles),
             learning_rate=self.learning_rate or 0.03,

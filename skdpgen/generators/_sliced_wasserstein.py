@@ -179,7 +179,6 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
             tables,
             make_rows,
             levels,
-            format.is_spare,
             n_steps=self.n_steps or 1000,
             batch_size=self.batch_size or _TABLE_BATCH_SIZE,
             learning_rate=self.learning_rate or 0.003,

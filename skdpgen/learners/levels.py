@@ -1,5 +1,6 @@
 """A learner: rows that have released tables, those of each level of a column if they have such."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -55,7 +56,7 @@ class RowsByLevel(nn.Module):
         return rows * (n_others / (n_others + 1)) ** 0.5
 
 
-def fit_to_release(tables, make_rows, levels, is_spare, *, n_steps, batch_size, **training):
+def fit_to_release(tables, make_rows, levels, *, n_steps, batch_size, **training):
     """Train rows until they have the released tables, but for their noise.
 
     Where records are told apart by the level of a column, each level has rows of its own, which
@@ -68,8 +69,6 @@ def fit_to_release(tables, make_rows, levels, is_spare, *, n_steps, batch_size, 
         Gives `TableRows`, from a share of the records, the sizes of columns and noisy marginals.
     levels : Levels
         What the tables say of each level.
-    is_spare : ndarray of bool of shape (n_levels,)
-        As in `Levels.of`.
     n_steps, batch_size, **training
         As in `fit_to_tables`.
 
@@ -87,13 +86,14 @@ def fit_to_release(tables, make_rows, levels, is_spare, *, n_steps, batch_size, 
     counts, std = tables.count_records()
     counts = np.maximum(counts, max(std, 1.0))
     shares, parts, losses = counts / counts.sum(), [], []
-    is_spare = np.delete(is_spare, tables.by)
+    is_empty = np.delete(levels.is_empty, tables.by)
     for level, share in enumerate(shares):
         of_level = tables.of_part(level)
         rows, of_losses = fit_to_tables(
             partial(make_rows, share),
             of_level,
-            Levels.of(of_level, counts[level], is_spare),
+            # What is empty is told best by all records together.
+            replace(Levels.of(of_level, counts[level], False), is_empty=is_empty),
             n_steps=n_steps,
             batch_size=max(2, round(max(share, _LEAST_BATCH) * batch_size)),
             **training,
