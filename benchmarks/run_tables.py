@@ -69,8 +69,8 @@ def load_census_income():
     return Bunch(**dict(zip(("X_train", "X_test", "y_train", "y_test"), parts, strict=True)))
 
 
-# A network; one with the bounds of numbers left open, and paid for; and particles.
-OURS = ["network", "open", "particles"]
+# A network, with the bounds of numbers; with their knots, too; with neither; and particles.
+OURS = ["network", "knots", "open", "particles"]
 PEERS = "mst aim dpmm-mst dpmm-aim dpmm-aim3 dpmm-privbayes privpgd tabpe".split()
 LOADERS = {
     "adult": load_adult,
@@ -211,9 +211,13 @@ def make_schema(name, train, test):
 
 
 def synthesize(method, train, schema, epsilon, seed, options):
-    if method == "open":
+    if method != "knots":
         kinds = {
-            name: Number(decimals=kind.decimals, missing=kind.missing)
+            name: Number(
+                *((None, None) if method == "open" else (kind.lower, kind.upper)),
+                decimals=kind.decimals,
+                missing=kind.missing,
+            )
             for name, kind in schema.items()
             if isinstance(kind, Number)
         }

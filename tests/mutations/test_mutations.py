@@ -93,6 +93,10 @@ def _two_way(test):
     return f"tests/privacy/mechanisms/test_tables.py::test_{test}"
 
 
+def _by_level(test):
+    return f"tests/learners/test_levels.py::test_{test}"
+
+
 def _flow(test):
     return f"tests/generators/test_sliced_flow.py::test_{test}"
 
@@ -206,15 +210,15 @@ PRIVACY = {
         _privatizer("labels_are_replaced_as_often_as_certified[laplace]"),
     ),
     "classes of sliced rows share their noise": Mutation(
-        "noisy = measured.exact + noise.rounded_gaussian(std)",
+        "noisy = noise.rounded_gaussian(std)",
         'shared = std[:1] if self.name == "sliced rows" else std\n'
-        "            noisy = measured.exact + noise.rounded_gaussian(shared)",
+        "            noisy = np.broadcast_to(noise.rounded_gaussian(shared), std.shape).copy()",
         _independent("sliced rows"),
     ),
     "classes of aggregates share their noise": Mutation(
-        "noisy = measured.exact + noise.rounded_gaussian(std)",
+        "noisy = noise.rounded_gaussian(std)",
         'shared = std[:1] if self.name == "forward aggregate" else std\n'
-        "            noisy = measured.exact + noise.rounded_gaussian(shared)",
+        "            noisy = np.broadcast_to(noise.rounded_gaussian(shared), std.shape).copy()",
         _independent("forward aggregate"),
     ),
     "local noise is used again for each block": Mutation(
@@ -288,7 +292,7 @@ if cost > self.epsilon * (1 + 1e-2):
         _privatizer("the_certificate_says_whether_the_seed_was_fixed"),
     ),
     "no noise": Mutation(
-        "noisy = measured.exact + noise.rounded_gaussian(std)",
+        "noisy += measured.exact",
         "noisy = measured.exact",
         _common("check_noise"),
     ),
@@ -441,10 +445,10 @@ if cost > self.epsilon * (1 + 1e-2):
         "tests/privacy/mechanisms/test_sums.py::test_truncation_does_not_move_two_rows_further_apart",
     ),
     "sensitivity of the moments is understated": Mutation(
-        '"replace_one": math.sqrt(2)}[relation]\n\n    def sensitivity(self, relation):\n'
-        "        return self.sensitivity_of(relation)",
-        '"replace_one": 1.0}[relation]\n\n    def sensitivity(self, relation):\n'
-        "        return self.sensitivity_of(relation)",
+        'does not depend on the number of columns."""\n'
+        '        return {"zero_out": 1.0, "replace_one": math.sqrt(2)}',
+        'does not depend on the number of columns."""\n'
+        '        return {"zero_out": 1.0, "replace_one": 1.0}',
         _common("check_neighbours"),
     ),
     "negative numbers move tables further apart": Mutation(
@@ -487,20 +491,21 @@ if cost > self.epsilon * (1 + 1e-2):
         "kept[has]",
         _two_way("sensitivity_of_groups"),
     ),
-    "shares of groups are not bounded": Mutation(
-        "return clip_rows(torch.cat([sum_rows(rows[:, group]) for group in groups], dim=1), 1.0)",
-        "return torch.cat([sum_rows(rows[:, group]) for group in groups], dim=1)",
-        _two_way("sensitivity_of_groups"),
+    "shares of levels are not bounded": Mutation(
+        "return clip_rows(rows[:, self.by] * math.sqrt(self._n_blocks), 1.0)",
+        "return rows[:, self.by] * math.sqrt(self._n_blocks)",
+        _two_way("sensitivity_by_level"),
     ),
     "a column that is left out is counted": Mutation(
         "m = len(self.sizes)\n        return math.sqrt(",
         "m = self._n_blocks\n        return math.sqrt(",
         _two_way("noise"),
     ),
-    "a level is in two groups": Mutation(
-        "(members.sum(axis=1) > 1).any()",
-        "False",
-        _two_way("groups_that_are_none"),
+    "sensitivity of tables is understated": Mutation(
+        'does not depend on the columns."""\n'
+        '        return {"zero_out": 1.0, "replace_one": math.sqrt(2)}',
+        'does not depend on the columns."""\n        return {"zero_out": 1.0, "replace_one": 1.0}',
+        _two_way("sensitivity"),
     ),
     "null records are counted": Mutation(
         "membership[self._null[positions]] = 0",
@@ -757,7 +762,7 @@ if cost > self.epsilon * (1 + 1e-2):
         "tests/preprocessing/test_local_privatizer.py::test_the_seed_is_the_one_that_was_certified",
     ),
     "inferred classes are called local": Mutation(
-        "local=plan.local and not records.is_inferred",
+        "local=plan.local and not self.is_inferred",
         "local=plan.local",
         "tests/generators/test_ldp_entropic_gan.py::test_inferred_classes_are_not_local",
     ),
@@ -815,6 +820,31 @@ if cost > self.epsilon * (1 + 1e-2):
 
 # What must not break either: what is learnt, and what is handed back.
 FUNCTION = {
+    "levels of the target are not told apart": Mutation(
+        "_FEW_LEVELS = 3",
+        "_FEW_LEVELS = 1",
+        _by_level("three_way_tables_with_the_target_are_learnt[DPSWFlowSampler]"),
+    ),
+    "rows of one level for all": Mutation(
+        "self.parts[which].sample(",
+        "self.parts[0].sample(",
+        _by_level("three_way_tables_with_the_target_are_learnt[DPSWFlowSampler]"),
+    ),
+    "the target is put at the end": Mutation(
+        "np.hstack([rows[:, : self.by.start], block, rows[:, self.by.start :]])",
+        "np.hstack([rows, block])",
+        _by_level("the_target_is_put_where_it_was"),
+    ),
+    "shares of levels are equal": Mutation(
+        "shares, parts, losses = counts / counts.sum(), [], []",
+        "shares, parts, losses = counts * 0 + 1 / len(counts), [], []",
+        _by_level("levels_are_as_frequent_as_they_were"),
+    ),
+    "what is impossible for a level keeps its noise": Mutation(
+        "alone = impossible[self.by][:, kept]",
+        "pass",
+        _by_level("impossible_cells_are_put_to_zero[1]"),
+    ),
     "ranges are counted in units of the radius": Mutation(
         "            curator.prepare(RecordFunction(format.encode), 1.0)\n            noisy =",
         "            curator.prepare(RecordFunction(format.encode), self.clip_norm)\n"
@@ -832,8 +862,8 @@ FUNCTION = {
         "tests/test_saving.py::test_a_pickle_among_the_arrays_is_not_run",
     ),
     "a privatizer with a seed is saved": Mutation(
-        "if self.random_state is not None or self._seed[0] is not None:",
-        "if self.random_state is not None:",
+        "or self._seed[0] is not None:\n            raise ValueError(\n",
+        "and False:\n            raise ValueError(\n",
         "tests/test_saving.py::test_copies_of_a_privatizer_do_not_repeat_its_noise",
     ),
     "a range of a column lacks its lower bound": Mutation(

@@ -16,7 +16,6 @@ from skdpgen.privacy import (
     Curator,
     ForwardAggregateMechanism,
     GaussianSumMechanism,
-    LevelGroups,
     NoiseSource,
     Plan,
     PullingFunction,
@@ -88,13 +87,8 @@ MECHANISMS = {
         GAUSSIAN,
         lambda r: [r.cells, r.columns],
     ),
-    "tables of groups": (
-        lambda: TablesMechanism([2, 1], LevelGroups(0, np.ones((2, 1)))),
-        GAUSSIAN,
-        lambda r: halves([*r.cells.ravel(), *r.columns.ravel()]),
-    ),
-    "tables of single levels": (
-        lambda: TablesMechanism([2, 1], LevelGroups(0, np.eye(2))),
+    "tables by level": (
+        lambda: TablesMechanism([2, 1], 0),
         GAUSSIAN,
         lambda r: r.columns,
     ),

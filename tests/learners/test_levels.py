@@ -1,0 +1,159 @@
+"""Tables for each level of the target: what is learnt of them."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from skdpgen import (
+    Boolean,
+    Category,
+    DPSlicedWassersteinGenerator,
+    DPSWFlowSampler,
+    Number,
+    Schema,
+)
+from skdpgen.learners.levels import RowsByLevel
+from skdpgen.learners.tables import Levels, TableParticles
+from skdpgen.privacy import Tables, TablesMechanism
+from skdpgen.privacy.mechanisms.tables import count_cells
+
+SCHEMA = Schema({"a": Boolean(), "target": Boolean(), "b": Boolean()})
+
+
+def make_exclusive_or(n=2000, share=0.5):
+    rng = np.random.default_rng(0)
+    a, b = rng.random((2, n)) < share
+    return pd.DataFrame({"a": a, "target": a ^ b, "b": b})
+
+
+def random_tables(sizes, by=None, seed=0):
+    """Tables of no records in particular."""
+    rng, mechanism = np.random.default_rng(seed), TablesMechanism(sizes, by)
+    lead = () if by is None else (sizes[by],)
+    return Tables(
+        mechanism.sizes,
+        rng.random((*lead, count_cells(mechanism.sizes))),
+        rng.random((*lead, sum(mechanism.sizes))),
+        mechanism.weight,
+        2.0,
+        math.sqrt(8),
+        mechanism.by,
+    )
+
+
+@pytest.mark.parametrize("kind", [DPSWFlowSampler, DPSlicedWassersteinGenerator])
+def test_three_way_tables_with_the_target_are_learnt(kind):
+    """All pairs of columns are independent: two-way tables of all records would show nothing."""
+    table = make_exclusive_or()
+    generator = kind(epsilon=20.0, schema=SCHEMA, random_state=0, n_steps=300)
+    made = generator.fit(table, target="target").sample(2000)
+    assert ((made["a"] ^ made["b"]) == made["target"]).mean() > 0.9
+    assert made["a"].mean() == pytest.approx(0.5, abs=0.08)
+
+
+def test_y_and_where_choose_among_levels():
+    table = make_exclusive_or()
+    generator = DPSWFlowSampler(epsilon=20.0, schema=SCHEMA, random_state=0, n_steps=200)
+    generator.fit(table, target="target")
+    made = generator.sample(y=[True, False] * 200)
+    assert made["target"].tolist() == [True, False] * 200
+    assert ((made["a"] ^ made["b"]) == made["target"]).mean() > 0.85
+    made = generator.sample(300, where={"target": True, "a": True})
+    assert (made["target"] & made["a"]).all()
+    assert (~made["b"]).mean() > 0.85
+
+
+def test_levels_are_as_frequent_as_they_were():
+    table = make_exclusive_or(share=0.1)
+    generator = DPSWFlowSampler(epsilon=math.inf, schema=SCHEMA, random_state=0, n_steps=5)
+    made = generator.fit(table, target="target").sample(5000)
+    # As near to the shares as it goes.
+    assert made["target"].mean() == pytest.approx(table["target"].mean(), abs=2 / 5000)
+
+
+def test_the_target_is_put_where_it_was():
+    parts = [
+        TableParticles(3, torch.Generator(), [2, 3], torch.tensor([1.0, 0, 0, 1.0, 0]))
+        for _ in range(2)
+    ]
+    for part in parts:
+        part.forbid([False, True, True, False, True])
+    rows = RowsByLevel(parts, np.array([0.25, 0.75]), slice(2, 4))
+    made = rows.sample(torch.zeros(8), torch.Generator().manual_seed(0)) * math.sqrt(3)
+    assert made[:, [0, 5]] == pytest.approx(1)
+    assert (made[:, [1, 4, 6]] == 0).all()
+    assert sorted(made[:, 3].round(6)) == [0] * 2 + [1] * 6
+    assert made[:, 2] == pytest.approx(1 - made[:, 3])
+
+
+@pytest.mark.parametrize("by", [0, 1, 2])
+def test_levels_of_all_records_are_counted(by):
+    """From exact tables of each level follow the counts of all of them."""
+    sizes, rng = [3, 2, 4], np.random.default_rng(1)
+    codes = np.column_stack([rng.integers(size, size=200) for size in sizes])
+    blocks = [np.eye(size)[code] for size, code in zip(sizes, codes.T, strict=True)]
+    expected = np.hstack(blocks).sum(axis=0)
+    others = np.hstack(blocks[:by] + blocks[by + 1 :])
+    mechanism = TablesMechanism(sizes, by)
+    column = np.repeat([0, 1], mechanism.sizes)
+    parts = [others[codes[:, by] == level] for level in range(sizes[by])]
+    tables = Tables(
+        mechanism.sizes,
+        np.stack([(part.T @ part)[column[:, None] < column] for part in parts]),
+        np.stack([mechanism.weight * part.sum(axis=0) for part in parts]),
+        mechanism.weight,
+        0.5,
+        math.sqrt(0.5),
+        mechanism.by,
+    )
+    levels = Levels.of(tables, 200, False)
+    assert levels.counts == pytest.approx(expected)
+    assert (levels.std > 0).all()
+    alone = Levels.of(tables.of_part(0), 200, False)
+    rest = np.delete(levels.std, range(*mechanism.by.indices(sum(sizes))))
+    assert rest == pytest.approx(alone.std * math.sqrt(sizes[by]))
+
+
+@pytest.mark.parametrize("by", [None, 1])
+def test_impossible_cells_are_put_to_zero(by):
+    sizes = [2, 2, 3]
+    tables, impossible = random_tables(sizes, by), np.zeros((7, 7), dtype=bool)
+    # The first level of the first column with the last one of the last; and the first of the
+    # second column with the second of the last.
+    impossible[0, 6] = impossible[6, 0] = impossible[2, 5] = impossible[5, 2] = True
+    found = tables.without_impossible(impossible)
+    if by is None:
+        assert found.pair(0, 2)[0, 2] == 0
+        assert found.pair(1, 2)[0, 1] == 0
+        assert (found.cells == 0).sum() == 2
+        assert (found.columns == tables.columns).all()
+        return
+    assert (found.pair(0, 1)[:, 0, 2] == 0).all()
+    assert (found.of_part(0).pair(0, 1)[:, 1] == 0).all()
+    assert found.columns[0, 3] == 0
+    assert (found.cells == 0).sum() == 4
+    assert (found.columns == 0).sum() == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "n_parts"),
+    [
+        (Boolean(), 2),
+        (Category(["a", "b", "c"]), 3),
+        (Category(["a", "b", "c", "d"]), None),
+        (Category(["a"]), None),
+        (Number(0, 1, n_knots=2), None),
+    ],
+)
+def test_targets_of_few_levels_tell_records_apart(kind, n_parts):
+    values = [0.0, 1.0] if isinstance(kind, Number) else list(kind.levels)
+    table = pd.DataFrame({"target": (values * 200)[:200], "a": [True, False] * 100})
+    schema = Schema({"target": kind, "a": Boolean()})
+    generator = DPSWFlowSampler(epsilon=20.0, schema=schema, random_state=0, n_steps=2)
+    rows = generator.fit(table, target="target")._particles
+    assert (len(rows.parts) if isinstance(rows, RowsByLevel) else None) == n_parts
+    assert generator.privacy_.releases == (TablesMechanism.name,)
+    assert not isinstance(generator.fit(table)._particles, RowsByLevel)
