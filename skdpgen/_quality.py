@@ -111,7 +111,8 @@ def warn_of_table(report, schema, label, counts, std):
                 "has another."
             )
         # From the lowest to the highest knot: without atoms, and missing values.
-        knots = counts.get(name, ())[: len(getattr(schema[name], "positions", ()))]
+        has_knots = name in counts and hasattr(schema[name], "positions")
+        knots = counts[name][: len(schema[name].positions)] if has_knots else ()
         for end in ("lower", "upper"):
             if _is_cut(row, end, knots, std.get(name)):
                 _warn_of_bound(name, end, row[end], row[f"share_{end}"])

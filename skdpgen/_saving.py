@@ -145,6 +145,7 @@ def _list_classes():
     from .formats.columns import Unknown
     from .formats.table import TableFormat, TableKind
     from .learners.entropic import LocalRowNetwork
+    from .learners.levels import RowsByLevel
     from .learners.particles import Particles
     from .learners.tables import SoftmaxBlocks, TableNetwork, TableParticles
     from .learners.training import RowNetwork
@@ -160,7 +161,8 @@ def _list_classes():
         *(FrozenEstimator, Plan, ArrayKind, TableKind, BallFormat, BoxFormat, TableFormat),
         Unknown,
         *(Particles, _Input, RowNetwork, LocalRowNetwork, SoftmaxBlocks, TableNetwork),
-        *(TableParticles, PrincipalComponents, ResidualUp, UpsampledConv2d, SphericalAutoencoder),
+        *(TableParticles, RowsByLevel, nn.ModuleList),
+        *(PrincipalComponents, ResidualUp, UpsampledConv2d, SphericalAutoencoder),
         *(nn.BatchNorm1d, nn.BatchNorm2d, nn.Conv2d, nn.ConvTranspose2d, nn.Flatten, nn.LeakyReLU),
         *(nn.Linear, nn.MaxPool2d, nn.ReLU, nn.Sequential, nn.Sigmoid, nn.Unflatten, nn.Upsample),
     ]

@@ -167,7 +167,7 @@ def test_shapes_that_are_no_shapes(X, image_shape):
 @pytest.mark.parametrize(
     "generator",
     [
-        DPSlicedWassersteinGenerator(learning_rate=1e14, n_steps=10),
+        DPSlicedWassersteinGenerator(learning_rate=1e15, n_steps=10),
         DPSinkhornGenerator(learning_rate=1e15, release=SampledGradients(n_steps=20)),
         DPAFGenerator(
             learning_rate=1e14,

@@ -22,15 +22,15 @@ class RowsByLevel(nn.Module):
         For each level, those of the other columns.
     shares : ndarray of shape (n_parts,)
         With sum 1.
-    by : slice
+    start : int
         Where the levels are among those of all columns.
     """
 
-    def __init__(self, parts, shares, by):
+    def __init__(self, parts, shares, start):
         super().__init__()
         self.parts = nn.ModuleList(parts)
         self.register_buffer("shares", torch.as_tensor(shares, dtype=torch.float64))
-        self.by = by
+        self.start = start
 
     def sample(self, classes, generator):
         """Return a row for each of `classes`, which are not looked at; see `TableRows.sample`."""
@@ -52,7 +52,7 @@ class RowsByLevel(nn.Module):
         n_others = len(self.parts[level].blocks.sizes)
         block = np.zeros((len(rows), len(self.parts)))
         block[:, level] = 1 / n_others**0.5
-        rows = np.hstack([rows[:, : self.by.start], block, rows[:, self.by.start :]])
+        rows = np.hstack([rows[:, : self.start], block, rows[:, self.start :]])
         return rows * (n_others / (n_others + 1)) ** 0.5
 
 
@@ -100,4 +100,4 @@ def fit_to_release(tables, make_rows, levels, *, n_steps, batch_size, **training
         )
         parts.append(rows)
         losses += of_losses
-    return RowsByLevel(parts, shares, tables.by), losses
+    return RowsByLevel(parts, shares, tables.by.start).eval(), losses

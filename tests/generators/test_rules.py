@@ -147,7 +147,8 @@ def test_private_rows_that_break_rules_are_read_like_others():
         for schema in (SCHEMA, Schema({n: k for n, k in SCHEMA.items()}, [SCHEMA.rules[2]]))
     )
     assert with_rules.privacy_ == without.privacy_
-    pd.testing.assert_frame_equal(with_rules.schema_report_, without.schema_report_)
+    # Up to cells that rules leave out, which are put to 0.
+    pd.testing.assert_frame_equal(with_rules.schema_report_, without.schema_report_, atol=0.03)
 
 
 def test_rules_hold_where_columns_are_found():

@@ -81,7 +81,7 @@ def test_the_target_is_put_where_it_was():
     ]
     for part in parts:
         part.forbid([False, True, True, False, True])
-    rows = RowsByLevel(parts, np.array([0.25, 0.75]), slice(2, 4))
+    rows = RowsByLevel(parts, np.array([0.25, 0.75]), 2)
     made = rows.sample(torch.zeros(8), torch.Generator().manual_seed(0)) * math.sqrt(3)
     assert made[:, [0, 5]] == pytest.approx(1)
     assert (made[:, [1, 4, 6]] == 0).all()

@@ -831,7 +831,7 @@ FUNCTION = {
         _by_level("three_way_tables_with_the_target_are_learnt[DPSWFlowSampler]"),
     ),
     "the target is put at the end": Mutation(
-        "np.hstack([rows[:, : self.by.start], block, rows[:, self.by.start :]])",
+        "np.hstack([rows[:, : self.start], block, rows[:, self.start :]])",
         "np.hstack([rows, block])",
         _by_level("the_target_is_put_where_it_was"),
     ),
