@@ -481,15 +481,15 @@ if cost > self.epsilon * (1 + 1e-2):
         "half * self.weight / math.sqrt(self.records)",
         _two_way("sensitivity"),
     ),
-    "groups share their noise": Mutation(
+    "levels share their noise": Mutation(
         "noisy *= self.records",
         "noisy = noisy[:1].repeat(len(noisy), axis=0)\n        noisy *= self.records",
-        _independent("tables of single levels"),
+        _independent("tables by level"),
     ),
-    "every group has the records of all": Mutation(
+    "every level has the records of all": Mutation(
         "kept[has] * share[has, None]",
         "kept[has]",
-        _two_way("sensitivity_of_groups"),
+        _two_way("sensitivity_by_level"),
     ),
     "shares of levels are not bounded": Mutation(
         "return clip_rows(rows[:, self.by] * math.sqrt(self._n_blocks), 1.0)",
