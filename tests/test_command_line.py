@@ -26,8 +26,8 @@ SCHEMA = {
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A folder with a private table and its schema, where fits take a few steps only."""
-    quick = partial(few_steps, _sliced_wasserstein.fit_to_release)
-    monkeypatch.setattr(_sliced_wasserstein, "fit_to_release", quick)
+    quick = partial(few_steps, _sliced_wasserstein.fit_to_table)
+    monkeypatch.setattr(_sliced_wasserstein, "fit_to_table", quick)
     monkeypatch.chdir(tmp_path)
     rng = np.random.RandomState(0)
     n = 250

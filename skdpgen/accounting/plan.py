@@ -103,17 +103,19 @@ class Terms:
             "accountant": self.accountant,
         }
 
-    def plan_once(self, name, sensitivity):
-        """Plan one Gaussian release with what is left.
+    def plan_once(self, shares, sensitivity):
+        """Plan Gaussian releases, each made once, with what is left.
 
         Parameters
         ----------
-        name : str
+        shares : dict of str to float
+            For each release, by name, its share of what is left. They sum to 1.
         sensitivity : callable
-            Gives the sensitivity, by which multipliers are multiplied to get the noise, from a
-            plan.
+            Gives the sensitivity of the first, by which multipliers are multiplied to get the
+            noise, from a plan.
         """
-        shares = {**self.shares, name: 1 - sum(self.shares.values())}
+        left, name = 1 - sum(self.shares.values()), next(iter(shares))
+        shares = self.shares | {name: left * share for name, share in shares.items()}
         plan = gaussian_plan(shares, self.epsilon, self.delta, **self._priced)
         return replace(plan, sigma=plan.multiplier(name) * sensitivity(plan))
 

@@ -10,7 +10,7 @@ import torch
 from ..privacy.record_functions import RecordFunction
 from ..privacy.records import first_chunk, read_table
 from .arrays import find_positions
-from .columns import Category, Date, Number, Unknown
+from .columns import Category, Date, Number, Ordinal, Unknown
 from .decimals import DECIMALS, DECIMALS_WEIGHT
 from .feasibility import find_impossible
 from .format import SAMPLE_BLOCK, Format, check_count
@@ -168,6 +168,11 @@ class TableFormat(Format):
             if getattr(kind, "other", None) is not None:
                 spare[where.start + kind.levels.index(kind.other)] = True
         return spare
+
+    @property
+    def is_ordered(self):
+        """Whether the levels of each block have an order."""
+        return [isinstance(self.schema[name], Number | Date | Ordinal) for name, _ in self.blocks]
 
     @property
     def levels_of_target(self):

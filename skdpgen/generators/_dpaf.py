@@ -196,7 +196,7 @@ class DPAFGenerator(CentralGenerator):
         if self.network is not None:
             n_inputs = self.latent_dim + terms.n_classes
             try_network(self.network, format, n_inputs, terms.n_columns)
-        return self._find_release(format).plan(terms)
+        return self._find_release(format).plan(terms, format)
 
     def _learn(self, curator, format, noise):
         release = self._find_release(format)

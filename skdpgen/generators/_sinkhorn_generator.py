@@ -121,7 +121,7 @@ class DPSinkhornGenerator(CentralGenerator):
         release = self._find_release(format)
         try_network(self.network, format, self.latent_dim + terms.n_classes, terms.n_columns)
         self._count_debiasing(release.count_generated(terms.n_samples))  # refuses what does not fit
-        return release.plan(terms)
+        return release.plan(terms, format)
 
     def _count_debiasing(self, n_generated):
         """Return how many further rows are generated to debias the loss."""

@@ -11,9 +11,8 @@ from .._parameters import parameters
 from .._validation import check_size, in_range, positive, whole
 from ..base import CentralGenerator, refuse_given
 from ..formats.box import BoxFormat
-from ..learners.levels import fit_to_release
+from ..learners.interactions import fit_to_table
 from ..learners.particles import Particles, draw_starts, fit_particles_to_sketch, flow_along_slices
-from ..learners.report import read_tables
 from ..learners.rows import even_spread
 from ..learners.tables import TableParticles
 from ..privacy import RecordFunction, SlicedRowsMechanism
@@ -164,7 +163,7 @@ class DPSWFlowSampler(CentralGenerator):
         if terms.n_columns is not None:
             n_particles = self._count_particles(terms.n_samples, 1)
             check_size("n_particles", n_particles, format.n_columns)
-        return self._find_release(format).plan(terms)
+        return self._find_release(format).plan(terms, format)
 
     def _list_assumptions(self, format):
         assumed = super()._list_assumptions(format)
@@ -186,18 +185,15 @@ class DPSWFlowSampler(CentralGenerator):
             n_rows = min(n_particles, max(_FEWEST, round(share * n_particles)))
             return TableParticles(n_rows, generator, sizes, marginals)
 
-        tables = release.run(curator, format)
-        curator.close()  # the rest is post-processing
-        levels, self.schema_report_ = read_tables(tables, format, curator.n_records)
-        self._particles, self.loss_curve_ = fit_to_release(
-            tables,
+        self._particles, self.loss_curve_, self.schema_report_ = fit_to_table(
+            release,
+            curator,
+            format,
             make_rows,
-            levels,
+            noise,
             n_steps=self.n_steps or 1000,
             batch_size=min(_TABLE_BATCH_SIZE, n_particles),
             learning_rate=self.learning_rate or 0.03,
-            generator=noise.torch_generator(),
-            device=curator.device,
             verbose=self.verbose,
         )
 

@@ -5,8 +5,7 @@ import math
 from .._parameters import parameters
 from .._validation import check_size, positive, whole
 from ..base import CentralGenerator, check_network, refuse_given
-from ..learners.levels import fit_to_release
-from ..learners.report import read_tables
+from ..learners.interactions import fit_to_table
 from ..learners.rows import has_unit_output, make_rows, try_network
 from ..learners.sketch import fit_to_sketch
 from ..learners.slices import fit_to_rows
@@ -153,7 +152,7 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
             check_size("batch_size", self.batch_size or 1, release.count_values(terms))
         elif terms.n_columns is not None:
             check_size("batch_size", self.batch_size or 1, terms.n_columns)
-        return release.plan(terms)
+        return release.plan(terms, format)
 
     def _learn(self, curator, format, noise):
         release = self._find_release(format)
@@ -172,18 +171,15 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
             network = build(factory, self.latent_dim, sum(sizes), noise.seed())
             return TableNetwork(network, self.latent_dim, sizes, marginals)
 
-        tables = release.run(curator, format)
-        curator.close()  # the rest is post-processing
-        levels, self.schema_report_ = read_tables(tables, format, curator.n_records)
-        self._network, self.loss_curve_ = fit_to_release(
-            tables,
+        self._network, self.loss_curve_, self.schema_report_ = fit_to_table(
+            release,
+            curator,
+            format,
             make_rows,
-            levels,
+            noise,
             n_steps=self.n_steps or 1000,
             batch_size=self.batch_size or _TABLE_BATCH_SIZE,
             learning_rate=self.learning_rate or 0.003,
-            generator=noise.torch_generator(),
-            device=curator.device,
             verbose=self.verbose,
         )
 

@@ -149,6 +149,7 @@ def fit_to_tables(
     learning_rate,
     generator,
     device,
+    three_way=None,
     verbose=0,
 ):
     """Train until the tables of all pairs of columns are those released, but for noise.
@@ -169,6 +170,8 @@ def fit_to_tables(
         Of Adam, after a warm-up and before a linear decay.
     device : torch.device
         Where to train.
+    three_way : skdpgen.privacy.ThreeWayTables, default=None
+        Tables of some triples of columns, which are matched, too.
     generator, verbose
         As in `fit_to_sketch`.
 
@@ -180,9 +183,10 @@ def fit_to_tables(
         At each step, the estimated squared distance between generated and noisy tables.
     """
     n_records, sizes = levels.n_records, tables.sizes
-    std = tables.columns_std / n_records
-    # Each cell of a pair counts twice, with half the variance.
-    noise_energy = std**2 * (tables.cells.size + tables.columns.size)
+    std = tables.columns_std
+    # Each cell of a pair counts twice.
+    noise_energy = 2 * tables.pairs_std**2 * tables.cells.size + std**2 * tables.columns.size
+    noise_energy /= n_records**2
 
     def as_tensor(array):
         return torch.tensor(array, dtype=torch.float32, device=device)
@@ -192,6 +196,19 @@ def fit_to_tables(
         for *where, table, is_pair in join_narrow(tables.with_later, sizes)
     ]
     columns = as_tensor(tables.columns / n_records)
+    triples, weight = [], 1.0
+    if three_way is not None:
+        places = [own for own, _ in own_and_later(sizes)]
+        triples = [
+            (
+                [(places[c], three_way.maps[c].to(device, torch.float32)) for c in triple],
+                as_tensor(table / n_records),
+            )
+            for triple, table in zip(three_way.triples, three_way.cells, strict=True)
+        ]
+        noise_energy += (std / n_records) ** 2 * sum(table.size for table in three_way.cells)
+        if three_way.std > 0:
+            weight = (std / three_way.std) ** 2
     rows = make_rows(sizes, as_tensor(np.clip(levels.counts / n_records, 0, 1))).to(device)
     rows.forbid(levels.is_empty)
     training = Training(rows, learning_rate, memory=0.99)
@@ -200,7 +217,10 @@ def fit_to_tables(
     def loss():
         made = rows(rows.draw(2 * half, generator)).split(half)
         first, second = (tables.weight * part.mean(0) - columns for part in made)
-        return 2 * TablesGap.apply(*made, pairs) + first @ second
+        gap = 2 * TablesGap.apply(*made, pairs) + first @ second
+        for joined, table in triples:
+            gap = gap + weight * three_way_gap(*made, joined, table)
+        return gap
 
     losses = descend_to_noise(training, loss, noise_energy, n_steps, verbose)
     rows = training.finish(lambda: rows.draw(2 * half, generator))
@@ -270,6 +290,27 @@ class TablesGap(torch.autograd.Function):
     @staticmethod
     def backward(ctx, of_gap):
         return *(of_gap * gradient for gradient in ctx.saved_tensors), None
+
+
+def three_way_gap(first, second, joined, table):
+    """Estimate the squared differences between a three-way table of rows and a given one.
+
+    Parameters
+    ----------
+    first, second : tensor of shape (n_rows, n_levels)
+        Rows that are independent of each other.
+    joined : sequence of (slice, tensor)
+        For three columns, where their levels are, and the map that joins them in groups.
+    table : tensor
+        Shares of the records.
+    """
+    differences = [
+        torch.einsum("ni,nj,nk->ijk", *(rows[:, own] @ groups for own, groups in joined))
+        / len(rows)
+        - table
+        for rows in (first, second)
+    ]
+    return (differences[0] * differences[1]).sum()
 
 
 def join_narrow(tables, sizes):

@@ -41,6 +41,7 @@ from .mechanisms.sums import (
     SliceSketchMechanism,
 )
 from .mechanisms.tables import Tables, TablesMechanism
+from .mechanisms.three_way import ThreeWayMechanism, ThreeWayTables
 from .noise import NoiseSource
 from .record_functions import BatchFunction, PullingFunction, RecordFunction
 
@@ -83,6 +84,8 @@ __all__ = [
     "TableFile",
     "Tables",
     "TablesMechanism",
+    "ThreeWayMechanism",
+    "ThreeWayTables",
     "ThresholdDpEvent",
     "calibrate_gaussian",
     "calibrate_sliced_gaussian",

@@ -69,7 +69,7 @@ class ForwardAggregates(Release):
     # Names of the releases of the two phases.
     first, second = "classifier's aggregate", "discriminator's aggregate"
 
-    def plan(self, terms):
+    def plan(self, terms, format):
         """Return the `Plan`, from public numbers only."""
         first, _, _ = self.budget_split
         if first > 0 and terms.n_classes == 1:

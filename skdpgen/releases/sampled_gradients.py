@@ -70,7 +70,7 @@ class SampledGradients(Release):
         if self.n_generated == 1:
             raise ValueError("n_generated must be at least 2: batches are normalised.")
 
-    def plan(self, terms):
+    def plan(self, terms, format):
         """Return the `Plan`, from public numbers only."""
         rate = self._count_rows(terms.n_samples) / terms.n_samples
         n_generated = self.count_generated(terms.n_samples)

@@ -55,9 +55,9 @@ class SliceSketch(Release):
     n_components, scaling = 64, {"whiten": 0.5}
 
     def of(self, format):
-        return TwoWayTables().of(format) if format.has_blocks else self
+        return TwoWayTables() if format.has_blocks else self
 
-    def plan(self, terms):
+    def plan(self, terms, format):
         """Return the `Plan`, from public numbers only."""
         k = self._count_projections(terms.n_columns)
         check_size("n_projections", max(terms.n_classes, _BLOCK), self.count_values(terms))
@@ -69,7 +69,7 @@ class SliceSketch(Release):
                 k, n_harmonics, terms.n_classes, terms.relation
             )
 
-        return terms.plan_once(self.name, sensitivity)
+        return terms.plan_once({self.name: 1.0}, sensitivity)
 
     def _count(self, plan, terms):
         k = self._count_projections(terms.n_columns)

@@ -65,7 +65,7 @@ class SlicedRows(Release):
     needs_columns = True
     n_components, scaling = 30, {"whiten": 0.5, "unit_ball": True}
 
-    def plan(self, terms):
+    def plan(self, terms, format):
         """Return the `Plan`, from public numbers only."""
         if terms.n_columns is None:
             raise ValueError(

@@ -1,8 +1,9 @@
-"""A release of a table: its two-way tables, of all records or of each level of the target."""
+"""A release of a table: tables of two columns, of three where the target or the rows ask for it."""
 
 import math
 
-from ..privacy import TablesMechanism
+from ..formats.columns import Unknown
+from ..privacy import TablesMechanism, ThreeWayMechanism
 from ..privacy.mechanisms.tables import count_cells
 from .release import Release
 
@@ -11,6 +12,11 @@ from .release import Release
 _FEW_LEVELS = 3
 # Cells of tables, at most, and the memory that one takes until it is released.
 _MOST_CELLS, _BYTES_OF_A_CELL = 2**27, 30
+# What interactions of three columns, and three-way tables, get of the budget where they are sought.
+_INTERACTIONS_SHARE, _THREE_WAY_SHARE = 0.03, 0.07
+# They are not sought where noise of so many standard deviations could be taken for one of half the
+# records, or where there are more triples than this.
+_CLEAR, _MOST_TRIPLES = 4, 10_000
 
 
 class TwoWayTables(Release):
@@ -21,30 +27,33 @@ class TwoWayTables(Release):
 
     If the target has at most three levels, they are released for each of these apart, so that all
     three-way tables with the target are known. A record has one level, so that this costs no more.
+
+    Otherwise a tenth of the budget goes to *three-way tables* of those columns that pairs do not
+    explain, as a ⊕ b = c is not: for all triples, one noisy number says by how much records are
+    off what was learnt of pairs, and tables of those that stand out are released. That is so for at
+    most 10,000 triples, and where the noise would let half of the records be seen.
     """
 
     name = TablesMechanism.name
-    _sizes = None
+    interactions, three_way = "interactions", "three-way tables"
 
-    def of(self, format):
-        """Return the release of tables of a format, whose numbers of levels may be open."""
-        release = TwoWayTables()
-        release._sizes = None if format.schema.open_names else format.block_sizes
-        return release
-
-    def plan(self, terms):
+    def plan(self, terms, format):
         """Return the `Plan`, from public numbers only."""
         sensitivity = TablesMechanism.sensitivity_of(terms.relation)
-        plan = terms.plan_once(self.name, lambda plan: sensitivity)
-        if self._sizes is not None and (n_cells := count_cells(self._sizes)) > _MOST_CELLS:
-            noise = plan.sigma * len(self._sizes) / math.sqrt(2)
-            raise ValueError(
-                f"The schema is too large for two-way tables: its {len(self._sizes):,} columns of "
-                f"{sum(self._sizes):,} levels have {n_cells:,} cells, and {_MOST_CELLS:,} are the "
-                f"most. They would take {n_cells * _BYTES_OF_A_CELL / 2**30:,.0f} GiB of memory, "
-                f"and there would be noise of about ±{noise:,.0f} records on each. Drop columns, "
-                "merge several into one, or declare fewer levels and knots."
-            )
+        shares, n_triples = {self.name: 1.0}, math.comb(len(format.schema.learnt), 3)
+        if 0 < n_triples <= _MOST_TRIPLES and not _may_tell_apart(format):
+            others = {
+                self.interactions: _INTERACTIONS_SHARE,
+                self.three_way: _THREE_WAY_SHARE,
+            }
+            sought = {self.name: 1 - sum(others.values()), **others}
+            plan = terms.plan_once(sought, lambda plan: sensitivity)
+            noise = math.sqrt(n_triples) * _deviation(plan, self.interactions, True)
+            if _CLEAR * noise <= terms.n_samples / 2:
+                shares = sought
+        plan = terms.plan_once(shares, lambda plan: sensitivity)
+        if not format.schema.open_names:
+            _check_size(plan, format.block_sizes)
         return plan
 
     def count_needed(self, plan, terms, format):
@@ -60,3 +69,47 @@ class TwoWayTables(Release):
         if not format.schema.rules:
             return tables
         return tables.without_impossible(format.find_impossible())
+
+    def seeks(self, plan):
+        """Return whether a plan has three-way tables."""
+        return self.three_way in dict(plan.releases)
+
+    def run_interactions(self, curator, signs, triples):
+        """Release the sums of products of three signs, as `ThreeWayTables`."""
+        return curator.release(ThreeWayMechanism(self.interactions, signs, triples))
+
+    def three_way_std(self, plan):
+        """Return the standard deviation of the noise on three-way tables, if one is released."""
+        return _deviation(plan, self.three_way, False)
+
+    def run_three_way(self, curator, format, groups, triples):
+        """Release the `ThreeWayTables` of groups of levels of triples of columns."""
+        tables = curator.release(ThreeWayMechanism(self.three_way, groups, triples))
+        if not format.schema.rules:
+            return tables
+        return tables.without_impossible(format.find_impossible())
+
+
+def _may_tell_apart(format):
+    """Return whether records may be told apart by the target, which may still be open."""
+    target = None if format.kind is None else format.schema.get(format.kind.label)
+    if isinstance(target, Unknown):
+        return True
+    n_levels = len(getattr(target, "levels", ()))
+    return 1 < n_levels <= _FEW_LEVELS or (n_levels > 0 and target.is_open)
+
+
+def _deviation(plan, name, is_signed):
+    return plan.multiplier(name) * ThreeWayMechanism.sensitivity_of(plan.relation, is_signed)
+
+
+def _check_size(plan, sizes):
+    if (n_cells := count_cells(sizes)) > _MOST_CELLS:
+        noise = plan.sigma * len(sizes) / math.sqrt(2)
+        raise ValueError(
+            f"The schema is too large for two-way tables: its {len(sizes):,} columns of "
+            f"{sum(sizes):,} levels have {n_cells:,} cells, and {_MOST_CELLS:,} are the most. They "
+            f"would take {n_cells * _BYTES_OF_A_CELL / 2**30:,.0f} GiB of memory, and there would "
+            f"be noise of about ±{noise:,.0f} records on each. Drop columns, merge several into "
+            "one, or declare fewer levels and knots."
+        )

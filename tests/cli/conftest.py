@@ -19,7 +19,7 @@ def few_steps(fit, *args, **kwargs):
 def folder(tmp_path, monkeypatch):
     """A folder, the current one, where fits take a few steps only."""
     for module in (_sliced_wasserstein, _sliced_flow):
-        monkeypatch.setattr(module, "fit_to_release", partial(few_steps, module.fit_to_release))
+        monkeypatch.setattr(module, "fit_to_table", partial(few_steps, module.fit_to_table))
     monkeypatch.chdir(tmp_path)
     rng = np.random.RandomState(0)
     frame = pd.DataFrame({"age": rng.randint(20, 80, 300), "ward": rng.choice(["A", "B"], 300)})

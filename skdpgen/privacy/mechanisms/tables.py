@@ -12,7 +12,7 @@ from .base import GRID_BITS, Measurement, Mechanism, clip_rows, grid_scale, to_g
 # Rows with more levels are multiplied as sparse ones.
 _WIDE = 400
 # Rows, and numbers of them, that are read at once: sums over so many are exact in doubles.
-_MOST_ROWS, _MOST_NUMBERS = 2**13, 2**22
+MOST_ROWS, MOST_NUMBERS = 2**13, 2**22
 
 
 def own_and_later(sizes):
@@ -46,6 +46,13 @@ def tables_with_later(cells, sizes):
         cells[..., start:stop].reshape(*cells.shape[:-1], *shape)
         for start, stop, shape in zip(ends[:-1], ends[1:], shapes, strict=True)
     ]
+
+
+def half_grid(std, n_records):
+    """Return 1 over the step of a grid whose products have noise of a standard deviation."""
+    # Products of two whole numbers, n of them, stay below 2^62.
+    bits = min(2 * GRID_BITS, 62 - n_records.bit_length())
+    return 2.0 ** (math.log2(grid_scale(std, bits)) // 2)
 
 
 def count_cells(sizes):
@@ -237,13 +244,11 @@ class TablesMechanism(Mechanism):
 
     def _measure(self, source, event, relation, noise):
         std = plain_multiplier(event) * self.sensitivity(relation) / math.sqrt(2)
-        # Products of two whole numbers, n of them, stay below 2^62.
-        bits = min(2 * GRID_BITS, 62 - source.n_records.bit_length())
-        half = 2.0 ** (math.log2(grid_scale(std, bits)) // 2)
+        half = half_grid(std, source.n_records)
         n_numbers = count_cells(self.sizes) + sum(self.sizes)
         n_parts = () if self.by is None else (self.by.stop - self.by.start,)
         total = np.zeros((*n_parts, n_numbers), dtype=np.int64)
-        n_rows = max(1, min(_MOST_ROWS, _MOST_NUMBERS // sum(self.sizes)))
+        n_rows = max(1, min(MOST_ROWS, MOST_NUMBERS // sum(self.sizes)))
         for rows, membership in source.blocks(self.name, n_rows):
             rows = rows[membership.sum(1) > 0].clamp_(min=0)
             kept = self._keep(rows)

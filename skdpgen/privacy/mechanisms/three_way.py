@@ -1,0 +1,133 @@
+"""What is released of three columns of a table: interactions of all, and tables of a few."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from ...accounting.events import plain_multiplier
+from .base import Measurement, Mechanism, clip_rows, sum_rows, to_grid
+from .tables import MOST_NUMBERS, MOST_ROWS, half_grid, own_and_later
+
+
+@dataclass(frozen=True)
+class ThreeWayTables:
+    """Released three-way tables, in records.
+
+    Attributes
+    ----------
+    maps : tuple of tensor of shape (n_levels, n_groups)
+        How levels of each column were joined, or given a sign.
+    triples : tuple of (int, int, int)
+        Positions of the columns of each table.
+    cells : tuple of ndarray of shape (n_groups, n_groups, n_groups)
+        For three groups of levels, the noisy number of records that have a level of each; or, of
+        signs, of shape (1, 1, 1), the noisy sum of the products of three signs.
+    std : float
+        Standard deviation of the noise.
+    """
+
+    maps: tuple
+    triples: tuple
+    cells: tuple
+    std: float
+
+    def without_impossible(self, impossible):
+        """Return the tables with 0 in place of noise where it is public that no record is.
+
+        Parameters
+        ----------
+        impossible : ndarray of bool, symmetric
+            Of all levels, those that no record has together.
+        """
+        where = [own for own, _ in own_and_later([len(groups) for groups in self.maps])]
+
+        def can_be(c, d):
+            possible = ~impossible[where[c], where[d]]
+            return self.maps[c].numpy().T @ possible @ self.maps[d].numpy() > 0
+
+        cells = tuple(
+            np.where(can_be(a, b)[:, :, None] & can_be(a, c)[:, None] & can_be(b, c), table, 0.0)
+            for (a, b, c), table in zip(self.triples, self.cells, strict=True)
+        )
+        return replace(self, cells=cells)
+
+
+class ThreeWayMechanism(Mechanism):
+    """Tables of triples of columns, of rows of blocks.
+
+    A row x in the unit ball has a block x_c of numbers for each of m columns of a table; negative
+    ones become 0. Levels are joined in groups, or given signs, by a public map M_c, and
+    b_c = √m·x_c·M_c is shortened to norm 1. For K triples (c, d, e) of columns, a row adds all
+    b_c ⊗ b_d ⊗ b_e, divided by √K: a vector of norm at most 1, as each of the K products has norm
+    ‖b_c‖·‖b_d‖·‖b_e‖ ≤ 1. So two such vectors are at most 2 apart; √2 where no map has a negative
+    number, as then no product has.
+
+    *Whole numbers.* b_c ⊗ b_d / √K and b_e are rounded towards zero before they are multiplied:
+    each product is then at most what it was, with its sign or 0. All bounds stay.
+
+    Parameters
+    ----------
+    name : str
+        Name of the release.
+    maps : sequence of tensor of shape (n_levels, n_groups)
+        For each column. Each level has one 1 or -1, and is 0 otherwise.
+    triples : sequence of (int, int, int)
+        Positions of different columns.
+    """
+
+    def __init__(self, name, maps, triples):
+        self.name = name
+        self.maps = tuple(maps)
+        self.triples = tuple(map(tuple, triples))
+        if not self.triples or any(len(set(triple)) < 3 for triple in self.triples):
+            raise ValueError("triples must hold at least one, of three different columns each.")
+        self._where = [own for own, _ in own_and_later([len(groups) for groups in self.maps])]
+
+    @staticmethod
+    def sensitivity_of(relation, is_signed):
+        """Return the sensitivity, in units of √K records."""
+        apart = 2.0 if is_signed else math.sqrt(2)
+        return {"zero_out": 1.0, "replace_one": apart}[relation]
+
+    def sensitivity(self, relation):
+        is_signed = any((groups < 0).any() for groups in self.maps)
+        return self.sensitivity_of(relation, is_signed)
+
+    def check(self, event):
+        plain_multiplier(event)
+
+    def _measure(self, source, event, relation, noise):
+        std = plain_multiplier(event) * self.sensitivity(relation)
+        half = half_grid(std, source.n_records)
+        widths = [groups.shape[1] for groups in self.maps]
+        shapes = [tuple(widths[c] for c in triple) for triple in self.triples]
+        total = [np.zeros((a * b, c), dtype=np.int64) for a, b, c in shapes]
+        widest = max(self._where[-1].stop, *(a * b for a, b, _ in shapes))
+        n_rows = max(1, min(MOST_ROWS, MOST_NUMBERS // widest))
+        for rows, membership in source.blocks(self.name, n_rows):
+            columns = self._columns(rows[membership.sum(1) > 0])
+            whole = [to_grid(column, half) for column in columns]
+            for (c, d, e), table in zip(self.triples, total, strict=True):
+                pairs = (columns[c][:, :, None] * columns[d][:, None]).flatten(1)
+                pairs = to_grid(pairs / math.sqrt(len(self.triples)), half)
+                table += (pairs.T @ whole[e]).long().cpu().numpy()
+        exact = np.concatenate([table.ravel() for table in total])
+        return Measurement(exact, half**2, std, context=(std, shapes))
+
+    def _columns(self, rows):
+        """Return b_c for each column c."""
+        scale, columns = math.sqrt(len(self.maps)), []
+        for where, groups in zip(self._where, self.maps, strict=True):
+            levels = (rows[:, where] * scale).clamp_(min=0)
+            joined = torch.stack([sum_rows(levels * signs) for signs in groups.to(levels).T])
+            columns.append(clip_rows(joined.squeeze(2).T, 1.0))
+        return columns
+
+    def _present(self, noisy, measured):
+        std, shapes = measured.context
+        records = math.sqrt(len(self.triples))
+        parts = np.split(noisy * records, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
+        cells = tuple(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
+        return ThreeWayTables(self.maps, self.triples, cells, std * records)
