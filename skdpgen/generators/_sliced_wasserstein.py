@@ -29,7 +29,8 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
     sketch*, see `SliceSketch`). A network is then trained until what it generates has the same
     sketch, which costs no further privacy, however long it takes. Of a table with a `schema` the
     sketch is its *two-way tables*: for each pair of columns, how often their levels (or values near
-    the knots of numbers and dates) occur together. The network gives probabilities of levels.
+    the knots of numbers and dates) occur together; and of three columns where pairs do not tell
+    all (see `TwoWayTables`). The network gives probabilities of levels.
 
     With ``release="rows"`` this is DP-SWD [1]_: at each step a random batch of rows is projected
     on fresh directions and released with noise on every number (see `SlicedRows`), and the network

@@ -93,6 +93,14 @@ def _two_way(test):
     return f"tests/privacy/mechanisms/test_tables.py::test_{test}"
 
 
+def _three_way(test):
+    return f"tests/privacy/mechanisms/test_three_way.py::test_{test}"
+
+
+def _interactions(test):
+    return f"tests/learners/test_interactions.py::test_{test}"
+
+
 def _by_level(test):
     return f"tests/learners/test_levels.py::test_{test}"
 
@@ -472,14 +480,44 @@ if cost > self.epsilon * (1 + 1e-2):
         _two_way("sensitivity"),
     ),
     "two-way tables count once": Mutation(
-        "self.sensitivity(relation) / math.sqrt(2)\n        # Products",
-        "self.sensitivity(relation) / 2\n        # Products",
+        "self.sensitivity(relation) / math.sqrt(2)\n        half",
+        "self.sensitivity(relation) / 2\n        half",
         _two_way("noise"),
     ),
     "one-way tables have the weight of two-way tables": Mutation(
         "half * self.weight / math.sqrt(2 * self.records)",
         "half * self.weight / math.sqrt(self.records)",
         _two_way("sensitivity"),
+    ),
+    "signs are no further apart than counts": Mutation(
+        "apart = 2.0 if is_signed else math.sqrt(2)",
+        "apart = math.sqrt(2)",
+        _three_way("sensitivity[signs]"),
+    ),
+    "three-way tables are as many as one": Mutation(
+        "to_grid(pairs / math.sqrt(len(self.triples)), half)",
+        "to_grid(pairs / len(self.triples) ** 0.25, half)",
+        _three_way("sensitivity[levels]"),
+    ),
+    "columns of three-way tables are not bounded": Mutation(
+        "columns.append(clip_rows(joined.squeeze(2).T, 1.0))",
+        "columns.append(joined.squeeze(2).T)",
+        _three_way("sensitivity[levels]"),
+    ),
+    "negative numbers move three-way tables further apart": Mutation(
+        "levels = (rows[:, where] * scale).clamp_(min=0)",
+        "levels = rows[:, where] * scale",
+        _three_way("negative_numbers_are_not_there"),
+    ),
+    "absent records are in three-way tables": Mutation(
+        "columns = self._columns(rows[membership.sum(1) > 0])",
+        "columns = self._columns(rows)",
+        _three_way("what_is_released_without_noise[levels]"),
+    ),
+    "what is spent follows from what stands out": Mutation(
+        "    chosen = triples or every[:1]",
+        "    if not (chosen := triples):\n        return None",
+        _interactions("what_is_spent_does_not_follow_from_the_rows"),
     ),
     "levels share their noise": Mutation(
         "noisy *= self.records",
@@ -824,6 +862,36 @@ FUNCTION = {
         "_FEW_LEVELS = 3",
         "_FEW_LEVELS = 1",
         _by_level("three_way_tables_with_the_target_are_learnt[DPSWFlowSampler]"),
+    ),
+    "triples are sought where the target tells records apart": Mutation(
+        "and not _may_tell_apart(format)",
+        "and True",
+        _interactions("where_triples_are_sought[schema1-d-3000-False]"),
+    ),
+    "triples are sought in noise": Mutation(
+        "if _CLEAR * noise <= terms.n_samples / 2:",
+        "if noise >= 0:",
+        _interactions("where_triples_are_sought[schema2-None-40-False]"),
+    ),
+    "noise stands out": Mutation(
+        "least = max(_CLEAR * chance, _MUCH * n_records)",
+        "least = _MUCH * n_records",
+        _interactions("triples_that_stand_out_are_found"),
+    ),
+    "what pairs explain stands out": Mutation(
+        "released - n_records * products.mean(0).numpy()",
+        "released",
+        _interactions("triples_that_stand_out_are_found"),
+    ),
+    "signs are those of one group": Mutation(
+        "* n_groups\n            group[0], group[-1] = 0, n_groups - 1",
+        "* 1\n            group[0] = 0",
+        _interactions("levels_are_joined_by_how_frequent_they_are"),
+    ),
+    "training goes on with noisy pairs": Mutation(
+        "return replace(tables, cells=cells * (n_records / len(made)), pairs_std=0.0)",
+        "return tables",
+        _interactions("pairs_of_rows_take_the_place_of_released_ones"),
     ),
     "rows of one level for all": Mutation(
         "self.parts[which].sample(",

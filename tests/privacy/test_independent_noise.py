@@ -24,6 +24,7 @@ from skdpgen.privacy import (
     SlicedRowsMechanism,
     SliceSketchMechanism,
     TablesMechanism,
+    ThreeWayMechanism,
 )
 from skdpgen.transport import SliceBasis, random_directions
 
@@ -91,6 +92,11 @@ MECHANISMS = {
         lambda: TablesMechanism([2, 1], 0),
         GAUSSIAN,
         lambda r: r.columns,
+    ),
+    "three-way tables": (
+        lambda: ThreeWayMechanism("three", [torch.ones(1, 1)] * 3, [(0, 1, 2), (0, 2, 1)]),
+        GAUSSIAN,
+        lambda r: [cells.ravel() for cells in r.cells],
     ),
     "Gaussian sum": (
         lambda: GaussianSumMechanism(RecordFunction(lambda rows: torch.cat([rows, rows], 1)), 1.0),
