@@ -34,8 +34,8 @@ def test_sensitivity(maps):
     mechanism = ThreeWayMechanism("three", MAPS[maps], TRIPLES)
     rows = unit_rows(SIZES, np.random.default_rng(0))
     rows = np.vstack([rows, encoded_rows(SIZES, np.random.default_rng(1), 40, between=[2])])
-    # All in three of four blocks, which are then longer than those of encoders.
-    rows[0], rows[0, [0, 3, 5]] = 0, 1 / math.sqrt(3)
+    # More in the column that is in all triples than encoders would give it.
+    rows[0], rows[0, [0, 3, 5, 9]] = 0, np.sqrt([2 / 9, 2 / 9, 3 / 9, 2 / 9])
     vectors = np.array([vector(mechanism, row) for row in rows])
     norms = np.linalg.norm(vectors, axis=1)
     # Of what encoders make: just 1, so that no noise is wasted.
