@@ -8,6 +8,7 @@ from .accountants import ledger_epsilon
 from .calibration import calibrate_gaussian, calibrate_under, check_delta, check_epsilon
 from .events import gaussian_event, is_pure, plain_multiplier, repeat
 from .figures import show
+from .units import largest_change
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,8 @@ class Plan:
         Standard deviation of the noise, where there is one level to name.
     local : bool
         Whether every release noises each record on its own, as its owner can.
+    max_rows : int or None
+        For persons, with all their rows: how many of these are used at most. None: for records.
     """
 
     releases: tuple
@@ -36,6 +39,7 @@ class Plan:
     accountant: str = "pld"
     sigma: float | None = None
     local: bool = False
+    max_rows: int | None = None
 
     def __post_init__(self):
         # A list could change after it was priced.
@@ -68,6 +72,10 @@ class Plan:
         """Return the noise multiplier of the Gaussian release called `name`; 0 for no noise."""
         return plain_multiplier(dict(self.releases)[name])
 
+    def bound(self, sensitivity):
+        """Return how far neighbours move a sum; see `largest_change`."""
+        return largest_change(sensitivity, self.relation, self.max_rows)
+
 
 @dataclass(frozen=True)
 class Terms:
@@ -78,11 +86,13 @@ class Terms:
     epsilon, delta, relation, accountant
         As in `Plan`.
     n_samples, n_classes : int
-        Number of records, and of their classes.
+        Number of records, or of persons, and of the classes of records.
     n_columns : int or None
         Columns of a row, as the release sees it; None while a schema is open.
     shares, thresholds : dict
         What is released before, as in `gaussian_plan`.
+    max_rows
+        As in `Plan`.
     """
 
     epsilon: float
@@ -94,6 +104,7 @@ class Terms:
     n_columns: int | None
     shares: dict = field(default_factory=dict)
     thresholds: dict = field(default_factory=dict)
+    max_rows: int | None = None
 
     @property
     def _priced(self):
@@ -111,11 +122,13 @@ class Terms:
         name : str
         sensitivity : callable
             Gives the sensitivity, by which multipliers are multiplied to get the noise, from a
-            plan.
+            plan and a relation.
         """
         shares = {**self.shares, name: 1 - sum(self.shares.values())}
         plan = gaussian_plan(shares, self.epsilon, self.delta, **self._priced)
-        return replace(plan, sigma=plan.multiplier(name) * sensitivity(plan))
+        plan = replace(plan, max_rows=self.max_rows)
+        bound = plan.bound(lambda relation: sensitivity(plan, relation))
+        return replace(plan, sigma=plan.multiplier(name) * bound)
 
     def plan_steps(self, name, step, n_steps, *, shares=(), before=(), sensitivity):
         """Plan a release at each of several steps with what is left; see `repeated_plan`."""

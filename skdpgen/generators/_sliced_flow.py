@@ -77,6 +77,7 @@ class DPSWFlowSampler(CentralGenerator):
     diffusion : float, default=0.0
         λ: particles get √(2λh) of Gaussian noise at each step of a flow along projected rows.
         This regularises; no privacy is claimed from it.
+    %(persons)s
     %(running)s
 
     Attributes
@@ -134,6 +135,7 @@ class DPSWFlowSampler(CentralGenerator):
     n_steps: int | None = None
     learning_rate: float | None = None
     diffusion: float = 0.0
+    max_rows_per_person: int = 1
 
     _shorthands = {
         **CentralGenerator._shorthands,
@@ -148,6 +150,7 @@ class DPSWFlowSampler(CentralGenerator):
         "n_steps": whole(optional=True),
         "learning_rate": positive(optional=True),
         "diffusion": in_range(),
+        "max_rows_per_person": whole(),
     }
 
     def check_params(self):
@@ -188,7 +191,7 @@ class DPSWFlowSampler(CentralGenerator):
 
         tables = release.run(curator, format)
         curator.close()  # the rest is post-processing
-        levels, self.schema_report_ = read_tables(tables, format, curator.n_records)
+        levels, self.schema_report_ = read_tables(tables, format, curator.n_rows)
         self._particles, self.loss_curve_ = fit_to_release(
             tables,
             make_rows,
@@ -220,8 +223,8 @@ class DPSWFlowSampler(CentralGenerator):
         rows = learn(release, curator, components, spread.to(curator.device), init, noise)
         self._particles = Particles(rows, components)
 
-    def _read(self, X, y, target):
-        format, records = super()._read(X, y, target)
+    def _read(self, X, y, target, persons):
+        format, records = super()._read(X, y, target, persons)
         if self.init is not None and not format.has_number:
             self._check_init(format)
         return format, records

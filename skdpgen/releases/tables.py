@@ -23,6 +23,7 @@ class TwoWayTables(Release):
     three-way tables with the target are known. A record has one level, so that this costs no more.
     """
 
+    takes_persons = True
     name = TablesMechanism.name
     _sizes = None
 
@@ -34,8 +35,8 @@ class TwoWayTables(Release):
 
     def plan(self, terms):
         """Return the `Plan`, from public numbers only."""
-        sensitivity = TablesMechanism.sensitivity_of(terms.relation)
-        plan = terms.plan_once(self.name, lambda plan: sensitivity)
+        sensitivity = TablesMechanism.sensitivity_of
+        plan = terms.plan_once(self.name, lambda plan, relation: sensitivity(relation))
         if self._sizes is not None and (n_cells := count_cells(self._sizes)) > _MOST_CELLS:
             noise = plan.sigma * len(self._sizes) / math.sqrt(2)
             raise ValueError(

@@ -371,9 +371,9 @@ def test_rows_that_are_noised_are_touched_behind_the_door_only(mechanism):
 
 
 class LooksAtWhatItIsGiven(DPSlicedWassersteinGenerator):
-    def _fit(self, X, y, target):
+    def _fit(self, X, y, target, persons):
         X[0]
-        return super()._fit(X, y, target)
+        return super()._fit(X, y, target, persons)
 
 
 class MeasuresBeforehand(DPSlicedWassersteinGenerator):

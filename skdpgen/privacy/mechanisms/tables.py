@@ -206,6 +206,7 @@ class TablesMechanism(Mechanism):
     """
 
     name = "two-way tables"
+    takes_persons = True
 
     def __init__(self, sizes, by=None):
         self._n_blocks = len(sizes)
@@ -236,7 +237,7 @@ class TablesMechanism(Mechanism):
         plain_multiplier(event)
 
     def _measure(self, source, event, relation, noise):
-        std = plain_multiplier(event) * self.sensitivity(relation) / math.sqrt(2)
+        std = self._find_std(source, event, relation) / math.sqrt(2)
         # Products of two whole numbers, n of them, stay below 2^62.
         bits = min(2 * GRID_BITS, 62 - source.n_records.bit_length())
         half = 2.0 ** (math.log2(grid_scale(std, bits)) // 2)
