@@ -26,7 +26,7 @@ from .accounting.calibration import calibrate_gaussian
 from .accounting.certificate import Certificate, naming_what_was_spent
 from .accounting.figures import plain_numbers
 from .accounting.plan import Terms
-from .accounting.units import ONE_RECORD, count_worth
+from .accounting.units import ONE_RECORD, count_worth, show_rows
 from .encoders import ENCODERS, choose_components, split_encoder
 from .formats.arrays import ArrayKind
 from .formats.box import BoxFormat
@@ -137,9 +137,9 @@ class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta
         plan, release, n_needed = self._make_plan(n_samples, format, n_classes, max_rows)
         if not plan.is_pure:
             warn_of_delta(self.delta, n_samples, stacklevel=3)
-        n_rows = n_samples * (max_rows or 1)
-        if n_needed > n_rows:
-            warn_of_few_rows(type(self).__name__, n_rows, n_needed, stacklevel=3)
+        if n_needed > n_samples * (max_rows or 1):
+            given = show_rows(n_samples, max_rows)
+            warn_of_few_rows(type(self).__name__, given, n_needed, stacklevel=3)
         for name in ("classes_", "class_probabilities_", "schema_", "schema_report_", "y_bounds_"):
             vars(self).pop(name, None)
         noise = NoiseSource(self.random_state)
@@ -449,8 +449,8 @@ class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta
             reproducible=self.random_state is not None,
             n_records=n_samples,
         )
-        n_rows = n_samples * (plan.max_rows or 1)
-        note = f"it takes about {n_needed:,} rows to be of use; here are {n_rows:,}."
+        given = show_rows(n_samples, plan.max_rows)
+        note = f"it takes about {n_needed:,} rows to be of use; here are {given}."
         return replace(certificate, notes=(note,) * bool(n_needed))
 
     def __sklearn_tags__(self):

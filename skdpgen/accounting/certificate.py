@@ -447,6 +447,8 @@ def preview(estimator, X, y=None, *, target=None, persons=None, n_classes=None):
     for name, value in sizes.items():
         if not isinstance(value, numbers.Integral) or value < 1:
             raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}.")
+    if persons and not hasattr(estimator, "max_rows_per_person"):
+        raise ValueError(f"{type(estimator).__name__} releases rows one by one: not of persons.")
     n_classes = None if n_classes is None else int(n_classes)
     unit = {"has_persons": True} if persons else {}
     with plain_numbers(estimator):

@@ -44,6 +44,13 @@ def count_worth(n_units, max_rows=None):
     return max(1, n_units // (max_rows or 1))
 
 
+def show_rows(n_units, max_rows=None):
+    """Say how many rows there are, of which no more is public."""
+    if max_rows is None:
+        return f"{n_units:,}"
+    return f"{n_units * max_rows:,} at most, of {n_units:,} persons"
+
+
 def assume_of_unit(assumptions, max_rows=None):
     """Return what a certificate rests on; of one for persons, no more that they have one record."""
     if max_rows is None:

@@ -9,6 +9,7 @@ from hashlib import blake2b
 
 import numpy as np
 import pandas as pd
+from pandas.api.extensions import ExtensionArray
 
 from .record_functions import call_quietly
 from .texts import MISSING_TEXTS
@@ -104,16 +105,16 @@ def _find_names(persons):
     """Return where each identifier is among the different ones, -1 for missing, and those."""
     if isinstance(persons, str) or not hasattr(persons, "__len__"):
         raise TypeError(
-            "persons must hold one identifier for each row, as X['patient'] does; got "
+            "persons must hold one identifier for each row, as table['patient'] does; got "
             f"{type(persons).__name__}."
         )
-    if not hasattr(persons, "dtype") and not hasattr(persons, "columns"):
+    if getattr(persons, "ndim", 1) != 1 or hasattr(persons, "columns"):
+        raise ValueError("persons must be 1-dimensional: one identifier for each row of X.")
+    if not isinstance(persons, np.ndarray | pd.Series | pd.Index | ExtensionArray):
         # What NumPy would make of a list depends on what is in it.
         listed, persons = list(persons), np.empty(len(persons), dtype=object)
         for i, person in enumerate(listed):
             persons[i] = person
-    if getattr(persons, "ndim", 1) != 1:
-        raise ValueError("persons must be 1-dimensional: one identifier for each row of X.")
     found = call_quietly(pd.factorize, persons)
     if found is None:
         raise TypeError("persons holds what is no identifier: they are strings or numbers.")

@@ -103,6 +103,7 @@ class RecordSource:
         self._null = left_out if self._null is None else self._null | left_out
         self.n_units = self._persons.n_persons
         self.n_records = self.n_units * self.max_rows
+        self._persons = self._key = None  # of no use any more
 
     def count_rows(self):
         """Return how many records were not declared null, or left out of those of persons."""
@@ -135,7 +136,7 @@ class RecordSource:
             yield X, self._membership(codes, codes >= 0, positions)
 
     def _read(self, name, size):
-        start, is_told = 0, self._persons is None
+        start, is_told = 0, self.max_rows is None
         # Of persons, the number of blocks is not public: there is one step, which is all of them.
         total = -(-self._n_rows // size) if is_told else 1
         with tqdm(desc=name, total=total, disable=not self._verbose) as progress:
