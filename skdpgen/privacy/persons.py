@@ -6,6 +6,7 @@ how many rows each has, nor how many rows have none.
 
 import numbers
 from hashlib import blake2b
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -83,8 +84,8 @@ class Persons:
         too_many = np.flatnonzero(chosen & (sizes > max_rows)[self._codes])
         in_order = too_many[np.argsort(self._codes[too_many], kind="stable")]
         codes = self._codes[in_order]
-        for code, start, stop in _list_runs(codes):
-            person = blake2b(_to_bytes(self._names[code]), key=key, digest_size=16)
+        for start, stop in pairwise(np.flatnonzero(np.diff(codes, prepend=-1, append=-1))):
+            person = blake2b(_to_bytes(self._names[codes[start]]), key=key, digest_size=16)
             hashes = [_hash(person, number) for number in range(stop - start)]
             by_hash = sorted(range(stop - start), key=hashes.__getitem__)
             chosen[in_order[start:stop][by_hash[max_rows:]]] = False
@@ -119,13 +120,6 @@ def _find_names(persons):
     if found is None:
         raise TypeError("persons holds what is no identifier: they are strings or numbers.")
     return found[0], [n.strip() if isinstance(n, str) else n for n in found[1].tolist()]
-
-
-def _list_runs(codes):
-    """List where runs of equal numbers start and stop: (number, start, stop)."""
-    starts = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]]) if len(codes) else codes
-    stops = np.r_[starts[1:], len(codes)]
-    return zip(codes[starts].tolist(), starts.tolist(), stops.tolist(), strict=True)
 
 
 def _hash(person, number):
