@@ -49,6 +49,8 @@ class Plan:
         names = [name for name, _ in self.releases]
         if len(set(names)) < len(names):
             raise PlanError(f"Releases of a plan need different names; got {names}.")
+        if self.max_rows is not None and not self.max_rows >= 1:
+            raise PlanError(f"Of a person one row counts at least; got max_rows={self.max_rows!r}.")
         cost = ledger_epsilon(
             self.events, self.delta, accountant=self.accountant, relation=self.relation
         )

@@ -127,6 +127,14 @@ class DPSWFlowSampler(CentralGenerator):
     >>> X_synthetic, y_synthetic = sampler.sample(100)
     >>> X_synthetic.shape, bool(sampler.epsilon_ <= 5.0)
     ((100, 4), True)
+
+    Rows of which each person has three, of which two count:
+
+    >>> persons = [i // 3 for i in range(len(X))]
+    >>> sampler = DPSWFlowSampler(5.0, max_rows_per_person=2, n_steps=50, random_state=0)
+    >>> certificate = sampler.fit(X, persons=persons).privacy_
+    >>> certificate.n_records, str(certificate).splitlines()[2]
+    (50, 'Unit: person, with all their rows (at most 2 of them are used).')
     """
 
     release: object = "sketch"

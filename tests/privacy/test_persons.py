@@ -302,6 +302,17 @@ def test_rows_are_chosen_by_a_key_that_is_secret():
     assert NoiseSource(3).key() == NoiseSource(3).key()
 
 
+def test_each_fit_chooses_with_a_key_of_its_own():
+    X, persons = np.arange(60.0)[:, None], ["me"] * 60
+    plan = Plan((("sum", GaussianDpEvent(9.0)),), 1.0, 1e-5, max_rows=3)
+    counted = set()
+    for _ in range(3):
+        with Curator(X, persons=persons, plan=plan, noise=NoiseSource()) as curator:
+            counted.add(tuple(np.flatnonzero(~curator._source._null.numpy()).tolist()))
+    assert {len(rows) for rows in counted} == {3}
+    assert len(counted) > 1
+
+
 def test_each_row_is_as_likely_to_count():
     persons = np.repeat(np.arange(3000), 5)
     chosen = Persons(persons).choose(2, KEY).reshape(3000, 5)
