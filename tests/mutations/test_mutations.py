@@ -1286,7 +1286,7 @@ PERSONS = {
     "rows of a person are bounded in the first block": Mutation(
         "membership[self._null[positions]] = 0",
         "membership[self._null[: len(positions)]] = 0",
-        _of_persons("shares_of_a_table_are_those_of_the_rows_that_count[1]"),
+        _persons("rows_are_bounded_over_all_blocks_and_chunks[None]"),
     ),
     "rows of nobody count": Mutation(
         "chosen = self._codes >= 0\n",

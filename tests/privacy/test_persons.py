@@ -158,6 +158,18 @@ def test_a_person_moves_sums_by_no_more_than_is_claimed(name, relation, max_rows
     assert largest >= 0.6 / MULTIPLIER
 
 
+@pytest.mark.parametrize("chunks", [None, [100, 101, 700]])
+def test_rows_are_bounded_over_all_blocks_and_chunks(chunks):
+    persons = (np.arange(900) % 90).astype(float)
+    persons[450:] = persons[450:][::-1]
+    persons[::10] = np.nan
+    curator = open_curator(np.ones((900, 1)), persons, max_rows=2, chunks=chunks)
+    measured = measure(AlwaysOne(), curator, "zero_out")
+    counted = np.unique(persons[~np.isnan(persons)], return_counts=True)[1].clip(max=2).sum()
+    assert measured.exact.item() / measured.scale == counted
+    assert measure(RowCountMechanism(), curator, "zero_out").exact.item() == counted
+
+
 @pytest.mark.parametrize("by", [None, 0])
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("max_rows", [1, 3])
