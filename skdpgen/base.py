@@ -1,14 +1,15 @@
 """The template of every generator: validate, curate, learn, sample."""
 
 from abc import ABCMeta, abstractmethod
-from dataclasses import KW_ONLY, replace
+from dataclasses import KW_ONLY
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ._parameters import parameters
+from ._previews import Previews
 from ._quality import warn_of_few_rows
 from ._saving import Saves
 from ._specification import TakesSpecifications
@@ -23,7 +24,7 @@ from ._validation import (
     warn_of_delta,
 )
 from .accounting.calibration import calibrate_gaussian
-from .accounting.certificate import Certificate, naming_what_was_spent
+from .accounting.certificate import naming_what_was_spent
 from .accounting.figures import plain_numbers
 from .accounting.plan import Terms
 from .accounting.units import ONE_RECORD, count_worth, show_rows
@@ -39,7 +40,7 @@ from .privacy import CategoryCountsMechanism, NoiseSource
 from .privacy.curator import open_curator
 from .privacy.mechanisms.sums import count_rows_by
 from .privacy.noise import ASSUMED_OF_NOISE
-from .privacy.records import list_refusals, read_table, take_records
+from .privacy.records import read_table, take_records
 from .transport import sliced_wasserstein_distance
 
 # A score compares at most so many rows.
@@ -62,7 +63,7 @@ _ALWAYS_ASSUMED = (
 
 
 @parameters
-class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta):
+class BaseGenerator(Saves, Previews, TakesSpecifications, BaseEstimator, metaclass=ABCMeta):
     """Base of the generators: the public verbs, the certificate, labels, frames and dtypes.
 
     Subclasses fill in three steps, none of which sees a private row:
@@ -132,7 +133,7 @@ class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta
     def _fit(self, X, y, target, persons):
         self.check_params()
         format, records = self._read(X, y, target, persons)
-        n_samples, max_rows = records.n_records, self._find_max_rows(records.has_persons)
+        n_samples, max_rows = records.n_records, records.max_rows
         n_classes = 1 if records.classes is None else len(records.classes)
         plan, release, n_needed = self._make_plan(n_samples, format, n_classes, max_rows)
         if not plan.is_pure:
@@ -176,21 +177,21 @@ class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta
 
     def _read(self, X, y, target, persons):
         """Check what is public of the data; return its `Format`, and the `Records`."""
-        if persons is not None:
-            self._find_max_rows()
+        max_rows = self._find_max_rows(persons is not None)
+        whose = {"persons": persons, "max_rows": max_rows}
         if self.schema is not None:
             schema = declare(self.schema, X, y)
             format = self._make_table_format(schema, TableKind.of(schema, X, y, target))
-            return format, read_table(self, X, y, format.kind.label, format, persons=persons)
+            return format, read_table(self, X, y, format.kind.label, format, **whose)
         if target is not None:
             raise ValueError("target=... names a column of a schema; without one, give y.")
         kind = ArrayKind.of(X, y)
         are_numbers = self.y_bounds is not None
-        records = take_records(self, X, y, self.classes, are_numbers=are_numbers, persons=persons)
+        records = take_records(self, X, y, self.classes, are_numbers=are_numbers, **whose)
         if self.y_bounds is not None and records.classes is not None:
             raise ValueError("y_bounds are for a numeric y of float dtype; here y holds classes.")
         format = self._make_format(
-            count_worth(records.n_records, self._find_max_rows(records.has_persons)),
+            count_worth(records.n_records, max_rows),
             records.n_columns,
             1 if records.classes is None else len(records.classes),
             has_number=records.has_number,
@@ -199,8 +200,8 @@ class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta
         )
         return format, records
 
-    def _find_max_rows(self, has_persons=True):
-        """Return how many rows of a person count, or None for records; refuse bad releases."""
+    def _find_max_rows(self, has_persons):
+        """Return how many rows of a person count, or None; refuse persons where none can."""
         if not has_persons:
             return None
         release = self.find_specification("release")
@@ -416,42 +417,6 @@ class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta
         if format.components is None:
             return None
         return format.components.find_components(curator, self._count_encoded(format), **scaling)
-
-    def _preview(self, n_samples, n_features, n_classes, has_persons=False):
-        """Price a fit without data; see `skdpgen.privacy.preview`."""
-        self.check_params()
-        max_rows = self._find_max_rows(has_persons)
-        if isinstance(self.schema, str):
-            raise ValueError("preview needs a Schema: without a table, no column is known.")
-        if self.schema is not None:
-            format = self._make_table_format(self.schema)
-        else:
-            n_worth = count_worth(n_samples, max_rows)
-            format = self._make_format(n_worth, n_features, n_classes or 1)
-        plan, _, n_needed = self._make_plan(n_samples, format, n_classes or 1, max_rows)
-        return self._certify(n_samples, format, plan, n_needed, list_refusals(self.strict))
-
-    def _preview_data(self, X, y, target, persons):
-        """Price a fit; what is public of the data is checked."""
-        copied = clone(self)
-        copied.check_params()
-        format, records = copied._read(X, y, target, persons)
-        n_classes = 1 if records.classes is None else len(records.classes)
-        max_rows = copied._find_max_rows(records.has_persons)
-        plan, _, n_needed = copied._make_plan(records.n_records, format, n_classes, max_rows)
-        refusals, plan = records.list_assumptions(self.strict), records.cover(plan)
-        return copied._certify(records.n_records, format, plan, n_needed, refusals)
-
-    def _certify(self, n_samples, format, plan, n_needed, refusals):
-        certificate = Certificate.of_plan(
-            plan,
-            (*refusals, *self._list_assumptions(format)),
-            reproducible=self.random_state is not None,
-            n_records=n_samples,
-        )
-        given = show_rows(n_samples, plan.max_rows)
-        note = f"it takes about {n_needed:,} rows to be of use; here are {given}."
-        return replace(certificate, notes=(note,) * bool(n_needed))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

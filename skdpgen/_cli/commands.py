@@ -12,10 +12,10 @@ import numpy as np
 from .. import DPSlicedWassersteinGenerator, DPSWFlowSampler, PrivacyBudget
 from ..accounting.calibration import check_delta, check_epsilon
 from ..accounting.certificate import Certificate
-from ..accounting.certificate import preview as preview_fit
 from ..accounting.certificate import verify as verify_text
 from ..accounting.events import threshold_delta
 from ..accounting.figures import show
+from ..accounting.previews import preview as preview_fit
 from ..accounting.units import largest_change
 from ..exceptions import FitQualityWarning, SpentError
 from ..formats.columns import Unknown

@@ -177,9 +177,9 @@ class DPPCA(Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, B
 
     def _fit(self, X, persons):
         self.check_params()
-        records = take_records(self, X, persons=persons)
+        max_rows = None if persons is None else self.max_rows_per_person
+        records = take_records(self, X, persons=persons, max_rows=max_rows)
         n_samples, n_features = records.n_records, records.n_columns
-        max_rows = self.max_rows_per_person if records.has_persons else None
         check_size("X", n_features, n_features)
         format = self._make_format(n_samples, n_features, ArrayKind.of(X), max_rows)
         n_components = self._n_components(n_features)

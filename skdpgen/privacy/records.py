@@ -60,8 +60,8 @@ class Records:
         Whether no dtype says that cells are numbers, as they are to be.
     is_table : bool
         Whether cells are of any kind, for a format to read.
-    has_persons : bool
-        Whether it is known whose the rows are.
+    max_rows : int or None
+        How many rows of a person count; None for records.
     """
 
     n_records: int
@@ -71,7 +71,7 @@ class Records:
     has_number: bool
     has_objects: bool
     is_table: bool
-    has_persons: bool
+    max_rows: int | None
     _held: list = field(repr=False)
 
     @classmethod
@@ -85,8 +85,9 @@ class Records:
         n_rows=None,
         is_table=False,
         persons=None,
+        max_rows=None,
     ):
-        """Hold rows, or a function that gives chunks of them, and labels or numbers."""
+        """Hold rows, or a function that gives chunks of them; labels or numbers; and persons."""
         n_rows = len(X) if n_rows is None else n_rows
         if persons is not None:
             persons = Persons(persons)
@@ -99,7 +100,7 @@ class Records:
             has_number=y is not None and classes is None,
             has_objects=not is_table and X.dtype == object,
             is_table=is_table,
-            has_persons=persons is not None,
+            max_rows=max_rows,
             _held=[(X, y, persons)],
         )
 
@@ -131,12 +132,15 @@ def list_refusals(strict, has_objects=False):
     return (f"{valid} are refused, and whether a fit was refused is outside of ε",)
 
 
-def take_records(estimator, X, y=None, classes=None, *, are_numbers=False, persons=None):
-    """Check what is public of rows, and of labels and persons beside them; return `Records`."""
-    check_beside(X, persons)
+def take_records(estimator, X, y=None, classes=None, *, are_numbers=False, **whose):
+    """Check what is public of rows, and of labels beside them, and return `Records`.
+
+    Whose they are is said as in `Records.of`.
+    """
+    check_beside(X, whose.get("persons"))
     X = take_rows(estimator, X)
     labels = take_labels(y, len(X), classes, are_numbers=are_numbers)
-    return Records.of(X, *labels, persons=persons)
+    return Records.of(X, *labels, **whose)
 
 
 def take_rows(estimator, X, *, reset=True):
@@ -249,7 +253,7 @@ def _filled(chunks):
     return (c for c in chunks if not isinstance(c, pd.DataFrame) or len(c))
 
 
-def read_table(estimator, X, y, label, codec, *, reset=True, persons=None):
+def read_table(estimator, X, y, label, codec, *, reset=True, **whose):
     """Take the cells of a table, with the label beside them, in the order of the schema.
 
     Nothing is looked at but names, sizes and dtypes: whether cells are as declared is found when
@@ -266,7 +270,7 @@ def read_table(estimator, X, y, label, codec, *, reset=True, persons=None):
         return table[list(codec.schema)].to_numpy(dtype=object)
 
     head = first_chunk(X)
-    check_beside(head, persons)
+    check_beside(head, whose.get("persons"))
     if callable(X):
         if y is not None:
             raise ValueError("Chunks of a table hold all of its columns; give target, not y.")
@@ -284,7 +288,7 @@ def read_table(estimator, X, y, label, codec, *, reset=True, persons=None):
         codec.check_dtypes(table)
     _check_feature_names(estimator, head, reset=reset)
     _check_n_features(estimator, head, reset=reset)
-    return Records.of(cells, n_rows=n_rows, is_table=True, persons=persons)
+    return Records.of(cells, n_rows=n_rows, is_table=True, **whose)
 
 
 def take_labels(y, n_samples, classes=None, *, are_numbers=False):
