@@ -110,9 +110,10 @@ class BaseGenerator(Saves, Previews, TakesSpecifications, BaseEstimator, metacla
         target : str, default=None
             With a `schema`, the column of `X` whose levels `sample` can be asked for by `y`.
         persons : array-like of shape (n_samples,), default=None
-            Whose each row is, by position: privacy is then for persons, with all their rows.
-            Equal identifiers, strings or numbers, are of one person. A row without one counts as
-            absent. Next to chunks, a function may return an iterator over such arrays.
+            Of sums over all rows, as a sketch is: whose each row is, by position. Privacy is then
+            for persons, with all their rows. Equal identifiers, strings or numbers, are of one
+            person. A row without one counts as absent. Next to chunks, a function may return an
+            iterator over such arrays.
 
         Returns
         -------

@@ -62,6 +62,7 @@ class PrivacyBudget:
     this process: inside ``with budget:`` joblib runs in threads by default; fits that are sent to
     other processes all the same are not seen. Scores of private rows are not charged either: they
     are reads outside of every ledger.
+    All fits are for records, or all for persons, with however many rows of each.
     A search turns a refused fit into a NaN score unless it has ``error_score="raise"``.
 
     Examples

@@ -19,6 +19,7 @@ from skdpgen import (
     DPAFGenerator,
     DPSinkhornGenerator,
     DPSlicedWassersteinGenerator,
+    DPSWDDomainAdapter,
     DPSWFlowSampler,
     LDPEntropicGAN,
     LocalPrivatizer,
@@ -27,6 +28,8 @@ from skdpgen import (
     Schema,
 )
 from skdpgen.accounting.accountants import RELATIONS
+from skdpgen.accounting.units import largest_change
+from skdpgen.adaptation import DPSWDDomainClassifier, DPSWDRowAdapter, PrivateSearch
 from skdpgen.privacy import (
     BudgetExceededError,
     Certificate,
@@ -35,7 +38,8 @@ from skdpgen.privacy import (
     preview,
     verify,
 )
-from skdpgen.testing.common import assert_untold
+from skdpgen.testing.common import EXTREMES, assert_untold
+from skdpgen.testing.spies import release_only
 
 SECRET = "Smith-271828"
 COMMON = {"epsilon": 5.0, "delta": 1e-4, "random_state": 0, "device": "cpu"}
@@ -179,6 +183,57 @@ def test_shares_of_a_table_are_those_of_the_rows_that_count(max_rows):
     assert np.mean(made["city"] == "Lyon") == pytest.approx(share, abs=0.06)
 
 
+class Owned:
+    """A generator whose fits know whose the rows are."""
+
+    def __init__(self, estimator, persons):
+        self.estimator, self.persons = estimator, persons
+
+    def fit(self, X, y):
+        self.estimator.fit(X, y, persons=self.persons)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("has_classes", [False, True])
+@pytest.mark.parametrize("name", ["network", "components"])
+def test_without_its_noise_no_release_of_a_fit_moves_by_more_than_is_claimed(
+    name, has_classes, relation
+):
+    """A person with eight rows, of which three count: equal ones, different ones, and none."""
+    others = np.tile([0.6, 0.8, 0.0], (12, 1))
+    estimator = clone(ARRAYS[name]).set_params(relation=relation, max_rows_per_person=3)
+    estimator.set_params(classes=[0, 1] if has_classes else None)
+
+    def release(rows, label, spies=None, null=None):
+        X, persons = np.r_[others, rows], [*(np.arange(12) // 2), *["me"] * len(rows)]
+        y = np.r_[np.arange(12) % 2, np.full(len(rows), label)] if has_classes else None
+        owned = Owned(clone(estimator), persons)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return release_only(owned, X, y, spies, null)
+
+    cases = [np.tile(row, (8, 1)) for row in EXTREMES[:7]] + [EXTREMES[:8], EXTREMES[1:2]]
+    # What later mechanisms are may depend on earlier releases: keep those of one fit.
+    spies = release(cases[0], 0)
+    null = np.arange(20) >= 12
+    absent = [spy.exact for spy in release(cases[0], 0, spies, null)]
+    labels = [0, 1] if has_classes else [0]
+    moved = [[s.exact for s in release(rows, label, spies)] for rows in cases for label in labels]
+    pairs = [(present, absent) for present in moved]
+    if relation == "replace_one":
+        pairs += [(a, b) for i, a in enumerate(moved) for b in moved[:i]]
+    assert {spy.name for spy in spies} == set(release_names(estimator, others))
+    for i, spy in enumerate(spies):
+        stated = largest_change(spy.mechanism.sensitivity, relation, 3)
+        largest = max(np.linalg.norm(a[i] - b[i]) for a, b in pairs)
+        assert stated / 3 < largest <= stated, spy.name
+
+
+def release_names(estimator, X):
+    planned = preview(estimator, len(X), X.shape[1], n_classes=1, persons=True)
+    return planned.releases
+
+
 # --- what is refused -----------------------------------------------------------------------------
 
 
@@ -212,6 +267,22 @@ def test_what_is_no_sum_over_all_rows_is_refused_before_anything_is_read(estimat
     with pytest.raises(ValueError, match="known for one row"):
         preview(estimator, 100, 3, persons=True)
     assert not hasattr(estimator, "privacy_")
+
+
+def test_adapters_take_samplers_that_were_fitted_with_persons():
+    X, y, persons = make_rows(5)
+    estimators = [
+        DPSWDDomainAdapter(),
+        DPSWDRowAdapter(),
+        PrivateSearch(DPSWDDomainClassifier(), {"align_weight": [1.0]}),
+    ]
+    for estimator in estimators:
+        with pytest.raises(ValueError, match=r"takes no persons: .*fit_to_sampler"):
+            estimator.fit(X, y, X_target=Untouchable(), persons=persons)
+    sampler, _ = fit(ARRAYS["bounds declared"], 5, 2)
+    adapter = DPSWDDomainAdapter(n_steps=2, random_state=0).fit_to_sampler(X, y, sampler)
+    assert adapter.privacy_.max_rows == 2
+    assert "Unit: person" in str(adapter.privacy_)
 
 
 @pytest.mark.parametrize("name", [*ARRAYS, *TABLES])

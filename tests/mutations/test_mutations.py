@@ -245,7 +245,7 @@ PRIVACY = {
         _sums("replace_one_sensitivity_is_a_bound_and_is_approached[non-negative sum]"),
     ),
     "a threshold is a little lower": Mutation(
-        "threshold = 2 + math.ceil(",
+        "threshold = most + 1 + math.ceil(",
         "threshold = math.ceil(",
         _counts("noise_that_passes_the_threshold_alone_is_as_rare_as_stated"),
     ),
@@ -480,8 +480,8 @@ if cost > self.epsilon * (1 + 1e-2):
         _two_way("sensitivity"),
     ),
     "two-way tables count once": Mutation(
-        "self.sensitivity(relation) / math.sqrt(2)\n        # Products",
-        "self.sensitivity(relation) / 2\n        # Products",
+        "self._find_std(source, event, relation) / math.sqrt(2)",
+        "self._find_std(source, event, relation) / 2",
         _two_way("noise"),
     ),
     "one-way tables have the weight of two-way tables": Mutation(
@@ -584,7 +584,7 @@ if cost > self.epsilon * (1 + 1e-2):
         _counts("what_one_record_holds_passes_as_rarely_as_stated"),
     ),
     "the threshold is for one column": Mutation(
-        "norm.isf(event.delta / len(self.columns))",
+        "norm.isf(event.delta / (most * len(self.columns)))",
         "norm.isf(event.delta * 8)",
         _counts("what_one_record_holds_passes_as_rarely_as_stated"),
     ),
@@ -599,9 +599,9 @@ if cost > self.epsilon * (1 + 1e-2):
         _flow("presample_releases_once_and_resample_at_each_step"),
     ),
     "an encoder is fitted on private rows": Mutation(
-        "        n_samples, classes = records.n_records, records.classes\n",
-        "        n_samples, classes = records.n_records, records.classes\n"
-        "        split_encoder(self.encoder)[0].fit(records._held[0][0])\n",
+        "        n_samples, max_rows = records.n_records, records.max_rows\n        n_classes",
+        "        n_samples, max_rows = records.n_records, records.max_rows\n"
+        "        split_encoder(self.encoder)[0].fit(records._held[0][0])\n        n_classes",
         _flow("public_encoders_are_not_fitted"),
     ),
     "a generated batch of the sample's size": Mutation(
