@@ -46,6 +46,11 @@ encoder : "auto", None, "dp-pca", PrivatePCA, object or list, default="auto"
     object has `transform` and `inverse_transform` and was fitted on public data, such as an
     `Autoencoder`, wrapped in scikit-learn's `FrozenEstimator`. A list: such an object, and then
     a `PrivatePCA` of what it makes.""",
+    "persons": """\
+max_rows_per_person : int, default=1
+    If `fit` is given `persons`: how many rows of each count, chosen at random; all others are
+    absent. Noise is so many times as much. Of 2 or more, a hundredth of the budget shows how many
+    rows there are in all.""",
     "running": """\
 random_state : None, int or RandomState, default=None
     None: noise from the operating system. Anything else is for reproducing an experiment,
@@ -115,7 +120,7 @@ n_target_ : int
     Number of target rows, which is public.""",
     "shape": """\
 n_samples_ : int
-    Number of rows, which is public.
+    Number of rows, which is public; with `persons`, that of persons.
 n_features_in_ : int
     Number of features.
 feature_names_in_ : ndarray of shape (`n_features_in_`,)

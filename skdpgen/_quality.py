@@ -22,11 +22,11 @@ MUCH_AT_BOUND, MORE_THAN_BESIDE = 0.1, 4.0
 FARTHEST = 2.0**40
 
 
-def warn_of_few_rows(name, n_samples, n_needed, stacklevel):
+def warn_of_few_rows(name, given, n_needed, stacklevel):
     """Warn, before anything is spent, of so few rows that little can be learnt of them."""
     warnings.warn(
         f"{name} takes about {n_needed:,} rows to be of use at this ε, of so many "
-        f"columns and classes; here are {n_samples:,}. Use a larger epsilon, more rows, fewer "
+        f"columns and classes; here are {given}. Use a larger epsilon, more rows, fewer "
         "columns or classes, or a method that needs less: of a slice sketch, DPSWFlowSampler.",
         FitQualityWarning,
         stacklevel=stacklevel + 1,

@@ -1,14 +1,15 @@
 """The template of every generator: validate, curate, learn, sample."""
 
 from abc import ABCMeta, abstractmethod
-from dataclasses import KW_ONLY, replace
+from dataclasses import KW_ONLY
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ._parameters import parameters
+from ._previews import Previews
 from ._quality import warn_of_few_rows
 from ._saving import Saves
 from ._specification import TakesSpecifications
@@ -23,9 +24,10 @@ from ._validation import (
     warn_of_delta,
 )
 from .accounting.calibration import calibrate_gaussian
-from .accounting.certificate import Certificate, naming_what_was_spent
+from .accounting.certificate import naming_what_was_spent
 from .accounting.figures import plain_numbers
 from .accounting.plan import Terms
+from .accounting.units import ONE_RECORD, count_worth, show_rows
 from .encoders import ENCODERS, choose_components, split_encoder
 from .formats.arrays import ArrayKind
 from .formats.box import BoxFormat
@@ -36,8 +38,9 @@ from .formats.table import TableFormat, TableKind, declare
 from .networks import GENERATORS
 from .privacy import CategoryCountsMechanism, NoiseSource
 from .privacy.curator import open_curator
+from .privacy.mechanisms.sums import count_rows_by
 from .privacy.noise import ASSUMED_OF_NOISE
-from .privacy.records import list_refusals, read_table, take_records
+from .privacy.records import read_table, take_records
 from .transport import sliced_wasserstein_distance
 
 # A score compares at most so many rows.
@@ -50,7 +53,7 @@ _TRIED = 8
 _OPEN_DELTA = 0.1
 
 _ALWAYS_ASSUMED = (
-    "one person has one record",
+    ONE_RECORD,
     "bounds, clip_norm, classes, encoder and all other parameters were chosen without looking at "
     "the private rows; column names and dtypes are public",
     "only what fit released is covered: score(X), un-noised scores of a search, and steps of a "
@@ -60,7 +63,7 @@ _ALWAYS_ASSUMED = (
 
 
 @parameters
-class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta):
+class BaseGenerator(Saves, Previews, TakesSpecifications, BaseEstimator, metaclass=ABCMeta):
     """Base of the generators: the public verbs, the certificate, labels, frames and dtypes.
 
     Subclasses fill in three steps, none of which sees a private row:
@@ -89,8 +92,10 @@ class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta
     encoder = None
     # Whether what is released can be a `PrivatePCA` of the rows.
     takes_components = True
+    # What those let users choose that take persons.
+    max_rows_per_person = None
 
-    def fit(self, X, y=None, *, target=None):
+    def fit(self, X, y=None, *, target=None, persons=None):
         """Learn the distribution of `X`, and of `y` given with it, under differential privacy.
 
         Parameters
@@ -104,6 +109,11 @@ class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta
             column that `X` lacks.
         target : str, default=None
             With a `schema`, the column of `X` whose levels `sample` can be asked for by `y`.
+        persons : array-like of shape (n_samples,), default=None
+            Of sums over all rows, as a sketch is: whose each row is, by position. Privacy is then
+            for persons, with all their rows. Equal identifiers, strings or numbers, are of one
+            person. A row without one counts as absent. Next to chunks, a function may return an
+            iterator over such arrays.
 
         Returns
         -------
@@ -119,18 +129,19 @@ class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta
             If an open `PrivacyBudget` cannot pay for the fit; nothing is released then.
         """
         with undo_on_failure(self), plain_numbers(self):
-            return self._fit(X, y, target)
+            return self._fit(X, y, target, persons)
 
-    def _fit(self, X, y, target):
+    def _fit(self, X, y, target, persons):
         self.check_params()
-        format, records = self._read(X, y, target)
-        n_samples, classes = records.n_records, records.classes
-        n_classes = 1 if classes is None else len(classes)
-        plan, release, n_needed = self._make_plan(n_samples, format, n_classes)
+        format, records = self._read(X, y, target, persons)
+        n_samples, max_rows = records.n_records, records.max_rows
+        n_classes = 1 if records.classes is None else len(records.classes)
+        plan, release, n_needed = self._make_plan(n_samples, format, n_classes, max_rows)
         if not plan.is_pure:
             warn_of_delta(self.delta, n_samples, stacklevel=3)
-        if n_needed > n_samples:
-            warn_of_few_rows(type(self).__name__, n_samples, n_needed, stacklevel=3)
+        if n_needed > n_samples * (max_rows or 1):
+            given = show_rows(n_samples, max_rows)
+            warn_of_few_rows(type(self).__name__, given, n_needed, stacklevel=3)
         for name in ("classes_", "class_probabilities_", "schema_", "schema_report_", "y_bounds_"):
             vars(self).pop(name, None)
         noise = NoiseSource(self.random_state)
@@ -165,20 +176,23 @@ class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta
         self._check_learnt()
         return self
 
-    def _read(self, X, y, target):
+    def _read(self, X, y, target, persons):
         """Check what is public of the data; return its `Format`, and the `Records`."""
+        max_rows = self._find_max_rows(persons is not None)
+        whose = {"persons": persons, "max_rows": max_rows}
         if self.schema is not None:
             schema = declare(self.schema, X, y)
             format = self._make_table_format(schema, TableKind.of(schema, X, y, target))
-            return format, read_table(self, X, y, format.kind.label, format)
+            return format, read_table(self, X, y, format.kind.label, format, **whose)
         if target is not None:
             raise ValueError("target=... names a column of a schema; without one, give y.")
         kind = ArrayKind.of(X, y)
-        records = take_records(self, X, y, self.classes, are_numbers=self.y_bounds is not None)
+        are_numbers = self.y_bounds is not None
+        records = take_records(self, X, y, self.classes, are_numbers=are_numbers, **whose)
         if self.y_bounds is not None and records.classes is not None:
             raise ValueError("y_bounds are for a numeric y of float dtype; here y holds classes.")
         format = self._make_format(
-            records.n_records,
+            count_worth(records.n_records, max_rows),
             records.n_columns,
             1 if records.classes is None else len(records.classes),
             has_number=records.has_number,
@@ -186,6 +200,21 @@ class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta
             kind=kind,
         )
         return format, records
+
+    def _find_max_rows(self, has_persons):
+        """Return how many rows of a person count, or None; refuse persons where none can."""
+        if not has_persons:
+            return None
+        release = self.find_specification("release")
+        if not release.takes_persons:
+            raise ValueError(
+                f"{type(release).__name__} reads rows at random, again and again, or one by one: "
+                "what that costs is known for one row, and several rows of a person may cost more "
+                "than so many times as much. persons=... is for sums over all rows: use "
+                "release='sketch' of DPSlicedWassersteinGenerator or DPSWFlowSampler; or give one "
+                "row of each person, and no persons."
+            )
+        return self.max_rows_per_person
 
     def _check_learnt(self):
         """Refuse what has diverged: it makes no rows."""
@@ -206,8 +235,9 @@ class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta
         Parameters
         ----------
         n_samples : int, default=None
-            Number of rows; ignored if `y` is given. None: as many as were fitted, a number that is
-            public; of more than a million it has to be said.
+            Number of rows; ignored if `y` is given. None: as many as were fitted or, with
+            `persons`, as there were persons, a number that is public; of more than a million it has
+            to be said.
         y : array-like of shape (n_samples,), default=None
             Classes to draw rows of. By default classes are drawn by their noisy frequencies.
         where : dict, default=None
@@ -236,8 +266,8 @@ class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta
             n_samples = self.n_samples_
             if n_samples > _MOST_SAMPLES:
                 raise ValueError(
-                    f"fit was given {n_samples:,} rows: say by n_samples how many to draw, in "
-                    "pieces where memory would not hold them."
+                    f"As many as were fitted are {n_samples:,}: say by n_samples how many to draw, "
+                    "in pieces where memory would not hold them."
                 )
         noise = NoiseSource(self.random_state if random_state is None else random_state, stream=1)
         shares = getattr(self, "class_probabilities_", np.ones(1))
@@ -349,10 +379,10 @@ class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta
 
     # What is released before anything is learnt: what is open, and components.
 
-    def _make_plan(self, n_samples, format, n_classes):
+    def _make_plan(self, n_samples, format, n_classes, max_rows=None):
         """Return the `Plan`, the release, and how many records it takes, 0 if that is unknown."""
-        shares, thresholds = dict(format.shares), {}
-        is_open_table = format.has_blocks and shares
+        shares, thresholds = {**count_rows_by(max_rows), **format.shares}, {}
+        is_open_table = format.has_blocks and format.shares
         if CategoryCountsMechanism.name in shares:
             thresholds[CategoryCountsMechanism.name] = _OPEN_DELTA * self.delta
         if format.components is not None:
@@ -369,6 +399,7 @@ class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta
             None if is_open_table else self._count_encoded(format),
             shares,
             thresholds,
+            max_rows,
         )
         plan = self._plan(terms, format)
         release = self._find_release(format)
@@ -387,38 +418,6 @@ class BaseGenerator(Saves, TakesSpecifications, BaseEstimator, metaclass=ABCMeta
         if format.components is None:
             return None
         return format.components.find_components(curator, self._count_encoded(format), **scaling)
-
-    def _preview(self, n_samples, n_features, n_classes):
-        """Price a fit without data; see `skdpgen.privacy.preview`."""
-        self.check_params()
-        if isinstance(self.schema, str):
-            raise ValueError("preview needs a Schema: without a table, no column is known.")
-        if self.schema is not None:
-            format = self._make_table_format(self.schema)
-        else:
-            format = self._make_format(n_samples, n_features, n_classes or 1)
-        plan, _, n_needed = self._make_plan(n_samples, format, n_classes or 1)
-        return self._certify(n_samples, format, plan, n_needed, list_refusals(self.strict))
-
-    def _preview_data(self, X, y, target):
-        """Price a fit; what is public of the data is checked."""
-        copied = clone(self)
-        copied.check_params()
-        format, records = copied._read(X, y, target)
-        n_classes = 1 if records.classes is None else len(records.classes)
-        plan, _, n_needed = copied._make_plan(records.n_records, format, n_classes)
-        refusals, plan = records.list_assumptions(self.strict), records.cover(plan)
-        return copied._certify(records.n_records, format, plan, n_needed, refusals)
-
-    def _certify(self, n_samples, format, plan, n_needed, refusals):
-        certificate = Certificate.of_plan(
-            plan,
-            (*refusals, *self._list_assumptions(format)),
-            reproducible=self.random_state is not None,
-            n_records=n_samples,
-        )
-        note = f"it takes about {n_needed:,} rows to be of use; here are {n_samples:,}."
-        return replace(certificate, notes=(note,) * bool(n_needed))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

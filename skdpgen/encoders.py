@@ -60,7 +60,7 @@ class PrivatePCA(Specification):
         """Release second moments, and return the `PrincipalComponents` of the rows."""
         moments = curator.release(CovarianceMechanism())
         components = PrincipalComponents.from_noisy_moments(
-            moments, curator.n_records, n_components, **scaling
+            moments, curator.n_rows, n_components, **scaling
         )
         return components.to(curator.device)
 

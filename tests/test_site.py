@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import math
 import pkgutil
 import re
 import shutil
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import skdpgen
+from skdpgen.privacy import preview
 
 ROOT = Path(__file__).parents[1]
 DOC = ROOT / "doc"
@@ -143,3 +145,20 @@ def test_the_pages_build_with_the_outputs_of_their_examples(tmp_path):
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-b", "html", "doc", "html"]
     built = subprocess.run(command, cwd=tmp_path / "tree", capture_output=True, text=True)
     assert built.returncode == 0, built.stderr[-3000:]
+
+
+def test_what_persons_cost_is_as_it_is_computed():
+    """Of ten columns, whose one-way tables weigh as much as two-way ones: of 10/√2 records."""
+    schema = skdpgen.Schema({f"column {i}": skdpgen.Category(list("abcde")) for i in range(10)})
+    page = (DOC / "user_guide" / "persons.rst").read_text(encoding="utf-8")
+    for max_rows in (1, 2, 5, 10):
+        sampler = skdpgen.DPSWFlowSampler(1.0, 1e-6, schema=schema, max_rows_per_person=max_rows)
+        noise = preview(sampler, 10_000, 10, persons=True).sigma * 10 / math.sqrt(2)
+        n_rows = 5_000 + 5_000 * min(max_rows, 5)
+        row = [
+            str(max_rows),
+            f"{n_rows:,}",
+            f"±{noise:.1f}",
+            f"{noise / n_rows:.2%}".replace("%", " %"),
+        ]
+        assert "\n     - ".join(row) in page

@@ -12,10 +12,11 @@ import numpy as np
 from .. import DPSlicedWassersteinGenerator, DPSWFlowSampler, PrivacyBudget
 from ..accounting.calibration import check_delta, check_epsilon
 from ..accounting.certificate import Certificate
-from ..accounting.certificate import preview as preview_fit
 from ..accounting.certificate import verify as verify_text
 from ..accounting.events import threshold_delta
 from ..accounting.figures import show
+from ..accounting.previews import preview as preview_fit
+from ..accounting.units import largest_change
 from ..exceptions import FitQualityWarning, SpentError
 from ..formats.columns import Unknown
 from ..formats.identifiers import go_on
@@ -53,9 +54,11 @@ def synthesize(options):
         verbose=0 if options.quiet else 1,
         strict=options.strict,
         random_state=options.seed,
+        **_find_unit(options, options.person_column is not None, "--person-column"),
     )
     # What can be refused for what is public is, before a row is read.
-    planned = preview_fit(generator, 1, len(table.schema))
+    has_persons = options.person_column is not None
+    planned = preview_fit(generator, 1, len(table.schema), persons=has_persons)
     if options.seed is None:
         budget = PrivacyBudget(
             options.epsilon,
@@ -75,7 +78,8 @@ def synthesize(options):
             with interruptible() as end, written_at_once(outputs.values(), end) as paths:
                 paths = dict(zip(outputs, paths, strict=True))
                 with budget:
-                    generator.fit(table.file, target=options.target)
+                    persons = table.file.persons
+                    generator.fit(table.file, target=options.target, persons=persons)
                 _write(options, generator, paths)
         except KeyboardInterrupt as interrupt:
             raise _say_what_was_spent(interrupt, budget) from None
@@ -199,6 +203,15 @@ def _make_generator(options, schema, **params):
     )
 
 
+def _find_unit(options, has_persons, said_by):
+    """Return what a generator is told of persons."""
+    if options.max_rows_per_person is None:
+        return {}
+    if not has_persons:
+        raise ValueError(f"--max-rows-per-person goes with {said_by}, which is not given.")
+    return {"max_rows_per_person": options.max_rows_per_person}
+
+
 def schema(options):
     check_outputs({"--output": options.output}, {"the table": options.table})
     print(
@@ -226,15 +239,21 @@ def preview(options):
         )
     # Names that no column of a file has.
     kinds |= {f"{i}\0": Unknown() for i in range(len(kinds), n_columns)}
-    generator = _make_generator(options, Schema(kinds, list_rules(declared)))
-    planned = preview_fit(generator, options.n_rows, n_columns)
+    has_persons = options.n_persons is not None
+    unit = _find_unit(options, has_persons, "--n-persons")
+    generator = _make_generator(options, Schema(kinds, list_rules(declared)), **unit)
+    n_units = options.n_persons if has_persons else options.n_rows
+    planned = preview_fit(generator, n_units, n_columns, persons=has_persons)
     print(planned)
     # Of all columns; what was declared of some makes it less.
     noise = {KINDS_RELEASE: math.sqrt(n_columns), TwoWayTables.name: n_columns / math.sqrt(2)}
     for release, event in zip(planned.releases, planned.events, strict=True):
         if release in noise:
-            unit = TablesMechanism.sensitivity_of(options.relation) * event.noise_multiplier
-            print(f"Counts of {release}: noise of ±{show(unit * noise[release])} rows or less.")
+            unit = largest_change(
+                TablesMechanism.sensitivity_of, options.relation, planned.max_rows
+            )
+            std = unit * event.noise_multiplier * noise[release]
+            print(f"Counts of {release}: noise of ±{show(std)} rows or less.")
     return 0
 
 

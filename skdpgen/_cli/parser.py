@@ -24,7 +24,9 @@ def make_parser():
     _add_form(command)
 
     command = commands.add_parser("preview", help="say what a synthesis would release and cost")
-    command.add_argument("--n-rows", type=int, required=True, help="number of private rows")
+    size = command.add_mutually_exclusive_group(required=True)
+    size.add_argument("--n-rows", type=int, help="number of private rows")
+    size.add_argument("--n-persons", type=int, help="of rows of persons, how many these are")
     command.add_argument(
         "--n-columns", type=int, help="number of columns; default: those of the schema"
     )
@@ -42,7 +44,9 @@ def _add_outputs(command):
     command.add_argument(
         "--schema-out", help="where to write the schema with what was found, and a report, as JSON"
     )
-    command.add_argument("--n-rows", type=int, help="synthetic rows; default: as many as private")
+    command.add_argument(
+        "--n-rows", type=int, help="synthetic rows; default: as many as private, or as persons"
+    )
     command.add_argument(
         "--escape-formulas",
         action="store_true",
@@ -94,6 +98,12 @@ def _add_schema(command):
 def _add_privacy(command):
     command.add_argument("--epsilon", type=float, required=True, help="privacy budget")
     command.add_argument("--delta", type=float, required=True, help="well below 1 / rows")
+    command.add_argument(
+        "--max-rows-per-person",
+        type=int,
+        metavar="M",
+        help="how many rows of each person count, at M times the noise; default: 1",
+    )
     command.add_argument("--relation", choices=["zero_out", "replace_one"], default="zero_out")
     command.add_argument(
         "--method",
@@ -105,6 +115,12 @@ def _add_privacy(command):
 
 def _add_fit(command):
     command.add_argument("--target", help="the column that is to be predicted, if there is one")
+    command.add_argument(
+        "--person-column",
+        metavar="NAME",
+        help="the column that says whose each row is, which is no data: protects persons, with all "
+        "their rows",
+    )
     command.add_argument(
         "--strict",
         action="store_true",

@@ -36,6 +36,11 @@ class TableOptions:
         check_table(options)
         self._path, self._style = options.table, read_style(options)
         declared = read_declared(options)
+        if options.person_column in declared:
+            raise ValueError(
+                f"--person-column {options.person_column} is in --schema: identifiers are no data. "
+                "Leave it out of the schema."
+            )
         self.file = TableFile(
             self._path,
             lambda texts: parse_texts(texts, self.schema, self._style),
@@ -43,6 +48,7 @@ class TableOptions:
             sep=read_sep(options),
             encoding=options.encoding,
             drop=list_dropped(options),
+            person_column=options.person_column,
         )
         names = self.file.names()
         self.schema = self._complete(names, declared, options)

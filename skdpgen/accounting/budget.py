@@ -62,6 +62,7 @@ class PrivacyBudget:
     this process: inside ``with budget:`` joblib runs in threads by default; fits that are sent to
     other processes all the same are not seen. Scores of private rows are not charged either: they
     are reads outside of every ledger.
+    All fits are for records, or all for persons, with however many rows of each.
     A search turns a refused fit into a NaN score unless it has ``error_score="raise"``.
 
     Examples
@@ -93,6 +94,7 @@ class PrivacyBudget:
         self._pid = os.getpid()
         self._charges = {}
         self._search_delta = 0.0
+        self._is_for_persons = None
         self._tickets = itertools.count()
         self._threading = []
 
@@ -160,6 +162,12 @@ class PrivacyBudget:
             raise BudgetExceededError(
                 f"The budget is for relation={self.relation!r}; the fit has {plan.relation!r}."
             )
+        is_for_persons = plan.max_rows is not None
+        if self._charges and is_for_persons != self._is_for_persons:
+            raise BudgetExceededError(
+                "A PrivacyBudget is for records or for persons, as its first fit is: give persons "
+                "to all fits, or to none."
+            )
         planned = flatten(plan.events)
         if any(isinstance(event, RepeatAndSelectDpEvent) for event in planned):
             if any(self._charges.values()) or sum(planned.values()) > 1:
@@ -180,7 +188,7 @@ class PrivacyBudget:
                 f"the budget of {show(self.epsilon)}; {show(self.spent)} is spent already."
             )
         ticket = next(self._tickets)
-        self._charges[ticket] = tuple(plan.events)
+        self._charges[ticket], self._is_for_persons = tuple(plan.events), is_for_persons
         return ticket
 
     def _settle(self, ticket, events):

@@ -5,7 +5,7 @@ import json
 import math
 import numbers
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from dp_accounting import NonPrivateDpEvent, UnsupportedEventError
 
@@ -14,13 +14,9 @@ from ..exceptions import BudgetExceededError, PlanError, PrivacyLeakWarning, Spe
 from .accountants import check_relation, ledger_delta, ledger_epsilon
 from .calibration import check_delta, check_epsilon
 from .events import event_from_dict, event_to_dict, flatten, is_pure, pure_epsilon
-from .figures import plain_numbers, show
+from .figures import show
 from .shuffling import shuffled_epsilon
-
-_NEIGHBOURS = {
-    "zero_out": "one record is replaced by a null record, which counts as absent",
-    "replace_one": "one record is replaced by any other",
-}
+from .units import assume_of_unit, describe_unit
 
 
 @dataclass(frozen=True)
@@ -34,7 +30,7 @@ class Certificate:
     releases : tuple of str
         The name of each event.
     relation : {"zero_out", "replace_one"}
-        Which data sets are neighbours. The number of records is public under both.
+        Which data sets are neighbours. The number of records, or of persons, is public under both.
     accountant : {"pld", "rdp", "autodp"}
         Which accountant computes ε, the one that also found the noise.
     delta : float
@@ -48,9 +44,11 @@ class Certificate:
     local : bool
         Whether each record was noised on its own, as its owner can (local privacy).
     n_records : int or None
-        The (public) number of records, where it is known.
+        The (public) number of records, or of persons, where it is known.
     notes : tuple of str
         What else is to be known of a planned fit.
+    max_rows : int or None
+        If the guarantee is for persons, with all their rows: how many of these are used at most.
 
     Examples
     --------
@@ -74,6 +72,7 @@ class Certificate:
     local: bool = False
     n_records: int | None = None
     notes: tuple = field(default=(), compare=False)
+    max_rows: int | None = None
 
     def __post_init__(self):
         if len(self.events) != len(self.releases):
@@ -92,11 +91,12 @@ class Certificate:
             relation=plan.relation,
             accountant=plan.accountant,
             delta=plan.delta,
-            assumptions=tuple(assumptions),
+            assumptions=assume_of_unit(assumptions, plan.max_rows),
             reproducible=reproducible,
             sigma=plan.sigma,
             local=plan.local,
             n_records=n_records,
+            max_rows=plan.max_rows,
         )
 
     @property
@@ -185,6 +185,9 @@ class Certificate:
     def to_json(self):
         """Write the certificate down; `verify` recomputes its ε."""
         epsilon = self.epsilon
+        unit = {"n_records": self.n_records}
+        if self.max_rows is not None:
+            unit = {"unit": "person", "max_rows": self.max_rows, "n_persons": self.n_records}
         return json.dumps(
             {
                 "statement": "differential privacy",
@@ -194,7 +197,7 @@ class Certificate:
                 "accountant": self.accountant,
                 "reproducible": self.reproducible,
                 "local": self.local,
-                "n_records": self.n_records,
+                **unit,
                 "releases": [
                     {"name": name, **event_to_dict(event)}
                     for name, event in zip(self.releases, self.events, strict=True)
@@ -219,7 +222,8 @@ class Certificate:
             assumptions=tuple(data["assumptions"]),
             reproducible=data["reproducible"],
             local=bool(data.get("local", False)),
-            n_records=data.get("n_records"),
+            n_records=data.get("n_records", data.get("n_persons")),
+            max_rows=data.get("max_rows"),
         )
 
     def _list_statements(self):
@@ -239,11 +243,7 @@ class Certificate:
             )
         if self.local:
             lines.append("Local: each record was noised on its own; ε holds towards everybody.")
-        lines.append(
-            f"Neighbours ({self.relation}): {_NEIGHBOURS[self.relation]}; the number of records is "
-            "public."
-        )
-        return lines
+        return lines + describe_unit(self.relation, self.max_rows)
 
     def _repr_html_(self):
         return make_table(
@@ -355,6 +355,9 @@ def compose(*certificates):
         values = {getattr(certificate, name) for certificate in certificates}
         if len(values) > 1:
             raise ValueError(f"Certificates with different {name} cannot be composed: {values}.")
+    max_rows = [certificate.max_rows for certificate in certificates]
+    if None in max_rows and any(max_rows):
+        raise ValueError("Certificates for records and for persons cannot be composed.")
     assumptions = dict.fromkeys(a for c in certificates for a in c.assumptions)
     if sum(certificate.reproducible for certificate in certificates) > 1:
         seeds = "the seeds of the fits are different: fits that share a seed share noise"
@@ -369,6 +372,7 @@ def compose(*certificates):
         assumptions=tuple(assumptions),
         reproducible=any(certificate.reproducible for certificate in certificates),
         n_records=n_records.pop() if len(n_records) == 1 else None,
+        max_rows=None if None in max_rows else max(max_rows),
     )
 
 
@@ -396,51 +400,3 @@ def naming_what_was_spent(certificate):
             f"{error} Until then ε = {show(spent.epsilon)} at δ = {show(spent.delta)} was spent, "
             f"on: {releases}."
         ) from error
-
-
-def preview(estimator, X, y=None, *, target=None, n_classes=None):
-    """Return what a fit would release and cost, before any data are read.
-
-    Parameters
-    ----------
-    estimator : estimator
-        An unfitted generator.
-    X : array-like, DataFrame, or int
-        What `fit` would be given, of which only the shape, dtypes and names are looked at, unless
-        classes are to be inferred. Or the number of rows.
-    y : array-like or int, default=None
-        What `fit` would be given. Or the number of features, a numeric `y` counted.
-    target : str, default=None
-        As in `fit`.
-    n_classes : int, default=None
-        Beside numbers of rows and features, the number of classes of `y`; None for no classes.
-
-    Returns
-    -------
-    Certificate
-        With the noise level in `sigma`, where there is one, and in `notes` how many rows it takes.
-
-    Examples
-    --------
-    >>> from skdpgen import DPSlicedWassersteinGenerator
-    >>> from skdpgen.privacy import preview
-    >>> planned = preview(DPSlicedWassersteinGenerator(epsilon=2.0), 1000, 10)
-    >>> 1.99 < planned.epsilon <= 2.0
-    True
-    """
-    if not hasattr(estimator, "_preview"):
-        raise TypeError(f"preview takes a generator; got {type(estimator).__name__}.")
-    if not isinstance(X, numbers.Number | str | None):
-        if not hasattr(estimator, "_preview_data"):
-            raise TypeError(
-                f"Of a {type(estimator).__name__}, preview takes the numbers of rows and features."
-            )
-        with plain_numbers(estimator):
-            return estimator._preview_data(X, y, target)
-    sizes = {"n_samples": X, "n_features": y, "n_classes": n_classes or 1}
-    for name, value in sizes.items():
-        if not isinstance(value, numbers.Integral) or value < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}.")
-    with plain_numbers(estimator):
-        planned = estimator._preview(int(X), int(y), None if n_classes is None else int(n_classes))
-    return replace(planned, n_records=int(X))

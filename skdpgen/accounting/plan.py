@@ -8,6 +8,7 @@ from .accountants import ledger_epsilon
 from .calibration import calibrate_gaussian, calibrate_under, check_delta, check_epsilon
 from .events import gaussian_event, is_pure, plain_multiplier, repeat
 from .figures import show
+from .units import largest_change
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,8 @@ class Plan:
         Standard deviation of the noise, where there is one level to name.
     local : bool
         Whether every release noises each record on its own, as its owner can.
+    max_rows : int or None
+        For persons, with all their rows: how many of these are used at most. None: for records.
     """
 
     releases: tuple
@@ -36,6 +39,7 @@ class Plan:
     accountant: str = "pld"
     sigma: float | None = None
     local: bool = False
+    max_rows: int | None = None
 
     def __post_init__(self):
         # A list could change after it was priced.
@@ -45,6 +49,8 @@ class Plan:
         names = [name for name, _ in self.releases]
         if len(set(names)) < len(names):
             raise PlanError(f"Releases of a plan need different names; got {names}.")
+        if self.max_rows is not None and not self.max_rows >= 1:
+            raise PlanError(f"Of a person one row counts at least; got max_rows={self.max_rows!r}.")
         cost = ledger_epsilon(
             self.events, self.delta, accountant=self.accountant, relation=self.relation
         )
@@ -68,6 +74,10 @@ class Plan:
         """Return the noise multiplier of the Gaussian release called `name`; 0 for no noise."""
         return plain_multiplier(dict(self.releases)[name])
 
+    def bound(self, sensitivity):
+        """Return how far neighbours move a sum; see `largest_change`."""
+        return largest_change(sensitivity, self.relation, self.max_rows)
+
 
 @dataclass(frozen=True)
 class Terms:
@@ -78,11 +88,13 @@ class Terms:
     epsilon, delta, relation, accountant
         As in `Plan`.
     n_samples, n_classes : int
-        Number of records, and of their classes.
+        Number of records, or of persons, and of the classes of records.
     n_columns : int or None
         Columns of a row, as the release sees it; None while a schema is open.
     shares, thresholds : dict
         What is released before, as in `gaussian_plan`.
+    max_rows
+        As in `Plan`.
     """
 
     epsilon: float
@@ -94,6 +106,7 @@ class Terms:
     n_columns: int | None
     shares: dict = field(default_factory=dict)
     thresholds: dict = field(default_factory=dict)
+    max_rows: int | None = None
 
     @property
     def _priced(self):
@@ -112,12 +125,14 @@ class Terms:
             For each release, by name, its share of what is left. They sum to 1.
         sensitivity : callable
             Gives the sensitivity of the first, by which multipliers are multiplied to get the
-            noise, from a plan.
+            noise, from a plan and a relation.
         """
         left, name = 1 - sum(self.shares.values()), next(iter(shares))
         shares = self.shares | {name: left * share for name, share in shares.items()}
         plan = gaussian_plan(shares, self.epsilon, self.delta, **self._priced)
-        return replace(plan, sigma=plan.multiplier(name) * sensitivity(plan))
+        plan = replace(plan, max_rows=self.max_rows)
+        bound = plan.bound(lambda relation: sensitivity(plan, relation))
+        return replace(plan, sigma=plan.multiplier(name) * bound)
 
     def plan_steps(self, name, step, n_steps, *, shares=(), before=(), sensitivity):
         """Plan a release at each of several steps with what is left; see `repeated_plan`."""

@@ -185,7 +185,7 @@ class BaseAdapter(
     # How rows are changed at random; not at all.
     _augment = None
 
-    def fit(self, X, y=None, *, X_target=None):
+    def fit(self, X, y=None, *, X_target=None, persons=None):
         """Learn a representation of both domains.
 
         Parameters
@@ -197,6 +197,8 @@ class BaseAdapter(
         X_target : array-like or Whole of shape (n_target, n_features), default=None
             Private rows of the target. None: the representation is that of the source, and a
             warning says so.
+        persons : None
+            Refused: see the error for what to do with several rows of a person.
 
         Returns
         -------
@@ -211,6 +213,7 @@ class BaseAdapter(
         BudgetExceededError
             If an open `PrivacyBudget` cannot pay for the fit; nothing is released then.
         """
+        refuse_persons(self, persons)
         with undo_on_failure(self), plain_numbers(self):
             return self._fit(X, y, X_target)
 
@@ -374,3 +377,15 @@ class BaseAdapter(
         tags.target_tags.required = True
         tags.non_deterministic = True
         return tags
+
+
+def refuse_persons(estimator, persons):
+    """Say what to do with several target rows of a person, which have no price here."""
+    if persons is not None:
+        raise ValueError(
+            f"{type(estimator).__name__} takes no persons: what it costs, with samples that are "
+            "read again and again, or as the best of several fits, is known for one row of each. "
+            "Fit a DPSWFlowSampler to the target with persons, and then "
+            "DPSWDDomainAdapter().fit_to_sampler(X, y, sampler), which costs no more; or give one "
+            "row of each person, and no persons."
+        )

@@ -21,7 +21,7 @@ from ..accounting.calibration import check_delta
 from ..accounting.certificate import Certificate
 from ..accounting.selection import select_best, selection_plan
 from ..privacy import NoiseSource
-from ._base import SAID_OF_ALL, BaseAdapter
+from ._base import SAID_OF_ALL, BaseAdapter, refuse_persons
 from ._domain_classifier import DPSWDDomainClassifier
 from ._domains import take_whole
 
@@ -147,7 +147,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     # With metadata routing on, pipelines hand it on without being asked.
     __metadata_request__fit = {"X_target": True}
 
-    def fit(self, X, y, *, X_target):
+    def fit(self, X, y, *, X_target, persons=None):
         """Fit candidates, and keep the best.
 
         Parameters
@@ -158,6 +158,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             Their labels.
         X_target : array-like or Whole of shape (n_target, n_features)
             Private rows of the target.
+        persons : None
+            Refused: see the error for what to do with several rows of a person.
 
         Returns
         -------
@@ -172,6 +174,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         BudgetExceededError
             If an open `PrivacyBudget` cannot pay for the search; nothing is released then.
         """
+        refuse_persons(self, persons)
         names = self._check_params()
         if X_target is None:
             raise ValueError("PrivateSearch needs X_target: without it nothing is private.")

@@ -153,9 +153,9 @@ class SchemaInference:
         """Count what the texts of unknown columns are; return a schema with kinds for them."""
         noisy, unit = curator.release(_weights(_KINDS)), math.sqrt(len(self.unknown))
         counts, std = (noisy.value * unit).reshape(-1, len(_COUNTED)), noisy.std * unit
-        if curator.n_records < _FEW * std:
+        if curator.n_rows < _FEW * std:
             warnings.warn(
-                f"Of {curator.n_records} rows, counts of the kinds of cells have noise of ±"
+                f"Of {curator.n_rows:.0f} rows, counts of the kinds of cells have noise of ±"
                 f"{std:.0f}: the kinds that are found of {list(self.unknown)} are hardly more than "
                 "chance. Declare them.",
                 FitQualityWarning,
@@ -172,7 +172,7 @@ class SchemaInference:
         if _RANGES not in self.releases:
             return {}
         std = self._noise_of(_RANGES, self._open, curator)
-        wide = self._widen_all(choose_per_octave(curator.n_records, std))
+        wide = self._widen_all(choose_per_octave(curator.n_rows, std))
         found, unresolved = {}, []
         for name, counted in self._count(curator, _RANGES, self._open, wide, std):
             kind, knots = self.schema[name], counted.knots
@@ -211,7 +211,7 @@ class SchemaInference:
         """Look at numbers and dates on a finer grid; return their kinds."""
         if _COUNTS not in self.releases:
             return {}
-        n_fine, n_records = self._count_fine(curator), curator.n_records
+        n_fine, n_records = self._count_fine(curator), curator.n_rows
         std = self._noise_of(_COUNTS, self._scales, curator)
         n_octave = choose_per_octave(n_records, std)
         fine = {
@@ -238,12 +238,12 @@ class SchemaInference:
     def _noise_of(self, release, names, curator):
         """Return the standard deviation of the noise on counts, which is public beforehand."""
         plan = curator.plan
-        unit = _weights(release).sensitivity(plan.relation) * math.sqrt(len(names) or 1)
+        unit = plan.bound(_weights(release).sensitivity) * math.sqrt(len(names) or 1)
         return plan.multiplier(release) * unit
 
     def _count_fine(self, curator):
         std = self._noise_of(_COUNTS, self._scales, curator)
-        return count_affordable(curator.n_records, std, _FEWEST_FINE, _MOST_FINE)
+        return count_affordable(curator.n_rows, std, _FEWEST_FINE, _MOST_FINE)
 
     def _count(self, curator, release, names, kinds, std):
         """Release noisy counts of the values of some columns: a list of (name, Counted)."""
@@ -254,7 +254,7 @@ class SchemaInference:
         curator.prepare(RecordFunction(partial(self._encode_some, schema)), 1.0)
         value = curator.release(_weights(release)).value * math.sqrt(len(names))
         return [
-            (name, Counted(schema[name], value[where], std, curator.n_records))
+            (name, Counted(schema[name], value[where], std, curator.n_rows))
             for name, where in TableEncoder(schema).blocks
         ]
 

@@ -120,7 +120,7 @@ class OpenBoxFormat(BoxFormat):
                 _COUNTS: format._narrow_ranges,
                 _NORM: format._find_radius,
             }
-            format = find[name](noisy, curator.n_records)
+            format = find[name](noisy, curator.n_rows)
         curator.prepare(RecordFunction(format.encode), format.clip_norm)
         return format
 

@@ -76,6 +76,7 @@ class DPSWFlowSampler(CentralGenerator):
     diffusion : float, default=0.0
         λ: particles get √(2λh) of Gaussian noise at each step of a flow along projected rows.
         This regularises; no privacy is claimed from it.
+    %(persons)s
     %(running)s
 
     Attributes
@@ -125,6 +126,14 @@ class DPSWFlowSampler(CentralGenerator):
     >>> X_synthetic, y_synthetic = sampler.sample(100)
     >>> X_synthetic.shape, bool(sampler.epsilon_ <= 5.0)
     ((100, 4), True)
+
+    Rows of which each person has three, of which two count:
+
+    >>> persons = [i // 3 for i in range(len(X))]
+    >>> sampler = DPSWFlowSampler(5.0, max_rows_per_person=2, n_steps=50, random_state=0)
+    >>> certificate = sampler.fit(X, persons=persons).privacy_
+    >>> certificate.n_records, str(certificate).splitlines()[2]
+    (50, 'Unit: person, with all their rows (at most 2 of them are used).')
     """
 
     release: object = "sketch"
@@ -133,6 +142,7 @@ class DPSWFlowSampler(CentralGenerator):
     n_steps: int | None = None
     learning_rate: float | None = None
     diffusion: float = 0.0
+    max_rows_per_person: int = 1
 
     _shorthands = {
         **CentralGenerator._shorthands,
@@ -147,6 +157,7 @@ class DPSWFlowSampler(CentralGenerator):
         "n_steps": whole(optional=True),
         "learning_rate": positive(optional=True),
         "diffusion": in_range(),
+        "max_rows_per_person": whole(),
     }
 
     def check_params(self):
@@ -216,8 +227,8 @@ class DPSWFlowSampler(CentralGenerator):
         rows = learn(release, curator, components, spread.to(curator.device), init, noise)
         self._particles = Particles(rows, components)
 
-    def _read(self, X, y, target):
-        format, records = super()._read(X, y, target)
+    def _read(self, X, y, target, persons):
+        format, records = super()._read(X, y, target, persons)
         if self.init is not None and not format.has_number:
             self._check_init(format)
         return format, records

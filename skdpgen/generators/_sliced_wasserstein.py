@@ -62,6 +62,7 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
     learning_rate : float, default=None
         Of Adam, with a warm-up and a linear decay to 0: over the last fifth of the steps for a
         sketch, over all of them for rows. None: 0.01 and 0.001, or 0.003 for tables.
+    %(persons)s
     %(running)s
 
     Attributes
@@ -125,6 +126,7 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
     n_steps: int | None = None
     batch_size: int | None = None
     learning_rate: float | None = None
+    max_rows_per_person: int = 1
 
     _shorthands = {
         **CentralGenerator._shorthands,
@@ -136,6 +138,7 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
         "n_steps": whole(optional=True),
         "batch_size": whole(optional=True),
         "learning_rate": positive(optional=True),
+        "max_rows_per_person": whole(),
     }
 
     def check_params(self):
@@ -190,7 +193,7 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
         curator.close()  # the rest is post-processing
         self.class_probabilities_ = sketch.class_shares
         # The noise on a sketch value over the largest that it can be.
-        noise_ratio = curator.plan.sigma * curator.n_classes / curator.n_records
+        noise_ratio = curator.plan.sigma * curator.n_classes / curator.n_rows
         self._network, self.loss_curve_ = fit_to_sketch(
             rows,
             basis,

@@ -49,7 +49,7 @@ def fit_to_table(release, curator, format, make_rows, noise, **training):
     seeks = release.seeks(curator.plan)
     if not seeks:
         curator.close()
-    levels, report = read_tables(tables, format, curator.n_records)
+    levels, report = read_tables(tables, format, curator.n_rows)
     training |= {"device": curator.device, "generator": noise.torch_generator()}
     rows, losses = fit_to_release(tables, make_rows, levels, **training)
     if not seeks:

@@ -21,11 +21,13 @@ from ..accounting.calibration import calibrate_gaussian
 from ..accounting.certificate import Certificate
 from ..accounting.figures import plain_numbers
 from ..accounting.plan import gaussian_plan
+from ..accounting.units import ONE_RECORD, count_worth
 from ..formats.arrays import ArrayKind
 from ..formats.box import BoxFormat
 from ..formats.open_box import make_box
 from ..privacy import CovarianceMechanism, NoiseSource
 from ..privacy.curator import open_curator
+from ..privacy.mechanisms.sums import count_rows_by
 from ..privacy.noise import ASSUMED_OF_NOISE
 from ..privacy.records import list_refusals, parse_rows, take_records, take_rows
 
@@ -34,7 +36,7 @@ _MOST_COMPONENTS = 64
 _LARGEST = 1e300
 
 _ASSUMED = (
-    "one person has one record",
+    ONE_RECORD,
     "bounds, clip_norm and all other parameters were chosen without looking at the private rows; "
     "column names and dtypes are public",
     "only what fit released is covered: transformed private rows are as private as the rows, and "
@@ -64,6 +66,7 @@ class DPPCA(Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, B
         Radius, in the units after `bounds`. For the second moments, each row is scaled down to it;
         `transform` does not clip. ``"auto"``: from the root mean square norm, by a noisy sum that
         is paid for. A number without `bounds`: rows are taken as they are.
+    %(persons)s
     %(running)s
 
     Attributes
@@ -131,14 +134,19 @@ class DPPCA(Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, B
     accountant: str = "pld"
     bounds: tuple | None = None
     clip_norm: float | str = "auto"
+    max_rows_per_person: int = 1
     random_state: object = None
     device: str = "auto"
     verbose: int = 0
     strict: bool = False
 
-    _checks = {**CENTRAL_CHECKS, "n_components": whole(optional=True)}
+    _checks = {
+        **CENTRAL_CHECKS,
+        "n_components": whole(optional=True),
+        "max_rows_per_person": whole(),
+    }
 
-    def fit(self, X, y=None):
+    def fit(self, X, y=None, *, persons=None):
         """Find the components of private rows.
 
         Parameters
@@ -146,6 +154,10 @@ class DPPCA(Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, B
         X : array-like or DataFrame of shape (n_samples, n_features)
             Private rows.
         y : Ignored
+        persons : array-like of shape (n_samples,), default=None
+            Whose each row is, by position: privacy is then for persons, with all their rows.
+            Equal identifiers, strings or numbers, are of one person. A row without one counts as
+            absent.
 
         Returns
         -------
@@ -161,17 +173,18 @@ class DPPCA(Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, B
             If an open `PrivacyBudget` cannot pay for the fit; nothing is released then.
         """
         with undo_on_failure(self), plain_numbers(self):
-            return self._fit(X)
+            return self._fit(X, persons)
 
-    def _fit(self, X):
+    def _fit(self, X, persons):
         self.check_params()
-        records = take_records(self, X)
+        max_rows = None if persons is None else self.max_rows_per_person
+        records = take_records(self, X, persons=persons, max_rows=max_rows)
         n_samples, n_features = records.n_records, records.n_columns
         check_size("X", n_features, n_features)
-        format = self._make_format(n_samples, n_features, ArrayKind.of(X))
+        format = self._make_format(n_samples, n_features, ArrayKind.of(X), max_rows)
         n_components = self._n_components(n_features)
         warn_of_delta(self.delta, n_samples, stacklevel=3)
-        plan = self._plan(format)
+        plan = self._plan(format, max_rows)
         with open_curator(
             records,
             format,
@@ -184,13 +197,13 @@ class DPPCA(Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, B
         ) as curator:
             format = format.settle(curator)
             moments = curator.release(CovarianceMechanism())
-            certificate = curator.certificate(_ASSUMED)
+            certificate, n_rows = curator.certificate(_ASSUMED), curator.n_rows
         values, vectors = np.linalg.eigh(moments.value)
         values, vectors = values[::-1][:n_components], vectors.T[::-1][:n_components]
         # Eigenvectors have no sign: their largest entry is positive.
         largest = np.abs(vectors).argmax(axis=1, keepdims=True)
         self.components_ = vectors * np.sign(np.take_along_axis(vectors, largest, axis=1))
-        self.explained_variance_ = values * (format.clip_norm**2 / n_samples)
+        self.explained_variance_ = values * (format.clip_norm**2 / n_rows)
         self.n_components_ = self._n_features_out = n_components
         self._format, self.clip_norm_, self.bounds_ = format, format.clip_norm, format.bounds
         self.n_samples_ = n_samples
@@ -243,14 +256,14 @@ class DPPCA(Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, B
         features, _ = self._format.decode(X.astype(np.float64) @ self.components_)
         return features.astype(X.dtype, copy=False)
 
-    def _make_format(self, n_samples, n_features, kind=None):
+    def _make_format(self, n_samples, n_features, kind=None, max_rows=None):
         if self.bounds is None and not isinstance(self.clip_norm, str):
             return BoxFormat(n_features, clip_norm=self.clip_norm)
         multiplier = calibrate_gaussian(
             self.epsilon, self.delta, relation=self.relation, accountant=self.accountant
         )
         return make_box(
-            n_samples,
+            count_worth(n_samples, max_rows),
             n_features,
             multiplier,
             self.relation,
@@ -259,25 +272,28 @@ class DPPCA(Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, B
             kind=kind,
         )
 
-    def _plan(self, format):
+    def _plan(self, format, max_rows=None):
+        shares = {**count_rows_by(max_rows), **format.shares}
         plan = gaussian_plan(
-            {**format.shares, CovarianceMechanism.name: 1 - sum(format.shares.values())},
+            {**shares, CovarianceMechanism.name: 1 - sum(shares.values())},
             self.epsilon,
             self.delta,
             relation=self.relation,
             accountant=self.accountant,
         )
-        sensitivity = CovarianceMechanism().sensitivity(self.relation)
+        plan = replace(plan, max_rows=max_rows)
+        sensitivity = plan.bound(CovarianceMechanism.sensitivity_of)
         return replace(plan, sigma=plan.multiplier(CovarianceMechanism.name) * sensitivity)
 
-    def _preview(self, n_samples, n_features, n_classes):
+    def _preview(self, n_samples, n_features, n_classes, has_persons=False):
         """Price a fit without data; see `skdpgen.privacy.preview`."""
         self.check_params()
-        format = self._make_format(n_samples, n_features)
+        max_rows = self.max_rows_per_person if has_persons else None
+        format = self._make_format(n_samples, n_features, max_rows=max_rows)
         self._n_components(n_features)
         assumed = (*list_refusals(self.strict), *_ASSUMED)
         return Certificate.of_plan(
-            self._plan(format), assumed, reproducible=self.random_state is not None
+            self._plan(format, max_rows), assumed, reproducible=self.random_state is not None
         )
 
     def _n_components(self, n_features):

@@ -7,10 +7,11 @@ from ..accounting.calibration import (
     calibrate_sliced_gaussian,
     sliced_gaussian_epsilon,
 )
-from ..accounting.certificate import Certificate, compose, preview, verify
+from ..accounting.certificate import Certificate, compose, verify
 from ..accounting.directions import SensitivityLaw, sensitivity_bound, sensitivity_law
 from ..accounting.events import DiameterGaussianDpEvent, SlicedGaussianDpEvent, ThresholdDpEvent
 from ..accounting.plan import Plan, gaussian_plan, repeated_plan
+from ..accounting.previews import preview
 from ..accounting.selection import select_best, selection_plan
 from ..exceptions import (
     BudgetExceededError,

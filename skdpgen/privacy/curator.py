@@ -10,6 +10,8 @@ from ..accounting.budget import Reservation
 from ..accounting.certificate import Certificate, naming_what_was_spent
 from ..accounting.events import repeat, split_repetition
 from ..exceptions import PlanError
+from .mechanisms.sums import RowCountMechanism
+from .persons import Persons
 from .record_functions import RecordFunction
 from .source import RecordSource
 
@@ -41,8 +43,11 @@ def open_curator(records, codec, plan, noise, *, strict, clip_norm=1.0, device="
     ------
     Curator
     """
+    X, y, persons = records.hand_over()
     curator = Curator(
-        *records.hand_over(),
+        X,
+        y,
+        persons=persons,
         classes=records.classes,
         plan=records.cover(plan),
         noise=noise,
@@ -56,6 +61,7 @@ def open_curator(records, codec, plan, noise, *, strict, clip_norm=1.0, device="
         verbose=verbose,
     )
     with curator, naming_what_was_spent(curator.certificate):
+        curator.count_rows()
         yield curator
 
 
@@ -117,6 +123,8 @@ class Curator:
         Public radius; prepared rows are scaled down to it, each on its own.
     null : array of bool of shape (n_samples,), default=None
         Rows that count as absent.
+    persons : array-like of shape (n_samples,), callable or Persons, default=None
+        For a plan for persons: whose each row is. Of a person at most ``plan.max_rows`` rows count.
     refuse : callable, default=None
         ``refuse(X, y)`` raises an error if something is wrong with a block. If it is given, bad
         records are refused, too, rather than taken for absent.
@@ -125,12 +133,15 @@ class Curator:
     device : str or torch.device, default="cpu"
         Where mechanisms compute.
     verbose : int, default=0
-        1 shows a progress bar over the (public) number of blocks.
+        1 shows a progress bar over the number of blocks, if that is public.
 
     Attributes
     ----------
     n_records : int
-        Number of records, which is public.
+        Number of records, or of persons, which is public.
+    n_rows : float
+        About how many records there are in sums: the number of records or, if a person can have
+        several, what was released of it.
     n_classes : int
         Number of classes, 1 where there are none.
     """
@@ -147,6 +158,7 @@ class Curator:
         cells=False,
         clip_norm=1.0,
         null=None,
+        persons=None,
         refuse=None,
         assumptions=(),
         device="cpu",
@@ -157,6 +169,10 @@ class Curator:
         self._noise = noise
         self._assumptions = assumptions
         self._ledger = []
+        if (persons is None) != (plan.max_rows is None):
+            raise PlanError("A plan for persons needs persons, and they need such a plan.")
+        if persons is not None and not isinstance(persons, Persons):
+            persons = Persons(persons)
         self._source = RecordSource(
             X,
             y,
@@ -165,6 +181,9 @@ class Curator:
             cells=cells,
             clip_norm=clip_norm,
             null=null,
+            persons=persons,
+            max_rows=plan.max_rows,
+            key=None if persons is None else noise.key(),
             refuse=refuse,
             device=device,
             verbose=verbose,
@@ -172,7 +191,8 @@ class Curator:
         self._reservation = Reservation(plan, noise.reproducible)
         # If this fails, the reservation stays.
         self._source.open()
-        self.n_records, self.n_classes = self._source.n_records, self._source.n_classes
+        self.n_records, self.n_classes = self._source.n_units, self._source.n_classes
+        self.n_rows = self.n_records
 
     def __enter__(self):
         return self
@@ -210,10 +230,20 @@ class Curator:
             raise PlanError(f"{mechanism.name!r} is not the next planned release; left: {planned}.")
         event, _ = split_repetition(self.plan.releases[position][1])
         mechanism.check(event)
+        if self.plan.max_rows is not None and not mechanism.takes_persons:
+            raise PlanError(f"{mechanism.name!r} is no sum over records: it is not for persons.")
         if position == len(self._ledger):
             self._ledger.append(_Entry(mechanism.name, event))
         self._ledger[position].count += 1
         return mechanism.run(self._source, event, relation=self.plan.relation, noise=self._noise)
+
+    def count_rows(self):
+        """Release about how many rows of persons there are in sums, if that is planned."""
+        if RowCountMechanism.name in dict(self.plan.releases):
+            noisy = self.release(RowCountMechanism()).value.item()
+            # Each person has a row, and so many at most.
+            most = self.n_records * self.plan.max_rows
+            self.n_rows = min(max(noisy, self.n_records), most)
 
     def prepare(self, function, clip_norm):
         """Exchange the map of the rows and their radius, which may follow from what is released."""

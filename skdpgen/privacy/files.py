@@ -32,9 +32,21 @@ class TableFile:
         Of a CSV file: what separates its cells, and how its characters are written.
     drop : sequence of str, default=()
         Names of columns to leave out.
+    person_column : str, default=None
+        The column that says whose each row is, which is left out, too.
     """
 
-    def __init__(self, path, parse, has_header=None, *, sep=",", encoding="utf-8", drop=()):
+    def __init__(
+        self,
+        path,
+        parse,
+        has_header=None,
+        *,
+        sep=",",
+        encoding="utf-8",
+        drop=(),
+        person_column=None,
+    ):
         self._path = Path(path)
         self._parse = parse
         self._has_header = has_header
@@ -47,15 +59,27 @@ class TableFile:
             "keep_default_na": False,
             "encoding": "utf-8-sig" if is_utf8 else encoding,
         }
-        self._drop = list(drop)
+        self._person_column = person_column
+        self._drop = [*drop, *([] if person_column is None else [person_column])]
 
     @property
     def _is_parquet(self):
         return self._path.suffix.lower() == ".parquet"
 
     def __call__(self):
-        chunks = self._read_parquet() if self._is_parquet else map(self._parse, self._read_csv())
-        return self._withhold(chunks)
+        chunks = (chunk.drop(columns=self._drop) for chunk in self._read_chunks())
+        return self._withhold(chunks if self._is_parquet else map(self._parse, chunks))
+
+    @property
+    def persons(self):
+        """A function that gives a fresh iterator over chunks of identifiers; None for no column."""
+        return None if self._person_column is None else self._read_persons
+
+    def _read_persons(self):
+        return self._withhold(chunk[self._person_column] for chunk in self._read_chunks())
+
+    def _read_chunks(self):
+        return self._read_parquet() if self._is_parquet else self._read_csv()
 
     def names(self):
         """Return the names of the columns: of a CSV file its first line, without outer spaces."""
@@ -76,6 +100,10 @@ class TableFile:
 
     def _keep(self, names):
         """Return the names of columns that are not to be left out."""
+        if self._person_column is not None and self._person_column not in names:
+            raise TableError(
+                f"There is no column {self._person_column!r} of persons among {names}."
+            )
         lacking = [name for name in self._drop if name not in names]
         if lacking:
             raise TableError(f"There are no columns {lacking} to drop, among {names}.")
@@ -92,8 +120,7 @@ class TableFile:
 
         with ParquetFile(self._path) as file:
             for batch in file.iter_batches(_CHUNK_ROWS):
-                frame = batch.to_pandas(types_mapper=_nullable_dtypes().get)
-                yield frame.drop(columns=self._drop)
+                yield batch.to_pandas(types_mapper=_nullable_dtypes().get)
 
     def _read_csv(self):
         names = self._read_names()
@@ -102,7 +129,7 @@ class TableFile:
                 # Where the first row has more cells than the header, they become an index.
                 if not isinstance(chunk.index, pd.RangeIndex):
                     raise pd.errors.ParserError
-                yield chunk.set_axis(names, axis=1).drop(columns=self._drop)
+                yield chunk.set_axis(names, axis=1)
 
     def _read_names(self):
         """Return the names in the first line; refuse what cannot be such, as it is a record."""

@@ -117,6 +117,10 @@ class NoiseSource:
         """Draw how often a mechanism runs of which only the best outcome is told."""
         return number_of_runs(self._draw().random(), mean, shape)
 
+    def key(self):
+        """Return a secret key of 256 bits, for hashes that are to be the same again."""
+        return self._draw().bytes(32)
+
     def public_generator(self):
         """Return a fast generator with a 256-bit seed from the stream, for what will be public."""
         return np.random.Generator(np.random.SFC64(self._draw().integers(2**63, size=5).tolist()))

@@ -19,12 +19,12 @@ from scipy import sparse
 from sklearn.utils.validation import (
     _check_feature_names,
     _check_n_features,
-    check_consistent_length,
     column_or_1d,
     validate_data,
 )
 
 from ..exceptions import FitQualityWarning, PrivacyLeakWarning, TableError
+from .persons import Persons, check_beside
 from .record_functions import call_quietly, muted
 
 # Integers with more values than this are rather numbers, which inferred classes would publish.
@@ -47,6 +47,7 @@ class Records:
     Attributes
     ----------
     n_records : int
+        How many there are or, if rows are of persons, how many of these: what is public.
     n_columns : int or None
         Columns of the rows; None for chunks.
     classes : ndarray or None
@@ -59,6 +60,8 @@ class Records:
         Whether no dtype says that cells are numbers, as they are to be.
     is_table : bool
         Whether cells are of any kind, for a format to read.
+    max_rows : int or None
+        How many rows of a person count; None for records.
     """
 
     n_records: int
@@ -68,27 +71,44 @@ class Records:
     has_number: bool
     has_objects: bool
     is_table: bool
+    max_rows: int | None
     _held: list = field(repr=False)
 
     @classmethod
-    def of(cls, X, y=None, classes=None, is_inferred=False, *, n_records=None, is_table=False):
-        """Hold rows, or a function that gives chunks of them, and labels or numbers."""
+    def of(
+        cls,
+        X,
+        y=None,
+        classes=None,
+        is_inferred=False,
+        *,
+        n_rows=None,
+        is_table=False,
+        persons=None,
+        max_rows=None,
+    ):
+        """Hold rows, or a function that gives chunks of them; labels or numbers; and persons."""
+        n_rows = len(X) if n_rows is None else n_rows
+        if persons is not None:
+            persons = Persons(persons)
+            persons.check_length(n_rows)
         return cls(
-            n_records=len(X) if n_records is None else n_records,
+            n_records=n_rows if persons is None else persons.n_persons,
             n_columns=None if callable(X) else X.shape[1],
             classes=classes,
             is_inferred=is_inferred,
             has_number=y is not None and classes is None,
             has_objects=not is_table and X.dtype == object,
             is_table=is_table,
-            _held=[(X, y)],
+            max_rows=max_rows,
+            _held=[(X, y, persons)],
         )
 
     def __getstate__(self):
         raise TypeError("Private records cannot be pickled or copied.")
 
     def hand_over(self):
-        """Return rows and labels, once; from then on they are not held here."""
+        """Return rows, labels and persons, once; from then on they are not held here."""
         return self._held.pop()
 
     def cover(self, plan):
@@ -112,10 +132,15 @@ def list_refusals(strict, has_objects=False):
     return (f"{valid} are refused, and whether a fit was refused is outside of ε",)
 
 
-def take_records(estimator, X, y=None, classes=None, *, are_numbers=False):
-    """Check what is public of rows, and of labels beside them, and return `Records`."""
+def take_records(estimator, X, y=None, classes=None, *, are_numbers=False, **whose):
+    """Check what is public of rows, and of labels beside them, and return `Records`.
+
+    Whose they are is said as in `Records.of`.
+    """
+    check_beside(X, whose.get("persons"))
     X = take_rows(estimator, X)
-    return Records.of(X, *take_labels(y, len(X), classes, are_numbers=are_numbers))
+    labels = take_labels(y, len(X), classes, are_numbers=are_numbers)
+    return Records.of(X, *labels, **whose)
 
 
 def take_rows(estimator, X, *, reset=True):
@@ -228,7 +253,7 @@ def _filled(chunks):
     return (c for c in chunks if not isinstance(c, pd.DataFrame) or len(c))
 
 
-def read_table(estimator, X, y, label, codec, *, reset=True):
+def read_table(estimator, X, y, label, codec, *, reset=True, **whose):
     """Take the cells of a table, with the label beside them, in the order of the schema.
 
     Nothing is looked at but names, sizes and dtypes: whether cells are as declared is found when
@@ -245,24 +270,25 @@ def read_table(estimator, X, y, label, codec, *, reset=True):
         return table[list(codec.schema)].to_numpy(dtype=object)
 
     head = first_chunk(X)
+    check_beside(head, whose.get("persons"))
     if callable(X):
         if y is not None:
             raise ValueError("Chunks of a table hold all of its columns; give target, not y.")
         codec.check_columns(head)
-        cells, n_records = lambda: map(read, _filled(X())), sum(map(len, X()))
+        cells, n_rows = lambda: map(read, _filled(X())), sum(map(len, X()))
     else:
         table = X
         if y is not None:
             # Lists have no dtype: what NumPy would choose depends on the labels.
             y = _column_of_objects(y) if isinstance(y, list | tuple) else y
             y = column_or_1d(y, warn=True)
-            check_consistent_length(y, X)
+            _check_length(y, len(X))
             table = X.assign(**{label: y})
-        cells, n_records = read(table), len(X)
+        cells, n_rows = read(table), len(X)
         codec.check_dtypes(table)
     _check_feature_names(estimator, head, reset=reset)
     _check_n_features(estimator, head, reset=reset)
-    return Records.of(cells, n_records=n_records, is_table=True)
+    return Records.of(cells, n_rows=n_rows, is_table=True, **whose)
 
 
 def take_labels(y, n_samples, classes=None, *, are_numbers=False):
@@ -289,7 +315,7 @@ def take_labels(y, n_samples, classes=None, *, are_numbers=False):
     if y.dtype.kind not in "iubfOSU":
         raise ValueError(f"y must be labels or numbers; got dtype {y.dtype}.")
     y = column_or_1d(y, warn=True)
-    check_consistent_length(y, np.empty(n_samples))
+    _check_length(y, n_samples)
     if classes is not None:
         return y, _classes_for(check_classes(classes), y.dtype), False
     if y.dtype.kind == "f" and not is_categorical:
@@ -321,6 +347,14 @@ def take_labels(y, n_samples, classes=None, *, are_numbers=False):
             "float; if it is classes, declare them with classes=[...]."
         )
     return y, found, True
+
+
+def _check_length(y, n_rows):
+    """Refuse labels of another number than rows, which is not told: it may not be public."""
+    if len(y) != n_rows:
+        raise ValueError(
+            "y must have one entry for each row of X: inconsistent numbers of samples."
+        )
 
 
 def _as_labels(y, are_declared):

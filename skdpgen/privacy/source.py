@@ -28,15 +28,39 @@ class RecordSource:
 
     Parameters
     ----------
-    X, y, classes, prepare, cells, clip_norm, null, refuse, device, verbose
+    X, y, classes, prepare, cells, clip_norm, null, persons, refuse, device, verbose
         As in `Curator`.
+    max_rows : int or None
+        With `persons`, rows of each that count; all others are null records.
+    key : bytes or None
+        By which it is decided which of them count.
 
     Attributes
     ----------
-    n_records, n_classes : int
+    n_units : int
+        Number of records or, if there are persons, of these: what is public.
+    n_records : int
+        How many records there can be that are not null, which follows from what is public.
+    n_classes : int
     """
 
-    def __init__(self, X, y, *, classes, prepare, cells, clip_norm, null, refuse, device, verbose):
+    def __init__(
+        self,
+        X,
+        y,
+        *,
+        classes,
+        prepare,
+        cells,
+        clip_norm,
+        null,
+        persons=None,
+        max_rows=None,
+        key=None,
+        refuse,
+        device,
+        verbose,
+    ):
         self._has_cells = cells
         self._refuse = refuse
         self._device = device
@@ -46,6 +70,8 @@ class RecordSource:
         self._null = None if null is None else torch.as_tensor(np.array(null))
         if self._null is not None and (self._null.dtype != torch.bool or self._null.ndim != 1):
             raise ValueError("null must be a 1-dimensional array of bool.")
+        self.max_rows = max_rows
+        self._persons, self._key = persons, key
         self._arrays = None if callable(X) else self._check_arrays(X, y)
         self._chunks = X if callable(X) else lambda: iter([self._arrays])
         if self._arrays is not None:
@@ -61,12 +87,27 @@ class RecordSource:
         if self._refuse is not None:
             self._refuse_bad()
 
-    def _check_count(self, n_records):
-        self.n_records = n_records
-        if n_records == 0:
+    def _check_count(self, n_rows):
+        self._n_rows = self.n_units = self.n_records = n_rows
+        if n_rows == 0:
             raise ValueError("X holds no rows.")
-        if self._null is not None and len(self._null) != n_records:
+        if self._null is not None and len(self._null) != n_rows:
             raise ValueError("null must have one entry per record.")
+        if self._persons is not None:
+            self._bound_persons()
+
+    def _bound_persons(self):
+        """Take for null all rows but so many of each person: the one place where that is done."""
+        self._persons.check_length(self._n_rows)
+        left_out = ~torch.as_tensor(self._persons.choose(self.max_rows, self._key))
+        self._null = left_out if self._null is None else self._null | left_out
+        self.n_units = self._persons.n_persons
+        self.n_records = self.n_units * self.max_rows
+        self._persons = self._key = None  # of no use any more
+
+    def count_rows(self):
+        """Return how many records were not declared null, or left out of those of persons."""
+        return self._n_rows - (0 if self._null is None else int(self._null.sum()))
 
     def prepare(self, function, clip_norm):
         """Exchange the public map of the rows, which is tried on zeros, and their radius."""
@@ -95,20 +136,19 @@ class RecordSource:
             yield X, self._membership(codes, codes >= 0, positions)
 
     def _read(self, name, size):
-        start = 0
-        progress = tqdm(
-            self._batches(size),
-            desc=name,
-            total=-(-self.n_records // size),
-            disable=not self._verbose,
-        )
-        for X, y in progress:
-            positions = torch.arange(start, start + len(X))
-            start += len(X)
-            if start > self.n_records:
-                break
-            yield X, y, positions
-        if start != self.n_records:
+        start, is_told = 0, self.max_rows is None
+        # Of persons, the number of blocks is not public: there is one step, which is all of them.
+        total = -(-self._n_rows // size) if is_told else 1
+        with tqdm(desc=name, total=total, disable=not self._verbose) as progress:
+            for X, y in self._batches(size):
+                positions = torch.arange(start, start + len(X))
+                start += len(X)
+                if start > self._n_rows:
+                    break
+                yield X, y, positions
+                progress.update(is_told)
+            progress.update(not is_told)
+        if start != self._n_rows:
             raise ValueError(
                 "The chunks held another number of rows than before; a function that gives them "
                 "must return a fresh iterator over the same rows at each call."

@@ -1,6 +1,7 @@
 """A release made once: the slice sketch."""
 
 import math
+from functools import partial
 
 import torch
 
@@ -50,6 +51,7 @@ class SliceSketch(Release):
         "n_harmonics": whole(optional=True, most=1000),
     }
 
+    takes_persons = True
     name = SliceSketchMechanism.name
     # Components that a `PrivatePCA` keeps by default, and how they are scaled.
     n_components, scaling = 64, {"whiten": 0.5}
@@ -63,11 +65,9 @@ class SliceSketch(Release):
         check_size("n_projections", max(terms.n_classes, _BLOCK), self.count_values(terms))
         check_size("n_projections", terms.n_columns, k)
 
-        def sensitivity(plan):
+        def sensitivity(plan, relation):
             n_harmonics = self._count_harmonics(plan, k, terms.n_classes, terms.n_samples)
-            return SliceSketchMechanism.sensitivity_of(
-                k, n_harmonics, terms.n_classes, terms.relation
-            )
+            return SliceSketchMechanism.sensitivity_of(k, n_harmonics, terms.n_classes, relation)
 
         return terms.plan_once({self.name: 1.0}, sensitivity)
 
@@ -114,7 +114,7 @@ class SliceSketch(Release):
         ).to(curator.device)
         encode = None if components is None else RecordFunction(components.encode_exactly)
         sketch = curator.release(SliceSketchMechanism(basis, curator.n_classes, encode))
-        n, std = curator.n_records, sketch.counts_std * math.sqrt(curator.n_classes)
+        n, std = curator.n_rows, sketch.counts_std * math.sqrt(curator.n_classes)
         warn_of_absent(sketch.counts.sum() / n, std / n)
         warn_of_sketch(sketch.sums, sketch.sums_std, sketch.counts, sketch.counts_std)
         return basis, sketch
@@ -130,8 +130,8 @@ class SliceSketch(Release):
         """
         if self.n_harmonics:
             return self.n_harmonics
-        sensitivity = SliceSketchMechanism.sensitivity_of(
-            k, _FEWEST_HARMONICS, n_classes, plan.relation
+        sensitivity = plan.bound(
+            partial(SliceSketchMechanism.sensitivity_of, k, _FEWEST_HARMONICS, n_classes)
         )
         noise_ratio = plan.multiplier(self.name) * sensitivity * n_classes / n_records
         if noise_ratio == 0:

@@ -34,12 +34,16 @@ class TwoWayTables(Release):
     most 10,000 triples, and where the noise would let half of the records be seen.
     """
 
+    takes_persons = True
     name = TablesMechanism.name
     interactions, three_way = "interactions", "three-way tables"
 
     def plan(self, terms, format):
         """Return the `Plan`, from public numbers only."""
-        sensitivity = TablesMechanism.sensitivity_of(terms.relation)
+
+        def sensitivity(plan, relation):
+            return TablesMechanism.sensitivity_of(relation)
+
         shares, n_triples = {self.name: 1.0}, math.comb(len(format.schema.learnt), 3)
         if 0 < n_triples <= _MOST_TRIPLES and not _may_tell_apart(format):
             others = {
@@ -47,11 +51,11 @@ class TwoWayTables(Release):
                 self.three_way: _THREE_WAY_SHARE,
             }
             sought = {self.name: 1 - sum(others.values()), **others}
-            plan = terms.plan_once(sought, lambda plan: sensitivity)
+            plan = terms.plan_once(sought, sensitivity)
             noise = math.sqrt(n_triples) * _deviation(plan, self.interactions, True)
             if _CLEAR * noise <= terms.n_samples / 2:
                 shares = sought
-        plan = terms.plan_once(shares, lambda plan: sensitivity)
+        plan = terms.plan_once(shares, sensitivity)
         if not format.schema.open_names:
             _check_size(plan, format.block_sizes)
         return plan
@@ -100,7 +104,8 @@ def _may_tell_apart(format):
 
 
 def _deviation(plan, name, is_signed):
-    return plan.multiplier(name) * ThreeWayMechanism.sensitivity_of(plan.relation, is_signed)
+    bound = plan.bound(lambda relation: ThreeWayMechanism.sensitivity_of(relation, is_signed))
+    return plan.multiplier(name) * bound
 
 
 def _check_size(plan, sizes):

@@ -31,6 +31,7 @@ class _WatchedSource:
     def __init__(self, source):
         self._source = source
         self.n_records, self.n_classes = source.n_records, source.n_classes
+        self.max_rows, self.count_rows = source.max_rows, source.count_rows
         self.seen = []
 
     def blocks(self, name, *size):
@@ -49,7 +50,7 @@ class _Spy:
     def __init__(self, mechanism, repeat, told=(), result=None):
         self.mechanism = mechanism
         self.name = mechanism.name
-        self.check = mechanism.check
+        self.check, self.takes_persons = mechanism.check, mechanism.takes_persons
         self._repeat = repeat
         # What was released between the measurements of one event, or is to be taken for that.
         self.told = list(told)

@@ -316,7 +316,7 @@ class Scripted:
     """A curator without any records: what it releases is written down."""
 
     def __init__(self, plan, n_records, value):
-        self.plan, self.n_records, self.value = plan, n_records, value
+        self.plan, self.n_rows, self.value = plan, n_records, value
         self.released = []
 
     def prepare(self, function, clip_norm):

@@ -170,6 +170,14 @@ def _command_line(test):
     return f"tests/test_command_line.py::test_{test}"
 
 
+def _persons(test):
+    return f"tests/privacy/test_persons.py::test_{test}"
+
+
+def _of_persons(test):
+    return f"tests/generators/test_persons.py::test_{test}"
+
+
 # What must not break: privacy, and what is certified of it.
 PRIVACY = {
     "alignment with raw target rows": Mutation(
@@ -245,7 +253,7 @@ PRIVACY = {
         _sums("replace_one_sensitivity_is_a_bound_and_is_approached[non-negative sum]"),
     ),
     "a threshold is a little lower": Mutation(
-        "threshold = 2 + math.ceil(",
+        "threshold = most + 1 + math.ceil(",
         "threshold = math.ceil(",
         _counts("noise_that_passes_the_threshold_alone_is_as_rare_as_stated"),
     ),
@@ -480,8 +488,8 @@ if cost > self.epsilon * (1 + 1e-2):
         _two_way("sensitivity"),
     ),
     "two-way tables count once": Mutation(
-        "self.sensitivity(relation) / math.sqrt(2)\n        half",
-        "self.sensitivity(relation) / 2\n        half",
+        "self._find_std(source, event, relation) / math.sqrt(2)",
+        "self._find_std(source, event, relation) / 2",
         _two_way("noise"),
     ),
     "one-way tables have the weight of two-way tables": Mutation(
@@ -614,7 +622,7 @@ if cost > self.epsilon * (1 + 1e-2):
         _counts("what_one_record_holds_passes_as_rarely_as_stated"),
     ),
     "the threshold is for one column": Mutation(
-        "norm.isf(event.delta / len(self.columns))",
+        "norm.isf(event.delta / (most * len(self.columns)))",
         "norm.isf(event.delta * 8)",
         _counts("what_one_record_holds_passes_as_rarely_as_stated"),
     ),
@@ -629,9 +637,9 @@ if cost > self.epsilon * (1 + 1e-2):
         _flow("presample_releases_once_and_resample_at_each_step"),
     ),
     "an encoder is fitted on private rows": Mutation(
-        "        n_samples, classes = records.n_records, records.classes\n",
-        "        n_samples, classes = records.n_records, records.classes\n"
-        "        split_encoder(self.encoder)[0].fit(records._held[0][0])\n",
+        "        n_samples, max_rows = records.n_records, records.max_rows\n        n_classes",
+        "        n_samples, max_rows = records.n_records, records.max_rows\n"
+        "        split_encoder(self.encoder)[0].fit(records._held[0][0])\n        n_classes",
         _flow("public_encoders_are_not_fitted"),
     ),
     "a generated batch of the sample's size": Mutation(
@@ -1326,7 +1334,97 @@ RULES = {
     ),
 }
 
-MUTATIONS = PRIVACY | FUNCTION | RULES
+# Several rows of a person.
+PERSONS = {
+    "a person moves sums as a record does": Mutation(
+        "return max_rows * max(",
+        "return max(",
+        _persons("a_person_moves_sums_by_no_more_than_is_claimed[sum-zero_out-4]"),
+    ),
+    "replacing a person is thought to be replacing rows": Mutation(
+        'max_rows * max(sensitivity(relation), sensitivity("zero_out"))',
+        "max_rows * sensitivity(relation)",
+        _persons("a_person_moves_sums_by_no_more_than_is_claimed[always one-replace_one-4]"),
+    ),
+    "rows of a person are bounded within chunks": Mutation(
+        "numbered.setdefault(name, len(numbered))",
+        "numbered.setdefault((len(codes), name), len(numbered))",
+        _persons("chunks_of_identifiers_are_the_same_as_all_of_them"),
+    ),
+    "rows of a person are bounded in the first block": Mutation(
+        "membership[self._null[positions]] = 0",
+        "membership[self._null[: len(positions)]] = 0",
+        _persons("rows_are_bounded_over_all_blocks_and_chunks[None]"),
+    ),
+    "rows of nobody count": Mutation(
+        "chosen = self._codes >= 0\n",
+        "chosen = self._codes >= 0\n        self._codes = self._codes.clip(0)\n"
+        "        chosen = self._codes >= 0\n",
+        _persons("categories_are_counted_in_rows_that_count"),
+    ),
+    "rows that do not count are not left out": Mutation(
+        "self._null = left_out if self._null is None else self._null | left_out",
+        "self._null = self._null",
+        _persons("a_person_moves_sums_by_no_more_than_is_claimed[class counts-zero_out-1]"),
+    ),
+    "of all persons the same rows count": Mutation(
+        "blake2b(_to_bytes(self._names[codes[start]]), ",
+        "blake2b(b'', ",
+        _persons("each_row_is_as_likely_to_count"),
+    ),
+    "rows are chosen by a public key": Mutation(
+        "key=None if persons is None else noise.key()",
+        "key=bytes(32)",
+        _persons("each_fit_chooses_with_a_key_of_its_own"),
+    ),
+    "the threshold is that of one row": Mutation(
+        "threshold = most + 1 + ",
+        "threshold = 2 + ",
+        _persons("what_a_person_alone_holds_passes_as_rarely_as_stated[6-columns0-zero_out]"),
+    ),
+    "a person holds one category of a column": Mutation(
+        "event.delta / (most * len(self.columns))",
+        "event.delta / len(self.columns)",
+        _persons("what_a_person_alone_holds_passes_as_rarely_as_stated[6-columns1-zero_out]"),
+    ),
+    "the grid is that of the number of rows": Mutation(
+        "self.n_records = self.n_units * self.max_rows",
+        "self.n_records = self._n_rows",
+        _persons("what_is_public_follows_from_persons_alone"),
+    ),
+    "progress tells the number of rows": Mutation(
+        "is_told = 0, self.max_rows is None",
+        "is_told = 0, True",
+        _persons("progress_does_not_tell_how_many_rows_there_are[5000]"),
+    ),
+    "sizes follow from the number of rows": Mutation(
+        "n_rows if persons is None else persons.n_persons",
+        "n_rows",
+        _of_persons("all_that_is_seen_follows_from_persons_alone[declared-1]"),
+    ),
+    "the number of rows is told without noise": Mutation(
+        "noisy = self.release(RowCountMechanism()).value.item()",
+        "noisy = self._source.count_rows()",
+        _persons("the_number_of_rows_is_noised_and_kept_within_what_is_possible"),
+    ),
+    "a sum of any release takes persons": Mutation(
+        "self.plan.max_rows is not None and not mechanism.takes_persons",
+        "self.plan.max_rows is None and not mechanism",
+        _persons("what_is_no_sum_is_refused_before_a_row_is_read"),
+    ),
+    "sampled releases take persons": Mutation(
+        "if not release.takes_persons:",
+        "if release is None:",
+        _of_persons("what_is_no_sum_over_all_rows_is_refused_before_anything_is_read"),
+    ),
+    "a certificate for persons speaks of records": Mutation(
+        "return lines + describe_unit(self.relation, self.max_rows)",
+        "return lines + describe_unit(self.relation)",
+        _of_persons("the_certificate_is_for_persons"),
+    ),
+}
+
+MUTATIONS = PRIVACY | FUNCTION | RULES | PERSONS
 
 
 def _copy_library(target):

@@ -302,6 +302,17 @@ def test_rows_and_labels_are_touched_behind_the_door_only(name):
     check(LABELLED[name], fit, given(X, y), (X, y))
 
 
+@pytest.mark.parametrize("name", ["sketch", "particles"])
+def test_identifiers_are_touched_behind_the_door_only(name):
+    X, y = make_rows()
+
+    def fit_persons(estimator, X, y, persons):
+        return estimator.fit(X, y, persons=persons)
+
+    data = X, y, np.arange(60) // 2
+    check(LABELLED[name], fit_persons, given(*data), data)
+
+
 @pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.parametrize("has_number", [False, True])
 def test_rows_and_numbers_are_touched_behind_the_door_only(name, has_number):
@@ -371,9 +382,9 @@ def test_rows_that_are_noised_are_touched_behind_the_door_only(mechanism):
 
 
 class LooksAtWhatItIsGiven(DPSlicedWassersteinGenerator):
-    def _fit(self, X, y, target):
+    def _fit(self, X, y, target, persons):
         X[0]
-        return super()._fit(X, y, target)
+        return super()._fit(X, y, target, persons)
 
 
 class MeasuresBeforehand(DPSlicedWassersteinGenerator):

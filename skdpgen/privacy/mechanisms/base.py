@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from ...accounting.events import plain_multiplier
+from ...accounting.units import largest_change
 
 # Vectors are shortened by this before they are rounded, which covers the rounding of float32
 # arithmetic in their norms, and of harmonics.
@@ -76,9 +77,12 @@ class Mechanism(ABC):
     ----------
     name : str
         The release's name in the plan and on the certificate.
+    takes_persons : bool
+        Whether it is a sum over records, so that of persons it moves by a bound for each row.
     """
 
     name = "release"
+    takes_persons = False
 
     @abstractmethod
     def sensitivity(self, relation):
@@ -95,6 +99,11 @@ class Mechanism(ABC):
     @abstractmethod
     def _present(self, noisy, measured):
         """Return the release from the noisy numbers of the last measurement."""
+
+    def _find_std(self, source, event, relation):
+        """Return the deviation of the noise, where the event has a plain noise multiplier."""
+        bound = largest_change(self.sensitivity, relation, source.max_rows)
+        return plain_multiplier(event) * bound
 
     def run(self, source, event, *, relation, noise):
         """Read records from a `RecordSource` and return a dataclass of what is released."""
@@ -116,10 +125,11 @@ class SumMechanism(Mechanism):
     """
 
     name = "sum"
+    takes_persons = True
 
     @abstractmethod
     def sensitivity(self, relation):
-        """Return the largest change of the sum, in Euclidean norm, between neighbours."""
+        """Return the largest change of the sum, in Euclidean norm, by one record."""
 
     @abstractmethod
     def _block_sum(self, rows, membership, scale):
@@ -136,7 +146,7 @@ class SumMechanism(Mechanism):
         plain_multiplier(event)
 
     def _measure(self, source, event, relation, noise):
-        std = plain_multiplier(event) * self.sensitivity(relation)
+        std = self._find_std(source, event, relation)
         scale = grid_scale(std, self._grid_bits(source.n_records))
         total = 0
         for rows, membership in source.blocks(self.name):

@@ -31,6 +31,8 @@ from .base import (
 _SLICES = 128
 # c² / k of a slice sketch: what the counts get of the budget, relative to the sums.
 _COUNT_SHARE = 0.02
+# What the number of rows gets of the budget, where it is not known.
+_ROWS_SHARE = 0.01
 
 
 class GaussianSumMechanism(SumMechanism):
@@ -223,13 +225,44 @@ class SliceSketchMechanism(SumMechanism):
         )
 
 
+class RowCountMechanism(Mechanism):
+    """How many rows of persons there are in sums: at most M of each, which is not public.
+
+    No row is read for it.
+    """
+
+    name = "row count"
+    takes_persons = True
+
+    def sensitivity(self, relation):
+        # A row that is replaced by another is still one.
+        return {"zero_out": 1.0, "replace_one": 0.0}[relation]
+
+    def check(self, event):
+        plain_multiplier(event)
+
+    def _measure(self, source, event, relation, noise):
+        std = self._find_std(source, event, relation)
+        return Measurement(np.array([source.count_rows()]), 1.0, std, context=std)
+
+    def _present(self, noisy, measured):
+        return NoisySum(noisy, std=measured.context)
+
+
+def count_rows_by(max_rows):
+    """Return what is to be released, and its share, to know the number of rows that count."""
+    # Of one for each person, there are as many as persons.
+    return {RowCountMechanism.name: _ROWS_SHARE} if max_rows not in (None, 1) else {}
+
+
 class CategoryCountsMechanism(Mechanism):
     """How often each category of some columns occurs, of those that occur often.
 
     Categories need not be known beforehand: a noisy count is released if it passes a threshold,
     which what a single record holds does with a probability of at most the event's δ', over all
     columns. A record adds 1 to one count of each of m columns: sensitivity √m, or √(2m) if it is
-    replaced by another.
+    replaced by another. A person with M rows may alone hold M categories of a column, and add M to
+    a count: the threshold is higher by that, for M times as many counts.
 
     Parameters
     ----------
@@ -244,6 +277,7 @@ class CategoryCountsMechanism(Mechanism):
     """
 
     name = "category counts"
+    takes_persons = True
 
     def __init__(self, columns):
         self.columns = columns
@@ -266,12 +300,12 @@ class CategoryCountsMechanism(Mechanism):
             count.pop(None, None)
         # In an order that does not depend on that of the records.
         keys = [(name, key) for name in counts for key in sorted(counts[name], key=_sort_key)]
-        std = plain_multiplier(event) * self.sensitivity(relation)
-        threshold = 0
+        std = self._find_std(source, event, relation)
+        threshold, most = 0, source.max_rows or 1
         if std > 0:
-            # 1 + noise passes if the noise, before it was rounded, is beyond its quantile.
-            quantile = float(norm.isf(event.delta / len(self.columns)))
-            threshold = 2 + math.ceil(std * quantile * (1 + 1e-6))
+            # most + noise passes if the noise, before it was rounded, is beyond its quantile.
+            quantile = float(norm.isf(event.delta / (most * len(self.columns))))
+            threshold = most + 1 + math.ceil(std * quantile * (1 + 1e-6))
         exact = np.array([counts[name][key] for name, key in keys], dtype=np.int64)
         return Measurement(exact, 1.0, std, context=(keys, threshold))
 

@@ -213,6 +213,7 @@ class TablesMechanism(Mechanism):
     """
 
     name = "two-way tables"
+    takes_persons = True
 
     def __init__(self, sizes, by=None):
         self._n_blocks = len(sizes)
@@ -243,7 +244,7 @@ class TablesMechanism(Mechanism):
         plain_multiplier(event)
 
     def _measure(self, source, event, relation, noise):
-        std = plain_multiplier(event) * self.sensitivity(relation) / math.sqrt(2)
+        std = self._find_std(source, event, relation) / math.sqrt(2)
         half = half_grid(std, source.n_records)
         n_numbers = count_cells(self.sizes) + sum(self.sizes)
         n_parts = () if self.by is None else (self.by.stop - self.by.start,)

@@ -77,6 +77,8 @@ class ThreeWayMechanism(Mechanism):
         Positions of different columns.
     """
 
+    takes_persons = True
+
     def __init__(self, name, maps, triples):
         self.name = name
         self.maps = tuple(maps)
@@ -99,7 +101,7 @@ class ThreeWayMechanism(Mechanism):
         plain_multiplier(event)
 
     def _measure(self, source, event, relation, noise):
-        std = plain_multiplier(event) * self.sensitivity(relation)
+        std = self._find_std(source, event, relation)
         half = half_grid(std, source.n_records)
         widths = [groups.shape[1] for groups in self.maps]
         shapes = [tuple(widths[c] for c in triple) for triple in self.triples]

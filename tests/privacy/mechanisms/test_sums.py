@@ -67,7 +67,7 @@ def members(classes, n_classes=3):
 class Blocks:
     """A source of records that are given in blocks."""
 
-    n_records = 1000
+    n_records, max_rows = 1000, None
 
     def __init__(self, blocks):
         self._blocks = blocks

@@ -28,7 +28,7 @@ class Blocks:
     def __init__(self, *blocks, absent=False):
         self._blocks = blocks
         self._absent = absent
-        self.n_records = sum(map(len, blocks))
+        self.n_records, self.max_rows = sum(map(len, blocks)), None
 
     def blocks(self, name, size):
         for block in self._blocks:

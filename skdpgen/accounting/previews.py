@@ -1,0 +1,60 @@
+"""What a fit would release and cost, before any data are read."""
+
+import numbers
+from dataclasses import replace
+
+from .figures import plain_numbers
+
+
+def preview(estimator, X, y=None, *, target=None, persons=None, n_classes=None):
+    """Return what a fit would release and cost, before any data are read.
+
+    Parameters
+    ----------
+    estimator : estimator
+        An unfitted generator.
+    X : array-like, DataFrame, or int
+        What `fit` would be given, of which only the shape, dtypes and names are looked at, unless
+        classes are to be inferred. Or the number of rows.
+    y : array-like or int, default=None
+        What `fit` would be given. Or the number of features, a numeric `y` counted.
+    target : str, default=None
+        As in `fit`.
+    persons : array-like or bool, default=None
+        What `fit` would be given. Beside numbers, whether the first of them is that of persons.
+    n_classes : int, default=None
+        Beside numbers of rows and features, the number of classes of `y`; None for no classes.
+
+    Returns
+    -------
+    Certificate
+        With the noise level in `sigma`, where there is one, and in `notes` how many rows it takes.
+
+    Examples
+    --------
+    >>> from skdpgen import DPSlicedWassersteinGenerator
+    >>> from skdpgen.privacy import preview
+    >>> planned = preview(DPSlicedWassersteinGenerator(epsilon=2.0), 1000, 10)
+    >>> 1.99 < planned.epsilon <= 2.0
+    True
+    """
+    if not hasattr(estimator, "_preview"):
+        raise TypeError(f"preview takes a generator; got {type(estimator).__name__}.")
+    if not isinstance(X, numbers.Number | str | None):
+        if not hasattr(estimator, "_preview_data"):
+            raise TypeError(
+                f"Of a {type(estimator).__name__}, preview takes the numbers of rows and features."
+            )
+        with plain_numbers(estimator):
+            return estimator._preview_data(X, y, target, persons)
+    sizes = {"n_samples": X, "n_features": y, "n_classes": n_classes or 1}
+    for name, value in sizes.items():
+        if not isinstance(value, numbers.Integral) or value < 1:
+            raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}.")
+    if persons and not hasattr(estimator, "max_rows_per_person"):
+        raise ValueError(f"{type(estimator).__name__} releases rows one by one: not of persons.")
+    n_classes = None if n_classes is None else int(n_classes)
+    unit = {"has_persons": True} if persons else {}
+    with plain_numbers(estimator):
+        planned = estimator._preview(int(X), int(y), n_classes, **unit)
+    return replace(planned, n_records=int(X))

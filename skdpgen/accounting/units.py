@@ -1,0 +1,69 @@
+"""Whom a guarantee is for: a record or, where several rows are of one, a person."""
+
+# What a certificate for records rests on, and one for persons in its place.
+ONE_RECORD = "one person has one record"
+_ONE_IDENTIFIER = "one person has one identifier"
+
+_RECORD = {
+    "zero_out": "one record is replaced by a null record, which counts as absent",
+    "replace_one": "one record is replaced by any other",
+}
+_PERSON = {
+    "zero_out": "all rows of one person are replaced by null records, which count as absent",
+    "replace_one": "all rows of one person are replaced by those of any other",
+}
+
+
+def largest_change(sensitivity, relation, max_rows=None):
+    """Return how far a sum over records moves between neighbours.
+
+    Of a person at most M rows are in a sum. Where they are left out, it moves by at most M times
+    what one record does. Where they are replaced by those of another person, who may have more of
+    them or less, each is replaced by another one, or by none, or is one more.
+
+    Parameters
+    ----------
+    sensitivity : callable
+        Of a relation: how far it moves if one record is left out, or replaced by another.
+    relation : {"zero_out", "replace_one"}
+    max_rows : int, default=None
+        M; None for records, of which each is a unit by itself.
+
+    Examples
+    --------
+    >>> largest_change({"zero_out": 1.0, "replace_one": 1.5}.get, "replace_one", 4)
+    6.0
+    """
+    if max_rows is None:
+        return sensitivity(relation)
+    return max_rows * max(sensitivity(relation), sensitivity("zero_out"))
+
+
+def count_worth(n_units, max_rows=None):
+    """Return how many records move sums by as little, for their noise, as so many persons."""
+    return max(1, n_units // (max_rows or 1))
+
+
+def show_rows(n_units, max_rows=None):
+    """Say how many rows there are, of which no more is public."""
+    if max_rows is None:
+        return f"{n_units:,}"
+    return f"{n_units * max_rows:,} at most, of {n_units:,} persons"
+
+
+def assume_of_unit(assumptions, max_rows=None):
+    """Return what a certificate rests on; of one for persons, no more that they have one record."""
+    if max_rows is None:
+        return tuple(assumptions)
+    return tuple(_ONE_IDENTIFIER if a == ONE_RECORD else a for a in assumptions)
+
+
+def describe_unit(relation, max_rows=None):
+    """List what a certificate says of units, line by line."""
+    if max_rows is None:
+        return [f"Neighbours ({relation}): {_RECORD[relation]}; the number of records is public."]
+    return [
+        f"Unit: person, with all their rows (at most {max_rows} of them are used).",
+        f"Neighbours ({relation}): {_PERSON[relation]}; the number of persons is public, and that "
+        "of rows is not.",
+    ]

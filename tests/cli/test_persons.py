@@ -1,0 +1,90 @@
+"""Tables with several rows of a person, in files."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skdpgen.__main__ import main
+
+
+@pytest.fixture
+def persons(folder):
+    """Write private.csv with whose each row is; some rows are nobody's."""
+    frame = pd.read_csv("private.csv")
+    rng = np.random.RandomState(0)
+    codes = np.r_[np.arange(100), rng.randint(100, size=170)]
+    names = [f" P{code}" for code in codes] + ["", "NA"] * 15
+    frame.insert(1, "patient", names)
+    frame.to_csv("private.csv", index=False)
+    return frame
+
+
+def read(name):
+    return json.loads(Path(name).read_text(encoding="utf-8"))
+
+
+def test_the_person_column_says_whose_rows_are_and_is_not_learnt(persons, synthesize):
+    options = ["--person-column", "patient", "--max-rows-per-person", "2"]
+    assert synthesize(*options, "--certificate", "c.json", "--schema-out", "s.json") == 0
+    made = pd.read_csv("made.csv")
+    # As many rows as there are persons.
+    assert (list(made.columns), len(made)) == (["age", "ward"], 100)
+    certificate = read("c.json")
+    assert certificate["unit"] == "person"
+    assert (certificate["max_rows"], certificate["n_persons"]) == (2, 100)
+    assert list(read("s.json")["schema"]) == ["age", "ward"]
+
+
+def test_one_row_of_each_counts_if_nothing_is_said(persons, infer, capsys):
+    assert infer("--person-column", "patient", "--certificate", "c.json", "--n-rows", "7") == 0
+    assert len(pd.read_csv("made.csv")) == 7
+    assert read("c.json")["max_rows"] == 1
+
+
+def test_the_person_column_of_a_parquet_file(persons, synthesize):
+    pytest.importorskip("pyarrow")
+    persons["patient"] = persons["patient"].where(persons["patient"].str.strip() != "")
+    persons.to_parquet("private.parquet")
+    options = ["--person-column", "patient", "--certificate", "c.json"]
+    assert synthesize(*options, table="private.parquet") == 0
+    assert read("c.json")["n_persons"] == 100
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--person-column", "nurse"], "There is no column 'nurse' of persons among"),
+        (["--person-column", "ward"], "--person-column ward is in --schema"),
+        (
+            ["--max-rows-per-person", "2", "--drop", "patient"],
+            "--max-rows-per-person goes with --person-column",
+        ),
+        (
+            ["--person-column", "patient", "--max-rows-per-person", "0"],
+            "max_rows_per_person must be a positive whole number",
+        ),
+        (["--person-column", "patient", "--types", "patient=category"], "are no columns"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(persons, synthesize, capsys, options, message):
+    assert synthesize(*options) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_a_preview_of_persons(folder, capsys):
+    noise = {}
+    for unit in (["--n-rows", "900"], ["--n-persons", "300", "--max-rows-per-person", "3"]):
+        options = ["--schema", "schema.json", "--epsilon", "1", "--delta", "1e-5"]
+        assert main(["preview", *unit, *options]) == 0
+        shown = capsys.readouterr().out
+        noise[unit[0]] = float(shown.split("noise of ±")[1].split()[0])
+    assert "Unit: person, with all their rows (at most 3 of them are used)." in shown
+    # A hundredth of the budget shows how many rows there are.
+    assert noise["--n-persons"] == pytest.approx(3 * noise["--n-rows"], rel=0.02)
+    assert main(["preview", "--n-rows", "9", "--max-rows-per-person", "3", *options]) == 1
+    assert "goes with --n-persons" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["preview", "--n-rows", "9", "--n-persons", "3", *options])

@@ -1,0 +1,501 @@
+"""Several rows of a person: how many count, how far they move sums, and what nobody learns."""
+
+import math
+import pickle
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from dp_accounting import GaussianDpEvent
+from scipy.stats import norm
+
+from skdpgen.accounting.accountants import RELATIONS
+from skdpgen.accounting.units import largest_change
+from skdpgen.formats.open_box import make_box
+from skdpgen.privacy import (
+    CategoryCountsMechanism,
+    ClassCountsMechanism,
+    CovarianceMechanism,
+    Curator,
+    ForwardAggregateMechanism,
+    GaussianSumMechanism,
+    NoiseSource,
+    Plan,
+    PlanError,
+    PrivacyBudget,
+    PullingFunction,
+    RecordFunction,
+    SliceSketchMechanism,
+    TablesMechanism,
+    ThresholdDpEvent,
+    gaussian_plan,
+)
+from skdpgen.privacy.mechanisms.base import SumMechanism
+from skdpgen.privacy.mechanisms.sums import RowCountMechanism
+from skdpgen.privacy.persons import Persons
+from skdpgen.testing.common import assert_untold
+from skdpgen.transport import SliceBasis
+
+KEY = bytes(32)
+SECRET = "Smith-271828"
+MULTIPLIER, DELTA = 2.0, 1e-3
+
+
+class AlwaysOne(SumMechanism):
+    """Counts: nothing moves if a record is replaced by another, and a record is still one less."""
+
+    name = "always one"
+
+    def sensitivity(self, relation):
+        return {"zero_out": 1.0, "replace_one": 0.0}[relation]
+
+    def _block_sum(self, rows, membership, scale):
+        return membership.sum().long()[None] * round(scale)
+
+
+def _same(rows):
+    return rows
+
+
+def _basis():
+    directions = torch.tensor([[1.0, 0.0, 0.6], [0.0, 1.0, 0.8]])
+    return SliceBasis(directions, torch.ones(3), 3)
+
+
+MECHANISMS = {
+    "sum": lambda: GaussianSumMechanism(RecordFunction(_same), 0.7),
+    "weights": lambda: GaussianSumMechanism(RecordFunction(_same), 0.7, nonnegative=True),
+    "second moments": CovarianceMechanism,
+    "slice sketch": lambda: SliceSketchMechanism(_basis()),
+    "slice sketch of classes": lambda: SliceSketchMechanism(_basis(), 2),
+    "class counts": ClassCountsMechanism,
+    "two-way tables": lambda: TablesMechanism([1, 1]),
+    "row count": RowCountMechanism,
+    "always one": AlwaysOne,
+}
+# At opposite ends of what may come, in two classes.
+ROWS = np.array([[1, 0], [-1, 0], [0, 1], [0.6, 0.8], [0, -1], [5, 5], [0, 0]], dtype=np.float64)
+
+
+def open_curator(X, persons, *, y=None, relation="zero_out", max_rows=3, chunks=None, **options):
+    plan = gaussian_plan({"sum": 1.0}, 1.0, 1e-5, relation=relation)
+    classes = None if y is None else [0, 1]
+    if chunks is not None:
+        rows, labels = X, y
+        cuts = list(zip([0, *chunks], [*chunks, len(rows)], strict=True))
+        X = lambda: iter([(rows[a:b], None if labels is None else labels[a:b]) for a, b in cuts])  # noqa: E731
+        y = None
+    return Curator(
+        X,
+        y,
+        persons=persons,
+        plan=Plan(plan.releases, 1.0, 1e-5, relation, max_rows=max_rows),
+        noise=NoiseSource(0),
+        classes=classes,
+        **options,
+    )
+
+
+def measure(mechanism, curator, relation):
+    event = GaussianDpEvent(MULTIPLIER)
+    return mechanism._measure(curator._source, event, relation, NoiseSource(0))
+
+
+def in_noise(measured):
+    """Return exact numbers in units of their noise; of those without noise of their own, none."""
+    std = np.broadcast_to(measured.std * measured.scale, measured.exact.shape)
+    return (measured.exact[std > 0] / std[std > 0]).ravel()
+
+
+def with_person(rows, labels, place=4):
+    """Return records of others, with those of one person in between, in several places."""
+    others = np.tile([[0.3, -0.2], [-0.5, 0.1]], (5, 1))
+    whose = ["a", "b", "c", "a", "b", "d", "e", "a", "e", None]
+    X = np.r_[others[:place], rows[::2], others[place:], rows[1::2]]
+    of_others = np.arange(len(others)) % 2
+    y = np.r_[of_others[:place], labels[::2], of_others[place:], labels[1::2]]
+    persons = [*whose[:place], *[SECRET] * len(rows[::2]), *whose[place:]]
+    return X, y.astype(int), [*persons, *[SECRET] * len(rows[1::2])]
+
+
+def list_persons(max_rows):
+    """Rows of one person: equal ones, different ones, few, and none that count."""
+    for row in ROWS:
+        for n, label in [(1, 0), (max_rows + 5, 0), (max_rows + 5, 1)]:
+            yield np.tile(row, (n, 1)), np.full(n, label)
+    yield ROWS, np.arange(len(ROWS)) % 2
+    yield ROWS[::-1], np.zeros(len(ROWS))
+    yield np.full((max_rows + 2, 2), np.nan), np.zeros(max_rows + 2)
+
+
+@pytest.mark.parametrize("max_rows", [1, 4])
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_person_moves_sums_by_no_more_than_is_claimed(name, relation, max_rows):
+    mechanism = MECHANISMS[name]()
+    has_classes = getattr(mechanism, "n_classes", 1) > 1 or name == "class counts"
+    moved = []
+    for i, (rows, labels) in enumerate(list_persons(max_rows)):
+        X, y, persons = with_person(rows, labels)
+        options = {"relation": relation, "max_rows": max_rows, "y": y if has_classes else None}
+        # Sums are the same however rows arrive.
+        chunks = [[], None, [1, 5, 6]][i % 3]
+        curator = open_curator(X, persons, chunks=chunks, **options)
+        moved.append(in_noise(measure(mechanism, curator, relation)))
+    absent = with_person(rows, labels)
+    null = np.array([person == SECRET for person in absent[2]])
+    options["y"] = absent[1] if has_classes else None
+    without = open_curator(absent[0], absent[2], null=null, **options)
+    without = in_noise(measure(mechanism, without, relation))
+    pairs = [(some, without) for some in moved]
+    if relation == "replace_one":
+        pairs += [(a, b) for i, a in enumerate(moved) for b in moved[:i]]
+    largest = max(np.linalg.norm(a - b) for a, b in pairs)
+    # In units of the noise the sensitivity is 1 over the multiplier.
+    assert largest <= 1 / MULTIPLIER
+    assert largest >= 0.6 / MULTIPLIER
+
+
+@pytest.mark.parametrize("chunks", [None, [100, 101, 700]])
+def test_rows_are_bounded_over_all_blocks_and_chunks(chunks):
+    persons = (np.arange(900) % 90).astype(float)
+    persons[450:] = persons[450:][::-1]
+    persons[::10] = np.nan
+    curator = open_curator(np.ones((900, 1)), persons, max_rows=2, chunks=chunks)
+    measured = measure(AlwaysOne(), curator, "zero_out")
+    counted = np.unique(persons[~np.isnan(persons)], return_counts=True)[1].clip(max=2).sum()
+    assert measured.exact.item() / measured.scale == counted
+    assert measure(RowCountMechanism(), curator, "zero_out").exact.item() == counted
+
+
+@pytest.mark.parametrize("by", [None, 0])
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("max_rows", [1, 3])
+def test_a_person_moves_tables_by_no_more_than_is_claimed(max_rows, relation, by):
+    """Of three columns of two levels each; of a column's levels apart, too."""
+    levels = np.eye(2) / math.sqrt(3)
+    code = lambda *which: np.concatenate([levels[i] for i in which])  # noqa: E731
+    mechanism = TablesMechanism([2, 2, 2], by)
+    cases = [np.tile(code(0, 0, 0), (n, 1)) for n in (1, max_rows + 5)]
+    cases += [np.tile(code(1, 1, 1), (max_rows + 5, 1))]
+    cases += [np.array([code(0, 0, 0), code(1, 0, 1), code(0, 1, 1), code(1, 1, 0)])]
+    measured = []
+    for rows in [*cases, cases[0] * np.nan]:
+        X = np.r_[rows[::2], np.tile(code(0, 1, 0), (6, 1)), rows[1::2]]
+        persons = [*["me"] * len(rows[::2]), *[1, 2, 3, 3, 3, 3], *["me"] * len(rows[1::2])]
+        curator = open_curator(X, persons, relation=relation, max_rows=max_rows)
+        measured.append(in_noise(measure(mechanism, curator, relation)))
+    pairs = [(some, measured[-1]) for some in measured[:-1]]
+    if relation == "replace_one":
+        pairs += [(a, b) for i, a in enumerate(measured) for b in measured[:i]]
+    largest = max(np.linalg.norm(a - b) for a, b in pairs)
+    assert 0.95 / MULTIPLIER < largest <= 1 / MULTIPLIER
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("max_rows", [1, 4])
+def test_a_person_moves_counts_for_ranges_by_no_more_than_is_claimed(max_rows, relation):
+    """Weights of knots, by which bounds are found."""
+    format = make_box(20, 2, 1.0, relation)
+    mechanism = GaussianSumMechanism(RecordFunction(_same), 1.0, nonnegative=True)
+    measured = []
+    for value in (1.0, -256.0, np.nan):
+        X = np.r_[np.full((max_rows + 5, 2), value), np.zeros((4, 2))]
+        persons = [*["me"] * (max_rows + 5), 1, 2, 2, 3]
+        encode = RecordFunction(format.encode)
+        options = {"relation": relation, "max_rows": max_rows, "prepare": encode}
+        curator = open_curator(X, persons, **options)
+        measured.append(in_noise(measure(mechanism, curator, relation)))
+    moved = [np.linalg.norm(measured[0] - measured[2])]
+    if relation == "replace_one":
+        moved += [np.linalg.norm(measured[0] - measured[1])]
+    assert 0.95 / MULTIPLIER < max(moved) <= 1 / MULTIPLIER
+
+
+def test_replacing_costs_at_least_what_leaving_out_does():
+    """A person may have a row more than the other, even where all rows are alike."""
+    mechanism = AlwaysOne()
+    assert largest_change(mechanism.sensitivity, "replace_one", 3) == 3
+    assert largest_change(mechanism.sensitivity, "replace_one") == 0
+    assert largest_change({"zero_out": 1, "replace_one": 2}.get, "replace_one", 3) == 6
+    assert largest_change({"zero_out": 1, "replace_one": 2}.get, "zero_out", 3) == 3
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_at_one_row_claims_are_those_of_rows(relation):
+    for name in set(MECHANISMS) - {"row count", "always one"}:
+        mechanism = MECHANISMS[name]()
+        change = largest_change(mechanism.sensitivity, relation, 1)
+        assert change == mechanism.sensitivity(relation)
+
+
+# --- categories ----------------------------------------------------------------------------------
+
+
+def count_categories(cells, persons, max_rows, noise, columns, relation="zero_out", std=2.0):
+    event = ThresholdDpEvent(std, DELTA)
+    plan = Plan((("category counts", event),), math.inf, 1e-2, relation, max_rows=max_rows)
+    curator = Curator(
+        np.array(cells, dtype=object),
+        persons=persons,
+        plan=plan,
+        noise=noise,
+        prepare=RecordFunction(lambda X, y: np.zeros((len(X), 1))),
+        cells=True,
+    )
+    with curator:
+        return curator.release(CategoryCountsMechanism(columns))
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("columns", [{"a": 0}, {"a": 0, "b": 1}])
+@pytest.mark.parametrize("max_rows", [1, 2, 6])
+def test_what_a_person_alone_holds_passes_as_rarely_as_stated(max_rows, columns, relation):
+    """By the tail of the noise: the smallest that lifts a category above the threshold."""
+
+    class Given(NoiseSource):
+        def rounded_gaussian(self, scale):
+            self.std = scale
+            return np.full(scale.shape, self.given)
+
+    noise = Given(0)
+    cells = [["own", "too"]] * (max_rows + 5)
+
+    def passes(given):
+        noise.given = given
+        found = count_categories(cells, ["me"] * len(cells), max_rows, noise, columns, relation)
+        return any(found.values())
+
+    least = next(given for given in range(1000) if passes(given))
+    std = noise.std.ravel()[0]
+    change = max_rows * math.sqrt(len(columns) * (1 + (relation == "replace_one")))
+    assert std == pytest.approx(2.0 * change)
+    # As many categories as a person has rows, in each column.
+    share = DELTA / (max_rows * len(columns))
+    assert norm.sf((least - 0.5) / std) <= share
+    assert norm.sf((least - 3.5) / std) > share
+
+
+def test_categories_are_counted_in_rows_that_count():
+    class Silent(NoiseSource):
+        def rounded_gaussian(self, scale):
+            return np.zeros(scale.shape, dtype=np.int64)
+
+    cells = [["x"]] * 40 + [["y"]] * 30 + [["z"]] * 40
+    persons = [*range(40), *["me"] * 30, *[np.nan] * 40]
+    found = count_categories(cells, persons, 2, Silent(0), {"a": 0}, std=0.5)
+    assert found == {"a": {"x": 40}}
+
+
+# --- which rows count ----------------------------------------------------------------------------
+
+
+def test_so_many_rows_of_each_count_and_none_that_is_nobodys():
+    rng = np.random.RandomState(0)
+    persons = rng.randint(50, size=1000).astype(float)
+    persons[::7] = np.nan
+    for max_rows in (1, 3, 15, 100):
+        chosen = Persons(persons).choose(max_rows, KEY)
+        assert not chosen[np.isnan(persons)].any()
+        for person in range(50):
+            own = persons == person
+            assert chosen[own].sum() == min(max_rows, own.sum())
+
+
+def test_rows_are_chosen_by_a_key_that_is_secret():
+    persons = np.repeat(np.arange(30), 20)
+    chosen = [Persons(persons).choose(2, bytes([i]) * 32) for i in (0, 0, 1)]
+    assert (chosen[0] == chosen[1]).all()
+    assert (chosen[0] != chosen[2]).any()
+    # Two fits with fresh noise; the seed of a reproducible one.
+    assert NoiseSource().key() != NoiseSource().key()
+    assert NoiseSource(3).key() == NoiseSource(3).key()
+
+
+def test_each_fit_chooses_with_a_key_of_its_own():
+    X, persons = np.arange(60.0)[:, None], ["me"] * 60
+    plan = Plan((("sum", GaussianDpEvent(9.0)),), 1.0, 1e-5, max_rows=3)
+    counted = set()
+    for _ in range(3):
+        with Curator(X, persons=persons, plan=plan, noise=NoiseSource()) as curator:
+            counted.add(tuple(np.flatnonzero(~curator._source._null.numpy()).tolist()))
+    assert {len(rows) for rows in counted} == {3}
+    assert len(counted) > 1
+
+
+def test_each_row_is_as_likely_to_count():
+    persons = np.repeat(np.arange(3000), 5)
+    chosen = Persons(persons).choose(2, KEY).reshape(3000, 5)
+    assert np.abs(chosen.mean(axis=0) - 0.4).max() < 5 * math.sqrt(0.24 / 3000)
+
+
+def test_which_rows_count_follows_from_the_rows_of_that_person_alone():
+    own = Persons(["me"] * 9).choose(3, KEY)
+    rng = np.random.RandomState(1)
+    others = rng.randint(6, size=200).tolist()
+    persons = others.copy()
+    for place in (0, 3, 50, 51, 52, 120, 150, 180, 208):
+        persons.insert(place, "me")
+    found = Persons(persons)
+    assert (found.choose(3, KEY)[[p == "me" for p in persons]] == own).all()
+    # Nor do those of the others follow from who else is there.
+    rest = found.choose(3, KEY)[[p != "me" for p in persons]]
+    assert (rest == Persons(others).choose(3, KEY)).all()
+
+
+def test_chunks_of_identifiers_are_the_same_as_all_of_them():
+    rng = np.random.RandomState(2)
+    persons = rng.choice(["a", "b", "c", "d"], size=100)
+    chunks = lambda: iter([persons[:1], persons[1:60], pd.Series(persons[60:])])  # noqa: E731
+    assert (Persons(chunks).choose(4, KEY) == Persons(persons).choose(4, KEY)).all()
+    assert Persons(chunks).n_persons == 4
+
+
+@pytest.mark.parametrize(
+    "persons",
+    [
+        ["a", None, "b", "a"],
+        [1, np.nan, 2.5, True],
+        np.array([7.0, np.nan, 8.0, 7.0]),
+        np.array(["a", "", "b", "a"]),
+        np.array(["a", " NA", "b ", "a "]),
+        pd.Series(["a", pd.NA, "b", "a"], index=[9, 9, 1, 0], dtype="string"),
+        pd.Series([1, None, 2, 1], dtype="Int64"),
+        pd.Series(["a", None, "b", "a"], dtype="category"),
+        pd.Categorical(["a", None, "b", "a"], categories=["z", "a", "b"]),
+        pd.to_datetime(["2020-01-01", None, "2021-01-01", "2020-01-01"]),
+        [("a", 1), None, ("b", 1), ("a", 1)],
+    ],
+)
+def test_identifiers_of_any_kind_are_taken_by_position(persons):
+    found = Persons(persons)
+    assert found.n_persons == 2
+    chosen = found.choose(1, KEY)
+    assert chosen.tolist()[1:3] == [False, True]
+    assert chosen[0] != chosen[3]
+
+
+@pytest.mark.parametrize(
+    ("persons", "error", "message"),
+    [
+        ("patient", TypeError, "must hold one identifier for each row"),
+        (7, TypeError, "must hold one identifier for each row"),
+        ([[SECRET], [SECRET]], TypeError, "what is no identifier"),
+        (np.array([[1, 2]]), ValueError, "must be 1-dimensional"),
+        (np.array(3), ValueError, "must be 1-dimensional"),
+        (pd.DataFrame({"a": [1]}), ValueError, "must be 1-dimensional"),
+        ([None, np.nan, "", "NA"], ValueError, "holds no identifier"),
+        (lambda: iter([]), ValueError, "holds no identifier"),
+    ],
+)
+def test_what_is_no_identifier_is_refused_without_a_word_of_it(persons, error, message):
+    with pytest.raises(error, match=message) as raised:
+        Persons(persons)
+    assert_untold(raised.value, SECRET)
+
+
+def test_identifiers_are_not_copied():
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(Persons([1, 2]))
+
+
+@pytest.mark.parametrize("as_chunks", [False, True])
+def test_another_number_of_identifiers_is_refused_and_no_number_told(as_chunks):
+    with pytest.raises(ValueError, match="has another length") as raised:
+        open_curator(np.zeros((7, 2)), [1] * 9, chunks=[] if as_chunks else None)
+    assert not any(digit in str(raised.value) for digit in "79")
+
+
+# --- the curator ---------------------------------------------------------------------------------
+
+
+def test_plans_for_persons_need_persons_and_the_other_way_round():
+    plan = gaussian_plan({"sum": 1.0}, 1.0, 1e-5)
+    for_persons = Plan(plan.releases, 1.0, 1e-5, max_rows=2)
+    for given, persons in [(plan, [1, 2]), (for_persons, None)]:
+        with pytest.raises(PlanError, match="A plan for persons needs persons"):
+            Curator(np.zeros((2, 2)), persons=persons, plan=given, noise=NoiseSource(0))
+
+
+def test_what_is_no_sum_is_refused_before_a_row_is_read():
+    reads = []
+
+    def chunks():
+        reads.append(1)
+        return iter([np.zeros((4, 2))])
+
+    plan = Plan((("forward aggregate", GaussianDpEvent(9.0)),), 1.0, 1e-5, max_rows=2)
+    curator = Curator(chunks, persons=[1, 1, 2, 3], plan=plan, noise=NoiseSource(0))
+    before = len(reads)
+    pull = PullingFunction(lambda rows, membership: (rows, lambda cotangents: rows))
+    with pytest.raises(PlanError, match="no sum over records: it is not for persons"):
+        curator.release(ForwardAggregateMechanism(pull, 2))
+    assert len(reads) == before
+    assert curator.certificate().events == ()
+
+
+def test_what_is_public_follows_from_persons_alone():
+    scales = set()
+    for n_rows in (1, 9, 700):
+        persons = ["a", "b", *["c"] * n_rows, *[None] * n_rows]
+        curator = open_curator(np.zeros((len(persons), 2)), persons, max_rows=4)
+        source = curator._source
+        assert (curator.n_records, curator.n_rows, source.n_records) == (3, 3, 12)
+        assert curator.certificate().n_records == 3
+        mechanisms = CovarianceMechanism(), TablesMechanism([1, 1])
+        scales.add(tuple(measure(m, curator, "zero_out").scale for m in mechanisms))
+    # The grid, which is seen in what is released, is for so many records as there may be.
+    assert len(scales) == 1
+
+
+def test_the_grid_has_room_for_all_rows_that_may_count():
+    X = np.ones((4, 1))
+    scales = [
+        measure(CovarianceMechanism(), open_curator(X, [1, 1, 2, 3], max_rows=m), "zero_out").scale
+        for m in (1, 2**20, 2**30)
+    ]
+    assert scales[0] > scales[1] > scales[2]
+
+
+@pytest.mark.parametrize("n_rows", [3, 5000])
+def test_progress_does_not_tell_how_many_rows_there_are(n_rows, capsys):
+    persons = ["a", *["b"] * n_rows]
+    curator = open_curator(np.zeros((n_rows + 1, 2)), persons, verbose=1)
+    total = GaussianSumMechanism(RecordFunction(_same), 1.0, "sum")
+    curator.release(total)
+    shown = capsys.readouterr().err
+    assert "1/1" in shown
+    assert "0/1" in shown
+    assert "/20" not in shown
+    assert "2/" not in shown
+
+
+def test_the_number_of_rows_is_noised_and_kept_within_what_is_possible():
+    persons = np.repeat(np.arange(400), 6)
+    event = GaussianDpEvent(10.0)
+    plan = Plan((("row count", event),), 1.0, 1e-2, max_rows=3)
+    found = []
+    for _ in range(60):
+        with Curator(np.zeros((2400, 1)), persons=persons, plan=plan, noise=NoiseSource()) as c:
+            c.count_rows()
+            found.append(c.n_rows)
+            assert c.certificate().releases == ("row count",)
+    # All have three rows that count, which is the most.
+    assert max(found) == 1200
+    below = np.array([n for n in found if n < 1200])
+    assert 0.3 < len(below) / 60 < 0.7
+    # Half a normal law of deviation 3 · 10.
+    assert 15 < np.sqrt(np.mean((1200 - below) ** 2)) < 50
+
+
+def test_a_budget_is_for_records_or_for_persons():
+    plan = gaussian_plan({"a": 1.0}, 0.1, 1e-6)
+    for_persons = Plan(plan.releases, 0.1, 1e-6, max_rows=2)
+    X, open_ = np.zeros((2, 1)), partial(Curator, noise=NoiseSource())
+    with PrivacyBudget(5.0, 1e-5):
+        open_(X, persons=[1, 2], plan=for_persons).close()
+        open_(X, persons=[1, 1], plan=for_persons).close()
+        with pytest.raises(Exception, match="for records or for persons"):
+            open_(X, plan=plan)
