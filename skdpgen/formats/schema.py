@@ -91,8 +91,9 @@ class Schema(Mapping):
             raise ValueError("A schema needs at least one column.")
         columns = tuple((name, read_kind(name, kind)) for name, kind in columns.items())
         object.__setattr__(self, "columns", columns)
-        object.__setattr__(self, "rules", read_rules(rules, dict(columns)))
-        check_together(self.rules, dict(columns))
+        object.__setattr__(self, "_kinds", dict(columns))
+        object.__setattr__(self, "rules", read_rules(rules, self._kinds))
+        check_together(self.rules, self._kinds)
 
     @classmethod
     def from_json(cls, path_or_text):
@@ -384,10 +385,10 @@ class Schema(Mapping):
         }
 
     def __getitem__(self, name):
-        for known, kind in self.columns:
-            if known == name:
-                return kind
-        raise KeyError(f"no column {name!r} among {list(self.names)}")
+        try:
+            return self._kinds[name]
+        except (KeyError, TypeError):  # what cannot be hashed is no name either
+            raise KeyError(f"no column {name!r} among {list(self.names)}") from None
 
     def __iter__(self):
         return iter(self.names)
