@@ -74,10 +74,13 @@ def synthesize(options):
             "for experiments, and protects nobody. The certificate says so."
         )
     with _printed_warnings() as caught:
+        kept = contextlib.nullcontext()
+        if options.budget is not None:
+            kept = PrivacyBudget.from_file(options.budget)
         try:
             with interruptible() as end, written_at_once(outputs.values(), end) as paths:
                 paths = dict(zip(outputs, paths, strict=True))
-                with budget:
+                with budget, kept:
                     persons = table.file.persons
                     generator.fit(table.file, target=options.target, persons=persons)
                 _write(options, generator, paths)
@@ -254,6 +257,30 @@ def preview(options):
             )
             std = unit * event.noise_multiplier * noise[release]
             print(f"Counts of {release}: noise of ±{show(std)} rows or less.")
+    return 0
+
+
+def budget(options):
+    if options.action == "init" and Path(options.path).exists():
+        raise ValueError(f"{options.path} is there already: a budget needs a file of its own.")
+    with _printed_warnings():
+        if options.action == "init":
+            kept = PrivacyBudget(
+                options.epsilon,
+                options.delta,
+                relation=options.relation,
+                threshold_delta=options.threshold_delta,
+                path=options.path,
+            )
+        else:
+            kept = PrivacyBudget.from_file(options.path)
+    if options.action == "close":
+        kept.close()
+    state = "closed" if kept.is_closed else "open"
+    print(
+        f"ε = {show(kept.spent)} of {show(kept.epsilon)} is spent at δ = {show(kept.delta)} "
+        f"({kept.relation}); the budget is {state}."
+    )
     return 0
 
 

@@ -33,6 +33,25 @@ def make_parser():
     _add_schema(command)
     _add_privacy(command)
 
+    command = commands.add_parser("budget", help="keep what several syntheses spend in a file")
+    actions = command.add_subparsers(title="actions", dest="action", required=True)
+    action = actions.add_parser("init", help="make the file of a budget, of which nothing is spent")
+    action.add_argument("path", help="where; it must not be there yet")
+    action.add_argument("--epsilon", type=float, required=True, help="of all syntheses together")
+    action.add_argument("--delta", type=float, required=True, help="of all syntheses together")
+    action.add_argument("--relation", choices=["zero_out", "replace_one"], default="zero_out")
+    action.add_argument(
+        "--threshold-delta",
+        type=float,
+        default=0.0,
+        help="part of δ for categories that are found by --infer: a tenth of the δ of each such "
+        "synthesis; default: 0",
+    )
+    action = actions.add_parser("show", help="say what is spent of a budget")
+    action.add_argument("path", help="the file of a budget")
+    action = actions.add_parser("close", help="let nothing be spent any more, for good")
+    action.add_argument("path", help="the file of a budget")
+
     command = commands.add_parser("verify", help="print a certificate, and recompute its ε")
     command.add_argument("certificate", help="a JSON file that synthesize wrote")
     return parser
@@ -120,6 +139,9 @@ def _add_fit(command):
         metavar="NAME",
         help="the column that says whose each row is, which is no data: protects persons, with all "
         "their rows",
+    )
+    command.add_argument(
+        "--budget", metavar="FILE", help="also charge the budget that skdpgen budget init made"
     )
     command.add_argument(
         "--strict",

@@ -1,5 +1,6 @@
 """One budget for several fits on the same data."""
 
+import contextlib
 import itertools
 import math
 import os
@@ -12,6 +13,7 @@ from joblib import parallel_config
 
 from ..exceptions import BudgetExceededError
 from .accountants import check_relation, is_covered, ledger_epsilon
+from .budget_stores import Charge, FileStore, MemoryStore, read_terms
 from .calibration import check_delta, check_epsilon
 from .events import (
     ThresholdDpEvent,
@@ -26,6 +28,8 @@ from .figures import at_most, show
 # The open budgets of this process, seen by every thread: a fit in a worker thread is charged too.
 _open_budgets = []
 _lock = threading.RLock()
+# By which processes that are started inside a budget with a path are told of it.
+_VARIABLE = "SKDPGEN_BUDGETS"
 # The run of a search that this thread is in, which is paid for.
 _paid_run = ContextVar("paid run", default=None)
 
@@ -58,10 +62,15 @@ class PrivacyBudget:
     if what one kind of release leaves were open to the other, the choice between them could be
     made to cost up to twice δ. Of a private search ε and δ are set aside, and what it leaves is for
     Gaussian releases; so it has to come first, before anything is known to choose by. Other events
-    are refused, as are fits with an int `random_state`, which share noise. The budget belongs to
-    this process: inside ``with budget:`` joblib runs in threads by default; fits that are sent to
-    other processes all the same are not seen. Scores of private rows are not charged either: they
-    are reads outside of every ledger.
+    are refused, as are fits with an int `random_state`, which share noise. Without a `path` the
+    budget belongs to this process: inside ``with budget:`` joblib runs in threads by default; fits
+    that are sent to other processes all the same are not seen. Scores of private rows are not
+    charged either: they are reads outside of every ledger.
+    With a `path`, processes that are started inside ``with budget:`` are charged, too (those that
+    were before are not). What a fit plans is in the file, and on the disk, before a row is read;
+    where a process is killed, all of that counts as spent. Nothing prevents that the file is
+    copied, put back or deleted: keep it where only those can write who may spend it. A file that
+    is not where it was made gives a `PrivacyLeakWarning`.
     All fits are for records, or all for persons, with however many rows of each.
     A search turns a refused fit into a NaN score unless it has ``error_score="raise"``.
 
@@ -82,7 +91,7 @@ class PrivacyBudget:
     skdpgen.exceptions.BudgetExceededError: ...
     """
 
-    def __init__(self, epsilon, delta, *, relation="zero_out", threshold_delta=0.0):
+    def __init__(self, epsilon, delta, *, relation="zero_out", threshold_delta=0.0, path=None):
         epsilon, delta = check_epsilon(epsilon), check_delta(delta)
         if not 0 <= threshold_delta < delta:
             raise ValueError(f"threshold_delta must be in [0, delta); got {threshold_delta!r}.")
@@ -91,35 +100,61 @@ class PrivacyBudget:
         self.delta = delta
         self.relation = relation
         self.threshold_delta = at_most(threshold_delta)
-        self._pid = os.getpid()
-        self._charges = {}
-        self._search_delta = 0.0
-        self._is_for_persons = None
-        self._tickets = itertools.count()
-        self._threading = []
+        terms = {
+            "epsilon": epsilon,
+            "delta": delta,
+            "relation": relation,
+            "threshold_delta": self.threshold_delta,
+        }
+        self._store = MemoryStore() if path is None else FileStore(path, terms)
+        self._entered = []
+
+    @classmethod
+    def from_file(cls, path):
+        """Return the budget that a file keeps."""
+        return cls(**read_terms(path)[0], path=path)
+
+    @property
+    def path(self):
+        """The file that keeps the charges, or None."""
+        return getattr(self._store, "path", None)
+
+    @property
+    def is_closed(self):
+        """Whether nothing can be charged any more."""
+        return self.path is not None and self._store.is_closed
+
+    def close(self):
+        """Let nothing be charged any more, for good; only of a budget with a `path`."""
+        if self.path is None:
+            raise ValueError("Only a budget with a path can be closed.")
+        self._store.close()
 
     @property
     def spent(self):
-        return self._cost(())
+        return self._cost(self._store.read())
 
     def __enter__(self):
         with _lock:
             _open_budgets.append(self)
-        self._threading.append(parallel_config(backend="threading"))
-        self._threading[-1].__enter__()
+        entered = contextlib.ExitStack()
+        entered.enter_context(parallel_config(backend="threading"))
+        if self.path is not None:
+            entered.enter_context(_told_to_processes(self.path))
+        self._entered.append(entered)
         return self
 
     def __exit__(self, *exc_info):
-        self._threading.pop().__exit__(*exc_info)
+        self._entered.pop().close()
         with _lock:
             _open_budgets.remove(self)
 
     def __getstate__(self):
         raise TypeError("A PrivacyBudget cannot be copied or pickled: the copy could be spent too.")
 
-    def _cost(self, events):
-        """Price what is charged and `events`; Gaussian releases at the δ that is left for them."""
-        charged = flatten([*itertools.chain(*self._charges.values()), *events])
+    def _cost(self, charges):
+        """Price charges; Gaussian releases at the δ that is left for them."""
+        charged = flatten(itertools.chain.from_iterable(charge.events for charge in charges))
         searches = [event for event in charged if isinstance(event, RepeatAndSelectDpEvent)]
         gaussians = [
             repeat(gaussian_event(plain_multiplier(event)), count)
@@ -128,19 +163,17 @@ class PrivacyBudget:
         ]
         cost, left = 0.0, self.delta - self.threshold_delta
         if searches:
-            left -= self._search_delta
-            cost = ledger_epsilon(
-                searches, self._search_delta, accountant="rdp", relation=self.relation
-            )
+            delta = max(charge.delta for charge in charges if _has_search(charge.events))
+            left -= delta
+            cost = ledger_epsilon(searches, delta, accountant="rdp", relation=self.relation)
         if left < -1e-9 * self.delta or (left <= 0 and gaussians):
             return math.inf
         if gaussians:
             cost += ledger_epsilon(gaussians, left, relation=self.relation)
         return cost - math.log1p(-self.threshold_delta) if charged else 0.0
 
-    def _check_thresholds(self, events):
-        charged = itertools.chain(*self._charges.values(), events)
-        total = threshold_delta(charged)
+    def _check_thresholds(self, charges):
+        total = threshold_delta(itertools.chain.from_iterable(c.events for c in charges))
         if total > self.threshold_delta * (1 + 1e-9):
             raise BudgetExceededError(
                 f"With this fit releases by a threshold would take {show(total)} of δ; the budget "
@@ -148,11 +181,7 @@ class PrivacyBudget:
             )
 
     def _reserve(self, plan, reproducible):
-        """Charge a whole plan, or refuse it."""
-        if os.getpid() != self._pid:
-            raise BudgetExceededError(
-                "A PrivacyBudget cannot be spent in a child process: its parent would not see it."
-            )
+        """Charge a whole plan, or refuse it; return a ticket."""
         if reproducible:
             raise BudgetExceededError(
                 "A PrivacyBudget refuses fits with a fixed random_state: fits that share a seed "
@@ -162,38 +191,69 @@ class PrivacyBudget:
             raise BudgetExceededError(
                 f"The budget is for relation={self.relation!r}; the fit has {plan.relation!r}."
             )
-        is_for_persons = plan.max_rows is not None
-        if self._charges and is_for_persons != self._is_for_persons:
+        charge = Charge(tuple(plan.events), plan.delta, plan.max_rows is not None)
+        return self._store.add(lambda charges: self._allow(charge, charges))
+
+    def _allow(self, charge, charges):
+        """Return a charge that the budget can pay for beside others, or refuse it."""
+        if any(charge.is_for_persons != other.is_for_persons for other in charges):
             raise BudgetExceededError(
                 "A PrivacyBudget is for records or for persons, as its first fit is: give persons "
                 "to all fits, or to none."
             )
-        planned = flatten(plan.events)
-        if any(isinstance(event, RepeatAndSelectDpEvent) for event in planned):
-            if any(self._charges.values()) or sum(planned.values()) > 1:
+        planned = flatten(charge.events)
+        if _has_search(planned):
+            if any(other.events for other in charges) or sum(planned.values()) > 1:
                 raise BudgetExceededError(
                     "A PrivacyBudget holds one private search, before all else: what it leaves has "
                     "to be fixed before anything is known."
                 )
-            self._search_delta = plan.delta
         elif not all(isinstance(event, (GaussianDpEvent, ThresholdDpEvent)) for event in planned):
             raise BudgetExceededError(
                 "A PrivacyBudget holds unsampled Gaussian releases only; the fit plans others."
             )
-        self._check_thresholds(plan.events)
-        cost = self._cost(plan.events)
+        together = [*charges, charge]
+        self._check_thresholds(together)
+        cost = self._cost(together)
         if cost > self.epsilon * (1 + 1e-9):
             raise BudgetExceededError(
                 f"With this fit ε = {show(cost)} at δ = {show(self.delta)} would be spent, over "
-                f"the budget of {show(self.epsilon)}; {show(self.spent)} is spent already."
+                f"the budget of {show(self.epsilon)}; {show(self._cost(charges))} is spent already."
             )
-        ticket = next(self._tickets)
-        self._charges[ticket], self._is_for_persons = tuple(plan.events), is_for_persons
-        return ticket
+        return charge
 
     def _settle(self, ticket, events):
         """Replace what was reserved by what was released."""
-        self._charges[ticket] = events
+        self._store.settle(ticket, events)
+
+
+def _has_search(events):
+    return any(isinstance(event, RepeatAndSelectDpEvent) for event in events)
+
+
+@contextlib.contextmanager
+def _told_to_processes(path):
+    """Let processes that are started inside know of a budget."""
+    before = os.environ.get(_VARIABLE)
+    os.environ[_VARIABLE] = os.pathsep.join([*_list_told(), str(path)])
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_VARIABLE]
+        else:
+            os.environ[_VARIABLE] = before
+
+
+def _list_told():
+    return [path for path in os.environ.get(_VARIABLE, "").split(os.pathsep) if path]
+
+
+def _find_open():
+    """Return the budgets that a fit is charged to, each once."""
+    budgets = list(dict.fromkeys(_open_budgets))
+    known = {str(budget.path) for budget in budgets}
+    return budgets + [PrivacyBudget.from_file(path) for path in _list_told() if path not in known]
 
 
 class PaidRun:
@@ -247,9 +307,9 @@ class Reservation:
         paid = _paid_run.get()
         with _lock:
             try:
-                for budget in [paid] if paid else dict.fromkeys(_open_budgets):
+                for budget in [paid] if paid else _find_open():
                     self._tickets.append((budget, budget._reserve(plan, reproducible)))
-            except BudgetExceededError:
+            except Exception:
                 self.settle(())
                 raise
 

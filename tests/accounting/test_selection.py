@@ -232,7 +232,7 @@ def test_a_run_releases_no_more_than_was_paid_for():
                 raised = "paid for" in str(error) or "no more" in str(error)
             assert raised
             assert budget.spent in (0, pytest.approx(3.0, rel=1e-3))
-            budget._charges.clear()
+            budget._store._charges.clear()
     runs.releases = [lambda: release(0.999 * runs.epsilon, {"a": 0.3, "b": 0.7})]
     runs.search()
     runs.releases = [lambda: None]

@@ -73,6 +73,10 @@ def _accounting(test):
     return f"tests/accounting/test_accountants.py::test_{test}"
 
 
+def _budget_files(test):
+    return f"tests/accounting/test_budget_files.py::test_{test}"
+
+
 def _curator(test):
     return f"tests/privacy/test_curator.py::test_{test}"
 
@@ -526,6 +530,36 @@ if cost > self.epsilon * (1 + 1e-2):
         "    chosen = triples or every[:1]",
         "    if not (chosen := triples):\n        return None",
         _interactions("what_is_spent_does_not_follow_from_the_rows"),
+    ),
+    "a budget that is gone is made anew": Mutation(
+        '"?mode=rw"',
+        '"?mode=rwc"',
+        _budget_files("files_that_are_no_budgets"),
+    ),
+    "processes read a budget before they lock it": Mutation(
+        'database.execute("BEGIN IMMEDIATE")',
+        'database.execute("BEGIN")',
+        _budget_files("nobody_decides_on_what_another_is_deciding_on"),
+    ),
+    "a closed budget is open": Mutation(
+        "if self._is_closed(database):",
+        "if False:",
+        _budget_files("a_closed_budget_takes_nothing"),
+    ),
+    "a copy of a budget says nothing": Mutation(
+        "if place != _find_place(self.path):",
+        "if False:",
+        _budget_files("a_copy_warns"),
+    ),
+    "other processes know of no budget": Mutation(
+        "for path in _list_told() if path not in known",
+        "for path in ()",
+        _budget_files("processes_that_are_started_inside_know_of_it"),
+    ),
+    "another budget takes over a file": Mutation(
+        "if kept != terms:",
+        "if False:",
+        _budget_files("terms_are_those_of_the_file"),
     ),
     "levels share their noise": Mutation(
         "noisy *= self.records",

@@ -1,0 +1,258 @@
+"""Budgets that outlive a process: whatever is killed, copied or full, nothing is forgotten."""
+
+import multiprocessing
+import os
+import pickle
+import resource
+import shutil
+import signal
+import sys
+import warnings
+
+import pytest
+from joblib import Parallel, delayed
+
+from skdpgen.accounting import budget as _budget
+from skdpgen.accounting import budget_stores as _stores
+from skdpgen.privacy import (
+    BudgetExceededError,
+    Curator,
+    PrivacyBudget,
+    PrivacyLeakWarning,
+    gaussian_plan,
+)
+from skdpgen.privacy import curator as _curator
+
+from .test_budget import fit, together
+
+FORK = multiprocessing.get_context("fork")
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "budget.sqlite"
+
+
+def run(work, *args):
+    """Run in a child process; return its exit code."""
+    process = FORK.Process(target=work, args=args)
+    process.start()
+    process.join(timeout=60)
+    return process.exitcode
+
+
+def spend(path, epsilon=1.0):
+    """A fit; exit code 7 if it was refused."""
+    try:
+        with PrivacyBudget.from_file(path):
+            fit(epsilon)
+    except BudgetExceededError:
+        sys.exit(7)
+
+
+def test_what_is_spent_is_kept(path):
+    with PrivacyBudget(2.0, 1e-5, path=path) as budget:
+        fit(1.0)
+    assert budget.spent == pytest.approx(together(1.0))
+    assert budget.path == path
+    assert run(spend, path) == 0
+    again = PrivacyBudget(2.0, 1e-5, path=path)
+    assert again.spent == budget.spent == pytest.approx(together(1.0, 1.0))
+    with pytest.raises(BudgetExceededError, match="over the budget of 2"), again:
+        fit(1.9)
+    assert PrivacyBudget.from_file(path).spent == again.spent
+
+
+def test_what_was_not_released_is_given_back(path):
+    with PrivacyBudget(2.0, 1e-5, path=path) as budget:
+        fit(1.0, shares={"a": 0.5, "b": 0.5}, released=1)
+    half = gaussian_plan({"a": 0.5, "b": 0.5}, 1.0, 1e-5).events[:1]
+    assert PrivacyBudget.from_file(path).spent == budget.spent
+    assert budget.spent == pytest.approx(_budget.ledger_epsilon(half, 1e-5))
+
+
+def test_terms_are_those_of_the_file(path):
+    PrivacyBudget(2.0, 1e-5, relation="replace_one", threshold_delta=1e-6, path=path)
+    kept = PrivacyBudget.from_file(path)
+    assert (kept.epsilon, kept.delta) == (2.0, 1e-5)
+    assert (kept.relation, kept.threshold_delta) == ("replace_one", 1e-6)
+    for terms in ((3.0, 1e-5, "replace_one"), (2.0, 2e-6, "replace_one"), (2.0, 1e-5, "zero_out")):
+        with pytest.raises(ValueError, match=r"is a budget of epsilon=2\.0, delta=1e-05"):
+            PrivacyBudget(*terms[:2], relation=terms[2], threshold_delta=1e-6, path=path)
+
+
+def test_files_that_are_no_budgets(path):
+    with pytest.raises(OSError, match="neither read nor charged"):
+        PrivacyBudget.from_file(path)
+    assert not path.exists()
+    for content in (b"", b"other" * 1000):
+        path.write_bytes(content)
+        with pytest.raises(OSError, match="neither read nor charged"):
+            PrivacyBudget(1.0, 1e-5, path=path)
+        assert path.read_bytes() == content
+
+
+def test_a_file_that_is_gone_is_not_made_anew(path):
+    with PrivacyBudget(2.0, 1e-5, path=path):
+        path.unlink()
+        with pytest.raises(OSError, match="neither read nor charged"):
+            fit(1.0)
+    assert not path.exists()
+
+
+def test_a_closed_budget_takes_nothing(path):
+    budget = PrivacyBudget(2.0, 1e-5, path=path)
+    assert not budget.is_closed
+    PrivacyBudget.from_file(path).close()
+    assert budget.is_closed
+    with pytest.raises(BudgetExceededError, match="is closed"), budget:
+        fit(1.0)
+    with pytest.raises(ValueError, match="with a path"):
+        PrivacyBudget(2.0, 1e-5).close()
+
+
+def test_a_copy_warns(path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        PrivacyBudget(2.0, 1e-5, path=path)
+        PrivacyBudget.from_file(path)
+    shutil.copy(path, path.with_suffix(".copy"))
+    with pytest.warns(PrivacyLeakWarning, match="copied, restored or moved") as said:
+        PrivacyBudget.from_file(path.with_suffix(".copy"))
+    assert len(said) == 1
+
+
+def test_a_budget_is_still_no_value_to_copy(path):
+    with pytest.raises(TypeError, match="copied or pickled"):
+        pickle.dumps(PrivacyBudget(2.0, 1e-5, path=path))
+
+
+def test_processes_cannot_both_take_the_rest(path):
+    """As many fits as one after the other, however they meet."""
+    PrivacyBudget(2.0, 1e-5, path=path)
+    processes = [FORK.Process(target=spend, args=(path, 0.8)) for _ in range(8)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(timeout=60)
+    allowed = next(n for n in range(1, 9) if together(*[0.8] * (n + 1)) > 2)
+    assert sorted(p.exitcode for p in processes) == [0] * allowed + [7] * (8 - allowed)
+    assert PrivacyBudget.from_file(path).spent == pytest.approx(together(*[0.8] * allowed))
+
+
+def test_nobody_decides_on_what_another_is_deciding_on(path, tmp_path, monkeypatch):
+    monkeypatch.setattr(_stores, "_TIMEOUT", 0.05)
+    store = PrivacyBudget(2.0, 1e-5, path=path)._store
+    charge, mark = _stores.Charge((), 1e-5, False), tmp_path / "decided"
+
+    def decide_meanwhile():
+        def decide(charges):
+            mark.touch()
+            return charge
+
+        store.add(decide)
+
+    def decide(charges):
+        assert run(decide_meanwhile) != 0
+        return charge
+
+    store.add(decide)
+    assert not mark.exists()
+    assert len(store.read()) == 1
+
+
+def test_forked_children_are_charged(path):
+    with PrivacyBudget(2.0, 1e-5, path=path) as budget:
+        assert run(fit, 1.0) == 0
+    assert budget.spent == pytest.approx(together(1.0))
+
+
+def test_processes_that_are_started_inside_know_of_it(path):
+    assert _budget._VARIABLE not in os.environ
+    with PrivacyBudget(2.0, 1e-5, path=path) as budget:
+        assert os.environ[_budget._VARIABLE] == str(path)
+        # As in a process of its own, which has the environment only.
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_budget, "_open_budgets", [])
+            fit(1.0)
+    assert budget.spent == pytest.approx(together(1.0))
+    assert _budget._VARIABLE not in os.environ
+
+
+@pytest.mark.slow
+def test_workers_of_loky_are_charged(path):
+    with PrivacyBudget(5.0, 1e-5, path=path) as budget:
+        Parallel(n_jobs=2, backend="loky")(delayed(fit)(1.0) for _ in range(3))
+    assert budget.spent == pytest.approx(together(1.0, 1.0, 1.0))
+
+
+def test_a_full_disk_lets_nothing_out(path):
+    PrivacyBudget(2.0, 1e-5, path=path)
+
+    def fill():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+        released = []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Curator, "release", lambda self, mechanism: released.append(mechanism))
+            try:
+                with PrivacyBudget.from_file(path):
+                    fit(1.0)
+            except OSError as error:
+                says = "neither read nor charged" in str(error)
+                os._exit(0 if says and not released else 3)
+        os._exit(4)
+
+    assert run(fill) == 0
+    assert PrivacyBudget.from_file(path).spent == 0
+
+
+MODULES = {module.__file__ for module in (_budget, _stores, _curator)}
+
+
+def kill_at(path, mark, number):
+    """A fit that kills itself at a line of what keeps the budget, and marks what gets out."""
+    left = number
+
+    def trace(frame, event, arg):
+        nonlocal left
+        if frame.f_code.co_filename not in MODULES:
+            return None
+        if event == "line":
+            left -= 1
+            if left < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return trace
+
+    budget, release = PrivacyBudget.from_file(path), Curator.release
+
+    def released(curator, mechanism):
+        found = release(curator, mechanism)
+        mark.touch()
+        return found
+
+    Curator.release = released
+    sys.settrace(trace)
+    with budget:
+        fit(1.0)
+    sys.settrace(None)
+
+
+@pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.slow)])
+def test_whatever_got_out_is_charged_wherever_it_is_killed(tmp_path, step):
+    costs, number = set(), 0
+    while True:
+        path, mark = tmp_path / f"{number}.sqlite", tmp_path / f"{number}.mark"
+        PrivacyBudget(2.0, 1e-5, path=path)
+        code = run(kill_at, path, mark, number)
+        spent = PrivacyBudget.from_file(path).spent
+        costs.add(round(spent, 6))
+        if mark.exists():
+            assert spent == pytest.approx(together(1.0))
+        assert run(spend, path, 0.1) == 0, "A kill locks the file."
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL
+        number += step
+    assert number > 50
+    assert costs == {0, round(together(1.0), 6)}

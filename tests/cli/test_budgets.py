@@ -1,0 +1,51 @@
+"""The file of a budget, on the command line."""
+
+import pytest
+
+from skdpgen.__main__ import main
+from skdpgen.privacy import PrivacyBudget
+
+INIT = ["budget", "init", "kept.budget", "--epsilon", "6", "--delta", "1e-5"]
+
+
+def test_syntheses_are_charged_until_nothing_is_left(synthesize, capsys, folder):
+    assert main(INIT) == 0
+    assert "ε = 0 of 6 is spent at δ = 1e-05 (zero_out); the budget is open." in (
+        capsys.readouterr().out
+    )
+    assert synthesize("--budget", "kept.budget") == 0
+    assert 4 < PrivacyBudget.from_file("kept.budget").spent < 5
+    assert main(["budget", "show", "kept.budget"]) == 0
+    assert "ε = 4." in capsys.readouterr().out
+    (folder / "made.csv").unlink()
+    assert synthesize("--budget", "kept.budget") == 1
+    assert "over the budget of 6" in capsys.readouterr().err
+    assert not (folder / "made.csv").exists()
+    assert main(["budget", "close", "kept.budget"]) == 0
+    assert "the budget is closed" in capsys.readouterr().out
+    assert synthesize("--budget", "kept.budget", "--epsilon", "0.1") == 1
+    assert "is closed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["show", "close"])
+def test_a_file_that_there_is_not(folder, capsys, command):
+    assert main(["budget", command, "other.budget"]) == 1
+    assert "neither read nor charged" in capsys.readouterr().err
+    assert not (folder / "other.budget").exists()
+
+
+def test_a_file_that_is_there_is_not_taken(folder, capsys):
+    assert main([*INIT[:2], "private.csv", *INIT[3:]]) == 1
+    assert "is there already" in capsys.readouterr().err
+
+
+def test_a_synthesis_needs_the_file_that_it_names(synthesize, capsys, folder):
+    assert synthesize("--budget", "none.budget") == 1
+    assert "none.budget can be neither read" in capsys.readouterr().err
+    assert not (folder / "made.csv").exists()
+
+
+def test_a_seed_is_for_no_budget(synthesize, capsys):
+    main(INIT)
+    assert synthesize("--budget", "kept.budget", "--seed", "1") == 1
+    assert "refuses fits with a fixed random_state" in capsys.readouterr().err
