@@ -125,10 +125,15 @@ class FileStore:
             return added.lastrowid
 
     def settle(self, ticket, events):
-        """Put what was released in place of what was reserved."""
-        with _transaction(self.path) as database:
-            database.execute(
-                "UPDATE charges SET events = ? WHERE ticket = ?", (_write(events), ticket)
+        """Put what was released in place of what was reserved, or warn that it stays charged."""
+        try:
+            with _transaction(self.path) as database:
+                database.execute(
+                    "UPDATE charges SET events = ? WHERE ticket = ?", (_write(events), ticket)
+                )
+        except OSError as error:
+            warnings.warn(
+                f"{error} All that the fit had planned stays charged.", RuntimeWarning, stacklevel=4
             )
 
     @property

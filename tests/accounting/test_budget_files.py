@@ -9,6 +9,7 @@ import signal
 import sys
 import warnings
 
+import numpy as np
 import pytest
 from joblib import Parallel, delayed
 
@@ -17,6 +18,7 @@ from skdpgen.accounting import budget_stores as _stores
 from skdpgen.privacy import (
     BudgetExceededError,
     Curator,
+    NoiseSource,
     PrivacyBudget,
     PrivacyLeakWarning,
     gaussian_plan,
@@ -205,6 +207,18 @@ def test_a_full_disk_lets_nothing_out(path):
 
     assert run(fill) == 0
     assert PrivacyBudget.from_file(path).spent == 0
+
+
+def test_what_cannot_be_given_back_stays_charged(path):
+    """A fit is not lost because its budget cannot be reached at its end."""
+    plan = gaussian_plan({"a": 0.5, "b": 0.5}, 1.0, 1e-5)
+    with PrivacyBudget(2.0, 1e-5, path=path) as budget:
+        curator = Curator(np.zeros((3, 1)), plan=plan, noise=NoiseSource())
+        path.rename(path.with_suffix(".away"))
+        with pytest.warns(RuntimeWarning, match="stays charged"):
+            curator.close()
+    path.with_suffix(".away").rename(path)
+    assert budget.spent == pytest.approx(together(1.0))
 
 
 MODULES = {module.__file__ for module in (_budget, _stores, _curator)}
