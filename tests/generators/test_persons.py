@@ -279,7 +279,8 @@ def test_adapters_take_samplers_that_were_fitted_with_persons():
     for estimator in estimators:
         with pytest.raises(ValueError, match=r"takes no persons: .*fit_to_sampler"):
             estimator.fit(X, y, X_target=Untouchable(), persons=persons)
-    sampler, _ = fit(ARRAYS["bounds declared"], 5, 2)
+    sampler = DPSWFlowSampler(**COMMON, n_steps=2, bounds=(-3, 3), max_rows_per_person=2)
+    sampler.fit(X, persons=persons)
     adapter = DPSWDDomainAdapter(n_steps=2, random_state=0).fit_to_sampler(X, y, sampler)
     assert adapter.privacy_.max_rows == 2
     assert "Unit: person" in str(adapter.privacy_)
