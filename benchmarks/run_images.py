@@ -2,9 +2,9 @@
 
     python benchmarks/run_images.py --data fashion --epsilon 1 --seeds 1
 
-`epsilon`, δ = 1e-5, the bounds and the classes are given, and nothing else. Classifiers are those of
-`train_on_synthetic_score`. To choose anything, use --held-out, the last training images, which are
-not fitted then. `--slices` gives another number of them than the default.
+`epsilon`, δ = 1e-5, the bounds and the classes are given, and nothing else. Classifiers are those
+of `train_on_synthetic_score`. To choose anything, use --held-out: the last training images are not
+fitted then, and play test images. --slices gives another number of them than the default.
 """
 
 import argparse

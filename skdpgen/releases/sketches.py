@@ -17,9 +17,12 @@ _FEWEST_HARMONICS, _MOST_HARMONICS = 3, 6
 _BLOCK = 256
 # Slices for each column, and their range, where noise hides all that more of them would show.
 _EACH, _FEWEST, _MOST = 25, 50, 2000
-# They grow with the records of a class over the noise multiplier from here on, up to so many times
-# as many.
-_DETAIL, _MOST_TIMES = 250, 16
+# They grow with the records of a class over the noise multiplier from here on. Records vary by
+# themselves: below some multiplier it does not matter.
+_DETAIL, _LEAST_MULTIPLIER = 250, 0.25
+# They are at most so many times as many, and once for so many columns: directions in few of them
+# are close to each other.
+_MOST_TIMES, _COLUMNS_A_TIME = 16, 4
 # What memory then has to hold: slices of all classes, and numbers of all directions.
 _MOST_OF_CLASSES, _MOST_OF_COLUMNS = 2**19, 2**25
 # Half-period of the basis of a sketch, in standard deviations of a projection.
@@ -38,7 +41,7 @@ class SliceSketch(Release):
     ----------
     n_projections : int, default=None
         Number of directions k. None: 25 for each column of the rows (after the encoder), within
-        [50, 2000], and up to 16 times as many where there is less noise: see `count`.
+        [50, 2000], and up to 16 times as many where there are many columns and little noise.
     n_harmonics : int, default=None
         Harmonics on each slice, at most 1000. None: 3 to 6, more where there is less noise.
 
@@ -144,9 +147,11 @@ class SliceSketch(Release):
         k = self._fewest(n_columns)
         if self.n_projections is None:
             held = min(_MOST_OF_CLASSES // n_classes, _MOST_OF_COLUMNS // n_columns)
-            most = max(k, min(_MOST_TIMES * k, held))
-            noise = _DETAIL * n_classes * plan.multiplier(self.name) / n_records
-            k = most if noise * most <= k else max(k, round(k / noise))
+            times = min(_MOST_TIMES, n_columns / _COLUMNS_A_TIME)
+            most = max(k, min(round(times * k), held))
+            multiplier = max(_LEAST_MULTIPLIER, plan.multiplier(self.name))
+            detail = n_records / (n_classes * multiplier)
+            k = min(most, max(k, round(k * detail / _DETAIL)))
         return k, self._count_harmonics(plan, k, n_classes, n_records)
 
     def _fewest(self, n_columns):
