@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler, SliceSketch
 from skdpgen.accounting.plan import Terms
 from skdpgen.learners.sketch import fit_to_sketch
-from skdpgen.privacy import Sketch, SliceSketchMechanism, preview
+from skdpgen.privacy import Curator, Sketch, SliceSketchMechanism, preview
 from skdpgen.testing.common import make_plain
 from skdpgen.transport import SliceBasis
 
@@ -77,12 +77,22 @@ def test_memory_holds_the_slices_that_are_chosen():
 
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
 @pytest.mark.parametrize("estimator", [DPSWFlowSampler, DPSlicedWassersteinGenerator])
-def test_what_is_released_is_what_was_planned_whatever_the_rows_are(estimator, relation):
+def test_what_is_released_is_what_was_planned_whatever_the_rows_are(
+    estimator, relation, monkeypatch
+):
+    chosen, original = [], Curator.release
+
+    def spy(self, mechanism):
+        sketch = original(self, mechanism)
+        chosen.append((mechanism.basis.n_projections, len(mechanism.basis.weights)))
+        assert sketch.sums_std == self.plan.sigma
+        return sketch
+
+    monkeypatch.setattr(Curator, "release", spy)
     params = {"epsilon": 30.0, "relation": relation, "bounds": (0, 1), "n_steps": 1}
-    chosen = []
     for X in (np.random.RandomState(0).uniform(size=(900, 8)), np.zeros((900, 8))):
         fitted = make_plain(estimator(random_state=0, **params)).fit(X)
-        chosen.append((fitted.release_.n_projections, fitted.release_.n_harmonics))
+        assert chosen[-1] == (fitted.release_.n_projections, fitted.release_.n_harmonics)
         planned = preview(make_plain(estimator(**params)), 900, 8)
         assert planned.sigma == fitted.sigma_
         assert planned.events == fitted.privacy_.events
