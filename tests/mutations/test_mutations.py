@@ -57,6 +57,10 @@ def _common(check, estimator="sliced-pca"):
     return f"tests/test_common.py::test_generator[{estimator}-{check}]"
 
 
+def _normals(test):
+    return f"tests/learners/test_normals.py::test_{test}"
+
+
 def _sizes(test):
     return f"tests/generators/test_sketch_sizes.py::test_{test}"
 
@@ -477,6 +481,31 @@ if cost > self.epsilon * (1 + 1e-2):
         "squared_distance(made, means[..., slices], weights)",
         "squared_distance(made, means[..., :_SLICES], weights)",
         _sizes("a_step_of_a_network_looks_at_some_slices_of_many"),
+    ),
+    "a normal distribution has another width on high harmonics": Mutation(
+        "(-(b**2) * variances / 2).exp()",
+        "(-b * variances / 2).exp()",
+        _normals("mean_values_are_those_of_many_draws"),
+    ),
+    "normal distributions are fitted to other slices": Mutation(
+        "(made - target[..., slices])",
+        "(made - target[..., : len(slices)])",
+        _normals("a_distribution_is_found_from_its_sketch"),
+    ),
+    "normal distributions are fitted to the noise": Mutation(
+        "descend_to_noise(descent, loss, noise, n_steps, verbose)\n        normals",
+        "descend_to_noise(descent, loss, 0.0, n_steps, verbose)\n        normals",
+        _normals("a_fit_ends_at_the_noise"),
+    ),
+    "a distribution in few directions starts with less": Mutation(
+        "factor.mul_((d / factor.shape[1]) ** 0.5).requires_grad_(True)",
+        "factor.requires_grad_(True)",
+        _normals("the_start_has_the_spread[100]"),
+    ),
+    "particles do not start from what a sketch says": Mutation(
+        "starts = draw_normals(normals, n_particles, generator)",
+        "starts = self._draw_starts(curator, spread, init, generator)",
+        _normals("particles_start_there"),
     ),
     "sensitivity of label flips is understated": Mutation(
         "max(slice_diameter(n_harmonics) * math.sqrt(k), across)",
