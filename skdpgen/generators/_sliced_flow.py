@@ -265,7 +265,7 @@ class DPSWFlowSampler(CentralGenerator):
                 basis, sketch, spread, n_steps=min(_NORMAL_STEPS, n_steps), **options
             )
             n_particles = self._count_particles(curator.n_records, curator.n_classes)
-            starts = draw_normals(normals, n_particles, generator)
+            starts = draw_normals(normals, n_particles, spread, generator)
         scale = 1.0 if components is None else components.scale
         rows, self.loss_curve_ = fit_particles_to_sketch(
             basis, sketch, starts, spread, scale, n_steps=n_steps, **options

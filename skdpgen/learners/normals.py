@@ -12,6 +12,9 @@ from .training import Descent, descend_to_noise
 _SLICES = 500
 # Directions in which a distribution varies, at most.
 _MOST_FACTORS = 64
+# What is drawn has so much of the spread besides: without it, what noise has taken away of a
+# distribution does not come back.
+_WIDENING = 0.5
 
 
 @torch.inference_mode(False)
@@ -70,17 +73,18 @@ def expected_harmonics(basis, mean, factor):
     return torch.stack([sizes * (b * angles).cos(), sizes * (b * angles).sin()], dim=1)
 
 
-def draw_normals(normals, n_particles, generator):
-    """Draw rows from the distributions that `fit_normals_to_sketch` gives.
+def draw_normals(normals, n_particles, spread, generator):
+    """Draw rows from the distributions that `fit_normals_to_sketch` gives, somewhat widened.
 
     Returns
     -------
     tensor of shape (n_classes, n_particles, n_encoded)
     """
-    return torch.stack(
-        [
-            mean
-            + torch.randn(n_particles, factor.shape[1], generator=generator).to(mean) @ factor.T
-            for mean, factor in normals
-        ]
-    )
+    drawn = []
+    for mean, factor in normals:
+        within, besides = (
+            torch.randn(n_particles, n, generator=generator).to(mean)
+            for n in (factor.shape[1], len(mean))
+        )
+        drawn.append(mean + within @ factor.T + _WIDENING * spread * besides)
+    return torch.stack(drawn)

@@ -503,7 +503,7 @@ if cost > self.epsilon * (1 + 1e-2):
         _normals("the_start_has_the_spread[100]"),
     ),
     "particles do not start from what a sketch says": Mutation(
-        "starts = draw_normals(normals, n_particles, generator)",
+        "starts = draw_normals(normals, n_particles, spread, generator)",
         "starts = self._draw_starts(curator, spread, init, generator)",
         _normals("particles_start_there"),
     ),
