@@ -49,7 +49,7 @@ for row, (name, release) in zip(axes, METHODS.items(), strict=True):
 fig.tight_layout()
 
 # %%
-# Particles start from noise and see releases only. Here are the distances from synthetic digits to
+# Particles see releases only. Here are the distances from synthetic digits to
 # the nearest private ones, beside those between private digits.
 
 digits = load_digits().data[:1200]

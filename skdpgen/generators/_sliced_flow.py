@@ -12,6 +12,7 @@ from .._validation import check_size, in_range, positive, whole
 from ..base import CentralGenerator, refuse_given
 from ..formats.box import BoxFormat
 from ..learners.interactions import fit_to_table
+from ..learners.normals import draw_normals, fit_normals_to_sketch
 from ..learners.particles import Particles, draw_starts, fit_particles_to_sketch, flow_along_slices
 from ..learners.rows import even_spread
 from ..learners.tables import TableParticles
@@ -27,6 +28,8 @@ _FEWEST, _MOST = 500, 10_000
 _TABLE_BATCH_SIZE = 2000
 # Steps along rows that were released once.
 _FREE_STEPS = 1500
+# Steps of the normal distributions that particles of a sketch start from, at most.
+_NORMAL_STEPS = 500
 # Share of the steps along projected rows, at the end, in which the step size falls to 0.
 _ANNEALED = 0.5
 
@@ -35,12 +38,11 @@ _ANNEALED = 0.5
 class DPSWFlowSampler(CentralGenerator):
     """Particles moved, by a sliced Wasserstein flow, towards the private distribution.
 
-    They start from noise, or from public rows (`init`).
-
     With ``release="sketch"`` the rows are read once: for every class, sums of sines and cosines of
     their projections on public random directions are released with Gaussian noise (the *slice
-    sketch*). Particles then descend the squared distance between their sketch and the noisy one,
-    until it is down to the known energy of the noise.
+    sketch*). Particles start from the normal distribution of their class whose sketch is nearest to
+    the noisy one, or from public rows (`init`). They then descend the squared distance between the
+    two sketches, until it is down to the known energy of the noise.
 
     The other releases are those of the DPSWflow paper [1]_. With ``"resample"`` (DPSWflow-r,
     Algorithm 1) each step projects a fresh random batch of rows on fresh directions, with noise on
@@ -64,7 +66,8 @@ class DPSWFlowSampler(CentralGenerator):
         **Public** rows, somewhat like the private ones, that the particles of each class start
         from, in random order, again and again, each with a jitter of a tenth of their standard
         deviations. What a sketch leaves open stays as it is there. None: particles start from
-        noise. Not for tables, nor with a numeric `y`.
+        normal distributions that have nearly the sketch, and from noise where there is none. Not
+        for tables, nor with a numeric `y`.
     n_steps : int, default=None
         Largest number of steps; they cost no privacy. None: 2000 for a sketch, 1000 for tables,
         1500 for rows that were released once. For rows at each step the release says it.
@@ -101,8 +104,8 @@ class DPSWFlowSampler(CentralGenerator):
     -----
     `sample` draws particles in random order, again and again if more rows are asked for than there
     are particles, each time with a Gaussian jitter of a tenth of the standard deviations of their
-    class (the smoothed bootstrap). Particles start from noise or from public rows, and whatever
-    moves them is a release: none is a record.
+    class (the smoothed bootstrap). Particles start from releases, noise or public rows, and
+    whatever moves them is a release: none is a record.
 
     Releases and their costs are those of `DPSlicedWassersteinGenerator`. Rows that were released
     once can be used as often as one likes, and cost what a single step does. The paper composes the
@@ -256,17 +259,23 @@ class DPSWFlowSampler(CentralGenerator):
         basis, sketch = release.run(curator, components, spread.cpu(), noise)
         curator.close()  # the rest is post-processing
         self.class_probabilities_ = sketch.class_shares
-        generator = noise.torch_generator()
+        generator, n_steps = noise.torch_generator(), self.n_steps or 2000
+        options = {
+            "learning_rate": self.learning_rate or 0.05,
+            "generator": generator,
+            "verbose": self.verbose,
+        }
+        if init is not None:
+            starts = self._draw_starts(curator, spread, init, generator)
+        else:
+            normals = fit_normals_to_sketch(
+                basis, sketch, spread, n_steps=min(_NORMAL_STEPS, n_steps), **options
+            )
+            n_particles = self._count_particles(curator.n_records, curator.n_classes)
+            starts = draw_normals(normals, n_particles, spread, generator)
+        scale = 1.0 if components is None else components.scale
         rows, self.loss_curve_ = fit_particles_to_sketch(
-            basis,
-            sketch,
-            self._draw_starts(curator, spread, init, generator),
-            spread,
-            1.0 if components is None else components.scale,
-            n_steps=self.n_steps or 2000,
-            learning_rate=self.learning_rate or 0.05,
-            generator=generator,
-            verbose=self.verbose,
+            basis, sketch, starts, spread, scale, n_steps=n_steps, **options
         )
         return rows
 

@@ -192,8 +192,11 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
         basis, sketch = release.run(curator, rows.components, rows.spread.cpu(), noise)
         curator.close()  # the rest is post-processing
         self.class_probabilities_ = sketch.class_shares
-        # The noise on a sketch value over the largest that it can be.
-        noise_ratio = curator.plan.sigma * curator.n_classes / curator.n_rows
+        noise_ratio = release.noise_ratio(
+            curator.plan, len(rows.spread), curator.n_classes, curator.n_records
+        )
+        # What is known of the number of rows, if these are of persons.
+        noise_ratio *= curator.n_records / curator.n_rows
         self._network, self.loss_curve_ = fit_to_sketch(
             rows,
             basis,

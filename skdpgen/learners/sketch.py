@@ -5,6 +5,9 @@ import torch
 
 from .training import Training, descend_to_noise
 
+# Slices that a step looks at, at most, drawn anew for each step.
+_SLICES = 2000
+
 
 @torch.inference_mode(False)
 @torch.enable_grad()
@@ -42,7 +45,10 @@ def fit_to_sketch(
 
     def loss():
         made = rows(rows.draw(classes, generator)).unflatten(0, (len(means), rows_per_class))
-        return basis.squared_distance(made, means, weights)
+        if basis.n_projections <= _SLICES:
+            return basis.squared_distance(made, means, weights)
+        slices = torch.randperm(basis.n_projections, generator=generator)[:_SLICES].to(made.device)
+        return basis.subset(slices).squared_distance(made, means[..., slices], weights)
 
     losses = descend_to_noise(training, loss, noise_energy.sum(), n_steps, verbose)
     return training.finish(lambda: rows.draw(classes, generator)), losses

@@ -16,6 +16,16 @@ from .tables import TwoWayTables
 # The range of harmonics of a sketch, and how many rows a sketch is made of at once.
 _FEWEST_HARMONICS, _MOST_HARMONICS = 3, 6
 _BLOCK = 256
+# Slices for each column, and their range, where noise hides all that more of them would show.
+_EACH, _FEWEST, _MOST = 25, 50, 2000
+# They grow with the records of a class over the noise multiplier from here on. Records vary by
+# themselves: below some multiplier it does not matter.
+_DETAIL, _LEAST_MULTIPLIER = 250, 0.25
+# They are at most so many times as many, and once for so many columns: directions in few of them
+# are close to each other.
+_MOST_TIMES, _COLUMNS_A_TIME = 16, 4
+# What memory then has to hold: slices of all classes, and numbers of all directions.
+_MOST_OF_CLASSES, _MOST_OF_COLUMNS = 2**19, 2**25
 # Half-period of the basis of a sketch, in standard deviations of a projection.
 _WIDTH = 3.0
 
@@ -32,7 +42,7 @@ class SliceSketch(Release):
     ----------
     n_projections : int, default=None
         Number of directions k. None: 25 for each column of the rows (after the encoder), within
-        [50, 2000].
+        [50, 2000], and up to 16 times as many where there are many columns and little noise.
     n_harmonics : int, default=None
         Harmonics on each slice, at most 1000. None: 3 to 6, more where there is less noise.
 
@@ -61,31 +71,40 @@ class SliceSketch(Release):
 
     def plan(self, terms, format):
         """Return the `Plan`, from public numbers only."""
-        k = self._count_projections(terms.n_columns)
-        check_size("n_projections", max(terms.n_classes, _BLOCK), self.count_values(terms))
-        check_size("n_projections", terms.n_columns, k)
+        n_values = self.count_values(terms)
+        check_size("n_projections", max(terms.n_classes, _BLOCK), n_values)
+        check_size("n_projections", terms.n_columns, self._fewest(terms.n_columns))
 
         def sensitivity(plan, relation):
-            n_harmonics = self._count_harmonics(plan, k, terms.n_classes, terms.n_samples)
+            k, n_harmonics = self.count(plan, terms.n_columns, terms.n_classes, terms.n_samples)
             return SliceSketchMechanism.sensitivity_of(k, n_harmonics, terms.n_classes, relation)
 
         return terms.plan_once({self.name: 1.0}, sensitivity)
 
     def _count(self, plan, terms):
-        k = self._count_projections(terms.n_columns)
-        n_harmonics = self._count_harmonics(plan, k, terms.n_classes, terms.n_samples)
+        k, n_harmonics = self.count(plan, terms.n_columns, terms.n_classes, terms.n_samples)
         return {"n_projections": k, "n_harmonics": n_harmonics}
 
     def count_values(self, terms):
-        """Return the number of values of a row in a sketch, at most."""
-        return 2 * (self.n_harmonics or _MOST_HARMONICS) * self._count_projections(terms.n_columns)
+        """Return the number of values of a row on the fewest slices of a sketch."""
+        return 2 * (self.n_harmonics or _MOST_HARMONICS) * self._fewest(terms.n_columns)
 
     def count_needed(self, plan, terms, format):
         """Return at how many records the energy of the sketch is a fourth of that of its noise.
 
         Found on iris, wine, breast cancer and digits, where classifiers then lose little.
         """
-        return math.ceil(plan.sigma * terms.n_classes)
+        ratio = self.noise_ratio(plan, terms.n_columns, terms.n_classes, terms.n_samples)
+        return math.ceil(ratio * terms.n_samples)
+
+    def noise_ratio(self, plan, n_columns, n_classes, n_records):
+        """Return the noise on a value of the fewest slices, over the largest that it can be.
+
+        More of them have more noise each, and tell as much.
+        """
+        k, _ = self.count(plan, n_columns, n_classes, n_records)
+        sigma = plan.sigma * math.sqrt(self._fewest(n_columns) / k)
+        return sigma * n_classes / n_records
 
     def run(self, curator, components, spread, noise):
         """Draw a basis for (encoded) rows of a spread, and release the sketch in it.
@@ -105,12 +124,12 @@ class SliceSketch(Release):
         basis : SliceBasis
         sketch : skdpgen.privacy.Sketch
         """
-        k = self._count_projections(len(spread))
+        k, n_harmonics = self.count(curator.plan, len(spread), curator.n_classes, curator.n_records)
         directions = random_directions(len(spread), k, generator=noise.torch_generator())
         basis = SliceBasis(
             directions,
             _WIDTH * torch.linalg.vector_norm(directions * spread[:, None], dim=0),
-            self._count_harmonics(curator.plan, k, curator.n_classes, curator.n_records),
+            n_harmonics,
         ).to(curator.device)
         encode = None if components is None else RecordFunction(components.encode_exactly)
         sketch = curator.release(SliceSketchMechanism(basis, curator.n_classes, encode))
@@ -119,8 +138,25 @@ class SliceSketch(Release):
         warn_of_sketch(sketch.sums, sketch.sums_std, sketch.counts, sketch.counts_std)
         return basis, sketch
 
-    def _count_projections(self, n_columns):
-        return self.n_projections or min(2000, max(50, 25 * n_columns))
+    def count(self, plan, n_columns, n_classes, n_records):
+        """Return the numbers of slices and of harmonics, from public numbers only.
+
+        By default there are as many slices as show what is above the noise: in proportion to the
+        records of an average class over the noise multiplier, within a range.
+        """
+        k = self._fewest(n_columns)
+        if self.n_projections is None:
+            held = min(_MOST_OF_CLASSES // n_classes, _MOST_OF_COLUMNS // n_columns)
+            times = min(_MOST_TIMES, n_columns / _COLUMNS_A_TIME)
+            most = max(k, min(round(times * k), held))
+            multiplier = plan.multiplier(self.name) * (plan.max_rows or 1)
+            multiplier = max(_LEAST_MULTIPLIER, multiplier)
+            detail = n_records / (n_classes * multiplier)
+            k = min(most, max(k, round(k * detail / _DETAIL)))
+        return k, self._count_harmonics(plan, k, n_classes, n_records)
+
+    def _fewest(self, n_columns):
+        return self.n_projections or min(_MOST, max(_FEWEST, _EACH * n_columns))
 
     def _count_harmonics(self, plan, k, n_classes, n_records):
         """Return the number of harmonics.

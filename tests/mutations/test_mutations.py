@@ -57,6 +57,14 @@ def _common(check, estimator="sliced-pca"):
     return f"tests/test_common.py::test_generator[{estimator}-{check}]"
 
 
+def _normals(test):
+    return f"tests/learners/test_normals.py::test_{test}"
+
+
+def _sizes(test):
+    return f"tests/generators/test_sketch_sizes.py::test_{test}"
+
+
 def _sampled(test):
     return f"tests/privacy/mechanisms/test_sampled.py::test_{test}"
 
@@ -448,6 +456,76 @@ if cost > self.epsilon * (1 + 1e-2):
         "max(slice_diameter(n_harmonics) * math.sqrt(k), across)",
         "max(math.sqrt(k), across)",
         _common("check_neighbours", "sliced"),
+    ),
+    "slices do not follow from the classes": Mutation(
+        "detail = n_records / (n_classes * multiplier)",
+        "detail = n_records / multiplier",
+        _sizes("slices_are_as_many_as_show_above_the_noise"),
+    ),
+    "slices do not follow from the noise": Mutation(
+        "max(_LEAST_MULTIPLIER, plan.multiplier(self.name))",
+        "_LEAST_MULTIPLIER",
+        _sizes("slices_are_as_many_as_show_above_the_noise"),
+    ),
+    "slices fall with the budget": Mutation(
+        "detail = n_records / (n_classes * multiplier)",
+        "detail = n_records / n_classes * multiplier",
+        _sizes("more_budget_and_more_records_never_give_fewer_values"),
+    ),
+    "a number of slices that was given grows": Mutation(
+        "        if self.n_projections is None:\n            held",
+        "        if True:\n            held",
+        _sizes("memory_holds_the_slices_that_are_chosen"),
+    ),
+    "memory does not hold the slices of many classes": Mutation(
+        "_MOST_OF_CLASSES // n_classes,",
+        "_MOST_OF_CLASSES,",
+        _sizes("memory_holds_the_slices_that_are_chosen"),
+    ),
+    "memory does not hold the directions of many columns": Mutation(
+        "_MOST_OF_COLUMNS // n_columns)",
+        "_MOST_OF_COLUMNS)",
+        _sizes("memory_holds_the_slices_that_are_chosen"),
+    ),
+    "slices are others than were planned": Mutation(
+        "random_directions(len(spread), k,",
+        "random_directions(len(spread), self._fewest(len(spread)),",
+        _sizes("what_is_released_is_what_was_planned_whatever_the_rows_are"),
+    ),
+    "more slices are taken for more noise": Mutation(
+        "sigma = plan.sigma * math.sqrt(self._fewest(n_columns) / k)",
+        "sigma = plan.sigma",
+        _sizes("more_slices_are_not_taken_for_more_noise"),
+    ),
+    "a step compares slices with others": Mutation(
+        "squared_distance(made, means[..., slices], weights)",
+        "squared_distance(made, means[..., :_SLICES], weights)",
+        _sizes("a_step_of_a_network_looks_at_some_slices_of_many"),
+    ),
+    "a normal distribution has another width on high harmonics": Mutation(
+        "(-(b**2) * variances / 2).exp()",
+        "(-b * variances / 2).exp()",
+        _normals("mean_values_are_those_of_many_draws"),
+    ),
+    "normal distributions are fitted to other slices": Mutation(
+        "(made - target[..., slices])",
+        "(made - target[..., : len(slices)])",
+        _normals("a_distribution_is_found_from_its_sketch"),
+    ),
+    "normal distributions are fitted to the noise": Mutation(
+        "descend_to_noise(descent, loss, noise, n_steps, verbose)\n        normals",
+        "descend_to_noise(descent, loss, 0.0, n_steps, verbose)\n        normals",
+        _normals("a_fit_ends_at_the_noise"),
+    ),
+    "a distribution in few directions starts with less": Mutation(
+        "factor.mul_((d / factor.shape[1]) ** 0.5).requires_grad_(True)",
+        "factor.requires_grad_(True)",
+        _normals("the_start_has_the_spread[100]"),
+    ),
+    "particles do not start from what a sketch says": Mutation(
+        "starts = draw_normals(normals, n_particles, spread, generator)",
+        "starts = self._draw_starts(curator, spread, init, generator)",
+        _normals("particles_start_there"),
     ),
     "sensitivity of label flips is understated": Mutation(
         "max(slice_diameter(n_harmonics) * math.sqrt(k), across)",
