@@ -463,7 +463,7 @@ if cost > self.epsilon * (1 + 1e-2):
         _sizes("slices_are_as_many_as_show_above_the_noise"),
     ),
     "slices do not follow from the noise": Mutation(
-        "max(_LEAST_MULTIPLIER, plan.multiplier(self.name))",
+        "max(_LEAST_MULTIPLIER, multiplier)",
         "_LEAST_MULTIPLIER",
         _sizes("slices_are_as_many_as_show_above_the_noise"),
     ),
@@ -1257,8 +1257,8 @@ FUNCTION = {
         "::test_spare_levels_within_noise_are_never_generated[particles]",
     ),
     "--relation is ignored": Mutation(
-        'choices=["zero_out", "replace_one"], default="zero_out")',
-        'type=lambda text: "zero_out", default="zero_out")',
+        'choices=["zero_out", "replace_one"], default="zero_out")\n    command',
+        'type=lambda text: "zero_out", default="zero_out")\n    command',
         _command_line("the_relation_is_the_one_that_is_asked_for[replace_one]"),
     ),
     "old rows stay beside a new certificate": Mutation(
