@@ -23,7 +23,7 @@ def count(epsilon, n_samples, n_columns=64, n_classes=10, release=None, relation
     """Return the numbers of slices and of harmonics that are settled, and the multiplier."""
     release = release or SliceSketch()
     terms = Terms(epsilon, 1e-5, relation, "pld", n_samples, n_classes, n_columns)
-    plan = release.plan(terms)
+    plan = release.plan(terms, None)
     settled = release.settled(plan, terms)
     k, n_harmonics = settled.n_projections, settled.n_harmonics
     sensitivity = SliceSketchMechanism.sensitivity_of(k, n_harmonics, n_classes, relation)
@@ -106,7 +106,7 @@ def test_more_slices_are_not_taken_for_more_noise(relation):
     release = SliceSketch()
     for n in SIZES:
         terms = Terms(10.0, 1e-5, relation, "pld", n, 1, 64)
-        plan = release.plan(terms)
+        plan = release.plan(terms, None)
         # With several classes, or of null records, harmonics make no difference to the noise.
         sensitivity = SliceSketchMechanism.sensitivity_of(
             1600, release.count(plan, 64, 1, n)[1], 1, relation

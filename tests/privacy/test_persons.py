@@ -29,6 +29,7 @@ from skdpgen.privacy import (
     RecordFunction,
     SliceSketchMechanism,
     TablesMechanism,
+    ThreeWayMechanism,
     ThresholdDpEvent,
     gaussian_plan,
 )
@@ -170,14 +171,23 @@ def test_rows_are_bounded_over_all_blocks_and_chunks(chunks):
     assert measure(RowCountMechanism(), curator, "zero_out").exact.item() == counted
 
 
-@pytest.mark.parametrize("by", [None, 0])
+LEVELS, SIGNS = [torch.eye(2).double()] * 3, [torch.tensor([[-1.0], [1.0]]).double()] * 3
+TABLES = {
+    "two-way": lambda: TablesMechanism([2, 2, 2]),
+    "two-way, by level": lambda: TablesMechanism([2, 2, 2], 0),
+    "three-way": lambda: ThreeWayMechanism("three", LEVELS, [(0, 1, 2)]),
+    "interactions": lambda: ThreeWayMechanism("three", SIGNS, [(0, 1, 2)]),
+}
+
+
+@pytest.mark.parametrize("tables", TABLES)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("max_rows", [1, 3])
-def test_a_person_moves_tables_by_no_more_than_is_claimed(max_rows, relation, by):
-    """Of three columns of two levels each; of a column's levels apart, too."""
+def test_a_person_moves_tables_by_no_more_than_is_claimed(max_rows, relation, tables):
+    """Of three columns of two levels each."""
     levels = np.eye(2) / math.sqrt(3)
     code = lambda *which: np.concatenate([levels[i] for i in which])  # noqa: E731
-    mechanism = TablesMechanism([2, 2, 2], by)
+    mechanism = TABLES[tables]()
     cases = [np.tile(code(0, 0, 0), (n, 1)) for n in (1, max_rows + 5)]
     cases += [np.tile(code(1, 1, 1), (max_rows + 5, 1))]
     cases += [np.array([code(0, 0, 0), code(1, 0, 1), code(0, 1, 1), code(1, 1, 0)])]
