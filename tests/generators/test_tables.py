@@ -236,12 +236,12 @@ ALL_TABLES = ("two-way tables", "interactions", "three-way tables")
 
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
 def test_certificate(relation):
-    generator = make(epsilon=1.5, relation=relation).fit(make_table())
+    generator = make(epsilon=1.5, relation=relation).fit(make_table(2000))
     assert generator.privacy_.releases == ALL_TABLES
     assert 0.999 * 1.5 < generator.epsilon_ <= 1.5
     with pytest.warns(PrivacyLeakWarning, match="fixed seed"):
         assert verify(generator.privacy_.to_json()) == generator.epsilon_
-    planned = preview(make(epsilon=1.5, relation=relation), 600, 6)
+    planned = preview(make(epsilon=1.5, relation=relation), 2000, 6)
     assert planned.events == generator.privacy_.events
     assert planned.sigma == generator.sigma_
 
