@@ -48,16 +48,16 @@ _BAD_QUALITY = 3
 def synthesize(options):
     outputs = _check_synthesis(options)
     table = TableOptions(options)
+    has_persons = options.person_column is not None
     generator = _make_generator(
         options,
         table.schema,
         verbose=0 if options.quiet else 1,
         strict=options.strict,
         random_state=options.seed,
-        **_find_unit(options, options.person_column is not None, "--person-column"),
+        **_find_unit(options, has_persons, "--person-column"),
     )
     # What can be refused for what is public is, before a row is read.
-    has_persons = options.person_column is not None
     planned = preview_fit(generator, 1, len(table.schema), persons=has_persons)
     if options.seed is None:
         budget = PrivacyBudget(

@@ -110,14 +110,14 @@ class FileStore:
     def read(self):
         """Return the charges, in order."""
         with _transaction(self.path) as database:
-            return self._read(database)
+            return _read_charges(database)
 
     def add(self, decide):
         """Add the charge that ``decide(charges)`` returns, if it does; return its ticket."""
         with _transaction(self.path) as database:
-            if self._is_closed(database):
+            if _is_closed(database):
                 raise BudgetExceededError(f"The budget in {self.path} is closed.")
-            charge = decide(self._read(database))
+            charge = decide(_read_charges(database))
             row = (_write(charge.events), charge.delta, charge.is_for_persons)
             added = database.execute(
                 "INSERT INTO charges (events, delta, is_for_persons) VALUES (?, ?, ?)", row
@@ -140,7 +140,7 @@ class FileStore:
     def is_closed(self):
         """Whether nothing can be charged any more."""
         with _transaction(self.path) as database:
-            return self._is_closed(database)
+            return _is_closed(database)
 
     def close(self):
         """Let nothing be charged any more, for good."""
@@ -163,13 +163,6 @@ class FileStore:
             folder = os.open(self.path.parent, os.O_RDONLY)
             os.fsync(folder)
             os.close(folder)
-
-    def _read(self, database):
-        rows = database.execute("SELECT events, delta, is_for_persons FROM charges ORDER BY ticket")
-        return [Charge(_read(events), delta, bool(flag)) for events, delta, flag in rows.fetchall()]
-
-    def _is_closed(self, database):
-        return bool(database.execute("SELECT is_closed FROM budget").fetchone()[0])
 
 
 def read_terms(path):
@@ -200,6 +193,15 @@ def _transaction(path):
 def _find_place(path):
     status = path.stat()
     return f"{status.st_dev}:{status.st_ino}"
+
+
+def _read_charges(database):
+    rows = database.execute("SELECT events, delta, is_for_persons FROM charges ORDER BY ticket")
+    return [Charge(_read(events), delta, bool(flag)) for events, delta, flag in rows.fetchall()]
+
+
+def _is_closed(database):
+    return bool(database.execute("SELECT is_closed FROM budget").fetchone()[0])
 
 
 def _write(events):

@@ -44,18 +44,17 @@ class TwoWayTables(Release):
         def sensitivity(plan, relation):
             return TablesMechanism.sensitivity_of(relation)
 
-        shares, n_triples = {self.name: 1.0}, math.comb(len(format.schema.learnt), 3)
+        plan, n_triples = None, math.comb(len(format.schema.learnt), 3)
         if 0 < n_triples <= _MOST_TRIPLES and not _may_tell_apart(format):
             others = {
                 self.interactions: _INTERACTIONS_SHARE,
                 self.three_way: _THREE_WAY_SHARE,
             }
-            sought = {self.name: 1 - sum(others.values()), **others}
-            plan = terms.plan_once(sought, sensitivity)
-            noise = math.sqrt(n_triples) * _deviation(plan, self.interactions, True)
+            sought = terms.plan_once({self.name: 1 - sum(others.values()), **others}, sensitivity)
+            noise = math.sqrt(n_triples) * _deviation(sought, self.interactions, True)
             if _CLEAR * noise <= terms.n_samples / 2:
-                shares = sought
-        plan = terms.plan_once(shares, sensitivity)
+                plan = sought
+        plan = plan or terms.plan_once({self.name: 1.0}, sensitivity)
         if not format.schema.open_names:
             _check_size(plan, format.block_sizes)
         return plan
@@ -69,10 +68,7 @@ class TwoWayTables(Release):
         names = [name for name, _ in format.blocks]
         is_told_apart = len(names) > 1 and 1 < len(format.levels_of_target) <= _FEW_LEVELS
         by = names.index(format.kind.label) if is_told_apart else None
-        tables = curator.release(TablesMechanism(format.block_sizes, by))
-        if not format.schema.rules:
-            return tables
-        return tables.without_impossible(format.find_impossible())
+        return _leave_out(curator.release(TablesMechanism(format.block_sizes, by)), format)
 
     def seeks(self, plan):
         """Return whether a plan has three-way tables."""
@@ -89,9 +85,14 @@ class TwoWayTables(Release):
     def run_three_way(self, curator, format, groups, triples):
         """Release the `ThreeWayTables` of groups of levels of triples of columns."""
         tables = curator.release(ThreeWayMechanism(self.three_way, groups, triples))
-        if not format.schema.rules:
-            return tables
-        return tables.without_impossible(format.find_impossible())
+        return _leave_out(tables, format)
+
+
+def _leave_out(tables, format):
+    """Return tables without noise on what the rules leave out."""
+    if not format.schema.rules:
+        return tables
+    return tables.without_impossible(format.find_impossible())
 
 
 def _may_tell_apart(format):

@@ -620,7 +620,7 @@ if cost > self.epsilon * (1 + 1e-2):
         _budget_files("nobody_decides_on_what_another_is_deciding_on"),
     ),
     "a closed budget is open": Mutation(
-        "if self._is_closed(database):",
+        "if _is_closed(database):",
         "if False:",
         _budget_files("a_closed_budget_takes_nothing"),
     ),
