@@ -1,19 +1,20 @@
-"""At the end of a run, how many mutations were caught, and which were not."""
+"""At the end of a run, how many mutations of each kind were caught, and which were not."""
 
 
 def pytest_terminal_summary(terminalreporter):
-    caught, missed = (
-        [
-            report.nodeid.partition("[")[2].removesuffix("]")
-            for report in terminalreporter.getreports(outcome)
-            if "::test_mutation_is_caught[" in report.nodeid
-        ]
-        for outcome in ("passed", "failed")
-    )
-    tried = len(caught) + len(missed)
-    if tried:
-        share = len(caught) / tried
-        terminalreporter.section("mutations")
-        terminalreporter.line(f"{len(caught)} of {tried} were caught ({share:.1%}).")
-        for name in missed:
+    outcomes = {}
+    for outcome in ("passed", "failed"):
+        for report in terminalreporter.getreports(outcome):
+            test, _, name = report.nodeid.removesuffix("]").partition("[")
+            if test.endswith("::test_mutation_is_caught"):
+                outcomes[name] = outcome == "passed"
+    if not outcomes:
+        return
+    terminalreporter.section("mutations")
+    for kind in dict.fromkeys(name.partition(": ")[0] for name in outcomes):
+        of_kind = [caught for name, caught in outcomes.items() if name.startswith(f"{kind}: ")]
+        caught, tried = sum(of_kind), len(of_kind)
+        terminalreporter.line(f"{kind:<10}{caught} of {tried} were caught ({caught / tried:.1%}).")
+    for name, caught in outcomes.items():
+        if not caught:
             terminalreporter.line(f"Not caught: {name}")

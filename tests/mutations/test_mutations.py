@@ -149,14 +149,6 @@ def _search(test):
     return f"tests/adaptation/test_private_search.py::test_{test}"
 
 
-def _sums(test):
-    return f"tests/privacy/mechanisms/test_sums.py::test_{test}"
-
-
-def _curator(test):
-    return f"tests/privacy/test_curator.py::test_{test}"
-
-
 def _privatizer(test):
     return f"tests/preprocessing/test_local_privatizer.py::test_{test}"
 
@@ -1536,7 +1528,8 @@ PERSONS = {
     ),
 }
 
-MUTATIONS = PRIVACY | FUNCTION | RULES | PERSONS
+KINDS = {"privacy": PRIVACY | PERSONS, "function": FUNCTION | RULES}
+MUTATIONS = KINDS["privacy"] | KINDS["function"]
 
 
 def _copy_library(target):
@@ -1562,6 +1555,10 @@ def _run(folder, *tests):
     return process.exitcode, output
 
 
+def test_no_mutation_hides_another():
+    assert len(MUTATIONS) == sum(map(len, [PRIVACY, FUNCTION, RULES, PERSONS]))
+
+
 @pytest.mark.slow
 def test_the_tests_pass_without_a_mutation(tmp_path):
     _copy_library(tmp_path)
@@ -1581,8 +1578,11 @@ QUICK = [
 @pytest.mark.parametrize(
     "mutation",
     [
-        pytest.param(mutation, id=name, marks=() if name in QUICK else pytest.mark.slow)
-        for name, mutation in MUTATIONS.items()
+        pytest.param(
+            mutation, id=f"{kind}: {name}", marks=() if name in QUICK else pytest.mark.slow
+        )
+        for kind, mutations in KINDS.items()
+        for name, mutation in mutations.items()
     ],
 )
 def test_mutation_is_caught(mutation, tmp_path):
