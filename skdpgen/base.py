@@ -38,6 +38,7 @@ from .formats.table import TableFormat, TableKind, declare
 from .networks import GENERATORS
 from .privacy import CategoryCountsMechanism, NoiseSource
 from .privacy.curator import open_curator
+from .privacy.engines import PartitionedTable, hold
 from .privacy.mechanisms.sums import count_rows_by
 from .privacy.noise import ASSUMED_OF_NOISE
 from .privacy.records import read_table, take_records
@@ -102,7 +103,8 @@ class BaseGenerator(Saves, Previews, TakesSpecifications, BaseEstimator, metacla
         ----------
         X : array-like or DataFrame of shape (n_samples, n_features)
             Private rows. With a `schema`, a DataFrame with its columns; or, for tables that are
-            larger than memory, a function that returns a fresh iterator over DataFrames.
+            larger than memory, a function that returns a fresh iterator over DataFrames, or a
+            DataFrame of Dask or Spark, whose workers add up what is released.
         y : array-like of shape (n_samples,), default=None
             Labels (int, bool, string or categorical dtype, or any dtype with `classes`), or
             numbers (float dtype), which are treated as one more column. With a `schema`, the one
@@ -178,6 +180,9 @@ class BaseGenerator(Saves, Previews, TakesSpecifications, BaseEstimator, metacla
 
     def _read(self, X, y, target, persons):
         """Check what is public of the data; return its `Format`, and the `Records`."""
+        X = hold(X)
+        if isinstance(X, PartitionedTable):
+            self._check_partitioned()
         max_rows = self._find_max_rows(persons is not None)
         whose = {"persons": persons, "max_rows": max_rows}
         if self.schema is not None:
@@ -201,19 +206,35 @@ class BaseGenerator(Saves, Previews, TakesSpecifications, BaseEstimator, metacla
         )
         return format, records
 
+    def _check_partitioned(self):
+        """Refuse a table of an engine if it is not to be summed up."""
+        if self.schema is None:
+            raise ValueError(
+                "Tables of an engine take a schema: schema='private', by which columns are found "
+                "and paid for, or schema=Schema(...) with what is public of them."
+            )
+        self._refuse_unless_summed(
+            "a table of an engine is not in one place, and is for sums over all rows."
+        )
+
+    def _refuse_unless_summed(self, why):
+        """Refuse releases that are no sums over all rows."""
+        release = self.find_specification("release")
+        if not release.is_sum:
+            raise ValueError(
+                f"{type(release).__name__} reads rows at random, again and again, or one by one: "
+                f"{why} Use release='sketch' of DPSlicedWassersteinGenerator or DPSWFlowSampler."
+            )
+
     def _find_max_rows(self, has_persons):
         """Return how many rows of a person count, or None; refuse persons where none can."""
         if not has_persons:
             return None
-        release = self.find_specification("release")
-        if not release.takes_persons:
-            raise ValueError(
-                f"{type(release).__name__} reads rows at random, again and again, or one by one: "
-                "what that costs is known for one row, and several rows of a person may cost more "
-                "than so many times as much. persons=... is for sums over all rows: use "
-                "release='sketch' of DPSlicedWassersteinGenerator or DPSWFlowSampler; or give one "
-                "row of each person, and no persons."
-            )
+        self._refuse_unless_summed(
+            "what that costs is known for one row, and several rows of a person may cost more "
+            "than so many times as much. persons=... is for sums over all rows; else give one "
+            "row of each person, and no persons."
+        )
         return self.max_rows_per_person
 
     def _check_learnt(self):

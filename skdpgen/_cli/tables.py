@@ -52,7 +52,7 @@ class TableOptions:
         )
         names = self.file.names()
         self.schema = self._complete(names, declared, options)
-        check_columns(pd.DataFrame(columns=names, index=[0]), self.schema)
+        check_columns(pd.DataFrame(columns=names), self.schema)
         if is_parquet(self._path):
             stated = self.file.dtypes().items()
             empty = pd.DataFrame({name: pd.Series([], dtype=dtype) for name, dtype in stated})

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from ..privacy.engines import PartitionedTable
 from ..privacy.record_functions import RecordFunction
 from ..privacy.records import first_chunk, read_table
 from .arrays import find_positions
@@ -58,14 +59,15 @@ class TableKind:
             raise ValueError(
                 f"{label!r} is an identifier or derived, and not learnt: it is no target."
             )
-        if not callable(X):  # chunks are not cast
+        # Chunks may differ in their dtypes; what engines hold does not.
+        are_stated = not callable(X) or isinstance(X, PartitionedTable)
+        if are_stated:
             _refuse_rounding(schema, {**head, **({label: y} if y is not None else {})})
         return cls(
             names=names,
-            # Chunks may differ in them.
-            dtypes={}
-            if callable(X)
-            else _keep_plain({label: getattr(y, "dtype", None), **X.dtypes}),
+            dtypes=_keep_plain({label: getattr(y, "dtype", None), **head.dtypes})
+            if are_stated
+            else {},
             label=label,
             is_split=y is not None,
             is_series=isinstance(y, pd.Series),

@@ -67,6 +67,8 @@ class TableEncoder:
             may be none. No message quotes a value.
         """
         check_columns(table, self.schema)
+        if not len(table):
+            raise TableError("The table has no rows.")
         return self._encode(table, Block.refuse)
 
     def encode_private(self, table):
@@ -209,8 +211,6 @@ def check_columns(table, schema):
             "drop them from the table, or leave them open by Schema.from_dtypes(table.dtypes, "
             "declared=schema), for which a generator pays."
         )
-    if not len(table):
-        raise TableError("The table has no rows.")
 
 
 def check_dtypes(table, schema):

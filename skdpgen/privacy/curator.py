@@ -10,6 +10,7 @@ from ..accounting.budget import Reservation
 from ..accounting.certificate import Certificate, naming_what_was_spent
 from ..accounting.events import repeat, split_repetition
 from ..exceptions import PlanError
+from .engines import PartitionedTable
 from .mechanisms.sums import RowCountMechanism
 from .persons import Persons
 from .record_functions import RecordFunction
@@ -106,7 +107,7 @@ class Curator:
     ----------
     X : array of shape (n_samples, n_features), or callable
         Rows in memory or memory-mapped; or a function that returns a fresh iterator over chunks,
-        each ``X`` or ``(X, y)``.
+        each ``X`` or ``(X, y)``; or a `PartitionedTable`.
     y : array of shape (n_samples,), default=None
         Labels, or numbers if `classes` is None. Not with chunks, which bring their own.
     plan : Plan
@@ -165,7 +166,8 @@ class Curator:
         verbose=0,
     ):
         self.plan = plan
-        self.device = device
+        # Workers of an engine are not asked for GPUs.
+        self.device = device = "cpu" if isinstance(X, PartitionedTable) else device
         self._noise = noise
         self._assumptions = assumptions
         self._ledger = []
@@ -230,7 +232,7 @@ class Curator:
             raise PlanError(f"{mechanism.name!r} is not the next planned release; left: {planned}.")
         event, _ = split_repetition(self.plan.releases[position][1])
         mechanism.check(event)
-        if self.plan.max_rows is not None and not mechanism.takes_persons:
+        if self.plan.max_rows is not None and not mechanism.is_sum:
             raise PlanError(f"{mechanism.name!r} is no sum over records: it is not for persons.")
         if position == len(self._ledger):
             self._ledger.append(_Entry(mechanism.name, event))

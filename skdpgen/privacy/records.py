@@ -24,6 +24,7 @@ from sklearn.utils.validation import (
 )
 
 from ..exceptions import FitQualityWarning, PrivacyLeakWarning, TableError
+from .engines import PartitionedTable
 from .persons import Persons, check_beside
 from .record_functions import call_quietly, muted
 
@@ -239,7 +240,12 @@ def read_rows(estimator, X, *, reset=True):
 
 
 def first_chunk(X):
-    """Return the first chunk of a table that a function gives, or the table itself."""
+    """Return the first chunk of a table that a function gives, or the table itself.
+
+    Of a table in partitions, it has names and dtypes only.
+    """
+    if isinstance(X, PartitionedTable):
+        return X.head
     if not callable(X):
         return X
     chunk = next(_filled(X()), None)
@@ -275,6 +281,16 @@ def read_table(estimator, X, y, label, codec, *, reset=True, **whose):
         if y is not None:
             raise ValueError("Chunks of a table hold all of its columns; give target, not y.")
         codec.check_columns(head)
+    if isinstance(X, PartitionedTable):
+        if whose.get("persons") is not None:
+            raise ValueError(
+                "persons are told by the positions of rows, which those of a Dask or Spark table "
+                "have not: keep one row of each person, by a rule that does not look at others, or "
+                "give the table as a DataFrame or in chunks."
+            )
+        codec.check_dtypes(head)
+        cells, n_rows = X.map(read), X.n_rows
+    elif callable(X):
         cells, n_rows = lambda: map(read, _filled(X())), sum(map(len, X()))
     else:
         table = X
@@ -286,6 +302,8 @@ def read_table(estimator, X, y, label, codec, *, reset=True, **whose):
             table = X.assign(**{label: y})
         cells, n_rows = read(table), len(X)
         codec.check_dtypes(table)
+    if not n_rows:
+        raise TableError("The table has no rows.")
     _check_feature_names(estimator, head, reset=reset)
     _check_n_features(estimator, head, reset=reset)
     return Records.of(cells, n_rows=n_rows, is_table=True, **whose)

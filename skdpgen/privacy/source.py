@@ -1,12 +1,14 @@
 """Reading private rows: all of them in blocks, or a few by their positions."""
 
 import math
+from functools import partial
 
 import numpy as np
 import torch
 from tqdm import tqdm
 
 from ..exceptions import PlanError
+from .engines import PartitionedTable
 from .mechanisms.base import clip_rows
 from .record_functions import RecordFunction, check_function
 from .records import look_up, parse_rows
@@ -53,13 +55,13 @@ class RecordSource:
         prepare,
         cells,
         clip_norm,
-        null,
+        null=None,
         persons=None,
         max_rows=None,
         key=None,
-        refuse,
-        device,
-        verbose,
+        refuse=None,
+        device="cpu",
+        verbose=0,
     ):
         self._has_cells = cells
         self._refuse = refuse
@@ -74,13 +76,16 @@ class RecordSource:
         self._persons, self._key = persons, key
         self._arrays = None if callable(X) else self._check_arrays(X, y)
         self._chunks = X if callable(X) else lambda: iter([self._arrays])
+        self._is_partitioned = isinstance(X, PartitionedTable)
         if self._arrays is not None:
             self._check_count(len(self._arrays[0]))
         self.prepare(prepare, clip_norm)
 
     def open(self):
         """Read the rows for the first time: what fails from here on may follow from them."""
-        if self._arrays is None:
+        if self._is_partitioned:
+            self._check_count(self._chunks.n_rows)
+        elif self._arrays is None:
             self._check_count(sum(len(X) for X, _ in self._batches()))
         else:
             self._arrays = self._parse(*self._arrays)
@@ -124,6 +129,31 @@ class RecordSource:
             X, y = self._arrays
             function.width_on(*self._to_map(np.zeros((1, X.shape[1])), y))
 
+    def add_up(self, function):
+        """Return a sum over all records, of whole numbers, which is made where they are.
+
+        Parameters
+        ----------
+        function : callable
+            Takes a `RecordSource` of some of the records, and returns their sum. What is not to
+            leave this process is no part of it, as the noise.
+        """
+        # Which records are null is known by their positions here.
+        if not self._is_partitioned or self._null is not None:
+            return function(self)
+        return self._chunks.add_up(
+            partial(
+                _add_up_part,
+                function,
+                {
+                    "classes": self._classes,
+                    "prepare": self._prepare,
+                    "cells": self._has_cells,
+                    "clip_norm": self._clip_norm,
+                },
+            )
+        )
+
     def blocks(self, name, size=_BLOCK):
         """Yield all records in blocks, behind a progress bar called `name` when verbose."""
         for X, y, positions in self._read(name, size):
@@ -158,8 +188,8 @@ class RecordSource:
         """Return the records at an array of positions, of which there is at least one."""
         if self._arrays is None:
             raise PlanError(
-                "Releases from samples of the rows need them in memory or memory-mapped; chunks "
-                "cannot be read at random."
+                "Releases from samples of the rows need them in one place, in memory or "
+                "memory-mapped; chunks and partitions cannot be read at random."
             )
         X, y = self._arrays
         y = None if y is None else y[positions]
@@ -233,6 +263,13 @@ class RecordSource:
     def _to_map(self, X, y):
         """Return what the public map is applied to: X, and y if it is numbers, but no labels."""
         return [X, None if y is None or self._classes is not None else y[: len(X)]]
+
+
+def _add_up_part(function, public, rows):
+    """Return the sum over a partition."""
+    part = RecordSource(rows, None, **public)
+    part.open()
+    return function(part)
 
 
 def _rebatch(chunks, size):

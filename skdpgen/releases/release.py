@@ -11,7 +11,7 @@ class Release(Specification):
     # What a certificate rests on because of it.
     assumptions = ()
     # Whether it is made of sums over all rows, of which a person may have several.
-    takes_persons = False
+    is_sum = False
     # Whether what it costs follows from the number of columns.
     needs_columns = False
 

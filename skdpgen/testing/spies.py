@@ -34,6 +34,9 @@ class _WatchedSource:
         self.max_rows, self.count_rows = source.max_rows, source.count_rows
         self.seen = []
 
+    def add_up(self, function):
+        return function(self)
+
     def blocks(self, name, *size):
         for block in self._source.blocks(name, *size):
             self.seen.append(block)
@@ -50,7 +53,7 @@ class _Spy:
     def __init__(self, mechanism, repeat, told=(), result=None):
         self.mechanism = mechanism
         self.name = mechanism.name
-        self.check, self.takes_persons = mechanism.check, mechanism.takes_persons
+        self.check, self.is_sum = mechanism.check, mechanism.is_sum
         self._repeat = repeat
         # What was released between the measurements of one event, or is to be taken for that.
         self.told = list(told)

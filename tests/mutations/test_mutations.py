@@ -1512,12 +1512,12 @@ PERSONS = {
         _persons("the_number_of_rows_is_noised_and_kept_within_what_is_possible"),
     ),
     "a sum of any release takes persons": Mutation(
-        "self.plan.max_rows is not None and not mechanism.takes_persons",
+        "self.plan.max_rows is not None and not mechanism.is_sum",
         "self.plan.max_rows is None and not mechanism",
         _persons("what_is_no_sum_is_refused_before_a_row_is_read"),
     ),
     "sampled releases take persons": Mutation(
-        "if not release.takes_persons:",
+        "if not release.is_sum:",
         "if release is None:",
         _of_persons("what_is_no_sum_over_all_rows_is_refused_before_anything_is_read"),
     ),

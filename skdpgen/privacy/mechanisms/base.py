@@ -13,6 +13,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -77,12 +78,12 @@ class Mechanism(ABC):
     ----------
     name : str
         The release's name in the plan and on the certificate.
-    takes_persons : bool
+    is_sum : bool
         Whether it is a sum over records, so that of persons it moves by a bound for each row.
     """
 
     name = "release"
-    takes_persons = False
+    is_sum = False
 
     @abstractmethod
     def sensitivity(self, relation):
@@ -125,7 +126,7 @@ class SumMechanism(Mechanism):
     """
 
     name = "sum"
-    takes_persons = True
+    is_sum = True
 
     @abstractmethod
     def sensitivity(self, relation):
@@ -148,11 +149,12 @@ class SumMechanism(Mechanism):
     def _measure(self, source, event, relation, noise):
         std = self._find_std(source, event, relation)
         scale = grid_scale(std, self._grid_bits(source.n_records))
-        total = 0
-        for rows, membership in source.blocks(self.name):
-            total = total + self._block_sum(rows, membership, scale)
-        total = total.cpu().numpy()
+        total = source.add_up(partial(self._add_up, scale))
         return Measurement(total, scale, std * self._noise_shape(total), context=std)
+
+    def _add_up(self, scale, source):
+        blocks = source.blocks(self.name)
+        return sum(self._block_sum(*block, scale) for block in blocks).cpu().numpy()
 
     def _present(self, noisy, measured):
         return NoisySum(noisy, std=measured.context)

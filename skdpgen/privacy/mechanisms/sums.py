@@ -232,7 +232,7 @@ class RowCountMechanism(Mechanism):
     """
 
     name = "row count"
-    takes_persons = True
+    is_sum = True
 
     def sensitivity(self, relation):
         # A row that is replaced by another is still one.
@@ -277,7 +277,7 @@ class CategoryCountsMechanism(Mechanism):
     """
 
     name = "category counts"
-    takes_persons = True
+    is_sum = True
 
     def __init__(self, columns):
         self.columns = columns
@@ -291,23 +291,31 @@ class CategoryCountsMechanism(Mechanism):
             raise PlanError(f"{event} is no release by a threshold.")
 
     def _measure(self, source, event, relation, noise):
-        counts = {name: Counter() for name in self.columns}
-        for cells, membership in source.cells(self.name):
-            cells = cells[membership.sum(1).bool().numpy()]
-            for name, position in self.columns.items():
-                counts[name].update(map(_as_category, cells[:, position].tolist()))
-        for count in counts.values():
-            count.pop(None, None)
+        counts = source.add_up(self._count)
         # In an order that does not depend on that of the records.
-        keys = [(name, key) for name in counts for key in sorted(counts[name], key=_sort_key)]
+        keys = sorted(counts, key=self._sort_key)
         std = self._find_std(source, event, relation)
         threshold, most = 0, source.max_rows or 1
         if std > 0:
             # most + noise passes if the noise, before it was rounded, is beyond its quantile.
             quantile = float(norm.isf(event.delta / (most * len(self.columns))))
             threshold = most + 1 + math.ceil(std * quantile * (1 + 1e-6))
-        exact = np.array([counts[name][key] for name, key in keys], dtype=np.int64)
+        exact = np.array([counts[key] for key in keys], dtype=np.int64)
         return Measurement(exact, 1.0, std, context=(keys, threshold))
+
+    def _count(self, source):
+        """Count pairs of a column and a category."""
+        counts = Counter()
+        for cells, membership in source.cells(self.name):
+            cells = cells[membership.sum(1).bool().numpy()]
+            for name, position in self.columns.items():
+                keys = map(_as_category, cells[:, position].tolist())
+                counts.update((name, key) for key in keys if key is not None)
+        return counts
+
+    def _sort_key(self, pair):
+        name, key = pair
+        return self.columns[name], isinstance(key, str), key
 
     def _present(self, noisy, measured):
         keys, threshold = measured.context
@@ -330,7 +338,3 @@ def _as_category(value):
         if isinstance(value, numbers.Real) and math.isfinite(value):
             return int(value) if value == int(value) else float(value)
     return None
-
-
-def _sort_key(key):
-    return isinstance(key, str), key

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from scipy import sparse
@@ -213,7 +214,7 @@ class TablesMechanism(Mechanism):
     """
 
     name = "two-way tables"
-    takes_persons = True
+    is_sum = True
 
     def __init__(self, sizes, by=None):
         self._n_blocks = len(sizes)
@@ -246,6 +247,10 @@ class TablesMechanism(Mechanism):
     def _measure(self, source, event, relation, noise):
         std = self._find_std(source, event, relation) / math.sqrt(2)
         half = half_grid(std, source.n_records)
+        total = source.add_up(partial(self._add_up, half))
+        return Measurement(total, half**2, std, context=std)
+
+    def _add_up(self, half, source):
         n_numbers = count_cells(self.sizes) + sum(self.sizes)
         n_parts = () if self.by is None else (self.by.stop - self.by.start,)
         total = np.zeros((*n_parts, n_numbers), dtype=np.int64)
@@ -261,7 +266,7 @@ class TablesMechanism(Mechanism):
                 has = share > 0
                 shared = to_grid(kept[has] * share[has, None], half)
                 self._add(part, shared, whole[has], half)
-        return Measurement(total, half**2, std, context=std)
+        return total
 
     def _keep(self, rows):
         """Return x, of the columns that are kept, times √(m / N)."""

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -77,7 +78,7 @@ class ThreeWayMechanism(Mechanism):
         Positions of different columns.
     """
 
-    takes_persons = True
+    is_sum = True
 
     def __init__(self, name, maps, triples):
         self.name = name
@@ -103,8 +104,16 @@ class ThreeWayMechanism(Mechanism):
     def _measure(self, source, event, relation, noise):
         std = self._find_std(source, event, relation)
         half = half_grid(std, source.n_records)
+        total = source.add_up(partial(self._add_up, half))
+        return Measurement(total, half**2, std, context=std)
+
+    @property
+    def _shapes(self):
         widths = [groups.shape[1] for groups in self.maps]
-        shapes = [tuple(widths[c] for c in triple) for triple in self.triples]
+        return [tuple(widths[c] for c in triple) for triple in self.triples]
+
+    def _add_up(self, half, source):
+        shapes = self._shapes
         total = [np.zeros((a * b, c), dtype=np.int64) for a, b, c in shapes]
         widest = max(self._where[-1].stop, *(a * b for a, b, _ in shapes))
         n_rows = max(1, min(MOST_ROWS, MOST_NUMBERS // widest))
@@ -115,8 +124,7 @@ class ThreeWayMechanism(Mechanism):
                 pairs = (columns[c][:, :, None] * columns[d][:, None]).flatten(1)
                 pairs = to_grid(pairs / math.sqrt(len(self.triples)), half)
                 table += (pairs.T @ whole[e]).long().cpu().numpy()
-        exact = np.concatenate([table.ravel() for table in total])
-        return Measurement(exact, half**2, std, context=(std, shapes))
+        return np.concatenate([table.ravel() for table in total])
 
     def _columns(self, rows):
         """Return b_c for each column c."""
@@ -128,7 +136,7 @@ class ThreeWayMechanism(Mechanism):
         return columns
 
     def _present(self, noisy, measured):
-        std, shapes = measured.context
+        std, shapes = measured.context, self._shapes
         records = math.sqrt(len(self.triples))
         parts = np.split(noisy * records, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
         cells = tuple(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))

@@ -1,0 +1,125 @@
+"""Dask: sums are those of one machine to the bit, whatever becomes of workers and tasks."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from skdpgen import DPSWFlowSampler
+from skdpgen.privacy.engines import hold
+
+from .conftest import SECRET, check_same, make_table
+
+dask = pytest.importorskip("dask")
+dd = pytest.importorskip("dask.dataframe")
+distributed = pytest.importorskip("distributed")
+
+pytestmark = [pytest.mark.engines, pytest.mark.filterwarnings("ignore")]
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def cut(table, *stops):
+    """Return a Dask table of partitions that end at these rows."""
+    starts, stops = (0, *stops), (*stops, len(table))
+    parts = [dask.delayed(table[a:b]) for a, b in zip(starts, stops, strict=True)]
+    return dd.from_delayed(parts, meta=table[:0])
+
+
+@pytest.mark.parametrize("stops", [[], [0, 1, 2, 300], range(0, 600, 40)])
+def test_sums_are_those_of_one_machine(client, generator, stops):
+    check_same(generator, make_table(), cut(make_table(), *stops))
+
+
+def test_without_a_cluster(generator):
+    with dask.config.set(scheduler=None):
+        check_same(generator, make_table(), cut(make_table(), 100))
+
+
+def test_columns_and_files(client, generator, tmp_path):
+    table = make_table()
+    dd.from_pandas(table, npartitions=4).to_parquet(tmp_path)
+    read = dd.read_parquet(tmp_path)
+    columns = ["age", "job", "is_ill"]
+    check_same(generator, table[columns], read[columns])
+
+
+def _die_once(part, marker):
+    """Kill the worker that comes here first."""
+    try:
+        os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return part
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_worker_that_is_killed_changes_nothing(client, generator, tmp_path):
+    table, marker = make_table(), str(tmp_path / "was_here")
+    dying = cut(table, 200, 400).map_partitions(_die_once, marker, meta=table[:0])
+    check_same(generator, table, dying)
+    assert Path(marker).exists()
+
+
+def _fail_once(part, marker):
+    if not os.path.exists(marker):
+        Path(marker).touch()
+        raise OSError
+    return part
+
+
+def test_a_task_that_is_tried_again_counts_once(client, generator, tmp_path):
+    table, marker = make_table(), str(tmp_path / "was_here")
+    failing = cut(table, 200, 400).map_partitions(_fail_once, marker, meta=table[:0])
+    with dask.annotate(retries=2):
+        check_same(generator, table, failing.persist(retries=2))
+    assert Path(marker).exists()
+
+
+def _fail(part):
+    raise ValueError(part.to_string())
+
+
+def test_names_of_tasks_are_no_digests():
+    graphs = [hold(cut(make_table(20), 7))._plan_sum(len).__dask_graph__() for _ in range(2)]
+    ours = [{key for key in graph if str(key).startswith("skdpgen-")} for graph in graphs]
+    # Of a function, two partitions, and their sum.
+    assert len(ours[0]) == len(ours[1]) == 4
+    assert not ours[0] & ours[1]
+
+
+def test_our_tasks_say_nothing_in_logs(client):
+    table = make_table(20).assign(job=SECRET)
+    with pytest.raises(RuntimeError):
+        hold(cut(table, 7)).add_up(_fail)
+    assert SECRET not in str(client.get_worker_logs())
+    assert SECRET not in str(client.get_scheduler_logs())
+
+
+def test_a_fit_prints_and_warns_of_nothing_private(client, capfd):
+    table = make_table(40).assign(job=SECRET)
+    DPSWFlowSampler(1.0, 1e-6, schema="private", n_steps=2).fit(cut(table, 11))
+    assert SECRET not in "".join(capfd.readouterr())
+
+
+def test_what_workers_say_is_dropped(client):
+    table = make_table(5).assign(job=SECRET)
+    for failing in (lambda part: _fail(part), len):
+        broken = cut(table, 2)
+        function = failing
+        if failing is len:
+            broken = broken.map_partitions(_fail, meta=table[:0])
+        with pytest.raises(RuntimeError, match="workers failed") as info:
+            hold(broken).add_up(function)
+        assert SECRET not in str(info.value)
+        assert info.value.__cause__ is None
+        assert info.value.__context__ is None

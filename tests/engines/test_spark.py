@@ -1,0 +1,76 @@
+"""Spark: sums are those of one machine to the bit; a task that runs twice counts once."""
+
+import os
+import sys
+
+import pytest
+
+from skdpgen.privacy.engines import hold
+
+from .conftest import SECRET, check_same, make_table
+
+pyspark = pytest.importorskip("pyspark")
+
+pytestmark = [pytest.mark.engines, pytest.mark.filterwarnings("ignore")]
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory):
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    session = (
+        SparkSession.builder.master("local[2,4]")  # a task may be tried four times
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("spark")))
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
+
+
+@pytest.mark.parametrize("n_parts", [1, 7])
+def test_sums_are_those_of_one_machine(session, generator, n_parts):
+    table = make_table()
+    check_same(generator, table, session.createDataFrame(table).repartition(n_parts))
+
+
+def test_partitions_of_no_row_and_of_one(session, generator):
+    table = make_table(3)
+    check_same(generator, table, session.createDataFrame(table).repartition(8))
+
+
+def test_a_task_that_is_tried_again_counts_once(session, tmp_path):
+    marker = str(tmp_path / "was_here")
+
+    def count_or_die(part):
+        try:
+            os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return len(part)
+        os._exit(1)
+
+    table = session.createDataFrame(make_table(100)).repartition(4)
+    assert hold(table).add_up(count_or_die) == 100
+    assert os.path.exists(marker)
+
+
+def test_what_workers_say_is_dropped(session):
+    def fail(part):
+        raise ValueError(part.to_string())
+
+    table = session.createDataFrame(make_table(5).assign(job=SECRET))
+    with pytest.raises(RuntimeError, match="workers failed") as info:
+        hold(table).add_up(fail)
+    assert SECRET not in str(info.value)
+    assert info.value.__cause__ is None
+    assert info.value.__context__ is None
+
+
+def test_rows_are_brought_here_where_they_have_to_be(session):
+    table = make_table(30)
+    brought = list(hold(session.createDataFrame(table).repartition(3))())
+    assert sum(map(len, brought)) == 30
+    assert sorted(age for part in brought for age in part["age"]) == sorted(table["age"])

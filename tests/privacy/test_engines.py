@@ -1,0 +1,161 @@
+"""Tables in partitions: sums are those of a table in one piece; nothing private leaves."""
+
+import pickle
+import traceback
+import warnings
+
+import cloudpickle
+import numpy as np
+import pandas as pd
+import pytest
+
+from skdpgen import (
+    Category,
+    DPSlicedWassersteinGenerator,
+    DPSWFlowSampler,
+    Number,
+    Schema,
+    SliceSketch,
+)
+from skdpgen.accounting.plan import gaussian_plan
+from skdpgen.exceptions import TableError
+from skdpgen.privacy import Curator, GaussianSumMechanism, NoiseSource, RecordFunction
+from skdpgen.privacy.engines import PartitionedTable, _merge, hold
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+SECRET = "Smith-31415"
+SCHEMA = Schema({"age": Number(0, 99, decimals=0), "job": Category(["nurse", "cook"])})
+
+WIDER = Schema({**SCHEMA, "ill": Number(0, 1)})
+
+
+def make_table(n=400):
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "age": rng.integers(18, 80, n),
+            "job": rng.choice(["nurse", "cook"], n),
+            "income": rng.lognormal(7, 1, n).round(2),
+        }
+    )
+
+
+class Parts(PartitionedTable):
+    """Partitions in this process, to which functions are sent as to another one."""
+
+    @property
+    def head(self):
+        return self._frame[0].iloc[:0]
+
+    def _bring(self):
+        return iter(self._frame)
+
+    def _add_up(self, function):
+        sent = cloudpickle.dumps(function)
+        return _merge(pickle.loads(pickle.dumps(cloudpickle.loads(sent)(p))) for p in self._frame)
+
+
+def cut(table, *stops):
+    """Return partitions that end at these rows."""
+    starts = (0, *stops)
+    return Parts([table[a:b] for a, b in zip(starts, (*stops, len(table)), strict=True)])
+
+
+@pytest.mark.parametrize("cls", [DPSlicedWassersteinGenerator, DPSWFlowSampler])
+@pytest.mark.parametrize("release", ["sketch", SliceSketch(n_projections=40)])
+def test_partitions_give_what_the_table_gives(cls, release):
+    table = make_table()
+    generator = cls(3.0, schema="private", release=release, n_steps=3, random_state=0)
+    whole = generator.fit(table)
+    rows, certificate = whole.sample(50), whole.privacy_
+    # Of no row, of one, and of many.
+    parts = generator.fit(cut(table, 0, 1, 1, 300))
+    assert parts.privacy_ == certificate
+    pd.testing.assert_frame_equal(parts.sample(50), rows)
+
+
+def test_target_and_dtypes_are_kept():
+    table = make_table().astype({"age": np.int16, "income": np.float32})
+    sampler = DPSWFlowSampler(3.0, schema="private", n_steps=3, random_state=0)
+    rows = sampler.fit(cut(table, 100), target="job").sample(y=["cook", "nurse"])
+    assert rows["job"].tolist() == ["cook", "nurse"]
+    assert rows.dtypes.to_dict() == table.dtypes.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("params", "fit_params", "match"),
+    [
+        ({"schema": SCHEMA, "release": "rows"}, {}, "SlicedRows reads rows at random"),
+        ({"schema": None}, {}, "take a schema"),
+        ({"schema": SCHEMA}, {"persons": np.arange(20)}, "keep one row of each person"),
+        ({"schema": WIDER}, {"y": np.zeros(20)}, "target, not y"),
+        ({"schema": SCHEMA.drop("age")}, {}, "does not declare"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_a_row_is_read(params, fit_params, match):
+    class Closed(Parts):
+        def _bring(self):
+            raise AssertionError("A row was read.")
+
+        def _add_up(self, function):
+            raise AssertionError("A row was read.")
+
+    parts = Closed([make_table(20)[["age", "job"]]])
+    with pytest.raises((ValueError, TableError), match=match):
+        DPSlicedWassersteinGenerator(1.0, **params).fit(parts, **fit_params)
+
+
+def test_no_rows():
+    parts = cut(make_table(0), 0)
+    with pytest.raises(TableError, match="no rows"):
+        DPSWFlowSampler(1.0, schema="private").fit(parts)
+
+
+@pytest.mark.parametrize("is_loud", [False, True])
+def test_what_a_worker_says_is_dropped(is_loud):
+    class Failing(Parts):
+        def _add_up(self, function):
+            if is_loud:
+                raise KeyError(SECRET)
+            return super()._add_up(function)
+
+    def fail(part):
+        warnings.warn(SECRET, stacklevel=1)
+        raise ValueError(SECRET)
+
+    kind = "KeyError" if is_loud else "could not be added up"
+    with pytest.raises(RuntimeError, match=kind) as info:
+        Failing([make_table(3)]).add_up(fail)
+    assert info.value.__context__ is None
+    assert info.value.__cause__ is None
+    assert SECRET not in "".join(traceback.format_exception(info.value))
+
+
+def test_a_failure_after_a_release_says_what_was_spent():
+    class Once(Parts):
+        calls = []
+
+        def _add_up(self, function):
+            self.calls.append(function)
+            # The first counts rows, the second is of the first release.
+            return super()._add_up(function) if len(self.calls) <= 2 else None
+
+    sampler = DPSWFlowSampler(1.0, schema="private", n_steps=2)
+    with pytest.raises(Exception, match=r"workers failed.* was spent, on: .*kinds"):
+        sampler.fit(Once([make_table(30)]))
+
+
+def test_noise_is_not_sent():
+    noise = NoiseSource(None)
+    function = RecordFunction(lambda rows: noise.rounded_gaussian(1.0) * rows)
+    plan = gaussian_plan({"Gaussian sum": 1.0}, epsilon=1.0, delta=1e-5)
+    with Curator(Parts([make_table(5)[["age"]]]), plan=plan, noise=noise) as curator:
+        with pytest.raises(RuntimeError, match=r"failed \(TypeError\)"):
+            curator.release(GaussianSumMechanism(function, 1.0))
+
+
+def test_other_tables_are_as_they_were():
+    table = make_table(3)
+    assert hold(table) is table
+    assert hold(np.eye(2)).shape == (2, 2)
