@@ -344,7 +344,7 @@ class BaseAdapter(
         self._encoder, self._head = start.encoder.eval().cpu(), start.head.eval().cpu()
         with naming_what_was_spent(lambda: certificate):
             check_finite(*self._encoder.parameters(), *self._head.parameters())
-        self.privacy_ = certificate
+        self.privacy_ = certificate.made_by(self)
         self.epsilon_, self.sigma_ = certificate.epsilon, certificate.sigma
         return self
 

@@ -245,7 +245,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         if any(name == "sampler" or name.startswith("sampler__encoder") for name in names):
             assumptions += (_ASSUMED_OF_ENCODERS,)
         certificate = Certificate.of_plan(plan, assumptions, reproducible=noise.reproducible)
-        _certify(best, replace(certificate, sigma=best.sigma_, n_records=n_target))
+        certificate = replace(certificate, sigma=best.sigma_, n_records=n_target)
+        _certify(best, certificate.made_by(self))
         return best_score, best
 
     def _draw(self, noise):

@@ -208,7 +208,7 @@ class DPPCA(Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, B
         self._format, self.clip_norm_, self.bounds_ = format, format.clip_norm, format.bounds
         self.n_samples_ = n_samples
         self.sigma_ = plan.sigma
-        self.privacy_ = certificate
+        self.privacy_ = certificate.made_by(self)
         self.epsilon_ = certificate.epsilon
         return self
 
@@ -294,7 +294,7 @@ class DPPCA(Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, B
         assumed = (*list_refusals(self.strict), *_ASSUMED)
         return Certificate.of_plan(
             self._plan(format, max_rows), assumed, reproducible=self.random_state is not None
-        )
+        ).made_by(self)
 
     def _n_components(self, n_features):
         n_components = self.n_components or min(_MOST_COMPONENTS, n_features)

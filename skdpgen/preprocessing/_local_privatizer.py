@@ -335,7 +335,8 @@ class LocalPrivatizer(
 
     def _certify(self, plan):
         assumed = (*list_refusals(self.strict), *_ASSUMED)
-        return Certificate.of_plan(plan, assumed, reproducible=self.random_state is not None)
+        reproducible = self.random_state is not None
+        return Certificate.of_plan(plan, assumed, reproducible=reproducible).made_by(self)
 
     def _preview(self, n_samples, n_features, n_classes):
         """Price a call without data; see `skdpgen.privacy.preview`."""
