@@ -5,9 +5,9 @@ from dataclasses import KW_ONLY
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ._documentation import DocumentedEstimator
 from ._parameters import parameters
 from ._previews import Previews
 from ._quality import warn_of_few_rows
@@ -63,7 +63,7 @@ _COVERED = (
 
 
 @parameters
-class BaseGenerator(Saves, Previews, TakesSpecifications, BaseEstimator, metaclass=ABCMeta):
+class BaseGenerator(Saves, Previews, TakesSpecifications, DocumentedEstimator, metaclass=ABCMeta):
     """Base of the generators: the public verbs, the certificate, labels, frames and dtypes.
 
     Subclasses fill in three steps, none of which sees a private row:
