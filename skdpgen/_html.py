@@ -8,7 +8,8 @@ def make_table(caption, head, rows, notes=(), title="Assumptions"):
 
     Parameters
     ----------
-    caption : str
+    caption : str or list of str
+        A text, or lines.
     head : sequence of str
         Names of the columns.
     rows : iterable of sequences
@@ -23,7 +24,9 @@ def make_table(caption, head, rows, notes=(), title="Assumptions"):
     >>> make_table("Sizes", ["name", "n"], [["<a>", 3]]).count("&lt;a&gt;")
     1
     """
-    lines = ["<table>", f"<caption>{escape(caption)}</caption>", _row("th", head)]
+    said = [caption] if isinstance(caption, str) else caption
+    text = "<br/>".join(map(escape, said))
+    lines = ["<table>", f'<caption style="text-align: left">{text}</caption>', _row("th", head)]
     lines += [_row("td", row) for row in rows]
     lines.append("</table>")
     if notes:

@@ -46,4 +46,4 @@ class Previews:
         )
         given = show_rows(n_samples, plan.max_rows)
         note = f"it takes about {n_needed:,} rows to be of use; here are {given}."
-        return replace(certificate, notes=(note,) * bool(n_needed))
+        return replace(certificate.made_by(self), notes=(note,) * bool(n_needed))

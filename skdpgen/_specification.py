@@ -1,12 +1,13 @@
 """Specifications: small objects of parameters that belong together, which estimators take."""
 
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 
+from ._documentation import DocumentedEstimator
 from ._validation import Checked
 from .accounting.figures import plain
 
 
-class Specification(Checked, BaseEstimator):
+class Specification(Checked, DocumentedEstimator):
     """Parameters that belong together: no `fit`, no state.
 
     They are checked in the `fit` of the estimator that takes them.

@@ -5,9 +5,9 @@ from dataclasses import KW_ONLY
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ._documentation import DocumentedEstimator
 from ._parameters import parameters
 from ._previews import Previews
 from ._quality import warn_of_few_rows
@@ -53,18 +53,18 @@ _TRIED = 8
 # Share of δ for counts of the categories that a schema leaves open.
 _OPEN_DELTA = 0.1
 
-_ALWAYS_ASSUMED = (
-    ONE_RECORD,
-    "bounds, clip_norm, classes, encoder and all other parameters were chosen without looking at "
-    "the private rows; column names and dtypes are public",
+_CHOSEN = (
+    "{what} and all other parameters were chosen without looking at the private rows; column names "
+    "and dtypes are public"
+)
+_COVERED = (
     "only what fit released is covered: score(X), un-noised scores of a search, and steps of a "
-    "pipeline that were fitted on private rows are not",
-    *ASSUMED_OF_NOISE,
+    "pipeline that were fitted on private rows are not"
 )
 
 
 @parameters
-class BaseGenerator(Saves, Previews, TakesSpecifications, BaseEstimator, metaclass=ABCMeta):
+class BaseGenerator(Saves, Previews, TakesSpecifications, DocumentedEstimator, metaclass=ABCMeta):
     """Base of the generators: the public verbs, the certificate, labels, frames and dtypes.
 
     Subclasses fill in three steps, none of which sees a private row:
@@ -173,7 +173,7 @@ class BaseGenerator(Saves, Previews, TakesSpecifications, BaseEstimator, metacla
             self.classes_ = format.classes
         self.n_samples_ = n_samples
         self.sigma_ = sigma
-        self.privacy_ = certificate
+        self.privacy_ = certificate.made_by(self)
         self.epsilon_ = certificate.epsilon
         self._check_learnt()
         return self
@@ -464,12 +464,14 @@ class CentralGenerator(BaseGenerator):
 
 def list_assumptions(format):
     """List what a certificate rests on, whatever the records are."""
+    what = "the schema" if format.has_blocks else "bounds, clip_norm, classes, encoder"
+    assumed = (ONE_RECORD, _CHOSEN.format(what=what), _COVERED, *ASSUMED_OF_NOISE)
     if format.encoder is None:
-        return _ALWAYS_ASSUMED
+        return assumed
     fitted = "was fitted on public data"
     if hasattr(format.encoder, "privacy_"):
         fitted = "is paid for in a certificate of its own, which is to be composed with this one"
-    return (f"the encoder {fitted}, maps each row on its own and keeps none", *_ALWAYS_ASSUMED)
+    return (f"the encoder {fitted}, maps each row on its own and keeps none", *assumed)
 
 
 def refuse_given(estimator, *names):

@@ -11,6 +11,7 @@ from dp_accounting import GaussianDpEvent
 from dp_accounting.dp_event import RepeatAndSelectDpEvent
 from joblib import parallel_config
 
+from .._html import make_table
 from ..exceptions import BudgetExceededError
 from .accountants import check_relation, is_covered, ledger_epsilon
 from .budget_stores import Charge, FileStore, MemoryStore, read_terms
@@ -82,8 +83,8 @@ class PrivacyBudget:
     >>> budget = PrivacyBudget(epsilon=1.5, delta=1e-5)
     >>> with budget:
     ...     first = DPSlicedWassersteinGenerator(epsilon=1.0).fit(X)
-    >>> bool(0.99 < budget.spent <= 1.0)
-    True
+    >>> budget
+    <PrivacyBudget: ε = 1 of 1.5 is spent at δ = 1e-05 (zero_out)>
     >>> with budget:
     ...     second = DPSlicedWassersteinGenerator(epsilon=1.4).fit(X)
     Traceback (most recent call last):
@@ -148,6 +149,32 @@ class PrivacyBudget:
         self._entered.pop().close()
         with _lock:
             _open_budgets.remove(self)
+
+    def __repr__(self):
+        return f"<PrivacyBudget: {self._describe()}>"
+
+    def _repr_html_(self):
+        rows = []
+        # A file that cannot be read is said to be so.
+        with contextlib.suppress(OSError):
+            rows = [
+                (i, event, "person" if charge.is_for_persons else "record")
+                for i, charge in enumerate(self._store.read(), 1)
+                for event in charge.events
+            ]
+        return make_table(f"Budget: {self._describe()}.", ["Fit", "Event", "Unit"], rows)
+
+    def _describe(self):
+        """Say what is spent, and where that is kept."""
+        try:
+            spent, closed = show(self.spent), "; closed" * self.is_closed
+        except OSError as error:
+            spent, closed = "unknown", f"; {error}"
+        kept = "" if self.path is None else f", in {self.path}"
+        return (
+            f"ε = {spent} of {show(self.epsilon)} is spent at δ = {show(self.delta)} "
+            f"({self.relation}){kept}{closed}"
+        )
 
     def __getstate__(self):
         raise TypeError("A PrivacyBudget cannot be copied or pickled: the copy could be spent too.")

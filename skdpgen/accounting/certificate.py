@@ -4,8 +4,9 @@ import contextlib
 import json
 import math
 import numbers
+import textwrap
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dp_accounting import NonPrivateDpEvent, UnsupportedEventError
 
@@ -15,11 +16,15 @@ from .accountants import check_relation, ledger_delta, ledger_epsilon
 from .calibration import check_delta, check_epsilon
 from .events import event_from_dict, event_to_dict, flatten, is_pure, pure_epsilon
 from .figures import show
+from .origin import Origin, join_origins
 from .shuffling import shuffled_epsilon
 from .units import assume_of_unit, describe_unit
 
+# Lines of text are this long at most.
+_WIDTH = 88
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Certificate:
     """A statement of (ε, δ)-differential privacy, computed from the releases that were made.
 
@@ -49,6 +54,8 @@ class Certificate:
         What else is to be known of a planned fit.
     max_rows : int or None
         If the guarantee is for persons, with all their rows: how many of these are used at most.
+    origin : Origin or None
+        Which estimator made it, with which public parameters; version and date.
 
     Examples
     --------
@@ -59,6 +66,8 @@ class Certificate:
     0.926
     >>> certificate.delta_at(2.0) < 1e-9
     True
+    >>> certificate
+    <Certificate: ε = 0.9264 at δ = 1e-05 (zero_out) for each record; 1 release>
     """
 
     events: tuple
@@ -73,6 +82,7 @@ class Certificate:
     n_records: int | None = None
     notes: tuple = field(default=(), compare=False)
     max_rows: int | None = None
+    origin: Origin | None = field(default=None, compare=False)
 
     def __post_init__(self):
         if len(self.events) != len(self.releases):
@@ -98,6 +108,10 @@ class Certificate:
             n_records=n_records,
             max_rows=plan.max_rows,
         )
+
+    def made_by(self, estimator):
+        """Return the certificate with the origin that an estimator is, today."""
+        return replace(self, origin=Origin.of(estimator))
 
     @property
     def epsilon(self):
@@ -188,6 +202,7 @@ class Certificate:
         unit = {"n_records": self.n_records}
         if self.max_rows is not None:
             unit = {"unit": "person", "max_rows": self.max_rows, "n_persons": self.n_records}
+        made_by = {} if self.origin is None else {"made_by": self.origin.to_dict()}
         return json.dumps(
             {
                 "statement": "differential privacy",
@@ -198,6 +213,7 @@ class Certificate:
                 "reproducible": self.reproducible,
                 "local": self.local,
                 **unit,
+                **made_by,
                 "releases": [
                     {"name": name, **event_to_dict(event)}
                     for name, event in zip(self.releases, self.events, strict=True)
@@ -224,6 +240,7 @@ class Certificate:
             local=bool(data.get("local", False)),
             n_records=data.get("n_records", data.get("n_persons")),
             max_rows=data.get("max_rows"),
+            origin=Origin.from_dict(data["made_by"]) if "made_by" in data else None,
         )
 
     def _list_statements(self):
@@ -243,14 +260,24 @@ class Certificate:
             )
         if self.local:
             lines.append("Local: each record was noised on its own; ε holds towards everybody.")
-        return lines + describe_unit(self.relation, self.max_rows)
+        lines += describe_unit(self.relation, self.max_rows, self.n_records)
+        return lines + (self.origin.describe() if self.origin else [])
+
+    def __repr__(self):
+        seeded = "REPRODUCIBLE, NOT PRIVATE: " if self.reproducible else ""
+        unit = "record" if self.max_rows is None else "person"
+        releases = f"{len(self.releases)} release{'s' * (len(self.releases) != 1)}"
+        return (
+            f"<Certificate: {seeded}ε = {show(self.epsilon)} at δ = {show(self.delta)} "
+            f"({self.relation}) for each {unit}; {releases}>"
+        )
 
     def _repr_html_(self):
         return make_table(
-            " ".join(self._list_statements()),
+            self._list_statements(),
             ["Release", f"Event, priced with the others by {self.accountant!r}"],
             zip(self.releases, self.events, strict=True),
-            self.assumptions,
+            [*self.assumptions, *(f"Note: {note}" for note in self.notes)],
         )
 
     def __str__(self):
@@ -260,7 +287,18 @@ class Certificate:
             lines.append(f"  - {name}: {event}")
         lines += [f"Assumes: {assumption}" for assumption in self.assumptions]
         lines += [f"Note: {note}" for note in self.notes]
-        return "\n".join(lines)
+        return "\n".join(_wrap(line) for line in lines)
+
+
+def _wrap(line):
+    """Break a line at spaces; what goes on is indented."""
+    return textwrap.fill(
+        line,
+        _WIDTH,
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 # A δ above this, or above 1 over the number of records, says little.
@@ -373,6 +411,7 @@ def compose(*certificates):
         reproducible=any(certificate.reproducible for certificate in certificates),
         n_records=n_records.pop() if len(n_records) == 1 else None,
         max_rows=None if None in max_rows else max(max_rows),
+        origin=join_origins([certificate.origin for certificate in certificates]),
     )
 
 

@@ -58,12 +58,17 @@ def assume_of_unit(assumptions, max_rows=None):
     return tuple(_ONE_IDENTIFIER if a == ONE_RECORD else a for a in assumptions)
 
 
-def describe_unit(relation, max_rows=None):
+def describe_unit(relation, max_rows=None, n_units=None):
     """List what a certificate says of units, line by line."""
+    number = "" if n_units is None else f", {n_units:,},"
     if max_rows is None:
-        return [f"Neighbours ({relation}): {_RECORD[relation]}; the number of records is public."]
+        return [
+            "Unit: record, which is one row with its label.",
+            f"Neighbours ({relation}): {_RECORD[relation]}; the number of records{number} is "
+            "public.",
+        ]
     return [
         f"Unit: person, with all their rows (at most {max_rows} of them are used).",
-        f"Neighbours ({relation}): {_PERSON[relation]}; the number of persons is public, and that "
-        "of rows is not.",
+        f"Neighbours ({relation}): {_PERSON[relation]}; the number of persons{number} is public, "
+        "and that of rows is not.",
     ]

@@ -6,11 +6,12 @@ from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
+from .._documentation import DocumentedEstimator
 from .._parameters import parameters
 from .._saving import Saves
 from .._validation import (
@@ -128,7 +129,7 @@ class BaseAdapter(
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     Checked,
-    BaseEstimator,
+    DocumentedEstimator,
     metaclass=ABCMeta,
 ):
     """Base of the adapters: the public verbs, the source, the networks and the map.
@@ -344,7 +345,7 @@ class BaseAdapter(
         self._encoder, self._head = start.encoder.eval().cpu(), start.head.eval().cpu()
         with naming_what_was_spent(lambda: certificate):
             check_finite(*self._encoder.parameters(), *self._head.parameters())
-        self.privacy_ = certificate
+        self.privacy_ = certificate.made_by(self)
         self.epsilon_, self.sigma_ = certificate.epsilon, certificate.sigma
         return self
 

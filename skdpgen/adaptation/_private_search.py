@@ -6,7 +6,7 @@ import warnings
 from dataclasses import KW_ONLY, replace
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import ParameterSampler
@@ -14,6 +14,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_features, _num_samples, check_is_fitted
 
+from .._documentation import DocumentedEstimator
 from .._parameters import parameters
 from .._validation import warn_of_delta
 from ..accounting.accountants import ledger_epsilon
@@ -44,7 +45,7 @@ def _best_has(name):
 
 
 @parameters
-class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
+class PrivateSearch(MetaEstimatorMixin, DocumentedEstimator):
     """A random search over the parameters of an adapter, with one price for all of it.
 
     The estimator's `epsilon` and `delta` are those of the whole search. What it costs follows from
@@ -245,7 +246,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         if any(name == "sampler" or name.startswith("sampler__encoder") for name in names):
             assumptions += (_ASSUMED_OF_ENCODERS,)
         certificate = Certificate.of_plan(plan, assumptions, reproducible=noise.reproducible)
-        _certify(best, replace(certificate, sigma=best.sigma_, n_records=n_target))
+        certificate = replace(certificate, sigma=best.sigma_, n_records=n_target)
+        _certify(best, certificate.made_by(self))
         return best_score, best
 
     def _draw(self, noise):

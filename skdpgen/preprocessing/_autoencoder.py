@@ -6,11 +6,12 @@ from dataclasses import KW_ONLY
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from torch import nn
 from tqdm import tqdm
 
+from .._documentation import DocumentedEstimator
 from .._parameters import parameters
 from .._validation import Checked, choose_device, positive, whole
 from ..formats.arrays import check_bounds
@@ -26,7 +27,7 @@ _WARM_UP = 0.1
 
 
 @parameters
-class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, BaseEstimator):
+class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator):
     """Autoencoder with codes on the unit sphere, **for public data only**.
 
     .. warning::

@@ -3,9 +3,10 @@
 from dataclasses import KW_ONLY, replace
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from .._documentation import DocumentedEstimator
 from .._parameters import parameters
 from .._saving import Saves
 from .._validation import (
@@ -46,7 +47,7 @@ _ASSUMED = (
 
 
 @parameters
-class DPPCA(Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, BaseEstimator):
+class DPPCA(Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator):
     """Principal components of private rows, under differential privacy.
 
     The second moments of the rows are released once, with Gaussian noise (Analyze Gauss [1]_), and
@@ -208,7 +209,7 @@ class DPPCA(Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, B
         self._format, self.clip_norm_, self.bounds_ = format, format.clip_norm, format.bounds
         self.n_samples_ = n_samples
         self.sigma_ = plan.sigma
-        self.privacy_ = certificate
+        self.privacy_ = certificate.made_by(self)
         self.epsilon_ = certificate.epsilon
         return self
 
@@ -294,7 +295,7 @@ class DPPCA(Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, B
         assumed = (*list_refusals(self.strict), *_ASSUMED)
         return Certificate.of_plan(
             self._plan(format, max_rows), assumed, reproducible=self.random_state is not None
-        )
+        ).made_by(self)
 
     def _n_components(self, n_features):
         n_components = self.n_components or min(_MOST_COMPONENTS, n_features)

@@ -4,9 +4,10 @@ import math
 from dataclasses import KW_ONLY, replace
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from .._documentation import DocumentedEstimator
 from .._parameters import parameters
 from .._saving import Saves
 from .._validation import PRIVACY_CHECKS, Checked, positive, undo_on_failure
@@ -38,7 +39,7 @@ _ASSUMED = (
 
 @parameters
 class LocalPrivatizer(
-    Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, BaseEstimator
+    Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
 ):
     """Noise on single rows, which their owners add before anybody else sees them (local privacy).
 
@@ -335,7 +336,8 @@ class LocalPrivatizer(
 
     def _certify(self, plan):
         assumed = (*list_refusals(self.strict), *_ASSUMED)
-        return Certificate.of_plan(plan, assumed, reproducible=self.random_state is not None)
+        reproducible = self.random_state is not None
+        return Certificate.of_plan(plan, assumed, reproducible=reproducible).made_by(self)
 
     def _preview(self, n_samples, n_features, n_classes):
         """Price a call without data; see `skdpgen.privacy.preview`."""

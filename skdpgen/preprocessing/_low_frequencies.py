@@ -4,16 +4,19 @@ import math
 from dataclasses import KW_ONLY
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._documentation import DocumentedEstimator
 from .._parameters import parameters
 from .._validation import Checked, whole
 from ..formats.ball import cosine_matrices
 
 
 @parameters
-class LowFrequencies(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, BaseEstimator):
+class LowFrequencies(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
+):
     """The coefficients of images in the lowest frequencies of the orthonormal cosine transform.
 
     Nothing is learnt: `fit` looks at the number of columns only. As the public part of an encoder,

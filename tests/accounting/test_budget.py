@@ -3,6 +3,7 @@
 import copy
 import pickle
 import threading
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from dp_accounting import GaussianDpEvent, NonPrivateDpEvent
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GridSearchCV
 
+from skdpgen.accounting.figures import show
 from skdpgen.privacy import (
     BudgetExceededError,
     Curator,
@@ -270,3 +272,15 @@ def test_bad_budgets(arguments, message):
 def test_an_unknown_relation_is_refused():
     with pytest.raises(ValueError, match="relation must be one of"):
         PrivacyBudget(1.0, 1e-5, relation="neighbours")
+
+
+def test_reprs_say_what_is_spent_and_on_what():
+    budget = PrivacyBudget(2.0, 1e-5)
+    assert repr(budget) == "<PrivacyBudget: ε = 0 of 2 is spent at δ = 1e-05 (zero_out)>"
+    with budget:
+        fit(1.0)
+    assert f"ε = {show(budget.spent)} of 2 is spent" in repr(budget)
+    page = budget._repr_html_()
+    ElementTree.fromstring(page)
+    assert page.count("GaussianDpEvent") == 1
+    assert repr(budget)[16:-1] in page

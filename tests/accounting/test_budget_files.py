@@ -113,6 +113,17 @@ def test_a_closed_budget_takes_nothing(path):
         PrivacyBudget(2.0, 1e-5).close()
 
 
+def test_reprs_name_the_file_and_survive_its_loss(path):
+    budget = PrivacyBudget(2.0, 1e-5, path=path)
+    assert str(path) in repr(budget)
+    budget.close()
+    assert repr(budget).endswith("; closed>")
+    assert "closed" in budget._repr_html_()
+    path.unlink()
+    assert "unknown of 2 is spent" in repr(budget)
+    assert "neither read nor charged" in budget._repr_html_()
+
+
 def test_a_copy_warns(path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -5,6 +5,7 @@ import json
 import math
 import re
 from dataclasses import FrozenInstanceError, replace
+from datetime import date
 from xml.etree import ElementTree
 
 import attrs
@@ -20,8 +21,9 @@ from dp_accounting import (
     SelfComposedDpEvent,
 )
 from dp_accounting.dp_event import ZCDpEvent
+from sklearn.base import BaseEstimator
 
-from skdpgen import DPSlicedWassersteinGenerator
+from skdpgen import DPSlicedWassersteinGenerator, Number, Schema, __version__
 from skdpgen.accounting.events import event_to_dict
 from skdpgen.accounting.figures import show
 from skdpgen.privacy import (
@@ -199,7 +201,8 @@ def test_compose_of_nothing():
 def test_text():
     lines = str(certificate(EVENTS["Gaussian"], assumptions=("bounds are public",))).splitlines()
     assert lines[0] == "Differential privacy with ε = 0.9264 at δ = 1e-05."
-    assert "zero_out" in lines[1]
+    assert lines[1].startswith("Unit: record")
+    assert "zero_out" in lines[2]
     assert any("release: GaussianDpEvent(noise_multiplier=4.0)" in line for line in lines)
     assert lines[-1] == "Assumes: bounds are public"
 
@@ -320,7 +323,7 @@ def test_a_certificate_as_html_says_what_its_text_says_and_escapes_it():
     page = certificate._repr_html_()
     ElementTree.fromstring(page)  # every tag is closed
     text = html.unescape(re.sub("<[^>]*>", "\n", page))
-    for line in str(certificate).split("\n"):
+    for line in str(certificate).replace("\n    ", " ").split("\n"):
         for part in re.split(r"  - |: |Assumes: |Releases, priced.*", line):
             assert part in text, part
     assert "<script" not in page
@@ -329,3 +332,79 @@ def test_a_certificate_as_html_says_what_its_text_says_and_escapes_it():
     assert show(certificate.epsilon) in page
     assert show(certificate.epsilon) != f"{certificate.epsilon:.4g}", "It is not rounded up."
     assert "<details>" not in replace(certificate, assumptions=())._repr_html_()
+
+
+def _unwrapped(certificate):
+    return str(certificate).replace("\n    ", " ")
+
+
+def test_lines_are_wrapped_and_indented():
+    text = str(certificate(EVENTS["Gaussian"], assumptions=("many words " * 30,)))
+    assert max(map(len, text.splitlines())) <= 88
+    assert sum(line.startswith("    many") or "many" in line for line in text.splitlines()) > 3
+    assert all(line.startswith("    ") for line in text.split("Assumes")[1].splitlines()[1:])
+
+
+def test_reprs_are_one_line_that_says_what_holds_for_whom():
+    assert repr(certificate(EVENTS["Gaussian"])) == (
+        "<Certificate: ε = 0.9264 at δ = 1e-05 (zero_out) for each record; 1 release>"
+    )
+    both = compose(*(certificate(EVENTS["Gaussian"], max_rows=m) for m in (2, 3)))
+    assert repr(both).endswith("for each person; 2 releases>")
+    assert "NOT PRIVATE" in repr(certificate(EVENTS["Gaussian"], reproducible=True))
+    assert "ε = inf" in repr(certificate(EVENTS["none"]))
+
+
+class _Estimator(BaseEstimator):
+    def __init__(self, epsilon=1.0, bounds=None, inner=None, classes=None, random_state=None):
+        self.epsilon, self.bounds, self.inner = epsilon, bounds, inner
+        self.classes, self.random_state = classes, random_state
+
+
+def test_the_origin_says_who_made_it_when_and_with_what():
+    inner = _Estimator(2.0, random_state=424242)
+    estimator = _Estimator(np.float64(1), (0, np.inf), inner, range(10), random_state=31337)
+    made = certificate(EVENTS["Gaussian"], n_records=6000).made_by(estimator)
+    assert made == certificate(EVENTS["Gaussian"], n_records=6000), "It is the same statement."
+    assert dict(made.origin.parameters) == {
+        "bounds": "[0, inf]",
+        "inner": "_Estimator(epsilon=2.0)",
+        "classes": "range(0, 10)",
+    }
+    text = _unwrapped(made)
+    assert f"By _Estimator of skdpgen {__version__}, on {date.today().isoformat()}." in text
+    assert "bounds=[0, inf], inner=_Estimator(epsilon=2.0), classes=range(0, 10);" in text
+    assert "the number of records, 6,000, is public" in text
+    # A seed is never told.
+    for told in (text, made.to_json(), made._repr_html_(), repr(made)):
+        assert "31337" not in told
+        assert "424242" not in told
+
+
+def test_an_origin_is_written_down_and_does_not_grow():
+    schema = Schema({f"column {i}": Number(0, 1) for i in range(99)})
+    estimator = _Estimator(bounds=np.zeros((2, 500)), inner=schema, classes=["long" * 9] * 99)
+    made = certificate(EVENTS["Gaussian"]).made_by(estimator)
+    told = dict(made.origin.parameters)
+    assert told["bounds"] == "ndarray of shape (2, 500)"
+    assert told["inner"] == "Schema of 99 columns"
+    assert len(told["classes"]) == 120
+    assert Certificate.from_json(made.to_json()).origin == made.origin
+    assert "made_by" not in json.loads(certificate(EVENTS["Gaussian"]).to_json())
+
+
+def test_the_origin_of_several_fits():
+    one = certificate(EVENTS["Gaussian"]).made_by(_Estimator())
+    other = certificate(EVENTS["Gaussian"]).made_by(DPSlicedWassersteinGenerator())
+    together = compose(one, one, other).origin
+    assert together.estimator == "_Estimator and DPSlicedWassersteinGenerator"
+    assert compose(one, certificate(EVENTS["Gaussian"])).origin is None
+
+
+def test_a_certificate_says_no_more_than_what_applies():
+    planned = preview(DPSlicedWassersteinGenerator(), 1000, 3)
+    of_table = preview(DPSlicedWassersteinGenerator(schema=Schema({"a": Number(0, 1)})), 1000, 1)
+    assert any("clip_norm" in text for text in planned.assumptions)
+    assert not any("schema" in text for text in planned.assumptions)
+    assert not any("clip_norm" in text for text in of_table.assumptions)
+    assert any("the schema and all other" in text for text in of_table.assumptions)

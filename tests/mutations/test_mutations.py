@@ -1522,8 +1522,8 @@ PERSONS = {
         _of_persons("what_is_no_sum_over_all_rows_is_refused_before_anything_is_read"),
     ),
     "a certificate for persons speaks of records": Mutation(
-        "return lines + describe_unit(self.relation, self.max_rows)",
-        "return lines + describe_unit(self.relation)",
+        "describe_unit(self.relation, self.max_rows, self.n_records)",
+        "describe_unit(self.relation, None, self.n_records)",
         _of_persons("the_certificate_is_for_persons"),
     ),
 }

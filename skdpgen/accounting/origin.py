@@ -1,0 +1,110 @@
+"""Who made a certificate: which estimator, of which version, when, and with which parameters."""
+
+import inspect
+import numbers
+from dataclasses import dataclass
+from datetime import date
+
+import numpy as np
+
+from .._version import __version__
+
+# What says nothing of the guarantee, or, as a seed, would undo it.
+_UNSAID = ("random_state", "device", "verbose")
+# Longer values are cut.
+_MOST_SIGNS = 120
+_MOST_CELLS = 8
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a certificate says of the fit that it is of; all of it is public.
+
+    Attributes
+    ----------
+    estimator : str
+        The name of its class.
+    parameters : tuple of (str, str)
+        Those that are not at their defaults, and their values as text. No seed is among them.
+    version : str
+        Of skdpgen.
+    date : str
+        The day, as ISO 8601.
+    """
+
+    estimator: str
+    parameters: tuple = ()
+    version: str = __version__
+    date: str = ""
+
+    @classmethod
+    def of(cls, estimator):
+        """Describe an estimator, today."""
+        parameters = tuple(_list_parameters(estimator))
+        return cls(type(estimator).__name__, parameters, date=date.today().isoformat())
+
+    @classmethod
+    def from_dict(cls, data):
+        """Read what `to_dict` wrote."""
+        parameters = tuple((str(k), str(v)) for k, v in data["parameters"].items())
+        return cls(str(data["estimator"]), parameters, str(data["version"]), str(data["date"]))
+
+    def to_dict(self):
+        """Return what is written to JSON."""
+        return {
+            "estimator": self.estimator,
+            "version": self.version,
+            "date": self.date,
+            "parameters": dict(self.parameters),
+        }
+
+    def describe(self):
+        """List who made it, and with what, line by line."""
+        lines = [f"By {self.estimator} of skdpgen {self.version}, on {self.date}."]
+        if self.parameters:
+            said = ", ".join(f"{name}={value}" for name, value in self.parameters)
+            lines.append(f"Public parameters: {said}; all others are at their defaults.")
+        return lines
+
+
+def join_origins(origins):
+    """Return the origin of several fits together, or None if it is not known of all."""
+    if None in origins:
+        return None
+    versions = dict.fromkeys(origin.version for origin in origins)
+    return Origin(
+        " and ".join(dict.fromkeys(origin.estimator for origin in origins)),
+        version=" and ".join(versions),
+        date=max(origin.date for origin in origins),
+    )
+
+
+def _list_parameters(estimator):
+    """Give the names and texts of parameters that are not at their defaults."""
+    given = estimator.get_params(deep=False)
+    for name, parameter in inspect.signature(type(estimator)).parameters.items():
+        if name in given and name not in _UNSAID:
+            text = _show(given[name])
+            if text != _show(parameter.default):
+                yield name, text
+
+
+def _show(value):
+    """Write a value down, without seeds, addresses, or much of it."""
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        parts = ", ".join(f"{name}={text}" for name, text in _list_parameters(value))
+        text = f"{type(value).__name__}({parts})"
+    elif isinstance(value, str | numbers.Number | range | None):
+        text = repr(getattr(value, "item", lambda: value)())
+    elif isinstance(value, tuple | list):
+        shown = ", ".join(map(_show, value[:_MOST_CELLS]))
+        text = f"[{shown}{', ...' * (len(value) > _MOST_CELLS)}]"
+    elif isinstance(value, np.ndarray) and value.size <= _MOST_CELLS:
+        text = _show(value.tolist())
+    elif hasattr(value, "shape"):
+        text = f"{type(value).__name__} of shape {tuple(value.shape)}"
+    elif hasattr(value, "names") and hasattr(value, "__len__"):
+        text = f"{type(value).__name__} of {len(value)} columns"
+    else:
+        text = getattr(value, "__name__", type(value).__name__)
+    return text if len(text) <= _MOST_SIGNS else f"{text[: _MOST_SIGNS - 3]}..."
