@@ -24,6 +24,7 @@ from ..formats.inference import _KINDS as KINDS_RELEASE
 from ..formats.rules import Unique
 from ..formats.schema import Schema
 from ..privacy import TablesMechanism
+from ..privacy.files import list_files
 from ..privacy.texts import PLAIN
 from ..releases import TwoWayTables
 from .interrupts import Interrupted, interruptible
@@ -82,7 +83,7 @@ def synthesize(options):
                 paths = dict(zip(outputs, paths, strict=True))
                 with budget, kept:
                     persons = table.file.persons
-                    generator.fit(table.file, target=options.target, persons=persons)
+                    generator.fit(table.rows, target=options.target, persons=persons)
                 _write(options, generator, paths)
         except KeyboardInterrupt as interrupt:
             raise _say_what_was_spent(interrupt, budget) from None
@@ -117,7 +118,9 @@ def _check_synthesis(options):
         "--output": options.output,
     }
     files = [text for text in options.types if "=" not in text]
-    inputs = {"the private table": options.table, "--schema": options.schema}
+    first, *others = list_files(options.table)
+    inputs = {"the private table": first, "--schema": options.schema}
+    inputs |= {f"part {i} of the private table": path for i, path in enumerate(others, 2)}
     check_outputs(outputs, inputs | {f"--types {i}": file for i, file in enumerate(files)})
     return {option: path for option, path in outputs.items() if path is not None}
 

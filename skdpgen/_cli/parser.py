@@ -11,7 +11,10 @@ def make_parser():
     commands = parser.add_subparsers(title="commands", dest="command", required=True)
 
     command = commands.add_parser("synthesize", help="make a synthetic table from a private one")
-    command.add_argument("table", help="private rows: a .parquet, .csv, .tsv or .txt file")
+    command.add_argument(
+        "table",
+        help="private rows: a .parquet, .csv, .tsv or .txt file; or several, as 'folder/*.parquet'",
+    )
     _add_outputs(command)
     _add_form(command)
     _add_schema(command)
@@ -139,6 +142,11 @@ def _add_fit(command):
         metavar="NAME",
         help="the column that says whose each row is, which is no data: protects persons, with all "
         "their rows",
+    )
+    command.add_argument(
+        "--engine",
+        choices=["dask", "spark"],
+        help="whose workers read Parquet files and add up what is released; default: this process",
     )
     command.add_argument(
         "--budget", metavar="FILE", help="also charge the budget that skdpgen budget init made"

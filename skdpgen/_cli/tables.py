@@ -15,6 +15,7 @@ from ..formats.schema import Schema
 from ..formats.table_encoder import check_columns, check_dtypes
 from ..formats.texts import parse_texts
 from ..privacy import TableFile
+from ..privacy.files import list_files
 from ..privacy.texts import MISSING_TEXTS, TextStyle, read_text
 from .outputs import check_input, check_suffix, is_parquet
 
@@ -28,6 +29,8 @@ class TableOptions:
     Attributes
     ----------
     file : TableFile
+    rows : TableFile, or a table of an engine
+        What is fitted to.
     schema : Schema
         Of all columns. Of what is not known of them it leaves open what is paid for.
     """
@@ -57,8 +60,26 @@ class TableOptions:
             stated = self.file.dtypes().items()
             empty = pd.DataFrame({name: pd.Series([], dtype=dtype) for name, dtype in stated})
             check_dtypes(empty, self.schema)
+        self.rows = self.file
+        if options.engine is not None:
+            self.rows = self._on_engine(options)
         if options.target is not None and options.target not in names:
             raise ValueError(f"--target must be one of the columns {names}; got {options.target}.")
+
+    def _on_engine(self, options):
+        """Return the table of an engine, which nothing is read of yet."""
+        if not is_parquet(self._path):
+            raise ValueError(f"--engine is for Parquet files; got {self._path}.")
+        if options.person_column is not None:
+            raise ValueError(
+                "--person-column tells persons by the positions of rows, which an engine has not; "
+                "leave out --engine."
+            )
+        try:
+            return self.file.on_engine(options.engine)
+        except ImportError:
+            package = f"skdpgen[{options.engine}]"
+            raise ImportError(f"--engine {options.engine} needs pip install '{package}'.") from None
 
     def _complete(self, names, declared, options):
         """Return the schema of the file."""
@@ -104,7 +125,13 @@ def _take_stated(stated, known):
 def check_table(options):
     """Refuse a table that is none, or of unknown form, by its name."""
     check_suffix(options.table, (".csv", ".parquet", ".tsv", ".txt"))
-    check_input(options.table)
+    files = list_files(options.table)
+    if not files:
+        raise ValueError(f"There are no files {options.table}.")
+    for file in files:
+        check_input(file)
+    if len(files) > 1 and not is_parquet(options.table):
+        raise ValueError(f"{options.table} are several files, which only those of Parquet can be.")
     if is_parquet(options.table):
         _check_pyarrow()
         plain = {"sep": None, "encoding": "utf-8"} | _fields_of(TextStyle())

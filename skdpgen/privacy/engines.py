@@ -179,3 +179,20 @@ def _merge(sums):
             return None
         there = [reduce(operator.add, there + part)] if there or part else []
     return there
+
+
+def _read_by_dask(paths, drop):
+    import dask.dataframe
+
+    frame = dask.dataframe.read_parquet(paths, dtype_backend="numpy_nullable")
+    return frame.drop(columns=list(drop))
+
+
+def _read_by_spark(paths, drop):
+    from pyspark.sql import SparkSession
+
+    return SparkSession.builder.getOrCreate().read.parquet(*paths).drop(*drop)
+
+
+# How an engine reads Parquet files, but for some columns.
+READERS = {"dask": _read_by_dask, "spark": _read_by_spark}

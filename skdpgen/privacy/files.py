@@ -1,12 +1,14 @@
 """Private tables in files, which are read in chunks."""
 
 import codecs
+import glob
 from collections import Counter
 from pathlib import Path
 
 import pandas as pd
 
 from ..exceptions import TableError
+from .engines import READERS
 from .record_functions import muted
 from .texts import read_text
 
@@ -22,7 +24,8 @@ class TableFile:
     Parameters
     ----------
     path : str or path
-        A .parquet file, which needs pyarrow, or else a CSV file with a header.
+        A .parquet file, which needs pyarrow, or several with the same columns, as
+        ``"folder/*.parquet"``; or else a CSV file with a header.
     parse : callable
         A public map from chunks of a CSV file, all of texts, to chunks of values.
     has_header : bool, default=None
@@ -112,15 +115,25 @@ class TableFile:
     def _read_dtypes(self):
         from pyarrow.parquet import read_schema
 
-        empty = read_schema(self._path).empty_table()
-        return dict(empty.to_pandas(types_mapper=_nullable_dtypes().get).dtypes)
+        first, *others = list_files(self._path)
+        schema = read_schema(first)
+        for other in others:
+            if not read_schema(other).equals(schema):
+                raise TableError(f"{other} has other columns, or of other types, than {first}.")
+        return dict(schema.empty_table().to_pandas(types_mapper=_nullable_dtypes().get).dtypes)
 
     def _read_parquet(self):
         from pyarrow.parquet import ParquetFile
 
-        with ParquetFile(self._path) as file:
-            for batch in file.iter_batches(_CHUNK_ROWS):
-                yield batch.to_pandas(types_mapper=_nullable_dtypes().get)
+        for path in list_files(self._path):
+            with ParquetFile(path) as file:
+                for batch in file.iter_batches(_CHUNK_ROWS):
+                    yield batch.to_pandas(types_mapper=_nullable_dtypes().get)
+
+    def on_engine(self, engine):
+        """Return the rows of Parquet files as a table of an engine, "dask" or "spark"."""
+        paths = list(map(str, list_files(self._path)))
+        return READERS[engine](paths, self._drop)
 
     def _read_csv(self):
         names = self._read_names()
@@ -200,6 +213,14 @@ class TableFile:
             f"CSV file in {self._encoding.upper()} with a header, and no row longer than that. If "
             "it is written otherwise, say so by --encoding, such as latin-1, and --sep"
         )
+
+
+def list_files(path):
+    """Return the files that a path, or a pattern as ``"folder/*.parquet"``, names, in order."""
+    path = Path(path)
+    if path.exists() or not glob.has_magic(path.name):
+        return [path]
+    return sorted(path.parent.glob(path.name))
 
 
 # What cells are separated by, as a rule.

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from skdpgen import DPSWFlowSampler
+from skdpgen.__main__ import main
 from skdpgen.privacy.engines import hold
 
 from .conftest import SECRET, check_same, make_table
@@ -123,3 +124,17 @@ def test_what_workers_say_is_dropped(client):
         assert SECRET not in str(info.value)
         assert info.value.__cause__ is None
         assert info.value.__context__ is None
+
+
+def test_the_command_line(client, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table = make_table(200)
+    for i in range(3):
+        table[i * 70 : (i + 1) * 70].to_parquet(f"{i}.parquet")
+    made = []
+    for engine in ([], ["--engine", "dask"]):
+        given = ["--infer", "private", "--epsilon", "9", "--delta", "1e-6", "--method", "flow"]
+        given += ["--output", "made.csv", "--seed", "0", "--quiet", *engine]
+        assert main(["synthesize", "*.parquet", *given]) == 0
+        made.append(Path("made.csv").read_text())
+    assert made[0] == made[1]

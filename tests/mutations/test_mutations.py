@@ -178,6 +178,10 @@ def _persons(test):
     return f"tests/privacy/test_persons.py::test_{test}"
 
 
+def _engines(test):
+    return f"tests/privacy/test_engines.py::test_{test}"
+
+
 def _of_persons(test):
     return f"tests/generators/test_persons.py::test_{test}"
 
@@ -1439,6 +1443,39 @@ RULES = {
 }
 
 # Several rows of a person.
+ENGINES = {
+    "what a worker raises is quoted": Mutation(
+        "failure = type(error).__name__",
+        "failure = str(error)",
+        _engines("what_a_worker_says_is_dropped"),
+    ),
+    "what a worker raises is the cause": Mutation(
+        "            failure = type(error).__name__",
+        "            raise RuntimeError('workers failed (KeyError)') from error",
+        _engines("what_a_worker_says_is_dropped"),
+    ),
+    "one partition counts": Mutation(
+        "[reduce(operator.add, there + part)]",
+        "[reduce(operator.add, part or there)]",
+        _engines("partitions_give_what_the_table_gives"),
+    ),
+    "a failed partition counts as empty": Mutation(
+        "        if part is None:\n            return None\n        there",
+        "        if part is None:\n            continue\n        there",
+        _engines("a_failure_after_a_release_says_what_was_spent"),
+    ),
+    "persons are told by positions of partitions": Mutation(
+        'if whose.get("persons") is not None:\n            raise ValueError(\n',
+        "if False:\n            raise ValueError(\n",
+        _engines("what_cannot_be_is_refused_before_a_row_is_read"),
+    ),
+    "engines take tables without a schema": Mutation(
+        "if isinstance(X, PartitionedTable):\n            self._check_partitioned()",
+        "if isinstance(X, PartitionedTable):\n            pass",
+        _engines("what_cannot_be_is_refused_before_a_row_is_read"),
+    ),
+}
+
 PERSONS = {
     "a person moves sums as a record does": Mutation(
         "return max_rows * max(",
@@ -1528,7 +1565,7 @@ PERSONS = {
     ),
 }
 
-KINDS = {"privacy": PRIVACY | PERSONS, "function": FUNCTION | RULES}
+KINDS = {"privacy": PRIVACY | PERSONS | ENGINES, "function": FUNCTION | RULES}
 MUTATIONS = KINDS["privacy"] | KINDS["function"]
 
 
@@ -1556,7 +1593,7 @@ def _run(folder, *tests):
 
 
 def test_no_mutation_hides_another():
-    assert len(MUTATIONS) == sum(map(len, [PRIVACY, FUNCTION, RULES, PERSONS]))
+    assert len(MUTATIONS) == sum(map(len, [PRIVACY, FUNCTION, RULES, PERSONS, ENGINES]))
 
 
 @pytest.mark.slow

@@ -139,7 +139,8 @@ def test_a_failure_after_a_release_says_what_was_spent():
         def _add_up(self, function):
             self.calls.append(function)
             # The first counts rows, the second is of the first release.
-            return super()._add_up(function) if len(self.calls) <= 2 else None
+            fails = [None] * (len(self.calls) > 2)
+            return _merge([*fails, super()._add_up(function)])
 
     sampler = DPSWFlowSampler(1.0, schema="private", n_steps=2)
     with pytest.raises(Exception, match=r"workers failed.* was spent, on: .*kinds"):
