@@ -57,6 +57,16 @@ def make_parser():
 
     command = commands.add_parser("verify", help="print a certificate, and recompute its ε")
     command.add_argument("certificate", help="a JSON file that synthesize wrote")
+    command.add_argument(
+        "--public-key", metavar="FILE", help="PEM; the certificate has to be signed by its key"
+    )
+
+    command = commands.add_parser("sign", help="sign a certificate, by a key of your own")
+    command.add_argument("certificate", help="a JSON file that synthesize wrote")
+    command.add_argument(
+        "--key", metavar="FILE", required=True, help="an Ed25519 key, PEM, without a password"
+    )
+    command.add_argument("--output", required=True, help="where to write the signed certificate")
     return parser
 
 

@@ -14,10 +14,19 @@ from .._html import make_table
 from ..exceptions import BudgetExceededError, PlanError, PrivacyLeakWarning, SpentError, TableError
 from .accountants import check_relation, ledger_delta, ledger_epsilon
 from .calibration import check_delta, check_epsilon
-from .events import event_from_dict, event_to_dict, flatten, is_pure, pure_epsilon
+from .events import (
+    concentrated_rho,
+    event_from_dict,
+    event_to_dict,
+    flatten,
+    gaussian_mu,
+    is_pure,
+    pure_epsilon,
+)
 from .figures import show
 from .origin import Origin, join_origins
 from .shuffling import shuffled_epsilon
+from .signatures import check_signature
 from .units import assume_of_unit, describe_unit
 
 # Lines of text are this long at most.
@@ -56,6 +65,9 @@ class Certificate:
         If the guarantee is for persons, with all their rows: how many of these are used at most.
     origin : Origin or None
         Which estimator made it, with which public parameters; version and date.
+    digest : str or None
+        BLAKE2b of the noisy numbers that were released: certificates with the same one are of the
+        same release.
 
     Examples
     --------
@@ -83,6 +95,7 @@ class Certificate:
     notes: tuple = field(default=(), compare=False)
     max_rows: int | None = None
     origin: Origin | None = field(default=None, compare=False)
+    digest: str | None = field(default=None, compare=False)
 
     def __post_init__(self):
         if len(self.events) != len(self.releases):
@@ -112,6 +125,16 @@ class Certificate:
     def made_by(self, estimator):
         """Return the certificate with the origin that an estimator is, today."""
         return replace(self, origin=Origin.of(estimator))
+
+    @property
+    def mu(self):
+        """The same as μ of Gaussian differential privacy; None where it is not known."""
+        return gaussian_mu(self.events)
+
+    @property
+    def rho(self):
+        """The same as ρ of zero-concentrated differential privacy; None where it is not known."""
+        return concentrated_rho(self.events)
 
     @property
     def epsilon(self):
@@ -202,18 +225,21 @@ class Certificate:
         unit = {"n_records": self.n_records}
         if self.max_rows is not None:
             unit = {"unit": "person", "max_rows": self.max_rows, "n_persons": self.n_records}
-        made_by = {} if self.origin is None else {"made_by": self.origin.to_dict()}
+        others = {"mu": self.mu, "rho": self.rho, "digest": self.digest}
+        others = {name: _to_json(value) for name, value in others.items() if value is not None}
+        if self.origin is not None:
+            others["made_by"] = self.origin.to_dict()
         return json.dumps(
             {
                 "statement": "differential privacy",
-                "epsilon": "inf" if math.isinf(epsilon) else epsilon,
+                "epsilon": _to_json(epsilon),
                 "delta": self.delta,
                 "relation": self.relation,
                 "accountant": self.accountant,
                 "reproducible": self.reproducible,
                 "local": self.local,
                 **unit,
-                **made_by,
+                **others,
                 "releases": [
                     {"name": name, **event_to_dict(event)}
                     for name, event in zip(self.releases, self.events, strict=True)
@@ -241,6 +267,7 @@ class Certificate:
             n_records=data.get("n_records", data.get("n_persons")),
             max_rows=data.get("max_rows"),
             origin=Origin.from_dict(data["made_by"]) if "made_by" in data else None,
+            digest=data.get("digest"),
         )
 
     def _list_statements(self):
@@ -261,6 +288,10 @@ class Certificate:
         if self.local:
             lines.append("Local: each record was noised on its own; ε holds towards everybody.")
         lines += describe_unit(self.relation, self.max_rows, self.n_records)
+        readings = {"μ": self.mu, "ρ": self.rho}
+        known = [f"{name} = {show(value)}" for name, value in readings.items() if value is not None]
+        if known and not math.isinf(epsilon):
+            lines.append(f"As Gaussian or zero-concentrated privacy: {', '.join(known)}.")
         return lines + (self.origin.describe() if self.origin else [])
 
     def __repr__(self):
@@ -290,6 +321,11 @@ class Certificate:
         return "\n".join(_wrap(line) for line in lines)
 
 
+def _to_json(value):
+    """Return a number that JSON has: it has no infinity."""
+    return "inf" if value == math.inf else value
+
+
 def _wrap(line):
     """Break a line at spaces; what goes on is indented."""
     return textwrap.fill(
@@ -316,7 +352,7 @@ _MALFORMED = (
 )
 
 
-def verify(text):
+def verify(text, public_key=None):
     """Recompute ε of a certificate that was written by `Certificate.to_json`.
 
     This checks the arithmetic: that the stated events, under the stated relation, cost what is
@@ -327,6 +363,9 @@ def verify(text):
     ----------
     text : str
         The JSON.
+    public_key : str or bytes, default=None
+        In PEM format. The certificate then has to be signed by the key that belongs to it: see
+        `sign`.
 
     Returns
     -------
@@ -337,12 +376,13 @@ def verify(text):
     ------
     ValueError
         If the text is no certificate, lists no release, or states a smaller ε than its events
-        cost.
+        cost; if it is not signed by that key.
     """
     try:
         certificate = Certificate.from_json(text)
-        stated = float(json.loads(text)["epsilon"])
+        stated = {n: float(v) for n, v in json.loads(text).items() if n in ("epsilon", "mu", "rho")}
         epsilon = certificate.epsilon
+        costs = {"epsilon": epsilon, "mu": certificate.mu, "rho": certificate.rho}
         largest = min(_LARGEST_DELTA, 1 / (certificate.n_records or 1))
     except _MALFORMED as error:
         raise ValueError(f"Not a certificate that can be priced: {error}") from error
@@ -362,8 +402,16 @@ def verify(text):
             PrivacyLeakWarning,
             stacklevel=2,
         )
-    if not stated >= epsilon * (1 - 1e-9):
-        raise ValueError(f"The certificate states ε = {stated!r}, but its events cost {epsilon!r}.")
+    if "epsilon" not in stated:
+        raise ValueError("The certificate states no epsilon.")
+    for name, value in stated.items():
+        cost = math.inf if costs[name] is None else costs[name]
+        if not value >= cost * (1 - 1e-9):
+            raise ValueError(
+                f"The certificate states {name} = {value!r}, but its events cost {cost!r}."
+            )
+    if public_key is not None:
+        check_signature(text, public_key)
     return epsilon
 
 

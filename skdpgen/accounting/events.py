@@ -256,6 +256,36 @@ def total_gaussian_multiplier(leaves):
     return math.inf if precision == 0 else precision**-0.5
 
 
+def gaussian_mu(events):
+    """Return μ of Gaussian differential privacy, which is exact, or None if it is not known.
+
+    Unsampled Gaussian releases with multipliers s together have μ² = Σ s⁻² (Dong, Roth & Su 2022).
+    """
+    leaves = flatten(events)
+    if any(isinstance(event, NonPrivateDpEvent) for event in leaves):
+        return math.inf
+    if not all(isinstance(event, GaussianDpEvent) for event in leaves):
+        return None
+    multiplier = total_gaussian_multiplier(leaves)
+    return math.inf if multiplier == 0 else 1 / multiplier
+
+
+def concentrated_rho(events):
+    """Return ρ of zero-concentrated differential privacy, or None if it is not known.
+
+    An unsampled Gaussian release with multiplier s has ρ = 1/(2s²), and one of pure ε has ε²/2 at
+    most; they add up (Bun & Steinke 2016).
+    """
+    total = 0.0
+    for event, count in flatten(events).items():
+        epsilon = pure_epsilon(event)
+        mu = gaussian_mu([event]) if epsilon is None else epsilon
+        if mu is None:
+            return None
+        total += count * mu**2 / 2
+    return total
+
+
 def event_to_dict(event):
     """Return `event` as plain data, ready for JSON."""
     name = type(event).__name__

@@ -13,6 +13,7 @@ from ..accounting.events import DiameterGaussianDpEvent, SlicedGaussianDpEvent, 
 from ..accounting.plan import Plan, gaussian_plan, repeated_plan
 from ..accounting.previews import preview
 from ..accounting.selection import select_best, selection_plan
+from ..accounting.signatures import sign
 from ..exceptions import (
     BudgetExceededError,
     FitQualityWarning,
@@ -101,6 +102,7 @@ __all__ = [
     "selection_plan",
     "sensitivity_bound",
     "sensitivity_law",
+    "sign",
     "sliced_gaussian_epsilon",
     "verify",
 ]

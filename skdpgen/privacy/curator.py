@@ -10,6 +10,7 @@ from ..accounting.budget import Reservation
 from ..accounting.certificate import Certificate, naming_what_was_spent
 from ..accounting.events import repeat, split_repetition
 from ..exceptions import PlanError
+from .digests import Digest
 from .engines import PartitionedTable
 from .mechanisms.sums import RowCountMechanism
 from .persons import Persons
@@ -170,7 +171,7 @@ class Curator:
         self.device = device = "cpu" if isinstance(X, PartitionedTable) else device
         self._noise = noise
         self._assumptions = assumptions
-        self._ledger = []
+        self._ledger, self._digest = [], Digest()
         if (persons is None) != (plan.max_rows is None):
             raise PlanError("A plan for persons needs persons, and they need such a plan.")
         if persons is not None and not isinstance(persons, Persons):
@@ -237,7 +238,11 @@ class Curator:
         if position == len(self._ledger):
             self._ledger.append(_Entry(mechanism.name, event))
         self._ledger[position].count += 1
-        return mechanism.run(self._source, event, relation=self.plan.relation, noise=self._noise)
+        released = mechanism.run(
+            self._source, event, relation=self.plan.relation, noise=self._noise
+        )
+        self._digest.add(released)
+        return released
 
     def count_rows(self):
         """Release about how many rows of persons there are in sums, if that is planned."""
@@ -260,12 +265,13 @@ class Curator:
         """Return the certificate of what was released so far."""
         releases = tuple((entry.name, entry.total) for entry in self._ledger)
         done = replace(self.plan, releases=releases)
-        return Certificate.of_plan(
+        certificate = Certificate.of_plan(
             done,
             (*self._assumptions, *assumptions),
             reproducible=self._noise.reproducible,
             n_records=self.n_records,
         )
+        return replace(certificate, digest=str(self._digest) if releases else None)
 
     def _count(self, position):
         """Return how often the release at a position of the plan may happen."""
