@@ -16,16 +16,18 @@ class Whole:
     --------
     >>> import numpy as np
     >>> from sklearn.model_selection import cross_val_score
+    >>> from skdpgen import DPSWFlowSampler
     >>> from skdpgen.adaptation import DPSWDDomainClassifier, Whole
     >>> rng = np.random.default_rng(0)
     >>> X, X_target = rng.normal(size=(60, 3)), rng.normal(size=(60, 3)) + 0.5
     >>> y = (X[:, 0] > 0).astype(int)
-    >>> scores = cross_val_score(
-    ...     DPSWDDomainClassifier(epsilon=1.0, delta=1e-3, random_state=0),
-    ...     X, y, cv=3, params={"X_target": Whole(X_target)},
+    >>> classifier = DPSWDDomainClassifier(
+    ...     epsilon=1.0, delta=1e-3, sampler=DPSWFlowSampler(n_steps=20), n_steps=20
     ... )
+    >>> whole = Whole(X_target)
+    >>> scores = cross_val_score(classifier, X, y, cv=2, params={"X_target": whole})
     >>> scores.shape
-    (3,)
+    (2,)
     """
 
     def __init__(self, X_target):
