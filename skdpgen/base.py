@@ -8,6 +8,7 @@ import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ._audits import Audits
 from ._parameters import parameters
 from ._previews import Previews
 from ._quality import warn_of_few_rows
@@ -63,7 +64,7 @@ _ALWAYS_ASSUMED = (
 
 
 @parameters
-class BaseGenerator(Saves, Previews, TakesSpecifications, BaseEstimator, metaclass=ABCMeta):
+class BaseGenerator(Saves, Previews, Audits, TakesSpecifications, BaseEstimator, metaclass=ABCMeta):
     """Base of the generators: the public verbs, the certificate, labels, frames and dtypes.
 
     Subclasses fill in three steps, none of which sees a private row:

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from .._audits import Audits
 from .._parameters import parameters
 from .._saving import Saves
 from .._validation import (
@@ -46,7 +47,9 @@ _ASSUMED = (
 
 
 @parameters
-class DPPCA(Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, BaseEstimator):
+class DPPCA(
+    Saves, Audits, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, BaseEstimator
+):
     """Principal components of private rows, under differential privacy.
 
     The second moments of the rows are released once, with Gaussian noise (Analyze Gauss [1]_), and

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from .._audits import Audits
 from .._parameters import parameters
 from .._saving import Saves
 from .._validation import PRIVACY_CHECKS, Checked, positive, undo_on_failure
@@ -38,7 +39,7 @@ _ASSUMED = (
 
 @parameters
 class LocalPrivatizer(
-    Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, BaseEstimator
+    Saves, Audits, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, BaseEstimator
 ):
     """Noise on single rows, which their owners add before anybody else sees them (local privacy).
 

@@ -21,6 +21,8 @@ from ..exceptions import (
     SpentError,
     TableError,
 )
+from .audit import AuditReport, audit
+from .auditing.findings import ReleaseAudit
 from .curator import Curator
 from .files import TableFile
 from .mechanisms.aggregates import ForwardAggregateMechanism, NoisyAggregate
@@ -47,6 +49,7 @@ from .noise import NoiseSource
 from .record_functions import BatchFunction, PullingFunction, RecordFunction
 
 __all__ = [
+    "AuditReport",
     "BatchFunction",
     "BudgetExceededError",
     "CategoryCountsMechanism",
@@ -73,6 +76,7 @@ __all__ = [
     "ProjectedRows",
     "PullingFunction",
     "RecordFunction",
+    "ReleaseAudit",
     "SampledMechanism",
     "SensitivityLaw",
     "Sketch",
@@ -88,6 +92,7 @@ __all__ = [
     "ThreeWayMechanism",
     "ThreeWayTables",
     "ThresholdDpEvent",
+    "audit",
     "calibrate_gaussian",
     "calibrate_sliced_gaussian",
     "compose",
