@@ -15,10 +15,17 @@ from .privacy import NoiseSource
 
 # Of what is open, made records hold these.
 _CLOSED = {
-    Unknown: Category(["a", "b", "c"]),
+    Unknown: Category(["a", "1", "2"]),
     Number: Number(0, 100),
     Category: Category(["a", "b", "c"]),
     Date: Date("2020-01-01", "2024-12-31"),
+}
+# Of texts that are said to be something.
+_SAID = {
+    "number": Category(["1", "2.5", "3"]),
+    "integer": Category(["1", "2", "3"]),
+    "date": Category(["2020-02-29", "2021-06-30"]),
+    "boolean": Category(["true", "false"]),
 }
 # Norms of rows, in units of the radius, which not all of them keep to.
 _SIZES = (1.0, 1e6, 0.5)
@@ -103,7 +110,11 @@ def _make_table(estimator, n_rows, n_classes, generator):
     if not isinstance(schema, Schema):
         raise ValueError("To make records takes a Schema; of schema='private', audit a table.")
     closed = schema.replace(
-        {name: _CLOSED[type(kind)] for name, kind in schema.items() if getattr(kind, "is_open", 0)}
+        {
+            name: _SAID.get(getattr(kind, "expected", None), _CLOSED[type(kind)])
+            for name, kind in schema.items()
+            if name in schema.open_names
+        }
     )
     kind = TableKind(tuple(closed), {}, None, False, False)
     format = TableFormat(closed, kind)

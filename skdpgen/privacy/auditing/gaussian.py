@@ -19,8 +19,8 @@ from .findings import WhiteBox
 from .runs import list_numbers
 from .statistics import Lags, deviation_above, find_equal, mean_below, normality, share_below
 
-# Runs that say how numbers are weighed, before those that count.
-_N_PILOT = 250
+# Runs that say how numbers are weighed, before those that count: at most, and for each of these.
+_N_PILOT, _PILOT_SHARE = 250, 0.25
 # Runs in which numbers that share a draw stay equal: on a coarse grid others are, too, in a few.
 _N_EQUAL, _FINE = 8, 1e-3
 # How many numbers are tested to be normal.
@@ -46,9 +46,10 @@ class GaussianAudit(WhiteBox):
             return self._report(0.0, {}, faults, n_runs=0)
         one, other = np.unravel_index(widest.distances.argmax(), widest.distances.shape)
         noised, levels = widest.noised, widest.levels
-        found = _Noise(self._alpha, _N_EQUAL if run.coarseness < _FINE else _N_PILOT)
+        n_pilot = min(_N_PILOT, math.ceil(_PILOT_SHARE * self._n_runs))
+        found = _Noise(self._alpha, _N_EQUAL if run.coarseness < _FINE else n_pilot)
         pairs = self._draw_pairs(widest.sources[one], widest.sources[other], noised)
-        for _, residual in (next(pairs) for _ in range(_N_PILOT)):
+        for _, residual in (next(pairs) for _ in range(n_pilot)):
             found.weigh(residual)
         for moved, residual in (next(pairs) for _ in range(self._n_runs)):
             found.add(moved, residual)

@@ -11,7 +11,7 @@ from .findings import WhiteBox
 from .statistics import Lags, deviation_above, normality, share_above, share_below
 
 # Rows that are noised for each run that is asked for: likelihood ratios take many.
-_N_ROWS = 40
+_N_ROWS = 20
 # Where likelihood ratios are looked at.
 _QUANTILES = (0.5, 0.8, 0.9, 0.95, 0.98, 1.0)
 # How many numbers are tested to be normal.
