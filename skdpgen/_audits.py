@@ -34,16 +34,17 @@ _SIZES = (1.0, 1e6, 0.5)
 class Audits:
     """Makes records for audits, and says what a fit is asked for."""
 
-    def _make_audited(self, n_rows, n_features, n_classes, generator):
+    def _make_audited(self, n_rows, n_features, n_classes, generator, *, has_extremes=True):
         """Return a clone, and made records: the arguments of `fit` beside persons.
 
-        The first rows are extreme ones, that candidates for the seat are taken from.
+        If there are extreme ones, they are the first; all others are at random at the edge.
         """
         copied = clone(self)
         copied.check_params()
         if getattr(copied, "schema", None) is not None:
-            return copied, _make_table(copied, n_rows, n_classes, generator)
-        return copied, _make_arrays(copied, n_rows, n_features, n_classes, generator)
+            return copied, _make_table(copied, n_rows, generator)
+        made = _make_arrays(copied, n_rows, n_features, n_classes, generator, has_extremes)
+        return copied, made
 
     def _fit_audited(self, data, seed):
         """Fit, or whatever else it is that releases something."""
@@ -60,7 +61,7 @@ class Audits:
         return self.max_rows_per_person if has_persons else None
 
 
-def _make_arrays(estimator, n_rows, n_features, n_classes, generator):
+def _make_arrays(estimator, n_rows, n_features, n_classes, generator, has_extremes):
     params = estimator.get_params(deep=False)
     classes = params.get("classes")
     if classes is None and n_classes is not None:
@@ -68,12 +69,12 @@ def _make_arrays(estimator, n_rows, n_features, n_classes, generator):
         if "classes" in params:
             estimator.set_params(classes=classes)
     n_features = n_features or _find_width(params)
-    rows = generator.normal(size=(n_rows, n_features))
-    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    rows *= generator.uniform(size=(n_rows, 1))
     has_bounds = params.get("bounds") is not None
-    extremes = _list_extremes(n_features, has_bounds)[: max(1, n_rows // 2)]
-    rows[: len(extremes)] = extremes
+    rows = generator.normal(size=(n_rows, n_features))
+    rows = np.sign(rows) if has_bounds else rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    if has_extremes:
+        extremes = _list_extremes(n_features, has_bounds)[: max(1, n_rows // 2)]
+        rows[: len(extremes)] = extremes
     if has_bounds:
         lower, upper = (np.asarray(bound, dtype=float) for bound in params["bounds"])
         rows = lower + (rows + 1) / 2 * (upper - lower)
@@ -105,7 +106,7 @@ def _list_extremes(n_features, in_box):
     return np.array([*rows, np.zeros(n_features)])
 
 
-def _make_table(estimator, n_rows, n_classes, generator):
+def _make_table(estimator, n_rows, generator):
     schema = estimator.schema
     if not isinstance(schema, Schema):
         raise ValueError("To make records takes a Schema; of schema='private', audit a table.")

@@ -25,6 +25,7 @@ from .audit import AuditReport, audit
 from .auditing.findings import ReleaseAudit
 from .curator import Curator
 from .files import TableFile
+from .fit_audit import FitAudit, audit_fit
 from .mechanisms.aggregates import ForwardAggregateMechanism, NoisyAggregate
 from .mechanisms.base import SumMechanism
 from .mechanisms.gradients import ClassCountsMechanism, ClippedGradientMechanism, NoisyGradient
@@ -59,6 +60,7 @@ __all__ = [
     "CovarianceMechanism",
     "Curator",
     "DiameterGaussianDpEvent",
+    "FitAudit",
     "FitQualityWarning",
     "ForwardAggregateMechanism",
     "GaussianSumMechanism",
@@ -93,6 +95,7 @@ __all__ = [
     "ThreeWayTables",
     "ThresholdDpEvent",
     "audit",
+    "audit_fit",
     "calibrate_gaussian",
     "calibrate_sliced_gaussian",
     "compose",

@@ -255,11 +255,7 @@ def audit(
         )
     if not 0.5 <= confidence < 1:
         raise ValueError(f"confidence must be in [0.5, 1); got {confidence!r}.")
-    seeds = np.random.default_rng(
-        random_state.randint(2**31, size=8)
-        if isinstance(random_state, np.random.RandomState)
-        else random_state
-    )
+    seeds = _seeds(random_state)
     is_given = not isinstance(X, numbers.Integral)
     if is_given:
         warnings.warn(
@@ -311,6 +307,13 @@ def audit(
         confidence,
         is_given,
     )
+
+
+def _seeds(random_state):
+    """Return what seeds are drawn from."""
+    if isinstance(random_state, np.random.RandomState):
+        random_state = random_state.randint(2**31, size=8)
+    return np.random.default_rng(random_state)
 
 
 class _Audited(Exception):

@@ -158,10 +158,8 @@ def test_noise_of_half_the_variance(name, monkeypatch):
     "name",
     [
         "sliced rows",
-        *(
-            pytest.param(n, marks=pytest.mark.slow)
-            for n in ["sliced rows of classes", "aggregates"]
-        ),
+        pytest.param("sliced rows of classes", marks=pytest.mark.slow),
+        pytest.param("aggregates", marks=pytest.mark.slow),
     ],
 )
 def test_noise_of_half_the_variance_on_samples(name, monkeypatch):
@@ -440,8 +438,7 @@ def test_what_cannot_be_audited():
         audit(object())
     with pytest.raises(ValueError, match="of schema='private', audit a table"):
         find(DPSWFlowSampler(schema="private"))
-    with pytest.raises(ValueError, match="not of persons|one row of each person"):
+    with pytest.raises(ValueError, match="give one row of each person"):
         find(LDPEntropicGAN(), persons=True)
-    with pytest.raises(ValueError, match="a DataFrame of 4 rows"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with pytest.warns(PrivacyLeakWarning), pytest.raises(ValueError, match="of 4 rows at least"):
         find(SKETCH, lambda: iter([]))

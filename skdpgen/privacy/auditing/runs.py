@@ -141,3 +141,14 @@ def list_numbers(released):
         return np.concatenate(parts) if parts else np.zeros(0)
     is_numbers = isinstance(released, np.ndarray | np.float64)
     return np.ravel(released).astype(float) if is_numbers else np.zeros(0)
+
+
+def take_alone(source, position):
+    """Return a copy of a source of records that holds one of them, present, and no other."""
+    alone = copy(source)
+    X, y = source._arrays
+    alone._arrays = X[[position]], None if y is None else y[[position]]
+    alone._chunks = lambda: iter([alone._arrays])
+    alone._null, alone._n_rows = None, 1
+    alone.n_units = alone.n_records = 1
+    return alone
