@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 
+from ._audits import Audits
 from ._documentation import DocumentedEstimator
 from ._parameters import parameters
 from ._previews import Previews
@@ -64,7 +65,9 @@ _COVERED = (
 
 
 @parameters
-class BaseGenerator(Saves, Previews, TakesSpecifications, DocumentedEstimator, metaclass=ABCMeta):
+class BaseGenerator(
+    Saves, Previews, Audits, TakesSpecifications, DocumentedEstimator, metaclass=ABCMeta
+):
     """Base of the generators: the public verbs, the certificate, labels, frames and dtypes.
 
     Subclasses fill in three steps, none of which sees a private row:

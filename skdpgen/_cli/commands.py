@@ -25,6 +25,7 @@ from ..formats.inference import _KINDS as KINDS_RELEASE
 from ..formats.rules import Unique
 from ..formats.schema import Schema
 from ..privacy import TablesMechanism
+from ..privacy import audit as audit_fit
 from ..privacy.files import list_files
 from ..privacy.texts import PLAIN
 from ..releases import TwoWayTables
@@ -45,6 +46,8 @@ _METHODS = {"sliced": DPSlicedWassersteinGenerator, "flow": DPSWFlowSampler}
 _PIECE = 100_000
 # The exit code where releases say that synthetic rows may be bad.
 _BAD_QUALITY = 3
+# That of an audit which finds that a claim is false, and the rows that it makes by default.
+_CONVICTED, _MADE = 4, 1000
 
 
 def synthesize(options):
@@ -262,6 +265,33 @@ def preview(options):
             std = unit * event.noise_multiplier * noise[release]
             print(f"Counts of {release}: noise of ±{show(std)} rows or less.")
     return 0
+
+
+def audit(options):
+    declared = read_declared(options)
+    kinds = {**declared, **read_types(options.types, PLAIN)}
+    if not kinds:
+        raise ValueError("Say by --schema or --types which columns there are to make rows of.")
+    if options.target is not None and options.target not in kinds:
+        raise ValueError(f"--target must be one of {list(kinds)}; got {options.target}.")
+    outputs = {"--json": options.json}
+    check_outputs(outputs, {"--schema": options.schema})
+    has_persons = options.n_persons is not None
+    unit = _find_unit(options, has_persons, "--n-persons")
+    generator = _make_generator(options, Schema(kinds, list_rules(declared)), **unit)
+    report = audit_fit(
+        generator,
+        options.n_persons if has_persons else (options.n_rows or _MADE),
+        target=options.target,
+        persons=has_persons or None,
+        n_runs=options.n_runs,
+        random_state=options.seed,
+    )
+    print(report)
+    if options.json is not None:
+        with written_at_once([options.json]) as (path,):
+            Path(path).write_text(report.to_json() + "\n", encoding="utf-8")
+    return _CONVICTED if report.verdict == "convicted" else 0
 
 
 def budget(options):

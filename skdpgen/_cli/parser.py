@@ -36,6 +36,21 @@ def make_parser():
     _add_schema(command)
     _add_privacy(command)
 
+    command = commands.add_parser(
+        "audit", help="run what a synthesis would release on made rows, and test what it claims"
+    )
+    size = command.add_mutually_exclusive_group()
+    size.add_argument("--n-rows", type=int, help="number of rows to make; default: 1000")
+    size.add_argument("--n-persons", type=int, help="of rows of persons, how many of these to make")
+    command.add_argument("--target", help="the column that is to be predicted, if there is one")
+    command.add_argument(
+        "--n-runs", type=int, default=5000, help="how often each release is run; default: 5000"
+    )
+    command.add_argument("--json", metavar="FILE", help="where to write the report")
+    command.add_argument("--seed", type=int, help="by which rows are made and noise is drawn")
+    _add_schema(command)
+    _add_privacy(command)
+
     command = commands.add_parser("budget", help="keep what several syntheses spend in a file")
     actions = command.add_subparsers(title="actions", dest="action", required=True)
     action = actions.add_parser("init", help="make the file of a budget, of which nothing is spent")

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from .._audits import Audits
 from .._documentation import DocumentedEstimator
 from .._parameters import parameters
 from .._saving import Saves
@@ -47,7 +48,9 @@ _ASSUMED = (
 
 
 @parameters
-class DPPCA(Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator):
+class DPPCA(
+    Saves, Audits, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
+):
     """Principal components of private rows, under differential privacy.
 
     The second moments of the rows are released once, with Gaussian noise (Analyze Gauss [1]_), and

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from .._audits import Audits
 from .._documentation import DocumentedEstimator
 from .._parameters import parameters
 from .._saving import Saves
@@ -39,7 +40,7 @@ _ASSUMED = (
 
 @parameters
 class LocalPrivatizer(
-    Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
+    Saves, Audits, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
 ):
     """Noise on single rows, which their owners add before anybody else sees them (local privacy).
 

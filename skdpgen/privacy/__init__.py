@@ -22,8 +22,11 @@ from ..exceptions import (
     SpentError,
     TableError,
 )
+from .audit import AuditReport, audit
+from .auditing.findings import ReleaseAudit
 from .curator import Curator
 from .files import TableFile
+from .fit_audit import FitAudit, audit_fit
 from .mechanisms.aggregates import ForwardAggregateMechanism, NoisyAggregate
 from .mechanisms.base import SumMechanism
 from .mechanisms.gradients import ClassCountsMechanism, ClippedGradientMechanism, NoisyGradient
@@ -48,6 +51,7 @@ from .noise import NoiseSource
 from .record_functions import BatchFunction, PullingFunction, RecordFunction
 
 __all__ = [
+    "AuditReport",
     "BatchFunction",
     "BudgetExceededError",
     "CategoryCountsMechanism",
@@ -57,6 +61,7 @@ __all__ = [
     "CovarianceMechanism",
     "Curator",
     "DiameterGaussianDpEvent",
+    "FitAudit",
     "FitQualityWarning",
     "ForwardAggregateMechanism",
     "GaussianSumMechanism",
@@ -74,6 +79,7 @@ __all__ = [
     "ProjectedRows",
     "PullingFunction",
     "RecordFunction",
+    "ReleaseAudit",
     "SampledMechanism",
     "SensitivityLaw",
     "Sketch",
@@ -89,6 +95,8 @@ __all__ = [
     "ThreeWayMechanism",
     "ThreeWayTables",
     "ThresholdDpEvent",
+    "audit",
+    "audit_fit",
     "calibrate_gaussian",
     "calibrate_sliced_gaussian",
     "compose",

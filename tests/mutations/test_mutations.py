@@ -117,6 +117,18 @@ def _by_level(test):
     return f"tests/learners/test_levels.py::test_{test}"
 
 
+def _audit(test):
+    return f"tests/privacy/test_audit.py::test_{test}"
+
+
+def _audit_statistics(test):
+    return f"tests/privacy/test_audit_statistics.py::test_{test}"
+
+
+def _fit_audit(test):
+    return f"tests/privacy/test_fit_audit.py::test_{test}"
+
+
 def _flow(test):
     return f"tests/generators/test_sliced_flow.py::test_{test}"
 
@@ -1565,7 +1577,78 @@ PERSONS = {
     ),
 }
 
-KINDS = {"privacy": PRIVACY | PERSONS | ENGINES, "function": FUNCTION | RULES}
+AUDITS = {
+    "audits take noise for less than it is": Mutation(
+        "stats.chi2.ppf(alpha, len(values) - 1)",
+        "stats.chi2.isf(alpha, len(values) - 1)",
+        _audit_statistics("bounds_hold_as_often_as_they_say[0.1]"),
+    ),
+    "audits test at one lag as at two": Mutation(
+        "np.where(2 * lags == self._n, 2.0, 1.0)",
+        "np.where(2 * lags == self._n, 1.0, 1.0)",
+        _audit_statistics("lags[2]"),
+    ),
+    "an audit lets nobody else take the seat": Mutation(
+        "taken[rows] = taken[rows] if position is None else position",
+        "taken[rows] = taken[rows]",
+        _audit("what_is_sound_is_shown_to_cost_nearly_what_is_claimed[second moments, replaced]"),
+    ),
+    "an audit sees no noise that is shared": Mutation(
+        "if len(shared):",
+        "if len(shared) and False:",
+        _audit("noise_that_is_not_what_it_is_taken_to_be[_shuffle-numbers share their noise-inf]"),
+    ),
+    "an audit sees no numbers without noise": Mutation(
+        "self.faults += _find_bare(runs, absent)",
+        "_find_bare(runs, absent)",
+        _audit(
+            "noise_that_is_not_what_it_is_taken_to_be"
+            "[_leave_out-numbers are released without noise-0]"
+        ),
+    ),
+    "more than is claimed is consistent": Mutation(
+        "        if self.bound > self.claim:\n            reasons",
+        "        if self.bound > 2 * self.claim:\n            reasons",
+        _audit("noise_of_half_the_variance[tables]"),
+    ),
+    "an audit does not count who joins": Mutation(
+        "self.rate[1] > self.rate[0]",
+        "self.rate[1] > 1",
+        _audit("records_that_join_too_often"),
+    ),
+    "an audited person has as many rows as count": Mutation(
+        "n_more = 2 * max_rows",
+        "n_more = max_rows - 1",
+        _audit("rows_of_a_person_of_which_all_count"),
+    ),
+    "an audit reads given rows without a word": Mutation(
+        "    if is_given:\n        warnings.warn(",
+        "    if False:\n        warnings.warn(",
+        _audit("made_records_are_read_without_a_warning_and_given_ones_with_one"),
+    ),
+    "a convicted synthesis has no exit code": Mutation(
+        "return _CONVICTED if report.verdict",
+        "return 0 if report.verdict",
+        "tests/cli/test_audits.py::test_a_conviction",
+    ),
+    "guesses forget what δ can do": Mutation(
+        "2 * n_canaries * delta * np.max(",
+        "0 * n_canaries * delta * np.max(",
+        _fit_audit("what_delta_takes_from_the_bound"),
+    ),
+    "guesses show more than they do": Mutation(
+        "law.sf(n_right - 1) +",
+        "law.sf(n_right + 9) +",
+        _fit_audit("guesses_of_randomised_response"),
+    ),
+    "guesses are of the least clear": Mutation(
+        "order = np.argsort(scores)\n    out",
+        "order = np.argsort(np.abs(scores))\n    out",
+        _fit_audit("a_guess_is_of_the_clearest"),
+    ),
+}
+
+KINDS = {"privacy": PRIVACY | PERSONS | ENGINES | AUDITS, "function": FUNCTION | RULES}
 MUTATIONS = KINDS["privacy"] | KINDS["function"]
 
 
@@ -1593,7 +1676,7 @@ def _run(folder, *tests):
 
 
 def test_no_mutation_hides_another():
-    assert len(MUTATIONS) == sum(map(len, [PRIVACY, FUNCTION, RULES, PERSONS, ENGINES]))
+    assert len(MUTATIONS) == sum(map(len, [PRIVACY, FUNCTION, RULES, PERSONS, ENGINES, AUDITS]))
 
 
 @pytest.mark.slow

@@ -1,0 +1,208 @@
+"""Lower bounds on what Gaussian releases cost, by running their mechanisms again and again.
+
+One record takes a seat, or another one, or none. For each, the mechanism measures the same whole
+numbers before their noise, from which it follows by how much neighbours move them, exactly. Then it
+runs with fresh noise. Along the direction of the largest move, the deviation of the noise is
+bounded from above. So no less than the move over that can be told from a release, if noise is what
+it is tested to be: normal, and of each number and each run its own.
+"""
+
+import math
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from ...accounting.events import ThresholdDpEvent
+from ..mechanisms.sampled import SampledMechanism
+from ..noise import NoiseSource
+from .findings import WhiteBox
+from .runs import list_numbers
+from .statistics import Lags, deviation_above, find_equal, mean_below, normality, share_below
+
+# Runs that say how numbers are weighed, before those that count: at most, and for each of these.
+_N_PILOT, _PILOT_SHARE = 250, 0.25
+# Runs in which numbers that share a draw stay equal: on a coarse grid others are, too, in a few.
+_N_EQUAL, _FINE = 8, 1e-3
+# How many numbers are tested to be normal.
+_N_TESTED = 50_000
+# On a coarser grid, in deviations of the noise, rounded noise is far from normal.
+_COARSEST = 0.25
+
+
+class GaussianAudit(WhiteBox):
+    """Of a release with Gaussian noise: what it shows of μ."""
+
+    def audit(self):
+        # Where a release is no sum, a record may move it further if no others are there.
+        is_sampled = isinstance(self._mechanism, SampledMechanism)
+        compared = [self._compare(alone) for alone in ([False, True] if is_sampled else [False])]
+        widest = max(compared, key=lambda neighbours: neighbours.distances.max())
+        faults = {fault for neighbours in compared for fault in neighbours.faults}
+        run = widest.runs[0]
+        if "its noise follows from the record" in faults:
+            return self._report(math.inf, {}, faults, n_runs=0)
+        distance = widest.distances.max()
+        if run.coarseness > _COARSEST or distance == 0:
+            return self._report(0.0, {}, faults, n_runs=0)
+        one, other = np.unravel_index(widest.distances.argmax(), widest.distances.shape)
+        noised, levels = widest.noised, widest.levels
+        n_pilot = min(_N_PILOT, math.ceil(_PILOT_SHARE * self._n_runs))
+        found = _Noise(self._alpha, _N_EQUAL if run.coarseness < _FINE else n_pilot)
+        pairs = self._draw_pairs(widest.sources[one], widest.sources[other], noised)
+        for _, residual in (next(pairs) for _ in range(n_pilot)):
+            found.weigh(residual)
+        for moved, residual in (next(pairs) for _ in range(self._n_runs)):
+            found.add(moved, residual)
+        bound, shared = found.bound(), found.find_shared(run.coarseness)
+        if len(shared):
+            faults.add("numbers share their noise")
+            apart = np.abs(levels[1:, shared] - levels[0, shared])
+            if np.ptp(apart, axis=2).max() > 4 * run.coarseness:
+                bound = math.inf  # their difference has none
+        shares = np.square(widest.distances / distance)
+        squares = np.multiply(bound**2, shares, where=shares > 0, out=np.zeros(shares.shape))
+        rate = self._audit_rate(max(one, other))
+        return self._report(bound, found.p_values(), faults, squares, rate)
+
+    def _draw_pairs(self, source, other, noised):
+        """Yield how far neighbours are apart, and the noise of one, in stated deviations."""
+        first = self._run(source, self._seed())
+        std = first.std[noised]
+        if not isinstance(self._mechanism, SampledMechanism) and len(first.measured) == 1:
+            moved = (self._run(other, self._seed()).exact - first.exact)[noised] / std
+            noise, measured = NoiseSource(self._seed()), first.measured[0]
+            while True:
+                run = self._run(source, noise, measured=measured)
+                yield moved, (run.noisy - first.exact)[noised] / std
+        while True:
+            # Slots, directions and coins of both are the same, and so is what was released before.
+            seed = self._seed()
+            run = self._run(source, seed)
+            moved = self._run(other, seed, run.told).exact - run.exact
+            yield moved[noised] / std, (run.noisy - run.exact)[noised] / std
+
+    def _compare(self, alone):
+        """Run the mechanism on all neighbours, with the same noise."""
+        sources = [
+            self._seat.fill(self._source, position, alone=alone)
+            for position in [None, *self._seat.candidates]
+        ]
+        first = self._seed()
+        absent = [self._run(sources[0], seed) for seed in [first, *self._seeds(_N_EQUAL - 1)]]
+        runs = [absent[0], *(self._run(source, first, absent[0].told) for source in sources[1:])]
+        if isinstance(self._base, ThresholdDpEvent):
+            # What a record alone holds would be one more number: that is what δ' is for.
+            same = [len(run.std) == len(runs[0].std) for run in runs]
+            runs = [run if is_same else runs[0] for run, is_same in zip(runs, same, strict=True)]
+        return _Neighbours(sources, runs, absent, self._relation)
+
+    def _audit_rate(self, who):
+        """Return how often a record is said to join, and what that is shown to be above."""
+        if self._sampling == "none":
+            return None
+        position = self._seat.candidates[who - 1]
+        alone, n_joined = self._seat.fill(self._source, position, alone=True), 0
+        for seed in self._seeds(self._n_runs):
+            measured = self._mechanism._measure(
+                alone, self._event, self._relation, NoiseSource(seed)
+            )
+            n_joined += bool(np.any(measured.exact))
+        return self._rate, share_below(n_joined, self._n_runs, self._alpha)
+
+
+class _Neighbours:
+    """Runs on neighbours: with nobody in the seat, and with each of the candidates.
+
+    Attributes
+    ----------
+    faults : list of str
+        What was found that needs no statistics.
+    noised : ndarray of bool
+        Which numbers have noise before they are presented; others are not released.
+    levels : ndarray of shape (n_neighbours, n_noised)
+        Numbers before their noise, in its stated deviations.
+    distances : ndarray of shape (n_neighbours, n_neighbours)
+        Between levels; 0 for those that are no neighbours.
+    """
+
+    def __init__(self, sources, runs, absent, relation):
+        self.sources, self.runs = sources, runs
+        self.faults = []
+        if runs[0].coarseness <= _COARSEST:  # else numbers are often equal
+            self.faults += _find_bare(runs, absent)
+        self.noised = runs[0].std > 0
+        self.distances = np.zeros((len(runs), len(runs)))
+        if any(not _has_noise_of(run, runs[0]) for run in runs):
+            self.faults.append("its noise follows from the record")
+            return
+        std = runs[0].std[self.noised]
+        self.levels = np.stack([run.exact[self.noised] / std for run in runs])
+        self.distances = cdist(self.levels, self.levels)
+        if relation == "zero_out":
+            self.distances[1:, 1:] = 0.0
+
+
+class _Noise:
+    """What runs show of the noise, in its stated deviations."""
+
+    def __init__(self, alpha, n_kept):
+        self._alpha, self._n_kept = alpha, n_kept
+        self._squares, self._kept = [], []
+        self._n_weighed, self._weighed = 0, 0.0
+        self._moves, self._along, self._lags, self._tested = [], [], None, []
+
+    def weigh(self, residual):
+        """Learn how large the noise of each number is, for the direction to look along."""
+        self._n_weighed, self._weighed = self._n_weighed + 1, self._weighed + residual**2
+        if len(self._kept) < self._n_kept:
+            self._kept.append(residual)
+
+    def add(self, moved, residual):
+        if self._lags is None:
+            self._lags = Lags(len(residual))
+        with np.errstate(divide="ignore"):
+            precision = np.where(self._weighed > 0, self._n_weighed / self._weighed, 0.0)
+        length = np.sqrt(np.sum(precision * moved**2))
+        self._moves.append(length)
+        self._along.append(0.0 if length == 0 else (precision * moved) @ residual / length)
+        self._lags.add(residual)
+        if len(self._tested) * len(residual) < _N_TESTED:
+            self._tested.append(residual)
+
+    def bound(self):
+        """Return what μ is above."""
+        above = deviation_above(self._along, self._alpha)
+        moved = math.sqrt(mean_below(np.square(self._moves), self._alpha))
+        return math.inf if above == 0 else moved / above
+
+    def p_values(self):
+        runs = Lags(len(self._along))
+        runs.add(np.array(self._along))
+        return {
+            "normality": normality(self._along, np.concatenate(self._tested)[:_N_TESTED]),
+            "independence of numbers": self._lags.p_value(),
+            "independence of runs": runs.p_value(),
+        }
+
+    def find_shared(self, coarseness):
+        """Return pairs of numbers that share their noise."""
+        return find_equal(np.stack(self._kept), 2 * coarseness)
+
+
+def _find_bare(runs, absent):
+    """Say if there are numbers without noise that the record moves."""
+    always, *others = (list_numbers(run.result) for run in absent)
+    moved = [list_numbers(run.result) for run in runs]
+    if any(len(numbers) != len(always) for numbers in (*others, *moved)):
+        return
+    bare = np.all([numbers == always for numbers in others], axis=0)
+    if np.any(bare & np.any([numbers != always for numbers in moved], axis=0)):
+        yield "numbers are released without noise"
+
+
+def _has_noise_of(run, other):
+    """Whether two runs measured as many numbers, with the same noise."""
+    return np.array_equal(run.std, other.std) and all(
+        one.scale == another.scale
+        for one, another in zip(run.measured, other.measured, strict=True)
+    )

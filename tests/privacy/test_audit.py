@@ -1,0 +1,444 @@
+"""Audits: what is sound is consistent, and shown to be nearly what is claimed; faults are found."""
+
+import json
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skdpgen import (
+    DPPCA,
+    Boolean,
+    Category,
+    DPAFGenerator,
+    DPSinkhornGenerator,
+    DPSlicedWassersteinGenerator,
+    DPSWFlowSampler,
+    ForwardAggregates,
+    LDPEntropicGAN,
+    LocalPrivatizer,
+    Number,
+    SampledGradients,
+    Schema,
+    SlicedRows,
+    SliceSketch,
+    Unknown,
+)
+from skdpgen.privacy import (
+    CovarianceMechanism,
+    NoiseSource,
+    PrivacyLeakWarning,
+    SumMechanism,
+    audit,
+)
+from skdpgen.privacy import source as sources
+from skdpgen.privacy.mechanisms import sums
+from skdpgen.privacy.persons import Persons
+
+KINDS = {
+    "age": Number(0, 100, n_knots=4),
+    "pet": Category(["cat", "dog", "fish"]),
+    "ok": Boolean(),
+    "city": Category(["Graz", "Lyon"]),
+}
+OPEN = {"age": Number(), "pet": Category(), "what": Unknown()}
+BOX = {"bounds": (0, 1), "classes": [0, 1]}
+SKETCH = DPSWFlowSampler(**BOX, encoder=None, release=SliceSketch(6, 3))
+ROWS = SlicedRows(3, n_steps=5, batch_size=10)
+GRADIENTS = SampledGradients(n_steps=5, batch_size=10, n_generated=4)
+PERSONS = {"max_rows_per_person": 3}
+TABLE = DPSWFlowSampler(4.0, schema=Schema(KINDS))
+
+# How much of the claim has to be shown of each release, and what is asked for beside sizes.
+SOUND = {
+    "second moments": (DPPCA(bounds=(0, 1)), 0.75),
+    "second moments, of what is found": (DPPCA(), 0.4),
+    "second moments, replaced": (DPPCA(bounds=(0, 1), relation="replace_one"), 0.4),
+    "slice sketch": (SKETCH, 0.75),
+    "tables": (TABLE, 0.75),
+    "open tables": (DPSWFlowSampler(4.0, 1e-4, schema=Schema(OPEN)), 0.7),
+    "local, Laplace noise": (LDPEntropicGAN(4.0, **BOX), 0.5),
+    "local, Gaussian noise": (LDPEntropicGAN(4.0, **BOX, release="gaussian"), 0.7),
+    "owners": (LocalPrivatizer(epsilon=2.0, **BOX), 0.5),
+}
+RANDOM = {
+    "sliced rows": (DPSlicedWassersteinGenerator(bounds=(0, 1), release=ROWS), 0.5),
+    "sliced rows of classes": (DPSWFlowSampler(**BOX, release=ROWS), 0.5),
+    # The bound is for opposite gradients with and without a record, which are rare.
+    "gradients": (DPSinkhornGenerator(**BOX, release=GRADIENTS), 0.3),
+    "aggregates": (
+        DPAFGenerator(**BOX, release=ForwardAggregates(n_steps=2, batch_size=8)),
+        0.5,
+    ),
+}
+
+
+def find(estimator, n_samples=24, *sizes, n_runs=400, **given):
+    return audit(estimator, n_samples, *sizes, n_runs=n_runs, random_state=0, **given)
+
+
+def assert_sound(report, least):
+    assert report.verdict == "consistent", report
+    assert report.releases
+    for found in report.releases:
+        assert least * found.claim < found.bound <= found.claim, found
+        assert found.rate is None or 0.2 * found.rate[0] < found.rate[1] <= found.rate[0]
+        assert not found.reasons
+    assert report.bound <= report.claim
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_what_is_sound_is_shown_to_cost_nearly_what_is_claimed(name):
+    estimator, least = SOUND[name]
+    report = find(estimator)
+    assert_sound(report, least)
+    assert report.bound > 0.5 * report.claim or "local, Gaussian" in name
+
+
+@pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
+@pytest.mark.parametrize("name", ["slice sketch", "tables", "open tables"])
+def test_persons(name, relation):
+    """Their rows move sums by three times as much, which the noise is for."""
+    estimator = SOUND[name][0].__sklearn_clone__().set_params(relation=relation, **PERSONS)
+    assert_sound(find(estimator, persons=True), 0.7 if relation == "zero_out" else 0.4)
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_samples(name):
+    """Releases of samples, step by step, and the rate at which a record is among them."""
+    estimator, least = RANDOM[name]
+    report = find(estimator, 12, n_runs=120)
+    assert_sound(report, least)
+    assert report.releases[-1].rate is not None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
+@pytest.mark.parametrize("name", [*SOUND, *RANDOM])
+def test_with_many_runs(name, relation):
+    estimator, _ = (SOUND | RANDOM)[name]
+    if "relation" in estimator.get_params():
+        estimator = estimator.__sklearn_clone__().set_params(relation=relation)
+    report = find(estimator, 60, n_runs=5000)
+    is_tight = relation == "zero_out" and name != "gradients"
+    assert_sound(report, 0.9 if is_tight and name in SOUND and "local" not in name else 0.4)
+
+
+# --- faults --------------------------------------------------------------------------------------
+
+
+def convicted(estimator, *sizes, **given):
+    """Return why each release was convicted that was."""
+    report = find(estimator, *sizes, **given)
+    assert report.verdict == "convicted", report
+    return {found.name: found.reasons for found in report.releases if found.reasons}
+
+
+def change_noise(monkeypatch, change, method="rounded_gaussian"):
+    draw = getattr(NoiseSource, method)
+    monkeypatch.setattr(
+        NoiseSource, method, lambda self, scale: change(lambda s: draw(self, s), scale)
+    )
+
+
+MORE = "more can be told from it than is claimed"
+
+
+@pytest.mark.parametrize("name", ["slice sketch", "tables", "second moments", "open tables"])
+def test_noise_of_half_the_variance(name, monkeypatch):
+    change_noise(monkeypatch, lambda draw, scale: draw(scale / math.sqrt(2)))
+    report = find(SOUND[name][0])
+    assert report.bound > report.claim
+    assert all(MORE in found.reasons for found in report.releases), report
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sliced rows",
+        pytest.param("sliced rows of classes", marks=pytest.mark.slow),
+        pytest.param("aggregates", marks=pytest.mark.slow),
+    ],
+)
+def test_noise_of_half_the_variance_on_samples(name, monkeypatch):
+    change_noise(monkeypatch, lambda draw, scale: draw(scale / math.sqrt(2)))
+    assert MORE in list(convicted(RANDOM[name][0], 12, n_runs=150).values())[-1]
+
+
+def _share(draw, scale):
+    """Let both halves have the same noise, as two classes would."""
+    drawn = draw(scale).ravel()
+    drawn[len(drawn) - len(drawn) // 2 :] = drawn[: len(drawn) // 2]
+    return drawn.reshape(scale.shape)
+
+
+def _shuffle(draw, scale):
+    """Let two numbers anywhere have the same noise, up to a sign."""
+    drawn = draw(scale).ravel()
+    drawn[-3] = -drawn[1]
+    return drawn.reshape(scale.shape)
+
+
+def _mix(draw, scale):
+    """Let neighbours have noise in common, and some of their own."""
+    drawn = draw(scale)
+    return (0.8 * drawn + 0.6 * np.roll(drawn, 1)).astype(np.int64)
+
+
+def _flat(draw, scale):
+    """Uniform noise of the same variance."""
+    sizes = np.random.default_rng(abs(int(draw(np.full(1, 2.0**40))[0])))
+    return (scale * sizes.uniform(-math.sqrt(3), math.sqrt(3), size=scale.shape)).astype(np.int64)
+
+
+def _leave_out(draw, scale):
+    """Leave one number without noise."""
+    drawn = draw(scale).ravel()
+    drawn[0] = 0
+    return drawn.reshape(scale.shape)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason", "least"),
+    [
+        (_share, "numbers share their noise", math.inf),
+        (_shuffle, "numbers share their noise", math.inf),
+        (_mix, "noise fails the test of independence of numbers", 0),
+        (_flat, "noise fails the test of normality", 0),
+        (_leave_out, "numbers are released without noise", 0),
+    ],
+)
+def test_noise_that_is_not_what_it_is_taken_to_be(change, reason, least, monkeypatch):
+    change_noise(monkeypatch, change)
+    (found,) = find(SKETCH.__sklearn_clone__().set_params(clip_norm=1.0)).releases
+    assert reason in found.reasons
+    assert found.bound >= least
+
+
+def test_noise_that_is_the_same_in_each_run(monkeypatch):
+    monkeypatch.setattr(
+        NoiseSource,
+        "rounded_gaussian",
+        lambda self, scale: np.random.default_rng(0).normal(scale=scale).astype(np.int64),
+    )
+    assert find(SKETCH).bound == math.inf
+
+
+def test_runs_that_go_on_with_the_same_noise(monkeypatch):
+    """Noise that is used twice, in one run and in the next one."""
+    held = []
+
+    def change(draw, scale):
+        if held and held[0].shape == scale.shape:
+            return held.pop()
+        held[:] = [draw(scale)]
+        return held[0].copy()
+
+    change_noise(monkeypatch, change)
+    (*_, reasons) = convicted(SKETCH).values()
+    assert "noise fails the test of independence of runs" in reasons
+
+
+def test_noise_that_follows_from_the_record(monkeypatch):
+    shape = SumMechanism._noise_shape
+    monkeypatch.setattr(
+        SumMechanism,
+        "_noise_shape",
+        lambda self, total: shape(self, total) * (1 + 0.01 * (total.sum() % 2)),
+    )
+    reasons = convicted(SKETCH)["slice sketch"]
+    assert "its noise follows from the record" in reasons
+
+
+def test_records_that_are_not_clipped(monkeypatch):
+    monkeypatch.setattr(sources, "clip_rows", lambda rows, radius: rows)
+    estimator = DPPCA(clip_norm=1.0, relation="zero_out")
+    (found,) = find(estimator).releases
+    assert MORE in found.reasons
+    assert found.bound > 1e6 * found.claim
+
+
+def test_a_sensitivity_that_is_too_small(monkeypatch):
+    monkeypatch.setattr(CovarianceMechanism, "sensitivity", lambda self, relation: 0.7)
+    assert MORE in convicted(DPPCA(clip_norm=1.0))["second moments"]
+
+
+def test_a_sketch_that_counts_for_more(monkeypatch):
+    monkeypatch.setattr(sums, "_COUNT_SHARE", 0.02)
+    of = sums.SliceSketchMechanism.sensitivity_of
+    monkeypatch.setattr(
+        sums.SliceSketchMechanism,
+        "sensitivity_of",
+        staticmethod(lambda k, *args: of(k / 2, *args)),
+    )
+    assert MORE in convicted(SKETCH)["slice sketch"]
+
+
+def test_rows_of_a_person_of_which_all_count(monkeypatch):
+    monkeypatch.setattr(
+        Persons, "choose", lambda self, max_rows, key: np.ones(len(self._codes), bool)
+    )
+    estimator = SKETCH.__sklearn_clone__().set_params(**PERSONS)
+    assert MORE in convicted(estimator, persons=True)["slice sketch"]
+
+
+def test_records_that_join_too_often(monkeypatch):
+    drawn = NoiseSource.poisson_sample
+    monkeypatch.setattr(
+        NoiseSource, "poisson_sample", lambda self, n, rate: drawn(self, n, min(1, 2.5 * rate))
+    )
+    estimator = RANDOM["sliced rows"][0].__sklearn_clone__().set_params(release__batch_size=1)
+    found = find(estimator, 12, n_runs=500).releases[-1]
+    assert "records join more often than is claimed" in found.reasons
+    assert found.bound <= found.claim
+
+
+@pytest.mark.parametrize(
+    ("estimator", "method"),
+    [
+        (LDPEntropicGAN(3.0, clip_norm=1.0), "rounded_laplace"),
+        (LDPEntropicGAN(3.0, clip_norm=1.0, release="gaussian"), "rounded_gaussian"),
+    ],
+    ids=["Laplace", "Gaussian"],
+)
+def test_local_noise(estimator, method, monkeypatch):
+    with monkeypatch.context() as patch:
+        change_noise(patch, lambda draw, scale: draw(scale * 0.7), method)
+        assert convicted(estimator) == {"noised rows": (MORE,)}
+
+    def repeat(draw, scale):
+        drawn = draw(scale)
+        drawn[len(drawn) // 2 :] = drawn[: len(drawn) - len(drawn) // 2]
+        return drawn
+
+    change_noise(monkeypatch, repeat, method)
+    assert "rows share their noise" in convicted(estimator)["noised rows"]
+
+
+def test_local_labels(monkeypatch):
+    answer = NoiseSource.randomized_response
+    monkeypatch.setattr(
+        NoiseSource,
+        "randomized_response",
+        lambda self, codes, k, probability: answer(self, codes, k, 0.7 * probability),
+    )
+    assert convicted(LDPEntropicGAN(4.0, **BOX)) == {"noised labels": (MORE,)}
+
+
+# --- reports -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def report():
+    return find(SKETCH.__sklearn_clone__().set_params(epsilon=2.0))
+
+
+def test_what_a_report_says(report, monkeypatch):
+    said = str(report)
+    assert said.startswith("Consistent: ε > ")
+    assert "slice sketch: μ > " in said
+    assert "<table>" in report._repr_html_()
+    written = json.loads(report.to_json())
+    assert written["verdict"] == "consistent"
+    assert written["bound"] == report.bound < written["claim"] == report.claim <= 2.0
+    names = [found["name"] for found in written["releases"]]
+    assert names == ["mean square norm", "slice sketch"] == list(report.certificate.releases)
+    assert written["reads_rows"] is report.reads_rows is False
+    change_noise(monkeypatch, lambda draw, scale: draw(scale / 2))
+    assert str(find(SKETCH)).startswith("Convicted: ")
+
+
+def test_what_is_shown_of_all_releases_together(report):
+    """Of the one record that all of them show most of, exactly as much as of one Gaussian."""
+    squares = sum(found.squares for found in report.releases)
+    assert squares.shape == (13, 13)
+    mu = math.sqrt(squares.max())
+    assert all(found.bound**2 == pytest.approx(found.squares.max()) for found in report.releases)
+    assert max(found.bound for found in report.releases) <= mu
+    assert mu**2 <= sum(found.bound**2 for found in report.releases)
+
+
+def test_a_picture(report):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    axes = report.plot()
+    assert [bar.get_width() for bar in axes.patches] == pytest.approx(
+        [found.bound / found.claim for found in report.releases[::-1]]
+    )
+
+
+def test_a_seed_gives_the_same_report_and_no_seed_another_one():
+    estimator = DPPCA(clip_norm=1.0)
+    reports = [audit(estimator, 20, 3, n_runs=200, random_state=seed) for seed in (1, 1, None)]
+    assert reports[0].to_json() == reports[1].to_json() != reports[2].to_json()
+    assert estimator.get_params() == DPPCA(clip_norm=1.0).get_params()
+    assert not hasattr(estimator, "privacy_")
+
+
+def test_made_records_are_read_without_a_warning_and_given_ones_with_one():
+    rng = np.random.RandomState(0)
+    X, y = rng.uniform(size=(30, 3)), np.arange(30) % 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        find(SKETCH, 20, n_runs=100)
+    with pytest.warns(PrivacyLeakWarning, match="reads them outside of any ledger"):
+        report = find(SKETCH, X, y, n_runs=100)
+    assert report.reads_rows
+    assert "were read" in str(report)
+    table = pd.DataFrame({"a": rng.uniform(size=40), "b": ["x", "y"] * 20})
+    with pytest.warns(PrivacyLeakWarning):
+        report = find(DPSWFlowSampler(4.0, schema="private"), table, n_runs=100, target="b")
+    assert report.verdict == "consistent"
+    with pytest.warns(PrivacyLeakWarning):
+        report = find(
+            SKETCH.__sklearn_clone__().set_params(**PERSONS),
+            X,
+            y,
+            n_runs=100,
+            persons=np.arange(30) // 5,
+        )
+    assert report.certificate.max_rows == 3
+
+
+def test_sizes_of_made_records():
+    found = find(DPSWFlowSampler(bounds=([0] * 5, [1] * 5)), 50, n_classes=3, n_runs=100)
+    assert found.certificate.n_records == 50
+    assert found.verdict == "consistent"
+
+
+def test_without_noise_there_is_nothing_to_audit():
+    report = find(DPPCA(epsilon=math.inf, clip_norm=1.0))
+    assert report.releases == ()
+    assert (report.bound, report.claim, report.verdict) == (0.0, math.inf, "consistent")
+
+
+def test_noise_of_less_than_a_unit_is_not_audited():
+    """Rounded to whole numbers, it is far from normal."""
+    estimator = SKETCH.__sklearn_clone__().set_params(epsilon=1e4, **PERSONS)
+    assert find(estimator, persons=True).releases[0].n_runs == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"n_runs": 10}, "n_runs must be a whole number of at least 100"),
+        ({"confidence": 1.0}, "confidence must be in"),
+        ({"n_samples": 3}, "takes 4 records at least"),
+    ],
+)
+def test_what_is_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        find(SKETCH, **given)
+
+
+def test_what_cannot_be_audited():
+    with pytest.raises(TypeError, match="cannot be audited"):
+        audit(object())
+    with pytest.raises(ValueError, match="of schema='private', audit a table"):
+        find(DPSWFlowSampler(schema="private"))
+    with pytest.raises(ValueError, match="give one row of each person"):
+        find(LDPEntropicGAN(), persons=True)
+    with pytest.warns(PrivacyLeakWarning), pytest.raises(ValueError, match="of 4 rows at least"):
+        find(SKETCH, lambda: iter([]))

@@ -1,0 +1,88 @@
+"""What bounds and tests of audits rest on, against closed forms and simulations."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skdpgen.privacy.auditing.statistics import (
+    Lags,
+    deviation_above,
+    find_equal,
+    mean_below,
+    normality,
+    share_above,
+    share_below,
+)
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.01])
+def test_bounds_hold_as_often_as_they_say(alpha):
+    rng, n_wrong = np.random.default_rng(0), {"deviation": 0, "mean": 0, "below": 0, "above": 0}
+    for _ in range(1500):
+        values = rng.normal(3.0, 2.0, size=200)
+        n_wrong["deviation"] += deviation_above(values, alpha) < 2.0
+        n_wrong["mean"] += mean_below(values, alpha) > 3.0
+        n_found = rng.binomial(200, 0.3)
+        n_wrong["below"] += share_below(n_found, 200, alpha) > 0.3
+        n_wrong["above"] += share_above(n_found, 200, alpha) < 0.3
+    # Clopper and Pearson's are wrong less often.
+    most = stats.binom.isf(1e-6, 1500, alpha)
+    assert max(n_wrong.values()) <= most * 1.15
+    assert min(n_wrong.values()) > 0.4 * alpha * 1500
+
+
+def test_bounds_at_the_ends():
+    assert share_below(0, 10, 0.05) == 0
+    assert share_above(10, 10, 0.05) == 1
+    # Of n trials none: 1 - alpha^(1/n).
+    assert share_above(0, 10, 0.05) == pytest.approx(1 - 0.05**0.1)
+    assert share_below(10, 10, 0.05) == pytest.approx(0.05**0.1)
+    assert deviation_above(np.ones(5), 0.01) == 0
+    assert mean_below(np.full(9, 2.0), 1e-6) == 2
+    # What is said of the runs of an audit.
+    spread = np.sqrt(stats.chi2.ppf(1e-3, 2500) / 2500)
+    assert spread == pytest.approx(0.957, abs=0.001)
+
+
+def test_normality():
+    rng = np.random.default_rng(0)
+    samples = rng.normal(size=(300, 500))
+    p_values = np.array([normality(sample) for sample in samples])
+    assert 0.01 < np.mean(p_values < 0.05) < 0.12
+    assert normality(rng.laplace(size=2000)) < 1e-9
+    assert normality(rng.uniform(size=2000)) < 1e-9
+    assert normality(samples[0], rng.uniform(size=2000)) < 1e-9
+
+
+@pytest.mark.parametrize("n", [2, 7, 12])
+def test_lags(n):
+    rng = np.random.default_rng(n)
+    p_values = []
+    for _ in range(400):
+        lags = Lags(n)
+        for row in rng.normal(size=(30, n)):
+            lags.add(row)
+        p_values.append(lags.p_value())
+    assert 0.01 < np.mean(np.array(p_values) < 0.1) < 0.2
+    for lag in range(1, n):
+        lags = Lags(n)
+        for row in rng.normal(size=(2000, n)):
+            row[lag] = 0.8 * row[0] + 0.6 * row[lag]
+            lags.add(row)
+        assert lags.p_value() < 1e-6
+
+
+def test_lags_of_one_number():
+    lags = Lags(1)
+    lags.add(np.ones(1))
+    assert lags.p_value() == 1
+    assert Lags(5).p_value() == 1
+
+
+def test_equal_columns():
+    rows = np.random.default_rng(0).normal(size=(5, 40))
+    assert not len(find_equal(rows, 1e-6))
+    rows[:, 30] = rows[:, 3] + 1e-8
+    rows[:, 7] = -rows[:, 20]
+    pairs = {tuple(sorted(pair)) for pair in find_equal(rows, 1e-6).tolist()}
+    assert pairs == {(3, 30), (7, 20)}
