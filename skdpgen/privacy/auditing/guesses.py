@@ -153,7 +153,7 @@ class _Heard:
     def __init__(self, mechanism):
         self._mechanism = mechanism
         self.name, self.check = mechanism.name, mechanism.check
-        self.takes_persons = mechanism.takes_persons
+        self.is_sum = mechanism.is_sum
 
     def run(self, source, event, *, relation, noise):
         self.run_ = Run(self._mechanism, source, event, relation, noise)
