@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.base import clone
 
 from skdpgen import (
     DPPCA,
@@ -127,7 +128,7 @@ def test_without_noise_nearly_all_guesses_are_right(name, monkeypatch):
     monkeypatch.setattr(
         NoiseSource, "rounded_gaussian", lambda self, scale: np.zeros(scale.shape, np.int64)
     )
-    estimator = ESTIMATORS[name].__sklearn_clone__().set_params(epsilon=1.0)
+    estimator = clone(ESTIMATORS[name]).set_params(epsilon=1.0)
     found = find(estimator, 16, 12, n_fits=5, n_guesses=32)
     assert found.verdict == "convicted", found
     assert found.n_right >= 28
@@ -151,7 +152,7 @@ def test_a_sampler_that_repeats_its_rows(attack, monkeypatch):
         return fitted
 
     monkeypatch.setattr(DPSWFlowSampler, "_fit", remember)
-    estimator = SKETCH.__sklearn_clone__().set_params(epsilon=0.1)
+    estimator = clone(SKETCH).set_params(epsilon=0.1)
     found = find(estimator, attack=attack, n_guesses=40)
     assert found.verdict == "convicted"
     assert found.n_right >= 28
@@ -189,6 +190,6 @@ def test_what_is_refused(given, message):
     with pytest.raises(ValueError, match=message):
         find(SKETCH, **given)
     with pytest.raises(ValueError, match="under relation='zero_out'"):
-        find(SKETCH.__sklearn_clone__().set_params(relation="replace_one"))
+        find(clone(SKETCH).set_params(relation="replace_one"))
     with pytest.raises(TypeError, match="cannot be audited"):
         find(LocalPrivatizer())
