@@ -276,7 +276,7 @@ def _list_told():
     return [path for path in os.environ.get(_VARIABLE, "").split(os.pathsep) if path]
 
 
-def _find_open():
+def find_open():
     """Return the budgets that a fit is charged to, each once."""
     budgets = list(dict.fromkeys(_open_budgets))
     known = {str(budget.path) for budget in budgets}
@@ -334,7 +334,7 @@ class Reservation:
         paid = _paid_run.get()
         with _lock:
             try:
-                for budget in [paid] if paid else _find_open():
+                for budget in [paid] if paid else find_open():
                     self._tickets.append((budget, budget._reserve(plan, reproducible)))
             except Exception:
                 self.settle(())

@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from .._html import make_table
 from ..accounting.accountants import ledger_epsilon
+from ..accounting.budget import find_open
 from ..accounting.certificate import Certificate
 from ..accounting.events import (
     SlicedGaussianDpEvent,
@@ -310,7 +311,9 @@ def audit(
 
 
 def _seeds(random_state):
-    """Return what seeds are drawn from."""
+    """Return what seeds are drawn from, for fits that no budget would take."""
+    if find_open():
+        raise ValueError("Audit outside of a PrivacyBudget: it refuses fits that have a seed.")
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(2**31, size=8)
     return np.random.default_rng(random_state)

@@ -147,8 +147,7 @@ class _Noise:
 
     def __init__(self, alpha, n_kept):
         self._alpha, self._n_kept = alpha, n_kept
-        self._squares, self._kept = [], []
-        self._n_weighed, self._weighed = 0, 0.0
+        self._kept, self._n_weighed, self._weighed = [], 0, 0.0
         self._moves, self._along, self._lags, self._tested = [], [], None, []
 
     def weigh(self, residual):

@@ -8,6 +8,9 @@ from scipy import stats
 
 def deviation_above(values, alpha):
     """Return what the standard deviation of normal numbers is below, but with probability alpha."""
+    values = np.asarray(values)
+    if np.ptp(values) <= 1e-12 * np.max(np.abs(values)):
+        return 0.0  # they are equal, but for rounding
     squares = np.square(values - np.mean(values)).sum()
     return math.sqrt(squares / stats.chi2.ppf(alpha, len(values) - 1))
 
