@@ -41,12 +41,12 @@ for kind in (
 ):
     for epsilon in args.epsilons:
         for seed in range(args.seeds):
-            generator = kind(
-                epsilon=epsilon, bounds=(0, 16), classes=range(10), random_state=seed
-            )
+            generator = kind(epsilon=epsilon, bounds=(0, 16), classes=range(10), random_state=seed)
             start = time.perf_counter()
             generator.fit(X_train, y_train)
             seconds = time.perf_counter() - start
             rows, labels = generator.sample(2000)
             score = train_on_synthetic_score(rows, labels, X_test, y_test)
-            print(f"{kind.__name__:30s} ε = {epsilon:<4g} seed {seed}: {score:.3f}, {seconds:.0f} s")
+            print(
+                f"{kind.__name__:30s} ε = {epsilon:<4g} seed {seed}: {score:.3f}, {seconds:.0f} s"
+            )

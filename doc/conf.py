@@ -41,7 +41,11 @@ html_favicon = "_static/logo.svg"
 html_math_renderer = "mathml"
 html_show_sourcelink = False
 html_theme_options = {
-    "logo": {"image_light": "_static/logo.svg", "image_dark": "_static/logo.svg", "text": "skdpgen"},
+    "logo": {
+        "image_light": "_static/logo.svg",
+        "image_dark": "_static/logo.svg",
+        "text": "skdpgen",
+    },
     "navbar_start": ["navbar-logo", "version"],
     "navbar_end": ["theme-switcher"],
     "header_links_before_dropdown": 9,

@@ -76,7 +76,9 @@ fig, axes = plt.subplots(1, 2, figsize=(8, 3))
 axes[0].semilogx(budgets, errors, "o-")
 axes[0].set(xlabel="ε", title="total variation of age × region × car", ylim=(0, None))
 axes[1].semilogx(budgets, accuracies, "o-", label="synthetic rows")
-axes[1].axhline(real.score(features(public), public["car"]), color="grey", ls=":", label="real rows")
+axes[1].axhline(
+    real.score(features(public), public["car"]), color="grey", ls=":", label="real rows"
+)
 axes[1].set(xlabel="ε", title="accuracy of a classifier")
 axes[1].legend()
 fig.tight_layout()

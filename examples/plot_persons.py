@@ -56,7 +56,9 @@ counted = [np.minimum(n_visits, limit).sum() for limit in limits]
 fig, ax = plt.subplots(figsize=(5, 3))
 ratio = np.array(noise) / counted
 ax.plot(limits, ratio / ratio[0], "o-")
-ax.set(xlabel="rows of a person that count (M)", ylabel="noise over rows, M = 1 is 1", ylim=(0, None))
+ax.set(
+    xlabel="rows of a person that count (M)", ylabel="noise over rows, M = 1 is 1", ylim=(0, None)
+)
 fig.tight_layout()
 
 # %%
