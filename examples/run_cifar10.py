@@ -12,6 +12,7 @@ takes long on a CPU::
     python examples/run_cifar10.py --epsilon inf --n-steps 500
 """
 
+# sphinx_gallery_thumbnail_path = '_static/pictures/run_cifar10.png'
 import argparse
 import time
 

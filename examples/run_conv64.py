@@ -17,6 +17,7 @@ a CPU::
     python examples/run_conv64.py --generator dpswgen
 """
 
+# sphinx_gallery_thumbnail_path = '_static/pictures/run_conv64.png'
 import argparse
 import resource
 import time

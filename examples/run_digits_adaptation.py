@@ -13,6 +13,7 @@ run this script; a run takes some minutes on a CPU::
     python examples/run_digits_adaptation.py --source usps --epsilon 10
 """
 
+# sphinx_gallery_thumbnail_path = '_static/pictures/run_digits_adaptation.png'
 import argparse
 
 import numpy as np

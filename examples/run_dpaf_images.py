@@ -14,6 +14,7 @@ come from a folder named by the environment variable ``SKDPGEN_DATA``, which hol
     python examples/run_dpaf_images.py --epsilon inf
 """
 
+# sphinx_gallery_thumbnail_path = '_static/pictures/run_dpaf_images.png'
 import argparse
 import resource
 import time

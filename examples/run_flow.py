@@ -20,6 +20,7 @@ on a CPU::
     python examples/run_flow.py --data fashion --seeds 3
 """
 
+# sphinx_gallery_thumbnail_path = '_static/pictures/run_flow.png'
 import argparse
 import math
 import time

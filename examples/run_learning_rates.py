@@ -10,6 +10,7 @@ The gallery does not run this script; each of its runs takes about a minute on a
     python examples/run_learning_rates.py
 """
 
+# sphinx_gallery_thumbnail_path = '_static/pictures/run_learning_rates.png'
 import argparse
 
 import matplotlib.pyplot as plt

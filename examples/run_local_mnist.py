@@ -19,6 +19,7 @@ run this script::
     python examples/run_local_mnist.py --seeds 3
 """
 
+# sphinx_gallery_thumbnail_path = '_static/pictures/run_local_mnist.png'
 import argparse
 import math
 import time

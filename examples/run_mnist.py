@@ -15,6 +15,7 @@ on a CPU::
     python examples/run_mnist.py --method dpaf
 """
 
+# sphinx_gallery_thumbnail_path = '_static/pictures/digits.png'
 import argparse
 import time
 

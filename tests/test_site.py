@@ -1,4 +1,4 @@
-"""The site: every public name is on a page that shows it whole, and every picture is there."""
+"""The site: public names are shown whole, pages are short, and links and pictures lead somewhere."""
 
 import importlib
 import inspect
@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -17,6 +18,13 @@ from skdpgen.privacy import preview
 
 ROOT = Path(__file__).parents[1]
 DOC = ROOT / "doc"
+API = [DOC / "api.rst", DOC / "api_authors.rst"]
+SECTIONS = ["getting_started", "how_to", "privacy", "estimators", "theory", "benchmarks", "project"]
+PAGES = [
+    *(DOC / name for name in ("index.rst", "gallery.rst", "api.rst", "api_authors.rst")),
+    *sorted(page for section in SECTIONS for page in (DOC / section).glob("*.rst")),
+]
+EXAMPLES = sorted((ROOT / "examples").glob("*_*.py"))
 PACKAGES = ["skdpgen"] + [
     f"skdpgen.{module.name}"
     for module in pkgutil.iter_modules(skdpgen.__path__)
@@ -35,9 +43,9 @@ def list_public():
 
 
 def list_shown():
-    """Return the package, name and directive of each entry of the API page."""
+    """Return the package, name and directive of each entry of the pages of the API."""
     package, directive, entries = None, None, []
-    for line in (DOC / "api.rst").read_text().splitlines():
+    for line in "".join(page.read_text() for page in API).splitlines():
         if found := re.match(r"\.\. ([a-z]+):: *(\S*)", line):
             directive, argument = found.groups()
             if directive == "currentmodule":
@@ -101,7 +109,7 @@ def test_names_are_shown_by_their_kind():
 
 
 def test_pages_show_all_methods():
-    is_chosen = ":template:" in (DOC / "api.rst").read_text()
+    is_chosen = any(":template:" in page.read_text() for page in API)
     assert not is_chosen, "By itself autosummary takes the template of a name's kind."
     template = (DOC / "_templates" / "autosummary" / "class.rst").read_text()
     options = dict(re.findall(r"^   :([a-z-]+):(.*)$", template, re.MULTILINE))
@@ -138,6 +146,75 @@ def test_every_picture_is_in_the_tree():
     assert not lacking, f"Missing, or ignored by git: {', '.join(lacking)}."
 
 
+def list_lost_links(folder):
+    """Return the links and pictures of built pages that lead to no file of the site, nor out of it."""
+    lost = []
+    for page in folder.rglob("*.html"):
+        for target in re.findall(r'(?:href|src)="([^"#?]+)', page.read_text(encoding="utf-8")):
+            if re.match(r"(?:\w+:|//)", target) or (page.parent / unquote(target)).exists():
+                continue
+            lost.append(f"{target} of {page.relative_to(folder)}")
+    return lost
+
+
+def test_no_page_is_longer_than_1500_words():
+    long = {
+        str(page.relative_to(DOC)): n_words
+        for page in PAGES
+        if page not in API and (n_words := len(page.read_text().split())) > 1500
+    }
+    assert not long, f"Split these, or move what belongs elsewhere: {long}."
+
+
+def test_links_between_pages_lead_somewhere():
+    text = {page: page.read_text(encoding="utf-8") for page in PAGES}
+    labels = {label for page in text.values() for label in re.findall(r"^\.\. _(\w+):", page, re.M)}
+    labels |= {f"sphx_glr_auto_examples_{path.name}" for path in EXAMPLES} | {"search"}
+    lost = []
+    for page, content in text.items():
+        found = re.findall(r":doc:`(?:[^`<]*<)?([^`<>]+)>?`", content)
+        found += re.findall(r":link: (\S+)\n +:link-type: doc", content)
+        found += re.findall(r"\.\. button-ref:: (\S+)", content)
+        for target in found:
+            folder = DOC if target.startswith("/") else page.parent
+            if not (folder / f"{target.lstrip('/')}.rst").is_file():
+                lost.append(f"{target} of {page.relative_to(DOC)}")
+        found = re.findall(r":ref:`(?:[^`<]*<)?([^`<>]+)>?`", content)
+        found += re.findall(r":link: (\S+)\n +:link-type: ref", content)
+        lost += [f"{label} of {page.relative_to(DOC)}" for label in found if label not in labels]
+        for target in re.findall(r'(?:href|src)="([^"]+)"', content):
+            if "://" in target or not (page.parent / target).exists():
+                lost.append(f"{target} of {page.relative_to(DOC)}")
+    assert not lost, f"Links to nothing: {lost}."
+
+
+def test_every_page_of_theory_has_references():
+    lacking = [
+        page.name
+        for page in (DOC / "theory").glob("*.rst")
+        if page.name != "index.rst" and "\nReferences\n----------\n" not in page.read_text()
+    ]
+    assert not lacking, f"No references: {lacking}."
+
+
+def test_the_gallery_shows_every_example_once_and_long_runs_have_pictures():
+    gallery = (DOC / "gallery.rst").read_text()
+    short = [path.name for path in EXAMPLES if path.name.startswith("plot_")]
+    assert len(short) >= 16
+    assert sorted(re.findall(r"/(plot_\w+\.py)", gallery)) == short
+    for path in EXAMPLES:
+        if path.name.startswith("run_"):
+            found = re.search(r"# sphinx_gallery_thumbnail_path = '(.+)'", path.read_text())
+            assert found, f"No picture: {path.name}."
+            assert (DOC / found[1]) in list_files(), found[1]
+
+
+def test_what_is_cited_is_what_is_installed():
+    cited = (ROOT / "CITATION.cff").read_text()
+    version = re.search(r"^version: (.+)$", cited, re.MULTILINE)[1]
+    assert skdpgen.__version__.split(".dev")[0] == version
+
+
 @pytest.mark.slow
 def test_the_pages_build_with_the_outputs_of_their_examples(tmp_path):
     pytest.importorskip("sphinx_gallery")
@@ -145,12 +222,14 @@ def test_the_pages_build_with_the_outputs_of_their_examples(tmp_path):
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-b", "html", "doc", "html"]
     built = subprocess.run(command, cwd=tmp_path / "tree", capture_output=True, text=True)
     assert built.returncode == 0, built.stderr[-3000:]
+    lost = list_lost_links(tmp_path / "tree" / "html")
+    assert not lost, f"Links to nothing: {lost[:20]}."
 
 
 def test_what_persons_cost_is_as_it_is_computed():
     """Of ten columns, whose one-way tables weigh as much as two-way ones: of 10/√2 records."""
     schema = skdpgen.Schema({f"column {i}": skdpgen.Category(list("abcde")) for i in range(10)})
-    page = (DOC / "user_guide" / "persons.rst").read_text(encoding="utf-8")
+    page = (DOC / "how_to" / "persons.rst").read_text(encoding="utf-8")
     for max_rows in (1, 2, 5, 10):
         sampler = skdpgen.DPSWFlowSampler(1.0, 1e-6, schema=schema, max_rows_per_person=max_rows)
         noise = preview(sampler, 10_000, 10, persons=True).sigma * 10 / math.sqrt(2)

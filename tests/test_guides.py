@@ -1,0 +1,105 @@
+"""The guides hold what they say: their snippets run, and their commands are understood."""
+
+import re
+import shlex
+import textwrap
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_digits
+
+import skdpgen
+from skdpgen import Boolean, Number, Schema
+from skdpgen._cli.parser import make_parser
+from skdpgen.learners.training import descend_to_noise
+
+DOC = Path(__file__).parents[1] / "doc"
+SECTIONS = ("getting_started", "how_to", "privacy", "estimators")
+PAGES = [DOC / "index.rst", *sorted(page for s in SECTIONS for page in (DOC / s).glob("*.rst"))]
+
+
+def read_blocks(page, language):
+    """Return the code blocks of a page in a language, without their indents."""
+    pattern = rf"^( *)\.\. code-block:: {language}\n\n((?:\1 {{3}}.*\n|\s*\n)+)"
+    found = re.findall(pattern, page.read_text(encoding="utf-8") + "\n", re.MULTILINE)
+    return [textwrap.dedent(block) for _, block in found]
+
+
+def few_digits(return_X_y=True):
+    """Return so little of scikit-learn's digits that fits take no time."""
+    X, y = load_digits(return_X_y=True)
+    return X[:100, 20:32], y[:100]
+
+
+def name_what_pages_speak_of():
+    """Return what a reader of the guides has at hand: a table, arrays, and generators."""
+    rng = np.random.default_rng(0)
+    n = 200
+    table = pd.DataFrame(
+        {
+            "age": rng.integers(18, 90, n),
+            "income": rng.lognormal(10, 0.5, n).round(2),
+            "balance": rng.normal(0, 5000, n).round(2),
+            "job": rng.choice(["nurse", "clerk", "cook"], n),
+            "smoker": rng.random(n) < 0.3,
+            "admitted": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 366, n), "D"),
+        }
+    )
+    X, y = few_digits()
+    schema = Schema({"age": Number(18, 90, decimals=0), "smoker": Boolean()})
+    generator = skdpgen.DPSWFlowSampler(1.0, 1e-6, schema=schema).fit(table[["age", "smoker"]])
+    half = len(X) // 2
+    visits = table[["age", "smoker"]].assign(patient=rng.integers(150, size=n))
+    names = dict(
+        table=table, visits=visits, X=X, y=y, X_public=X[half:], y_public=y[half:], X_new=X
+    )
+    names |= dict(X_synthetic=X, y_synthetic=y, X_source=X[:half], y_source=y[:half])
+    names |= dict(X_target=X[half:], schema=schema, generator=generator, skdpgen=skdpgen)
+    names |= dict(row=[[0.5, 0.5]], all_noised=rng.normal(size=(200, 2)), pd=pd)
+    return names | {name: getattr(skdpgen, name) for name in skdpgen.__all__}
+
+
+def train_hardly(training, loss, noise_energy, n_steps, verbose=0):
+    """Stand in for training, of whose length snippets do not tell."""
+    return descend_to_noise(training, loss, noise_energy, min(n_steps, 3), verbose)
+
+
+# Their fits take minutes: of many candidates, of domains, of 6,000 rows.
+SLOW = {"adapter", "searches", "first_table"}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=page.stem, marks=pytest.mark.slow if page.stem in SLOW else [])
+        for page in PAGES
+        if read_blocks(page, "python")
+    ],
+)
+def test_snippets_run_in_the_order_of_their_page(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sklearn.datasets.load_digits", few_digits)
+    for learner in ("normals", "particles", "sketch", "tables"):
+        monkeypatch.setattr(f"skdpgen.learners.{learner}.descend_to_noise", train_hardly)
+    with warnings.catch_warnings():
+        # So few rows give many warnings of bad quality; those that a page is about are in its text.
+        warnings.simplefilter("ignore")
+        names = name_what_pages_speak_of()
+        for number, block in enumerate(read_blocks(page, "python"), 1):
+            exec(compile(block, f"{page.name}, snippet {number}", "exec"), names)
+
+
+def test_commands_are_understood():
+    parser = make_parser()
+    commands = []
+    for page in PAGES:
+        for block in read_blocks(page, "bash"):
+            for line in re.sub(r" *\\\n *", " ", block).splitlines():
+                if line.startswith("skdpgen ") and "--help" not in line:
+                    commands.append(line)
+    assert len(commands) > 8
+    for command in commands:
+        assert parser.parse_args(shlex.split(command)[1:]).command in command
