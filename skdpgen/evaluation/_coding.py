@@ -115,8 +115,12 @@ def as_numbers(column):
 
 def as_texts(column):
     """Return cells as texts, None for missing."""
-    cells = column.astype(object)
-    return cells.map(str).where(cells.notna(), None).to_numpy(object)
+    texts = np.empty(len(column), dtype=object)
+    texts[:] = [
+        None if is_missing else str(cell)
+        for cell, is_missing in zip(column, column.isna(), strict=True)
+    ]
+    return texts
 
 
 def _code(name, *columns):

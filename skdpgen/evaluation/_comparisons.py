@@ -162,6 +162,7 @@ def score_propensity(synthetic, reference, random_state=0):
     """
     synthetic, reference = _take_as_many(synthetic, reference, random_state)
     rows = pd.concat([_plain_frame(synthetic), _plain_frame(reference)], ignore_index=True)
+    rows = rows.dropna(axis="columns", how="all").assign(constant=0.0)
     for name in rows:
         if not is_numeric_dtype(rows[name]):
             rows[name] = _code_frequent(rows[name])
@@ -186,10 +187,10 @@ def measure_nearest(synthetic, reference, random_state=0):
     have. Numbers are in units of their standard deviations; categories that differ are at a
     distance of 1.
     """
-    n = len(reference) // 2
-    order = np.random.RandomState(random_state).permutation(len(reference))
+    rng = np.random.RandomState(random_state)
+    n, order = len(reference) // 2, rng.permutation(len(reference))
     first, second = (reference.iloc[part][:_MOST_ROWS] for part in (order[:n], order[n:]))
-    made = synthetic.sample(min(len(synthetic), len(second)), random_state=random_state)
+    made = synthetic.sample(min(len(synthetic), len(second)), random_state=rng)
     points, *others = _to_points(first, made, second)
     search = NearestNeighbors(n_neighbors=1).fit(points)
     found = {"n_rows": len(first)}

@@ -133,13 +133,18 @@ def _round_up(number):
 
 def _show_certificate(given):
     certificate = Certificate.from_json(json.dumps(given))
-    rows = [("Statement", line) for line in certificate._list_statements()]
+    rows = _label("Statement", certificate._list_statements())
     rows += [
         (f"Release: {name}", event)
         for name, event in zip(certificate.releases, certificate.events, strict=True)
     ]
-    rows += [("Rests on", assumption) for assumption in certificate.assumptions]
+    rows += _label("Rests on", certificate.assumptions)
     return "<h3>Certificate</h3>" + _write_table((), rows)
+
+
+def _label(name, texts):
+    """Return rows of a table of which the first has a name."""
+    return [(name if i == 0 else "", text) for i, text in enumerate(texts)]
 
 
 def _write_audit(audit):
