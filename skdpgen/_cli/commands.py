@@ -31,6 +31,7 @@ from ..privacy.texts import PLAIN
 from ..releases import TwoWayTables
 from .interrupts import Interrupted, interruptible
 from .outputs import check_outputs, is_parquet, write_table, written_at_once
+from .reports import report  # noqa: F401
 from .tables import (
     TableOptions,
     check_synthetic,
@@ -97,9 +98,9 @@ def synthesize(options):
             raise SpentError(f"{error} No file was written. {_tell_spent(budget)}") from None
     if not options.quiet:
         print(generator.privacy_)
-        report = _report_of(generator)
-        if report is not None:
-            print(report.to_string())
+        described = _report_of(generator)
+        if described is not None:
+            print(described.to_string())
     is_bad = any(issubclass(category, FitQualityWarning) for category in caught)
     return _BAD_QUALITY if options.fail_on_warning and is_bad else 0
 
@@ -158,8 +159,8 @@ def _sample_in_pieces(generator, n_rows, seed):
 
 def _describe_fit(generator):
     """Return what was found of the columns, as JSON."""
-    report = _report_of(generator)
-    columns = None if report is None else report.rename_axis("column").reset_index()
+    described = _report_of(generator)
+    columns = None if described is None else described.rename_axis("column").reset_index()
     records = [] if columns is None else json.loads(columns.to_json(orient="records"))
     found = {"schema": generator.schema_.to_dict(), "report": records}
     return json.dumps(found, ensure_ascii=False, indent=2)

@@ -2,12 +2,15 @@
 
 import argparse
 
+from .._version import __version__
+
 
 def make_parser():
     """Return the parser; what it parses has the name of a command as `command`."""
     parser = argparse.ArgumentParser(
         prog="skdpgen", description="Synthetic tables under differential privacy."
     )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(title="commands", dest="command", required=True)
 
     command = commands.add_parser("synthesize", help="make a synthetic table from a private one")
@@ -50,6 +53,11 @@ def make_parser():
     command.add_argument("--seed", type=int, help="by which rows are made and noise is drawn")
     _add_schema(command)
     _add_privacy(command)
+
+    command = commands.add_parser("report", help="describe synthetic rows on a page of HTML")
+    command.add_argument("table", help="synthetic rows, as synthesize has written them")
+    _add_report(command)
+    _add_form(command)
 
     command = commands.add_parser("budget", help="keep what several syntheses spend in a file")
     actions = command.add_subparsers(title="actions", dest="action", required=True)
@@ -100,6 +108,25 @@ def _add_outputs(command):
         help="write an apostrophe before texts that a spreadsheet would run as a formula",
     )
     command.add_argument("--quiet", action="store_true", help="no progress bar, no statement")
+
+
+def _add_report(command):
+    compared = command.add_mutually_exclusive_group()
+    compared.add_argument("--reference", help="PUBLIC rows with the same columns to compare with")
+    compared.add_argument(
+        "--private",
+        help="private rows instead; the report is then as secret as they are, which no ε covers",
+    )
+    command.add_argument(
+        "--reads-private-rows", action="store_true", help="has to be said beside --private"
+    )
+    command.add_argument("--certificate", help="the JSON file that synthesize wrote")
+    command.add_argument("--audit", help="the JSON file of an audit")
+    command.add_argument("--schema", help="a JSON file: its rules are checked, cells read by it")
+    command.add_argument("--target", help="the column that classifiers are to predict")
+    command.add_argument("--output", required=True, help="where to write the page, .html")
+    command.add_argument("--json", help="where to write the same numbers as JSON")
+    command.add_argument("--title", help="of the page; default: the name of the file")
 
 
 def _add_form(command):

@@ -253,8 +253,8 @@ def _fields_of(style):
     return {field.name: getattr(style, field.name) for field in fields(TextStyle)}
 
 
-def read_public(options):
-    """Read a public table, whose columns are what all of their cells are."""
+def read_public(options, schema=None):
+    """Read a public table, whose columns are what a schema says, or else all of their cells are."""
     check_table(options)
     file = TableFile(
         options.table,
@@ -268,7 +268,11 @@ def read_public(options):
     frame = pd.concat(list(file()), ignore_index=True)
     if is_parquet(options.table):
         return frame
-    return frame.apply(_parse_public, style=read_style(options))
+    style, declared = read_style(options), schema or {}
+    parsed = parse_texts(frame, declared, style)
+    return parsed.assign(
+        **{name: _parse_public(frame[name], style) for name in frame if name not in declared}
+    )
 
 
 def _parse_public(cells, style):

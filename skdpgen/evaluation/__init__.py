@@ -2,5 +2,6 @@
 
 from ._distances import frechet_distance
 from ._downstream import train_on_synthetic_score
+from ._report import Report, report
 
-__all__ = ["frechet_distance", "train_on_synthetic_score"]
+__all__ = ["Report", "frechet_distance", "report", "train_on_synthetic_score"]

@@ -1,0 +1,82 @@
+"""`skdpgen report`: a page of what `skdpgen synthesize` has written."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skdpgen import __version__
+from skdpgen.__main__ import main
+
+
+@pytest.fixture
+def made(folder):
+    """Synthetic, public and private rows, and a certificate."""
+    rng = np.random.RandomState(1)
+    for name in ("made", "public"):
+        frame = pd.DataFrame({"age": rng.randint(20, 80, 90), "ward": rng.choice(["A", "B"], 90)})
+        frame.to_csv(f"{name}.csv", index=False)
+    return ["report", "made.csv", "--output", "report.html"]
+
+
+def test_a_page_and_its_numbers(made, synthesize, folder):
+    assert synthesize("--certificate", "c.json", "--schema-out", "found.json") == 0
+    options = ["--certificate", "c.json", "--schema", "found.json", "--target", "ward"]
+    assert main([*made, "--reference", "public.csv", "--json", "r.json", *options]) == 0
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "<title>Synthetic rows: made.csv</title>" in page
+    assert "Predicting ward" in page
+    assert 'class="alarm"' not in page
+    results = json.loads((folder / "r.json").read_text(encoding="utf-8"))
+    assert (
+        results["certificate"]["epsilon"] == json.loads((folder / "c.json").read_text())["epsilon"]
+    )
+    assert results["n_reference"] == 90
+    assert results["rules"] == []
+
+
+def test_private_rows_need_a_word(made, folder, capsys):
+    assert main([*made, "--private", "private.csv"]) == 1
+    assert "say --reads-private-rows" in capsys.readouterr().err
+    assert not (folder / "report.html").exists()
+    assert main([*made, "--reads-private-rows"]) == 1
+    assert "goes with --private" in capsys.readouterr().err
+    with pytest.warns(UserWarning, match="as private as they are"):
+        assert main([*made, "--private", "private.csv", "--reads-private-rows"]) == 0
+    assert "report.html: computed from private rows" in capsys.readouterr().err
+    assert "This report was computed from PRIVATE rows" in (folder / "report.html").read_text()
+
+
+def test_either_public_or_private_rows(made, capsys):
+    with pytest.raises(SystemExit):
+        main([*made, "--private", "private.csv", "--reference", "public.csv"])
+    assert "not allowed with" in capsys.readouterr().err
+
+
+def test_the_form_is_that_of_the_reference(made, folder):
+    public = pd.read_csv("public.csv").assign(id=range(90))
+    public.to_csv("public.tsv", sep="|", index=False)
+    assert main([*made, "--reference", "public.tsv", "--sep", "|", "--drop", "id"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--reference", "private.csv", "--output", "private.csv"], "are the same file"),
+        (["--output", "report.pdf"], "must end in .html"),
+        (["--reference", "none.csv"], "There is no file none.csv"),
+        (["--certificate", "none.json"], "none.json"),
+    ],
+)
+def test_refusals(made, folder, capsys, options, message):
+    assert main([*made, *options]) == 1
+    assert message in capsys.readouterr().err
+    assert not (folder / "report.html").exists()
+
+
+def test_the_version(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"skdpgen {__version__}\n"

@@ -1,0 +1,368 @@
+"""The report: numbers against closed forms, what it refuses and shouts, and a real browser."""
+
+import html
+import json
+import re
+import shutil
+import subprocess
+import warnings
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from dp_accounting import GaussianDpEvent, NonPrivateDpEvent
+from numpy.testing import assert_allclose
+from scipy.stats import ks_2samp
+
+from skdpgen import Boolean, Implies, Number, Schema
+from skdpgen.evaluation import Report, report
+from skdpgen.evaluation._coding import as_table, code_columns
+from skdpgen.evaluation._comparisons import (
+    associate,
+    compare_marginals,
+    compare_pairs,
+    measure_nearest,
+    score_classifiers,
+    score_k_marginals,
+    score_propensity,
+    total_variation,
+)
+from skdpgen.privacy import Certificate, PrivacyLeakWarning
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+CERTIFICATE = Certificate(
+    (GaussianDpEvent(4.0),), ("two-way <tables>",), assumptions=("one record",), n_records=300
+)
+
+
+def make_rows(n, seed, shift=0.0):
+    rng = np.random.default_rng(seed)
+    age = rng.integers(18, 80, n)
+    return pd.DataFrame(
+        {
+            "age": age,
+            "pay": rng.lognormal(7 + shift, 0.4, n) * np.sqrt(age),
+            "ward": np.where(rng.random(n) < 0.1, None, rng.choice(["A", "B <b>"], n)),
+            "sick": rng.random(n) < age / 120,
+            "seen": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 700, n), "D"),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def tables():
+    return make_rows(300, 0), make_rows(400, 1)
+
+
+@pytest.fixture(scope="module")
+def found(tables):
+    schema = Schema(
+        {"sick": Boolean(), "age": Number(0, 99)}, [Implies({"sick": True}, {"age": (0, 40)})]
+    )
+    return report(*tables, certificate=CERTIFICATE, schema=schema, target="sick", title="A & B")
+
+
+# --- columns -------------------------------------------------------------------------------------
+
+
+def test_levels_are_those_of_the_reference():
+    synthetic, reference = (
+        pd.DataFrame({"a": values}) for values in (["x", "y", "new", None], ["x", "x", "y", "y"])
+    )
+    (column,) = code_columns(synthetic, reference)
+    assert column.levels == ("x", "y", "all others", "missing")
+    assert column.synthetic.tolist() == [0, 1, 2, 3]
+    assert column.reference.tolist() == [0, 0, 1, 1]
+    assert not column.is_number
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float32, "Float64", "category", "string", object])
+def test_few_values_are_levels_whatever_the_dtype(dtype):
+    tables = [pd.DataFrame({"a": pd.Series([1, 2, 2, 3]).astype(dtype)}) for _ in range(2)]
+    (column,) = code_columns(*tables)
+    assert sorted(column.levels) == ["1", "2", "3"]
+    assert_allclose(sorted(column.shares(column.reference)), [0.25, 0.25, 0.5])
+
+
+def test_many_numbers_are_cut_into_ranges_and_what_is_outside_is_in_the_outermost():
+    reference = pd.DataFrame({"a": np.arange(1001.0)})
+    synthetic = pd.DataFrame({"a": [-1e9, 1e9, np.nan, 500.0]})
+    (column,) = code_columns(synthetic, reference)
+    assert len(column.levels) == 11
+    assert column.synthetic.tolist() == [0, 9, 10, 5]
+    assert np.bincount(column.reference).min() >= 98
+
+
+def test_arrays_are_tables_too():
+    table = as_table(np.eye(3), ["a", "b", "a"])
+    assert list(table) == ["x0", "x1", "x2", "y"]
+    with pytest.raises(ValueError, match="matrix or a DataFrame"):
+        as_table(np.zeros(3))
+
+
+# --- numbers -------------------------------------------------------------------------------------
+
+
+def test_total_variation_in_closed_form():
+    first, second = np.array([0] * 7 + [1] * 3), np.array([0] * 2 + [1] * 3 + [2] * 5)
+    assert total_variation(first, second, 3) == pytest.approx(0.5)
+    assert total_variation(first, first, 3) == 0
+    assert total_variation(np.zeros(3, int), np.ones(5, int), 2) == 1
+
+
+def test_marginals_and_pairs_of_independent_columns():
+    """Alike one by one, and not together."""
+    same = pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 0, 1, 1]})
+    crossed = pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 1, 0, 1]})
+    columns = code_columns(crossed, same)
+    assert (compare_marginals(columns)["total_variation"] == 0).all()
+    assert compare_pairs(columns)["total_variation"].tolist() == [0.5]
+    assert score_k_marginals(columns) == {"k": 2, "n_marginals": 1, "score": 500.0}
+
+
+def test_gaps_of_distribution_functions_are_those_of_scipy(tables):
+    marginals = compare_marginals(code_columns(*tables)).set_index("column")
+    expected = ks_2samp(tables[0]["pay"], tables[1]["pay"]).statistic
+    assert marginals.loc["pay", "kolmogorov_smirnov"] == pytest.approx(expected)
+    assert np.isnan(marginals.loc["ward", "kolmogorov_smirnov"])
+
+
+def test_associations():
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 4, 5000)
+    table = pd.DataFrame({"a": a, "equal": 3 - a, "other": rng.integers(0, 9, 5000)})
+    first, equal, other = code_columns(table)
+    assert associate(first, equal, "synthetic") == pytest.approx(1)
+    assert associate(first, other, "synthetic") < 0.03
+    assert associate(first, equal, "reference") is None
+
+
+def test_k_marginals_are_drawn_where_there_are_many():
+    rng = np.random.default_rng(0)
+    tables = [pd.DataFrame(rng.integers(0, 2, (200, 40))) for _ in range(2)]
+    score = score_k_marginals(code_columns(*tables))
+    assert (score["k"], score["n_marginals"]) == (3, 100)
+    assert 850 < score["score"] < 970
+    assert score_k_marginals(code_columns(tables[0], tables[0]))["score"] == 1000
+
+
+def test_classifiers_learn_from_the_one_table_and_are_tested_on_the_other():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=2000)
+    right = pd.DataFrame({"x": x, "y": np.where(x > 0, "p", "n")})
+    wrong = right.assign(y=np.where(x > 0, "n", "p"))
+    for score in score_classifiers(wrong, right, "y")["scores"]:
+        assert score["synthetic"] < 0.1
+        assert score["reference"] > 0.9
+
+
+def test_propensity_is_a_half_for_the_same_rows_and_one_for_others():
+    same = score_propensity(make_rows(1000, 0), make_rows(1000, 1), 0)
+    assert 0.4 < same["roc_auc"] < 0.6
+    other = score_propensity(make_rows(300, 0), make_rows(300, 1, shift=5), 0)
+    assert other["roc_auc"] > 0.99
+    assert other["pmse"] > 0.9 > 0.2 > same["pmse"]
+
+
+def test_nearest_records_tell_copies():
+    reference, fresh = make_rows(400, 0), make_rows(400, 1)
+    copied = measure_nearest(reference, reference)
+    assert 0.4 < copied["synthetic"]["share_of_copies"] < 0.6
+    other = measure_nearest(fresh, reference)
+    assert other["synthetic"]["share_of_copies"] == other["reference"]["share_of_copies"] == 0
+    gap = other["synthetic"]["median_distance"] / other["reference"]["median_distance"]
+    assert 0.8 < gap < 1.25
+
+
+# --- the report ----------------------------------------------------------------------------------
+
+
+def test_json_and_page_say_the_same(found, tmp_path):
+    results = json.loads(found.to_json(tmp_path / "r.json"))
+    assert results == found.results
+    assert json.loads((tmp_path / "r.json").read_text(encoding="utf-8")) == results
+    page = text_of(found.to_html(tmp_path / "r.html"))
+    assert (tmp_path / "r.html").read_text(encoding="utf-8") == found.to_html()
+    assert f"{results['k_marginals']['score']:.0f}" in page
+    for column in results["marginals"]["columns"]:
+        assert f"{column['column']} {column['total_variation']:.1%} differ" in page
+    for score in results["classifiers"]["scores"]:
+        assert f"{score['synthetic']:.3f}" in page
+    assert f"{results['propensity']['roc_auc']:.3f}" in page
+    assert f"{results['rules'][0]['share_breaking']:.2%}" in page
+    assert f"{results['marginals']['halves']:.1%}" in page
+    assert results["n_rows"] == 300
+    assert results["n_reference"] == 400
+
+
+def text_of(page):
+    return " ".join(html.unescape(re.sub("<[^>]*>", " ", page)).split())
+
+
+class _Tags(HTMLParser):
+    """Checks that tags are closed in order, and lists attributes that load something."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.loads = [], []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+        self.loads += [a for a in attrs if a[0] in ("src", "href", "srcset", "style", "onload")]
+
+    def handle_startendtag(self, tag, attrs):
+        pass
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_page_stands_by_itself_and_escapes_what_is_in_it(found):
+    page = found.to_html()
+    tags = _Tags()
+    tags.feed(page)
+    assert not tags.open
+    assert not tags.loads
+    assert "<script" not in page
+    assert "B <b>" not in page
+    assert "two-way <tables>" not in page
+    assert "<title>A &amp; B</title>" in page
+    assert "url(" not in page
+    assert "@import" not in page
+
+
+def test_the_certificate_is_on_the_page(found):
+    page = text_of(found.to_html())
+    assert "Differential privacy with ε = 0.9264 at δ = 1e-05." in page
+    assert "two-way <tables> GaussianDpEvent(noise_multiplier=4.0)" in page
+    assert "one record" in page
+    assert "What voids it" in page
+    # e^ε and e^ε / (1 + e^ε), rounded up.
+    assert "by a factor of at most 2.526" in page
+    assert "at most 71.7 of 100 cases" in page
+    assert 'class="alarm"' not in found.to_html()
+
+
+@pytest.mark.parametrize(
+    ("options", "alarm"),
+    [
+        ({"certificate": None}, "No certificate was given"),
+        (
+            {"certificate": Certificate((GaussianDpEvent(4.0),), ("a",), reproducible=True)},
+            "The noise of this fit follows from a seed",
+        ),
+        ({"certificate": Certificate((NonPrivateDpEvent(),), ("a",))}, "there is no privacy"),
+        ({"audit": '{"verdict": "convicted", "bound": 3.0}'}, "An audit found that more"),
+    ],
+)
+def test_alarms(tables, options, alarm):
+    page = report(tables[0], **{"certificate": CERTIFICATE, **options}).to_html()
+    assert page.index('<p class="alarm" role="alert">') < page.index("<h1>")
+    assert page.count('class="alarm"') == 1
+    assert alarm in page
+
+
+def test_private_rows_are_refused_unless_it_is_said_and_then_it_is_on_top(tables):
+    with pytest.raises(ValueError, match="exact answer about them, which no ε covers"):
+        report(tables[0], private=tables[1])
+    with pytest.raises(ValueError, match="either reference"):
+        report(*tables, private=tables[1], reads_private_rows=True)
+    with pytest.warns(PrivacyLeakWarning, match="as private as they are") as caught:
+        found = report(
+            tables[0], private=tables[1], reads_private_rows=True, certificate=CERTIFICATE
+        )
+    assert caught[0].filename == __file__
+    assert found.results["reads_private_rows"]
+    body = found.to_html().partition("<body>")[2]
+    assert body.lstrip().startswith('<p class="alarm" role="alert">This report was computed from')
+    assert "private rows</div>" in body
+    assert "public reference" not in body
+
+
+def test_without_a_reference_rows_are_described(tables):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = report(tables[0], certificate=CERTIFICATE)
+    for name in ("k_marginals", "classifiers", "propensity", "nearest"):
+        assert found.results[name] is None
+    page = found.to_html()
+    assert "Pairs of columns" in page
+    assert "differ" not in text_of(page)
+    assert "the reference" not in text_of(page)
+
+
+def test_results_repeat_and_columns_may_be_in_any_order(tables, found):
+    other = report(tables[0], tables[1][list(tables[1])[::-1]])
+    for name in ("marginals", "pairs", "k_marginals", "nearest"):
+        assert other.results[name] == found.results[name]
+
+
+@pytest.mark.parametrize(
+    ("synthetic", "reference", "options", "message"),
+    [
+        (np.zeros((3, 2)), np.zeros((3, 3)), {}, "must have the same columns; in one .*'x2'"),
+        (np.zeros((1, 2)), None, {}, "synthetic needs at least 2 rows"),
+        (np.zeros((3, 2)), np.zeros((1, 2)), {}, "reference needs at least 2 rows"),
+        (np.zeros((3, 2)), None, {"target": "y"}, "target must be one of the columns"),
+    ],
+)
+def test_refusals(synthetic, reference, options, message):
+    with pytest.raises(ValueError, match=message):
+        report(synthetic, reference, **options)
+
+
+@pytest.mark.parametrize("target", ["pay", "constant"])
+def test_a_target_without_classes_has_no_classifier(tables, target):
+    found = report(*(table.assign(constant=1) for table in tables), target=target)
+    assert (
+        "classes" in found.results["classifiers"]["none"]
+        or "one class" in (found.results["classifiers"]["none"])
+    )
+    assert "No classifier was trained" in found.to_html()
+
+
+def test_columns_of_nothing_break_nothing():
+    table = pd.DataFrame({"none": [np.nan] * 8, "one": [1] * 8, "text": [None] * 8, "x": range(8)})
+    page = report(table, table, certificate=CERTIFICATE).to_html()
+    assert "none" in page
+
+
+def test_an_audit_is_shown(tables):
+    audit = {
+        "verdict": "consistent",
+        "bound": 0.61,
+        "claim": 0.92,
+        "confidence": 0.95,
+        "releases": [{"name": "sums <i>", "verdict": "consistent", "reasons": []}],
+    }
+    page = report(tables[0], certificate=CERTIFICATE, audit=json.dumps(audit)).to_html()
+    assert "ε is shown to be above" in page
+    assert "0.61" in page
+    assert "sums &lt;i&gt;" in page
+
+
+def test_in_a_notebook_the_page_is_in_a_frame(found):
+    assert isinstance(found, Report)
+    framed = found._repr_html_()
+    assert framed.startswith("<iframe srcdoc=")
+    assert html.unescape(re.search('srcdoc="(.*?)"', framed, re.DOTALL)[1]) == found.to_html()
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+def test_a_browser_shows_it(found, tmp_path):
+    found.to_html(tmp_path / "report.html")
+    flags = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run"
+    flags += " --disable-background-networking --disable-component-update --disable-sync"
+    command = [CHROMIUM, *flags.split(), f"--user-data-dir={tmp_path / 'profile'}"]
+    page = (tmp_path / "report.html").as_uri()
+    ran = subprocess.run(
+        [*command, "--dump-dom", page], capture_output=True, timeout=120, check=True
+    )
+    shown = ran.stdout.decode()
+    for heading in re.findall("<h2>.*?</h2>", found.to_html()):
+        assert heading in shown
+    # The parser of a browser has moved, closed and dropped nothing.
+    assert shown.count("<rect") == found.to_html().count("<rect")
+    assert text_of(shown) == text_of(found.to_html())
