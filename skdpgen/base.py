@@ -40,6 +40,7 @@ from .privacy import CategoryCountsMechanism, NoiseSource
 from .privacy.curator import open_curator
 from .privacy.mechanisms.sums import count_rows_by
 from .privacy.noise import ASSUMED_OF_NOISE
+from .privacy.record_functions import forgetting
 from .privacy.records import read_table, take_records
 from .transport import sliced_wasserstein_distance
 
@@ -181,6 +182,8 @@ class BaseGenerator(Saves, Previews, TakesSpecifications, BaseEstimator, metacla
         max_rows = self._find_max_rows(persons is not None)
         whose = {"persons": persons, "max_rows": max_rows}
         if self.schema is not None:
+            if callable(X):
+                self._refuse_samples("X as chunks", "give a table in memory")
             schema = declare(self.schema, X, y)
             format = self._make_table_format(schema, TableKind.of(schema, X, y, target))
             return format, read_table(self, X, y, format.kind.label, format, **whose)
@@ -205,16 +208,22 @@ class BaseGenerator(Saves, Previews, TakesSpecifications, BaseEstimator, metacla
         """Return how many rows of a person count, or None; refuse persons where none can."""
         if not has_persons:
             return None
+        self._refuse_samples(
+            "what that costs is known for one row, and several rows of a person may cost more "
+            "than so many times as much. persons=...",
+            "give one row of each person, and no persons",
+        )
+        return self.max_rows_per_person
+
+    def _refuse_samples(self, what, instead):
+        """Refuse a release of anything else than sums over all rows, which something is for."""
         release = self.find_specification("release")
-        if not release.takes_persons:
+        if not release.is_of_sums:
             raise ValueError(
                 f"{type(release).__name__} reads rows at random, again and again, or one by one: "
-                "what that costs is known for one row, and several rows of a person may cost more "
-                "than so many times as much. persons=... is for sums over all rows: use "
-                "release='sketch' of DPSlicedWassersteinGenerator or DPSWFlowSampler; or give one "
-                "row of each person, and no persons."
+                f"{what} is for sums over all rows: use release='sketch' of "
+                f"DPSlicedWassersteinGenerator or DPSWFlowSampler; or {instead}."
             )
-        return self.max_rows_per_person
 
     def _check_learnt(self):
         """Refuse what has diverged: it makes no rows."""
@@ -275,6 +284,7 @@ class BaseGenerator(Saves, Previews, TakesSpecifications, BaseEstimator, metacla
             self._generate_finite, shares, n_samples, y=y, where=where, noise=noise
         )
 
+    @forgetting()
     def score(self, X, y=None):
         """Return how close synthetic rows are to `X`; higher is better.
 

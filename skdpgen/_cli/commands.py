@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from .. import DPSlicedWassersteinGenerator, DPSWFlowSampler, PrivacyBudget
+from .._files import read_file
 from ..accounting.calibration import check_delta, check_epsilon
 from ..accounting.certificate import Certificate
 from ..accounting.certificate import verify as verify_text
@@ -285,7 +286,7 @@ def budget(options):
 
 
 def verify(options):
-    text = Path(options.certificate).read_text(encoding="utf-8")
+    text = read_file(options.certificate)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         epsilon = verify_text(text)

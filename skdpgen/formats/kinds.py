@@ -13,6 +13,7 @@ from pandas.api.types import (
     is_object_dtype,
 )
 
+from ..privacy.texts import is_writable
 from .cells import read_dates, read_numbers
 from .column import read_dict
 from .columns import MAX_UNITS, Boolean, Category, Date, Number, Ordinal, Unknown
@@ -28,8 +29,11 @@ KINDS = {
 
 def read_kind(name, kind):
     """Return the kind that a schema gives to a column, and name the column in errors."""
-    if not isinstance(name, str) or not name:
-        raise ValueError(f"Names of columns must be non-empty strings; got {name!r}. Rename it.")
+    if not isinstance(name, str) or not name or not is_writable(name):
+        raise ValueError(
+            "Names of columns must be non-empty strings that UTF-8 can write; got "
+            f"{name!r}. Rename it."
+        )
     if type(kind) in KINDS.values():
         return kind
     try:

@@ -10,8 +10,8 @@ class Release(Specification):
 
     # What a certificate rests on because of it.
     assumptions = ()
-    # Whether it is made of sums over all rows, of which a person may have several.
-    takes_persons = False
+    # Whether it is made of sums over all rows: a person may have several, and chunks are read once.
+    is_of_sums = False
     # Whether what it costs follows from the number of columns.
     needs_columns = False
 

@@ -61,7 +61,7 @@ class SliceSketch(Release):
         "n_harmonics": whole(optional=True, most=1000),
     }
 
-    takes_persons = True
+    is_of_sums = True
     name = SliceSketchMechanism.name
     # Components that a `PrivatePCA` keeps by default, and how they are scaled.
     n_components, scaling = 64, {"whiten": 0.5}

@@ -34,7 +34,7 @@ class TwoWayTables(Release):
     most 10,000 triples, and where the noise would let half of the records be seen.
     """
 
-    takes_persons = True
+    is_of_sums = True
     name = TablesMechanism.name
     interactions, three_way = "interactions", "three-way tables"
 

@@ -1,4 +1,4 @@
-"""Cases of arrays: an estimator, its parameters, rows, labels and persons, and what is asked then."""
+"""Cases of arrays: an estimator, its parameters, rows, labels and persons; what is asked then."""
 
 import math
 from dataclasses import dataclass
@@ -8,9 +8,8 @@ import pandas as pd
 from hypothesis import strategies as st
 
 from .estimators import MAKERS, NESTED, ODD, Estimator, estimators
-from .markers import NUMBER, TEXT
 from .oracle import Call, check_fitted, check_stored, fault_if
-from .rows import Labels, Rows, labels, rows
+from .rows import NOBODY, PLAIN, Labels, Rows, labels, rows
 
 # What a refusal may be about beside parameters: arguments, and what they are.
 WORDS = {
@@ -27,7 +26,7 @@ class Fit:
     estimator: Estimator
     rows: Rows
     labels: Labels
-    persons: Labels = Labels("none")
+    persons: Labels = NOBODY
     has_budget: bool = False
     asked: tuple = ()
 
@@ -47,17 +46,13 @@ class Fit:
             args = (X, y)
         given = (*args, *kwargs.values(), estimator)
 
-        def run():
-            fitted = estimator.fit(*args, **kwargs)
-            if self.estimator.maker == "privatizer":
-                return fitted, fitted.privatize(*args)
-            return fitted, None
-
         return Call(
-            run,
+            lambda: estimator.fit(*args, **kwargs),
             given,
-            frozenset(WORDS | NESTED | set(estimator.get_params()) | set(map(str, self.rows.names))),
-            check=lambda result: self.check(*result),
+            frozenset(
+                WORDS | NESTED | set(estimator.get_params()) | set(map(str, self.rows.names))
+            ),
+            check=self.check,
             state=lambda: sorted(vars(estimator)),
             has_budget=self.has_budget,
             may_refuse_cells=self._may_refuse_cells(estimator),
@@ -70,16 +65,12 @@ class Fit:
         is_strict = isinstance(estimator.strict, bool | np.bool_) and estimator.strict
         return is_strict or has_inferred or not self.rows.says_numbers
 
-    def check(self, fitted, noised):
+    def check(self, fitted):
         """Raise a `Fault` unless a fit is sound."""
         # Labels are public if they were inferred, and all is without noise.
         is_inferred = self.labels.kind != "none" and getattr(fitted, "classes", 0) is None
         is_noisy = fitted.epsilon < 50 and not is_inferred
         check_fitted(fitted, epsilon=fitted.epsilon, is_noisy=is_noisy)
-        if noised is not None:
-            X = noised[0] if isinstance(noised, tuple) else noised
-            fault_if(X.shape != self.rows.shape, f"Noised rows are of shape {X.shape}.")
-            fault_if(not np.isfinite(X).all(), "Noised rows are not finite.")
         if hasattr(fitted, "sample"):
             self.check_sample(fitted, fitted.sample(7))
         n_features = 3 if self.estimator.maker == "adapter" else self.rows.shape[1]
@@ -121,7 +112,7 @@ def _use(fitted, n_features):
 @st.composite
 def fits(draw):
     estimator = draw(estimators(kept=("schema",)))
-    persons = Labels("none")
+    persons = NOBODY
     if draw(st.integers(0, 7)) == 0:
         kinds = ("persons", "persons", "ints", "mixed persons")
         persons = draw(labels(usual=kinds, none=0))
@@ -162,7 +153,7 @@ class Asking:
     labels: Labels
     method: str
     asked: tuple = ()
-    rows: Rows = Rows("array", "f8", (6, 3))
+    rows: Rows = PLAIN
 
     def call(self, is_benign=False):
         fitted, X = fit_once(self.maker, self.labels), self.rows.make(is_benign)
@@ -170,6 +161,8 @@ class Asking:
             args, kwargs = (), {name: _ASKED[called]() for name, called in self.asked}
         else:
             args, kwargs = (X,), {}
+        if self.method == "privatize":
+            args = (X, self.labels.make(self.rows.shape[0]))
         return Call(
             lambda: getattr(fitted, self.method)(*args, **kwargs),
             (*args, *kwargs.values(), fitted),
@@ -202,6 +195,8 @@ def fit_once(maker, labels):
         estimator = MAKERS[maker]().set_params(random_state=0)
         if "bounds" in estimator.get_params():
             estimator.set_params(bounds=(0, 1))
+        if "y_bounds" in estimator.get_params() and labels.kind == "numbers":
+            estimator.set_params(y_bounds=(0, 1))
         if y is not None and "classes" in estimator.get_params() and labels.kind != "numbers":
             estimator.set_params(classes=np.unique(np.asarray(y)))
         kwargs = {"X_target": X} if maker == "adapter" else {}
@@ -224,7 +219,7 @@ def askings(draw):
     kinds = {"pca": ("none",), "adapter": ("ints", "texts")}
     known = Labels(draw(st.sampled_from(kinds.get(maker, ("none", "ints", "texts", "numbers")))))
     if maker == "privatizer" and known.kind == "numbers":
-        known = Labels("none")
+        known = NOBODY
     if method != "sample":
         return Asking(maker, known, method, rows=draw(rows()))
     names = draw(
@@ -238,6 +233,3 @@ def askings(draw):
     return Asking(
         maker, known, method, tuple((n, draw(st.sampled_from(tuple(_ASKED)))) for n in names)
     )
-
-
-assert TEXT and NUMBER

@@ -57,7 +57,7 @@ def find_in_error(error, given):
     return found
 
 
-def _holds(value, given, depth=3):
+def _holds(value, given, depth=6):
     """Whether an object tells a secret, and is none of those that were given."""
     if any(value is own for own in given) or depth == 0:
         return False

@@ -28,7 +28,6 @@ from . import markers, world
 
 # Whose words an error may be in: others' speak of what they do, not of what was asked for.
 _OURS = ("/skdpgen/", "/sklearn/", "/tests/fuzz/")
-_SPENT = re.compile(r"ε = \S+ at δ = \S+ was spent, on: ")
 _WARNINGS = (FitQualityWarning, PrivacyLeakWarning, DataConversionWarning)
 
 
@@ -48,6 +47,8 @@ class Call:
         Objects of the caller's that the call gets; it changes none.
     words : set of str
         Names of parameters and columns, of which a refusal has one.
+    refusals : tuple of type
+        What a refusal may be.
     check : callable
         ``check(result)`` raises a `Fault` if the result is not sound.
     state : callable
@@ -63,6 +64,7 @@ class Call:
     run: object
     given: tuple = ()
     words: frozenset = frozenset()
+    refusals: tuple = (ValueError, TypeError, NotFittedError, BudgetExceededError)
     check: object = staticmethod(lambda result: None)
     state: object = staticmethod(lambda: None)
     has_budget: bool = False
@@ -84,13 +86,14 @@ def judge(call):
     told = markers.find_in_error(error, call.given)
     _fault_if(told, f"An error tells what is private: {told}.", error)
     _fault_if(call.state() != state, "A failed call leaves something behind.", error)
+    is_said = any(found in str(error) for found in ("was spent, on: ", "fit is charged: ε = "))
+    _fault_if((call.releases or spent) and not is_said, "It is not said what was spent.", error)
     if isinstance(error, SpentError):
-        _fault_if(not _SPENT.search(str(error)), "It is not said what was spent.", error)
+        _fault_if(not is_said, "It is not said what was spent.", error)
         _fault_if("diverged" not in str(error), "Spent and failed.", error)
         return "spent"
-    _fault_if(call.releases, f"Spent and not said: {call.releases}.", error)
-    _fault_if(spent, f"ε = {spent} is charged for nothing.", error)
-    check_refusal(error, call.words)
+    _fault_if(call.releases, f"Spent and refused: {call.releases}.", error)
+    check_refusal(error, call.words, call.refusals)
     if call.benign is not None and not call.may_refuse_cells:
         _, other, _, _ = _try(call.benign)
         same = type(other) is type(error) and _text_of(other) == _text_of(error)
@@ -98,10 +101,11 @@ def judge(call):
     return "refused"
 
 
-def check_refusal(error, words):
+def check_refusal(error, words, refusals=Call.refusals):
     """Raise a `Fault` unless an error is of a right type, in our words, and names something."""
-    expected = (ValueError, TypeError, NotFittedError, BudgetExceededError)
-    wrong = not isinstance(error, expected) or isinstance(error, UnicodeError)
+    if isinstance(error, OSError) and OSError in refusals:
+        return  # which names a file
+    wrong = not isinstance(error, refusals) or isinstance(error, UnicodeError)
     _fault_if(wrong, "An error of a wrong type.", error)
     *_, last = traceback.extract_tb(error.__traceback__)
     file = last.filename.replace(os.sep, "/")
@@ -187,8 +191,8 @@ def check_stored(fitted, is_noisy, use):
         path = Path(folder) / "saved"
         try:
             fitted.save(path)
-        except (ValueError, TypeError) as error:
-            check_refusal(error, set(fitted.get_params(deep=True)) | set(dir(fitted)))
+        except ValueError as error:
+            check_refusal(error, set(fitted.get_params(deep=True)))
             _fault_if(path.exists(), "A refused file is there.")
             return
         with zipfile.ZipFile(path) as file:

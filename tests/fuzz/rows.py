@@ -134,9 +134,11 @@ _CONTAIN = {
     "strided": lambda array: np.repeat(array, 2, axis=0)[::2],
     "readonly": lambda array: (array.setflags(write=False), array)[1],
     "matrix": lambda array: np.asmatrix(array),
-    "masked": lambda array: np.ma.masked_array(array, mask=np.arange(array.size) == 1)
-    if array.ndim == 1
-    else np.ma.masked_array(array, mask=np.zeros(array.shape, dtype=bool)),
+    "masked": lambda array: (
+        np.ma.masked_array(array, mask=np.arange(array.size) == 1)
+        if array.ndim == 1
+        else np.ma.masked_array(array, mask=np.zeros(array.shape, dtype=bool))
+    ),
     "structured": lambda array: _structured(array[:, [0, 0]]) if array.size else array,
     "subclass": lambda array: array.view(Marked),
     "sparse": lambda array: sparse.csr_matrix(array.astype("f8") if array.dtype != "O" else 2),
@@ -207,8 +209,16 @@ def _cells(values, n=3):
 
 
 _NAMES = ("a", "b", "c", "d", "e")
-_ODD_NAMES = (("a", "a", "a", "a", "a"), (0, 1, 2, 3, 4), ("a", 1, 2, 3, 4), ("", " ", "\0", "é", "x"))
+_ODD_NAMES = (
+    ("a", "a", "a", "a", "a"),
+    (0, 1, 2, 3, 4),
+    ("a", 1, 2, 3, 4),
+    ("", " ", "\0", "é", "x"),
+)
 _ODD_NAMES += ((None, "b", "c", "d", "e"), (("a", 1), ("a", 2), ("b", 1), ("b", 2), ("b", 3)))
+
+
+PLAIN = Rows("array", "f8", (6, 3))
 
 
 @st.composite
@@ -279,6 +289,7 @@ _LABELS = {
     "mixed persons": lambda codes, n: [[1, TEXT, None, 2.5, b"x"][i % 5] for i in range(n)],
     "hostile": lambda codes, n: [Hostile() for _ in range(n)],
 }
+NOBODY = Labels("none")
 _USUAL = ("ints", "bools", "texts", "objects", "numbers", "series", "categorical", "list")
 
 

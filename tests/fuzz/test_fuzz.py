@@ -1,20 +1,51 @@
-"""Whatever is asked: a sound result, a clear refusal that costs nothing, or a word of what it cost.
+"""Whatever is asked: a sound result, a clear refusal that costs nothing, or what was spent.
+
+The default run takes the same cases each time; with ``-m slow``, there are more, by a seed that a
+failure prints.
 """
 
-import warnings
-
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, given, settings
 
+from .declarations import declarations
+from .files import files, judge_files
 from .fits import askings, fits
 from .oracle import judge
+from .tables import tables
 
-_SLOW = pytest.param(True, marks=pytest.mark.slow, id="many")
+_KINDS = {
+    "fits": (fits, lambda case: judge(case.call()), 60),
+    "askings": (askings, lambda case: judge(case.call()), 40),
+    "tables": (tables, lambda case: judge(case.call()), 30),
+    "declarations": (declarations, lambda case: judge(case.call()), 50),
+    "files": (files, judge_files, 20),
+}
+_PLAIN = {
+    "database": None,
+    "deadline": None,
+    "print_blob": True,
+    "suppress_health_check": list(HealthCheck),
+}
 
 
-def _few(n, slow):
-    return settings(max_examples=n)
+def _run(kind, **options):
+    cases, judge_case, n_cases = _KINDS[kind]
+    n_cases *= options.pop("times", 1)
+
+    @settings(max_examples=n_cases, **_PLAIN, **options)
+    @given(cases())
+    def check(case):
+        judge_case(case)
+
+    check()
 
 
-def test_x():
-    pass
+@pytest.mark.parametrize("kind", _KINDS)
+def test_a_few_cases(kind):
+    _run(kind, derandomize=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", _KINDS)
+def test_many_cases(kind):
+    _run(kind, times=10)

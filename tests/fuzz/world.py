@@ -1,6 +1,5 @@
 """What a call must leave as it was: generators, threads, dtypes, filters, the environment."""
 
-import copy
 import os
 import random
 import signal
@@ -22,7 +21,7 @@ def look():
     options = pd.options.display
     return {
         "random's generator": random.getstate(),
-        "NumPy's generator": copy.deepcopy(np.random.get_state()),  # noqa: NPY002
+        "NumPy's generator": [np.asarray(part).tobytes() for part in np.random.get_state()],  # noqa: NPY002
         "torch's generator": torch.get_rng_state().numpy().tobytes(),
         "torch's threads": torch.get_num_threads(),
         "torch's dtype": torch.get_default_dtype(),
@@ -42,4 +41,4 @@ def look():
 
 def differences(before, after):
     """Return the names of what is not as it was."""
-    return [name for name in before if repr(before[name]) != repr(after[name])]
+    return [name for name in before if before[name] != after[name]]
