@@ -4,6 +4,8 @@ import numpy as np
 import torch
 from sklearn.utils.validation import check_array
 
+from .privacy.record_functions import call_quietly, forgetting
+
 # Those that NumPy has, too.
 _FLOATS = (torch.float16, torch.float32, torch.float64)
 
@@ -24,6 +26,14 @@ def as_array(data):
     return (data if data.dtype in _FLOATS or not data.is_floating_point() else data.float()).numpy()
 
 
-def read_numbers(X):
-    """Check rows of public numbers, such as codes, and return them as floats."""
-    return check_array(as_array(X), dtype=[np.float64, np.float32], input_name="X")
+@forgetting()
+def read_numbers(X, name="X"):
+    """Check rows of numbers, such as codes, and return them as floats; errors quote none."""
+    dtypes = set(X.dtypes) if hasattr(X, "columns") else {getattr(X, "dtype", None)}
+    dtype = np.float32 if dtypes <= {np.dtype(np.float32), torch.float32} else np.float64
+    rows = call_quietly(np.asarray, as_array(X))
+    if rows is not None and rows.dtype.kind in "iufbO":
+        rows = call_quietly(rows.astype, dtype)
+    if rows is None or rows.ndim != 2 or rows.dtype != dtype:
+        raise ValueError(f"{name} must be a 2D array of numbers, a row for each sample.")
+    return check_array(rows, input_name=name)

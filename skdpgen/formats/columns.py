@@ -232,6 +232,8 @@ class Category(Column):
             other = "other" if other is None else other
         else:
             categories = check_labels(categories)
+        if other is not None:
+            check_labels([other])
         self._set(categories=categories, other=other)
         check_labels(self.levels)
         check_flag(self.missing)

@@ -373,7 +373,10 @@ def _as_labels(y, are_declared):
         return y.to_numpy(np.float64, na_value=np.nan) if is_float else np.array(y, dtype=object)
     if are_declared and isinstance(y, list | tuple):
         return _column_of_objects(y)
-    return _native(np.asarray(y))
+    labels = call_quietly(np.asarray, y)
+    if labels is None:
+        raise ValueError("y must be labels or numbers: it holds what is neither.")
+    return _native(labels)
 
 
 def check_classes(classes):

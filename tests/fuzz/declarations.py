@@ -72,9 +72,8 @@ _CALLS = {
     "delta_at": (None, {"epsilon": 0.5}),
     "load": (skdpgen.load, {"path": "no file"}),
 }
-_WORDS = (
-    WORDS | NESTED | {"Schema", "schema", "Names", "rule", "certificate", "file", "Combinations"}
-)
+_WORDS = WORDS | NESTED | {"Schema", "schema", "Names", "Rule", "rule", "certificate", "file"}
+_WORDS |= {"certificates", "Combinations", "column", "Ordered"}
 
 
 @dataclass(frozen=True)

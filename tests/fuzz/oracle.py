@@ -90,7 +90,8 @@ def judge(call):
     _fault_if((call.releases or spent) and not is_said, "It is not said what was spent.", error)
     if isinstance(error, SpentError):
         _fault_if(not is_said, "It is not said what was spent.", error)
-        _fault_if("diverged" not in str(error), "Spent and failed.", error)
+        # What is learnt from releases may be of no use, and is then refused in our words.
+        check_refusal(error.__cause__, call.words | {"diverged"})
         return "spent"
     _fault_if(call.releases, f"Spent and refused: {call.releases}.", error)
     check_refusal(error, call.words, call.refusals)

@@ -14,11 +14,11 @@ from .oracle import judge
 from .tables import tables
 
 _KINDS = {
-    "fits": (fits, lambda case: judge(case.call()), 60),
-    "askings": (askings, lambda case: judge(case.call()), 40),
-    "tables": (tables, lambda case: judge(case.call()), 30),
+    "fits": (fits, lambda case: judge(case.call()), 70),
+    "askings": (askings, lambda case: judge(case.call()), 50),
+    "tables": (tables, lambda case: judge(case.call()), 20),
     "declarations": (declarations, lambda case: judge(case.call()), 50),
-    "files": (files, judge_files, 20),
+    "files": (files, judge_files, 10),
 }
 _PLAIN = {
     "database": None,
