@@ -30,10 +30,7 @@ KINDS = {
 def read_kind(name, kind):
     """Return the kind that a schema gives to a column, and name the column in errors."""
     if not isinstance(name, str) or not name or not is_writable(name):
-        raise ValueError(
-            "Names of columns must be non-empty strings that UTF-8 can write; got "
-            f"{name!r}. Rename it."
-        )
+        raise ValueError(f"Names of columns must be non-empty strings; got {name!r}. Rename it.")
     if type(kind) in KINDS.values():
         return kind
     try:

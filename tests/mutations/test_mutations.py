@@ -57,6 +57,10 @@ def _common(check, estimator="sliced-pca"):
     return f"tests/test_common.py::test_generator[{estimator}-{check}]"
 
 
+def _fuzz(kind):
+    return f"tests/fuzz/test_fuzz.py::test_a_few_cases[{kind}]"
+
+
 def _normals(test):
     return f"tests/learners/test_normals.py::test_{test}"
 
@@ -1536,7 +1540,51 @@ PERSONS = {
     ),
 }
 
-MUTATIONS = PRIVACY | FUNCTION | RULES | PERSONS
+# What whatever is asked for would show.
+FUZZ = {
+    "errors keep the variables of their frames": Mutation(
+        "traceback.clear_frames(error.__traceback__)",
+        "pass",
+        _fuzz("fits"),
+    ),
+    "frames of the caller are cleared": Mutation(
+        "while error is not None and error is not handled:",
+        "while error is not None:",
+        "tests/test_edges.py::test_frames_outside_are_left",
+    ),
+    "the global generator is seeded": Mutation(
+        "return torch.Generator().manual_seed(self.seed())",
+        "return torch.manual_seed(self.seed())",
+        _fuzz("fits"),
+    ),
+    "arrays are compared with choices": Mutation(
+        "return isinstance(value, str | int | None) and value in choices",
+        "return value in choices",
+        _fuzz("declarations"),
+    ),
+    "errors of a CSV file are told": Mutation(
+        "            except Exception:\n                failed = True\n            if failed:",
+        "            except ZeroDivisionError:\n                failed = True\n            if failed:",
+        _fuzz("files"),
+    ),
+    "a refusal does not say what is charged": Mutation(
+        "with _naming_what_is_charged(plan):",
+        "with contextlib.nullcontext():",
+        "tests/test_edges.py::test_rows_that_are_refused_say_what_is_charged[False]",
+    ),
+    "samples of chunks are planned": Mutation(
+        "            if callable(X):\n                self._refuse_samples(",
+        "            if False:\n                self._refuse_samples(",
+        "tests/test_edges.py::test_samples_of_chunks_are_refused_before_anything_is_read",
+    ),
+    "all that has a hash is an identifier": Mutation(
+        "if found is None or not all(map(_is_identifier, found[1])):",
+        "if found is None:",
+        _persons("what_equals_no_copy_of_itself_is_no_identifier[objects]"),
+    ),
+}
+
+MUTATIONS = PRIVACY | FUNCTION | RULES | PERSONS | FUZZ
 
 
 def _copy_library(target):
@@ -1590,7 +1638,7 @@ def test_mutation_is_caught(mutation, tmp_path):
     status, output = _run(tmp_path, mutation.test)
     assert status == pytest.ExitCode.TESTS_FAILED, output
     # A mutant that merely crashes would prove nothing.
-    said = ("AssertionError", "DID NOT RAISE", "DID NOT WARN")
+    said = ("AssertionError", "oracle.Fault: ", "DID NOT RAISE", "DID NOT WARN")
     assert any(what in output for what in said), output
 
 
