@@ -319,16 +319,19 @@ def test_errors_keep_no_copy_of_the_rows(X, y):
 
 
 def test_frames_outside_are_left(X):
-    secret = "mine"
+    def fail():
+        mine = "kept"
+        raise KeyError(mine)
+
     try:
-        raise KeyError(secret)
+        fail()
     except KeyError:
         with pytest.raises(ValueError, match="0 feature") as caught:
             DPSWFlowSampler(**N_STEPS).fit(X[:, :0])
     outside = caught.value.__context__
     while not isinstance(outside, KeyError):
         outside = outside.__context__
-    assert outside.__traceback__.tb_frame.f_locals["secret"] == secret
+    assert outside.__traceback__.tb_next.tb_frame.f_locals["mine"] == "kept"
 
 
 @pytest.mark.parametrize("has_budget", [False, True])
