@@ -6,6 +6,7 @@ from sklearn.base import clone
 
 from .accounting.certificate import Certificate
 from .accounting.units import count_worth, show_rows
+from .privacy.record_functions import forgetting
 from .privacy.records import list_refusals
 
 
@@ -26,6 +27,7 @@ class Previews:
         plan, _, n_needed = self._make_plan(n_samples, format, n_classes or 1, max_rows)
         return self._certify(n_samples, format, plan, n_needed, list_refusals(self.strict))
 
+    @forgetting()
     def _preview_data(self, X, y, target, persons):
         """Price a fit; what is public of the data is checked."""
         copied = clone(self)

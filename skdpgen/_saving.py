@@ -19,6 +19,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
+from ._files import as_path
 from ._version import __version__
 from .accounting.certificate import Certificate
 from .accounting.events import event_from_dict, event_to_dict
@@ -56,7 +57,7 @@ class Saves:
             the pickle to trust it.
         """
         check_is_fitted(self, "privacy_")
-        writer = _Writer()
+        path, writer = as_path(path), _Writer()
         contents = {
             "format": list(_FORMAT),
             "version": __version__,
@@ -111,7 +112,7 @@ def load(path):
     >>> bool((loaded.sample(5, random_state=0) == sampler.sample(5, random_state=0)).all())
     True
     """
-    with open(path, "rb") as opened:
+    with as_path(path).open("rb") as opened:
         try:
             with zipfile.ZipFile(opened) as file:
                 contents = json.loads(file.read(_CONTENTS))

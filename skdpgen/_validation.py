@@ -8,9 +8,11 @@ import warnings
 import numpy as np
 import torch
 
+from ._choices import is_one_of
 from .accounting.accountants import ACCOUNTANTS, RELATIONS
 from .accounting.calibration import check_delta, check_epsilon
 from .accounting.figures import show
+from .privacy.record_functions import forgetting
 
 # Squares of numbers up to this are finite in float32, which is what learners compute in.
 _LARGEST = 1e15
@@ -22,11 +24,13 @@ _MOST_ENTRIES = 2**28
 def undo_on_failure(estimator):
     """Put an estimator's attributes back if something is raised.
 
-    What a failed fit has left behind is covered by no certificate.
+    What a failed fit has left behind is covered by no certificate; nor is what the frames of the
+    error hold, which are cleared.
     """
     before = vars(estimator).copy()
     try:
-        yield
+        with forgetting():
+            yield
     except BaseException:
         vars(estimator).clear()
         vars(estimator).update(before)
@@ -115,8 +119,7 @@ def flag(name, value):
 
 def check_choice(name, value, choices):
     """Refuse a value that is not among `choices`."""
-    # An unhashable value is in no dict; an array equals none of the choices as a whole.
-    if not isinstance(value, str | int | None) or value not in choices:
+    if not is_one_of(value, choices):
         raise ValueError(f"{name} must be one of {list(choices)}; got {value!r}.")
 
 

@@ -42,6 +42,7 @@ from .privacy.curator import open_curator
 from .privacy.engines import PartitionedTable, hold
 from .privacy.mechanisms.sums import count_rows_by
 from .privacy.noise import ASSUMED_OF_NOISE
+from .privacy.record_functions import forgetting
 from .privacy.records import read_table, take_records
 from .transport import sliced_wasserstein_distance
 
@@ -184,11 +185,16 @@ class BaseGenerator(
     def _read(self, X, y, target, persons):
         """Check what is public of the data; return its `Format`, and the `Records`."""
         X = hold(X)
-        if isinstance(X, PartitionedTable):
-            self._check_partitioned()
+        if isinstance(X, PartitionedTable) and self.schema is None:
+            raise ValueError(
+                "Tables of an engine take a schema: schema='private', by which columns are found "
+                "and paid for, or schema=Schema(...) with what is public of them."
+            )
         max_rows = self._find_max_rows(persons is not None)
         whose = {"persons": persons, "max_rows": max_rows}
         if self.schema is not None:
+            if callable(X):
+                self._refuse_samples("X as chunks", "give a table in memory")
             schema = declare(self.schema, X, y)
             format = self._make_table_format(schema, TableKind.of(schema, X, y, target))
             return format, read_table(self, X, y, format.kind.label, format, **whose)
@@ -209,36 +215,26 @@ class BaseGenerator(
         )
         return format, records
 
-    def _check_partitioned(self):
-        """Refuse a table of an engine if it is not to be summed up."""
-        if self.schema is None:
-            raise ValueError(
-                "Tables of an engine take a schema: schema='private', by which columns are found "
-                "and paid for, or schema=Schema(...) with what is public of them."
-            )
-        self._refuse_unless_summed(
-            "a table of an engine is not in one place, and is for sums over all rows."
-        )
-
-    def _refuse_unless_summed(self, why):
-        """Refuse releases that are no sums over all rows."""
-        release = self.find_specification("release")
-        if not release.is_sum:
-            raise ValueError(
-                f"{type(release).__name__} reads rows at random, again and again, or one by one: "
-                f"{why} Use release='sketch' of DPSlicedWassersteinGenerator or DPSWFlowSampler."
-            )
-
     def _find_max_rows(self, has_persons):
         """Return how many rows of a person count, or None; refuse persons where none can."""
         if not has_persons:
             return None
-        self._refuse_unless_summed(
+        self._refuse_samples(
             "what that costs is known for one row, and several rows of a person may cost more "
-            "than so many times as much. persons=... is for sums over all rows; else give one "
-            "row of each person, and no persons."
+            "than so many times as much. persons=...",
+            "give one row of each person, and no persons",
         )
         return self.max_rows_per_person
+
+    def _refuse_samples(self, what, instead):
+        """Refuse a release of anything else than sums over all rows, which something is for."""
+        release = self.find_specification("release")
+        if not release.is_sum:
+            raise ValueError(
+                f"{type(release).__name__} reads rows at random, again and again, or one by one: "
+                f"{what} is for sums over all rows: use release='sketch' of "
+                f"DPSlicedWassersteinGenerator or DPSWFlowSampler; or {instead}."
+            )
 
     def _check_learnt(self):
         """Refuse what has diverged: it makes no rows."""
@@ -299,6 +295,7 @@ class BaseGenerator(
             self._generate_finite, shares, n_samples, y=y, where=where, noise=noise
         )
 
+    @forgetting()
     def score(self, X, y=None):
         """Return how close synthetic rows are to `X`; higher is better.
 

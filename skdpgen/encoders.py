@@ -134,4 +134,7 @@ def _check_public(encoder):
             "encoder would lose what it has learnt when the estimator is cloned, as searches do: "
             "wrap it in sklearn.frozen.FrozenEstimator."
         )
-    check_is_fitted(encoder.estimator)
+    check_is_fitted(
+        encoder.estimator,
+        msg="encoder is a frozen %(name)s that is not fitted: fit it on public data.",
+    )

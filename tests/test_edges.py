@@ -1,5 +1,9 @@
 """At the edges: what is refused before anything is spent, and what a failure after that says."""
 
+import contextlib
+import sys
+import traceback
+from pathlib import Path
 from unittest import mock
 
 import numpy as np
@@ -7,6 +11,7 @@ import pandas as pd
 import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.preprocessing import FunctionTransformer
 
 from skdpgen import (
     DPPCA,
@@ -19,10 +24,12 @@ from skdpgen import (
     LDPEntropicGAN,
     LocalNoise,
     LocalPrivatizer,
+    PrivacyBudget,
     SampledGradients,
     SemiDebiasedSinkhorn,
     SlicedRows,
     SliceSketch,
+    load,
 )
 from skdpgen.formats import Category, Number, Schema
 from skdpgen.privacy import Curator, SpentError
@@ -279,3 +286,125 @@ def test_projections_of_the_largest_floats_are_finite(dtype):
     rows = DPPCA(delta=1e-3, random_state=0).fit(X).transform(X)
     assert rows.dtype == dtype
     assert np.isfinite(rows).all()
+
+
+# What errors keep, and what they say.
+
+
+def find_kept(error):
+    """Return the names of variables of our frames that an error keeps, but for arguments of ours.
+
+    The first frame of ours is called by the test, and has what it was given.
+    """
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    ours = [frame for frame in frames if "skdpgen" in Path(frame.f_code.co_filename).parts]
+    first = next(i for i, frame in enumerate(ours) if frame.f_code.co_name != "inner")
+    return [name for frame in ours[first + 1 :] for name in frame.f_locals]
+
+
+def test_errors_keep_no_copy_of_the_rows(X, y):
+    text = X.astype(object)
+    text[3, 1] = "Smith"
+    privatizer = LocalPrivatizer(bounds=(0, 1)).fit(X)
+    for call in (
+        lambda: DPSWFlowSampler(**N_STEPS).fit(text),
+        lambda: DPSWFlowSampler(**N_STEPS).fit(X.tolist(), y[:-1].tolist()),
+        lambda: DPSWFlowSampler(strict=True, **N_STEPS).fit(np.where(X > 1, np.nan, X)),
+        lambda: privatizer.privatize(text),
+        lambda: DPPCA(delta=1e-3).fit(X).transform(text),
+    ):
+        with pytest.raises((TypeError, ValueError)) as caught:
+            call()
+        assert find_kept(caught.value) == []
+
+
+def test_frames_outside_are_left(X):
+    def fail():
+        mine = "kept"
+        raise KeyError(mine)
+
+    try:
+        fail()
+    except KeyError:
+        with pytest.raises(ValueError, match="0 feature") as caught:
+            DPSWFlowSampler(**N_STEPS).fit(X[:, :0])
+    outside = caught.value.__context__
+    while not isinstance(outside, KeyError):
+        outside = outside.__context__
+    assert outside.__traceback__.tb_next.tb_frame.f_locals["mine"] == "kept"
+
+
+@pytest.mark.parametrize("has_budget", [False, True])
+def test_rows_that_are_refused_say_what_is_charged(X, has_budget):
+    X[3, 1] = np.nan
+    budget = PrivacyBudget(5.0, 1e-5)
+    with budget if has_budget else contextlib.nullcontext():
+        with pytest.raises(ValueError, match="all of the fit is charged: ε = 2 at δ = 1e-05"):
+            DPSWFlowSampler(2.0, strict=True, n_steps=3).fit(X)
+    assert (budget.spent > 1.9) == has_budget
+
+
+def test_samples_of_chunks_are_refused_before_anything_is_read():
+    def read():
+        raise AssertionError("Read.")
+
+    for release in (SampledGradients(n_steps=2), "gradients"):
+        with pytest.raises(ValueError, match="X as chunks is for sums over all rows"):
+            DPSinkhornGenerator(schema=SCHEMA, release=release).fit(read)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_tensors_are_arrays(X, y, dtype):
+    tensor = torch.tensor(X, dtype=dtype, requires_grad=True)
+    kept = np.float64 if dtype == torch.float64 else np.float32
+    expected = DPSWFlowSampler(classes=[0, 1], **N_STEPS).fit(
+        tensor.detach().float().numpy().astype(kept), y
+    )
+    made = DPSWFlowSampler(classes=[0, 1], **N_STEPS).fit(tensor, torch.as_tensor(y))
+    for a, b in zip(made.sample(5), expected.sample(5), strict=True):
+        assert a.dtype == b.dtype
+        assert_array_equal(a, b)
+    with pytest.raises(TypeError, match="Sparse tensors"):
+        DPSWFlowSampler(**N_STEPS).fit(tensor.to_sparse())
+
+
+def test_numbers_are_no_names_of_files(X):
+    fitted = DPSWFlowSampler(**N_STEPS).fit(X)
+    for call in (fitted.save, load):
+        for path in (1, True, None):
+            with pytest.raises(TypeError, match="path must be the name of a file"):
+                call(path)
+        with pytest.raises(ValueError, match="path must be a name"):
+            call("a\0b")
+    assert not sys.__stdout__.closed
+
+
+def test_more_rows_than_memory_holds_are_refused(X):
+    with pytest.raises(ValueError, match="n_samples must be at most"):
+        DPSWFlowSampler(**N_STEPS).fit(X).sample(10**15)
+
+
+@pytest.mark.parametrize("y", [[[1], 2], np.array(["a", {}], dtype=object), [["A"]], 5])
+def test_what_is_no_label_is_refused_before_a_fit_is_sampled(X, y):
+    fitted = DPSWFlowSampler(classes=["A", "B"], **N_STEPS).fit(X, ["A", "B"] * 30)
+    with pytest.raises(ValueError, match="y must be a list of at least one label"):
+        fitted.sample(y=y)
+
+
+def test_labels_that_fail_are_not_quoted(X):
+    class Label:
+        def __array__(self, *args, **kwargs):
+            raise RuntimeError("Smith")
+
+    with pytest.raises(ValueError, match="y must be labels or numbers") as caught:
+        DPSWFlowSampler(**N_STEPS).fit(X, [Label()] * 60)
+    assert caught.value.__context__ is None
+
+
+def test_an_encoder_that_fails_on_zeros_is_named(X):
+    def fail(rows):
+        raise RuntimeError("No.")
+
+    for encoder in (FunctionTransformer(fail, fail), FunctionTransformer(np.sum, np.sum)):
+        with pytest.raises(ValueError, match="encoder must map rows of 3 features"):
+            DPSWFlowSampler(encoder=encoder, **N_STEPS).fit(X)

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from .. import DPSlicedWassersteinGenerator, DPSWFlowSampler, PrivacyBudget
+from .._files import read_file
 from ..accounting.calibration import check_delta, check_epsilon
 from ..accounting.certificate import Certificate
 from ..accounting.certificate import verify as verify_text
@@ -280,7 +281,7 @@ def audit(options):
     has_persons = options.n_persons is not None
     unit = _find_unit(options, has_persons, "--n-persons")
     generator = _make_generator(options, Schema(kinds, list_rules(declared)), **unit)
-    report = audit_fit(
+    found = audit_fit(
         generator,
         options.n_persons if has_persons else (options.n_rows or _MADE),
         target=options.target,
@@ -288,11 +289,11 @@ def audit(options):
         n_runs=options.n_runs,
         random_state=options.seed,
     )
-    print(report)
+    print(found)
     if options.json is not None:
         with written_at_once([options.json]) as (path,):
-            Path(path).write_text(report.to_json() + "\n", encoding="utf-8")
-    return _CONVICTED if report.verdict == "convicted" else 0
+            Path(path).write_text(found.to_json() + "\n", encoding="utf-8")
+    return _CONVICTED if found.verdict == "convicted" else 0
 
 
 def budget(options):
@@ -320,7 +321,7 @@ def budget(options):
 
 
 def verify(options):
-    text = Path(options.certificate).read_text(encoding="utf-8")
+    text = read_file(options.certificate)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         key = options.public_key

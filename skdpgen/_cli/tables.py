@@ -2,13 +2,13 @@
 
 import codecs
 import contextlib
-import json
 import sys
 from dataclasses import fields
 from pathlib import Path
 
 import pandas as pd
 
+from .._files import parse, read_file
 from ..formats.columns import Unknown
 from ..formats.kinds import KINDS
 from ..formats.schema import Schema
@@ -226,10 +226,7 @@ def _read_pair(text):
 
 
 def _read_file(path):
-    try:
-        said = json.loads(Path(path).read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise ValueError(f"--types {path} is not valid JSON: {error}.") from None
+    said = parse(read_file(path), f"--types {path}")
     if not isinstance(said, dict):
         raise ValueError(f"--types {path} must hold an object, such as " + '{"age": "integer"}.')
     return said

@@ -28,6 +28,7 @@ from dp_accounting import (
 from dp_accounting.dp_event import RepeatAndSelectDpEvent
 from dp_accounting.rdp.rdp_privacy_accountant import compute_delta, compute_epsilon
 
+from .._choices import is_one_of
 from .directions import check_shape
 from .events import (
     DiameterGaussianDpEvent,
@@ -387,5 +388,5 @@ def fill_ledger(events, accountant, relation):
 
 def check_relation(relation):
     """Refuse what is no neighbouring relation."""
-    if relation not in RELATIONS:
+    if not is_one_of(relation, RELATIONS):
         raise ValueError(f"relation must be one of {list(RELATIONS)}; got {relation!r}.")

@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import math
+import numbers
 import os
 import threading
 from contextvars import ContextVar
@@ -94,7 +95,7 @@ class PrivacyBudget:
 
     def __init__(self, epsilon, delta, *, relation="zero_out", threshold_delta=0.0, path=None):
         epsilon, delta = check_epsilon(epsilon), check_delta(delta)
-        if not 0 <= threshold_delta < delta:
+        if not isinstance(threshold_delta, numbers.Real) or not 0 <= threshold_delta < delta:
             raise ValueError(f"threshold_delta must be in [0, delta); got {threshold_delta!r}.")
         check_relation(relation)
         self.epsilon = epsilon

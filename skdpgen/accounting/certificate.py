@@ -143,15 +143,14 @@ class Certificate:
 
     def epsilon_at(self, delta):
         """Return the smallest ε that is proved at `delta`."""
-        check_delta(delta)
         return ledger_epsilon(
-            self.events, delta, accountant=self.accountant, relation=self.relation
+            self.events, check_delta(delta), accountant=self.accountant, relation=self.relation
         )
 
     def delta_at(self, epsilon):
         """Return the smallest δ that is proved at `epsilon` ≥ 0."""
-        if epsilon != 0:
-            check_epsilon(epsilon)
+        if not (isinstance(epsilon, numbers.Real) and epsilon == 0):
+            epsilon = check_epsilon(epsilon)
         return ledger_delta(
             self.events, epsilon, accountant=self.accountant, relation=self.relation
         )

@@ -39,7 +39,7 @@ def preview(estimator, X, y=None, *, target=None, persons=None, n_classes=None):
     True
     """
     if not hasattr(estimator, "_preview"):
-        raise TypeError(f"preview takes a generator; got {type(estimator).__name__}.")
+        raise TypeError(f"estimator must be a generator; got {type(estimator).__name__}.")
     if not isinstance(X, numbers.Number | str | None):
         if not hasattr(estimator, "_preview_data"):
             raise TypeError(
@@ -47,7 +47,7 @@ def preview(estimator, X, y=None, *, target=None, persons=None, n_classes=None):
             )
         with plain_numbers(estimator):
             return estimator._preview_data(X, y, target, persons)
-    sizes = {"n_samples": X, "n_features": y, "n_classes": n_classes or 1}
+    sizes = {"n_samples": X, "n_features": y, "n_classes": 1 if n_classes is None else n_classes}
     for name, value in sizes.items():
         if not isinstance(value, numbers.Integral) or value < 1:
             raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}.")

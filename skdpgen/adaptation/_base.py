@@ -33,6 +33,7 @@ from ..formats.arrays import check_bounds
 from ..learners.adaptation import fit_adaptation
 from ..networks import ENCODERS, build_encoder
 from ..privacy import NoiseSource
+from ..privacy.record_functions import forgetting
 from ..privacy.records import read_rows, take_rows
 from ._domains import take_whole
 
@@ -364,6 +365,7 @@ class BaseAdapter(
         """
         return self._apply(X, lambda: self._encoder)
 
+    @forgetting()
     def _apply(self, X, find_network):
         """Apply a network to rows of either domain, block by block."""
         check_is_fitted(self, "privacy_")

@@ -6,7 +6,9 @@ import numpy as np
 import pandas as pd
 import torch
 
-from ..privacy.records import read_rows
+from .._arrays import as_array
+from ..privacy.record_functions import call_quietly
+from ..privacy.records import look_up, read_rows
 from .format import SAMPLE_BLOCK, Format, check_count
 
 # Of dtypes with few values.
@@ -27,6 +29,7 @@ class ArrayKind:
 
     @classmethod
     def of(cls, X, y=None):
+        X = as_array(X)
         is_frame, is_series = isinstance(X, pd.DataFrame), isinstance(y, pd.Series)
         dtypes = set(X.dtypes) if is_frame else {getattr(X, "dtype", None)}
         return cls(
@@ -112,12 +115,15 @@ def find_positions(y, classes):
     """Return the positions of labels among the classes, an array of shape (n_samples,)."""
     if classes is None:
         raise ValueError("y=... asks for classes, but fit was given none.")
-    labels = np.atleast_1d(np.asarray(y))
-    labels = labels.astype(labels.dtype.newbyteorder("="), copy=False)
-    positions = pd.Index(classes).get_indexer(labels)
-    if labels.ndim != 1 or len(labels) == 0 or (positions < 0).any():
+    positions = call_quietly(_look_up_all, y, classes)
+    if positions is None or positions.ndim != 1 or len(positions) == 0 or (positions < 0).any():
         raise ValueError(f"y must be a list of at least one label, all among {classes.tolist()}.")
     return positions
+
+
+def _look_up_all(y, classes):
+    labels = np.atleast_1d(np.asarray(as_array(y)))
+    return look_up(labels.astype(labels.dtype.newbyteorder("="), copy=False), classes)
 
 
 def check_bounds(bounds, n_features, name):

@@ -5,7 +5,7 @@ import pandas as pd
 
 from ..exceptions import TableError
 from ..privacy.records import look_up
-from .cells import read_dates, read_numbers
+from .cells import find_present, read_dates, read_numbers
 from .column import DATE_CODES
 from .columns import Boolean, Date, Number, Ordinal, Unknown
 from .values import Values
@@ -81,7 +81,7 @@ class LevelBlock(Block):
     def encode(self, column, out):
         # As objects, labels are looked up as Python compares them, whatever the dtype.
         labels = column.to_numpy(dtype=object)
-        present = ~pd.isna(labels)
+        present = find_present(labels)
         codes = np.full(len(labels), -1)
         codes[present] = look_up(labels[present], self.kind.levels)
         if getattr(self.kind, "other", None) is not None:

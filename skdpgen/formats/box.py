@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..privacy.record_functions import call_quietly
 from .arrays import ArrayFormat
 
 
@@ -65,7 +66,13 @@ class BoxFormat(ArrayFormat):
             return self.n_features + self.has_number
         zeros = np.zeros((1, self.n_features))
         zeros = zeros if self.bounds is None else np.clip(zeros, *self.bounds)
-        return np.shape(self.encoder.transform(zeros))[1] + self.has_number
+        rows = call_quietly(lambda: np.asarray(self.encoder.transform(zeros), dtype=np.float64))
+        if rows is None or rows.ndim != 2 or len(rows) != 1:
+            raise ValueError(
+                f"encoder must map rows of {self.n_features} features to rows of numbers; it does "
+                "not map a row of zeros."
+            )
+        return rows.shape[1] + self.has_number
 
     def encode(self, X, y=None):
         """Map (n, n_features) features, and (n,) numbers if there are any, to rows."""

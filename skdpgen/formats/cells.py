@@ -9,8 +9,19 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import infer_dtype
 
+from ..privacy.record_functions import call_quietly
+
 # What pandas calls cells that are all numbers.
 _NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
+
+
+def find_present(values):
+    """Return where an array of cells is not missing; signalling NaNs of decimals are present."""
+    missing = call_quietly(pd.isna, values)
+    if missing is None:
+        scalars = (pd.api.types.is_scalar(value) and value for value in values)
+        missing = np.array([bool(call_quietly(pd.isna, value)) for value in scalars])
+    return ~missing
 
 
 def read_numbers(column):
@@ -26,13 +37,18 @@ def read_numbers(column):
         values = column.to_numpy(np.float64, na_value=np.nan)
     else:
         values = column.to_numpy()
-    present = ~pd.isna(values)
+    present = find_present(values)
     values = values[present]
-    if infer_dtype(values, skipna=False) in _NUMBERS or not len(values):
+    if _infer(values) in _NUMBERS or not len(values):
         # Some Python numbers are too large for a float.
         with contextlib.suppress(Exception):
             return present, values.astype(np.float64)
     return present, np.array([read_number(value) for value in values], dtype=np.float64)
+
+
+def _infer(values):
+    """Return what pandas calls cells; None where one of them lets it fail."""
+    return call_quietly(infer_dtype, values, False)
 
 
 def read_number(value):
@@ -61,14 +77,14 @@ def read_dates(column, zone=None):
         Rounded down; NaT for a cell that is no such date.
     """
     values = column.to_numpy()
-    present = ~pd.isna(values)
+    present = find_present(values)
     values = values[present]
     if zone is not None:
         return present, np.array([_read_in_zone(value, zone) for value in values], dtype="M8[s]")
     if values.dtype.kind == "M":
         return present, values.astype("M8[s]")
     has_zones = any(getattr(value, "tzinfo", None) is not None for value in values)
-    if infer_dtype(values, skipna=False) in ("date", "datetime") and not has_zones:
+    if _infer(values) in ("date", "datetime") and not has_zones:
         with contextlib.suppress(Exception):
             return present, values.astype("M8[us]").astype("M8[s]")
     return present, np.array([read_date(value) for value in values], dtype="M8[s]")

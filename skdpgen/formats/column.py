@@ -10,6 +10,8 @@ from dataclasses import MISSING, fields
 import numpy as np
 import pandas as pd
 
+from ..privacy.texts import is_writable
+
 DATE_CODES = {"day": "D", "second": "s"}
 
 
@@ -69,6 +71,8 @@ def check_labels(labels):
                 f"categories must be strings or finite numbers; got {label!r}. Missing values are "
                 "declared with missing=True."
             )
+        if not is_writable(label):
+            raise ValueError(f"categories must be texts that UTF-8 can write; got {label!r}.")
     if len({isinstance(label, str) for label in labels}) > 1:
         raise ValueError("categories must be all strings or all numbers.")
     repeated = find_repeated(labels)

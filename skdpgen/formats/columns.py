@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from .._choices import is_one_of
 from ..privacy.texts import TextStyle
 from .column import (
     DATE_CODES,
@@ -94,7 +95,7 @@ class Number(Column):
         n_knots = self.n_knots
         if n_knots is not None:
             n_knots = check_whole("n_knots", n_knots, 2)
-        if self.scale not in (None, "linear", "log", "symlog"):
+        if not is_one_of(self.scale, (None, "linear", "log", "symlog")):
             raise ValueError(f"scale must be 'linear', 'log' or 'symlog'; got {self.scale!r}.")
         check_flag(self.missing)
         lower, upper = (
@@ -231,6 +232,8 @@ class Category(Column):
             other = "other" if other is None else other
         else:
             categories = check_labels(categories)
+        if other is not None:
+            check_labels([other])
         self._set(categories=categories, other=other)
         check_labels(self.levels)
         check_flag(self.missing)
@@ -374,7 +377,7 @@ class Date(Column):
     zone: str | None = None
 
     def __post_init__(self):
-        if not (self.unit in ("day", "second") or (self.unit is None and self.is_open)):
+        if not is_one_of(self.unit, ("day", "second", *([None] if self.is_open else []))):
             raise ValueError(
                 f"unit must be 'day' or 'second', or None with open bounds; got {self.unit!r}."
             )

@@ -8,6 +8,8 @@ import numpy as np
 
 # Rows are generated and decoded in pieces of this size.
 SAMPLE_BLOCK = 10_000
+# So many rows can be asked for at once, at most.
+_MOST_SAMPLES = 10**9
 
 
 class Format(ABC):
@@ -85,4 +87,6 @@ def check_count(n_samples):
             f"Invalid value for 'n_samples': {n_samples}. The sampling requires at least one "
             "sample."
         )
+    if n_samples > _MOST_SAMPLES:
+        raise ValueError(f"n_samples must be at most {_MOST_SAMPLES:,}; draw rows in pieces.")
     return int(n_samples)

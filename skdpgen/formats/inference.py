@@ -14,6 +14,7 @@ from ..privacy.mechanisms.sums import CategoryCountsMechanism, GaussianSumMechan
 from ..privacy.record_functions import RecordFunction
 from ..privacy.texts import TEXT_KINDS
 from .atoms import Counted, with_atoms, with_candidates
+from .cells import find_present
 from .column import DATE_CODES
 from .columns import Boolean, Category, Date, Number, Unknown
 from .decimals import DECIMALS, encode_decimals, encode_levels, find_decimals, list_rough
@@ -124,7 +125,7 @@ class SchemaInference:
             TableEncoder(Schema(self._wide)).encode(table[list(self._wide)])
 
     def _read(self, cells):
-        table = pd.DataFrame(cells, columns=list(self.schema))
+        table = pd.DataFrame(cells, columns=list(self.schema), dtype=object)
         return parse_found(table, self.schema, self.texts)
 
     def run(self, curator):
@@ -400,7 +401,7 @@ def _type_of(other):
 def _check_type(name, column, other):
     """Refuse categories of another type than `other`, of which all will be."""
     wanted = _type_of(other)
-    if not all(isinstance(value, wanted) for value in column[~column.isna()]):
+    if not all(isinstance(value, wanted) for value in column[find_present(column.to_numpy())]):
         what = "strings; convert them" if wanted is str else "numbers"
         raise TableError(
             f"Column {name!r} holds categories that are not {what}. Declare it, with other=... of "

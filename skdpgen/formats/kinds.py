@@ -13,6 +13,7 @@ from pandas.api.types import (
     is_object_dtype,
 )
 
+from ..privacy.texts import is_writable
 from .cells import read_dates, read_numbers
 from .column import read_dict
 from .columns import MAX_UNITS, Boolean, Category, Date, Number, Ordinal, Unknown
@@ -28,7 +29,7 @@ KINDS = {
 
 def read_kind(name, kind):
     """Return the kind that a schema gives to a column, and name the column in errors."""
-    if not isinstance(name, str) or not name:
+    if not isinstance(name, str) or not name or not is_writable(name):
         raise ValueError(f"Names of columns must be non-empty strings; got {name!r}. Rename it.")
     if type(kind) in KINDS.values():
         return kind

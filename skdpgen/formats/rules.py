@@ -165,6 +165,9 @@ class Ordered(Rule):
     strict: bool = False
 
     def __post_init__(self):
+        for name in self.names:
+            if not isinstance(name, str):
+                raise ValueError(f"Ordered is of names of columns; got {name!r}.")
         if self.lower == self.upper:
             raise ValueError(f"Ordered needs two columns; got {self.lower!r} twice.")
         if not isinstance(self.strict, bool):
@@ -220,6 +223,8 @@ class Derived(Rule):
     formula: str
 
     def __post_init__(self):
+        if not isinstance(self.column, str):
+            raise ValueError(f"column must be the name of a column; got {self.column!r}.")
         if self.column in self.operands:
             raise ValueError(f"{self!r} is of itself.")
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pandas as pd
 
+from .._files import parse, read_file
 from .._html import make_table
 from .asked import to_values
-from .column import find_repeated
+from .column import check_list, find_repeated
 from .feasibility import check_together
 from .identifiers import Identifier
 from .kinds import describe_public, kind_of_dtype, read_kind
@@ -117,12 +118,8 @@ class Schema(Mapping):
         """
         text = path_or_text
         if not (isinstance(text, str) and text.lstrip().startswith("{")):
-            text = Path(text).read_text(encoding="utf-8")
-        try:
-            columns = json.loads(text, object_pairs_hook=_dict_of_distinct)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"The schema is not valid JSON: {error}.") from None
-        return cls(columns)
+            text = read_file(text)
+        return cls(parse(text, "The schema", object_pairs_hook=_dict_of_distinct))
 
     @classmethod
     def from_public(cls, frame, *, declared=None, n_knots=None):
@@ -174,7 +171,7 @@ class Schema(Mapping):
             raise ValueError(f"frame must be a DataFrame; got {type(frame).__name__}.")
         if not frame.columns.is_unique:
             raise ValueError("frame has several columns of the same name; rename them.")
-        rules, declared = getattr(declared, "rules", ()), dict(declared or {})
+        declared, rules = _split_declared(declared)
         unknown = [name for name in declared if name not in frame.columns]
         if unknown:
             raise ValueError(f"declared names columns that frame does not have: {unknown}.")
@@ -220,8 +217,11 @@ class Schema(Mapping):
             'sex': Unknown(),
         })
         """
-        kinds = {name: kind_of_dtype(dtype) for name, dtype in dtypes.items()}
-        return cls({**kinds, **(declared or {})}, getattr(declared, "rules", ()))
+        if not isinstance(dtypes, Mapping | pd.Series):
+            raise TypeError(f"dtypes must be those of a frame, or a dict; got {dtypes!r}.")
+        kinds, rules = _split_declared(declared)
+        found = {name: kind_of_dtype(dtype) for name, dtype in dtypes.items()}
+        return cls({**found, **kinds}, rules)
 
     def to_dict(self):
         """Return the schema as a dict of dicts, without what is at its default.
@@ -407,6 +407,15 @@ class Schema(Mapping):
         return f"Schema({{\n{lines}}}{f', rules=[{chr(10)}{rules}]' if rules else ''})"
 
 
+def _split_declared(declared):
+    """Return what is declared of columns, a dict, and the rules."""
+    if declared is None:
+        return {}, ()
+    if not isinstance(declared, Mapping):
+        raise TypeError(f"declared must be a Schema or a dict of columns; got {declared!r}.")
+    return dict(declared), getattr(declared, "rules", ())
+
+
 def _show_parameters(kind):
     """Return the parameters of a kind, as its repr has them."""
     return repr(kind).removeprefix(type(kind).__name__)[1:-1]
@@ -428,4 +437,4 @@ def _write_lines(lines, indent):
 
 
 def _list_names(names):
-    return [names] if isinstance(names, str) else list(names)
+    return [names] if isinstance(names, str) else list(check_list("names", names))

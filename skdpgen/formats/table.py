@@ -228,7 +228,7 @@ class TableFormat(Format):
         return TableEncoder(self.schema).encode_private(self._parse(X))
 
     def _parse(self, X):
-        table = pd.DataFrame(X, columns=list(self.schema))
+        table = pd.DataFrame(X, columns=list(self.schema), dtype=object)
         return parse_found(table, self.schema, self.texts or {})
 
     # Public tables.

@@ -4,9 +4,9 @@ import itertools
 
 import numpy as np
 import torch
-from sklearn.utils import check_array
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
+from .._arrays import read_numbers
 from .._parameters import parameters
 from .._validation import check_size, in_range, positive, whole
 from ..base import CentralGenerator, refuse_given
@@ -214,7 +214,7 @@ class DPSWFlowSampler(CentralGenerator):
     def _learn_encoded(self, release, curator, format, noise):
         init = None
         if self.init is not None:
-            init = _to_unit_ball(check_array(self.init, dtype=np.float64), format)
+            init = _to_unit_ball(read_numbers(self.init, "init").astype(np.float64), format)
         scaling = release.scaling
         if isinstance(release, SliceSketch):
             # Particles go wherever a sketch lets them: small components need less weight than in a
@@ -238,7 +238,7 @@ class DPSWFlowSampler(CentralGenerator):
 
     def _check_init(self, format):
         """Refuse bad rows to start from, before any other is read."""
-        rows = check_array(self.init, dtype=np.float64, input_name="init")
+        rows = read_numbers(self.init, "init").astype(np.float64)
         if rows.shape[1] != format.n_features:
             raise ValueError(
                 f"init has {rows.shape[1]} features, but X has {format.n_features} features."

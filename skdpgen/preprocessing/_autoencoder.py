@@ -7,10 +7,11 @@ from dataclasses import KW_ONLY
 import numpy as np
 import torch
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 from tqdm import tqdm
 
+from .._arrays import read_numbers
 from .._documentation import DocumentedEstimator
 from .._parameters import parameters
 from .._validation import Checked, choose_device, positive, whole
@@ -214,7 +215,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, Do
             Features within `bounds`, of the floating dtype of `X`.
         """
         check_is_fitted(self)
-        X = check_array(X, dtype=[np.float64, np.float32])
+        X = read_numbers(X)
         if X.shape[1] != self._n_features_out:
             raise ValueError(
                 f"Codes have {self._n_features_out} columns; got an array of shape {X.shape}."

@@ -4,8 +4,9 @@ from dataclasses import KW_ONLY, replace
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
+from .._arrays import read_numbers
 from .._audits import Audits
 from .._documentation import DocumentedEstimator
 from .._parameters import parameters
@@ -31,6 +32,7 @@ from ..privacy import CovarianceMechanism, NoiseSource
 from ..privacy.curator import open_curator
 from ..privacy.mechanisms.sums import count_rows_by
 from ..privacy.noise import ASSUMED_OF_NOISE
+from ..privacy.record_functions import forgetting
 from ..privacy.records import list_refusals, parse_rows, take_records, take_rows
 
 _MOST_COMPONENTS = 64
@@ -216,6 +218,7 @@ class DPPCA(
         self.epsilon_ = certificate.epsilon
         return self
 
+    @forgetting()
     def transform(self, X):
         """Project rows on the components, each on its own; this costs no privacy.
 
@@ -252,7 +255,7 @@ class DPPCA(
             Within `bounds`, if there are any, and of the floating dtype of `X`.
         """
         check_is_fitted(self, "privacy_")
-        X = check_array(X, dtype=[np.float64, np.float32])
+        X = read_numbers(X)
         if X.shape[1] != self.n_components_:
             raise ValueError(
                 f"Projections have {self.n_components_} columns; got an array of shape {X.shape}."

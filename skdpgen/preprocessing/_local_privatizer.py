@@ -5,8 +5,9 @@ from dataclasses import KW_ONLY, replace
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
+from .._arrays import read_numbers
 from .._audits import Audits
 from .._documentation import DocumentedEstimator
 from .._parameters import parameters
@@ -19,6 +20,7 @@ from ..formats.arrays import ArrayKind
 from ..privacy import LocalLabelsMechanism, LocalRowsMechanism, NoiseSource
 from ..privacy.curator import open_curator
 from ..privacy.noise import ASSUMED_OF_NOISE
+from ..privacy.record_functions import forgetting
 from ..privacy.records import (
     Records,
     check_classes,
@@ -215,6 +217,7 @@ class LocalPrivatizer(
         """
         return self.privatize(X)
 
+    @forgetting()
     def privatize(self, X, y=None):
         """Noise rows and their labels, each on its own. Each call is a release.
 
@@ -307,7 +310,7 @@ class LocalPrivatizer(
 
     def check_noised(self, X):
         """Return an array that could come from `transform`, by its width, or raise a ValueError."""
-        X = check_array(X, dtype=[np.float64, np.float32])
+        X = read_numbers(X)
         if X.shape[1] != self.format_.n_columns:
             raise ValueError(
                 f"Rows from this privatizer have {self.format_.n_columns} columns; got an array of "

@@ -4,6 +4,7 @@ What is public of identifiers is how many different ones there are, and nothing 
 how many rows each has, nor how many rows have none.
 """
 
+import copy
 import numbers
 from hashlib import blake2b
 from itertools import pairwise
@@ -12,6 +13,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
+from .._arrays import as_array
 from .record_functions import call_quietly
 from .texts import MISSING_TEXTS
 
@@ -104,6 +106,7 @@ def check_beside(X, persons):
 
 def _find_names(persons):
     """Return where each identifier is among the different ones, -1 for missing, and those."""
+    persons = as_array(persons)
     if isinstance(persons, str) or not hasattr(persons, "__len__"):
         raise TypeError(
             "persons must hold one identifier for each row, as table['patient'] does; got "
@@ -117,9 +120,17 @@ def _find_names(persons):
         for i, person in enumerate(listed):
             persons[i] = person
     found = call_quietly(pd.factorize, persons)
-    if found is None:
+    if found is None or not all(map(_is_identifier, found[1])):
         raise TypeError("persons holds what is no identifier: they are strings or numbers.")
     return found[0], [n.strip() if isinstance(n, str) else n for n in found[1].tolist()]
+
+
+def _is_identifier(name):
+    """Whether equal ones are of one person: not, if it is not even equal to its copy."""
+    if isinstance(name, str | numbers.Real):
+        return True
+    copied = call_quietly(copy.copy, name)
+    return bool(call_quietly(lambda: copied == name and hash(copied) == hash(name)))
 
 
 def _hash(person, number):

@@ -7,6 +7,8 @@ sensitivity bounds.
 """
 
 import contextlib
+import sys
+import traceback
 import warnings
 
 import numpy as np
@@ -19,6 +21,28 @@ def muted(category=Warning):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", category)
         yield
+
+
+@contextlib.contextmanager
+def forgetting():
+    """Let errors keep nothing of private rows that the caller has not got.
+
+    A traceback keeps the variables of all frames that it has come through, for whoever shows or
+    stores it. Those of the frames below are cleared; the lines stay.
+    """
+    handled = sys.exc_info()[1]
+    try:
+        yield
+    except BaseException as error:
+        _clear_frames(error, handled)
+        raise
+
+
+def _clear_frames(error, handled):
+    """Clear the frames of an error and those of what it was raised from, up to what is outside."""
+    while error is not None and error is not handled:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
 
 
 def call_quietly(function, *args):

@@ -23,10 +23,12 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from .._arrays import as_array
 from ..exceptions import FitQualityWarning, PrivacyLeakWarning, TableError
 from .engines import PartitionedTable
 from .persons import Persons, check_beside
 from .record_functions import call_quietly, muted
+from .texts import is_writable
 
 # Integers with more values than this are rather numbers, which inferred classes would publish.
 _MAX_INFERRED = 100
@@ -153,7 +155,7 @@ def take_rows(estimator, X, *, reset=True):
         float32 or float64; float64 for other numbers. No copy where none is needed. Of object
         where a dtype does not say that cells are numbers: see `parse_rows`.
     """
-    dtypes = [np.float64, np.float32]
+    dtypes, X = [np.float64, np.float32], as_array(X)
     if isinstance(X, list | tuple):
         X = _as_objects(X)
     if not sparse.issparse(X) and not _refuse_by_dtype(X):
@@ -299,7 +301,9 @@ def read_table(estimator, X, y, label, codec, *, reset=True, **whose):
             y = _column_of_objects(y) if isinstance(y, list | tuple) else y
             y = column_or_1d(y, warn=True)
             _check_length(y, len(X))
-            table = X.assign(**{label: y})
+            # pandas would choose a dtype by what is in it, if all of it are dates.
+            dtype = object if y.dtype == object else None
+            table = X.assign(**{label: pd.Series(y, index=X.index, dtype=dtype)})
         cells, n_rows = read(table), len(X)
         codec.check_dtypes(table)
     if not n_rows:
@@ -380,13 +384,17 @@ def _as_labels(y, are_declared):
 
     For lists, and for values that may be missing, NumPy would choose a dtype by what is in them.
     """
+    y = as_array(y)
     dtype = getattr(y, "dtype", None)
     if isinstance(dtype, ExtensionDtype):
         is_float = dtype.kind == "f"
         return y.to_numpy(np.float64, na_value=np.nan) if is_float else np.array(y, dtype=object)
     if are_declared and isinstance(y, list | tuple):
         return _column_of_objects(y)
-    return _native(np.asarray(y))
+    labels = call_quietly(np.asarray, y)
+    if labels is None:
+        raise ValueError("y must be labels or numbers: it holds what is neither.")
+    return _native(labels)
 
 
 def check_classes(classes):
@@ -394,6 +402,8 @@ def check_classes(classes):
     if isinstance(classes, str) or not isinstance(classes, Iterable):
         raise ValueError(f"classes must be a list of labels; got {classes!r}.")
     listed = list(classes)
+    if not all(map(is_writable, listed)):
+        raise ValueError("classes must be texts that UTF-8 can write, with no half of a pair.")
     classes = _native(np.asarray(listed))
     if pd.isna(classes).any():
         raise ValueError("classes holds missing values.")

@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from .._choices import is_one_of
+
 # Cells of a CSV file that stand for missing values, unless they are declared as categories.
 MISSING_TEXTS = {"", "NA", "N/A", "NaN", "nan", "null", "None", "NULL"}
 
@@ -17,6 +19,7 @@ BOOLEANS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "n
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2})?)?")
 _EXPECTED = ("number", "integer", "boolean", "date")
+_HALVES = re.compile("[\ud800-\udfff]")
 _SPACES = " \u00a0\u202f"
 
 
@@ -53,7 +56,7 @@ class TextStyle:
                 raise ValueError(f"{name} must be a sign such as '.' or ','; got {value!r}.")
         if self.decimal == self.thousands or self.decimal.isspace():
             raise ValueError("decimal and thousands must be different, and decimal no space.")
-        if self.expected not in (None, *_EXPECTED):
+        if not is_one_of(self.expected, (None, *_EXPECTED)):
             raise ValueError(f"expected must be None or one of {_EXPECTED}; got {self.expected!r}.")
         if self.date_format is not None:
             _check_date_format(self.date_format)
@@ -85,6 +88,11 @@ class TextStyle:
 
 
 PLAIN = TextStyle()
+
+
+def is_writable(value):
+    """Whether a value is no text, or one that UTF-8 can write: without half of a pair."""
+    return not isinstance(value, str) or not _HALVES.search(value)
 
 
 def read_text(text, style=PLAIN):

@@ -10,7 +10,7 @@ class Release(Specification):
 
     # What a certificate rests on because of it.
     assumptions = ()
-    # Whether it is made of sums over all rows, of which a person may have several.
+    # Whether it is made of sums over all rows: a person may have several, and chunks are read once.
     is_sum = False
     # Whether what it costs follows from the number of columns.
     needs_columns = False

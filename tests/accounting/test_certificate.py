@@ -280,7 +280,7 @@ def test_preview_refuses_bad_sizes(sizes):
 
 
 def test_preview_takes_generators():
-    with pytest.raises(TypeError, match="takes a generator"):
+    with pytest.raises(TypeError, match="must be a generator"):
         preview(object(), 10, 3)
 
 

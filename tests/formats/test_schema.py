@@ -511,3 +511,31 @@ def test_a_schema_as_html_has_a_row_for_each_column_and_escapes_it():
         ["c", "Category", "categories=('<i>', '&')"],
         ["u", "Unknown", None],
     ]
+
+
+def test_what_is_nested_too_deeply_is_no_schema(tmp_path):
+    for text, message in [("[" * 100_000, "nested too deeply"), ("{", "not valid JSON")]:
+        (tmp_path / "schema.json").write_text(text)
+        with pytest.raises(ValueError, match=message):
+            Schema.from_json(tmp_path / "schema.json")
+    (tmp_path / "schema.json").write_bytes(b"\xff")
+    with pytest.raises(ValueError, match="is no text in UTF-8"):
+        Schema.from_json(str(tmp_path / "schema.json"))
+
+
+@pytest.mark.parametrize("bad", [5, None, np.array([1.0, 2.0]), pd.NA, pd.DataFrame({"a": [1]})])
+def test_what_is_of_another_type_is_named(bad):
+    frame = pd.DataFrame({"a": [1, 2]})
+    for call, name in [
+        (lambda: Schema.from_dtypes(bad), "dtypes"),
+        (lambda: Schema({"a": Number(0, 1)}).select(bad), "names"),
+        (lambda: Unknown(expected=5 if bad is None else bad), "expected"),
+        (lambda: Number(0, 1, scale=5 if bad is None else bad), "scale"),
+        (lambda: Date("2000-01-01", "2001-01-01", unit=bad), "unit"),
+    ]:
+        # A list of names may be of others.
+        with pytest.raises((TypeError, ValueError, KeyError), match=f"{name}|no column"):
+            call()
+    if bad is not None:
+        with pytest.raises(TypeError, match="declared must be"):
+            Schema.from_public(frame, declared=bad)

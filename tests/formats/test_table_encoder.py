@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from pandas.testing import assert_frame_equal
 
+from skdpgen.exceptions import TableError
 from skdpgen.formats import Boolean, Category, Date, Number, Ordinal, Schema
 from skdpgen.formats.table_encoder import TableEncoder
 
@@ -648,3 +649,20 @@ def test_many_digits_survive():
     decoded = decode(encoder, encoder.encode(table))
     assert_frame_equal(decoded.drop(columns="late"), table.drop(columns="late"))
     assert_allclose(decoded["late"] - 1e12, table["late"] - 1e12, atol=2e-4)
+
+
+def test_decimals_that_signal_are_bad_cells_like_others():
+    """pandas asks of them whether they are missing, and fails."""
+    cells = pd.DataFrame({"a": [1.5, decimal.Decimal("sNaN")], "c": ["A", decimal.Decimal("sNaN")]})
+    encoder = TableEncoder(Schema({"a": Number(0, 2, n_knots=3), "c": Category(["A"])}))
+    assert np.isnan(encoder.encode_private(cells)).all(axis=1).tolist() == [False, True]
+    with pytest.raises(TableError, match="Column 'a' holds"):
+        encoder.encode(cells)
+
+
+@pytest.mark.parametrize("kind", [Category, Ordinal])
+def test_half_of_a_pair_is_no_text(kind):
+    with pytest.raises(ValueError, match="categories must be texts that UTF-8 can write"):
+        kind(["A", "\ud800"])
+    with pytest.raises(ValueError, match="Names of columns must be"):
+        Schema({"\ud800": kind(["A"])})

@@ -57,6 +57,10 @@ def _common(check, estimator="sliced-pca"):
     return f"tests/test_common.py::test_generator[{estimator}-{check}]"
 
 
+def _fuzz(kind):
+    return f"tests/fuzz/test_fuzz.py::test_a_few_cases[{kind}]"
+
+
 def _normals(test):
     return f"tests/learners/test_normals.py::test_{test}"
 
@@ -1482,8 +1486,8 @@ ENGINES = {
         _engines("what_cannot_be_is_refused_before_a_row_is_read"),
     ),
     "engines take tables without a schema": Mutation(
-        "if isinstance(X, PartitionedTable):\n            self._check_partitioned()",
-        "if isinstance(X, PartitionedTable):\n            pass",
+        "if isinstance(X, PartitionedTable) and self.schema is None:",
+        "if False:",
         _engines("what_cannot_be_is_refused_before_a_row_is_read"),
     ),
 }
@@ -1648,7 +1652,46 @@ AUDITS = {
     ),
 }
 
-KINDS = {"privacy": PRIVACY | PERSONS | ENGINES | AUDITS, "function": FUNCTION | RULES}
+# What whatever is asked for would show.
+FUZZ = {
+    "errors keep the variables of their frames": Mutation(
+        "traceback.clear_frames(error.__traceback__)",
+        "pass",
+        _fuzz("fits"),
+    ),
+    "frames of the caller are cleared, too": Mutation(
+        "while error is not None and error is not handled:",
+        "while error is not None:",
+        "tests/test_edges.py::test_frames_outside_are_left",
+    ),
+    "the global generator is seeded": Mutation(
+        "return torch.Generator().manual_seed(self.seed())",
+        "return torch.manual_seed(self.seed())",
+        _fuzz("fits"),
+    ),
+    "arrays are compared with choices": Mutation(
+        "return isinstance(value, str | int | None) and value in choices",
+        "return value in choices",
+        "tests/formats/test_schema.py::test_what_is_of_another_type_is_named[bad4]",
+    ),
+    "a refusal does not say what is charged": Mutation(
+        "with _naming_what_is_charged(plan):",
+        "with contextlib.nullcontext():",
+        "tests/test_edges.py::test_rows_that_are_refused_say_what_is_charged[False]",
+    ),
+    "samples of chunks are planned": Mutation(
+        "            if callable(X):\n                self._refuse_samples(",
+        "            if False:\n                self._refuse_samples(",
+        "tests/test_edges.py::test_samples_of_chunks_are_refused_before_anything_is_read",
+    ),
+    "all that has a hash is an identifier": Mutation(
+        "if found is None or not all(map(_is_identifier, found[1])):",
+        "if found is None:",
+        _persons("what_equals_no_copy_of_itself_is_no_identifier[objects]"),
+    ),
+}
+
+KINDS = {"privacy": PRIVACY | PERSONS | ENGINES | AUDITS | FUZZ, "function": FUNCTION | RULES}
 MUTATIONS = KINDS["privacy"] | KINDS["function"]
 
 
@@ -1676,7 +1719,8 @@ def _run(folder, *tests):
 
 
 def test_no_mutation_hides_another():
-    assert len(MUTATIONS) == sum(map(len, [PRIVACY, FUNCTION, RULES, PERSONS, ENGINES, AUDITS]))
+    groups = [PRIVACY, FUNCTION, RULES, PERSONS, ENGINES, AUDITS, FUZZ]
+    assert len(MUTATIONS) == sum(map(len, groups))
 
 
 @pytest.mark.slow
@@ -1710,7 +1754,7 @@ def test_mutation_is_caught(mutation, tmp_path):
     status, output = _run(tmp_path, mutation.test)
     assert status == pytest.ExitCode.TESTS_FAILED, output
     # A mutant that merely crashes would prove nothing.
-    said = ("AssertionError", "DID NOT RAISE", "DID NOT WARN")
+    said = ("AssertionError", "oracle.Fault: ", "DID NOT RAISE", "DID NOT WARN")
     assert any(what in output for what in said), output
 
 

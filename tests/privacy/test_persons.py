@@ -509,3 +509,12 @@ def test_a_budget_is_for_records_or_for_persons():
         open_(X, persons=[1, 1], plan=for_persons).close()
         with pytest.raises(Exception, match="for records or for persons"):
             open_(X, plan=plan)
+
+
+@pytest.mark.parametrize("kind", ["objects", "tensors"])
+def test_what_equals_no_copy_of_itself_is_no_identifier(kind):
+    persons = [object()] * 4 if kind == "objects" else list(torch.zeros(4))
+    with pytest.raises(TypeError, match="no identifier"):
+        Persons(persons)
+    assert Persons(torch.tensor([1, 1, 2])).n_persons == 2
+    assert Persons([pd.Timestamp("2020-01-01"), ("a", 1), ("a", 1), b"x"]).n_persons == 3
