@@ -3,8 +3,8 @@ Several rows of a person
 ========================
 
 Visits, purchases, pictures: where a person has several rows, a guarantee for rows says little of
-the person. With ``persons=`` all rows of a person are protected together. That costs noise, which is
-known before anything is read.
+the person. With ``persons=`` all rows of a person are protected together. That costs noise, which
+is known before anything is read.
 """
 
 import matplotlib.pyplot as plt

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
-from .._arrays import as_array
 from .record_functions import call_quietly
+from .tensors import as_array
 from .texts import MISSING_TEXTS
 
 

@@ -23,11 +23,11 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from .._arrays import as_array
 from ..exceptions import FitQualityWarning, PrivacyLeakWarning, TableError
 from .engines import PartitionedTable
 from .persons import Persons, check_beside
 from .record_functions import call_quietly, muted
+from .tensors import as_array
 from .texts import is_writable
 
 # Integers with more values than this are rather numbers, which inferred classes would publish.

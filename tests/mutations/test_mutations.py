@@ -314,10 +314,10 @@ if cost > self.epsilon * (1 + 1e-2):
         "tests/test_base.py::test_samples_do_not_come_from_the_stream_of_the_noise",
     ),
     "the last event is not verified": Mutation(
-        "        epsilon = certificate.epsilon\n        largest",
+        "        epsilon = certificate.epsilon\n        costs",
         "        events = certificate.events[:-1] or certificate.events\n"
         '        object.__setattr__(certificate, "events", events)\n'
-        "        epsilon = certificate.epsilon\n        largest",
+        "        epsilon = certificate.epsilon\n        costs",
         "tests/accounting/test_certificate.py::test_verify_prices_every_event",
     ),
     "the certificate hides that the seed was fixed": Mutation(
@@ -326,9 +326,8 @@ if cost > self.epsilon * (1 + 1e-2):
         _curator("the_certificate_says_whether_the_seed_was_fixed"),
     ),
     "the local certificate hides that the seed was fixed": Mutation(
-        "*_ASSUMED)\n        return Certificate.of_plan(plan, assumed, "
-        "reproducible=self.random_state is not None)",
-        "*_ASSUMED)\n        return Certificate.of_plan(plan, assumed, reproducible=False)",
+        "reproducible = self.random_state is not None\n        return Certificate",
+        "reproducible = False\n        return Certificate",
         _privatizer("the_certificate_says_whether_the_seed_was_fixed"),
     ),
     "no noise": Mutation(
@@ -389,10 +388,10 @@ if cost > self.epsilon * (1 + 1e-2):
     ),
     "rows are looked at before the budget": Mutation(
         "        self._reservation = Reservation(plan, noise.reproducible)\n"
-        "        # If this fails, the reservation stays.\n"
-        "        self._source.open()\n",
+        "        with _naming_what_is_charged(plan):\n",
         "        self._source.open()\n"
-        "        self._reservation = Reservation(plan, noise.reproducible)\n",
+        "        self._reservation = Reservation(plan, noise.reproducible)\n"
+        "        with _naming_what_is_charged(plan):\n",
         _common("check_refusal_is_reserved"),
     ),
     "a refusal is for nothing": Mutation(
@@ -1232,8 +1231,8 @@ FUNCTION = {
         _flow("the_bootstrap_is_shrunk_by_what_the_jitter_adds"),
     ),
     "a label apart comes back as an object": Mutation(
-        '{label: getattr(y, "dtype", None), **X.dtypes}',
-        "{**X.dtypes}",
+        '{label: getattr(y, "dtype", None), **head.dtypes}',
+        "{**head.dtypes}",
         _tables("a_label_apart_keeps_its_dtype"),
     ),
     "diffusion by √(λh)": Mutation(
@@ -1631,7 +1630,7 @@ AUDITS = {
         _audit("made_records_are_read_without_a_warning_and_given_ones_with_one"),
     ),
     "a convicted synthesis has no exit code": Mutation(
-        "return _CONVICTED if report.verdict",
+        "return _CONVICTED if found.verdict",
         "return 0 if report.verdict",
         "tests/cli/test_audits.py::test_a_conviction",
     ),
