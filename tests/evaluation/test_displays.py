@@ -1,0 +1,158 @@
+"""Displays: scikit-learn's conventions, and what is drawn."""
+
+import subprocess
+import sys
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from dp_accounting import NonPrivateDpEvent
+from numpy.testing import assert_allclose
+from sklearn.exceptions import NotFittedError
+
+from skdpgen import DPPCA, DPSWFlowSampler, PrivacyBudget
+from skdpgen.evaluation import (
+    MarginalsDisplay,
+    PairwiseDisplay,
+    PrivacyProfileDisplay,
+    SyntheticSamplesDisplay,
+    UtilityCurveDisplay,
+)
+from skdpgen.privacy import Certificate
+
+DISPLAYS = [
+    MarginalsDisplay,
+    PairwiseDisplay,
+    PrivacyProfileDisplay,
+    SyntheticSamplesDisplay,
+]
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return pd.DataFrame(np.random.default_rng(0).random((200, 4)), columns=list("abcd"))
+
+
+@pytest.fixture(scope="module")
+def sampler(rows):
+    labels = np.random.default_rng(1).integers(0, 2, len(rows))
+    return DPSWFlowSampler(
+        5.0, bounds=(0, 1), clip_norm=1.0, encoder=None, classes=[0, 1], n_steps=3
+    ).fit(rows, labels)
+
+
+@pytest.mark.parametrize("cls", DISPLAYS, ids=lambda cls: cls.__name__)
+def test_conventions(cls, sampler):
+    display = cls.from_estimator(sampler)
+    assert isinstance(display, cls)
+    assert all(axes.figure is display.figure_ for axes in np.ravel(display.ax_))
+    assert display.plot() is display
+    with pytest.raises((NotFittedError, TypeError), match="fit"):
+        cls.from_estimator(DPSWFlowSampler())
+
+
+@pytest.mark.parametrize("cls", [PairwiseDisplay, PrivacyProfileDisplay, SyntheticSamplesDisplay])
+def test_given_axes_are_used(cls, sampler):
+    figure, ax = plt.subplots()
+    display = cls.from_estimator(sampler, ax=ax)
+    assert display.ax_ is ax
+    assert display.figure_ is figure
+
+
+def test_bars_are_shares(sampler, rows):
+    reference = rows.assign(y=0)
+    display = MarginalsDisplay.from_estimator(sampler, reference)
+    assert [ax.get_title() for ax in display.ax_] == [*"abcd", "y"]
+    for ax in display.ax_:
+        behind, before = ax.containers
+        assert_allclose(sum(bar.get_width() for bar in behind), 1)
+        assert_allclose(sum(bar.get_width() for bar in before), 1)
+    assert [bar.get_width() for bar in display.ax_[-1].containers[0]][:1] == [1.0]
+
+
+def test_marginals_of_a_table_take_axes_for_some_columns():
+    table = pd.DataFrame({"a": list("xxy"), "b": [1.0, 2.0, None], "c": 0})
+    _, axes = plt.subplots(1, 2)
+    display = MarginalsDisplay.from_samples(table, ax=axes)
+    assert len(display.ax_) == 2
+    assert [label.get_text() for label in axes[1].get_yticklabels()] == ["1", "2", "missing"]
+
+
+def test_pairs_are_of_synthetic_rows_above_and_of_the_reference_below():
+    a = np.repeat([0, 1], 50)
+    same, crossed = (pd.DataFrame({"a": a, "b": b}) for b in (a, np.tile([0, 1], 50)))
+    display = PairwiseDisplay.from_samples(same, crossed)
+    shown = display.im_.get_array().filled(np.nan)
+    assert_allclose([shown[0, 1], shown[1, 0]], [1, 0], atol=1e-12)
+    assert PairwiseDisplay.from_samples(same).im_.get_array()[1, 0] == pytest.approx(1)
+
+
+def test_images_are_as_they_were():
+    X = np.arange(24.0).reshape(2, 12)
+    display = SyntheticSamplesDisplay(X, ["p", "q"], image_shape=(3, 4)).plot()
+    assert display.ax_.shape == (1, 2) or len(np.ravel(display.ax_)) == 2
+    first, second = np.ravel(display.ax_)
+    assert_allclose(second.images[0].get_array(), X[1].reshape(3, 4))
+    assert (first.get_title(), second.get_title()) == ("p", "q")
+    colours = SyntheticSamplesDisplay(X, image_shape=(3, 2, 2)).plot()
+    shown = np.ravel(colours.ax_)[0].images[0].get_array()
+    assert_allclose(shown[0, 0], np.array([0, 4, 8]) / 23)
+
+
+def test_points_need_numbers():
+    with pytest.raises(ValueError, match="no columns of numbers"):
+        SyntheticSamplesDisplay(pd.DataFrame({"a": list("xy")})).plot()
+    with pytest.raises(ValueError, match="ax must hold 2 axes; got 1"):
+        SyntheticSamplesDisplay(np.zeros((2, 4)), image_shape=(2, 2)).plot(ax=plt.subplots()[1])
+
+
+def test_a_profile_is_that_of_the_certificate(sampler):
+    display = PrivacyProfileDisplay.from_estimator(sampler, epsilon=[1.0, 3.0])
+    assert_allclose(display.delta, [sampler.privacy_.delta_at(e) for e in (1.0, 3.0)])
+    assert_allclose(display.line_.get_ydata(), display.delta)
+    assert display.stated == (sampler.epsilon_, sampler.delta)
+    assert display.ax_.get_yscale() == "log"
+    of_certificate = PrivacyProfileDisplay.from_estimator(sampler.privacy_, epsilon=[1.0])
+    assert_allclose(of_certificate.delta, display.delta[:1])
+    nothing = Certificate((NonPrivateDpEvent(),), ("nothing",))
+    with pytest.raises(ValueError, match="infinite"):
+        PrivacyProfileDisplay.from_estimator(nothing)
+
+
+def test_a_curve_fits_copies_and_says_what_they_cost(rows):
+    estimator = DPPCA(bounds=(0, 1), clip_norm=1.0, n_components=2)
+    budget = PrivacyBudget(20.0, 1e-5)
+    with budget:
+        display = UtilityCurveDisplay.from_estimator(
+            estimator, rows, scoring=lambda fitted: fitted.epsilon, epsilon=[1, 4], n_repeats=2
+        )
+    assert_allclose(display.scores, [[1, 1], [4, 4]])
+    assert_allclose(display.line_.get_ydata(), [1, 4])
+    assert not hasattr(estimator, "privacy_")
+    assert len(display.privacy.events) == 4
+    assert display.privacy.epsilon == pytest.approx(budget.spent)
+    assert display.privacy.epsilon > 4
+
+
+def test_without_matplotlib_it_is_said_how_to_get_it():
+    code = (
+        "import sys; sys.modules['matplotlib'] = None; sys.modules['matplotlib.pyplot'] = None\n"
+        "from skdpgen.evaluation import PrivacyProfileDisplay, report\n"
+        "import numpy as np\n"
+        "report(np.eye(3)).to_html()\n"
+        "try:\n    PrivacyProfileDisplay([1], [0.1]).plot()\n"
+        "except ImportError as error:\n    print(error)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'skdpgen[plots]'" in ran.stdout
