@@ -69,12 +69,13 @@ def train_hardly(training, loss, noise_energy, n_steps, verbose=0):
 
 # Their fits take minutes: of many candidates, of domains, of 6,000 rows.
 SLOW = {"adapter", "searches", "first_table"}
+MARKS = {stem: pytest.mark.slow for stem in SLOW} | {"engines": pytest.mark.engines}
 
 
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, id=page.stem, marks=pytest.mark.slow if page.stem in SLOW else [])
+        pytest.param(page, id=page.stem, marks=MARKS.get(page.stem, []))
         for page in PAGES
         if read_blocks(page, "python")
     ],
@@ -88,6 +89,8 @@ def test_snippets_run_in_the_order_of_their_page(page, tmp_path, monkeypatch):
         # So few rows give many warnings of bad quality; those that a page is about are in its text.
         warnings.simplefilter("ignore")
         names = name_what_pages_speak_of()
+        (tmp_path / "folder").mkdir()
+        names["table"].to_parquet("folder/0.parquet")
         for number, block in enumerate(read_blocks(page, "python"), 1):
             exec(compile(block, f"{page.name}, snippet {number}", "exec"), names)
 
