@@ -44,8 +44,8 @@ schema = Schema(
 # Four budgets
 # ------------
 #
-# The classifier is tested on public rows. The error of counts compares with private ones, outside of
-# the ledger: for this example only.
+# The classifier is tested on public rows. The error of counts compares with private ones, outside
+# of the ledger: for this example only.
 
 
 def features(rows):

@@ -2,9 +2,9 @@
 Several rows of a person
 ========================
 
-Visits, purchases, pictures: where a person has several rows, a guarantee for rows says little of the
-person. With ``persons=`` all rows of a person are protected together. That costs noise, which is
-known before anything is read.
+Visits, purchases, pictures: where a person has several rows, a guarantee for rows says little of
+the person. With ``persons=`` all rows of a person are protected together. That costs noise, which
+is known before anything is read.
 """
 
 import matplotlib.pyplot as plt
@@ -65,8 +65,8 @@ fig.tight_layout()
 # What M decides
 # --------------
 #
-# With M = 1 each patient has the same weight, as in a survey. With M = 6 each visit has. These means
-# compare with the private rows, outside of the ledger: for this example only.
+# With M = 1 each patient has the same weight, as in a survey. With M = 6 each visit has. The last
+# line compares with the private rows, outside of the ledger: for this example only.
 
 for limit in (1, 6):
     sampler = DPSWFlowSampler(1.0, 1e-6, schema=schema, max_rows_per_person=limit)

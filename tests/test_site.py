@@ -1,4 +1,4 @@
-"""The site: public names are shown whole, pages are short, and links and pictures lead somewhere."""
+"""The site: public names are shown whole, pages are short, links and pictures lead somewhere."""
 
 import importlib
 import inspect
@@ -147,7 +147,7 @@ def test_every_picture_is_in_the_tree():
 
 
 def list_lost_links(folder):
-    """Return the links and pictures of built pages that lead to no file of the site, nor out of it."""
+    """Return links and pictures of built pages that lead to no file of the site, nor out of it."""
     lost = []
     for page in folder.rglob("*.html"):
         for target in re.findall(r'(?:href|src)="([^"#?]+)', page.read_text(encoding="utf-8")):
