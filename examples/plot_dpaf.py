@@ -4,8 +4,8 @@ Noisy sums of features (DPAF)
 
 A discriminator's features of many rows are added up, and noise is added to the sum. What comes
 after it is trained for nothing. Sums of many rows drown the noise: with 1,797 digits, of which each
-step samples two hundred, there is not much to see, and this example shows just that. With
-60,000 images see the benchmarks of forward aggregates.
+step samples two hundred, there is not much to see, and this example shows just that. For 60,000
+images see the benchmarks of forward aggregates.
 """
 
 import warnings

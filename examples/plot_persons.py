@@ -65,8 +65,8 @@ fig.tight_layout()
 # What M decides
 # --------------
 #
-# With M = 1 each patient has the same weight, as in a survey. With M = 6 each visit has. These
-# means compare with the private rows, outside of the ledger: for this example only.
+# With M = 1 each patient has the same weight, as in a survey. With M = 6 each visit has. The last
+# line compares with the private rows, outside of the ledger: for this example only.
 
 for limit in (1, 6):
     sampler = DPSWFlowSampler(1.0, 1e-6, schema=schema, max_rows_per_person=limit)
