@@ -46,7 +46,7 @@ class Saves:
 
         Parameters
         ----------
-        path : str or path
+        path : str, path or binary file
             The file, which is overwritten.
 
         Raises
@@ -57,7 +57,7 @@ class Saves:
             the pickle to trust it.
         """
         check_is_fitted(self, "privacy_")
-        path, writer = as_path(path), _Writer()
+        path, writer = path if hasattr(path, "write") else as_path(path), _Writer()
         contents = {
             "format": list(_FORMAT),
             "version": __version__,

@@ -331,7 +331,7 @@ def test_frames_outside_are_left(X):
     outside = caught.value.__context__
     while not isinstance(outside, KeyError):
         outside = outside.__context__
-    assert outside.__traceback__.tb_next.tb_frame.f_locals["mine"] == "kept"
+    assert outside.__traceback__.tb_next.tb_frame.f_locals.get("mine") == "kept"
 
 
 @pytest.mark.parametrize("has_budget", [False, True])
