@@ -116,7 +116,14 @@ def test_persons(name, relation):
     assert_sound(find(estimator, persons=True), 0.7 if relation == "zero_out" else 0.4)
 
 
-@pytest.mark.parametrize("name", [name for name in RANDOM if name != "sliced rows"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gradients",
+        pytest.param("sliced rows of classes", marks=pytest.mark.slow),
+        pytest.param("aggregates", marks=pytest.mark.slow),
+    ],
+)
 def test_samples(name):
     """Releases of samples, step by step, and the rate at which a record is among them."""
     estimator, least = RANDOM[name]
@@ -295,6 +302,7 @@ def test_rows_of_a_person_of_which_all_count(monkeypatch):
     assert MORE in convicted(estimator, persons=True)["slice sketch"]
 
 
+@pytest.mark.slow
 def test_records_that_join_too_often(monkeypatch):
     drawn = NoiseSource.poisson_sample
     monkeypatch.setattr(

@@ -44,6 +44,8 @@ ESTIMATORS = {
     "aggregates": DPAFGenerator(4.0, **BOX, release=ForwardAggregates(n_steps=2, batch_size=10)),
 }
 
+SLOW = {"rows", "gradients", "aggregates"}
+
 
 def find(estimator, n_samples=30, n_features=4, n_fits=4, **given):
     return audit_fit(estimator, n_samples, n_features, n_fits=n_fits, random_state=0, **given)
@@ -111,7 +113,7 @@ def test_rows_that_are_copied_score_more(name):
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[pytest.mark.slow] if name in ("rows", "gradients") else [])
+        pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else [])
         for name in ESTIMATORS
     ],
 )
