@@ -75,6 +75,9 @@ sphinx_gallery_conf = {
     "inspect_global_variables": False,
     "download_all_examples": False,
     "show_memory": False,
+    "show_signature": False,
+    # A page of times would load its scripts from elsewhere.
+    "write_computation_times": False,
     "within_subsection_order": "FileNameSortKey",
 }
 

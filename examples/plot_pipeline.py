@@ -10,6 +10,7 @@ that earlier steps have learnt.
 Use steps that learn nothing, and state public bounds instead of a scaler.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from sklearn.pipeline import make_pipeline
@@ -26,7 +27,7 @@ from skdpgen import DPSlicedWassersteinGenerator
 # would protect stays, and not patients.
 
 rng = np.random.RandomState(0)
-n = 3000
+n = 1500
 readmitted = rng.binomial(1, 0.3, n)
 age = np.clip(rng.normal(55 + 8 * readmitted, 15), 18, 100)
 days = rng.lognormal(1.0 + 0.5 * readmitted, 0.6)
@@ -58,7 +59,7 @@ print(pipe[-1].privacy_)
 # The last step draws rows in its own units, here logarithms. The steps before it lead back. A frame
 # went in, so a frame comes out, and the labels come with it.
 
-X_log, y_synthetic = pipe[-1].sample(3000)
+X_log, y_synthetic = pipe[-1].sample(1500)
 X_synthetic = pipe[:-1].inverse_transform(X_log)
 print(X_synthetic.head().round(1))
 
@@ -74,3 +75,15 @@ print(X.groupby(y).median().round(1))
 
 X_log, _ = pipe[-1].sample(y=[1] * 5)
 print(pipe[:-1].inverse_transform(X_log).round(1))
+
+# %%
+# All columns, in their own units; the real ones are simulated, or they could not be shown.
+
+fig, axes = plt.subplots(1, 3, figsize=(9, 3))
+for ax, name in zip(axes, X, strict=True):
+    top = X[name].quantile(0.99)
+    columns = [np.clip(rows[name], 0, top) for rows in (X, X_synthetic)]
+    ax.hist(columns, bins=20, density=True, label=["real", "synthetic"])
+    ax.set(title=name, yticks=[])
+axes[0].legend()
+fig.tight_layout()

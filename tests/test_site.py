@@ -147,13 +147,17 @@ def test_every_picture_is_in_the_tree():
 
 
 def list_lost_links(folder):
-    """Return links and pictures of built pages that lead to no file of the site, nor out of it."""
+    """Return links of built pages to no file, and what they would load from elsewhere."""
     lost = []
-    for page in folder.rglob("*.html"):
-        for target in re.findall(r'(?:href|src)="([^"#?]+)', page.read_text(encoding="utf-8")):
-            if re.match(r"(?:\w+:|//)", target) or (page.parent / unquote(target)).exists():
-                continue
-            lost.append(f"{target} of {page.relative_to(folder)}")
+    for page in set(folder.rglob("*.html")) - set((folder / "_static").rglob("*.html")):
+        content = page.read_text(encoding="utf-8")
+        loaded = re.findall(r'<(?:script|link|img)[^>]* (?:href|src)="(https?:[^"]+)', content)
+        targets = re.findall(r'(?:href|src)="(?!\w+:|//)([^"#?]+)', content)
+        lost += [f"{target} of {page.relative_to(folder)}" for target in loaded] + [
+            f"{target} of {page.relative_to(folder)}"
+            for target in targets
+            if not (page.parent / unquote(target)).exists()
+        ]
     return lost
 
 
