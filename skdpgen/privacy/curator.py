@@ -9,7 +9,7 @@ from dp_accounting import DpEvent
 from ..accounting.budget import Reservation
 from ..accounting.certificate import Certificate, naming_what_was_spent
 from ..accounting.events import repeat, split_repetition
-from ..exceptions import PlanError
+from ..exceptions import PlanError, warn_of_seed
 from .mechanisms.sums import RowCountMechanism
 from .persons import Persons
 from .record_functions import RecordFunction
@@ -43,6 +43,8 @@ def open_curator(records, codec, plan, noise, *, strict, clip_norm=1.0, device="
     ------
     Curator
     """
+    if noise.reproducible:
+        warn_of_seed()
     X, y, persons = records.hand_over()
     curator = Curator(
         X,
