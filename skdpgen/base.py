@@ -1,5 +1,6 @@
 """The template of every generator: validate, curate, learn, sample."""
 
+import warnings
 from abc import ABCMeta, abstractmethod
 from dataclasses import KW_ONLY
 
@@ -30,6 +31,7 @@ from .accounting.figures import plain_numbers
 from .accounting.plan import Terms
 from .accounting.units import ONE_RECORD, count_worth, show_rows
 from .encoders import ENCODERS, choose_components, split_encoder
+from .exceptions import PrivacyLeakWarning
 from .formats.arrays import ArrayKind
 from .formats.box import BoxFormat
 from .formats.open_box import make_box
@@ -304,6 +306,8 @@ class BaseGenerator(
 
         It reads `X` outside the ledger: on private rows the score itself is not private, and
         neither is anything chosen by it. Score on public or held-out rows that may be disclosed.
+        Since it cannot know which these are, it always gives a `PrivacyLeakWarning`: filter that
+        category where rows are public.
 
         Parameters
         ----------
@@ -316,6 +320,12 @@ class BaseGenerator(
         float
         """
         check_is_fitted(self, "privacy_")
+        warnings.warn(
+            "A score compares with the rows that it is given, without noise: of private rows it is "
+            "not covered by ε, and neither is what is chosen by it. Score public rows.",
+            PrivacyLeakWarning,
+            stacklevel=2,
+        )
         format = self._format.without_target()
         X = format.read_public(self, X)
         if len(X) > _SCORE_ROWS:

@@ -1,5 +1,8 @@
 """Warnings and errors of the privacy rooms. None of them ever carries a private value."""
 
+import sys
+import warnings
+
 
 class PrivacyLeakWarning(UserWarning):
     """Something that the guarantee does not cover was taken from private rows."""
@@ -23,3 +26,19 @@ class SpentError(RuntimeError):
 
 class TableError(ValueError):
     """A table does not fit its schema. The message quotes names, dtypes and the schema only."""
+
+
+def warn_of_seed():
+    """Warn of noise that follows from a seed, where the package was called."""
+    frame, level = sys._getframe(), 1
+    # Below `fit` there are decorators and context managers, more in some estimators than in others.
+    inside = (__name__.partition(".")[0], "contextlib", "sklearn")
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in inside:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(
+        "The noise follows from a seed (random_state, or --seed): whoever holds or guesses it can "
+        "recompute the noise and take it away. This is for experiments, and protects nobody; for a "
+        "release leave random_state=None.",
+        PrivacyLeakWarning,
+        stacklevel=max(2, level),
+    )

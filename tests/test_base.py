@@ -13,8 +13,9 @@ from joblib import Parallel, delayed
 from numpy.testing import assert_array_equal
 from randomgen import ChaCha
 
-from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget
+from skdpgen import DPPCA, DPSlicedWassersteinGenerator, LocalPrivatizer, PrivacyBudget
 from skdpgen._validation import check_choice, check_positive, choose_device
+from skdpgen.privacy import PrivacyLeakWarning
 
 # Not every test declares its classes.
 pytestmark = pytest.mark.filterwarnings("ignore::skdpgen.privacy.PrivacyLeakWarning")
@@ -140,7 +141,7 @@ def test_delta_that_allows_to_publish_a_record(X):
         make(delta=0.03).fit(X)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        make(delta=0.02, bounds=(-1, 1), clip_norm=1.0).fit(X)
+        make(delta=0.02, bounds=(-1, 1), clip_norm=1.0, random_state=None).fit(X)
 
 
 def test_refit_forgets_labels(X, y):
@@ -272,3 +273,32 @@ def test_fit_with_another_default_dtype(X):
         assert np.isfinite(make(encoder="dp-pca").fit(X).sample(5)).all()
     finally:
         torch.set_default_dtype(default)
+
+
+@pytest.mark.filterwarnings("default::skdpgen.privacy.PrivacyLeakWarning")
+@pytest.mark.parametrize("seed", [0, np.random.RandomState(0)])
+@pytest.mark.parametrize("cls", [DPSlicedWassersteinGenerator, DPPCA, LocalPrivatizer])
+def test_a_seed_is_warned_of_where_fit_is_called(X, cls, seed):
+    with pytest.warns(PrivacyLeakWarning, match="follows from a seed") as caught:
+        cls(bounds=(-1, 1), random_state=seed).fit(X)
+    said = [warning for warning in caught if "follows from a seed" in str(warning.message)]
+    assert [warning.filename for warning in said] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrivacyLeakWarning)
+        cls(bounds=(-1, 1)).fit(X)
+
+
+def test_a_score_always_warns(X):
+    fitted = make(bounds=(-1, 1)).fit(X)
+    with pytest.warns(PrivacyLeakWarning, match="Score public rows") as caught:
+        fitted.score(X)
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("cls", [DPSlicedWassersteinGenerator, DPPCA])
+def test_nobody_is_told_to_fit_an_imputer_on_private_rows(X, cls):
+    bad = np.array(X)
+    bad[0, 0] = np.nan
+    with pytest.raises(ValueError, match="strict=False they count as absent") as caught:
+        cls(bounds=(-1, 1), strict=True).fit(bad)
+    assert "impute or" not in str(caught.value)

@@ -36,6 +36,8 @@ def test_names_that_are_not_there():
         "import skdpgen; assert 'torch' not in sys.modules; skdpgen.base.BaseGenerator",
         "from skdpgen import *; DPSWFlowSampler(epsilon=2.0)",
         "import skdpgen.privacy; skdpgen.privacy.Curator",
+        "from skdpgen import DPSWFlowSampler; assert 'autodp' not in sys.modules",
+        "import skdpgen.evaluation; assert 'matplotlib' not in sys.modules",
     ],
 )
 def test_imports_in_a_fresh_process(code):

@@ -76,10 +76,6 @@ def synthesize(options):
     else:
         # A budget takes no fits of which the noise can be made again.
         budget = contextlib.nullcontext()
-        _warn(
-            "With --seed the noise can be made again by whoever holds or guesses the seed: it is "
-            "for experiments, and protects nobody. The certificate says so."
-        )
     with _printed_warnings() as caught:
         kept = contextlib.nullcontext()
         if options.budget is not None:

@@ -11,9 +11,6 @@ import numbers
 from functools import lru_cache, reduce
 
 import numpy as np
-from autodp.autodp_core import Mechanism
-from autodp.mechanism_zoo import ExactGaussianMechanism
-from autodp.transformer_zoo import AmplificationBySampling, Composition
 from dp_accounting import (
     GaussianDpEvent,
     LaplaceDpEvent,
@@ -305,6 +302,10 @@ class AutodpAccountant(RDPAccountant):
     _knows_selections = False
 
     def _mechanism(self):
+        # Only here, since it takes a second, and few ask for it.
+        from autodp.mechanism_zoo import ExactGaussianMechanism
+        from autodp.transformer_zoo import Composition
+
         pooled = total_gaussian_multiplier(self._leaves)
         parts = [(_autodp_mechanism(e, self.relation), n) for e, n in self._leaves.items()]
         if all(isinstance(e, GaussianDpEvent) for e in self._leaves):
@@ -332,6 +333,9 @@ class AutodpAccountant(RDPAccountant):
 
 
 def _autodp_mechanism(event, relation):
+    from autodp.autodp_core import Mechanism
+    from autodp.transformer_zoo import AmplificationBySampling
+
     base, rate, sampling = split_sampling(event)
     # autodp knows no Poisson sampling under replace_one: there it gets the moments of the sample.
     known = sampling if (sampling, relation) != ("poisson", "replace_one") else "none"

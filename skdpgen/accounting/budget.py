@@ -51,6 +51,9 @@ class PrivacyBudget:
     threshold_delta : float, default=0.0
         The part of δ that is set aside for releases by a threshold, as ``infer="private"`` makes
         them of categories; a tenth of the δ of each such fit. Nothing else can use it.
+    path : str or path, default=None
+        A file that keeps what is spent, so that it outlives the process and several can share it.
+        It is made if it is not there; if it is, it has to be of the same terms.
 
     Attributes
     ----------

@@ -46,6 +46,7 @@ class TableEncoder:
     --------
     >>> import pandas as pd
     >>> from skdpgen import Category, Number, Schema
+    >>> from skdpgen.formats.table_encoder import TableEncoder
     >>> schema = Schema({"age": Number(0, 100, n_knots=3), "pet": Category(["cat", "dog"])})
     >>> table = pd.DataFrame({"age": [20.0, 50.0], "pet": ["dog", "cat"]})
     >>> (TableEncoder(schema).encode(table) * 2**0.5).round(3)

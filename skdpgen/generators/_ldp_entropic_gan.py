@@ -60,7 +60,7 @@ class LDPEntropicGAN(BaseGenerator):
         `EntropicWasserstein` removes the noise; `Wasserstein` and `SinkhornDivergence` learn the
         noised distribution, and are there to compare with. The cost is ‖·‖_p^p with the p that goes
         with the noise, 1 for Laplace and 2 for Gaussian noise.
-    network : {"mlp", "conv28", "conv64", "dpswgen"} or callable, default="mlp"
+    network : str or callable, default="mlp"
         As in `DPSlicedWassersteinGenerator`; those that make images need `bounds`.
     latent_dim : int, default=20
         Dimension of the network's random code; the one-hot class is joined to it.

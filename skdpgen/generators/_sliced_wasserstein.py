@@ -45,9 +45,11 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
     release : {"sketch", "rows"}, SliceSketch or SlicedRows, default="sketch"
         What leaves the data: a slice sketch, once, or projected rows, at each step.
     %(encoder)s
-    network : {"mlp", "conv28", "conv64", "dpswgen"} or callable, default="mlp"
+    network : str or callable, default="mlp"
+        ``"mlp"`` and ``"dpswgen"`` make rows of any kind.
         ``"conv28"`` makes 28×28 grey images and ``"conv64"`` 64×64 RGB ones, channels first (Tables
-        3 and 5 of [1]_); both need `bounds`. A factory takes the numbers of inputs and outputs and
+        3 and 5 of [1]_), as do ``"dcgan28"`` and, of 32×32 RGB ones, ``"resnet32"``, which are
+        slower; all of these need `bounds`. A factory takes the numbers of inputs and outputs and
         returns a torch module; by ``unit_output = True`` the module says that it gives features in
         [0, 1] rather than encoded rows.
     latent_dim : int, default=20

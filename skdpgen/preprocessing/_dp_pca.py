@@ -67,7 +67,12 @@ class DPPCA(
     n_components : int, default=None
         Components to keep, at most n_features. None: 64, or all if they are less.
     %(privacy)s
-    %(bounds)s
+    bounds : None or (lower, upper), default=None
+        Public bounds of the features, numbers or arrays of shape (n_features,), to which features
+        are clipped; they are then mapped to [0, 1] and divided by the root of their number. None:
+        those of the dtype, if it is bool or uint8; else they are found by noisy counts, which are
+        paid for: a range of each of up to 50 columns, or one of all columns. Declare them where
+        you can.
     clip_norm : "auto" or float, default="auto"
         Radius, in the units after `bounds`. For the second moments, each row is scaled down to it;
         `transform` does not clip. ``"auto"``: from the root mean square norm, by a noisy sum that

@@ -16,6 +16,7 @@ from .._validation import PRIVACY_CHECKS, Checked, positive, undo_on_failure
 from ..accounting.certificate import Certificate
 from ..accounting.figures import plain_numbers
 from ..accounting.plan import Terms
+from ..exceptions import warn_of_seed
 from ..formats.arrays import ArrayKind
 from ..privacy import LocalLabelsMechanism, LocalRowsMechanism, NoiseSource
 from ..privacy.curator import open_curator
@@ -182,6 +183,8 @@ class LocalPrivatizer(
 
     def _fit(self, X):
         self.check_params()
+        if self.random_state is not None:
+            warn_of_seed()
         kind = ArrayKind.of(X)
         X = parse_rows(take_rows(self, X))
         format = self._make_format(X.shape[1], kind=kind)

@@ -10,7 +10,7 @@ from ..accounting.budget import Reservation
 from ..accounting.certificate import Certificate, naming_what_was_spent
 from ..accounting.events import repeat, split_repetition
 from ..accounting.figures import show
-from ..exceptions import PlanError, SpentError, TableError
+from ..exceptions import PlanError, SpentError, TableError, warn_of_seed
 from .digests import Digest
 from .engines import PartitionedTable
 from .mechanisms.sums import RowCountMechanism
@@ -46,6 +46,8 @@ def open_curator(records, codec, plan, noise, *, strict, clip_norm=1.0, device="
     ------
     Curator
     """
+    if noise.reproducible:
+        warn_of_seed()
     X, y, persons = records.hand_over()
     curator = Curator(
         X,

@@ -235,8 +235,9 @@ def read_rows(estimator, X, *, reset=True):
     X = parse_rows(take_rows(estimator, X, reset=reset))
     if not np.isfinite(X).all():
         raise ValueError(
-            "Input X contains NaN or infinity, or a value too large for its dtype; impute or drop "
-            "those rows."
+            "Input X contains NaN or infinity, or a value too large for its dtype; fill them by a "
+            "public rule, such as a constant, or drop those rows. An imputer that was fitted on "
+            "private rows would be a further release, which no ε covers."
         )
     return X
 

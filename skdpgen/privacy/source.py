@@ -218,8 +218,10 @@ class RecordSource:
                 raise ValueError("y holds labels that are not among the given classes.")
             if not torch.isfinite(self._rows(X, y)).all():
                 raise ValueError(
-                    "X or y holds NaN or infinity, or the encoder makes such rows; impute or drop "
-                    "them."
+                    "X or y holds NaN or infinity, or the encoder makes such rows. With "
+                    "strict=False they count as absent; or fill them by a public rule, such as a "
+                    "constant. An imputer fitted on private rows would be a release of its own, "
+                    "which this ε does not cover."
                 )
 
     def _batches(self, size=_BLOCK):

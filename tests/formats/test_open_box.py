@@ -234,7 +234,7 @@ def test_numbers_beyond_what_is_looked_at_are_told_of():
     with pytest.warns(FitQualityWarning, match=r"end at ±1\.09951e\+12.*clipped"):
         fit(X)
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", FitQualityWarning)
         fit(X / 1e4)
 
 

@@ -111,7 +111,7 @@ def test_inferred_classes_are_not_local(X, y):
         gan.privacy_.shuffled(400_000, 1e-6)
     with warnings.catch_warnings():
         warnings.simplefilter("error", PrivacyLeakWarning)
-        assert make(classes=[0, 1]).fit(X, y).privacy_.local
+        assert make(classes=[0, 1], random_state=None).fit(X, y).privacy_.local
 
 
 # What is learnt.
@@ -318,7 +318,8 @@ def test_bad_parameters(X, params, message):
 def test_only_a_release_that_uses_delta_is_warned_of_a_large_one(X):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        make(release="laplace", delta=0.1, epsilon=100.0, clip_norm=1.0).fit(X)
+        unseeded = {"epsilon": 100.0, "clip_norm": 1.0, "random_state": None}
+        make(release="laplace", delta=0.1, **unseeded).fit(X)
     with pytest.warns(UserWarning, match="publish a record outright"):
         make(release="gaussian", delta=0.1).fit(X)
 
@@ -329,4 +330,4 @@ def test_rows_without_bounds_are_said_to_be_projected_on_the_unit_ball(X):
     for params in ({"bounds": (-1, 1)}, {"clip_norm": 1.0}):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            make(epsilon=100.0, **params).fit(X)
+            make(epsilon=100.0, random_state=None, **params).fit(X)
