@@ -112,10 +112,7 @@ def test_rows_that_are_copied_score_more(name):
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else [])
-        for name in ESTIMATORS
-    ],
+    [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in ESTIMATORS],
 )
 def test_sound_fits(name):
     classes = {"n_classes": 2} if name == "rows of classes" else {}
