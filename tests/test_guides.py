@@ -67,8 +67,8 @@ def train_hardly(training, loss, noise_energy, n_steps, verbose=0):
     return descend_to_noise(training, loss, noise_energy, min(n_steps, 3), verbose)
 
 
-# Their fits take minutes: of many candidates, of domains, of 6,000 rows.
-SLOW = {"adapter", "searches", "first_table"}
+# Searches fit many candidates.
+SLOW = {"searches"}
 
 
 @pytest.mark.parametrize(
