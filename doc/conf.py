@@ -76,6 +76,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
+    "remove_config_comments": True,
     # A page of times would load its scripts from elsewhere.
     "write_computation_times": False,
     "within_subsection_order": "FileNameSortKey",

@@ -67,9 +67,8 @@ def train_hardly(training, loss, noise_energy, n_steps, verbose=0):
     return descend_to_noise(training, loss, noise_energy, min(n_steps, 3), verbose)
 
 
-# Their fits take minutes: of many candidates, of domains, of 6,000 rows.
-SLOW = {"adapter", "searches", "first_table"}
-MARKS = {stem: pytest.mark.slow for stem in SLOW} | {"engines": pytest.mark.engines}
+# Searches fit many candidates.
+MARKS = {"searches": pytest.mark.slow, "engines": pytest.mark.engines}
 
 
 @pytest.mark.parametrize(
