@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import json
 import zipfile
+from os import PathLike
 
 import numpy as np
 import pandas as pd
@@ -36,7 +37,7 @@ class Saves:
     def check_loaded(self):
         """Raise an error if what was read from a file is not to be relied on."""
 
-    def save(self, path):
+    def save(self, path: str | PathLike) -> None:
         """Write the fitted estimator to a file, from which `skdpgen.load` reads it.
 
         The file holds JSON and arrays. Unlike a pickle, it runs no code when it is read, so that
@@ -77,7 +78,7 @@ def _describe(name):
     return entry
 
 
-def load(path):
+def load(path: str | PathLike):
     """Read a fitted estimator that its method `save` has written.
 
     No code of the file is run. Whether what it makes is private is another matter: its certificate

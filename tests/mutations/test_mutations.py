@@ -1568,8 +1568,8 @@ WORDS = {
         _report("the_page_stands_by_itself_and_escapes_what_is_in_it"),
     ),
     "classifiers are trained on the reference": Mutation(
-        "rows = [_plain_frame(part.drop(columns=target)) for part in (synthetic, train, test)]",
-        "rows = [_plain_frame(part.drop(columns=target)) for part in (test, train, test)]",
+        'zip(("synthetic", "reference"), rows, labels, strict=False)',
+        'zip(("synthetic", "reference"), rows[1:], labels[1:], strict=False)',
         _report("classifiers_learn_from_the_one_table_and_are_tested_on_the_other"),
     ),
     "the total variation is twice as large": Mutation(
