@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Parameters of constructors: declared as fields, and described once for all estimators."""
 
 import re

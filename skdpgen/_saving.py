@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Fitted estimators in files: JSON and arrays, of which nothing is run.
 
 A file is a zip archive of ``estimator.json`` and of arrays in NumPy's format. Objects are written

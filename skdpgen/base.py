@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The template of every generator: validate, curate, learn, sample."""
 
 import warnings

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """One budget for several fits on the same data."""
 
 import contextlib

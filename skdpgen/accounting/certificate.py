@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What a fitted estimator can show: a statement of privacy, computed from its ledger."""
 
 import contextlib

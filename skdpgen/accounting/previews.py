@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What a fit would release and cost, before any data are read."""
 
 import numbers

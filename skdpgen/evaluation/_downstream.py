@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Train a classifier on synthetic rows, score it on real ones."""
 
 import math

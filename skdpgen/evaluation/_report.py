@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A report on synthetic rows: what protects the private ones, and what these are good for."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A schema: the public kinds of all columns of a table."""
 
 import json

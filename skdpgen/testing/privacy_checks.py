@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Checks of what estimators that sample promise of private rows.
 
 They look at these through the curator only, the one place where an estimator can read them.
