@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Differentially private generative models by optimal transport, as scikit-learn estimators."""
 
 from importlib import import_module

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The command line: synthetic tables from private ones, in files.
 
     skdpgen synthesize private.csv --schema schema.json --epsilon 1 --delta 1e-6 \

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Arrays of public numbers."""
 
 import numpy as np

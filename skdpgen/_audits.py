@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Made records to audit generators on, and fits that an audit can look into."""
 
 import math

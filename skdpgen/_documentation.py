@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Where estimators are described: notebooks link to it from the diagrams of scikit-learn."""
 
 from sklearn.base import BaseEstimator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Names of files, and JSON texts in them, whoever wrote them."""
 
 import json

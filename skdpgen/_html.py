@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Small tables of HTML, for notebooks; whatever is in them is escaped."""
 
 from html import escape

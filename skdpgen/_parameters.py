@@ -1,8 +1,19 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Parameters of constructors: declared as fields, and described once for all estimators."""
 
 import re
 from dataclasses import dataclass
 from textwrap import indent
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+
+    def dataclass_transform(**options):
+        """Tell type checkers of constructors; here it does nothing."""
+        return lambda decorator: decorator
+
 
 _TEXTS = {
     "privacy": """\
@@ -139,6 +150,7 @@ _TEXTS = {
 }
 
 
+@dataclass_transform(eq_default=False)
 def parameters(cls):
     """Make the annotated attributes of a class the parameters of its constructor.
 

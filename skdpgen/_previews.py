@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What generators would release, before any data are read; see `skdpgen.privacy.preview`."""
 
 from dataclasses import replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What sizes and released numbers say of a fit: warnings that cost nothing."""
 
 import warnings

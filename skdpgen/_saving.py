@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Fitted estimators in files: JSON and arrays, of which nothing is run.
 
 A file is a zip archive of ``estimator.json`` and of arrays in NumPy's format. Objects are written
@@ -9,6 +10,7 @@ import dataclasses
 import functools
 import json
 import zipfile
+from os import PathLike
 
 import numpy as np
 import pandas as pd
@@ -37,7 +39,7 @@ class Saves:
     def check_loaded(self):
         """Raise an error if what was read from a file is not to be relied on."""
 
-    def save(self, path):
+    def save(self, path: str | PathLike) -> None:
         """Write the fitted estimator to a file, from which `skdpgen.load` reads it.
 
         The file holds JSON and arrays. Unlike a pickle, it runs no code when it is read, so that
@@ -78,7 +80,7 @@ def _describe(name):
     return entry
 
 
-def load(path):
+def load(path: str | PathLike):
     """Read a fitted estimator that its method `save` has written.
 
     No code of the file is run. Whether what it makes is private is another matter: its certificate

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Specifications: small objects of parameters that belong together, which estimators take."""
 
 from sklearn.base import clone

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Checks of parameters, the same for all estimators."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The template of every generator: validate, curate, learn, sample."""
 
 import warnings
@@ -102,7 +103,7 @@ class BaseGenerator(
     # What those let users choose that take persons.
     max_rows_per_person = None
 
-    def fit(self, X, y=None, *, target=None, persons=None):
+    def fit(self, X, y=None, *, target: str | None = None, persons=None):
         """Learn the distribution of `X`, and of `y` given with it, under differential privacy.
 
         Parameters
@@ -249,7 +250,9 @@ class BaseGenerator(
         check_finite(torch.as_tensor(rows))
         return rows
 
-    def sample(self, n_samples=None, *, y=None, where=None, random_state=None):
+    def sample(
+        self, n_samples: int | None = None, *, y=None, where: dict | None = None, random_state=None
+    ):
         """Draw synthetic rows. This costs no privacy, however often it is done.
 
         All rows obey the rules of a `schema`.
@@ -298,7 +301,7 @@ class BaseGenerator(
         )
 
     @forgetting()
-    def score(self, X, y=None):
+    def score(self, X, y=None) -> float:
         """Return how close synthetic rows are to `X`; higher is better.
 
         The score is the negative sliced Wasserstein distance between `X` and a fixed synthetic

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Dimension reduction before a release: what users pass as `encoder`."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Warnings and errors of the privacy rooms. None of them ever carries a private value."""
 
 import sys

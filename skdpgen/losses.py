@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What training makes small: what users pass as `loss`."""
 
 from ._parameters import parameters

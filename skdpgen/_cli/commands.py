@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The commands of the command line; each returns its exit code."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Signals that end a process, as exceptions, so that what is half done is undone."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Files that are written: checked before anything is read, and put in place all at once."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The options of the command line; nothing here needs more than the standard library."""
 
 import argparse

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Private and public tables, and what is said of their columns, from options."""
 
 import codecs

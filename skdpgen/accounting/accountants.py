@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Accountants: from a ledger of events to ε(δ).
 
 Three of them read the same events. ``"pld"`` composes privacy loss distributions and is the

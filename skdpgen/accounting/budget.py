@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """One budget for several fits on the same data."""
 
 import contextlib
@@ -96,7 +97,15 @@ class PrivacyBudget:
     skdpgen.exceptions.BudgetExceededError: ...
     """
 
-    def __init__(self, epsilon, delta, *, relation="zero_out", threshold_delta=0.0, path=None):
+    def __init__(
+        self,
+        epsilon: float,
+        delta: float,
+        *,
+        relation: str = "zero_out",
+        threshold_delta: float = 0.0,
+        path=None,
+    ):
         epsilon, delta = check_epsilon(epsilon), check_delta(delta)
         if not isinstance(threshold_delta, numbers.Real) or not 0 <= threshold_delta < delta:
             raise ValueError(f"threshold_delta must be in [0, delta); got {threshold_delta!r}.")
@@ -115,7 +124,7 @@ class PrivacyBudget:
         self._entered = []
 
     @classmethod
-    def from_file(cls, path):
+    def from_file(cls, path) -> "PrivacyBudget":
         """Return the budget that a file keeps."""
         return cls(**read_terms(path)[0], path=path)
 
@@ -125,7 +134,7 @@ class PrivacyBudget:
         return getattr(self._store, "path", None)
 
     @property
-    def is_closed(self):
+    def is_closed(self) -> bool:
         """Whether nothing can be charged any more."""
         return self.path is not None and self._store.is_closed
 
@@ -136,7 +145,7 @@ class PrivacyBudget:
         self._store.close()
 
     @property
-    def spent(self):
+    def spent(self) -> float:
         return self._cost(self._store.read())
 
     def __enter__(self):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Where a budget keeps its charges: in memory, or in a file that outlives the process.
 
 A file is an SQLite database. Each change is a transaction of its own, which takes the file's lock

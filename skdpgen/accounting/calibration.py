@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """From a budget to a noise level, never above the budget."""
 
 import math

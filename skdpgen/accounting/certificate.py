@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What a fitted estimator can show: a statement of privacy, computed from its ledger."""
 
 import contextlib
@@ -122,32 +123,32 @@ class Certificate:
             max_rows=plan.max_rows,
         )
 
-    def made_by(self, estimator):
+    def made_by(self, estimator) -> "Certificate":
         """Return the certificate with the origin that an estimator is, today."""
         return replace(self, origin=Origin.of(estimator))
 
     @property
-    def mu(self):
+    def mu(self) -> float | None:
         """The same as μ of Gaussian differential privacy; None where it is not known."""
         return gaussian_mu(self.events)
 
     @property
-    def rho(self):
+    def rho(self) -> float | None:
         """The same as ρ of zero-concentrated differential privacy; None where it is not known."""
         return concentrated_rho(self.events)
 
     @property
-    def epsilon(self):
+    def epsilon(self) -> float:
         """ε at `delta`."""
         return self.epsilon_at(self.delta)
 
-    def epsilon_at(self, delta):
+    def epsilon_at(self, delta: float) -> float:
         """Return the smallest ε that is proved at `delta`."""
         return ledger_epsilon(
             self.events, check_delta(delta), accountant=self.accountant, relation=self.relation
         )
 
-    def delta_at(self, epsilon):
+    def delta_at(self, epsilon: float) -> float:
         """Return the smallest δ that is proved at `epsilon` ≥ 0."""
         if not (isinstance(epsilon, numbers.Real) and epsilon == 0):
             epsilon = check_epsilon(epsilon)
@@ -155,7 +156,7 @@ class Certificate:
             self.events, epsilon, accountant=self.accountant, relation=self.relation
         )
 
-    def shuffled(self, n_samples, delta):
+    def shuffled(self, n_samples: int, delta: float) -> float:
         """Return ε towards whoever sees noised records in random order only (shuffle model).
 
         Where a trusted party shuffles the noised records of `n_samples` owners before anybody else
@@ -218,7 +219,7 @@ class Certificate:
         epsilon = sum(count * losses[leaf] for leaf, count in leaves.items())
         return shuffled_epsilon(epsilon, int(n_samples), delta)
 
-    def to_json(self):
+    def to_json(self) -> str:
         """Write the certificate down; `verify` recomputes its ε."""
         epsilon = self.epsilon
         unit = {"n_records": self.n_records}
@@ -249,7 +250,7 @@ class Certificate:
         )
 
     @classmethod
-    def from_json(cls, text):
+    def from_json(cls, text: str) -> "Certificate":
         """Read what `to_json` wrote. The stated ε is not trusted; it is computed again."""
         data = json.loads(text)
         releases = [dict(release) for release in data["releases"]]
@@ -351,7 +352,7 @@ _MALFORMED = (
 )
 
 
-def verify(text, public_key=None):
+def verify(text: str, public_key: str | bytes | None = None) -> float:
     """Recompute ε of a certificate that was written by `Certificate.to_json`.
 
     This checks the arithmetic: that the stated events, under the stated relation, cost what is
@@ -414,7 +415,7 @@ def verify(text, public_key=None):
     return epsilon
 
 
-def compose(*certificates):
+def compose(*certificates: Certificate) -> Certificate:
     """Price several fits on the same rows together.
 
     Parameters

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The laws of H, the squared sensitivity of a random projection.
 
 A record changes a row by z. The projected row zᵀU changes by H = ‖zᵀU‖² in square, where U is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What happened to private rows: dp-accounting's events, and those that it lacks.
 
 An event says what was done and never changes its meaning. A noise multiplier is the noise's

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """How ε, δ and other numbers are read and printed: never as more than asked, or less than spent."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Privacy loss distributions of one event, sampled or not.
 
 A profile maps an array of ε and μ, the largest change of the mean in units of the noise, to δ.

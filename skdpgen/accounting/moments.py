@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Rényi moments of one event, sampled, selected or plain."""
 
 import math

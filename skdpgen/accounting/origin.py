@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Who made a certificate: which estimator, of which version, when, and with which parameters."""
 
 import inspect

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The plan of a fit: its releases and their noise, fixed before the first of them."""
 
 import math

@@ -1,12 +1,19 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What a fit would release and cost, before any data are read."""
 
 import numbers
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from .figures import plain_numbers
 
+if TYPE_CHECKING:
+    from .certificate import Certificate
 
-def preview(estimator, X, y=None, *, target=None, persons=None, n_classes=None):
+
+def preview(
+    estimator, X, y=None, *, target: str | None = None, persons=None, n_classes: int | None = None
+) -> "Certificate":
     """Return what a fit would release and cost, before any data are read.
 
     Parameters

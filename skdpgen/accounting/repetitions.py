@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """How often a mechanism runs of which only the best outcome is told.
 
 The number of runs is at least 1, of the truncated negative binomial law of Papernot & Steinke

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Searches: a mechanism runs a random number of times, and only its best outcome is told."""
 
 import itertools

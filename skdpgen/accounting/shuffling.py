@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What local releases cost towards those who see them in random order only (shuffle model)."""
 
 import math

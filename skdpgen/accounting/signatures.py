@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Signatures of certificates: who stands by one, and that nobody changed it."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Whom a guarantee is for: a record or, where several rows are of one, a person."""
 
 # What a certificate for records rests on, and one for persons in its place.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Domain adaptation from public, labelled rows to private, unlabelled ones."""
 
 from ._domain_adapter import DPSWDDomainAdapter

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Random changes of public rows, under which a class stays what it is."""
 
 import math

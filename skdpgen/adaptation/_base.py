@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What adapters share: a source that is checked, networks on it, and one map of rows."""
 
 import warnings

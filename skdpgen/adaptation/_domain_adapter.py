@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Adapt a representation to a private target domain, by synthetic rows of it."""
 
 import numbers

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Classify rows of a private target domain."""
 
 from sklearn.base import ClassifierMixin

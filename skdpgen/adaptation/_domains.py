@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Rows of the target as one thing that searches do not slice."""
 
 

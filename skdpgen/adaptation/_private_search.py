@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A random search over the parameters of an adapter, with one price for all of it."""
 
 import copy

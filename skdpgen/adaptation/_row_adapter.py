@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Adapt a representation to a private target domain, by releases of encoded rows of it."""
 
 from dp_accounting import PoissonSampledDpEvent

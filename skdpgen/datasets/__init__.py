@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Public data sets, from files on disk or from OpenML."""
 
 from ._loaders import (

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Loaders of public data sets: one table of specifications, one way to read them."""
 
 import os

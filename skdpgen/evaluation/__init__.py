@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """How useful synthetic data are: scores, a report, displays."""
 
 from ._curves import PrivacyProfileDisplay, UtilityCurveDisplay

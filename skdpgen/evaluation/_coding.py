@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Columns of two tables, cut into the same levels, so that shares of rows can be compared."""
 
 from dataclasses import dataclass

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What can be counted of two tables side by side. Each is a function of rows, by no ledger."""
 
 from itertools import combinations

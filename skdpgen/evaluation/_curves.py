@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Curves over ε: what a certificate proves at other δ, and what ε buys."""
 
 import warnings

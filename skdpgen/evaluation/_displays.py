@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Pictures of synthetic rows, as displays of scikit-learn's kind."""
 
 import math

@@ -1,10 +1,11 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Distances between samples."""
 
 import numpy as np
 from sklearn.utils.validation import check_array
 
 
-def frechet_distance(X, Y):
+def frechet_distance(X, Y) -> float:
     """Squared 2-Wasserstein distance between Gaussians with the moments of two samples.
 
     ``‖μ_X - μ_Y‖² + Tr(Σ_X + Σ_Y - 2(Σ_X^½ Σ_Y Σ_X^½)^½)``: the Fréchet distance [1]_. Of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Train a classifier on synthetic rows, score it on real ones."""
 
 import math
@@ -24,8 +25,14 @@ _MAX_LOGISTIC_ROWS = 10_000
 
 
 def train_on_synthetic_score(
-    X_syn, y_syn, X_test, y_test, classifier="logistic", metric="accuracy", random_state=None
-):
+    X_syn,
+    y_syn,
+    X_test,
+    y_test,
+    classifier: str = "logistic",
+    metric: str = "accuracy",
+    random_state=None,
+) -> float:
     """Score on real test rows of a classifier that saw synthetic rows only.
 
     The protocol is fixed, so that scores compare across data sets and generators. The synthetic

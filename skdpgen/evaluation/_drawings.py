@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Drawings of a report, as SVG in the text of a page."""
 
 from html import escape

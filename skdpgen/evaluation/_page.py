@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The page of a report: HTML that needs no other file and no script."""
 
 import json

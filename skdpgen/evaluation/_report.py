@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A report on synthetic rows: what protects the private ones, and what these are good for."""
 
 import json
@@ -6,6 +7,7 @@ import warnings
 from dataclasses import dataclass
 from datetime import date
 from html import escape
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
@@ -49,7 +51,7 @@ class Report:
 
     results: dict
 
-    def to_json(self, path=None):
+    def to_json(self, path: str | PathLike | None = None) -> str:
         """Return the numbers as JSON text, and write it to a file if one is given.
 
         Parameters
@@ -63,7 +65,7 @@ class Report:
         text = json.dumps(self.results, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
         return _write(text, path)
 
-    def to_html(self, path=None):
+    def to_html(self, path: str | PathLike | None = None) -> str:
         """Return a page that stands by itself, and write it to a file if one is given.
 
         It needs neither other files nor scripts, and may be sent and printed.
@@ -89,14 +91,14 @@ def report(
     reference=None,
     *,
     private=None,
-    reads_private_rows=False,
+    reads_private_rows: bool = False,
     certificate=None,
     audit=None,
     schema=None,
     target=None,
-    title="Synthetic rows",
-    random_state=0,
-):
+    title: str = "Synthetic rows",
+    random_state: int = 0,
+) -> Report:
     """Describe synthetic rows: their certificate, and how they compare with other rows.
 
     Whoever reads the report needs to know nothing of differential privacy.

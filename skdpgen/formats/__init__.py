@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What is public of the data: columns, schemas, and the maps between rows and what is learnt."""
 
 from .columns import Boolean, Category, Date, Number, Ordinal, Unknown

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What formats of arrays share: which arrays were given, and how samples are handed back."""
 
 from dataclasses import dataclass, replace

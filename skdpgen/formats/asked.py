@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What rules ask of columns, and the cells of columns as floats."""
 
 import datetime

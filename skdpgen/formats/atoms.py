@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Finding atoms: single values that many records share, from noisy counts at some of them."""
 
 from dataclasses import dataclass, replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The public map between rows as owners have them and rows in a ball, where they are noised."""
 
 import math

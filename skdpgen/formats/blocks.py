@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """How a column is encoded: as a block of weights of its levels, or of its knots."""
 
 import numpy as np

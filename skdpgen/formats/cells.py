@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Reading cells of numbers and dates, whatever their dtype, each on its own."""
 
 import contextlib

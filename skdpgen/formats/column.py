@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What the kinds of columns share, and checks of what they are given."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What the rows of a sample are to hold in a column: levels, ranges of values, or none at all."""
 
 import numbers

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """How fine open numbers and dates are: their decimals, and whether dates have times."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Whether rules can be obeyed together, and which pairs of levels they leave out."""
 
 import itertools

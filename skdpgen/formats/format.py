@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What every format offers: the public map between data as users have them and rows."""
 
 import numbers

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Formulas over the columns of a table: read safely, checked, and computed."""
 
 import ast

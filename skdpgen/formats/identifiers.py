@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Columns of names or numbers of records, of which nothing is learnt: they are made up."""
 
 import re

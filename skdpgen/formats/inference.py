@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Finding the bounds and categories that a schema leaves open, by releases that are paid for."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Kinds of columns: from dicts, from the cells of public tables, and from dtypes alone."""
 
 from collections.abc import Mapping

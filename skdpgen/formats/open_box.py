@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Finding what nobody declared of arrays: bounds and a radius, by releases that are paid for."""
 
 import math

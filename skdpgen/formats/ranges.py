@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """From noisy counts at the knots of a grid: a range, and quantiles. Nothing here sees a record."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What came out of a table's fit, column by column: what is public or was released."""
 
 import numpy as np

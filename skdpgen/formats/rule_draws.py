@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Drawing rows that obey the rules of a schema, from rows of weights."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Rules that the rows of a table obey, known from elsewhere: what public knowledge says of them."""
 
 from collections.abc import Mapping

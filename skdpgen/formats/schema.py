@@ -1,9 +1,11 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A schema: the public kinds of all columns of a table."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -75,8 +77,8 @@ class Schema(Mapping):
     ])
     """
 
-    columns: tuple
-    rules: tuple = ()
+    columns: Any
+    rules: Any = ()
 
     def __post_init__(self):
         if not isinstance(self.columns, Mapping):
@@ -97,7 +99,7 @@ class Schema(Mapping):
         check_together(self.rules, self._kinds)
 
     @classmethod
-    def from_json(cls, path_or_text):
+    def from_json(cls, path_or_text) -> "Schema":
         """Read a schema from a JSON file or a JSON text.
 
         Parameters
@@ -122,7 +124,9 @@ class Schema(Mapping):
         return cls(parse(text, "The schema", object_pairs_hook=_dict_of_distinct))
 
     @classmethod
-    def from_public(cls, frame, *, declared=None, n_knots=None):
+    def from_public(
+        cls, frame: pd.DataFrame, *, declared=None, n_knots: int | None = None
+    ) -> "Schema":
         """Describe the columns of a PUBLIC table. Never give it private rows.
 
         The schema publishes what it finds: the smallest and largest values of a column, which
@@ -186,7 +190,7 @@ class Schema(Mapping):
         )
 
     @classmethod
-    def from_dtypes(cls, dtypes, *, declared=None):
+    def from_dtypes(cls, dtypes, *, declared=None) -> "Schema":
         """Declare the columns of a private table by their dtypes alone; no cell is looked at.
 
         Bounds and categories are left open, those of categorical dtypes too: in a private table
@@ -223,7 +227,7 @@ class Schema(Mapping):
         found = {name: kind_of_dtype(dtype) for name, dtype in dtypes.items()}
         return cls({**found, **kinds}, rules)
 
-    def to_dict(self):
+    def to_dict(self) -> dict:
         """Return the schema as a dict of dicts, without what is at its default.
 
         Returns
@@ -235,7 +239,7 @@ class Schema(Mapping):
             return columns
         return {"columns": columns, "rules": [rule.to_dict() for rule in self.rules]}
 
-    def to_json(self, path=None):
+    def to_json(self, path=None) -> str:
         """Return the schema as JSON text, and write it to a file if one is given.
 
         Parameters
@@ -258,7 +262,7 @@ class Schema(Mapping):
             Path(path).write_text(text, encoding="utf-8")
         return text
 
-    def select(self, names):
+    def select(self, names) -> "Schema":
         """Return the schema of some columns, with what rules say of these.
 
         An implication or a list of combinations is shortened to the columns that are left. A rule
@@ -284,7 +288,7 @@ class Schema(Mapping):
         rules = (rule.restrict(columns) for rule in self.rules)
         return Schema(columns, [rule for rule in rules if rule is not None])
 
-    def drop(self, names):
+    def drop(self, names) -> "Schema":
         """Return the schema without some columns; rules are as in `select`.
 
         Parameters
@@ -306,7 +310,7 @@ class Schema(Mapping):
         dropped = {name: self[name] for name in _list_names(names)}
         return self.select([name for name in self if name not in dropped])
 
-    def replace(self, kinds):
+    def replace(self, kinds) -> "Schema":
         """Return the schema with other kinds of some columns, and the same rules.
 
         Parameters
@@ -338,7 +342,7 @@ class Schema(Mapping):
             {name: replace(kind, scale="linear") for name, kind in self.columns if kind.takes_knots}
         )
 
-    def share_obeying(self, table):
+    def share_obeying(self, table: pd.DataFrame) -> pd.Series:
         """Return which share of the rows of a table obeys each rule.
 
         Parameters

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The format of tables with a schema: cells, as blocks of weights of the levels of columns."""
 
 import re

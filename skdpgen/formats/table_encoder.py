@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The public map between tables and rows of weights."""
 
 from collections.abc import Mapping

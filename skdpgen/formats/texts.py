@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """From the texts of a CSV file to values, as a schema says."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Which values a number may have between its bounds, and where its knots are."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Generators: one file per method."""
 
 from ._dpaf import DPAFDiscriminator, DPAFGenerator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Generator networks trained by noisy aggregates of a discriminator's features."""
 
 import math

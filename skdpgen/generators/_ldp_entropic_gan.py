@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Generator networks trained on rows that were noised by their owners."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Generator networks trained by noisy gradients of the Sinkhorn divergence to private rows."""
 
 import math

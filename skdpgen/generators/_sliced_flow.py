@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Particles moved by a private sliced Wasserstein flow."""
 
 import itertools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Generator networks trained by the sliced Wasserstein distance to private rows."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Learners: a representation in which two domains look alike, and a classifier on it.
 
 They see the rows of the source, which are public, and of the target synthetic rows or releases.

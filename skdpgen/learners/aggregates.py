@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Learners: a discriminator and a generator, trained on noisy aggregates of features.
 
 What reads private rows here is `RecordFeatures`, a public function, and only where a mechanism

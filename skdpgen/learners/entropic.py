@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Learner: a network whose rows, once noised, would be distributed like noised rows.
 
 It sees rows after their noise only.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Learner: a network that descends noisy gradients of the semi-debiased Sinkhorn loss.
 
 What reads private rows here is `CrossGradient`, a public function, and only where a mechanism

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A learner of tables: of pairs of columns first, and of triples that pairs do not explain."""
 
 import itertools

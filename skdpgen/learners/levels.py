@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A learner: rows that have released tables, those of each level of a column if they have such."""
 
 from dataclasses import replace

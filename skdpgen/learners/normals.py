@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A learner: the normal distributions that have a slice sketch, as nearly as they can.
 
 It sees releases only, never rows.

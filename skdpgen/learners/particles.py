@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Learners: particles that are moved until they have a slice sketch, or by the flow of slices.
 
 They see releases only, never rows.

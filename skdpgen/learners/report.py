@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What released tables say of each column, before anything is learnt from them."""
 
 import numpy as np

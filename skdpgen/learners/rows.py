@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The network of methods that learn step by step: rows of numbers, images, or tables."""
 
 import torch

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A learner: a network whose rows have a released slice sketch."""
 
 import numpy as np

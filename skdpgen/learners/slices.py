@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A learner: a network that follows released slices of rows, step by step."""
 
 import torch

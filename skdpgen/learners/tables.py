@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A learner: a network, or particles, that have the released two-way tables of columns."""
 
 from dataclasses import dataclass

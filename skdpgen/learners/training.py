@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Training: networks of rows, descents with averaged weights, and when to stop."""
 
 import math

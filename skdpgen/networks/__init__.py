@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Torch modules: generator networks, discriminators, encoders and autoencoders."""
 
 from .autoencoders import SphericalAutoencoder, infer_image_shape, make_autoencoder

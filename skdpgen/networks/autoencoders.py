@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Autoencoders of images and other features in [0, 1], with codes on the unit sphere.
 
 Rows are flat; images are channels first.

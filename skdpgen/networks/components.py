@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Principal components from noisy second moments."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Discriminators in two parts: layers that look at single rows, and layers that look at means.
 
 Layers before the aggregate map each row on its own, with no batch statistics, so that they can be

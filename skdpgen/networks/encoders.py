@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Networks that make representations of rows, and heads that classify these.
 
 A factory maps the number of columns of a row and that of the representation (None: the network's

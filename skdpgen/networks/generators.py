@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Generator networks: from codes, with a one-hot label beside them, to rows.
 
 A factory maps the numbers of inputs and outputs to a module. The attribute ``unit_output = True``

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Public transformers: dimension reduction, private or learnt on public rows, and local noise."""
 
 from ._autoencoder import Autoencoder

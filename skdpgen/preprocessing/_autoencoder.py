@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """An autoencoder of public rows, for dimension reduction before a release."""
 
 import math

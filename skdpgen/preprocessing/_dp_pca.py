@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Principal components of private rows, from noisy second moments."""
 
 from dataclasses import KW_ONLY, replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Noise on single rows and labels, for their owners to add."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The low frequencies of images: a public, linear dimension reduction."""
 
 import math

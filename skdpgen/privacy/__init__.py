@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The only room that sees private rows: the curator and its mechanisms. Accounting, re-exported."""
 
 from ..accounting.accountants import ledger_delta, ledger_epsilon

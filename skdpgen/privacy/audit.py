@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Audits: lower bounds, with confidence, on what fits cost, to hold against what is claimed."""
 
 import json

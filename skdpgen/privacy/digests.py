@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Digests of what was released, by which one release is told from another."""
 
 import hashlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Tables that an engine holds in partitions, maybe on other machines: rows are added up there.
 
 What a partition adds is exact, and so private; that of a partition of one row *is* a row. So the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Exact samples of rounded random numbers: decided by digits, of which as many are drawn as needed.
 
 A double has a first and a last value, and a lattice between them: a sampler that computes in

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Private tables in files, which are read in chunks."""
 
 import codecs

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Audits of whole fits: of how many records it can be guessed whether they were there."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Whose rows are whose: persons are counted, and of each so many rows are chosen.
 
 What is public of identifiers is how many different ones there are, and nothing else: not which, nor

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Public functions that are applied to private rows: quietly, and record by record if they fail.
 
 Such functions may be made anywhere, and are called in this room only. What they say of private

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Taking records from users: what is public is checked, and cells are not looked at.
 
 Shapes, dtypes and names are public. Whether a cell is as it should be is private: it is found out

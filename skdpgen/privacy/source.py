@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Reading private rows: all of them in blocks, or a few by their positions."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What single cells of text files are: each is read on its own."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What leaves the data, and when: what users pass as `release`.
 
 A release says what is planned and priced, from public numbers only, and asks the curator for it.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The release of the DPAF paper: sums of features, and products of single records."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The release of local privacy: each row, noised by its owner."""
 
 import math

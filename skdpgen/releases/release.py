@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What every release offers."""
 
 from sklearn.base import clone

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The release of the DP-Sinkhorn paper: clipped gradients of random batches."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A release made once: the slice sketch."""
 
 import math

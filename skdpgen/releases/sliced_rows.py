@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The release of the DP-SWD and DPSWflow papers: projected rows, at each step or once."""
 
 import math

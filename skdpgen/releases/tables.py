@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A release of a table: tables of two columns, of three where the target or the rows ask for it."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What fits nowhere else: checks for estimators that sample."""
 
 from .estimator_checks import check_generator, yield_checks

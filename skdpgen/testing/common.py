@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Data and estimators to check with, and comparisons."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Checks for estimators that sample, beside those of scikit-learn.
 
 scikit-learn's `check_estimator` knows nothing of `sample`, nor of privacy. These checks do: they

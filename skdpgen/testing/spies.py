@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A look at releases: what goes into mechanisms, and what comes out."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Optimal transport on tensors: one-dimensional slices, and entropic plans and losses."""
 
 from .flow import sliced_drift

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Flows of particles by the sliced Wasserstein distance."""
 
 import torch

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Bounded basis functions on slices: sines and cosines of one-dimensional projections."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Products of rows with a matrix that are the same in any order of summation."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Entropic optimal transport between weighted points: plans and potentials.
 
 The plan of a cost C (n × m) at regularisation reg is the minimiser over plans π with marginals

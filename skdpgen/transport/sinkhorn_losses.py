@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Entropic transport costs and losses between rows, and the gradients of one of them."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Optimal transport on slices: Wasserstein distances between one-dimensional projections.
 
 In one dimension the optimal plan pairs sorted samples, so a distance costs a sort. The sliced

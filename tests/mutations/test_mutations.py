@@ -326,8 +326,8 @@ if cost > self.epsilon * (1 + 1e-2):
         _curator("the_certificate_says_whether_the_seed_was_fixed"),
     ),
     "the local certificate hides that the seed was fixed": Mutation(
-        "reproducible = self.random_state is not None\n        return Certificate",
-        "reproducible = False\n        return Certificate",
+        "*_ASSUMED)\n        reproducible = self.random_state is not None",
+        "*_ASSUMED)\n        reproducible = False",
         _privatizer("the_certificate_says_whether_the_seed_was_fixed"),
     ),
     "no noise": Mutation(
@@ -1690,7 +1690,59 @@ FUZZ = {
     ),
 }
 
-KINDS = {"privacy": PRIVACY | PERSONS | ENGINES | AUDITS | FUZZ, "function": FUNCTION | RULES}
+
+def _report(test):
+    return f"tests/evaluation/test_report.py::test_{test}"
+
+
+# What is said of fits and of synthetic rows.
+WORDS = {
+    "a certificate tells a seed": Mutation(
+        '_UNSAID = ("random_state", "device", "verbose")',
+        '_UNSAID = ("device", "verbose")',
+        "tests/accounting/test_certificate.py::test_the_origin_says_who_made_it_when_and_with_what",
+    ),
+    "a seed is not warned of": Mutation(
+        "    if noise.reproducible:\n        warn_of_seed()",
+        "    if False:\n        warn_of_seed()",
+        "tests/test_base.py::test_a_seed_is_warned_of_where_fit_is_called",
+    ),
+    "private rows are reported on unasked": Mutation(
+        "        if not reads_private_rows:\n            raise ValueError(",
+        "        if False:\n            raise ValueError(",
+        _report("private_rows_are_refused_unless_it_is_said_and_then_it_is_on_top"),
+    ),
+    "a report on private rows does not say so": Mutation(
+        'if results["reads_private_rows"]:\n        alarms.append(',
+        "if False:\n        alarms.append(",
+        _report("private_rows_are_refused_unless_it_is_said_and_then_it_is_on_top"),
+    ),
+    "a page does not escape levels": Mutation(
+        ">{escape(text)}</text>",
+        ">{text}</text>",
+        _report("the_page_stands_by_itself_and_escapes_what_is_in_it"),
+    ),
+    "classifiers are trained on the reference": Mutation(
+        'zip(("synthetic", "reference"), rows, labels, strict=False)',
+        'zip(("synthetic", "reference"), rows[1:], labels[1:], strict=False)',
+        _report("classifiers_learn_from_the_one_table_and_are_tested_on_the_other"),
+    ),
+    "the total variation is twice as large": Mutation(
+        "np.abs(shares[0] - shares[1]).sum() / 2",
+        "np.abs(shares[0] - shares[1]).sum()",
+        _report("total_variation_in_closed_form"),
+    ),
+    "ε in words is that of a smaller one": Mutation(
+        "right = 1 / (1 + math.exp(-epsilon)) + ",
+        "right = 1 / (1 + math.exp(-epsilon / 2)) + ",
+        _report("the_certificate_is_on_the_page"),
+    ),
+}
+
+KINDS = {
+    "privacy": PRIVACY | PERSONS | ENGINES | AUDITS | FUZZ,
+    "function": FUNCTION | RULES | WORDS,
+}
 MUTATIONS = KINDS["privacy"] | KINDS["function"]
 
 
@@ -1718,7 +1770,7 @@ def _run(folder, *tests):
 
 
 def test_no_mutation_hides_another():
-    groups = [PRIVACY, FUNCTION, RULES, PERSONS, ENGINES, AUDITS, FUZZ]
+    groups = [PRIVACY, FUNCTION, RULES, PERSONS, ENGINES, AUDITS, FUZZ, WORDS]
     assert len(MUTATIONS) == sum(map(len, groups))
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """How claims are audited: mechanisms run again and again, and what their outcomes show."""
 
 from dp_accounting import NonPrivateDpEvent

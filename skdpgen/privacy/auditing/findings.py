@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What an audit finds of one release, and what audits of all releases share."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Lower bounds on what Gaussian releases cost, by running their mechanisms again and again.
 
 One record takes a seat, or another one, or none. For each, the mechanism measures the same whole

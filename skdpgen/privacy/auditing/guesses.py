@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Guesses of which records a whole fit had seen, and what the right ones among them show of ε."""
 
 import math

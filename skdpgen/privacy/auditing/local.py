@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Lower bounds on what local releases cost: each row is noised by itself, and all show the same."""
 
 import math

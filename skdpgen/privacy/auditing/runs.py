@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Runs of mechanisms that can be seen into, on neighbours: one record is exchanged for another."""
 
 from copy import copy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Bounds on deviations, means and shares that hold with confidence, and tests of noise."""
 
 import math

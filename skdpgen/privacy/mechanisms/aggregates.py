@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What can be released of a random sample: features, added up, and what their use pulls back.
 
 Layers of a network turn each record into features. These are added up, and released with noise.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What can be released: noisy sums over records of bounded vectors; and what all releases share.
 
 Exactness. Floating-point sums depend on their order and can move by more than a record's share.

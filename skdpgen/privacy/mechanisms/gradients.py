@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What can be released of a random sample: the clipped gradient of any function of it; and classes.
 
 The gradient is of a fixed, public shape, for instance that of a batch of generated rows, whatever

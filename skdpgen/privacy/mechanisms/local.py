@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Local releases: every record is noised on its own, once, as its owner can.
 
 The sensitivity is the **diameter** of the public ball that rows lie in, twice its radius: any row

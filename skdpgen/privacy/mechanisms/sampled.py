@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What can be released of a random sample of the records: at each step, of a fresh one."""
 
 import math

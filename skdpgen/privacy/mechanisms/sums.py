@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What is released once: noisy sums over all records, and counts of categories."""
 
 import contextlib

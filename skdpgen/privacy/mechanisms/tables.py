@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What is released of tables: for all pairs of columns, how often their levels occur together."""
 
 import math

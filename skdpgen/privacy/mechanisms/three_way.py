@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What is released of three columns of a table: interactions of all, and tables of a few."""
 
 import math
