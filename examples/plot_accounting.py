@@ -88,7 +88,7 @@ for method, relation, sampling in rows:
 # `preview` prices a fit from the public shape of the data. No row is needed.
 
 generator = DPSlicedWassersteinGenerator(epsilon=1.0, delta=delta, bounds=(0, 1))
-planned = preview(generator, 2000, 5)
+planned = preview(generator, 500, 5)
 print(f"ε = {planned.epsilon:.4f}, noise on the sums: σ = {planned.sigma:.2f}")
 
 # %%
@@ -98,7 +98,7 @@ print(f"ε = {planned.epsilon:.4f}, noise on the sums: σ = {planned.sigma:.2f}"
 # Inside ``with budget:`` every fit is charged, and one that would overrun the budget is refused
 # before it releases anything.
 
-X = np.random.RandomState(0).uniform(size=(2000, 5))
+X = np.random.RandomState(0).uniform(size=(500, 5))
 budget = PrivacyBudget(epsilon=1.5, delta=delta)
 with budget:
     first = DPSlicedWassersteinGenerator(epsilon=1.0, delta=delta, bounds=(0, 1)).fit(X)

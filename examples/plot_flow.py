@@ -4,7 +4,7 @@ Particles that flow
 
 Five Gaussians in the plane, as in Figure 1 of the DPSWflow paper, learnt by particles: from a slice
 sketch, from fresh sliced rows at each step (DPSWflow-r), and from sliced rows that are released
-once (DPSWflow); without noise, and with less and less budget.
+once (DPSWflow); without noise, and with a budget.
 """
 
 import math
@@ -27,19 +27,19 @@ X = centres[rng.randint(5, size=5000)] + 0.06 * rng.randn(5000, 2)
 
 METHODS = {
     "sketch": SliceSketch(n_harmonics=10),
-    "resample": SlicedRows(n_steps=500),
+    "resample": SlicedRows(n_steps=250),
     "presample": SlicedRows(n_projections=40, n_steps=1),
 }
-EPSILONS = [math.inf, 10.0, 1.0]
-fig, axes = plt.subplots(len(METHODS), len(EPSILONS), figsize=(7, 7), sharex=True, sharey=True)
+EPSILONS = [math.inf, 3.0]
+fig, axes = plt.subplots(len(METHODS), len(EPSILONS), figsize=(5, 7), sharex=True, sharey=True)
 for row, (name, release) in zip(axes, METHODS.items(), strict=True):
     for ax, epsilon in zip(row, EPSILONS, strict=True):
         sampler = DPSWFlowSampler(
             epsilon,
             1e-5,
             release=release,
-            n_particles=2000,
-            n_steps=500 if name == "sketch" else None,
+            n_particles=1500,
+            n_steps=250 if name == "sketch" else None,
             random_state=0,
         ).fit(X)
         made = sampler.sample(2000)
@@ -52,11 +52,13 @@ fig.tight_layout()
 # Particles see releases only. Here are the distances from synthetic digits to
 # the nearest private ones, beside those between private digits.
 
-digits = load_digits().data[:1200]
-sampler = DPSWFlowSampler(5.0, 1e-5, bounds=(0, 16), clip_norm=0.5, random_state=0).fit(digits)
+digits = load_digits().data[:1000]
+sampler = DPSWFlowSampler(
+    5.0, 1e-5, bounds=(0, 16), clip_norm=0.5, n_steps=200, random_state=0
+).fit(digits)
 neighbours = NearestNeighbors(n_neighbors=2).fit(digits)
 between = neighbours.kneighbors(digits)[0][:, 1]
-to_nearest = neighbours.kneighbors(sampler.sample(1200))[0][:, 0]
+to_nearest = neighbours.kneighbors(sampler.sample(1000))[0][:, 0]
 fig, ax = plt.subplots(figsize=(6, 3.5))
 ax.hist([between, to_nearest], bins=30, label=["private to private", "synthetic to private"])
 ax.set(xlabel="distance to the nearest private digit", ylabel="digits")

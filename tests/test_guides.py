@@ -37,7 +37,7 @@ def few_digits(return_X_y=True):
 def name_what_pages_speak_of():
     """Return what a reader of the guides has at hand: a table, arrays, and generators."""
     rng = np.random.default_rng(0)
-    n = 200
+    n = 3000
     table = pd.DataFrame(
         {
             "age": rng.integers(18, 90, n),
@@ -52,7 +52,7 @@ def name_what_pages_speak_of():
     schema = Schema({"age": Number(18, 90, decimals=0), "smoker": Boolean()})
     generator = skdpgen.DPSWFlowSampler(1.0, 1e-6, schema=schema).fit(table[["age", "smoker"]])
     half = len(X) // 2
-    visits = table[["age", "smoker"]].assign(patient=rng.integers(150, size=n))
+    visits = table[["age", "smoker"]].assign(patient=rng.integers(2000, size=n))
     names = dict(
         table=table, visits=visits, X=X, y=y, X_public=X[half:], y_public=y[half:], X_new=X
     )
