@@ -13,3 +13,9 @@ def is_one_of(value, choices):
     """
     # An unhashable value is in no dict; an array equals none of the choices as a whole.
     return isinstance(value, str | int | None) and value in choices
+
+
+def check_choice(name, value, choices):
+    """Refuse a value that is not among `choices`."""
+    if not is_one_of(value, choices):
+        raise ValueError(f"{name} must be one of {list(choices)}; got {value!r}.")

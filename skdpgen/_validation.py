@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 import torch
 
-from ._choices import is_one_of
+from ._choices import check_choice
 from .accounting.accountants import ACCOUNTANTS, RELATIONS
 from .accounting.calibration import check_delta, check_epsilon
 from .accounting.figures import show
@@ -116,12 +116,6 @@ def flag(name, value):
     """Declare True or False."""
     if not isinstance(value, bool | np.bool_):
         raise ValueError(f"{name} must be True or False; got {value!r}.")
-
-
-def check_choice(name, value, choices):
-    """Refuse a value that is not among `choices`."""
-    if not is_one_of(value, choices):
-        raise ValueError(f"{name} must be one of {list(choices)}; got {value!r}.")
 
 
 def check_finite(*learnt):

@@ -10,6 +10,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 
 from ._audits import Audits
+from ._choices import check_choice
 from ._documentation import DocumentedEstimator
 from ._parameters import parameters
 from ._previews import Previews
@@ -19,7 +20,6 @@ from ._specification import TakesSpecifications
 from ._validation import (
     CENTRAL_CHECKS,
     PRIVACY_CHECKS,
-    check_choice,
     check_finite,
     check_size,
     choose_device,
@@ -327,7 +327,7 @@ class BaseGenerator(
             "A score compares with the rows that it is given, without noise: of private rows it is "
             "not covered by ε, and neither is what is chosen by it. Score public rows.",
             PrivacyLeakWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
         format = self._format.without_target()
         X = format.read_public(self, X)

@@ -57,6 +57,7 @@ def name_what_pages_speak_of():
         table=table, visits=visits, X=X, y=y, X_public=X[half:], y_public=y[half:], X_new=X
     )
     names |= dict(X_synthetic=X, y_synthetic=y, X_source=X[:half], y_source=y[:half])
+    names |= dict(synthetic=table[100:], public=table[:100])
     names |= dict(X_target=X[half:], schema=schema, generator=generator, skdpgen=skdpgen)
     names |= dict(row=[[0.5, 0.5]], all_noised=rng.normal(size=(200, 2)), pd=pd)
     return names | {name: getattr(skdpgen, name) for name in skdpgen.__all__}

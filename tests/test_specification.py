@@ -375,7 +375,7 @@ def test_parts_of_an_encoder(X):
         (SliceSketch(), "encoder must be None, one of"),
         (PCA(2), "FrozenEstimator"),
         (StandardScaler().fit(np.eye(3)), r"wrap it in sklearn\.frozen\.FrozenEstimator"),
-        (FrozenEstimator(PCA(2)), "not fitted yet"),
+        (FrozenEstimator(PCA(2)), "is not fitted"),
         ([Halved(), Halved()], "encoder as a list is"),
         (["dp-pca", Halved()], "encoder as a list is"),
         ([Halved(), None], "encoder as a list is"),

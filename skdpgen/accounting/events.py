@@ -267,8 +267,9 @@ def gaussian_mu(events):
         return math.inf
     if not all(isinstance(event, GaussianDpEvent) for event in leaves):
         return None
-    multiplier = total_gaussian_multiplier(leaves)
-    return math.inf if multiplier == 0 else 1 / multiplier
+    if any(event.noise_multiplier == 0 for event in leaves):
+        return math.inf
+    return 1 / total_gaussian_multiplier(leaves)
 
 
 def concentrated_rho(events):

@@ -12,13 +12,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
+from .._choices import check_choice
 from .._documentation import DocumentedEstimator
 from .._parameters import parameters
 from .._saving import Saves
 from .._validation import (
     PRIVACY_CHECKS,
     Checked,
-    check_choice,
     check_finite,
     choose_device,
     in_range,

@@ -14,8 +14,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import resample
 
+from .._choices import check_choice
 from .._parameters import parameters
-from .._validation import check_choice, in_range, undo_on_failure
+from .._validation import in_range, undo_on_failure
 from ..accounting.events import gaussian_event
 from ..accounting.figures import plain_numbers
 from ..base import BaseGenerator, CentralGenerator

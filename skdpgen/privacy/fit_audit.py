@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from .._validation import check_choice
+from .._choices import check_choice
 from .audit import _seeds
 from .auditing.guesses import SCORES, HeardAll, Listener, bound_of_guesses, guess
 from .curator import watching

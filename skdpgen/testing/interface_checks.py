@@ -172,7 +172,8 @@ def check_input_unchanged(estimator):
     always = torch.is_warn_always_enabled()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warnings.simplefilter("ignore", FitQualityWarning)
+        for expected in (FitQualityWarning, PrivacyLeakWarning):
+            warnings.simplefilter("ignore", expected)
         torch.set_warn_always(True)
         try:
             make_quick(estimator, y).fit(X, y).score(X)

@@ -100,6 +100,7 @@ def test_on_the_command_line(tmp_path, monkeypatch, capsys):
         ([LaplaceDpEvent(2.0), GaussianDpEvent(2.0)], None, 0.25),
         ([PoissonSampledDpEvent(0.1, GaussianDpEvent(1.0))], None, None),
         ([NonPrivateDpEvent()], math.inf, math.inf),
+        ([GaussianDpEvent(0.0)], math.inf, math.inf),
     ],
 )
 def test_readings(events, mu, rho):

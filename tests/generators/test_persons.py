@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -102,7 +103,8 @@ def test_all_that_is_seen_follows_from_persons_alone(name, max_rows, capsys):
         if name != "DPPCA":
             made = fitted.sample()
             n_made = len(made[0] if isinstance(made, tuple) else made)
-        certificate, progress = fitted.privacy_, capsys.readouterr().err
+        # The digest is of what was released, with its noise.
+        certificate, progress = replace(fitted.privacy_, digest=None), capsys.readouterr().err
         for release in set(certificate.releases) - {"row count"}:
             steps = re.findall(rf"{release}: [^\r\n]*?(\d+)/(\d+)", progress)
             assert set(steps) == {("0", "1"), ("1", "1")}

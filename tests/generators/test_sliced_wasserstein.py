@@ -387,7 +387,7 @@ BAD_PARAMETERS = {
         dict(encoder=_NoInverse()),
         "an object with transform and inverse_transform",
     ),
-    "encoder, not fitted": (dict(encoder=FrozenEstimator(PCA(2))), "not fitted yet"),
+    "encoder, not fitted": (dict(encoder=FrozenEstimator(PCA(2))), "is not fitted"),
     "encoder, not frozen": (dict(encoder=PCA(2).fit(_data()[0])), "FrozenEstimator"),
     "encoder, two public": (dict(encoder=[_Halving(), _Halving()]), "encoder as a list is"),
     "encoder, wrong order": (dict(encoder=["dp-pca", _Halving()]), "encoder as a list is"),

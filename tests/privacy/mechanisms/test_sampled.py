@@ -301,7 +301,7 @@ def test_chunks_cannot_be_sampled():
     event = PoissonSampledDpEvent(0.5, sliced(3.0))
     plan = Plan((("sliced rows", event),), 10.0, 1e-5)
     curator = Curator(lambda: iter([np.ones((5, 2))]), plan=plan, noise=NoiseSource(0))
-    with pytest.raises(PlanError, match="chunks cannot be read at random"):
+    with pytest.raises(PlanError, match="chunks and partitions cannot be read"):
         curator.release(SlicedRowsMechanism(2))
 
 

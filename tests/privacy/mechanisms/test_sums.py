@@ -72,6 +72,9 @@ class Blocks:
     def __init__(self, blocks):
         self._blocks = blocks
 
+    def add_up(self, function):
+        return function(self)
+
     def blocks(self, name, size=None):
         return iter(self._blocks)
 

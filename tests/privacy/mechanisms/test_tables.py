@@ -30,6 +30,9 @@ class Blocks:
         self._absent = absent
         self.n_records, self.max_rows = sum(map(len, blocks)), None
 
+    def add_up(self, function):
+        return function(self)
+
     def blocks(self, name, size):
         for block in self._blocks:
             membership = torch.full((len(block), 1), 1.0 - self._absent, dtype=torch.float64)
