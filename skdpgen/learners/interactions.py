@@ -138,9 +138,11 @@ def join_levels(counts, sizes, n_groups, is_ordered, public):
             shares = np.maximum(of_column[order], 1e-9)
             # By the middle of each level; the first and the last are always apart.
             group = (shares.cumsum() - shares / 2) / shares.sum() * n_groups
+            # The middle of a level without records may be the very end.
+            group = np.minimum(group.astype(int), n_groups - 1)
             group[0], group[-1] = 0, n_groups - 1
         groups = np.zeros((size, min(size, n_groups)))
-        groups[order, group.astype(int)] = 1
+        groups[order, group] = 1
         joined.append(torch.tensor(groups))
     return joined
 

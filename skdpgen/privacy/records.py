@@ -443,12 +443,12 @@ def _classes_for(classes, dtype):
 
 def look_up(labels, levels):
     """Return the position of each label among the levels, or -1; each is looked at on its own."""
-    levels = pd.Index(levels)
-    kinds = {labels.dtype.kind, getattr(levels.dtype, "kind", "O")}
-    if "O" not in kinds and "b" not in kinds:
-        return levels.get_indexer(labels.astype(np.float64) if "f" in kinds else labels)
+    kinds = {labels.dtype.kind, levels.dtype.kind if isinstance(levels, np.ndarray) else "O"}
+    if not kinds & set("ObUS"):
+        return pd.Index(levels).get_indexer(labels.astype(np.float64) if "f" in kinds else labels)
     # As objects, labels are looked up as Python compares them.
-    labels, levels = labels.astype(object), levels.astype(object)
+    labels = labels.astype(object)
+    levels = pd.Index(levels, dtype=object, tupleize_cols=False)
     if call_quietly(infer_dtype, labels) not in _PLAIN:
         # Others may refuse to be looked up, as lists do: they are no level.
         labels = [label if call_quietly(_is_label, label) else None for label in labels]

@@ -16,8 +16,8 @@ _MOST_CELLS, _BYTES_OF_A_CELL = 2**27, 30
 # What interactions of three columns, and three-way tables, get of the budget where they are sought.
 _INTERACTIONS_SHARE, _THREE_WAY_SHARE = 0.03, 0.07
 # They are not sought where noise of so many standard deviations could be taken for one of half the
-# records, or where there are more triples than this.
-_CLEAR, _MOST_TRIPLES = 4, 10_000
+# records, or where there are more triples or levels than this, which take long.
+_CLEAR, _MOST_TRIPLES, _MOST_LEVELS = 4, 10_000, 1_000
 
 
 class TwoWayTables(Release):
@@ -32,7 +32,8 @@ class TwoWayTables(Release):
     Otherwise a tenth of the budget goes to *three-way tables* of those columns that pairs do not
     explain, as a ⊕ b = c is not: for all triples, one noisy number says by how much records are
     off what was learnt of pairs, and tables of those that stand out are released. That is so for at
-    most 10,000 triples, and where the noise would let half of the records be seen.
+    most 10,000 triples of 1,000 levels in all, and where the noise would let half of the records be
+    seen.
     """
 
     is_sum = True
@@ -46,7 +47,9 @@ class TwoWayTables(Release):
             return TablesMechanism.sensitivity_of(relation)
 
         plan, n_triples = None, math.comb(len(format.schema.learnt), 3)
-        if 0 < n_triples <= _MOST_TRIPLES and not _may_tell_apart(format):
+        n_levels = 0 if format.schema.open_names else sum(format.block_sizes)
+        is_small = 0 < n_triples <= _MOST_TRIPLES and n_levels <= _MOST_LEVELS
+        if is_small and not _may_tell_apart(format):
             others = {
                 self.interactions: _INTERACTIONS_SHARE,
                 self.three_way: _THREE_WAY_SHARE,

@@ -100,6 +100,8 @@ def test_levels_are_joined_by_how_frequent_they_are():
     # At the median, in the order of levels.
     assert joined[0].argmax(axis=1).tolist() in ([0, 0, 0, 1, 1], [0, 0, 1, 1, 1])
     assert (joined[2] == np.eye(2)).all()
+    # Levels at the end that no record has are in the last group.
+    assert join_levels(np.array([1e18, 0, 0, 0]), [4], 2, [True], public)[0][:, 1].sum() == 3
     fine = join_levels(np.full(12, 5.0), [12], 4, [True], public)[0]
     assert fine.argmax(1).tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
 

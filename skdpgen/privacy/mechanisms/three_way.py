@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from ...accounting.events import plain_multiplier
-from .base import Measurement, Mechanism, clip_rows, sum_rows, to_grid
+from .base import GRID_BITS, Measurement, Mechanism, clip_rows, to_grid
 from .tables import MOST_NUMBERS, MOST_ROWS, half_grid, own_and_later
 
 
@@ -114,27 +114,57 @@ class ThreeWayMechanism(Mechanism):
         return [tuple(widths[c] for c in triple) for triple in self.triples]
 
     def _add_up(self, half, source):
-        shapes = self._shapes
-        total = [np.zeros((a * b, c), dtype=np.int64) for a, b, c in shapes]
-        widest = max(self._where[-1].stop, *(a * b for a, b, _ in shapes))
+        total = [np.zeros(shape, dtype=np.int64) for shape in self._shapes]
+        products = self._by_first()
+        widest = max(self._where[-1].stop, *(width for *_, width in products))
         n_rows = max(1, min(MOST_ROWS, MOST_NUMBERS // widest))
         for rows, membership in source.blocks(self.name, n_rows):
             columns = self._columns(rows[membership.sum(1) > 0])
             whole = [to_grid(column, half) for column in columns]
-            for (c, d, e), table in zip(self.triples, total, strict=True):
-                pairs = (columns[c][:, :, None] * columns[d][:, None]).flatten(1)
-                pairs = to_grid(pairs / math.sqrt(len(self.triples)), half)
-                table += (pairs.T @ whole[e]).long().cpu().numpy()
+            shares = [column / math.sqrt(len(self.triples)) for column in columns]
+            for c, seconds, thirds, places, _ in products:
+                pairs = columns[c][:, :, None] * torch.hstack([shares[d] for d in seconds])[:, None]
+                product = to_grid(pairs.flatten(1), half).T @ torch.hstack(
+                    [whole[e] for e in thirds]
+                )
+                product = product.long().cpu().numpy().reshape(*pairs.shape[1:], -1)
+                for i, place in places:
+                    total[i] += product[place]
         return np.concatenate([table.ravel() for table in total])
+
+    def _by_first(self):
+        """Return the products of matrices that make the tables, one for each first column.
+
+        Returns
+        -------
+        list of (first, seconds, thirds, places, width)
+            The columns, of which there are three to a table; for each table its position among the
+            triples, and its place in the product; and how many numbers a row has for pairs.
+        """
+        products = []
+        for first in dict.fromkeys(c for c, _, _ in self.triples):
+            tables = [(i, *rest) for i, (c, *rest) in enumerate(self.triples) if c == first]
+            seconds, thirds = (
+                list(dict.fromkeys(cs)) for cs in list(zip(*tables, strict=True))[1:]
+            )
+            second, third = self._side_by_side(seconds), self._side_by_side(thirds)
+            places = [(i, (slice(None), second[d], third[e])) for i, d, e in tables]
+            width = self.maps[first].shape[1] * max(where.stop for where in second.values())
+            products.append((first, seconds, thirds, places, width))
+        return products
+
+    def _side_by_side(self, columns):
+        """Return where each of some columns is among all of these, joined."""
+        widths = [self.maps[c].shape[1] for c in columns]
+        return dict(zip(columns, (own for own, _ in own_and_later(widths)), strict=True))
 
     def _columns(self, rows):
         """Return b_c for each column c."""
-        scale, columns = math.sqrt(len(self.maps)), []
-        for where, groups in zip(self._where, self.maps, strict=True):
-            levels = (rows[:, where] * scale).clamp_(min=0)
-            joined = torch.stack([sum_rows(levels * signs) for signs in groups.to(levels).T])
-            columns.append(clip_rows(joined.squeeze(2).T, 1.0))
-        return columns
+        # Whole numbers, whose sums do not depend on the order.
+        rows = to_grid((rows * math.sqrt(len(self.maps))).clamp_(min=0), 2.0**GRID_BITS)
+        parts = zip(self._where, self.maps, strict=True)
+        joined = [rows[:, where] @ groups.to(rows) for where, groups in parts]
+        return [clip_rows(column / 2.0**GRID_BITS, 1.0) for column in joined]
 
     def _present(self, noisy, measured):
         std, shapes = measured.context, self._shapes
