@@ -1631,7 +1631,7 @@ AUDITS = {
     ),
     "a convicted synthesis has no exit code": Mutation(
         "return _CONVICTED if found.verdict",
-        "return 0 if report.verdict",
+        "return 0 if found.verdict",
         "tests/cli/test_audits.py::test_a_conviction",
     ),
     "guesses forget what δ can do": Mutation(
