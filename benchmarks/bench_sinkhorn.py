@@ -3,19 +3,18 @@
 All take the same float32 samples on one thread of the CPU and compute ⟨π, C⟩ for squared
 distances, with its gradient in X at the fixed plan. Every solver is first set to reach the same
 marginal error, on this very problem: for POT by its tolerance, for GeomLoss, which has none, by
-its ``scaling``. Runs alternate, and each ratio is between two neighbouring runs, so that a busy
-machine slows all. A solver that does not get to the error within its budget is left out (-).
+its ``scaling``. A solver that does not get to the error of 1e-4 within its budget is left out.
 
-    python benchmarks/bench_sinkhorn.py [--repeats 7] [--tol 1e-4]
+    python benchmarks/bench_sinkhorn.py [--repeats 7]
 """
 
-import argparse
-import statistics
 import time
 import warnings
+from functools import partial
 
 import ot
 import torch
+from side_by_side import compare, run
 
 from skdpgen.transport import entropic_wasserstein, pairwise_cost, sinkhorn_plan
 
@@ -24,6 +23,7 @@ try:
 except ImportError:
     geomloss = None
 
+TITLE = "entropic transport and gradient, d=784"
 SIZES, D = [50, 250, 1000], 784
 # Regularisation over mean cost, and the samples: noise, and clusters that differ in their shares.
 PROBLEMS = [("noise", 0.1), ("noise", 0.01), ("clusters", 0.1), ("clusters", 0.03)]
@@ -101,60 +101,38 @@ def solvers():
         )
 
 
-def setting(plan, settings, X, Y, reg, tol, budget=5.0):
-    """Loosest setting that reaches ``tol``, and the error it has; None where none does in time."""
+def find_setting(plan, settings, X, Y, reg, tol, budget=5.0):
+    """Return the loosest setting that reaches ``tol``; None where none does in time."""
     start = time.perf_counter()
     for value in [tol] if settings is None else settings:
         error = marginal_error(plan(X, Y, reg, value)[0])
         if error <= 1.05 * tol:  # of float32's rounding
-            return value, error
+            return value
         if time.perf_counter() - start > budget:
             break
     return None
 
 
-def milliseconds(loss, X, *args):
-    X = X.clone().requires_grad_()
-    start = time.perf_counter()
-    loss(X, *args).backward()
-    return 1e3 * (time.perf_counter() - start)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--tol", type=float, default=1e-4)
-    args = parser.parse_args()
-    torch.set_num_threads(1)
-    warnings.simplefilter("ignore")
+def find_rows(repeats, tol=1e-4):
     generator = torch.Generator().manual_seed(0)
-
     for kind, ratio in PROBLEMS:
         for n in SIZES:
             X, Y = samples(kind, n, generator)
             reg = ratio * pairwise_cost(X, Y).mean().item()
-            print(f"\n{kind}, n={n}, d={D}, reg={ratio} of the mean cost, error {args.tol:g}")
-            ready, errors = {}, {}
+            X.requires_grad_()
+            ready = {}
             for name, plan, loss, settings in solvers():
-                found = setting(plan, settings, X, Y, reg, args.tol)
-                if found is None:
-                    print(f"  {name:<24}-")
-                else:
-                    ready[name], errors[name] = (loss, found[0]), found[1]
-            runs = []
-            for _ in range(args.repeats + 1):
-                runs.append(
-                    [milliseconds(loss, X, Y, reg, value) for loss, value in ready.values()]
-                )
-            times = list(zip(*runs[1:], strict=True))  # the first run warms up
-            for name, own in zip(ready, times, strict=True):
-                ratios = [b / a for a, b in zip(times[0], own, strict=True)]
-                print(
-                    f"  {name:<24}{statistics.median(own):>9.2f} ms, error {errors[name]:.0e}"
-                    f"   ÷ skdpgen: {statistics.median(ratios):.1f}"
-                    f" ({min(ratios):.1f}-{max(ratios):.1f})"
-                )
+                value = find_setting(plan, settings, X.detach(), Y, reg, tol)
+                if value is not None:
+                    ready[name] = partial(_gradient, loss, X, Y, reg, value)
+            ours = ready.pop("skdpgen")
+            yield from compare(f"{kind}, n={n}, reg={ratio} of the mean cost", ours, ready, repeats)
+
+
+def _gradient(loss, X, *args):
+    torch.autograd.grad(loss(X, *args), X)
 
 
 if __name__ == "__main__":
-    main()
+    warnings.simplefilter("ignore")
+    run(__doc__, TITLE, find_rows)
