@@ -1,10 +1,12 @@
 """The package itself: names are there when they are asked for, and not before."""
 
 import ast
+import importlib
 import inspect
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -61,3 +63,23 @@ def test_estimators_link_to_their_pages_once_there_is_a_site(monkeypatch):
     monkeypatch.setattr(_documentation, "SITE", "https://example.org")
     for page, estimator in estimators.items():
         assert f'href="https://example.org/api/{page}.html"' in estimator._repr_html_()
+
+
+SCRIPTS = [
+    path
+    for folder in ("benchmarks", "examples")
+    for path in sorted((Path(__file__).parents[1] / folder).glob("*.py"))
+]
+
+
+@pytest.mark.skipif(not SCRIPTS, reason="needs the repository")
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_scripts_import_what_is_there(path):
+    """Benchmarks are run by hand, and seldom."""
+    tree = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    for node in tree:
+        if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] == "skdpgen":
+            home = importlib.import_module(node.module)
+            for alias in node.names:
+                if not hasattr(home, alias.name):
+                    importlib.import_module(f"{node.module}.{alias.name}")

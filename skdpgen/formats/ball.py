@@ -5,8 +5,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.fft import dct
 
+from .._frequencies import cosine_matrices
 from .arrays import ArrayFormat
 
 # Numbers are kept this small, so that sums of squares stay finite.
@@ -105,11 +105,6 @@ class BallFormat(ArrayFormat):
         if inverse:
             across, along = across.T, along.T
         return (across @ rows.reshape(len(rows), *self.grid) @ along.T).reshape(rows.shape)
-
-
-def cosine_matrices(grid):
-    """Return the orthonormal cosine transforms of columns and of rows of a grid, as matrices."""
-    return [dct(np.eye(size), axis=0, norm="ortho") for size in grid[-2:]]
 
 
 def project_on_ball(rows, radius, p):

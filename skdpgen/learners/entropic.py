@@ -9,7 +9,7 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from tqdm import tqdm
 
-from ..formats.ball import cosine_matrices
+from .._frequencies import cosine_matrices
 from ..transport import entropic_wasserstein, pairwise_cost, sinkhorn_divergence
 from .training import RowNetwork, Training
 

@@ -7,7 +7,11 @@ import numpy as np
 import torch
 from torch import nn
 
+from .._frequencies import find_shape, lowest_frequencies
 from ..transport import ExactMatrix
+
+# Each space of low frequencies has about so many times the dimensions of the one before.
+_GROWTH = 1.3
 
 
 class PrincipalComponents(nn.Module):
@@ -44,6 +48,10 @@ class PrincipalComponents(nn.Module):
     def from_noisy_moments(cls, moments, n_records, n_components, *, whiten=0.5, unit_ball=False):
         """Take the leading components of released second moments: post-processing.
 
+        Noise turns components, the more so the more columns there are. So they are taken within the
+        low frequencies of images or lines, a public space of fewer dimensions, where the moments
+        say that components hold more of the rows there; see `held_by_leading`.
+
         Parameters
         ----------
         moments : NoisySum
@@ -55,13 +63,14 @@ class PrincipalComponents(nn.Module):
         whiten, unit_ball
             As in the constructor.
         """
-        values, vectors = np.linalg.eigh(moments.value)
+        space, inside = choose_space(moments, n_components)
+        values, vectors = np.linalg.eigh(inside)
         values, vectors = values[::-1][:n_components], vectors[:, ::-1][:, :n_components]
         # Noise alone has eigenvalues up to σ√(2d); what is far below them says nothing.
         floor = 0.1 * moments.std * math.sqrt(2 * len(vectors)) + 1e-9 * n_records
         deviations = np.sqrt(np.maximum(values, floor) / n_records)
         return cls(
-            torch.tensor(vectors.copy(), dtype=torch.float32),
+            torch.tensor(space @ vectors, dtype=torch.float32),
             torch.tensor(deviations, dtype=torch.float32),
             whiten=whiten,
             unit_ball=unit_ball,
@@ -81,3 +90,59 @@ class PrincipalComponents(nn.Module):
     def decode(self, components):
         """Map scaled components back to rows."""
         return (components * self.scale) @ self.axes.T
+
+
+def choose_space(moments, n_components):
+    """Choose where leading components hold most of the rows: anywhere, or in low frequencies.
+
+    Parameters
+    ----------
+    moments : NoisySum
+        Noisy Σ xxᵀ, a matrix.
+    n_components : int
+
+    Returns
+    -------
+    space : ndarray of shape (n_features, q)
+        With orthonormal columns.
+    inside : ndarray of shape (q, q)
+        The moments of rows in it.
+    """
+    n_columns = len(moments.value)
+    spaces = [np.eye(n_columns), *find_spaces(n_columns, n_components)]
+    parts = [space.T @ moments.value @ space for space in spaces]
+    held = [held_by_leading(np.linalg.eigvalsh(part), n_components, moments.std) for part in parts]
+    best = int(np.argmax(held))
+    return spaces[best], parts[best]
+
+
+def find_spaces(n_columns, n_components):
+    """Yield low frequencies, from those of just so many dimensions to nearly all.
+
+    Of square images, grey or in three colours, or of lines where columns are neither; as matrices
+    with orthonormal columns.
+    """
+    shape, n_last = find_shape(n_columns, (1, 3)), 0
+    n_axes = sum(side > 1 for side in shape[1:])
+    n = (n_components / shape[0]) ** (1 / max(1, n_axes))
+    while math.ceil(n) < shape[-1]:
+        if math.ceil(n) > n_last:
+            n_last = math.ceil(n)
+            yield lowest_frequencies(shape, n_last)
+        n *= _GROWTH ** (1 / n_axes)
+
+
+def held_by_leading(eigenvalues, n_components, std):
+    """Estimate how much of the rows leading components of noisy second moments hold.
+
+    Of q × q moments, noise with a deviation of τ = `std`/√2 off the diagonal turns an eigenvalue
+    λ > τ√q into ℓ = λ + qτ²/λ, and its vector so far that λ - qτ²/λ of the rows are along it, which
+    is √(ℓ² - 4qτ²) [1]_. Others drown: their vectors say nothing of the rows.
+
+    References
+    ----------
+    .. [1] F. Benaych-Georges, R. R. Nadakuditi, "The eigenvalues and eigenvectors of finite, low
+       rank perturbations of large random matrices", Advances in Mathematics, 2011.
+    """
+    leading = np.maximum(np.sort(eigenvalues)[::-1][:n_components], 0)
+    return np.sqrt(np.maximum(leading**2 - 2 * std**2 * len(eigenvalues), 0)).sum()

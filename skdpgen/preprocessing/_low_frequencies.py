@@ -9,9 +9,9 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._documentation import DocumentedEstimator
+from .._frequencies import cosine_matrices, find_shape
 from .._parameters import parameters
 from .._validation import Checked, whole
-from ..formats.ball import cosine_matrices
 
 
 @parameters
@@ -71,9 +71,9 @@ class LowFrequencies(
         """
         self.check_params()
         X = validate_data(self, X)
-        shape, side = self.image_shape, math.isqrt(X.shape[1])
+        shape = self.image_shape
         if isinstance(shape, str) and shape == "auto":
-            shape = (side, side) if side**2 == X.shape[1] else None
+            shape = find_shape(X.shape[1])
         shape = (1, X.shape[1]) if shape is None else tuple(shape)
         if len(shape) not in (2, 3) or math.prod(shape) != X.shape[1]:
             raise ValueError(

@@ -3,7 +3,12 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from skdpgen.networks.components import PrincipalComponents
+from skdpgen.networks.components import (
+    PrincipalComponents,
+    choose_space,
+    find_spaces,
+    held_by_leading,
+)
 from skdpgen.privacy.mechanisms.base import NoisySum
 
 
@@ -52,3 +57,71 @@ def test_pure_noise_gives_finite_components():
         assert torch.isfinite(components.encode(torch.ones(1, 6))).all()
         gram = components.axes.T @ components.axes
         assert_allclose(gram, np.eye(6), atol=1e-5)
+
+
+def noisy(moments, std, seed=0):
+    """Moments with the noise that is released on them: the same above the diagonal and below."""
+    noise = np.triu(np.random.default_rng(seed).normal(size=moments.shape))
+    noise[np.triu_indices(len(noise), 1)] /= np.sqrt(2)
+    return NoisySum(moments + std * (noise + np.triu(noise, 1).T), std)
+
+
+def smooth_images(side, n=2000, seed=0):
+    """Sums of a few blots, with noise on pixels."""
+    rng, at = np.random.default_rng(seed), np.arange(side)
+    blots = np.exp(-((at - rng.uniform(2, side - 2, (40, 2, 1))) ** 2) / 8)
+    blots = (blots[:, 0, :, None] * blots[:, 1, None]).reshape(40, -1)
+    return rng.normal(size=(n, 40)) @ blots / 20 + 0.002 * rng.normal(size=(n, side**2))
+
+
+@pytest.mark.parametrize("std", [10.0, 40.0, 200.0])
+def test_what_components_hold_is_estimated(std):
+    axes = np.linalg.qr(np.random.default_rng(1).normal(size=(300, 300)))[0]
+    truth = (axes[:, :4] * [4000, 2000, 1000, 50]) @ axes[:, :4].T
+    released = noisy(truth, std)
+    values, vectors = np.linalg.eigh(released.value)
+    held = np.trace(vectors[:, -4:].T @ truth @ vectors[:, -4:])
+    assert held_by_leading(values, 4, std) == pytest.approx(held, rel=0.05)
+
+
+@pytest.mark.parametrize("std", [1.0, 4.0, 20.0])
+def test_components_of_images_are_smooth_where_there_is_noise(std):
+    X = smooth_images(16)
+    released = noisy(X.T @ X, std)
+    components = PrincipalComponents.from_noisy_moments(released, len(X), 20)
+    axes = components.axes.numpy()
+    assert_allclose(axes.T @ axes, np.eye(20), atol=1e-5)
+    plain = np.linalg.eigh(released.value)[1][:, -20:]
+    held, by_plain = (np.square(X @ some).sum() for some in (axes, plain))
+    assert held > {1.0: 1.01, 4.0: 1.1, 20.0: 1.1}[std] * by_plain
+    # The more noise, the fewer frequencies.
+    assert len(choose_space(released, 20)[1]) <= {1.0: 200, 4.0: 100, 20.0: 50}[std]
+
+
+def test_columns_without_an_order_keep_all_of_the_space():
+    X = smooth_images(16)[:, np.random.default_rng(0).permutation(256)]
+    for moments in (noisy(X.T @ X, 4.0), NoisySum(smooth_images(16).T @ smooth_images(16), 0.0)):
+        space, inside = choose_space(moments, 20)
+        assert (space == np.eye(256)).all()
+        assert (inside == moments.value).all()
+
+
+@pytest.mark.parametrize(
+    ("n_columns", "n_components", "sizes"),
+    [
+        (64, 16, {16, 25, 36, 49}),
+        (64, 64, set()),
+        (48, 12, {12, 27}),  # three colours, 4 × 4
+        (10, 4, {4, 6, 7, 9}),  # a line
+        (1, 1, set()),
+    ],
+)
+def test_spaces_of_low_frequencies(n_columns, n_components, sizes):
+    spaces = list(find_spaces(n_columns, n_components))
+    assert {space.shape[1] for space in spaces} == sizes
+    for space in spaces:
+        assert_allclose(space.T @ space, np.eye(space.shape[1]), atol=1e-12)
+        # Each image of one brightness, of each channel, is in it.
+        channel = np.zeros(n_columns)
+        channel[: n_columns // (3 if n_columns == 48 else 1)] = 1
+        assert_allclose(space @ (space.T @ channel), channel, atol=1e-12)
