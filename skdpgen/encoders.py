@@ -24,7 +24,9 @@ _STANDING_OUT = 0.5
 class PrivatePCA(Specification):
     """Principal components of the private rows, from noisy second moments, which are paid for.
 
-    Sensible from a few thousand rows on. Fewer columns have less noise in their components.
+    Sensible from a few thousand rows on. Fewer columns have less noise in their components: those
+    of square images, and of lines whose neighbours are alike, are sought among low frequencies
+    where the noisy moments say that these hold more of the rows.
 
     Parameters
     ----------

@@ -61,6 +61,10 @@ def _fuzz(kind):
     return f"tests/fuzz/test_fuzz.py::test_a_few_cases[{kind}]"
 
 
+def _components(test):
+    return f"tests/networks/test_components.py::test_{test}"
+
+
 def _normals(test):
     return f"tests/learners/test_normals.py::test_{test}"
 
@@ -412,8 +416,8 @@ if cost > self.epsilon * (1 + 1e-2):
         _common("check_bad_records"),
     ),
     "a bad label is that of the last class": Mutation(
-        "present = (codes >= 0) & torch.isfinite(rows).all(1)",
-        "present = torch.isfinite(rows).all(1)",
+        "present = (codes >= 0) & finite",
+        "present = finite",
         _common("check_bad_records"),
     ),
     "infinite numbers are clipped to the bounds": Mutation(
@@ -596,18 +600,18 @@ if cost > self.epsilon * (1 + 1e-2):
         _three_way("sensitivity[signs]"),
     ),
     "three-way tables are as many as one": Mutation(
-        "to_grid(pairs / math.sqrt(len(self.triples)), half)",
-        "to_grid(pairs / len(self.triples) ** 0.25, half)",
+        "[column / math.sqrt(len(self.triples)) for column in columns]",
+        "[column / len(self.triples) ** 0.25 for column in columns]",
         _three_way("sensitivity[levels]"),
     ),
     "columns of three-way tables are not bounded": Mutation(
-        "columns.append(clip_rows(joined.squeeze(2).T, 1.0))",
-        "columns.append(joined.squeeze(2).T)",
+        "[clip_rows(column / 2.0**GRID_BITS, 1.0) for column in joined]",
+        "[column / 2.0**GRID_BITS for column in joined]",
         _three_way("sensitivity[levels]"),
     ),
     "negative numbers move three-way tables further apart": Mutation(
-        "levels = (rows[:, where] * scale).clamp_(min=0)",
-        "levels = rows[:, where] * scale",
+        "to_grid((rows * math.sqrt(len(self.maps))).clamp_(min=0), 2.0**GRID_BITS)",
+        "to_grid((rows * math.sqrt(len(self.maps))), 2.0**GRID_BITS)",
         _three_way("negative_numbers_are_not_there"),
     ),
     "absent records are in three-way tables": Mutation(
@@ -989,6 +993,31 @@ if cost > self.epsilon * (1 + 1e-2):
 
 # What must not break either: what is learnt, and what is handed back.
 FUNCTION = {
+    "noise is forgotten where components are sought": Mutation(
+        "leading**2 - 2 * std**2 * len(eigenvalues)",
+        "leading**2 - 0 * std**2 * len(eigenvalues)",
+        _components("what_components_hold_is_estimated[40.0]"),
+    ),
+    "components are sought among high frequencies": Mutation(
+        "matrix[:n_frequencies] for matrix",
+        "matrix[-n_frequencies:] for matrix",
+        _components("spaces_of_low_frequencies[64-16-sizes0]"),
+    ),
+    "components of all columns, whatever the noise": Mutation(
+        "best = int(np.argmax(held))",
+        "best = 0",
+        _components("components_of_images_are_smooth_where_there_is_noise[4.0]"),
+    ),
+    "the last group of levels is one too far": Mutation(
+        "group = np.minimum(group.astype(int), n_groups - 1)",
+        "group = np.minimum(group.astype(int), n_groups - 2)",
+        _interactions("levels_are_joined_by_how_frequent_they_are"),
+    ),
+    "three-way tables of another column": Mutation(
+        "places = [(i, (slice(None), second[d], third[e])) for i, d, e in tables]",
+        "places = [(i, (slice(None), second[d], third[thirds[0]])) for i, d, e in tables]",
+        _three_way("what_is_released_without_noise[groups]"),
+    ),
     "levels of the target are not told apart": Mutation(
         "_FEW_LEVELS = 3",
         "_FEW_LEVELS = 1",
@@ -1015,8 +1044,8 @@ FUNCTION = {
         _interactions("triples_that_stand_out_are_found"),
     ),
     "signs are those of one group": Mutation(
-        "* n_groups\n            group[0], group[-1] = 0, n_groups - 1",
-        "* 1\n            group[0] = 0",
+        "shares.sum() * n_groups",
+        "shares.sum()",
         _interactions("levels_are_joined_by_how_frequent_they_are"),
     ),
     "training goes on with noisy pairs": Mutation(
