@@ -234,6 +234,9 @@ def test_the_pages_build_with_the_outputs_of_their_examples(tmp_path):
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-b", "html", "doc", "html"]
     built = subprocess.run(command, cwd=tmp_path / "tree", capture_output=True, text=True)
     assert built.returncode == 0, built.stderr[-3000:]
+    examples = (tmp_path / "tree" / "html" / "auto_examples").glob("*.html")
+    told = [page.name for page in examples if str(tmp_path) in page.read_text(encoding="utf-8")]
+    assert not told, f"They show warnings, and where they ran: {told}."
     lost = list_lost_links(tmp_path / "tree" / "html")
     assert not lost, f"Links to nothing: {lost[:20]}."
 

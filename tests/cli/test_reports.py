@@ -36,6 +36,21 @@ def test_a_page_and_its_numbers(made, synthesize, folder):
     assert results["rules"] == []
 
 
+def test_from_a_synthesis_over_its_audit_to_a_page(synthesize, folder):
+    """What was found is the schema of what comes after."""
+    assert synthesize("--certificate", "c.json", "--schema-out", "found.json") == 0
+    asked = ["--schema", "found.json", "--epsilon", "5", "--delta", "1e-6"]
+    assert main(["preview", *asked, "--n-rows", "300"]) == 0
+    runs = ["--n-rows", "300", "--n-runs", "100", "--seed", "0"]
+    assert main(["audit", *asked, *runs, "--json", "audit.json"]) == 0
+    page = ["report", "made.csv", "--output", "report.html", "--json", "r.json"]
+    assert main([*page, "--certificate", "c.json", "--audit", "audit.json"]) == 0
+    results = json.loads((folder / "r.json").read_text(encoding="utf-8"))
+    audit = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
+    assert results["audit"] == audit | {"is_of_certificate": True}
+    assert "<h2>Audit</h2>" in (folder / "report.html").read_text(encoding="utf-8")
+
+
 def test_private_rows_need_a_word(made, folder, capsys):
     assert main([*made, "--private", "private.csv"]) == 1
     assert "say --reads-private-rows" in capsys.readouterr().err
@@ -67,6 +82,8 @@ def test_the_form_is_that_of_the_reference(made, folder):
         (["--output", "report.pdf"], "must end in .html"),
         (["--reference", "none.csv"], "There is no file none.csv"),
         (["--certificate", "none.json"], "none.json"),
+        (["--certificate", "made.csv"], "The certificate is not valid JSON"),
+        (["--audit", "made.csv"], "The audit is not valid JSON"),
     ],
 )
 def test_refusals(made, folder, capsys, options, message):
