@@ -37,18 +37,24 @@ def test_a_page_and_its_numbers(made, synthesize, folder):
 
 
 def test_from_a_synthesis_over_its_audit_to_a_page(synthesize, folder):
-    """What was found is the schema of what comes after."""
     assert synthesize("--certificate", "c.json", "--schema-out", "found.json") == 0
-    asked = ["--schema", "found.json", "--epsilon", "5", "--delta", "1e-6"]
-    assert main(["preview", *asked, "--n-rows", "300"]) == 0
-    runs = ["--n-rows", "300", "--n-runs", "100", "--seed", "0"]
-    assert main(["audit", *asked, *runs, "--json", "audit.json"]) == 0
+    options = "--schema schema.json --epsilon 5 --delta 1e-6 --n-runs 100 --seed 0".split()
+    assert main(["audit", *options, "--n-rows", "300", "--json", "audit.json"]) == 0
     page = ["report", "made.csv", "--output", "report.html", "--json", "r.json"]
     assert main([*page, "--certificate", "c.json", "--audit", "audit.json"]) == 0
     results = json.loads((folder / "r.json").read_text(encoding="utf-8"))
     audit = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
     assert results["audit"] == audit | {"is_of_certificate": True}
     assert "<h2>Audit</h2>" in (folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_what_was_found_is_a_schema_for_what_comes_after(synthesize, capsys):
+    assert synthesize("--schema-out", "found.json") == 0
+    asked = ["--schema", "found.json", "--epsilon", "1", "--delta", "1e-5"]
+    assert main(["preview", *asked, "--n-rows", "300"]) == 0
+    # Knots were found already.
+    assert "value counts" not in capsys.readouterr().out
+    assert synthesize("--output", "second.csv", schema="found.json") == 0
 
 
 def test_private_rows_need_a_word(made, folder, capsys):
