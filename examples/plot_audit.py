@@ -54,7 +54,7 @@ ax.figure.tight_layout()
 
 low = preview(DPPCA(n_components=2, epsilon=1.0, delta=1e-6, bounds=(0, 1)), 100, 4)
 false = replace(report, certificate=low)
-print(f"{false.verdict}: ε > {false.bound:.3f} was shown, and ε = {false.claim:.3f} is claimed")
+print(f"{false.verdict}: ε > {false.bound:.3f}, and ε = {false.claim:.3f} is claimed")
 
 # %%
 # Noise that is too small

@@ -22,7 +22,8 @@ p { max-width: 44em; } .faint { color: #5a6875; }
 .tile b { display: block; font-size: 1.5em; }
 table { border-collapse: collapse; margin: .8em 0; }
 th, td { text-align: left; padding: .2em 1em .2em 0; border-bottom: 1px solid #e3e8ed;
-  vertical-align: top; overflow-wrap: anywhere; } td.number { text-align: right; font-variant-numeric: tabular-nums; }
+  vertical-align: top; } td { overflow-wrap: anywhere; }
+td.number { text-align: right; font-variant-numeric: tabular-nums; }
 .grid { display: flex; flex-wrap: wrap; gap: 1.2em; } figure { margin: 0; break-inside: avoid; }
 figcaption { font-weight: 600; } figcaption span { font-weight: 400; color: #5a6875; }
 svg { max-width: 100%; height: auto; } summary { cursor: pointer; color: #2f6db3; }
