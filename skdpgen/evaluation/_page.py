@@ -27,6 +27,7 @@ td.number { text-align: right; font-variant-numeric: tabular-nums; }
 .grid { display: flex; flex-wrap: wrap; gap: 1.2em; } figure { margin: 0; break-inside: avoid; }
 figcaption { font-weight: 600; } figcaption span { font-weight: 400; color: #5a6875; }
 svg { max-width: 100%; height: auto; } summary { cursor: pointer; color: #2f6db3; }
+@media (max-width: 40em) { table { display: block; overflow-x: auto; } }
 @media print { body { max-width: none; padding: 0; font-size: 12px; } h2 { break-after: avoid; } }
 """
 _MOST_LISTED = 10
