@@ -2,6 +2,7 @@
 
 import collections
 import importlib
+import importlib.util
 import re
 import types
 
@@ -65,10 +66,12 @@ autosummary_generate = True
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 
+HAS_DASK = all(map(importlib.util.find_spec, ("dask", "pyarrow")))
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
-    "filename_pattern": r"/plot_",
+    # Where there is no Dask, its example is shown and does not run.
+    "filename_pattern": r"/plot_" if HAS_DASK else r"/plot_(?!dask)",
     # Pages of the API show the examples that use a name.
     "doc_module": ("skdpgen",),
     "backreferences_dir": "api/backreferences",

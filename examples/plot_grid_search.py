@@ -13,6 +13,8 @@ So score on public rows. This example shows two ways to do it: search on public 
 once, or pay for a search whose fits see the private rows.
 """
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.base import clone
@@ -20,6 +22,7 @@ from sklearn.datasets import make_moons
 from sklearn.model_selection import GridSearchCV
 
 from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget
+from skdpgen.privacy import PrivacyLeakWarning
 
 # %%
 # Rows
@@ -27,6 +30,9 @@ from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget
 #
 # 4,000 simulated rows play the private data, and 1,000 play public ones: an earlier, already
 # published survey, say.
+
+# Each seed and each score warns. Here all that is scored plays public rows.
+warnings.simplefilter("ignore", PrivacyLeakWarning)
 
 X, _ = make_moons(5000, noise=0.1, random_state=0)
 X_private, X_public = X[:4000], X[4000:]

@@ -5,6 +5,7 @@ import inspect
 import math
 import pkgutil
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -204,13 +205,20 @@ def test_every_page_of_theory_has_references():
 def test_the_gallery_shows_every_example_once_and_long_runs_have_pictures():
     gallery = (DOC / "gallery.rst").read_text()
     short = [path.name for path in EXAMPLES if path.name.startswith("plot_")]
-    assert len(short) >= 16
+    assert len(short) >= 19
     assert sorted(re.findall(r"/(plot_\w+\.py)", gallery)) == short
     for path in EXAMPLES:
         if path.name.startswith("run_"):
             found = re.search(r"# sphinx_gallery_thumbnail_path = '(.+)'", path.read_text())
             assert found, f"No picture: {path.name}."
             assert (DOC / found[1]) in list_files(), found[1]
+
+
+def test_the_example_of_dask_says_what_it_needs(monkeypatch):
+    monkeypatch.setitem(sys.modules, "dask", None)
+    monkeypatch.setitem(sys.modules, "dask.dataframe", None)
+    with pytest.raises(SystemExit, match=r"pip install 'skdpgen\[dask\]'"):
+        runpy.run_path(str(ROOT / "examples" / "plot_dask.py"))
 
 
 def test_what_is_cited_is_what_is_installed():
@@ -226,6 +234,9 @@ def test_the_pages_build_with_the_outputs_of_their_examples(tmp_path):
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-b", "html", "doc", "html"]
     built = subprocess.run(command, cwd=tmp_path / "tree", capture_output=True, text=True)
     assert built.returncode == 0, built.stderr[-3000:]
+    examples = (tmp_path / "tree" / "html" / "auto_examples").glob("*.html")
+    told = [page.name for page in examples if str(tmp_path) in page.read_text(encoding="utf-8")]
+    assert not told, f"They show warnings, and where they ran: {told}."
     lost = list_lost_links(tmp_path / "tree" / "html")
     assert not lost, f"Links to nothing: {lost[:20]}."
 

@@ -270,7 +270,10 @@ def audit(options):
     declared = read_declared(options)
     kinds = {**declared, **read_types(options.types, PLAIN)}
     if not kinds:
-        raise ValueError("Say by --schema or --types which columns there are to make rows of.")
+        raise ValueError(
+            "Say by --schema or --types which columns there are to make rows of; of one of which "
+            'nothing is known, {"type": "unknown"} in the schema.'
+        )
     if options.target is not None and options.target not in kinds:
         raise ValueError(f"--target must be one of {list(kinds)}; got {options.target}.")
     outputs = {"--json": options.json}

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The command that reports on synthetic rows."""
 
-import json
 import sys
 from argparse import Namespace
 from pathlib import Path
 
 from ..evaluation import report as make_report
-from ..formats.schema import Schema
 from .outputs import check_outputs, check_suffix, written_at_once
-from .tables import read_public
+from .tables import read_public, read_schema
 
 # How `skdpgen synthesize` writes synthetic rows.
 _PLAIN = {
@@ -43,7 +41,7 @@ def report(options):
     }
     check_outputs(outputs, inputs)
     check_suffix(options.output, (".html",))
-    schema = None if options.schema is None else _read_schema(options.schema)
+    schema = None if options.schema is None else read_schema(options.schema)
     synthetic = _read(options.table, Namespace(**{**vars(options), **_PLAIN}), schema)
     found = make_report(
         synthetic,
@@ -73,11 +71,3 @@ def _read(path, options, schema):
     if path is None:
         return None
     return read_public(Namespace(**{**vars(options), "table": path}), schema)
-
-
-def _read_schema(path):
-    """Read a schema, also of what ``skdpgen synthesize --schema-out`` has written."""
-    written = json.loads(Path(path).read_text(encoding="utf-8"))
-    if set(written) == {"schema", "report"} and isinstance(written["report"], list):
-        return Schema(written["schema"])
-    return Schema.from_json(Path(path))

@@ -191,9 +191,18 @@ def read_declared(options):
     if options.schema is None:
         return {}
     dropped = list_dropped(options) if "drop" in options else ()
-    schema = Schema.from_json(Path(options.schema))
+    schema = read_schema(options.schema)
     left = [name for name in schema if name not in dropped]
     return schema.select(left) if left else {}
+
+
+def read_schema(path):
+    """Read a schema, also of what ``skdpgen synthesize --schema-out`` has written."""
+    written = parse(read_file(path), "The schema")
+    is_found = isinstance(written, dict) and set(written) == {"schema", "report"}
+    if is_found and isinstance(written["report"], list):
+        return Schema(written["schema"])
+    return Schema.from_json(Path(path))
 
 
 def list_rules(declared):

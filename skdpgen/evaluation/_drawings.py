@@ -5,12 +5,13 @@ from html import escape
 
 _BLUE, _GREY, _INK = "#2f6db3", "#a9b4be", "#1c2733"
 _WIDTH, _LABEL, _LINE = 280, 110, 17
-_MOST_BARS = 14
+# Bars that are drawn of a column.
+MOST_BARS = 14
 _MOST_NAMED = 60
 
 
 def draw_bars(levels, synthetic, reference, name):
-    """Draw the shares of levels as bars, those of a reference behind them.
+    """Draw the shares of the first levels as bars, those of a reference behind them.
 
     Parameters
     ----------
@@ -20,7 +21,7 @@ def draw_bars(levels, synthetic, reference, name):
     name : str
         What it is of, for those who cannot see it.
     """
-    n = min(len(levels), _MOST_BARS)
+    n = min(len(levels), MOST_BARS)
     largest = max([*synthetic[:n], *(reference or [0.0])[:n], 1e-9])
     scale = (_WIDTH - _LABEL - 40) / largest
     marks = []
@@ -44,11 +45,7 @@ def draw_bars(levels, synthetic, reference, name):
         marks.append(_text(_LABEL - 5, top + 12, _cut(levels[i], 17), "end"))
         end = _LABEL + 4 + max(synthetic[i], (reference or synthetic)[i]) * scale
         marks.append(_text(end, top + 12, f"{synthetic[i]:.0%}"))
-    height = n * _LINE
-    if n < len(levels):
-        marks.append(_text(_LABEL, height + 12, f"and {len(levels) - n} more"))
-        height += _LINE
-    return _svg(_WIDTH, height, marks, f"Shares of the values of {name}")
+    return _svg(_WIDTH, n * _LINE, marks, f"Shares of the values of {name}")
 
 
 def draw_matrix(names, pairs):

@@ -5,9 +5,10 @@ import json
 import math
 from html import escape
 
+from .._html import fold, fold_rows, fold_text
 from ..accounting.certificate import Certificate
 from ..accounting.figures import show
-from ._drawings import draw_bars, draw_matrix
+from ._drawings import MOST_BARS, draw_bars, draw_matrix
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #1c2733; background: #fff; margin: 0 auto;
@@ -21,10 +22,12 @@ p { max-width: 44em; } .faint { color: #5a6875; }
 .tile b { display: block; font-size: 1.5em; }
 table { border-collapse: collapse; margin: .8em 0; }
 th, td { text-align: left; padding: .2em 1em .2em 0; border-bottom: 1px solid #e3e8ed;
-  vertical-align: top; } td.number { text-align: right; font-variant-numeric: tabular-nums; }
+  vertical-align: top; } td { overflow-wrap: anywhere; }
+td.number { text-align: right; font-variant-numeric: tabular-nums; }
 .grid { display: flex; flex-wrap: wrap; gap: 1.2em; } figure { margin: 0; break-inside: avoid; }
 figcaption { font-weight: 600; } figcaption span { font-weight: 400; color: #5a6875; }
-svg { max-width: 100%; height: auto; }
+svg { max-width: 100%; height: auto; } summary { cursor: pointer; color: #2f6db3; }
+@media (max-width: 40em) { table { display: block; overflow-x: auto; } }
 @media print { body { max-width: none; padding: 0; font-size: 12px; } h2 { break-after: avoid; } }
 """
 _MOST_LISTED = 10
@@ -81,6 +84,11 @@ def _list_alarms(results):
             alarms.append("ε is infinite: no noise was added, and there is no privacy.")
     if results["audit"] and results["audit"].get("verdict") == "convicted":
         alarms.append("An audit found that more can be told than the certificate says.")
+    if results["audit"] and results["audit"]["is_of_certificate"] is False:
+        alarms.append(
+            "The audit is of other releases than those of the certificate, or of the same with "
+            "other noise: it says nothing of these rows."
+        )
     return [f'<p class="alarm" role="alert">{escape(alarm)}</p>' for alarm in alarms]
 
 
@@ -182,7 +190,7 @@ def _write_marginals(results):
         )
         figures.append(
             f"<figure><figcaption>{escape(column['column'])}<span>{note}</span></figcaption>"
-            f"{drawing}</figure>"
+            f"{drawing}{_list_other_levels(column)}</figure>"
         )
     text = "<p>How often each value is among the synthetic rows.</p>"
     if has_reference:
@@ -193,6 +201,18 @@ def _write_marginals(results):
             f"by {found['halves']:.1%}.</p>"
         )
     return f'<h2>Columns, one by one</h2>{text}<div class="grid">{"".join(figures)}</div>'
+
+
+def _list_other_levels(column):
+    """List the shares of those levels that have no bar."""
+    names = [name for name in ("synthetic", "reference") if name in column]
+    rows = [
+        (level, *(f"{share:.1%}" for share in shares))
+        for level, *shares in zip(column["levels"], *map(column.get, names), strict=True)
+    ][MOST_BARS:]
+    if not rows:
+        return ""
+    return fold(f"{len(rows)} more values", _write_table(["Value", *names], rows))
 
 
 def _write_pairs(results):
@@ -325,14 +345,14 @@ def _write_nearest(found):
 
 
 def _write_table(head, rows):
-    lines = ["<table>"]
+    lines, top = [], ""
     if head:
         cells = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
-        lines.append(f"<thead><tr>{cells}</tr></thead>")
+        top = f"<thead><tr>{cells}</tr></thead>"
     for first, *others in rows:
-        cells = "".join(f"<td{_align(cell)}>{escape(str(cell))}</td>" for cell in others)
-        lines.append(f'<tr><th scope="row">{escape(str(first))}</th>{cells}</tr>')
-    return "".join([*lines, "</table>"])
+        cells = "".join(f"<td{_align(cell)}>{fold_text(str(cell))}</td>" for cell in others)
+        lines.append(f'<tr><th scope="row">{fold_text(str(first))}</th>{cells}</tr>')
+    return fold_rows(lines, top)
 
 
 def _align(cell):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from .._files import parse, read_file
 from .._version import __version__
 from ..accounting.certificate import Certificate
 from ..exceptions import PrivacyLeakWarning
@@ -190,6 +191,8 @@ def report(
         compared = compared[list(synthetic)]
     if target is not None and target not in synthetic:
         raise ValueError(f"target must be one of the columns {list(synthetic)}; got {target!r}.")
+    certificate = _read_certificate(certificate)
+    audit = _read_audit(audit, certificate)
     columns = code_columns(synthetic, compared)
     results = {
         "report": "synthetic rows",
@@ -199,9 +202,9 @@ def report(
         "reads_private_rows": private is not None,
         "n_rows": len(synthetic),
         "n_reference": None if compared is None else len(compared),
-        "certificate": _read_certificate(certificate),
+        "certificate": certificate,
         "voids": list(_VOIDS),
-        "audit": _read_json(audit),
+        "audit": audit,
         "marginals": _describe_marginals(columns),
         "pairs": _describe_pairs(columns),
         "correlations": _describe_correlations(columns),
@@ -228,19 +231,39 @@ def _read_certificate(given):
     if given is None:
         return None
     if not isinstance(given, Certificate):
-        given = Certificate.from_json(_read_text(given))
+        text = _read_text(given)
+        _check_kind("certificate", parse(text, "The certificate"), "statement")
+        given = Certificate.from_json(text)
     return json.loads(given.to_json())
 
 
-def _read_json(given):
+def _read_audit(given, certificate):
+    """Return an audit as it is written down, and whether it is of the certificate, if one can say.
+
+    An audit of other releases, or of the same with other noise, says nothing of these rows.
+    """
     if given is None:
         return None
-    return json.loads(given.to_json() if hasattr(given, "to_json") else _read_text(given))
+    text = given.to_json() if hasattr(given, "to_json") else _read_text(given)
+    found = parse(text, "The audit")
+    _check_kind("audit", found, "verdict")
+    is_of_certificate = None
+    if certificate is not None and "certificate" in found:
+        audited = found["certificate"]
+        said = "releases", "relation", "delta", "unit", "max_rows"
+        is_of_certificate = all(audited.get(name) == certificate.get(name) for name in said)
+    return found | {"is_of_certificate": is_of_certificate}
+
+
+def _check_kind(name, found, key):
+    """Refuse a file of something else, such as a schema."""
+    if not (isinstance(found, dict) and key in found):
+        raise ValueError(f"What was given as {name} is none: it has no {key!r}.")
 
 
 def _read_text(path_or_text):
     is_text = isinstance(path_or_text, str) and path_or_text.lstrip().startswith("{")
-    return path_or_text if is_text else Path(path_or_text).read_text(encoding="utf-8")
+    return path_or_text if is_text else read_file(path_or_text)
 
 
 def _describe_marginals(columns):

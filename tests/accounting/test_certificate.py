@@ -334,6 +334,14 @@ def test_a_certificate_as_html_says_what_its_text_says_and_escapes_it():
     assert "<details>" not in replace(certificate, assumptions=())._repr_html_()
 
 
+def test_of_many_releases_twenty_are_shown_and_the_others_folded():
+    names = tuple(f"fit {i:02d}" for i in range(25))
+    page = Certificate((GaussianDpEvent(9.0),) * 25, names)._repr_html_()
+    shown, folded = page.split("<summary>5 more</summary>")
+    assert [name for name in names if name in folded] == list(names[20:])
+    assert [name for name in names if name in shown] == list(names[:20])
+
+
 def _unwrapped(certificate):
     return str(certificate).replace("\n    ", " ")
 

@@ -36,6 +36,27 @@ def test_a_page_and_its_numbers(made, synthesize, folder):
     assert results["rules"] == []
 
 
+def test_from_a_synthesis_over_its_audit_to_a_page(synthesize, folder):
+    assert synthesize("--certificate", "c.json", "--schema-out", "found.json") == 0
+    options = "--schema schema.json --epsilon 5 --delta 1e-6 --n-runs 100 --seed 0".split()
+    assert main(["audit", *options, "--n-rows", "300", "--json", "audit.json"]) == 0
+    page = ["report", "made.csv", "--output", "report.html", "--json", "r.json"]
+    assert main([*page, "--certificate", "c.json", "--audit", "audit.json"]) == 0
+    results = json.loads((folder / "r.json").read_text(encoding="utf-8"))
+    audit = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
+    assert results["audit"] == audit | {"is_of_certificate": True}
+    assert "<h2>Audit</h2>" in (folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_what_was_found_is_a_schema_for_what_comes_after(synthesize, capsys):
+    assert synthesize("--schema-out", "found.json") == 0
+    asked = ["--schema", "found.json", "--epsilon", "1", "--delta", "1e-5"]
+    assert main(["preview", *asked, "--n-rows", "300"]) == 0
+    # Knots were found already.
+    assert "value counts" not in capsys.readouterr().out
+    assert synthesize("--output", "second.csv", schema="found.json") == 0
+
+
 def test_private_rows_need_a_word(made, folder, capsys):
     assert main([*made, "--private", "private.csv"]) == 1
     assert "say --reads-private-rows" in capsys.readouterr().err
@@ -67,6 +88,8 @@ def test_the_form_is_that_of_the_reference(made, folder):
         (["--output", "report.pdf"], "must end in .html"),
         (["--reference", "none.csv"], "There is no file none.csv"),
         (["--certificate", "none.json"], "none.json"),
+        (["--certificate", "made.csv"], "The certificate is not valid JSON"),
+        (["--audit", "made.csv"], "The audit is not valid JSON"),
     ],
 )
 def test_refusals(made, folder, capsys, options, message):

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import warnings
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -15,7 +16,7 @@ from dp_accounting import GaussianDpEvent, NonPrivateDpEvent
 from numpy.testing import assert_allclose
 from scipy.stats import ks_2samp
 
-from skdpgen import Boolean, Implies, Number, Schema
+from skdpgen import DPPCA, Boolean, Implies, Number, Schema
 from skdpgen.evaluation import Report, report
 from skdpgen.evaluation._coding import as_table, code_columns
 from skdpgen.evaluation._comparisons import (
@@ -28,7 +29,7 @@ from skdpgen.evaluation._comparisons import (
     score_propensity,
     total_variation,
 )
-from skdpgen.privacy import Certificate, PrivacyLeakWarning
+from skdpgen.privacy import Certificate, PrivacyLeakWarning, audit
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 CERTIFICATE = Certificate(
@@ -255,6 +256,10 @@ def test_the_certificate_is_on_the_page(found):
         ),
         ({"certificate": Certificate((NonPrivateDpEvent(),), ("a",))}, "there is no privacy"),
         ({"audit": '{"verdict": "convicted", "bound": 3.0}'}, "An audit found that more"),
+        (
+            {"audit": json.dumps({"verdict": "consistent", "certificate": {"delta": 0.1}})},
+            "The audit is of other releases",
+        ),
     ],
 )
 def test_alarms(tables, options, alarm):
@@ -341,6 +346,40 @@ def test_an_audit_is_shown(tables):
     assert "ε is shown to be above" in page
     assert "0.61" in page
     assert "sums &lt;i&gt;" in page
+
+
+def test_an_audit_of_the_same_releases_is_no_alarm(tables):
+    certificate = audit(DPPCA(bounds=(0, 1)), 20, 2, n_runs=100, random_state=0)
+    options = {"certificate": certificate.certificate, "audit": certificate}
+    assert 'class="alarm"' not in report(tables[0], **options).to_html()
+    other = replace(certificate.certificate, delta=1e-9)
+    results = report(tables[0], **options | {"certificate": other}).results
+    assert results["audit"]["is_of_certificate"] is False
+
+
+@pytest.mark.parametrize("name", ["certificate", "audit"])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"age": {"type": "number"}}', "What was given as {name} is none"),
+        ("{never closed", "The {name} is not valid JSON"),
+    ],
+)
+def test_files_of_something_else_are_refused(tables, name, text, message):
+    with pytest.raises(ValueError, match=message.format(name=name)):
+        report(tables[0], **{name: text})
+
+
+def test_long_lists_are_folded(tables):
+    cells = [f"level {i:02d}" for i in range(25) for _ in range(30 - i)]
+    table = pd.DataFrame({"a": cells})
+    certificate = replace(CERTIFICATE, assumptions=("a, " * 200,))
+    page = report(table, table, certificate=certificate).to_html()
+    assert "<summary>11 more values</summary>" in page
+    folded = "".join(re.findall("<details>(.*?)</details>", page, re.DOTALL))
+    assert all((f">level {i}<" in folded) == (i >= 14) for i in range(10, 25))
+    assert "a, a, a" in folded
+    assert "<details>" not in report(tables[0], certificate=CERTIFICATE).to_html()
 
 
 def test_in_a_notebook_the_page_is_in_a_frame(found):

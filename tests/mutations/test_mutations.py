@@ -1766,6 +1766,27 @@ WORDS = {
         "right = 1 / (1 + math.exp(-epsilon / 2)) + ",
         _report("the_certificate_is_on_the_page"),
     ),
+    "an audit of other noise is taken for one of the certificate": Mutation(
+        "audited.get(name) == certificate.get(name) for name in said",
+        "name in audited for name in said",
+        _report("an_audit_of_the_same_releases_is_no_alarm"),
+    ),
+    "values without a bar are left out of a report": Mutation(
+        "{_list_other_levels(column)}</figure>",
+        "</figure>",
+        _report("long_lists_are_folded"),
+    ),
+    "releases after the first twenty are left out": Mutation(
+        'if more else "")',
+        'if not rows else "")',
+        "tests/accounting/test_certificate.py"
+        "::test_of_many_releases_twenty_are_shown_and_the_others_folded",
+    ),
+    "what was found is no schema": Mutation(
+        'if is_found and isinstance(written["report"], list):',
+        "if False:",
+        "tests/cli/test_reports.py::test_what_was_found_is_a_schema_for_what_comes_after",
+    ),
 }
 
 KINDS = {
