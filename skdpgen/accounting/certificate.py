@@ -69,6 +69,8 @@ class Certificate:
     digest : str or None
         BLAKE2b of the noisy numbers that were released: certificates with the same one are of the
         same release.
+    engine : str or None
+        What added up the rows where they were held, such as ``"dask"``. None: this process alone.
 
     Examples
     --------
@@ -97,6 +99,7 @@ class Certificate:
     max_rows: int | None = None
     origin: Origin | None = field(default=None, compare=False)
     digest: str | None = field(default=None, compare=False)
+    engine: str | None = field(default=None, compare=False)
 
     def __post_init__(self):
         if len(self.events) != len(self.releases):
@@ -225,7 +228,12 @@ class Certificate:
         unit = {"n_records": self.n_records}
         if self.max_rows is not None:
             unit = {"unit": "person", "max_rows": self.max_rows, "n_persons": self.n_records}
-        others = {"mu": self.mu, "rho": self.rho, "digest": self.digest}
+        others = {
+            "mu": self.mu,
+            "rho": self.rho,
+            "digest": self.digest,
+            "engine": self.engine,
+        }
         others = {name: _to_json(value) for name, value in others.items() if value is not None}
         if self.origin is not None:
             others["made_by"] = self.origin.to_dict()
@@ -268,6 +276,7 @@ class Certificate:
             max_rows=data.get("max_rows"),
             origin=Origin.from_dict(data["made_by"]) if "made_by" in data else None,
             digest=data.get("digest"),
+            engine=data.get("engine"),
         )
 
     def _list_statements(self):
@@ -292,6 +301,11 @@ class Certificate:
         known = [f"{name} = {show(value)}" for name, value in readings.items() if value is not None]
         if known and not math.isinf(epsilon):
             lines.append(f"As Gaussian or zero-concentrated privacy: {', '.join(known)}.")
+        if self.engine is not None:
+            lines.append(
+                f"Rows were added up by {self.engine}: its workers, logs and files had sums "
+                "without noise, and are as private as the rows."
+            )
         return lines + (self.origin.describe() if self.origin else [])
 
     def __repr__(self):

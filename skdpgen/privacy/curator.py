@@ -191,8 +191,9 @@ class Curator:
         verbose=0,
     ):
         self.plan = plan
+        self._engine = X.engine if isinstance(X, PartitionedTable) else None
         # Workers of an engine are not asked for GPUs.
-        self.device = device = "cpu" if isinstance(X, PartitionedTable) else device
+        self.device = device = device if self._engine is None else "cpu"
         self._noise = noise
         self._assumptions = assumptions
         self._ledger, self._digest = [], Digest()
@@ -295,7 +296,8 @@ class Curator:
             reproducible=self._noise.reproducible,
             n_records=self.n_records,
         )
-        return replace(certificate, digest=str(self._digest) if releases else None)
+        digest = str(self._digest) if releases else None
+        return replace(certificate, digest=digest, engine=self._engine)
 
     def _count(self, position):
         """Return how often the release at a position of the plan may happen."""

@@ -43,10 +43,14 @@ class PartitionedTable(ABC):
 
     Attributes
     ----------
+    engine : str
+        What certificates call it.
     head : DataFrame
         Without rows: names and dtypes, which are public.
     n_rows : int
     """
+
+    engine: str
 
     def __init__(self, frame, read=None):
         self._frame = frame
@@ -97,6 +101,8 @@ class PartitionedTable(ABC):
 class DaskTable(PartitionedTable):
     """A `dask.dataframe.DataFrame`."""
 
+    engine = "dask"
+
     @property
     def head(self):
         return self._frame._meta
@@ -126,6 +132,8 @@ class DaskTable(PartitionedTable):
 
 class SparkTable(PartitionedTable):
     """A `pyspark.sql.DataFrame`."""
+
+    engine = "spark"
 
     @cached_property
     def head(self):

@@ -1488,6 +1488,11 @@ RULES = {
 
 # Several rows of a person.
 ENGINES = {
+    "a certificate does not say who added up": Mutation(
+        "engine=self._engine)",
+        "engine=None)",
+        _engines("partitions_give_what_the_table_gives[sketch-DPSWFlowSampler]"),
+    ),
     "what a worker raises is quoted": Mutation(
         "failure = type(error).__name__",
         "failure = str(error)",

@@ -19,7 +19,7 @@ from skdpgen import (
 )
 from skdpgen.accounting.plan import gaussian_plan
 from skdpgen.exceptions import TableError
-from skdpgen.privacy import Curator, GaussianSumMechanism, NoiseSource, RecordFunction
+from skdpgen.privacy import Certificate, Curator, GaussianSumMechanism, NoiseSource, RecordFunction
 from skdpgen.privacy.engines import PartitionedTable, _merge, hold
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -43,6 +43,8 @@ def make_table(n=400):
 
 class Parts(PartitionedTable):
     """Partitions in this process, to which functions are sent as to another one."""
+
+    engine = "parts"
 
     @property
     def head(self):
@@ -72,6 +74,10 @@ def test_partitions_give_what_the_table_gives(cls, release):
     # Of no row, of one, and of many.
     parts = generator.fit(cut(table, 0, 1, 1, 300))
     assert parts.privacy_ == certificate
+    assert (certificate.engine, parts.privacy_.engine) == (None, "parts")
+    assert parts.privacy_.digest == certificate.digest
+    assert "added up by parts" in " ".join(str(parts.privacy_).split())
+    assert Certificate.from_json(parts.privacy_.to_json()).engine == "parts"
     pd.testing.assert_frame_equal(parts.sample(50), rows)
 
 
