@@ -1781,12 +1781,6 @@ WORDS = {
         "</figure>",
         _report("long_lists_are_folded"),
     ),
-    "releases after the first twenty are left out": Mutation(
-        'if more else "")',
-        'if not rows else "")',
-        "tests/accounting/test_certificate.py"
-        "::test_of_many_releases_twenty_are_shown_and_the_others_folded",
-    ),
     "what was found is no schema": Mutation(
         'if is_found and isinstance(written["report"], list):',
         "if False:",
