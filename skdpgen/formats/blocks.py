@@ -119,7 +119,8 @@ class KnotBlock(Block):
         where, bad = np.flatnonzero(present)[is_number], present.copy()
         bad[where] = False
         numbers, n_knots = numbers[is_number], len(self.knots)
-        out[where, :n_knots] = knot_weights(numbers, self.knots)
+        left, share = find_between(numbers, self.knots)
+        out[where, left], out[where, left + 1] = 1 - share, share
         if self.atoms:
             values = self._to_values(numbers)
         for position, atom in enumerate(self.atoms, start=n_knots):
@@ -206,13 +207,18 @@ def knot_weights(numbers, knots):
     ndarray of the shape of `numbers`, and n_knots at the end
         They sum to 1, and the mean of the knots by them is the number. NaN for NaN.
     """
-    numbers = np.clip(numbers, knots[0], knots[-1])
-    left = np.searchsorted(knots[1:-1], numbers, side="right")
-    share = (numbers - knots[left]) / (knots[left + 1] - knots[left])
-    weights = np.zeros((*numbers.shape, len(knots)))
+    left, share = find_between(numbers, knots)
+    weights = np.zeros((*left.shape, len(knots)))
     np.put_along_axis(weights, left[..., None], 1 - share[..., None], axis=-1)
     np.put_along_axis(weights, left[..., None] + 1, share[..., None], axis=-1)
     return weights
+
+
+def find_between(numbers, knots):
+    """Return the knot to the left of each number, and how far it is on the way to the next."""
+    numbers = np.clip(numbers, knots[0], knots[-1])
+    left = np.searchsorted(knots[1:-1], numbers, side="right")
+    return left, (numbers - knots[left]) / (knots[left + 1] - knots[left])
 
 
 def _mask(values, missing):
