@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
+from .._audits import Audits
 from .._choices import check_choice
 from .._documentation import DocumentedEstimator
 from .._parameters import parameters
@@ -57,6 +58,8 @@ SAID_OF_ALL = (
     "strict",
 )
 _BLOCK = 10_000
+# Rows of the source that is made for an audit.
+_AUDITED_SOURCE = 40
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,7 @@ def _check_network(name, value):
 
 @parameters
 class BaseAdapter(
+    Audits,
     Saves,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
@@ -234,6 +238,16 @@ class BaseAdapter(
             return self._stay(start)
         self.n_target_ = len(X_target)
         return self._adapt(start, X_target)
+
+    def _fit_audited(self, data, seed):
+        """Fit to the records of an audit as the target, beside a made source, which is public."""
+        if data.keys() != {"X"}:
+            raise ValueError("The target of an adapter has neither labels nor columns with names.")
+        self.set_params(random_state=seed)
+        generator, shape = np.random.default_rng(seed), (_AUDITED_SOURCE, data["X"].shape[1])
+        lower, upper = (0, 1) if self.bounds is None else map(np.asarray, self.bounds)
+        source = lower + generator.random(shape) * (upper - lower)
+        self.fit(source, np.arange(len(source)) % 2, X_target=data["X"])
 
     def check_fit(self, X, y):
         """Raise what `fit` would raise of the parameters and the source, which costs nothing."""

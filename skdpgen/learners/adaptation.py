@@ -242,12 +242,13 @@ def fit_to_released_rows(
             # Of public rows.
             records.radius = float(encoded.detach().norm(dim=1).quantile(0.9).clamp(min=1e-6))
             unit = clip_rows(encoded / records.radius, 1.0)
-
+            # What is public, noise on source rows included, is fixed before rows are read.
+            seed = int(torch.randint(2**62, (1,), generator=generator))
             released = release(
                 SlicedRowsMechanism(
                     unit.shape[1],
                     encode=encode,
-                    cotangent=partial(_cotangent, unit.detach(), generator) if beside else None,
+                    cotangent=partial(_cotangent, unit.detach(), seed) if beside else None,
                     n_products=n_products if beside else 0,
                     grad_clip=grad_clip,
                     beside=beside,
@@ -270,13 +271,14 @@ def fit_to_released_rows(
     return torch.stack(losses).tolist()
 
 
-def _cotangent(unit, generator, released):
+def _cotangent(unit, seed, released):
     """Return the gradient of the distance at each slot of a release, in encoded rows.
 
     It is that of a sum over slots rather than a mean, so that its size does not depend on how many
     there are.
     """
     projected = torch.tensor(released.values[0]).to(unit).requires_grad_()
+    generator = torch.Generator().manual_seed(seed)
     with torch.enable_grad():
         gap = _gap_to_released(unit, projected, released, generator)
         slope = torch.autograd.grad(gap, projected)[0]

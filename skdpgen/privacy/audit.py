@@ -250,7 +250,10 @@ def audit(
       - slice sketch: μ > 0.4527, of μ = 0.4982 claimed; consistent
     """
     if not hasattr(estimator, "_make_audited"):
-        raise TypeError(f"{type(estimator).__name__} cannot be audited.")
+        raise TypeError(
+            f"{type(estimator).__name__} cannot be audited: generators, adapters, privatizers and "
+            "DPPCA can. Of a search or a pipeline, audit the estimator that it fits."
+        )
     if not (isinstance(n_runs, numbers.Integral) and n_runs >= _FEWEST_RUNS):
         raise ValueError(
             f"n_runs must be a whole number of at least {_FEWEST_RUNS}; got {n_runs!r}."

@@ -1615,6 +1615,11 @@ PERSONS = {
 }
 
 AUDITS = {
+    "cotangents are random anew, whoever is in the seat": Mutation(
+        "generator = torch.Generator().manual_seed(seed)\n    with torch.enable_grad()",
+        "generator = None\n    with torch.enable_grad()",
+        "tests/adaptation/test_audits.py::test_what_adapters_release_is_consistent[rows]",
+    ),
     "audits take noise for less than it is": Mutation(
         "stats.chi2.ppf(alpha, len(values) - 1)",
         "stats.chi2.isf(alpha, len(values) - 1)",

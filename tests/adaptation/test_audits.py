@@ -1,0 +1,58 @@
+"""Audits of adapters: of what they release of the target; the source is made, and public."""
+
+import math
+
+import numpy as np
+import pytest
+
+from skdpgen import DPSWDDomainAdapter, DPSWFlowSampler, SlicedRows, SliceSketch
+from skdpgen.adaptation import DPSWDDomainClassifier, DPSWDRowAdapter, PrivateSearch
+from skdpgen.privacy import NoiseSource, PrivacyLeakWarning, audit
+
+SKETCH = DPSWFlowSampler(encoder=None, release=SliceSketch(6, 3))
+ROWS = DPSWFlowSampler(release=SlicedRows(3, n_steps=2, batch_size=4))
+ADAPTERS = {
+    "sketch": DPSWDDomainAdapter(2.0, 1e-6, bounds=(0, 1), sampler=SKETCH),
+    "classifier": DPSWDDomainClassifier(2.0, 1e-6, bounds=(0, 1), sampler=SKETCH),
+    "samples": DPSWDDomainAdapter(2.0, 1e-6, bounds=(0, 1), sampler=ROWS),
+    "rows": DPSWDRowAdapter(2.0, 1e-6, bounds=(0, 1), n_components=4, n_steps=2, batch_size=4),
+}
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+
+def find(name, n_runs=300, **given):
+    return audit(ADAPTERS[name], 20, 3, n_runs=n_runs, random_state=0, **given)
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_what_adapters_release_is_consistent(name):
+    report = find(name, n_runs=120 if name == "rows" else 300)
+    assert report.verdict == "consistent", report
+    for found in report.releases:
+        least = {"sketch": 0.7, "classifier": 0.7, "samples": 0.3, "rows": 0.3}[name]
+        assert least * found.claim < found.bound <= found.claim, found
+    assert report.bound <= report.claim == pytest.approx(2.0, abs=0.01)
+
+
+@pytest.mark.parametrize("name", ["sketch", pytest.param("rows", marks=pytest.mark.slow)])
+def test_too_little_noise_is_found(name, monkeypatch):
+    draw = NoiseSource.rounded_gaussian
+    monkeypatch.setattr(
+        NoiseSource, "rounded_gaussian", lambda self, std: draw(self, std / math.sqrt(8))
+    )
+    assert find(name).verdict == "convicted"
+
+
+def test_given_rows_are_the_target():
+    X = np.random.default_rng(0).random((20, 3))
+    with pytest.warns(PrivacyLeakWarning, match="outside of any ledger"):
+        report = audit(ADAPTERS["sketch"], X, n_runs=300, random_state=0)
+    assert report.reads_rows
+    assert report.verdict == "consistent"
+
+
+def test_what_is_refused():
+    with pytest.raises(TypeError, match="audit the estimator that it fits"):
+        audit(PrivateSearch(ADAPTERS["sketch"], {}), 20)
+    with pytest.raises(ValueError, match="neither labels"):
+        find("sketch", n_classes=2)
