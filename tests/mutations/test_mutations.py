@@ -28,7 +28,7 @@ os.dup2(output, 1)
 os.dup2(output, 2)
 import pytest, skdpgen
 print(skdpgen.__file__, flush=True)
-sys.exit(pytest.main(["-q", "-x", "-s", "--import-mode=importlib", *tests]))
+sys.exit(pytest.main(["-q", "-x", "-s", "--import-mode=importlib", "-m", "", *tests]))
 """
 _SERVER = multiprocessing.get_context("forkserver")
 _SERVER.set_forkserver_preload(
