@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tensors in place of arrays."""
 
+import pandas as pd
 import torch
 
 # Those that NumPy has, too.
@@ -13,8 +14,12 @@ def as_array(data):
     Raises
     ------
     TypeError
-        For a sparse tensor.
+        For a sparse tensor, and for a DataFrame of sparse columns alone.
     """
+    if isinstance(data, pd.DataFrame) and len(data.columns):
+        # scikit-learn would make a sparse matrix, which not all of them can be.
+        if all(isinstance(dtype, pd.SparseDtype) for dtype in data.dtypes):
+            raise TypeError("Sparse columns are no array: X must be dense, as X.sparse.to_dense().")
     if not isinstance(data, torch.Tensor):
         return data
     if data.layout != torch.strided:

@@ -52,6 +52,10 @@ BAD_ROWS = {
     "complex": (np.array([[NUMBER + 1j]]), "Complex data not supported"),
     "complex frame": (pd.DataFrame({"a": [NUMBER + 1j]}), "Complex data not supported"),
     "complex object": (np.array([[NUMBER + 1j]], dtype=object), "not numbers"),
+    "sparse frame": (
+        pd.DataFrame({"a": pd.arrays.SparseArray([NUMBER, np.nan])}),
+        "Sparse columns are no array",
+    ),
     "1-D": (np.full(3, NUMBER), r"Reshape your data: X.reshape\(-1, 1\)"),
     "series": (pd.Series([NUMBER, 1]), "Expected 2D array, got an array with 1 dimensions"),
     "3-D": (np.full((2, 2, 2), NUMBER), "3 dimensions"),
