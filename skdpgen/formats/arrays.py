@@ -132,6 +132,8 @@ def check_bounds(bounds, n_features, name):
     if bounds is None:
         return None
     try:
+        if any(map(np.iscomplexobj, bounds)):
+            raise TypeError
         # Copies: what the caller does to his arrays later is nothing to what was fitted.
         lower, upper = (np.full(n_features, b, dtype=np.float64) for b in bounds)
     except (TypeError, ValueError):

@@ -411,6 +411,7 @@ BAD_PARAMETERS = {
     "bounds equal": (dict(bounds=(1, 1)), "bounds must be finite, with lower < upper"),
     "bounds width": (dict(bounds=([0, 0], [1, 1])), "arrays of 3 numbers"),
     "bounds number": (dict(bounds=3), "bounds must be a pair"),
+    "bounds complex": (dict(bounds=(0j, 1j)), "bounds must be a pair"),
     "classes twice": (dict(classes=[0, 1, 1]), "list of distinct labels"),
     "classes empty": (dict(classes=[]), "list of distinct labels"),
     "conv28, bounds to be found": (dict(network="conv28"), "makes images of shape"),
