@@ -37,6 +37,7 @@ def test_an_engine_gives_the_same(parts, synthesize, monkeypatch):
             self.columns, self.dtypes = self.parts[0].columns, self.parts[0].dtypes
 
     class Table(engines.PartitionedTable):
+        engine = "parts"
         head = property(lambda self: self._frame.parts[0][:0])
 
         def _bring(self):
