@@ -227,10 +227,13 @@ def check_no_row_in_pickle(estimator):
 
 
 def _is_of_anybody(row):
-    """Whether a row is a corner of a box, of which all may be, or a number that is 0 or 1."""
+    """Whether a row is a corner of a box, to single precision, or a number that is 0 or 1.
+
+    All rows may be in one corner, if noise has found a box that is far from them.
+    """
     if row.size == 1:
         return row.item() in (0, 1)
-    return len(np.unique(row[row != 0])) <= 1
+    return len(np.unique(np.abs(row[row != 0]).astype(np.float32))) <= 1
 
 
 def check_bad_records(estimator):
