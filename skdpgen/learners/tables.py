@@ -50,15 +50,18 @@ class TableRows(nn.Module):
         super().__init__()
         self.blocks = SoftmaxBlocks(sizes)
         self.register_buffer("offset", marginals.clamp(min=1e-6).log())
-        self.register_buffer("is_empty", torch.zeros(len(marginals), dtype=torch.bool))
+        self.register_buffer("is_empty", None)
 
     def forbid(self, is_empty):
         """Give some levels a probability of exactly 0, from now on."""
-        self.is_empty.copy_(torch.as_tensor(is_empty))
+        if np.any(is_empty):
+            self.is_empty = torch.as_tensor(is_empty, device=self.offset.device)
 
     def to_probabilities(self, logits):
         """Turn logits into blocks of probabilities."""
-        return self.blocks(logits.masked_fill(self.is_empty, -torch.inf))
+        if self.is_empty is not None:
+            logits = logits.masked_fill(self.is_empty, -torch.inf)
+        return self.blocks(logits)
 
     @torch.no_grad()
     def sample(self, classes, generator):

@@ -199,8 +199,11 @@ class RecordSource:
     def _finish(self, X, y, positions):
         codes, (rows, finite) = self._codes(X, y), self._rows(X, y)
         present = (codes >= 0) & finite
-        rows = rows.masked_fill(~present[:, None], 0.0).to(self._device)
-        rows = clip_rows(rows, self._clip_norm) / self._clip_norm
+        if not present.all():
+            rows = rows.masked_fill(~present[:, None], 0.0)
+        rows = clip_rows(rows.to(self._device), self._clip_norm)
+        if self._clip_norm != 1:
+            rows = rows / self._clip_norm
         return rows, self._membership(codes, present, positions).to(self._device)
 
     def _membership(self, codes, present, positions):
