@@ -55,6 +55,7 @@ def test_digits_without_noise(digits, encoder):
     assert_allclose(generator.class_probabilities_, np.bincount(y) / len(y), atol=0.02)
 
 
+@pytest.mark.slow
 def test_digits_at_a_large_budget(digits):
     X, X_test, y, y_test = digits
     generator = make(**DIGITS, epsilon=100, release=SlicedRows(n_steps=300)).fit(X, y)

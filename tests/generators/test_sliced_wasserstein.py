@@ -69,6 +69,7 @@ def test_digits_with_private_components(digits):
     assert generator.privacy_.releases == ("second moments", "slice sketch")
 
 
+@pytest.mark.slow
 def test_digits_with_public_components(digits):
     # Over six seeds: 0.931 to 0.953.
     # The test half plays the public set.
@@ -78,6 +79,7 @@ def test_digits_with_public_components(digits):
     assert "encoder was fitted on public data" in str(generator.privacy_)
 
 
+@pytest.mark.slow
 def test_iris(iris):
     # Over eight seeds: 0.867 to 0.960.
     X, y = iris
