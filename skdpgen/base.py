@@ -3,6 +3,7 @@
 
 import warnings
 from abc import ABCMeta, abstractmethod
+from collections.abc import Sequence
 from dataclasses import KW_ONLY
 
 import numpy as np
@@ -85,8 +86,8 @@ class BaseGenerator(
     delta: float = 1e-5
     _: KW_ONLY
     accountant: str = "pld"
-    bounds: tuple | None = None
-    y_bounds: tuple | None = None
+    bounds: Sequence | None = None
+    y_bounds: Sequence | None = None
     classes: object = None
     random_state: object = None
     device: str = "auto"

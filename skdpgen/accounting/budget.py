@@ -8,6 +8,7 @@ import numbers
 import os
 import threading
 from contextvars import ContextVar
+from os import PathLike
 
 from dp_accounting import GaussianDpEvent
 from dp_accounting.dp_event import RepeatAndSelectDpEvent
@@ -97,6 +98,11 @@ class PrivacyBudget:
     skdpgen.exceptions.BudgetExceededError: ...
     """
 
+    epsilon: float
+    delta: float
+    relation: str
+    threshold_delta: float
+
     def __init__(
         self,
         epsilon: float,
@@ -104,8 +110,8 @@ class PrivacyBudget:
         *,
         relation: str = "zero_out",
         threshold_delta: float = 0.0,
-        path=None,
-    ):
+        path: str | PathLike | None = None,
+    ) -> None:
         epsilon, delta = check_epsilon(epsilon), check_delta(delta)
         if not isinstance(threshold_delta, numbers.Real) or not 0 <= threshold_delta < delta:
             raise ValueError(f"threshold_delta must be in [0, delta); got {threshold_delta!r}.")
@@ -124,7 +130,7 @@ class PrivacyBudget:
         self._entered = []
 
     @classmethod
-    def from_file(cls, path) -> "PrivacyBudget":
+    def from_file(cls, path: str | PathLike) -> "PrivacyBudget":
         """Return the budget that a file keeps."""
         return cls(**read_terms(path)[0], path=path)
 
@@ -138,7 +144,7 @@ class PrivacyBudget:
         """Whether nothing can be charged any more."""
         return self.path is not None and self._store.is_closed
 
-    def close(self):
+    def close(self) -> None:
         """Let nothing be charged any more, for good; only of a budget with a `path`."""
         if self.path is None:
             raise ValueError("Only a budget with a path can be closed.")

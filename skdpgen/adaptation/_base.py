@@ -3,6 +3,7 @@
 
 import warnings
 from abc import ABCMeta, abstractmethod
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
@@ -157,7 +158,7 @@ class BaseAdapter(
     _: KW_ONLY
     relation: str = "zero_out"
     accountant: str = "pld"
-    bounds: tuple | None = None
+    bounds: Sequence | None = None
     network: object = "mlp"
     n_components: int | None = None
     n_projections: int = 200

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Classify rows of a private target domain."""
 
+import numpy as np
 from sklearn.base import ClassifierMixin
 from torch import nn
 
@@ -43,7 +44,7 @@ feature_names_in_, n_iter_, loss_curve_
     True
     """
 
-    def predict_proba(self, X):
+    def predict_proba(self, X) -> np.ndarray:
         """Return the probabilities of the classes.
 
         Parameters
@@ -58,7 +59,7 @@ feature_names_in_, n_iter_, loss_curve_
             X, lambda: nn.Sequential(self._encoder, self._head, nn.Softmax(dim=1)).eval()
         )
 
-    def predict(self, X):
+    def predict(self, X) -> np.ndarray:
         """Return the most probable class of each row.
 
         Parameters

@@ -149,7 +149,7 @@ class PrivateSearch(MetaEstimatorMixin, DocumentedEstimator):
     # With metadata routing on, pipelines hand it on without being asked.
     __metadata_request__fit = {"X_target": True}
 
-    def fit(self, X, y, *, X_target, persons=None):
+    def fit(self, X, y, *, X_target, persons=None) -> "PrivateSearch":
         """Fit candidates, and keep the best.
 
         Parameters
@@ -367,7 +367,7 @@ def _fitted(model):
     return [model] if sampler is None else [model, sampler]
 
 
-def reverse_validation_score(model, X, y, X_synthetic):
+def reverse_validation_score(model, X, y, X_synthetic) -> float:
     """Score a classifier for a target without labels, by what its guesses teach of the source.
 
     The classes that it guesses for synthetic target rows teach another classifier, in the same

@@ -5,6 +5,7 @@ import os
 import string
 from dataclasses import dataclass
 from http.client import HTTPException
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
@@ -336,7 +337,7 @@ def _loader(name):
     spec = _SPECS[name]
     load = _load_table if spec.target else _load_arrays
 
-    def loader(data_home=None):
+    def loader(data_home: str | PathLike | None = None) -> Bunch:
         return load(spec, data_home)
 
     loader.__name__ = loader.__qualname__ = f"load_{name}"
@@ -374,7 +375,9 @@ load_california_housing = _loader("california_housing")
 _OFFICE_FEATURES = ("surf", "googlenet", "decaf6", "effnet_lite0", "images32")
 
 
-def load_office_caltech(features="surf", *, data_home=None):
+def load_office_caltech(
+    features: str = "surf", *, data_home: str | PathLike | None = None
+) -> Bunch:
     """Office-Caltech10: ten kinds of objects in up to four domains, for domain adaptation.
 
     Parameters

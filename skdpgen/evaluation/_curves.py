@@ -2,6 +2,7 @@
 """Curves over ε: what a certificate proves at other δ, and what ε buys."""
 
 import warnings
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from sklearn.base import clone
@@ -42,13 +43,15 @@ class PrivacyProfileDisplay(Display):
     >>> plt.close()
     """
 
-    def __init__(self, epsilon, delta, stated=None):
+    def __init__(self, epsilon, delta, stated: tuple[float, float] | None = None) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.stated = stated
 
     @classmethod
-    def from_estimator(cls, estimator, *, epsilon=None, name=None, ax=None, **kwargs):
+    def from_estimator(
+        cls, estimator, *, epsilon=None, name: str | None = None, ax=None, **kwargs
+    ) -> "PrivacyProfileDisplay":
         """Plot the profile of a fitted estimator's certificate.
 
         Parameters
@@ -87,7 +90,7 @@ class PrivacyProfileDisplay(Display):
         kwargs = {"label": name or type(estimator).__name__, **kwargs}
         return cls(epsilon, delta, (stated, certificate.delta)).plot(ax=ax, **kwargs)
 
-    def plot(self, ax=None, **kwargs):
+    def plot(self, ax=None, **kwargs) -> "PrivacyProfileDisplay":
         """Plot δ, on a logarithmic scale, over ε.
 
         Parameters
@@ -165,13 +168,13 @@ class UtilityCurveDisplay(Display):
         y=None,
         *,
         scoring,
-        epsilon=(0.5, 1.0, 2.0, 4.0, 8.0),
-        n_repeats=1,
-        fit_params=None,
-        name=None,
+        epsilon: Sequence[float] = (0.5, 1.0, 2.0, 4.0, 8.0),
+        n_repeats: int = 1,
+        fit_params: Mapping | None = None,
+        name: str | None = None,
         ax=None,
         **kwargs,
-    ):
+    ) -> "UtilityCurveDisplay":
         """Fit copies of a generator at several ε, score each, and plot.
 
         Parameters
@@ -214,7 +217,7 @@ class UtilityCurveDisplay(Display):
         display = cls(np.asarray(epsilon, dtype=float), scores, compose(*certificates))
         return display.plot(ax=ax, **kwargs)
 
-    def plot(self, ax=None, **kwargs):
+    def plot(self, ax=None, **kwargs) -> "UtilityCurveDisplay":
         """Plot the mean of the scores at each ε, on a logarithmic scale, and their range.
 
         Parameters

@@ -81,15 +81,22 @@ class SyntheticSamplesDisplay(Display):
     >>> plt.close()
     """
 
-    def __init__(self, X, y=None, *, image_shape=None):
+    def __init__(self, X, y=None, *, image_shape: tuple[int, ...] | None = None) -> None:
         self.X = X
         self.y = y
         self.image_shape = image_shape
 
     @classmethod
     def from_estimator(
-        cls, estimator, n_samples=40, *, image_shape=None, random_state=None, ax=None, **kwargs
-    ):
+        cls,
+        estimator,
+        n_samples: int = 40,
+        *,
+        image_shape: tuple[int, ...] | None = None,
+        random_state=None,
+        ax=None,
+        **kwargs,
+    ) -> "SyntheticSamplesDisplay":
         """Sample from a fitted generator, which costs no privacy, and plot.
 
         Parameters
@@ -110,7 +117,7 @@ class SyntheticSamplesDisplay(Display):
         X, y = draw_samples(estimator, n_samples, random_state)
         return cls(X, y, image_shape=image_shape).plot(ax=ax, **kwargs)
 
-    def plot(self, ax=None, **kwargs):
+    def plot(self, ax=None, **kwargs) -> "SyntheticSamplesDisplay":
         """Plot.
 
         Parameters
@@ -195,8 +202,15 @@ class MarginalsDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator, reference=None, *, n_samples=None, random_state=None, ax=None, **kwargs
-    ):
+        cls,
+        estimator,
+        reference=None,
+        *,
+        n_samples: int | None = None,
+        random_state=None,
+        ax=None,
+        **kwargs,
+    ) -> "MarginalsDisplay":
         """Sample from a fitted generator and plot.
 
         Parameters
@@ -221,7 +235,7 @@ class MarginalsDisplay(Display):
         return cls.from_samples(synthetic, reference, ax=ax, **kwargs)
 
     @classmethod
-    def from_samples(cls, synthetic, reference=None, *, ax=None, **kwargs):
+    def from_samples(cls, synthetic, reference=None, *, ax=None, **kwargs) -> "MarginalsDisplay":
         """Plot the columns of synthetic rows, and of a reference.
 
         Parameters
@@ -239,7 +253,7 @@ class MarginalsDisplay(Display):
         """
         return cls(_code(synthetic, reference)).plot(ax=ax, **kwargs)
 
-    def plot(self, ax=None, **kwargs):
+    def plot(self, ax=None, **kwargs) -> "MarginalsDisplay":
         """Plot the first 16 columns, or as many as there are axes.
 
         Parameters
@@ -308,8 +322,15 @@ class PairwiseDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator, reference=None, *, n_samples=None, random_state=None, ax=None, **kwargs
-    ):
+        cls,
+        estimator,
+        reference=None,
+        *,
+        n_samples: int | None = None,
+        random_state=None,
+        ax=None,
+        **kwargs,
+    ) -> "PairwiseDisplay":
         """Sample from a fitted generator and plot.
 
         Parameters
@@ -333,7 +354,7 @@ class PairwiseDisplay(Display):
         return cls.from_samples(synthetic, reference, ax=ax, **kwargs)
 
     @classmethod
-    def from_samples(cls, synthetic, reference=None, *, ax=None, **kwargs):
+    def from_samples(cls, synthetic, reference=None, *, ax=None, **kwargs) -> "PairwiseDisplay":
         """Plot associations of the columns of synthetic rows, and of a reference.
 
         Parameters
@@ -357,7 +378,7 @@ class PairwiseDisplay(Display):
         ]
         return cls([column.name for column in columns], *matrices).plot(ax=ax, **kwargs)
 
-    def plot(self, ax=None, **kwargs):
+    def plot(self, ax=None, **kwargs) -> "PairwiseDisplay":
         """Plot: synthetic rows above the diagonal, and below it the reference, if there is one.
 
         Parameters

@@ -2,6 +2,7 @@
 """The kinds that columns of a table may have."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -85,8 +86,8 @@ class Number(Column):
     decimals: int | None = None
     n_knots: int | None = None
     scale: str | None = None
-    knots: tuple | None = None
-    atoms: tuple | None = None
+    knots: Sequence | None = None
+    atoms: Sequence | None = None
     missing: bool = False
 
     def __post_init__(self):
@@ -223,7 +224,7 @@ class Category(Column):
     ('cat', 'dog', 'another animal')
     """
 
-    categories: tuple | None = None
+    categories: Sequence | None = None
     other: object = None
     missing: bool = False
 
@@ -281,7 +282,7 @@ class Ordinal(Column):
     Ordinal(categories=('low', 'medium', 'high'))
     """
 
-    categories: tuple
+    categories: Sequence
     missing: bool = False
 
     def __post_init__(self):

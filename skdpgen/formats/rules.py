@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Rules that the rows of a table obey, known from elsewhere: what public knowledge says of them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -97,8 +97,8 @@ class Implies(Rule):
     Implies(when={'insured': 'no'}, then={'insurer': None, 'premium': [None, (0, 10)]})
     """
 
-    when: tuple
-    then: tuple
+    when: Mapping
+    then: Mapping
 
     def __post_init__(self):
         self._set(when=read_asked("when", self.when), then=read_asked("then", self.then))
@@ -308,7 +308,7 @@ class Unique(Rule):
     Unique(columns=['ward', 'bed'])
     """
 
-    columns: tuple
+    columns: Sequence
 
     def __post_init__(self):
         columns = [self.columns] if isinstance(self.columns, str) else self.columns
@@ -354,8 +354,8 @@ class Combinations(Rule):
     Combinations(columns=['city', 'country'], rows=[['Wien', 'AT'], ['Graz', 'AT'], ['Bonn', 'DE']])
     """
 
-    columns: tuple
-    rows: tuple
+    columns: Sequence
+    rows: Sequence
 
     def __post_init__(self):
         columns = check_names(self.columns)

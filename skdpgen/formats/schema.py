@@ -2,8 +2,9 @@
 """A schema: the public kinds of all columns of a table."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,7 @@ class Schema(Mapping):
         check_together(self.rules, self._kinds)
 
     @classmethod
-    def from_json(cls, path_or_text) -> "Schema":
+    def from_json(cls, path_or_text: str | PathLike) -> "Schema":
         """Read a schema from a JSON file or a JSON text.
 
         Parameters
@@ -125,7 +126,7 @@ class Schema(Mapping):
 
     @classmethod
     def from_public(
-        cls, frame: pd.DataFrame, *, declared=None, n_knots: int | None = None
+        cls, frame: pd.DataFrame, *, declared: Mapping | None = None, n_knots: int | None = None
     ) -> "Schema":
         """Describe the columns of a PUBLIC table. Never give it private rows.
 
@@ -190,7 +191,9 @@ class Schema(Mapping):
         )
 
     @classmethod
-    def from_dtypes(cls, dtypes, *, declared=None) -> "Schema":
+    def from_dtypes(
+        cls, dtypes: Mapping | pd.Series, *, declared: Mapping | None = None
+    ) -> "Schema":
         """Declare the columns of a private table by their dtypes alone; no cell is looked at.
 
         Bounds and categories are left open, those of categorical dtypes too: in a private table
@@ -239,7 +242,7 @@ class Schema(Mapping):
             return columns
         return {"columns": columns, "rules": [rule.to_dict() for rule in self.rules]}
 
-    def to_json(self, path=None) -> str:
+    def to_json(self, path: str | PathLike | None = None) -> str:
         """Return the schema as JSON text, and write it to a file if one is given.
 
         Parameters
@@ -262,7 +265,7 @@ class Schema(Mapping):
             Path(path).write_text(text, encoding="utf-8")
         return text
 
-    def select(self, names) -> "Schema":
+    def select(self, names: Iterable[str]) -> "Schema":
         """Return the schema of some columns, with what rules say of these.
 
         An implication or a list of combinations is shortened to the columns that are left. A rule
@@ -288,7 +291,7 @@ class Schema(Mapping):
         rules = (rule.restrict(columns) for rule in self.rules)
         return Schema(columns, [rule for rule in rules if rule is not None])
 
-    def drop(self, names) -> "Schema":
+    def drop(self, names: Iterable[str]) -> "Schema":
         """Return the schema without some columns; rules are as in `select`.
 
         Parameters
@@ -310,7 +313,7 @@ class Schema(Mapping):
         dropped = {name: self[name] for name in _list_names(names)}
         return self.select([name for name in self if name not in dropped])
 
-    def replace(self, kinds) -> "Schema":
+    def replace(self, kinds: Mapping) -> "Schema":
         """Return the schema with other kinds of some columns, and the same rules.
 
         Parameters
@@ -323,7 +326,7 @@ class Schema(Mapping):
         """
         return Schema({**self, **kinds}, self.rules)
 
-    def with_even_knots(self):
+    def with_even_knots(self) -> "Schema":
         """Return the schema with even knots where a generator would find and pay for some.
 
         Returns

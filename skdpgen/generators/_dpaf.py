@@ -3,6 +3,7 @@
 
 import math
 import numbers
+from collections.abc import Sequence
 from functools import partial
 
 from .._parameters import parameters
@@ -41,7 +42,7 @@ class DPAFDiscriminator(Specification):
     (1, 2, 0)
     """
 
-    layers: tuple | None = None
+    layers: Sequence | None = None
     image_shape: object = "auto"
 
     _checks = {

@@ -166,7 +166,7 @@ class LDPEntropicGAN(BaseGenerator):
         "learning_rate": positive(),
     }
 
-    def fit_privatized(self, Y, y=None, *, privatizer):
+    def fit_privatized(self, Y, y=None, *, privatizer: LocalPrivatizer) -> "LDPEntropicGAN":
         """Learn the distribution of rows that arrived noised.
 
         The parameters that say how rows are noised (`epsilon`, `release`, `clip_norm`,

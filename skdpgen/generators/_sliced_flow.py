@@ -313,7 +313,7 @@ class DPSWFlowSampler(CentralGenerator):
     def _generate(self, classes, generator):
         return self._particles.sample(classes, generator)
 
-    def project(self, X):
+    def project(self, X) -> np.ndarray:
         """Return rows without what the release has not seen of them: a public map.
 
         That is what a `PrivatePCA` lacks, and what is outside of the radius. Not for tables, nor

@@ -2,6 +2,7 @@
 """An autoencoder of public rows, for dimension reduction before a release."""
 
 import math
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import KW_ONLY
 
@@ -123,7 +124,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, Do
     n_epochs: int | None = None
     batch_size: int = 50
     learning_rate: float | None = None
-    bounds: tuple = (0, 1)
+    bounds: Sequence = (0, 1)
     random_state: object = None
     device: str = "auto"
     verbose: int = 0
@@ -135,7 +136,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, Do
         "learning_rate": positive(optional=True),
     }
 
-    def fit(self, X, y=None):
+    def fit(self, X, y=None) -> "Autoencoder":
         """Train the networks to reconstruct **public** rows.
 
         Parameters
@@ -202,7 +203,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, Do
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         return self._apply("encode", lambda block: self._read_features(X[block], self._dtype), X)
 
-    def inverse_transform(self, X):
+    def inverse_transform(self, X) -> np.ndarray:
         """Decode codes, after scaling them to norm 1.
 
         Parameters

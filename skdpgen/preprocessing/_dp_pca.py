@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Principal components of private rows, from noisy second moments."""
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, replace
 
 import numpy as np
@@ -144,7 +145,7 @@ class DPPCA(
     _: KW_ONLY
     relation: str = "zero_out"
     accountant: str = "pld"
-    bounds: tuple | None = None
+    bounds: Sequence | None = None
     clip_norm: float | str = "auto"
     max_rows_per_person: int = 1
     random_state: object = None
@@ -158,7 +159,7 @@ class DPPCA(
         "max_rows_per_person": whole(),
     }
 
-    def fit(self, X, y=None, *, persons=None):
+    def fit(self, X, y=None, *, persons=None) -> "DPPCA":
         """Find the components of private rows.
 
         Parameters
@@ -248,7 +249,7 @@ class DPPCA(
         rows[~np.isfinite(X).all(axis=1)] = np.nan
         return rows.astype(X.dtype, copy=False)
 
-    def inverse_transform(self, X):
+    def inverse_transform(self, X) -> np.ndarray:
         """Map projections, or what was generated like them, back to features.
 
         Parameters

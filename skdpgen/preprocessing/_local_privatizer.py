@@ -2,7 +2,9 @@
 """Noise on single rows and labels, for their owners to add."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, replace
+from os import PathLike
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -150,10 +152,10 @@ class LocalPrivatizer(
     delta: float = 1e-5
     clip_norm: float | None = None
     _: KW_ONLY
-    bounds: tuple | None = None
+    bounds: Sequence | None = None
     basis: str | None = None
     keep: float | None = None
-    image_shape: tuple | None = None
+    image_shape: Sequence | None = None
     classes: object = None
     label_share: float = 0.2
     accountant: str = "pld"
@@ -166,7 +168,7 @@ class LocalPrivatizer(
             vars(self).pop("_counter", None)  # of the next fit
         return self
 
-    def fit(self, X, y=None):
+    def fit(self, X, y=None) -> "LocalPrivatizer":
         """Note the number and the names of the columns; no cell is looked at, but for its type.
 
         Parameters
@@ -265,7 +267,7 @@ class LocalPrivatizer(
         noised = noised.astype(dtype, copy=False)
         return (noised, y) if has_labels else noised
 
-    def inverse_transform(self, X):
+    def inverse_transform(self, X) -> np.ndarray:
         """Map noised rows, or what was generated like them, back to features.
 
         Parameters
@@ -281,7 +283,7 @@ class LocalPrivatizer(
         X = self.check_noised(X)
         return self.format_.invert(X.astype(np.float64))[0].astype(X.dtype, copy=False)
 
-    def save(self, path):
+    def save(self, path: str | PathLike) -> None:
         """Write the fitted privatizer to a file, from which `skdpgen.load` reads it.
 
         As with a generator; but with a `random_state` it is refused: two copies would noise

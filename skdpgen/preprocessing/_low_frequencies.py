@@ -56,7 +56,7 @@ class LowFrequencies(
 
     _checks = {"n_frequencies": whole()}
 
-    def fit(self, X, y=None):
+    def fit(self, X, y=None) -> "LowFrequencies":
         """Take the number of columns.
 
         Parameters
@@ -101,7 +101,7 @@ class LowFrequencies(
         rows, columns = self._bases()
         return (rows @ X.reshape(-1, *self.image_shape_) @ columns.T).reshape(len(X), -1)
 
-    def inverse_transform(self, X):
+    def inverse_transform(self, X) -> np.ndarray:
         """Return the images that have these coefficients, and none of other frequencies.
 
         Parameters

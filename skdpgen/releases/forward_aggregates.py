@@ -3,6 +3,7 @@
 
 import math
 import numbers
+from collections.abc import Sequence
 
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
 
@@ -52,7 +53,7 @@ class ForwardAggregates(Release):
     n_steps: int | None = None
     batch_size: int | None = None
     n_pretrain: int | None = None
-    budget_split: tuple = (0.0, 0.2, 0.8)
+    budget_split: Sequence = (0.0, 0.2, 0.8)
     grad_clip: float = 1.0
     keep: float = 1.0
     asymmetry: int = 8

@@ -4,7 +4,7 @@
 import math
 import numbers
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from .._parameters import parameters
@@ -40,7 +40,7 @@ class LocalNoise(Release):
     mechanism: str = "laplace"
     basis: str | None = None
     keep: float | None = None
-    image_shape: tuple | None = None
+    image_shape: Sequence | None = None
     label_share: float = 0.2
 
     _checks = {

@@ -16,7 +16,7 @@ _NEEDS = {
 }
 
 
-def check_generator(estimator):
+def check_generator(estimator) -> None:
     """Run all checks on an estimator that samples.
 
     Parameters

@@ -6,7 +6,9 @@ import torch
 from .slices import _sort
 
 
-def sliced_drift(particles, directions, source, target):
+def sliced_drift(
+    particles: torch.Tensor, directions: torch.Tensor, source: torch.Tensor, target: torch.Tensor
+) -> torch.Tensor:
     """Return the drift of particles, by the quantile maps of one-dimensional distributions.
 
     Along each direction, F⁻¹_target ∘ F_source moves the particle's projection z to where it is

@@ -41,7 +41,7 @@ class SliceBasis:
     as is fastest.
     """
 
-    def __init__(self, directions, ranges, n_harmonics):
+    def __init__(self, directions: torch.Tensor, ranges: torch.Tensor, n_harmonics: int) -> None:
         if not 1 <= n_harmonics <= 1000:
             raise ValueError(f"n_harmonics must be in [1, 1000]; got {n_harmonics}.")
         self.frequencies = directions * (math.pi / ranges)
@@ -73,7 +73,7 @@ class SliceBasis:
         """How far apart the values of two rows can be on a slice; see `slice_diameter`."""
         return slice_diameter(len(self.weights))
 
-    def angles(self, rows):
+    def angles(self, rows: torch.Tensor) -> torch.Tensor:
         """Return the angles of `rows` on each slice, rounded to whole steps, of shape (n, k).
 
         They are a function of each row alone, to the bit: not of the rows around it, the order in
@@ -84,7 +84,7 @@ class SliceBasis:
         # What is no number has some angle, too.
         return steps.nan_to_num_(0.0, 0.0, 0.0).long()
 
-    def harmonics(self, angles):
+    def harmonics(self, angles: torch.Tensor) -> torch.Tensor:
         """Return cosines and sines of b times the `angles`, all or some of a row, (B, 2, n, k).
 
         Those of the angles are looked up. The others follow by the addition theorem. Cosines and
@@ -110,14 +110,21 @@ class SliceBasis:
             torch.mul(s, cos, out=next_s).add_(torch.mul(c, sin, out=product))
         return values
 
-    def subset(self, slices):
+    def subset(self, slices: torch.Tensor) -> "SliceBasis":
         """Return the basis on some of the slices, an array of their positions."""
         subset = copy(self)
         subset.frequencies = self.frequencies[:, slices]
         subset._turns = self._turns.columns(slices)
         return subset
 
-    def squared_distance(self, rows, means, weights, *, unbiased=True):
+    def squared_distance(
+        self,
+        rows: torch.Tensor,
+        means: torch.Tensor,
+        weights: torch.Tensor,
+        *,
+        unbiased: bool = True,
+    ) -> torch.Tensor:
         """Estimate Σ_c weight_c ‖E φ(G_c) - mean_c‖² / k from a batch of each G_c, differentiably.
 
         Parameters

@@ -216,7 +216,7 @@ def transport(cost, reg, a, b, n_iter, tol, init=None):
     return f, g, plan, objective[..., 0].to(plan)
 
 
-def sinkhorn_plan(cost, reg, *, a=None, b=None, n_iter=1000, tol=1e-6):
+def sinkhorn_plan(cost, reg: float, *, a=None, b=None, n_iter: int = 1000, tol: float = 1e-6):
     """Entropic optimal transport plan by Sinkhorn's algorithm [1]_, with Newton steps.
 
     Scalings of a kernel are iterated, which costs products of a matrix and a vector only; they are
@@ -287,7 +287,9 @@ def sinkhorn_plan(cost, reg, *, a=None, b=None, n_iter=1000, tol=1e-6):
     return plan if isinstance(cost, torch.Tensor) else plan.numpy()
 
 
-def sinkhorn_potentials(cost, reg, *, a=None, b=None, n_iter=1000, tol=1e-6, init=None):
+def sinkhorn_potentials(
+    cost, reg: float, *, a=None, b=None, n_iter: int = 1000, tol: float = 1e-6, init=None
+):
     """Dual potentials f and g of `sinkhorn_plan`, ``π = a b exp((f + g - C) / reg) / total``.
 
     Parameters

@@ -33,7 +33,7 @@ def _pairwise_cost(X, Y, p, l1_weight):
     return cost + l1_weight * torch.cdist(X, Y, p=1) if l1_weight else cost
 
 
-def pairwise_cost(X, Y, *, p=2, l1_weight=0.0):
+def pairwise_cost(X, Y, *, p: int = 2, l1_weight: float = 0.0):
     """Costs between rows: ‖x - y‖₁ for p=1, ‖x - y‖₂² + l1_weight ‖x - y‖₁ for p=2.
 
     The mixture is the cost of DP-Sinkhorn [1]_ (section 4.4). Nothing of size n m d is held:
@@ -91,14 +91,14 @@ def entropic_wasserstein(
     X,
     Y,
     *,
-    reg,
-    p=2,
-    l1_weight=0.0,
+    reg: float,
+    p: int = 2,
+    l1_weight: float = 0.0,
     a=None,
     b=None,
-    n_iter=1000,
-    tol=1e-6,
-    entropy=False,
+    n_iter: int = 1000,
+    tol: float = 1e-6,
+    entropy: bool = False,
 ):
     """Cost of the entropic optimal transport plan π between samples, ⟨π, C⟩.
 
@@ -145,7 +145,18 @@ def entropic_wasserstein(
     return _plain(_loss(X, Y, reg, p, l1_weight, a, b, n_iter, tol, entropy), as_tensor)
 
 
-def sinkhorn_divergence(X, Y, *, reg, p=2, l1_weight=0.0, a=None, b=None, n_iter=1000, tol=1e-6):
+def sinkhorn_divergence(
+    X,
+    Y,
+    *,
+    reg: float,
+    p: int = 2,
+    l1_weight: float = 0.0,
+    a=None,
+    b=None,
+    n_iter: int = 1000,
+    tol: float = 1e-6,
+):
     """Sinkhorn divergence, ``W(X, Y) - W(X, X) / 2 - W(Y, Y) / 2`` of entropic objectives W [1]_.
 
     It is 0 between equal samples, at least 0, and exact in its gradients, by the envelope theorem.
@@ -184,7 +195,16 @@ def sinkhorn_divergence(X, Y, *, reg, p=2, l1_weight=0.0, a=None, b=None, n_iter
     return _plain(objective(X, Y, a, b) - selves, as_tensor)
 
 
-def semi_debiased_sinkhorn_loss(X, Y, *, n_debias, reg, l1_weight=1.0, n_iter=1000, tol=1e-6):
+def semi_debiased_sinkhorn_loss(
+    X,
+    Y,
+    *,
+    n_debias: int,
+    reg: float,
+    l1_weight: float = 1.0,
+    n_iter: int = 1000,
+    tol: float = 1e-6,
+):
     """Semi-debiased Sinkhorn loss of DP-Sinkhorn [1]_ (Definition 4.3).
 
     ``2 Ŵ(X[:n], Y) - Ŵ(X[:n], X[n_debias:])`` for n + n_debias generated rows X, where Ŵ is

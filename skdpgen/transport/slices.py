@@ -80,14 +80,14 @@ def _haar(gaussian):
 
 
 def random_directions(
-    n_features,
-    n_projections,
+    n_features: int,
+    n_projections: int,
     *,
-    orthogonal=True,
+    orthogonal: bool = True,
     generator=None,
     dtype=torch.float32,
     device="cpu",
-):
+) -> torch.Tensor:
     """Random directions, each uniform on the unit sphere.
 
     Orthonormal blocks cover the space more evenly than independent directions, and leave the
@@ -203,7 +203,7 @@ def _transport_cost(x, y, a, b, p):
     return (widths.to(x.dtype) * cost(at_levels(x, u) - at_levels(y, v))).sum(-1)
 
 
-def wasserstein_1d(x, y, *, a=None, b=None, p=2):
+def wasserstein_1d(x, y, *, a=None, b=None, p: float = 2):
     """Wasserstein cost between one-dimensional samples, **to the p-th power**.
 
     ``W_p^p = ∫₀¹ |F⁻¹(q) - G⁻¹(q)|^p dq``, where F⁻¹ and G⁻¹ are the quantile functions
@@ -320,7 +320,15 @@ def _sliced(X, Y, a, b, n_projections, p, projections, random_state, sigma):
 
 
 def sliced_wasserstein_distance(
-    X, Y, *, a=None, b=None, n_projections=100, p=2, projections=None, random_state=None
+    X,
+    Y,
+    *,
+    a=None,
+    b=None,
+    n_projections: int = 100,
+    p: float = 2,
+    projections=None,
+    random_state=None,
 ):
     """Sliced Wasserstein distance: the p-th root of the mean W_p^p over projections [1]_.
 
@@ -373,7 +381,16 @@ def sliced_wasserstein_distance(
 
 
 def smoothed_sliced_wasserstein_distance(
-    X, Y, *, sigma, a=None, b=None, n_projections=100, p=2, projections=None, random_state=None
+    X,
+    Y,
+    *,
+    sigma: float,
+    a=None,
+    b=None,
+    n_projections: int = 100,
+    p: float = 2,
+    projections=None,
+    random_state=None,
 ):
     """Gaussian-smoothed sliced Wasserstein distance [1]_ (Algorithm 1).
 
