@@ -44,7 +44,8 @@ def check_epsilon(estimator):
     X, y = make_data()
     for accountant in choices_of(estimator, "accountant", ACCOUNTANTS):
         for relation in choices_of(estimator, "relation", RELATIONS):
-            for epsilon in (0.3, 4.0):
+            # autodp is slow to invert, the more so for a small one.
+            for epsilon in (4.0,) if accountant == "autodp" else (0.3, 4.0):
                 fitted = make_quick(
                     estimator, y, accountant=accountant, relation=relation, epsilon=epsilon
                 ).fit(X, y)
@@ -54,7 +55,7 @@ def check_epsilon(estimator):
                 certificate = fitted.privacy_
                 assert certificate.epsilon == spent, f"{case}: epsilon_ is not the certificate's."
                 assert verify(certificate.to_json()) == spent, f"{case}: verified ε differs."
-                if accountant != "autodp":  # which is slow to invert
+                if accountant != "autodp":
                     overspent = certificate.delta_at(epsilon) > fitted.delta * (1 + 1e-9)
                     assert not overspent, f"{case}: δ is overspent."
 
