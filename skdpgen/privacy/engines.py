@@ -30,11 +30,18 @@ _TURN = threading.Lock()
 
 
 def hold(X):
-    """Return a table of an engine as a `PartitionedTable`, and everything else as it is."""
+    """Return a table of an engine as a `PartitionedTable`, and what is of none as it is."""
     package = type(X).__module__.partition(".")[0]
-    is_frame = hasattr(X, "columns") and hasattr(X, "dtypes")
-    table = {"dask": DaskTable, "pyspark": SparkTable}.get(package) if is_frame else None
-    return X if table is None else table(X)
+    table = {"dask": DaskTable, "pyspark": SparkTable}.get(package)
+    if table is None:
+        return X
+    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
+        raise ValueError(
+            f"X is of {package}, and no table ({type(X).__name__}). Of an engine a table can be fitted, as "
+            "dask.dataframe.from_dask_array(X, columns=[...]) makes one, with a schema; or bring "
+            "the rows here, as X.compute() does, if they fit in memory."
+        )
+    return table(X)
 
 
 class PartitionedTable(ABC):

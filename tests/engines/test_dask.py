@@ -42,6 +42,12 @@ def test_sums_are_those_of_one_machine(client, generator, stops):
     check_same(generator, make_table(), cut(make_table(), *stops))
 
 
+def test_arrays_are_not_brought_here_unasked(generator):
+    rows = pytest.importorskip("dask.array").zeros((10, 2), chunks=5)
+    with pytest.raises(ValueError, match=r"X is of dask, and no table.*from_dask_array"):
+        generator.fit(rows)
+
+
 def test_without_a_cluster(generator):
     with dask.config.set(scheduler=None):
         check_same(generator, make_table(), cut(make_table(), 100))
