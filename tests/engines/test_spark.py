@@ -54,8 +54,8 @@ def test_persons_in_several_partitions_are_those_of_one_machine(session, flow, n
 
 
 def test_persons_in_partitions_of_no_row_and_of_one(session, flow):
-    visits = make_visits(30)
-    parts = session.createDataFrame(visits).repartition(40)
+    visits = make_visits(20)
+    parts = session.createDataFrame(visits).repartition(12)
     check_same(flow, visits, parts, persons="patient")
 
 
