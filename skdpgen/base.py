@@ -47,7 +47,7 @@ from .privacy.engines import PartitionedTable, hold
 from .privacy.mechanisms.sums import count_rows_by
 from .privacy.noise import ASSUMED_OF_NOISE
 from .privacy.record_functions import forgetting
-from .privacy.records import read_table, take_records
+from .privacy.records import read_table, take_out, take_records
 from .transport import sliced_wasserstein_distance
 
 # A score compares at most so many rows.
@@ -119,8 +119,9 @@ class BaseGenerator(
             column that `X` lacks.
         target : str, default=None
             With a `schema`, the column of `X` whose levels `sample` can be asked for by `y`.
-        persons : array-like of shape (n_samples,), default=None
-            Of sums over all rows, as a sketch is: whose each row is, by position. Privacy is then
+        persons : str or array-like of shape (n_samples,), default=None
+            Of sums over all rows, as a sketch is: whose each row is, by position, or the name of
+            the column of a DataFrame that says so and is no data then. Privacy is
             for persons, with all their rows. Equal identifiers, strings or numbers, are of one
             person. A row without one counts as absent. Next to chunks, a function may return an
             iterator over such arrays.
@@ -195,6 +196,7 @@ class BaseGenerator(
                 "and paid for, or schema=Schema(...) with what is public of them."
             )
         max_rows = self._find_max_rows(persons is not None)
+        X, persons = take_out(X, persons)
         whose = {"persons": persons, "max_rows": max_rows}
         if self.schema is not None:
             if callable(X):

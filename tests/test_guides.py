@@ -89,8 +89,9 @@ def test_snippets_run_in_the_order_of_their_page(page, tmp_path, monkeypatch):
         # So few rows give many warnings of bad quality; those that a page is about are in its text.
         warnings.simplefilter("ignore")
         names = name_what_pages_speak_of()
-        (tmp_path / "folder").mkdir()
-        names["table"].to_parquet("folder/0.parquet")
+        for folder in ("table", "visits"):
+            (tmp_path / folder).mkdir()
+            names[folder].to_parquet(f"{folder}/0.parquet")
         for number, block in enumerate(read_blocks(page, "python"), 1):
             exec(compile(block, f"{page.name}, snippet {number}", "exec"), names)
 

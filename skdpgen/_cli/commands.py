@@ -85,8 +85,7 @@ def synthesize(options):
             with interruptible() as end, written_at_once(outputs.values(), end) as paths:
                 paths = dict(zip(outputs, paths, strict=True))
                 with budget, kept:
-                    persons = table.file.persons
-                    generator.fit(table.rows, target=options.target, persons=persons)
+                    generator.fit(table.rows, target=options.target, persons=table.persons)
                 _write(options, generator, paths)
         except KeyboardInterrupt as interrupt:
             raise _say_what_was_spent(interrupt, budget) from None

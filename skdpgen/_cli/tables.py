@@ -32,6 +32,8 @@ class TableOptions:
     file : TableFile
     rows : TableFile, or a table of an engine
         What is fitted to.
+    persons : callable, str or None
+        Whose the rows are, as `fit` takes it.
     schema : Schema
         Of all columns. Of what is not known of them it leaves open what is paid for.
     """
@@ -61,9 +63,9 @@ class TableOptions:
             stated = self.file.dtypes().items()
             empty = pd.DataFrame({name: pd.Series([], dtype=dtype) for name, dtype in stated})
             check_dtypes(empty, self.schema)
-        self.rows = self.file
+        self.rows, self.persons = self.file, self.file.persons
         if options.engine is not None:
-            self.rows = self._on_engine(options)
+            self.rows, self.persons = self._on_engine(options), options.person_column
         if options.target is not None and options.target not in names:
             raise ValueError(f"--target must be one of the columns {names}; got {options.target}.")
 
@@ -71,11 +73,6 @@ class TableOptions:
         """Return the table of an engine, which nothing is read of yet."""
         if not is_parquet(self._path):
             raise ValueError(f"--engine is for Parquet files; got {self._path}.")
-        if options.person_column is not None:
-            raise ValueError(
-                "--person-column tells persons by the positions of rows, which an engine has not; "
-                "leave out --engine."
-            )
         try:
             return self.file.on_engine(options.engine)
         except ImportError:

@@ -150,7 +150,8 @@ class Curator:
     null : array of bool of shape (n_samples,), default=None
         Rows that count as absent.
     persons : array-like of shape (n_samples,), callable or Persons, default=None
-        For a plan for persons: whose each row is. Of a person at most ``plan.max_rows`` rows count.
+        For a plan for persons: whose each row is, which a `PartitionedTable` knows itself. Of a
+        person at most ``plan.max_rows`` rows count.
     refuse : callable, default=None
         ``refuse(X, y)`` raises an error if something is wrong with a block. If it is given, bad
         records are refused, too, rather than taken for absent.
@@ -197,7 +198,8 @@ class Curator:
         self._noise = noise
         self._assumptions = assumptions
         self._ledger, self._digest = [], Digest()
-        if (persons is None) != (plan.max_rows is None):
+        has_persons = persons is not None or getattr(X, "person_column", None) is not None
+        if has_persons != (plan.max_rows is not None):
             raise PlanError("A plan for persons needs persons, and they need such a plan.")
         if persons is not None and not isinstance(persons, Persons):
             persons = Persons(persons)
@@ -211,7 +213,7 @@ class Curator:
             null=null,
             persons=persons,
             max_rows=plan.max_rows,
-            key=None if persons is None else noise.key(),
+            key=noise.key() if has_persons else None,
             refuse=refuse,
             device=device,
             verbose=verbose,

@@ -132,9 +132,10 @@ class TableFile:
                     yield batch.to_pandas(types_mapper=_nullable_dtypes().get)
 
     def on_engine(self, engine):
-        """Return the rows of Parquet files as a table of an engine, "dask" or "spark"."""
+        """Return the rows of Parquet files, and whose they are, as a table of an engine."""
         paths = list(map(str, list_files(self._path)))
-        return READERS[engine](paths, self._drop)
+        drop = [name for name in self._drop if name != self._person_column]
+        return READERS[engine](paths, drop)
 
     def _read_csv(self):
         names = self._read_names()

@@ -26,7 +26,7 @@ from sklearn.utils.validation import (
 
 from ..exceptions import FitQualityWarning, PrivacyLeakWarning, TableError
 from .engines import PartitionedTable
-from .persons import Persons, check_beside
+from .persons import NO_IDENTIFIER, UNKNOWN_COLUMN, Persons, check_beside
 from .record_functions import call_quietly, muted
 from .tensors import as_array
 from .texts import is_writable
@@ -134,6 +134,32 @@ def list_refusals(strict, has_objects=False):
     if not strict:
         valid = "all cells of X, which is of dtype object, are numbers: others"
     return (f"{valid} are refused, and whether a fit was refused is outside of ε",)
+
+
+def take_out(X, persons):
+    """Return a table without the column that `persons` is the name of, and that column.
+
+    Anything else is handed back as it is.
+    """
+    if isinstance(X, PartitionedTable):
+        if persons is None:
+            return X, None
+        if not isinstance(persons, str):
+            raise ValueError(
+                "Rows of a Dask or Spark table have no positions: persons is the name of the "
+                "column that says whose each row is."
+            )
+        return X.of_persons(persons), None
+    if not isinstance(persons, str):
+        return X, persons
+    if callable(X):
+        return (
+            lambda: (chunk.drop(columns=persons) for chunk in X()),
+            lambda: (chunk[persons] for chunk in X()),
+        )
+    if persons not in getattr(X, "columns", ()):
+        raise ValueError(UNKNOWN_COLUMN)
+    return X.drop(columns=persons), X[persons]
 
 
 def take_records(estimator, X, y=None, classes=None, *, are_numbers=False, **whose):
@@ -286,14 +312,10 @@ def read_table(estimator, X, y, label, codec, *, reset=True, **whose):
             raise ValueError("Chunks of a table hold all of its columns; give target, not y.")
         codec.check_columns(head)
     if isinstance(X, PartitionedTable):
-        if whose.get("persons") is not None:
-            raise ValueError(
-                "persons are told by the positions of rows, which those of a Dask or Spark table "
-                "have not: keep one row of each person, by a rule that does not look at others, or "
-                "give the table as a DataFrame or in chunks."
-            )
         codec.check_dtypes(head)
-        cells, n_rows = X.map(read), X.n_rows
+        n_rows, cells = X.n_units, X.map(read)
+        if not n_rows and X.person_column is not None:
+            raise ValueError(NO_IDENTIFIER)
     elif callable(X):
         cells, n_rows = lambda: map(read, _filled(X())), sum(map(len, X()))
     else:

@@ -11,6 +11,7 @@ from tqdm import tqdm
 from ..exceptions import PlanError
 from .engines import PartitionedTable
 from .mechanisms.base import clip_rows
+from .persons import Persons
 from .record_functions import RecordFunction, check_function
 from .records import look_up, parse_rows
 
@@ -78,18 +79,25 @@ class RecordSource:
         self._arrays = None if callable(X) else self._check_arrays(X, y)
         self._chunks = X if callable(X) else lambda: iter([self._arrays])
         self._is_partitioned = isinstance(X, PartitionedTable)
+        self._has_gathered = self._is_partitioned and X.person_column is not None
+        if self._has_gathered and null is not None:
+            raise ValueError("null is by position, which rows of persons on an engine have not.")
         if self._arrays is not None:
             self._check_count(len(self._arrays[0]))
         self.prepare(prepare, clip_norm)
 
     def open(self):
         """Read the rows for the first time: what fails from here on may follow from them."""
-        if self._is_partitioned:
-            self._check_count(self._chunks.n_rows)
-        elif self._arrays is None:
-            self._check_count(sum(len(X) for X, _ in self._batches()))
-        else:
+        if self._arrays is not None:
             self._arrays = self._parse(*self._arrays)
+        elif self._has_gathered:
+            self._count_persons(self._chunks.n_units)
+        elif self._is_partitioned:
+            self._check_count(self._chunks.n_units)
+        else:
+            self._check_count(sum(len(X) for X, _ in self._batches()))
+        if self._persons is not None:
+            self._bound_persons()
         if self._refuse is not None:
             self._refuse_bad()
 
@@ -100,19 +108,21 @@ class RecordSource:
         if self._null is not None and len(self._null) != n_rows:
             raise ValueError("null must have one entry per record.")
         if self._persons is not None:
-            self._bound_persons()
+            self._persons.check_length(n_rows)
+            self._count_persons(self._persons.n_persons)
+
+    def _count_persons(self, n_persons):
+        self.n_units, self.n_records = n_persons, n_persons * self.max_rows
 
     def _bound_persons(self):
         """Take for null all rows but so many of each person: the one place where that is done."""
-        self._persons.check_length(self._n_rows)
-        left_out = ~torch.as_tensor(self._persons.choose(self.max_rows, self._key))
+        chosen = self._persons.choose(self.max_rows, self._key, self._batches())
+        left_out = ~torch.as_tensor(chosen)
         self._null = left_out if self._null is None else self._null | left_out
-        self.n_units = self._persons.n_persons
-        self.n_records = self.n_units * self.max_rows
         self._persons = self._key = None  # of no use any more
 
     def count_rows(self):
-        """Return how many records were not declared null, or left out of those of persons."""
+        """Return how many records here were not declared null, or left out of those of persons."""
         return self._n_rows - (0 if self._null is None else int(self._null.sum()))
 
     def prepare(self, function, clip_norm):
@@ -142,18 +152,15 @@ class RecordSource:
         # Which records are null is known by their positions here.
         if not self._is_partitioned or self._null is not None:
             return function(self)
-        return self._chunks.add_up(
-            partial(
-                _add_up_part,
-                function,
-                {
-                    "classes": self._classes,
-                    "prepare": self._prepare,
-                    "cells": self._has_cells,
-                    "clip_norm": self._clip_norm,
-                },
-            )
-        )
+        known = {
+            "classes": self._classes,
+            "prepare": self._prepare,
+            "cells": self._has_cells,
+            "clip_norm": self._clip_norm,
+            "max_rows": self.max_rows,
+            "key": self._key,
+        }
+        return self._chunks.add_up(partial(_add_up_part, function, known))
 
     def blocks(self, name, size=_BLOCK):
         """Yield all records in blocks, behind a progress bar called `name` when verbose."""
@@ -274,9 +281,10 @@ class RecordSource:
         return [X, None if y is None or self._classes is not None else y[: len(X)]]
 
 
-def _add_up_part(function, public, rows):
-    """Return the sum over a partition."""
-    part = RecordSource(rows, None, **public)
+def _add_up_part(function, known, rows, persons=None):
+    """Return the sum over a partition, which holds all rows of the persons in it."""
+    persons = None if persons is None else Persons(persons)
+    part = RecordSource(rows, None, persons=persons, **known)
     part.open()
     return function(part)
 

@@ -10,7 +10,7 @@ from skdpgen import DPSWFlowSampler
 from skdpgen.__main__ import main
 from skdpgen.privacy.engines import hold
 
-from .conftest import SECRET, check_same, make_table
+from .conftest import SECRET, check_same, make_table, make_visits
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
@@ -40,6 +40,12 @@ def cut(table, *stops):
 @pytest.mark.parametrize("stops", [[], [0, 1, 2, 300], range(0, 600, 40)])
 def test_sums_are_those_of_one_machine(client, generator, stops):
     check_same(generator, make_table(), cut(make_table(), *stops))
+
+
+def test_arrays_are_not_brought_here_unasked(generator):
+    rows = pytest.importorskip("dask.array").zeros((10, 2), chunks=5)
+    with pytest.raises(ValueError, match=r"X is of dask, and no table.*from_dask_array"):
+        generator.fit(rows)
 
 
 def test_without_a_cluster(generator):
@@ -86,6 +92,52 @@ def test_a_task_that_is_tried_again_counts_once(client, generator, tmp_path):
     assert Path(marker).exists()
 
 
+@pytest.mark.parametrize("max_rows", [1, 3])
+@pytest.mark.parametrize("stops", [[], [0, 1, 2, 300], range(0, 600, 40)])
+def test_persons_in_several_partitions_are_those_of_one_machine(client, flow, stops, max_rows):
+    flow.set_params(max_rows_per_person=max_rows)
+    check_same(flow, make_visits(), cut(make_visits(), *stops), persons="patient")
+    assert (flow.privacy_.max_rows, flow.n_samples_) == (max_rows, 60)
+
+
+def test_persons_in_files_without_a_cluster(flow, tmp_path):
+    visits = make_visits()
+    dd.from_pandas(visits, npartitions=4).to_parquet(tmp_path)
+    with dask.config.set(scheduler=None):
+        check_same(flow, visits, dd.read_parquet(tmp_path), persons="patient")
+
+
+@pytest.mark.parametrize("task", ["dies", "fails"])
+def test_a_task_that_is_tried_again_chooses_the_same_rows(client, flow, tmp_path, task):
+    visits, marker = make_visits(), str(tmp_path / "was_here")
+    stumble = {"dies": _die_once, "fails": _fail_once}[task]
+    parts = cut(visits, 200, 400).map_partitions(stumble, marker, meta=visits[:0])
+    flow.set_params(max_rows_per_person=3)
+    with dask.annotate(retries=2):
+        parts = parts.persist(retries=2) if task == "fails" else parts
+        check_same(flow, visits, parts, persons="patient")
+    assert Path(marker).exists()
+
+
+def test_nothing_of_persons_is_said(client, flow, capfd):
+    """Not by tasks, in logs, and where nobody has an identifier."""
+    visits = make_visits(100)
+    parts = cut(visits, 7, 8)
+    flow.set_params(verbose=1).fit(parts, persons="patient")
+    graph = hold(parts).of_persons("patient")._plan_sum(len).__dask_graph__()
+    with pytest.raises(ValueError, match="no identifier") as info:
+        flow.fit(cut(visits.assign(patient=" "), 7), persons="patient")
+    with pytest.raises(RuntimeError):
+        hold(parts).of_persons("patient").add_up(_fail_for)
+    said = [client.get_worker_logs(), client.get_scheduler_logs(), capfd.readouterr()]
+    said += [list(graph), info.value, flow.privacy_.to_json()]
+    assert SECRET not in str(said)
+
+
+def _fail_for(rows, persons):
+    raise ValueError(persons.to_string())
+
+
 def _fail(part):
     raise ValueError(part.to_string())
 
@@ -126,15 +178,16 @@ def test_what_workers_say_is_dropped(client):
         assert info.value.__context__ is None
 
 
-def test_the_command_line(client, tmp_path, monkeypatch):
+@pytest.mark.parametrize("whose", [["--drop", "patient"], ["--person-column", "patient"]])
+def test_the_command_line(client, tmp_path, monkeypatch, whose):
     monkeypatch.chdir(tmp_path)
-    table = make_table(200)
+    table = make_visits(200)
     for i in range(3):
         table[i * 70 : (i + 1) * 70].to_parquet(f"{i}.parquet")
     made = []
     for engine in ([], ["--engine", "dask"]):
         given = ["--infer", "private", "--epsilon", "9", "--delta", "1e-6", "--method", "flow"]
-        given += ["--output", "made.csv", "--seed", "0", "--quiet", *engine]
+        given += ["--output", "made.csv", "--seed", "0", "--quiet", *engine, *whose]
         assert main(["synthesize", "*.parquet", *given]) == 0
         made.append(Path("made.csv").read_text())
     assert made[0] == made[1]

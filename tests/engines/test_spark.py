@@ -3,11 +3,12 @@
 import os
 import sys
 
+import pandas as pd
 import pytest
 
 from skdpgen.privacy.engines import hold
 
-from .conftest import SECRET, check_same, make_table
+from .conftest import SECRET, check_same, make_table, make_visits
 
 pyspark = pytest.importorskip("pyspark")
 
@@ -40,6 +41,50 @@ def test_sums_are_those_of_one_machine(session, generator, n_parts):
 def test_partitions_of_no_row_and_of_one(session, generator):
     table = make_table(3)
     check_same(generator, table, session.createDataFrame(table).repartition(8))
+
+
+@pytest.mark.parametrize("max_rows", [1, 3])
+@pytest.mark.parametrize("n_parts", [1, 7])
+def test_persons_in_several_partitions_are_those_of_one_machine(session, flow, n_parts, max_rows):
+    flow.set_params(max_rows_per_person=max_rows)
+    visits = make_visits()
+    parts = session.createDataFrame(visits).repartition(n_parts)
+    check_same(flow, visits, parts, persons="patient")
+    assert (flow.privacy_.max_rows, flow.n_samples_) == (max_rows, 60)
+
+
+def test_persons_in_partitions_of_no_row_and_of_one(session, flow):
+    visits = make_visits(20)
+    parts = session.createDataFrame(visits).repartition(12)
+    check_same(flow, visits, parts, persons="patient")
+
+
+def test_large_numbers_are_different_persons_beside_missing_ones(session, flow):
+    """Doubles, as which columns with missing values come to Python, would take them for one."""
+    numbers = [2**60 + i for i in range(50)] * 2 + [None] * 20
+    visits = make_table(120).assign(patient=pd.Series(numbers, dtype=object))
+    parts = session.createDataFrame(
+        visits, "age long, job string, income double, is_ill boolean, patient long"
+    )
+    assert hold(parts.repartition(3)).of_persons("patient").n_units == 50
+
+
+def test_a_task_that_is_tried_again_chooses_the_same_rows(session, flow, tmp_path):
+    marker, visits = str(tmp_path / "was_here"), make_visits(100)
+
+    def die_once(parts):
+        for part in parts:
+            try:
+                os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                yield part
+            else:
+                os._exit(1)
+
+    parts = session.createDataFrame(visits).repartition(4)
+    flow.set_params(max_rows_per_person=3)
+    check_same(flow, visits, parts.mapInPandas(die_once, parts.schema), persons="patient")
+    assert os.path.exists(marker)
 
 
 def test_a_task_that_is_tried_again_counts_once(session, tmp_path):

@@ -1514,9 +1514,34 @@ ENGINES = {
         _engines("a_failure_after_a_release_says_what_was_spent"),
     ),
     "persons are told by positions of partitions": Mutation(
-        'if whose.get("persons") is not None:\n            raise ValueError(\n',
+        "if not isinstance(persons, str):\n            raise ValueError(\n",
         "if False:\n            raise ValueError(\n",
         _engines("what_cannot_be_is_refused_before_a_row_is_read"),
+    ),
+    "rows of a person are bounded within partitions": Mutation(
+        "self._parts = frame if person_column is None else self._gather(_name_once())",
+        "self._parts = frame",
+        _engines("rows_of_a_person_are_bounded_across_partitions[stops1-1]"),
+    ),
+    "rows of persons in partitions are not bounded": Mutation(
+        "part = RecordSource(rows, None, persons=persons, **known)",
+        "part = RecordSource(rows, None, **known)",
+        _engines("rows_of_a_person_are_bounded_across_partitions[stops0-3]"),
+    ),
+    "persons in partitions move sums as records do": Mutation(
+        "largest_change(self.sensitivity, relation, source.max_rows)",
+        "largest_change(self.sensitivity, relation)",
+        _engines("rows_of_a_person_are_bounded_across_partitions[stops0-3]"),
+    ),
+    "each partition chooses by another key": Mutation(
+        '"key": self._key,',
+        '"key": bytes(32),',
+        _engines("persons_in_partitions_give_what_the_table_gives[stops0-1]"),
+    ),
+    "equal identifiers are brought to different places": Mutation(
+        "name = str.strip(name)\n        return",
+        "return",
+        _engines("of_equal_numbers_and_texts_in_other_partitions_one_person_is_made"),
     ),
     "engines take tables without a schema": Mutation(
         "if isinstance(X, PartitionedTable) and self.schema is None:",
@@ -1558,12 +1583,22 @@ PERSONS = {
         _persons("a_person_moves_sums_by_no_more_than_is_claimed[class counts-zero_out-1]"),
     ),
     "of all persons the same rows count": Mutation(
-        "blake2b(_to_bytes(self._names[codes[start]]), ",
-        "blake2b(b'', ",
+        "hashes += map(partial(_hash, key), names, written)",
+        "hashes += [len(row) for row in written]",
         _persons("each_row_is_as_likely_to_count"),
     ),
+    "of equal rows of a person all count or none": Mutation(
+        '"hash"]).cumcount()',
+        '"hash"]).cumcount() * 0',
+        _persons("equal_rows_are_as_likely_to_count_as_others"),
+    ),
+    "which rows count follows from their order": Mutation(
+        "written = _write_rows(X[here], None if y is None else y[here])",
+        "written = [b'%d' % i for i in range(start, start + here.sum())]",
+        _persons("which_rows_count_follows_from_the_rows_of_that_person_alone"),
+    ),
     "rows are chosen by a public key": Mutation(
-        "key=None if persons is None else noise.key()",
+        "key=noise.key() if has_persons else None",
         "key=bytes(32)",
         _persons("each_fit_chooses_with_a_key_of_its_own"),
     ),

@@ -295,9 +295,7 @@ def test_a_sketch_that_counts_for_more(monkeypatch):
 
 
 def test_rows_of_a_person_of_which_all_count(monkeypatch):
-    monkeypatch.setattr(
-        Persons, "choose", lambda self, max_rows, key: np.ones(len(self._codes), bool)
-    )
+    monkeypatch.setattr(Persons, "choose", lambda self, *args: np.ones(len(self._codes), bool))
     estimator = clone(SKETCH).set_params(**PERSONS)
     assert MORE in convicted(estimator, persons=True)["slice sketch"]
 

@@ -8,6 +8,7 @@ import cloudpickle
 import numpy as np
 import pandas as pd
 import pytest
+from dp_accounting import GaussianDpEvent
 
 from skdpgen import (
     Category,
@@ -17,10 +18,10 @@ from skdpgen import (
     Schema,
     SliceSketch,
 )
-from skdpgen.accounting.plan import gaussian_plan
+from skdpgen.accounting.plan import Plan, gaussian_plan
 from skdpgen.exceptions import TableError
 from skdpgen.privacy import Certificate, Curator, GaussianSumMechanism, NoiseSource, RecordFunction
-from skdpgen.privacy.engines import PartitionedTable, _merge, hold
+from skdpgen.privacy.engines import PartitionedTable, _merge, hold, mark
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -47,15 +48,20 @@ class Parts(PartitionedTable):
     engine = "parts"
 
     @property
-    def head(self):
+    def _meta(self):
         return self._frame[0].iloc[:0]
+
+    def _gather(self, name):
+        rows = pd.concat([mark(part, self.person_column, name) for part in self._frame])
+        rows = rows.sample(frac=1, random_state=1)
+        return [rows[rows[name] % 3 == i].drop(columns=name) for i in range(3)]
 
     def _bring(self):
         return iter(self._frame)
 
     def _add_up(self, function):
         sent = cloudpickle.dumps(function)
-        return _merge(pickle.loads(pickle.dumps(cloudpickle.loads(sent)(p))) for p in self._frame)
+        return _merge(pickle.loads(pickle.dumps(cloudpickle.loads(sent)(p))) for p in self._parts)
 
 
 def cut(table, *stops):
@@ -94,7 +100,8 @@ def test_target_and_dtypes_are_kept():
     [
         ({"schema": SCHEMA, "release": "rows"}, {}, "SlicedRows reads rows at random"),
         ({"schema": None}, {}, "take a schema"),
-        ({"schema": SCHEMA}, {"persons": np.arange(20)}, "keep one row of each person"),
+        ({"schema": SCHEMA}, {"persons": np.arange(20)}, "have no positions"),
+        ({"schema": SCHEMA}, {"persons": "patient"}, "the name of no column"),
         ({"schema": WIDER}, {"y": np.zeros(20)}, "target, not y"),
         ({"schema": SCHEMA.drop("age")}, {}, "does not declare"),
     ],
@@ -145,7 +152,7 @@ def test_a_failure_after_a_release_says_what_was_spent():
         def _add_up(self, function):
             self.calls.append(function)
             # The first counts rows, the second is of the first release.
-            fails = [None] * (len(self.calls) > 2)
+            fails = [None] * (len(self.calls) > 1)
             return _merge([*fails, super()._add_up(function)])
 
     sampler = DPSWFlowSampler(1.0, schema="private", n_steps=2)
@@ -160,6 +167,108 @@ def test_noise_is_not_sent():
     with Curator(Parts([make_table(5)[["age"]]]), plan=plan, noise=noise) as curator:
         with pytest.raises(RuntimeError, match=r"failed \(TypeError\)"):
             curator.release(GaussianSumMechanism(function, 1.0))
+
+
+# --- persons -------------------------------------------------------------------------------------
+
+
+def make_visits(n=400, n_persons=30):
+    """Return a table of persons with many rows and with few, and of nobody, all over it."""
+    rng = np.random.default_rng(1)
+    names = np.array([f"{SECRET}-{i}" for i in range(n_persons)] + [" NA", None], dtype=object)
+    whose = rng.integers(0, n_persons + 2, n)
+    # Each is there; the first has most of the rows.
+    whose[: n_persons + 2] = np.arange(n_persons + 2)
+    whose[n // 2 :] = 0
+    rng.shuffle(whose)
+    return make_table(n).assign(patient=names[whose])
+
+
+@pytest.mark.parametrize("max_rows", [1, 3])
+@pytest.mark.parametrize("stops", [[], [0, 1, 1, 2, 300], range(0, 400, 20)])
+def test_persons_in_partitions_give_what_the_table_gives(max_rows, stops):
+    visits = make_visits()
+    sampler = DPSWFlowSampler(9.0, 1e-5, schema="private", n_steps=3, random_state=0)
+    sampler.set_params(max_rows_per_person=max_rows)
+    whole = sampler.fit(visits.drop(columns="patient"), persons=visits["patient"])
+    rows, certificate = whole.sample(50), whole.privacy_
+    # The name of a column says the same, in memory and in chunks.
+    for table in (visits, lambda: iter([visits[:7], visits[7:]]), cut(visits, *stops)):
+        fitted = sampler.fit(table, persons="patient")
+        assert fitted.privacy_ == certificate
+        assert fitted.privacy_.digest == certificate.digest
+        assert (fitted.privacy_.max_rows, fitted.n_samples_) == (max_rows, 30)
+        assert fitted.feature_names_in_.tolist() == ["age", "job", "income"]
+    pd.testing.assert_frame_equal(fitted.sample(50), rows)
+
+
+@pytest.mark.parametrize("max_rows", [1, 3])
+@pytest.mark.parametrize("stops", [[], [0, 1, 1, 2, 300], range(0, 400, 20)])
+def test_rows_of_a_person_are_bounded_across_partitions(max_rows, stops):
+    visits = make_visits()
+    parts = cut(visits, *stops).of_persons("patient")
+    event = GaussianDpEvent(9.0)
+    plan = Plan((("Gaussian sum", event),), 1.0, 1e-5, max_rows=max_rows)
+    with Curator(parts.map(_ages), plan=plan, noise=NoiseSource(0)) as curator:
+        ones = GaussianSumMechanism(RecordFunction(lambda rows: rows[:, :1] * 0 + 1), 1.0)
+        measured = ones._measure(curator._source, event, "zero_out", NoiseSource(0))
+        assert curator.n_records == 30
+    counts = visits["patient"].str.strip().replace("NA", None).value_counts()
+    assert len(counts) == 30
+    counted = counts.clip(upper=max_rows).sum()
+    assert measured.exact.item() / measured.scale == pytest.approx(counted, rel=1e-4)
+    # As many times the noise as for records.
+    assert measured.std == 9.0 * max_rows
+
+
+def _ages(part):
+    return part[["age"]].to_numpy(dtype=float)
+
+
+def test_of_equal_numbers_and_texts_in_other_partitions_one_person_is_made():
+    persons = [
+        1,
+        1.0,
+        True,
+        "a",
+        " a ",
+        np.int64(1),
+        2,
+        None,
+        "",
+        [SECRET],
+        1j,
+        ("b", 1),
+        ("b", 1.0),
+    ]
+    persons = pd.Series(persons, dtype=object)
+    table = pd.DataFrame({"age": range(len(persons)), "patient": persons})
+    assert cut(table, *range(1, len(table))).of_persons("patient").n_units == 5
+
+
+def test_rows_of_nobody_are_refused():
+    parts = cut(make_visits().assign(patient=[" ", None] * 200), 7)
+    with pytest.raises(ValueError, match="holds no identifier"):
+        DPSWFlowSampler(1.0, schema="private").fit(parts, persons="patient")
+
+
+def test_a_failure_for_persons_is_told_without_them():
+    class Loud(Parts):
+        def _add_up(self, function):
+            warnings.warn("called", stacklevel=1)
+            raise KeyError(self._frame[0]["patient"].iloc[0])
+
+    with pytest.raises(RuntimeError, match="KeyError") as info:
+        DPSWFlowSampler(1.0, schema="private").fit(Loud([make_visits()]), persons="patient")
+    assert SECRET not in "".join(traceback.format_exception(info.value))
+
+
+def test_positions_of_null_records_and_persons_do_not_go_together():
+    plan = gaussian_plan({"Gaussian sum": 1.0}, epsilon=1.0, delta=1e-5)
+    plan = Plan(plan.releases, 1.0, 1e-5, max_rows=2)
+    parts = cut(make_visits()).of_persons("patient")
+    with pytest.raises(ValueError, match="null is by position"):
+        Curator(parts, plan=plan, noise=NoiseSource(0), null=np.zeros(400, dtype=bool))
 
 
 def test_other_tables_are_as_they_were():

@@ -99,6 +99,14 @@ def open_curator(X, persons, *, y=None, relation="zero_out", max_rows=3, chunks=
     )
 
 
+def choose(persons, max_rows, key=KEY, rows=None):
+    """Return which rows count, of rows that are all different if they are not given."""
+    n = len(persons() if callable(persons) else persons) if rows is None else 0
+    rows = np.arange(n)[:, None] if rows is None else np.asarray(rows)
+    cut = len(rows) // 3
+    return Persons(persons).choose(max_rows, key, [(rows[:cut], None), (rows[cut:], None)])
+
+
 def measure(mechanism, curator, relation):
     event = GaussianDpEvent(MULTIPLIER)
     return mechanism._measure(curator._source, event, relation, NoiseSource(0))
@@ -307,7 +315,7 @@ def test_so_many_rows_of_each_count_and_none_that_is_nobodys():
     persons = rng.randint(50, size=1000).astype(float)
     persons[::7] = np.nan
     for max_rows in (1, 3, 15, 100):
-        chosen = Persons(persons).choose(max_rows, KEY)
+        chosen = choose(persons, max_rows)
         assert not chosen[np.isnan(persons)].any()
         for person in range(50):
             own = persons == person
@@ -316,7 +324,7 @@ def test_so_many_rows_of_each_count_and_none_that_is_nobodys():
 
 def test_rows_are_chosen_by_a_key_that_is_secret():
     persons = np.repeat(np.arange(30), 20)
-    chosen = [Persons(persons).choose(2, bytes([i]) * 32) for i in (0, 0, 1)]
+    chosen = [choose(persons, 2, bytes([i]) * 32) for i in (0, 0, 1)]
     assert (chosen[0] == chosen[1]).all()
     assert (chosen[0] != chosen[2]).any()
     # Two fits with fresh noise; the seed of a reproducible one.
@@ -337,29 +345,70 @@ def test_each_fit_chooses_with_a_key_of_its_own():
 
 def test_each_row_is_as_likely_to_count():
     persons = np.repeat(np.arange(3000), 5)
-    chosen = Persons(persons).choose(2, KEY).reshape(3000, 5)
+    chosen = choose(persons, 2).reshape(3000, 5)
     assert np.abs(chosen.mean(axis=0) - 0.4).max() < 5 * math.sqrt(0.24 / 3000)
 
 
-def test_which_rows_count_follows_from_the_rows_of_that_person_alone():
-    own = Persons(["me"] * 9).choose(3, KEY)
+def test_equal_rows_are_as_likely_to_count_as_others():
+    """Of nine equal rows of each person, and another one."""
+    persons = np.repeat(np.arange(3000), 10)
+    for rows in (np.arange(30000) % 10 == 4, np.array(["a", "b"])[np.arange(30000) % 10 // 9]):
+        rows = rows.astype(object if rows.dtype.kind == "U" else float)[:, None]
+        chosen = choose(persons, 2, rows=rows)
+        assert (chosen.reshape(3000, 10).sum(axis=1) == 2).all()
+        other = rows[:, 0] == (1.0 if rows.dtype == float else "b")
+        assert abs(chosen[other].mean() - 0.2) < 5 * math.sqrt(0.16 / 3000)
+
+
+@pytest.mark.parametrize("has_labels", [False, True])
+@pytest.mark.parametrize("cells", [False, True])
+def test_which_rows_count_follows_from_the_rows_of_that_person_alone(cells, has_labels):
+    """In any order, among the rows of whoever there is."""
     rng = np.random.RandomState(1)
-    others = rng.randint(6, size=200).tolist()
-    persons = others.copy()
-    for place in (0, 3, 50, 51, 52, 120, 150, 180, 208):
-        persons.insert(place, "me")
-    found = Persons(persons)
-    assert (found.choose(3, KEY)[[p == "me" for p in persons]] == own).all()
-    # Nor do those of the others follow from who else is there.
-    rest = found.choose(3, KEY)[[p != "me" for p in persons]]
-    assert (rest == Persons(others).choose(3, KEY)).all()
+    persons = np.array(["me"] * 9 + rng.randint(6, size=200).tolist(), dtype=object)
+    X = np.r_[rng.randint(3, size=(9, 2)), rng.randint(9, size=(200, 2))].astype(float)
+    X = X.astype(object) if cells else X
+    y = np.arange(209) % 3
+    found = set()
+    for order in (np.arange(9), np.arange(209), rng.permutation(209), rng.permutation(209)):
+        rows, labels = X[order], y[order] if has_labels else None
+        chosen = Persons(persons[order]).choose(3, KEY, [(rows, labels)])
+        for person in set(persons):
+            own = chosen & (persons[order] == person)
+            written = zip(X[order[own]].tolist(), y[order[own]] * has_labels, strict=True)
+            found.add((str(person), tuple(sorted(map(str, written)))))
+    assert {len(rows) for _, rows in found} - {0} == {3}
+    assert len([rows for _, rows in found if rows]) == 7
+
+
+def test_cells_are_the_same_however_an_engine_holds_them():
+    cells = [
+        [[1, None, "a"], [2, 0.5, "b"], [1, None, "a"], [7, 2, "c"]],
+        [[1.0, np.nan, "a"], [2.0, 0.5, "b"], [np.float64(1), pd.NaT, "a"], [7, 2.0, "c"]],
+    ]
+    for i in range(20):
+        key = bytes([i]) * 32
+        chosen = [choose([1] * 4, 2, key, np.array(c, dtype=object)) for c in cells]
+        assert (chosen[0] == chosen[1]).all()
+
+
+def test_a_cell_that_cannot_be_written_changes_nothing_for_others():
+    class Mute:
+        def __repr__(self):
+            raise RuntimeError(SECRET)
+
+    rows = np.array([[i, str(i)] for i in range(20)] + [[1, Mute()]] * 5, dtype=object)
+    chosen = choose(["a"] * 20 + ["b"] * 5, 3, rows=rows)
+    assert chosen[20:].sum() == 3
+    assert (chosen[:20] == choose(["a"] * 20, 3, rows=rows[:20])).all()
 
 
 def test_chunks_of_identifiers_are_the_same_as_all_of_them():
     rng = np.random.RandomState(2)
     persons = rng.choice(["a", "b", "c", "d"], size=100)
     chunks = lambda: iter([persons[:1], persons[1:60], pd.Series(persons[60:])])  # noqa: E731
-    assert (Persons(chunks).choose(4, KEY) == Persons(persons).choose(4, KEY)).all()
+    rows = np.arange(100.0)[:, None]
+    assert (choose(chunks, 4, rows=rows) == choose(persons, 4, rows=rows)).all()
     assert Persons(chunks).n_persons == 4
 
 
@@ -382,7 +431,7 @@ def test_chunks_of_identifiers_are_the_same_as_all_of_them():
 def test_identifiers_of_any_kind_are_taken_by_position(persons):
     found = Persons(persons)
     assert found.n_persons == 2
-    chosen = found.choose(1, KEY)
+    chosen = choose(persons, 1)
     assert chosen.tolist()[1:3] == [False, True]
     assert chosen[0] != chosen[3]
 

@@ -244,10 +244,15 @@ class RowCountMechanism(Mechanism):
 
     def _measure(self, source, event, relation, noise):
         std = self._find_std(source, event, relation)
-        return Measurement(np.array([source.count_rows()]), 1.0, std, context=std)
+        n_rows = source.add_up(_count_rows)
+        return Measurement(np.array([n_rows]), 1.0, std, context=std)
 
     def _present(self, noisy, measured):
         return NoisySum(noisy, std=measured.context)
+
+
+def _count_rows(source):
+    return source.count_rows()
 
 
 def count_rows_by(max_rows):
