@@ -37,9 +37,9 @@ def hold(X):
         return X
     if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
         raise ValueError(
-            f"X is of {package}, and no table ({type(X).__name__}). Of an engine a table can be fitted, as "
-            "dask.dataframe.from_dask_array(X, columns=[...]) makes one, with a schema; or bring "
-            "the rows here, as X.compute() does, if they fit in memory."
+            f"X is of {package}, and no table ({type(X).__name__}). Of an engine a table can be "
+            "fitted, with a schema: dask.dataframe.from_dask_array(X, columns=[...]) makes one. Or "
+            "bring the rows here, as X.compute() does, if they fit in memory."
         )
     return table(X)
 
