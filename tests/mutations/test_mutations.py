@@ -458,8 +458,8 @@ if cost > self.epsilon * (1 + 1e-2):
         _common("check_bad_records"),
     ),
     "rows are not clipped": Mutation(
-        "clip_rows(rows, self._clip_norm) / self._clip_norm",
-        "rows / self._clip_norm",
+        "clip_rows(rows.to(self._device), self._clip_norm)",
+        "rows.to(self._device)",
         _common("check_neighbours"),
     ),
     "rows are clipped by the largest of them": Mutation(
@@ -1563,7 +1563,7 @@ PERSONS = {
     ),
     "rows of a person are bounded within chunks": Mutation(
         "numbered.setdefault(name, len(numbered))",
-        "numbered.setdefault((len(codes), name), len(numbered))",
+        "numbered.setdefault(f'{len(codes)} {name}', len(numbered))",
         _persons("chunks_of_identifiers_are_the_same_as_all_of_them"),
     ),
     "rows of a person are bounded in the first block": Mutation(
@@ -1613,8 +1613,8 @@ PERSONS = {
         _persons("what_a_person_alone_holds_passes_as_rarely_as_stated[6-columns1-zero_out]"),
     ),
     "the grid is that of the number of rows": Mutation(
-        "self.n_records = self.n_units * self.max_rows",
-        "self.n_records = self._n_rows",
+        "self.n_units, self.n_records = n_persons, n_persons * self.max_rows",
+        "self.n_units, self.n_records = n_persons, self._n_rows",
         _persons("what_is_public_follows_from_persons_alone"),
     ),
     "progress tells the number of rows": Mutation(
