@@ -220,6 +220,20 @@ def _reveals_nothing(leaf):
     return rate == 0 or math.isinf(base.noise_multiplier)
 
 
+@lru_cache(maxsize=2)
+def _composed(relation, leaves, chance=NEGLIGIBLE):
+    """Return the distribution of the loss of leaves together; a curve asks for one many times."""
+    # The grid's error, about step²/8 a repetition, adds up; all leaves share one grid. Losses
+    # that are small beside its step would vary more on it than they do: by up to step²/4.
+    largest = max(largest_loss(leaf, chance) for leaf, _ in leaves)
+    n_steps = sum(n for _, n in leaves)
+    spread = math.sqrt(sum(n * loss_spread(e) ** 2 for e, n in leaves) / n_steps)
+    step = min(1e-3, math.sqrt(0.016 / n_steps), max(_FINENESS * spread, 1e-6))
+    step = max(step, largest / 50_000)
+    plds = (pld_of(e, relation, step, chance).self_compose(n) for e, n in leaves)
+    return reduce(lambda x, y: x.compose(y), plds)
+
+
 class PLDAccountant(_LedgerAccountant):
     """Privacy loss distributions; unsampled Gaussians are pooled, and alone they are exact."""
 
@@ -230,17 +244,6 @@ class PLDAccountant(_LedgerAccountant):
         if math.isfinite(multiplier):
             leaves[GaussianDpEvent(multiplier)] = 1
         return leaves, multiplier
-
-    def _pld(self, leaves, chance=NEGLIGIBLE):
-        # The grid's error, about step²/8 a repetition, adds up; all leaves share one grid. Losses
-        # that are small beside its step would vary more on it than they do: by up to step²/4.
-        largest = max(largest_loss(leaf, chance) for leaf in leaves)
-        n_steps = sum(leaves.values())
-        spread = math.sqrt(sum(n * loss_spread(e) ** 2 for e, n in leaves.items()) / n_steps)
-        step = min(1e-3, math.sqrt(0.016 / n_steps), max(_FINENESS * spread, 1e-6))
-        step = max(step, largest / 50_000)
-        plds = (pld_of(e, self.relation, step, chance).self_compose(n) for e, n in leaves.items())
-        return reduce(lambda x, y: x.compose(y), plds)
 
     def _epsilon(self, delta):
         leaves, multiplier = self._pooled()
@@ -253,7 +256,8 @@ class PLDAccountant(_LedgerAccountant):
         # What is charged to infinity at once, of δ, keeps grids short.
         n_steps = sum(leaves.values())
         chance = max(NEGLIGIBLE, _CHARGED * delta / n_steps)
-        epsilon = self._pld(leaves, chance).get_epsilon_for_delta(delta)
+        composed = _composed(self.relation, tuple(leaves.items()), chance)
+        epsilon = composed.get_epsilon_for_delta(delta)
         if delta < _RESOLUTION * n_steps:
             epsilon = min(epsilon, self._from_moments(ledger_epsilon, delta))
         return epsilon
@@ -264,7 +268,7 @@ class PLDAccountant(_LedgerAccountant):
             return gaussian_delta(epsilon, 1 / multiplier)
         if max(map(largest_loss, leaves)) > _MAX_LOSS:
             return self._from_moments(ledger_delta, epsilon, 1.0)
-        delta = self._pld(leaves).get_delta_for_epsilon(epsilon)
+        delta = _composed(self.relation, tuple(leaves.items())).get_delta_for_epsilon(epsilon)
         if delta < _RESOLUTION * sum(leaves.values()):
             delta = min(delta, self._from_moments(ledger_delta, epsilon, 1.0))
         return delta

@@ -133,6 +133,10 @@ def _audit_statistics(test):
     return f"tests/privacy/test_audit_statistics.py::test_{test}"
 
 
+def _refuting(test):
+    return f"tests/privacy/test_refuting.py::test_{test}"
+
+
 def _fit_audit(test):
     return f"tests/privacy/test_fit_audit.py::test_{test}"
 
@@ -1701,22 +1705,28 @@ AUDITS = {
     "an audit reads given rows without a word": Mutation(
         "    if is_given:\n        warnings.warn(",
         "    if False:\n        warnings.warn(",
-        _audit("made_records_are_read_without_a_warning_and_given_ones_with_one"),
+        "tests/privacy/test_audit_reports.py::"
+        "test_made_records_are_read_without_a_warning_and_given_ones_with_one",
     ),
     "a convicted synthesis has no exit code": Mutation(
         "return _CONVICTED if found.verdict",
         "return 0 if found.verdict",
         "tests/cli/test_audits.py::test_a_conviction",
     ),
-    "guesses forget what δ can do": Mutation(
-        "2 * n_canaries * delta * np.max(",
-        "0 * n_canaries * delta * np.max(",
-        _fit_audit("what_delta_takes_from_the_bound"),
+    "guesses of one fit are wrong one by one": Mutation(
+        "right += v / (n_guesses - v) * (least - wrong)",
+        "right += n_guesses / (n_guesses - v) * (least - wrong)",
+        _refuting("one_guess_of_randomised_response[0.5]"),
     ),
-    "guesses show more than they do": Mutation(
-        "law.sf(n_right - 1) +",
-        "law.sf(n_right + 9) +",
-        _fit_audit("guesses_of_randomised_response"),
+    "stakes are added up": Mutation(
+        "logsumexp(gains) - math.log(len(_STAKES)) >=",
+        "logsumexp(gains) >=",
+        _refuting("fits_are_refuted_as_often_as_said"),
+    ),
+    "a guess is right no oftener than wrong": Mutation(
+        "most = (1 + curve.advantage) / 2",
+        "most = (1 + curve.advantage / 2) / 2",
+        _refuting("many_fits_come_near_the_truth[1]"),
     ),
     "guesses are of the least clear": Mutation(
         "order = np.argsort(scores)\n    out",

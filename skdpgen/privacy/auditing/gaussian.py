@@ -14,6 +14,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from ...accounting.events import ThresholdDpEvent
+from ..mechanisms.gradients import ClippedGradientMechanism
 from ..mechanisms.sampled import SampledMechanism
 from ..noise import NoiseSource
 from .findings import WhiteBox
@@ -24,6 +25,8 @@ from .statistics import Lags, deviation_above, find_equal, mean_below, normality
 _N_PILOT, _PILOT_SHARE = 250, 0.25
 # Runs in which numbers that share a draw stay equal: on a coarse grid others are, too, in a few.
 _N_EQUAL, _FINE = 8, 1e-3
+# Records that are tried as the company of another.
+_N_COMPANIES = 8
 # How many numbers are tested to be normal.
 _N_TESTED = 50_000
 # On a coarser grid, in deviations of the noise, rounded noise is far from normal.
@@ -34,9 +37,7 @@ class GaussianAudit(WhiteBox):
     """Of a release with Gaussian noise: what it shows of μ."""
 
     def audit(self):
-        # Where a release is no sum, a record may move it further if no others are there.
-        is_sampled = isinstance(self._mechanism, SampledMechanism)
-        compared = [self._compare(alone) for alone in ([False, True] if is_sampled else [False])]
+        compared = [self._compare(company) for company in self._list_companies()]
         widest = max(compared, key=lambda neighbours: neighbours.distances.max())
         faults = {fault for neighbours in compared for fault in neighbours.faults}
         run = widest.runs[0]
@@ -65,6 +66,17 @@ class GaussianAudit(WhiteBox):
         rate = self._audit_rate(max(one, other))
         return self._report(bound, found.p_values(), faults, squares, rate)
 
+    def _list_companies(self):
+        """Yield who is there beside the record in question."""
+        yield None
+        if isinstance(self._mechanism, SampledMechanism):
+            # What a record adds may follow from what was released of others.
+            yield []
+        if isinstance(self._mechanism, ClippedGradientMechanism):
+            # A record alone adds a gradient, half of what it moves if it turns another one round.
+            # Of made records the last are small, and turned round most easily.
+            yield from ([position] for position in self._seat.candidates[-_N_COMPANIES:])
+
     def _draw_pairs(self, source, other, noised):
         """Yield how far neighbours are apart, and the noise of one, in stated deviations."""
         first = self._run(source, self._seed())
@@ -82,10 +94,10 @@ class GaussianAudit(WhiteBox):
             moved = self._run(other, seed, run.told).exact - run.exact
             yield moved[noised] / std, (run.noisy - run.exact)[noised] / std
 
-    def _compare(self, alone):
+    def _compare(self, company):
         """Run the mechanism on all neighbours, with the same noise."""
         sources = [
-            self._seat.fill(self._source, position, alone=alone)
+            self._seat.fill(self._source, position, company=company)
             for position in [None, *self._seat.candidates]
         ]
         first = self._seed()
@@ -102,7 +114,7 @@ class GaussianAudit(WhiteBox):
         if self._sampling == "none":
             return None
         position = self._seat.candidates[who - 1]
-        alone, n_joined = self._seat.fill(self._source, position, alone=True), 0
+        alone, n_joined = self._seat.fill(self._source, position, company=[]), 0
         for seed in self._seeds(self._n_runs):
             measured = self._mechanism._measure(
                 alone, self._event, self._relation, NoiseSource(seed)

@@ -1,59 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Guesses of which records a whole fit had seen, and what the right ones among them show of ε."""
+"""Guesses of which records a whole fit had seen, by releases or by samples."""
 
 import math
 
 import numpy as np
 from dp_accounting import NonPrivateDpEvent
-from scipy import special, stats
 from sklearn.neighbors import KernelDensity, NearestNeighbors
 
 from ...accounting.events import ThresholdDpEvent, split_repetition, split_sampling
 from ..mechanisms.gradients import ClippedGradientMechanism
 from ..mechanisms.sampled import SlicedRowsMechanism
 from ..noise import NoiseSource
-from .runs import Run, take_alone
-
-# Beyond this ε nothing can be shown.
-_MOST = 50.0
-
-
-def bound_of_guesses(n_canaries, n_guesses, n_right, delta, alpha):
-    """Return what ε is above, if so many guesses were right of whether a record was there.
-
-    Parameters
-    ----------
-    n_canaries : int
-        Records, each left out by a fair coin of its own.
-    n_guesses, n_right : int
-        Of how many of them it was guessed, and rightly.
-    delta : float
-    alpha : float
-        Probability with which the bound is wrong.
-
-    References
-    ----------
-    Steinke, Nasr & Jagielski, "Privacy Auditing with One (1) Training Run", NeurIPS 2023.
-    """
-    low, high = 0.0, _MOST
-    if _chance(low, n_canaries, n_guesses, n_right, delta) > alpha:
-        return 0.0
-    while high - low > 1e-6:
-        middle = (low + high) / 2
-        if _chance(middle, n_canaries, n_guesses, n_right, delta) > alpha:
-            high = middle
-        else:
-            low = middle
-    return low
-
-
-def _chance(epsilon, n_canaries, n_guesses, n_right, delta):
-    """Return with which probability, at most, so many guesses are right under (ε, δ)."""
-    law = stats.binom(n_guesses, special.expit(epsilon))
-    steps = np.arange(1, n_right + 1)
-    # P[right in (v - i, v)] over i, of which δ can shift the largest.
-    shifted = np.cumsum(law.pmf(n_right - steps)) / steps
-    return min(1.0, law.sf(n_right - 1) + 2 * n_canaries * delta * np.max(shifted, initial=0.0))
+from .runs import Run, measure_after, take_alone
 
 
 class HeardAll(Exception):
@@ -61,91 +19,104 @@ class HeardAll(Exception):
 
 
 class Listener:
-    """Listens to releases, and scores each record: how likely it is there, by all of them.
+    """Listens to releases, and scores canaries: how much likelier it is, by all, that one is there.
 
-    Of sums of what records add, each by a coin, with Gaussian noise, the score is the best linear
-    estimate of the coins. Of projected rows it is how much likelier they are with the record in
-    one of the slots.
+    Other canaries than the one in question count as Gaussian, and all other records as absent. So
+    the score of a lone canary is the log of the likelihood ratio, and no test is better.
 
     Parameters
     ----------
-    n_records : int
+    n_canaries : int
+        They are the first records.
     seed : numpy.random.Generator
     """
 
-    def __init__(self, n_records, seed):
-        self._seed = seed
+    def __init__(self, n_canaries, seed):
+        self._n, self._seed = n_canaries, seed
         self._n_heard = 0
-        self._products = np.zeros((n_records, n_records))
-        self._scores = np.zeros(n_records)
+        # Of releases of all records together: how canaries overlap, and agree with what is heard.
+        self._products, self._agreement = np.zeros((n_canaries, n_canaries)), np.zeros(n_canaries)
+        self._scores = np.zeros(n_canaries)
 
     def listen(self, curator, mechanism, release):
         """Release, and take notice."""
         planned = dict(curator.plan.releases).get(mechanism.name)
         heard = _Heard(mechanism)
         result = release(heard)
-        event, _ = split_repetition(planned)
-        base, rate, _ = split_sampling(event)
-        unheard = NonPrivateDpEvent, ThresholdDpEvent
-        if not isinstance(base, unheard) and not isinstance(mechanism, ClippedGradientMechanism):
-            self._note(curator._source, mechanism, base, curator.plan.relation, rate, heard.run_)
+        base, rate, _ = split_sampling(split_repetition(planned)[0])
+        # Of what is clipped as a whole, canaries do not add up.
+        is_whole = isinstance(mechanism, ClippedGradientMechanism) and self._n > 1
+        if not isinstance(base, NonPrivateDpEvent | ThresholdDpEvent) and not is_whole:
+            note = self._note_rows if isinstance(mechanism, SlicedRowsMechanism) else self._note
+            note(curator._source, mechanism, base, curator.plan.relation, rate, heard)
         self._n_heard += 1
         if self._n_heard == sum(split_repetition(event)[1] for event in curator.plan.events):
             raise HeardAll(curator.certificate())
         return result
 
-    def _note(self, source, mechanism, base, relation, rate, run):
-        if isinstance(mechanism, SlicedRowsMechanism):
-            self._note_rows(source, mechanism, rate, run)
-            return
-        seed = int(self._seed.integers(2**63))
+    def _note(self, source, mechanism, base, relation, rate, heard):
+        run, seed = heard.run_, int(self._seed.integers(2**63))
         added = np.stack(
             [
-                Run(
-                    mechanism,
-                    take_alone(source, position),
-                    base,
-                    relation,
-                    NoiseSource(seed),
-                    told=run.told,
-                ).exact
-                for position in range(len(self._scores))
+                measure_after(run.told, mechanism, alone, base, relation, NoiseSource(seed))
+                for alone in (take_alone(source, position) for position in range(self._n))
             ]
         )
         noised = run.std > 0
-        added = rate * added[:, noised] / run.std[noised]
-        heard = run.noisy[noised] / run.std[noised]
-        heard -= added.sum(0) / 2
-        variance = _find_variance(added, heard)
-        self._products += added @ added.T / variance
-        self._scores += added @ heard / variance
+        added = added[:, noised] / run.std[noised]
+        agreement = added @ (run.noisy[noised] / run.std[noised])
+        if rate == 1:
+            self._products += added @ added.T
+            self._agreement += agreement
+        else:
+            losses = _find_losses(added @ added.T, agreement, rate / 2)
+            self._scores += np.logaddexp(math.log1p(-rate), math.log(rate) + losses)
 
-    def _note_rows(self, source, mechanism, rate, run):
-        rows, membership = source.take(np.arange(len(self._scores)))
+    def _note_rows(self, source, mechanism, base, relation, rate, heard):
+        rows, membership = source.take(np.arange(self._n))
         if mechanism.encode is not None:
             rows = mechanism.encode.on(rows, width=mechanism.n_columns)
-        # Of each record the projections in the block of its class, without nulls.
+        # Of each canary the projections in the block of its class, without nulls.
         joined = mechanism.join(rows.double(), membership).numpy()
-        projected = joined @ run.result.directions.numpy()
-        values, std = run.result.values, run.result.std
+        result = heard.run_.result
+        projected = joined @ result.directions.numpy()
         labels = membership.argmax(1).numpy()
-        along = np.einsum("nk,nks->ns", projected, values[labels]) / std**2
-        losses = along - np.square(projected).sum(1, keepdims=True) / (2 * std**2)
-        share = rate / values.shape[2]
-        self._scores += np.logaddexp(math.log1p(-share), math.log(share) + losses).sum(1)
+        along = np.einsum("nk,nks->ns", projected, result.values[labels]) / result.std**2
+        losses = along - np.square(projected).sum(1, keepdims=True) / (2 * result.std**2)
+        n_slots = losses.shape[1]
+        if self._n == 1:
+            # Told is the slot that it was put in or, if it was not drawn, any: what a release
+            # costs is found as if slots were no secret.
+            slot = heard.draws.slot_of(0)
+            losses = losses[:, [int(self._seed.integers(n_slots)) if slot is None else slot]]
+        share = rate / losses.shape[1]
+        rest = math.log1p(-share) if share < 1 else -math.inf
+        self._scores += np.logaddexp(rest, math.log(share) + losses).sum(1)
 
     def score(self):
-        # Coins, of -1/2 and 1/2, have a variance of 1/4.
-        return np.linalg.solve(self._products + 4 * np.eye(len(self._scores)), self._scores)
+        return self._scores + _find_losses(self._products, self._agreement, 0.5)
 
 
-def _find_variance(added, heard):
-    """Return the variance of noise by what no records explain, in place of what is stated."""
-    n_left = len(heard) - len(added)
-    if n_left < len(added):
-        return 1.0
-    coins = np.linalg.lstsq(added.T, heard, rcond=None)[0]
-    return max(1e-9, np.sum((heard - coins @ added) ** 2) / n_left)
+def _find_losses(products, agreement, mean):
+    """Return how much likelier each of some variables is to be 1 than 0, as the log of the ratio.
+
+    They are 0 or 1, have the same mean, and vectors are added up of those that are 1, with noise of
+    deviation 1. All but the one in question are taken for Gaussian.
+
+    Parameters
+    ----------
+    products : ndarray of shape (n, n)
+        Of the vectors.
+    agreement : ndarray of shape (n,)
+        Their products with the noisy sum.
+    mean : float
+    """
+    variance = mean * (1 - mean)
+    covariance = np.linalg.inv(products + np.eye(len(products)) / variance)
+    means = mean + covariance @ (agreement - mean * products.sum(1))
+    # Without what is known of it beforehand.
+    precision = 1 / np.diag(covariance) - 1 / variance
+    return means / np.diag(covariance) - mean / variance - precision / 2
 
 
 class _Heard:
@@ -157,8 +128,38 @@ class _Heard:
         self.is_sum = mechanism.is_sum
 
     def run(self, source, event, *, relation, noise):
-        self.run_ = Run(self._mechanism, source, event, relation, noise)
+        self.draws = _Draws(noise)
+        self.run_ = Run(self._mechanism, source, event, relation, self.draws)
         return self.run_.result
+
+
+class _Draws:
+    """Stands in for a noise source, and keeps who was drawn, and put where."""
+
+    def __init__(self, noise):
+        self._noise, self._drawn = noise, []
+
+    def __getattr__(self, name):
+        return getattr(self._noise, name)
+
+    def poisson_sample(self, n_records, rate):
+        return self._keep(self._noise.poisson_sample(n_records, rate))
+
+    def fixed_sample(self, n_records, size):
+        return self._keep(self._noise.fixed_sample(n_records, size))
+
+    def slot_of(self, position):
+        """Return the slot of a record, or None for one that has none."""
+        *drawn, slots = self._drawn
+        drawn = drawn[0] if drawn else np.arange(len(slots))
+        if len(slots) < len(drawn):
+            return None  # more were drawn than there is room for
+        found = slots[drawn == position]
+        return int(found[0]) if len(found) else None
+
+    def _keep(self, drawn):
+        self._drawn.append(drawn)
+        return drawn
 
 
 def score_by_distance(rows, synthetic, reference):

@@ -24,7 +24,7 @@ class Seat:
     rows: np.ndarray
     candidates: np.ndarray
 
-    def fill(self, source, position, *, rows=None, alone=False):
+    def fill(self, source, position, *, rows=None, company=None):
         """Return a copy of a source of records in which the row at `position` takes the seat.
 
         Parameters
@@ -35,15 +35,19 @@ class Seat:
             None: the seat is of an absent record.
         rows : ndarray of int, default=None
             The seat, if it is not that of the audit.
-        alone : bool, default=False
-            Whether all other records are absent.
+        company : sequence of int, default=None
+            Positions of the records that are present beside it. None: all but the candidates.
         """
         filled, rows = copy(source), self.rows if rows is None else rows
         X, y = source._arrays
         null = np.zeros(len(X), bool) if source._null is None else source._null.numpy().copy()
-        null[self.candidates] = True
-        if alone:
-            null[np.setdiff1d(np.arange(len(X)), rows)] = True
+        away = np.zeros(len(X), bool)
+        if company is None:
+            away[self.candidates] = True
+        else:
+            away[:] = True
+            away[[*rows, *company]] = False
+        null |= away
         if position is None:
             null[rows] = True
         elif len(rows) == len(X):
@@ -123,6 +127,16 @@ class Run:
     def _present(self, noisy, measured):
         self.told.append(np.array(noisy))
         return self._mechanism._present(noisy, measured)
+
+
+def measure_after(told, mechanism, source, event, relation, noise):
+    """Return what a mechanism would measure of other records, if it had released just the same."""
+    measured = mechanism._measure(source, event, relation, noise)
+    parts = [measured.exact / measured.scale]
+    for noisy in told[:-1]:
+        measured = measured.then(noisy)
+        parts.append(measured.exact / measured.scale)
+    return np.concatenate([part.ravel() for part in parts])
 
 
 def list_numbers(released):

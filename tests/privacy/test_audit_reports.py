@@ -1,0 +1,131 @@
+"""What audits of releases report, what they read, and what they refuse."""
+
+import json
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+from skdpgen import DPPCA, DPSWFlowSampler, LDPEntropicGAN, SliceSketch
+from skdpgen.privacy import NoiseSource, PrivacyBudget, PrivacyLeakWarning, audit
+
+SKETCH = DPSWFlowSampler(bounds=(0, 1), classes=[0, 1], encoder=None, release=SliceSketch(6, 3))
+PERSONS = {"max_rows_per_person": 3}
+
+
+def find(estimator, n_samples=24, *sizes, n_runs=400, **given):
+    return audit(estimator, n_samples, *sizes, n_runs=n_runs, random_state=0, **given)
+
+
+@pytest.fixture(scope="module")
+def report():
+    return find(clone(SKETCH).set_params(epsilon=2.0))
+
+
+def test_what_a_report_says(report, monkeypatch):
+    said = str(report)
+    assert said.startswith("Consistent: ε > ")
+    assert "slice sketch: μ > " in said
+    assert "<table>" in report._repr_html_()
+    written = json.loads(report.to_json())
+    assert written["verdict"] == "consistent"
+    assert written["bound"] == report.bound < written["claim"] == report.claim <= 2.0
+    names = [found["name"] for found in written["releases"]]
+    assert names == ["mean square norm", "slice sketch"] == list(report.certificate.releases)
+    assert written["reads_rows"] is report.reads_rows is False
+    draw = NoiseSource.rounded_gaussian
+    monkeypatch.setattr(NoiseSource, "rounded_gaussian", lambda self, scale: draw(self, scale / 2))
+    assert str(find(SKETCH)).startswith("Convicted: ")
+
+
+def test_what_is_shown_of_all_releases_together(report):
+    """Of the one record that all of them show most of, exactly as much as of one Gaussian."""
+    squares = sum(found.squares for found in report.releases)
+    assert squares.shape == (13, 13)
+    mu = math.sqrt(squares.max())
+    assert all(found.bound**2 == pytest.approx(found.squares.max()) for found in report.releases)
+    assert max(found.bound for found in report.releases) <= mu
+    assert mu**2 <= sum(found.bound**2 for found in report.releases)
+
+
+def test_a_picture(report):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    axes = report.plot()
+    assert [bar.get_width() for bar in axes.patches] == pytest.approx(
+        [found.bound / found.claim for found in report.releases[::-1]]
+    )
+
+
+def test_a_seed_gives_the_same_report_and_no_seed_another_one():
+    estimator = DPPCA(clip_norm=1.0)
+    reports = [audit(estimator, 20, 3, n_runs=200, random_state=seed) for seed in (1, 1, None)]
+    assert reports[0].to_json() == reports[1].to_json() != reports[2].to_json()
+    assert estimator.get_params() == DPPCA(clip_norm=1.0).get_params()
+    assert not hasattr(estimator, "privacy_")
+
+
+def test_made_records_are_read_without_a_warning_and_given_ones_with_one():
+    rng = np.random.RandomState(0)
+    X, y = rng.uniform(size=(30, 3)), np.arange(30) % 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        find(SKETCH, 20, n_runs=100)
+    with pytest.warns(PrivacyLeakWarning, match="reads them outside of any ledger"):
+        report = find(SKETCH, X, y, n_runs=100)
+    assert report.reads_rows
+    assert "were read" in str(report)
+    table = pd.DataFrame({"a": rng.uniform(size=40), "b": ["x", "y"] * 20})
+    with pytest.warns(PrivacyLeakWarning):
+        report = find(DPSWFlowSampler(4.0, schema="private"), table, n_runs=100, target="b")
+    assert report.verdict == "consistent"
+    with pytest.warns(PrivacyLeakWarning):
+        report = find(
+            clone(SKETCH).set_params(**PERSONS),
+            X,
+            y,
+            n_runs=100,
+            persons=np.arange(30) // 5,
+        )
+    assert report.certificate.max_rows == 3
+
+
+def test_without_noise_there_is_nothing_to_audit():
+    report = find(DPPCA(epsilon=math.inf, clip_norm=1.0))
+    assert report.releases == ()
+    assert (report.bound, report.claim, report.verdict) == (0.0, math.inf, "consistent")
+
+
+def test_noise_of_less_than_a_unit_is_not_audited():
+    """Rounded to whole numbers, it is far from normal."""
+    estimator = clone(SKETCH).set_params(epsilon=1e4, **PERSONS)
+    assert find(estimator, persons=True).releases[0].n_runs == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"n_runs": 10}, "n_runs must be a whole number of at least 100"),
+        ({"confidence": 1.0}, "confidence must be in"),
+        ({"n_samples": 3}, "takes 4 records at least"),
+    ],
+)
+def test_what_is_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        find(SKETCH, **given)
+
+
+def test_what_cannot_be_audited():
+    with PrivacyBudget(9.0, 1e-3), pytest.raises(ValueError, match="outside of a PrivacyBudget"):
+        find(SKETCH)
+    with pytest.raises(TypeError, match="cannot be audited"):
+        audit(object())
+    with pytest.raises(ValueError, match="of schema='private', audit a table"):
+        find(DPSWFlowSampler(schema="private"))
+    with pytest.raises(ValueError, match="give one row of each person"):
+        find(LDPEntropicGAN(), persons=True)
+    with pytest.warns(PrivacyLeakWarning), pytest.raises(ValueError, match="of 4 rows at least"):
+        find(SKETCH, lambda: iter([]))
