@@ -91,7 +91,8 @@ class PartitionedTable(ABC):
         return type(self)(self._frame, column)
 
     def __call__(self):
-        return (self._read(self._leave_out(part)) for part in self._bring())
+        parts = map(self._leave_out, self._bring())
+        return parts if self._read is None else map(self._read, parts)
 
     @cached_property
     def n_units(self):
