@@ -110,29 +110,19 @@ def test_much_of_the_claim_is_shown_and_less_noise_convicted(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "n_fits", "n_canaries", "confidence"),
     [
-        ("sketch", 300, 5, 1 - 1e-6),
+        ("sketch", 600, 4, 1 - 1e-6),
         ("components", 1500, 1, 1 - 1e-6),
-        ("table", 400, 3, 1 - 1e-6),
-        ("rows", 1500, 1, 0.95),
-        ("aggregates", 400, 4, 0.95),
+        ("table", 500, 3, 1 - 1e-6),
+        ("rows", 3500, 1, 0.95),
     ],
 )
-def test_half_of_the_claim(name, n_fits, n_canaries, confidence):
+def test_near_half_of_the_claim(name, n_fits, n_canaries, confidence):
     """With 95 % a sound fit is convicted once in 20 seeds; this one does not change."""
     estimator = WIDE if name == "sketch" else ESTIMATORS[name]
     if "clip_norm" in estimator.get_params() and name != "table":
-        estimator = clone(estimator).set_params(clip_norm=1.0)
-    found = find(estimator, 40, 8, n_fits, n_canaries=n_canaries, confidence=confidence)
-    assert 0.4 * found.claim < found.bound <= found.claim, found
-
-
-@pytest.mark.slow
-def test_records_that_are_drawn_too_often(monkeypatch):
-    drawn = NoiseSource.poisson_sample
-    monkeypatch.setattr(NoiseSource, "poisson_sample", lambda self, n, rate: drawn(self, n, 1.0))
-    estimator = clone(ESTIMATORS["aggregates"]).set_params(release__batch_size=2)
-    found = find(estimator, 12, 8, 60, n_canaries=1, confidence=0.99)
-    assert found.verdict == "convicted", found
+        estimator = clone(estimator).set_params(clip_norm=0.3)
+    found = find(estimator, 50, 8, n_fits, n_canaries=n_canaries, confidence=confidence)
+    assert 0.45 * found.claim < found.bound <= found.claim, found
 
 
 @pytest.mark.parametrize("name", ["sketch", "components", "table"])
