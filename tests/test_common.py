@@ -19,7 +19,7 @@ from skdpgen import (
 )
 from skdpgen.adaptation import DPSWDDomainClassifier, DPSWDRowAdapter
 from skdpgen.preprocessing import LowFrequencies
-from skdpgen.testing import check_generator, yield_checks
+from skdpgen.testing import check_generator, interface_checks, yield_checks
 from skdpgen.testing.interface_checks import check_score
 from skdpgen.testing.privacy_checks import check_noise
 
@@ -120,6 +120,14 @@ def test_checks_name_what_failed():
     with pytest.raises(AssertionError, match=r"check_score, Flawed\(\): score prefers"):
         check_generator(Flawed())
     assert ("check_score", check_score) in list(yield_checks(Flawed()))
+
+
+def test_a_warning_in_a_check_does_not_end_the_checks(monkeypatch):
+    """Python notes warnings in the dictionary of the module that gives them."""
+    checks = yield_checks(DPSlicedWassersteinGenerator())
+    next(checks)
+    monkeypatch.setattr(interface_checks, "__warningregistry__", {}, raising=False)
+    assert len(list(checks)) > 5
 
 
 def test_a_check_of_noise_is_not_blind(monkeypatch):

@@ -59,6 +59,7 @@ def yield_checks(estimator):
     """
     names = [None, *estimator.get_params(deep=False)]
     for module in (interface_checks, privacy_checks):
-        for name, check in vars(module).items():
+        # A copy: a warning that a check lets by writes to the module's own dictionary.
+        for name, check in list(vars(module).items()):
             if name.startswith("check_") and _NEEDS.get(name) in names:
                 yield name, check
