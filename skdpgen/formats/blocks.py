@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How a column is encoded: as a block of weights of its levels, or of its knots."""
+"""How a column is encoded: as a place among its levels, or between its knots."""
 
 import numpy as np
 import pandas as pd
@@ -57,20 +57,31 @@ class Block:
         self.n_levels = n_levels
         self.where = slice(start, start + n_levels + kind.missing)
 
-    def refuse(self, column, present, bad, out):
-        """Raise an error that says what is wrong with the bad cells of a column."""
-        if present[bad].any():
-            raise wrong_cells(self.name, self.kind, column.dtype)
-        raise TableError(
-            f"Column {self.name!r} has missing values; declare it with missing=True, or drop those "
-            "rows."
-        )
+    def find_places(self, column, *, strict):
+        """Return the place of each cell: its level, or between which it is; see `hats`.
 
-    def mark(self, column, present, bad, out):
-        """Count bad cells as missing where values may be missing, and make them NaN elsewhere."""
-        out[bad] = 0 if self.kind.missing else np.nan
+        Parameters
+        ----------
+        column : Series
+        strict : bool
+            Whether cells that are not as declared are refused. Else they count as missing where
+            values may be missing, and are NaN elsewhere.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        present, places = self._find(column)
+        if strict and (present & np.isnan(places)).any():
+            raise wrong_cells(self.name, self.kind, column.dtype)
         if self.kind.missing:
-            out[bad, -1] = 1
+            places[np.isnan(places)] = self.n_levels
+        elif strict and not present.all():
+            raise TableError(
+                f"Column {self.name!r} has missing values; declare it with missing=True, or drop "
+                "those rows."
+            )
+        return places
 
 
 class LevelBlock(Block):
@@ -79,7 +90,8 @@ class LevelBlock(Block):
     def __init__(self, name, kind, start):
         super().__init__(name, kind, start, len(kind.levels))
 
-    def encode(self, column, out):
+    def _find(self, column):
+        """Return which cells are present, and their places, NaN for those that have none."""
         # As objects, labels are looked up as Python compares them, whatever the dtype.
         labels = column.to_numpy(dtype=object)
         present = find_present(labels)
@@ -87,9 +99,7 @@ class LevelBlock(Block):
         codes[present] = look_up(labels[present], self.kind.levels)
         if getattr(self.kind, "other", None) is not None:
             codes[present & (codes < 0)] = self.kind.levels.index(self.kind.other)
-        known = np.flatnonzero(codes >= 0)
-        out[known, codes[known]] = 1
-        return present, present & (codes < 0)
+        return present, np.where(codes < 0, np.nan, codes)
 
     def draw(self, weights, random_state):
         return self._give(_draw_levels(_to_probabilities(weights), random_state))
@@ -113,21 +123,16 @@ class KnotBlock(Block):
         self.values = Values(self.decimals, self.atoms)
         super().__init__(name, kind, start, len(self.knots) + len(self.atoms))
 
-    def encode(self, column, out):
+    def _find(self, column):
         present, numbers = self._read(column)
-        is_number = ~np.isnan(numbers)
-        where, bad = np.flatnonzero(present)[is_number], present.copy()
-        bad[where] = False
-        numbers, n_knots = numbers[is_number], len(self.knots)
         left, share = find_between(numbers, self.knots)
-        out[where, left], out[where, left + 1] = 1 - share, share
+        places = np.full(len(present), np.nan)
+        places[present] = left + share
         if self.atoms:
             values = self._to_values(numbers)
-        for position, atom in enumerate(self.atoms, start=n_knots):
-            shared = where[values == atom]
-            out[shared] = 0
-            out[shared, position] = 1
-        return present, bad
+        for position, atom in enumerate(self.atoms, start=len(self.knots)):
+            places[np.flatnonzero(present)[values == atom]] = position
+        return present, places
 
     def draw(self, weights, random_state):
         weights, others = self._split(_to_probabilities(weights))

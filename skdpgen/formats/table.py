@@ -228,6 +228,10 @@ class TableFormat(Format):
             return SchemaInference(self.schema).encode(X)
         return TableEncoder(self.schema).encode_private(self._parse(X))
 
+    def find_places(self, X, y=None):
+        """Map cells to places in the columns of a schema that leaves nothing open; see `Hats`."""
+        return TableEncoder(self.schema).find_places(self._parse(X))
+
     def _parse(self, X):
         table = pd.DataFrame(X, columns=list(self.schema), dtype=object)
         return parse_found(table, self.schema, self.texts or {})

@@ -5,9 +5,11 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
+import torch
 
 from ..exceptions import TableError
-from .blocks import Block, KnotBlock, LevelBlock, wrong_cells
+from ..privacy.places import Hats
+from .blocks import KnotBlock, LevelBlock, wrong_cells
 from .columns import Date, Number, Unknown
 from .conditions import make_condition
 from .identifiers import Identifier
@@ -71,7 +73,7 @@ class TableEncoder:
         check_columns(table, self.schema)
         if not len(table):
             raise TableError("The table has no rows.")
-        return self._encode(table, Block.refuse)
+        return self._spread(self._find_places(table, strict=True))
 
     def encode_private(self, table):
         """Encode a private table like `encode`, but refuse no cell: that would tell of it.
@@ -79,24 +81,31 @@ class TableEncoder:
         A cell that is not as declared counts as missing, in a column where values may be missing;
         otherwise its row is NaN. That is decided for each record on its own.
         """
-        rows = self._encode(table, Block.mark)
-        rows[np.isnan(rows).any(axis=1)] = np.nan
+        places = self.find_places(table)
+        is_bad = np.isnan(places).any(axis=1)
+        rows = self._spread(np.where(is_bad[:, None], 0, places))
+        rows[is_bad] = np.nan
         return rows
 
-    def _encode(self, X, take_bad):
-        blocks = self._make_blocks()
-        rows = np.zeros((len(X), blocks[-1].where.stop))
-        for block in blocks:
-            column, out = X[block.name], rows[:, block.where]
-            present, bad = block.encode(column, out)
-            if block.kind.missing:
-                out[~present, -1] = 1
-            else:
-                bad |= ~present
-            if bad.any():
-                take_bad(block, column, present, bad, out)
-        rows /= np.sqrt(len(blocks))
-        return rows
+    def find_places(self, table):
+        """Return the places of the cells of a private table, of which encoded rows are `Hats`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_blocks)
+            NaN for a cell that is not as declared, where values may not be missing.
+        """
+        return self._find_places(table, strict=False)
+
+    def _find_places(self, table, *, strict):
+        columns = (
+            block.find_places(table[block.name], strict=strict) for block in self._make_blocks()
+        )
+        return np.column_stack(list(columns))
+
+    def _spread(self, places):
+        sizes = [block.where.stop - block.where.start for block in self._make_blocks()]
+        return Hats(torch.from_numpy(places), sizes).spread().numpy() / np.sqrt(len(sizes))
 
     def find_conditions(self, where):
         """Return the conditions that columns are what a dict asks of them, by their names.

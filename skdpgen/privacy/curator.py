@@ -283,6 +283,18 @@ class Curator:
         """Exchange the map of the rows and their radius, which may follow from what is released."""
         self._source.prepare(function, clip_norm)
 
+    def put_in_places(self, function):
+        """Have records be their places in the columns of a table from now on; see `Hats`.
+
+        Mechanisms for tables read places, and all others rows in the unit ball.
+
+        Parameters
+        ----------
+        function : RecordFunction
+            Maps cells to places, (n, n_columns).
+        """
+        self._source.put_in_places(function)
+
     def close(self):
         """Let go of the rows; budgets keep the charge for what was released only."""
         self._source = None

@@ -18,6 +18,8 @@ from .records import look_up, parse_rows
 # Rows are read in blocks of this size however they arrive, so that memory does not grow with n
 # and chunked rows give the same sums, to the bit, as rows in memory.
 _BLOCK = 256
+# So many are read at once where they become numbers, once.
+_CELLS_AT_ONCE = 2**13
 
 
 class RecordSource:
@@ -126,9 +128,12 @@ class RecordSource:
         return self._n_rows - (0 if self._null is None else int(self._null.sum()))
 
     def prepare(self, function, clip_norm):
-        """Exchange the public map of the rows, which is tried on zeros, and their radius."""
+        """Exchange the public map of the rows, which is tried on zeros, and their radius.
+
+        A radius of None says that they are places, which are in no ball.
+        """
         # Squares of much smaller norms underflow, and with them the clip.
-        if not 1e-100 <= clip_norm < math.inf:
+        if clip_norm is not None and not 1e-100 <= clip_norm < math.inf:
             raise ValueError(
                 f"clip_norm must be positive and finite (at least 1e-100); got {clip_norm!r}."
             )
@@ -139,6 +144,18 @@ class RecordSource:
         if function is not None and self._arrays is not None and not self._has_cells:
             X, y = self._arrays
             function.width_on(*self._to_map(np.zeros((1, X.shape[1])), y))
+
+    def put_in_places(self, function):
+        """Have records be their places in the columns of a table from now on, and nothing else.
+
+        Those in memory are held as places, which takes less of it than cells do, and less time.
+        """
+        self.prepare(function, None)
+        if self._arrays is not None:
+            parts = [self._rows(X, y) for X, y in self._batches(_CELLS_AT_ONCE)]
+            places = [rows.masked_fill(~is_finite[:, None], torch.nan) for rows, is_finite in parts]
+            self._arrays = torch.cat(places).cpu().numpy(), self._arrays[1]
+            self._has_cells, self._prepare = False, None
 
     def add_up(self, function):
         """Return a sum over all records, of whole numbers, which is made where they are.
@@ -166,6 +183,14 @@ class RecordSource:
         """Yield all records in blocks, behind a progress bar called `name` when verbose."""
         for X, y, positions in self._read(name, size):
             yield self._finish(X, y, positions)
+
+    def places(self, name, size=_BLOCK):
+        """Yield all records like `blocks`, with their places in place of rows of the unit ball."""
+        if self._clip_norm is not None:
+            raise PlanError("The records were not put in the places of a table.")
+        for X, y, positions in self._read(name, size):
+            rows, membership = self._find_rows(X, y, positions)
+            yield rows.to(self._device), membership.to(self._device)
 
     def cells(self, name):
         """Yield all records like `blocks`, with their cells, an array, in place of the rows."""
@@ -204,14 +229,21 @@ class RecordSource:
         return self._finish(X[positions], y, torch.as_tensor(positions))
 
     def _finish(self, X, y, positions):
+        if self._clip_norm is None:
+            raise PlanError("The records were put in the places of a table, and are in no ball.")
+        rows, membership = self._find_rows(X, y, positions)
+        rows = clip_rows(rows.to(self._device), self._clip_norm)
+        if self._clip_norm != 1:
+            rows = rows / self._clip_norm
+        return rows, membership.to(self._device)
+
+    def _find_rows(self, X, y, positions):
+        """Return rows after the public map, 0 for those of null records, and the membership."""
         codes, (rows, finite) = self._codes(X, y), self._rows(X, y)
         present = (codes >= 0) & finite
         if not present.all():
             rows = rows.masked_fill(~present[:, None], 0.0)
-        rows = clip_rows(rows.to(self._device), self._clip_norm)
-        if self._clip_norm != 1:
-            rows = rows / self._clip_norm
-        return rows, self._membership(codes, present, positions).to(self._device)
+        return rows, self._membership(codes, present, positions)
 
     def _membership(self, codes, present, positions):
         membership = torch.zeros(len(codes), self.n_classes, dtype=torch.float64)

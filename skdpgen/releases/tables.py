@@ -4,7 +4,7 @@
 import math
 
 from ..formats.columns import Unknown
-from ..privacy import TablesMechanism, ThreeWayMechanism
+from ..privacy import RecordFunction, TablesMechanism, ThreeWayMechanism
 from ..privacy.mechanisms.tables import count_cells
 from .release import Release
 
@@ -72,6 +72,7 @@ class TwoWayTables(Release):
         names = [name for name, _ in format.blocks]
         is_told_apart = len(names) > 1 and 1 < len(format.levels_of_target) <= _FEW_LEVELS
         by = names.index(format.kind.label) if is_told_apart else None
+        curator.put_in_places(RecordFunction(format.find_places))
         return _leave_out(curator.release(TablesMechanism(format.block_sizes, by)), format)
 
     def seeks(self, plan):

@@ -43,6 +43,9 @@ class _WatchedSource:
             self.seen.append(block)
             yield block
 
+    def places(self, name, size):
+        return self._source.places(name, size)
+
     def take(self, positions):
         self.seen.append(self._source.take(positions))
         return self.seen[-1]

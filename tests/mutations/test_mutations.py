@@ -447,8 +447,8 @@ if cost > self.epsilon * (1 + 1e-2):
         ),
     ),
     "one bad cell makes a block unreadable": Mutation(
-        "rows[np.isnan(rows).any(axis=1)] = np.nan",
-        "rows[:] = np.nan if np.isnan(rows).any() else rows",
+        "rows.masked_fill(~is_finite[:, None], torch.nan)",
+        "rows.masked_fill(~is_finite.all(), torch.nan)",
         "tests/generators/test_tables.py::test_a_record_with_a_bad_cell_counts_as_absent",
     ),
     "the width of the longest private label is kept": Mutation(
@@ -568,19 +568,19 @@ if cost > self.epsilon * (1 + 1e-2):
         '        return {"zero_out": 1.0, "replace_one": 1.0}',
         _common("check_neighbours"),
     ),
-    "negative numbers move tables further apart": Mutation(
-        "rows[membership.sum(1) > 0].clamp_(min=0)",
-        "rows[membership.sum(1) > 0]",
-        _two_way("sensitivity"),
+    "what is not finite has the place that a map gives to zeros": Mutation(
+        "places = [rows.masked_fill(~is_finite[:, None], torch.nan) for rows, is_finite in parts]",
+        "places = [rows for rows, is_finite in parts]",
+        _two_way("chunks_give_the_sums_of_rows_in_memory"),
     ),
     "absent records are in tables": Mutation(
-        "rows[membership.sum(1) > 0].clamp_(min=0)",
-        "rows.clamp_(min=0)",
+        "places = places[membership.sum(1) > 0]",
+        "places = places",
         _two_way("an_absent_record_adds_nothing"),
     ),
     "tables have the scale of single rows": Mutation(
-        "return rows * math.sqrt(n_kept / self.records)",
-        "return rows * math.sqrt(n_kept)",
+        "scale=half / math.sqrt(self.records)",
+        "scale=half",
         _two_way("sensitivity"),
     ),
     "one-way tables are free": Mutation(
@@ -608,19 +608,14 @@ if cost > self.epsilon * (1 + 1e-2):
         "[column / len(self.triples) ** 0.25 for column in columns]",
         _three_way("sensitivity[levels]"),
     ),
-    "columns of three-way tables are not bounded": Mutation(
-        "[clip_rows(column / 2.0**GRID_BITS, 1.0) for column in joined]",
-        "[column / 2.0**GRID_BITS for column in joined]",
-        _three_way("sensitivity[levels]"),
-    ),
-    "negative numbers move three-way tables further apart": Mutation(
-        "to_grid((rows * math.sqrt(len(self.maps))).clamp_(min=0), 2.0**GRID_BITS)",
-        "to_grid((rows * math.sqrt(len(self.maps))), 2.0**GRID_BITS)",
-        _three_way("negative_numbers_are_not_there"),
+    "three levels have a share of a place": Mutation(
+        "(at + 1).clamp(max=len(groups) - 1)",
+        "(at + 2).clamp(max=len(groups) - 1)",
+        _three_way("what_is_released_without_noise[levels]"),
     ),
     "absent records are in three-way tables": Mutation(
-        "columns = self._columns(rows[membership.sum(1) > 0])",
-        "columns = self._columns(rows)",
+        "hats = Hats(places[membership.sum(1) > 0], sizes)",
+        "hats = Hats(places, sizes)",
         _three_way("what_is_released_without_noise[levels]"),
     ),
     "what is spent follows from what stands out": Mutation(
@@ -664,18 +659,33 @@ if cost > self.epsilon * (1 + 1e-2):
         _independent("tables by level"),
     ),
     "every level has the records of all": Mutation(
-        "kept[has] * share[has, None]",
-        "kept[has]",
+        "spread(hats, share[has, None])",
+        "spread(hats)",
         _two_way("sensitivity_by_level"),
     ),
-    "shares of levels are not bounded": Mutation(
-        "return clip_rows(rows[:, self.by] * math.sqrt(self._n_blocks), 1.0)",
-        "return rows[:, self.by] * math.sqrt(self._n_blocks)",
-        _two_way("sensitivity_by_level"),
+    "places are not clamped from above": Mutation(
+        "places.clamp(min=0).minimum(last)",
+        "places.clamp(min=0)",
+        _two_way("weights_are_hat_functions_at_clamped_places"),
+    ),
+    "places are not clamped from below": Mutation(
+        "places.clamp(min=0).minimum(last)",
+        "places.minimum(last)",
+        _two_way("weights_are_hat_functions_at_clamped_places"),
+    ),
+    "places are taken for rows of the ball": Mutation(
+        "if self._clip_norm is None:\n            raise PlanError(",
+        "if False:\n            raise PlanError(",
+        _two_way("places_and_rows_of_the_unit_ball_are_not_taken_for_each_other"),
+    ),
+    "maps move tables by more than is claimed": Mutation(
+        "(groups.abs().sum(1) > 1).any()",
+        "(groups.sum(1) > 2).any()",
+        _three_way("maps_that_would_move_sums_further"),
     ),
     "a column that is left out is counted": Mutation(
         "m = len(self.sizes)\n        return math.sqrt(",
-        "m = self._n_blocks\n        return math.sqrt(",
+        "m = len(self._all_sizes)\n        return math.sqrt(",
         _two_way("noise"),
     ),
     "sensitivity of tables is understated": Mutation(
@@ -1141,9 +1151,9 @@ FUNCTION = {
         "tests/formats/test_table_encoder.py"
         "::test_numbers_are_rounded_at_random_so_that_weights_stay",
     ),
-    "cells that are an atom have weights of knots, too": Mutation(
-        "            out[shared] = 0\n",
-        "",
+    "an atom is taken for the one before": Mutation(
+        "places[np.flatnonzero(present)[values == atom]] = position\n",
+        "places[np.flatnonzero(present)[values == atom]] = position - 1\n",
         _atoms("an_atom_has_all_weight_of_the_cells_that_have_it"),
     ),
     "an atom beyond a bound that is one is clipped": Mutation(

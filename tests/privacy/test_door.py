@@ -165,7 +165,7 @@ def _view(values):
 @contextlib.contextmanager
 def watched():
     """Have arrays and tensors of private rows noted, until the block is left."""
-    of, validate, finish = records.Records.of, records.validate_data, source.RecordSource._finish
+    of, validate, find = records.Records.of, records.validate_data, source.RecordSource._find_rows
     open_, close = Curator.__init__, Curator.close
 
     def reading(self, name):
@@ -182,8 +182,8 @@ def watched():
     def hold(X, y=None, *args, **kwargs):
         return of(_view(X), _view(y), *args, **kwargs)
 
-    def finished(self, *args):
-        return tuple(part.as_subclass(WatchedTensor) for part in finish(self, *args))
+    def found(self, *args):
+        return tuple(part.as_subclass(WatchedTensor) for part in find(self, *args))
 
     def opened(self, *args, **kwargs):
         open_(self, *args, **kwargs)
@@ -200,7 +200,7 @@ def watched():
             for holder in (records.Records, source.RecordSource):
                 patch.setattr(holder, "__getattribute__", reading)
             patch.setattr(records, "validate_data", validated)
-            patch.setattr(source.RecordSource, "_finish", finished)
+            patch.setattr(source.RecordSource, "_find_rows", found)
             patch.setattr(Curator, "__init__", opened)
             patch.setattr(Curator, "close", closed)
             yield

@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+import torch
 from scipy import sparse
 
 from ...accounting.events import plain_multiplier
-from .base import GRID_BITS, Measurement, Mechanism, clip_rows, grid_scale, to_grid
+from ..places import Hats
+from .base import GRID_BITS, Measurement, Mechanism, grid_scale, to_grid
 
 # Rows with more levels are multiplied as sparse ones.
 _WIDE = 400
@@ -172,29 +174,27 @@ class Tables:
 
 
 class TablesMechanism(Mechanism):
-    """All two-way tables of rows of blocks, and each block's one-way table.
+    """All two-way tables, and each column's one-way table.
 
-    A row x in the unit ball has a block x_c of numbers for each of m columns of a table; negative
-    ones become 0. Where the numbers of a block sum to 1/√m, Σ x_c x_dᵀ is 1/m of the two-way table
-    of columns c and d, and Σ x_c is 1/√m of a one-way table. The vector v that a row adds holds all
-    √2·√m·x_c (√m·x_d)ᵀ for c < d, and w·√m·x_c for each c, divided by N = √(m(m - 1 + w²)). With
-    u_c = ‖x_c‖² and s = Σ u_c ≤ 1, N² times its squared norm is
+    A record has a place in each of m columns, and b_c are the weights of the levels of column c
+    that stand for it: not negative, with ‖b_c‖ ≤ 1 (see `Hats`). Σ b_c b_dᵀ is the two-way table of
+    columns c and d, and Σ b_c a one-way table. The vector v that a record adds holds all
+    √2·b_c b_dᵀ for c < d, and w·b_c for each c, divided by N = √(m(m - 1 + w²)). N² times its
+    squared norm is
 
-        m² Σ_{c≠d} u_c u_d + w² m Σ u_c = m² (s² - Σ u_c²) + w² m s
-                                        ≤ m² s² (1 - 1/m) + w² m s ≤ m(m - 1) + w² m = N²,
+        Σ_{c≠d} ‖b_c‖² ‖b_d‖² + w² Σ ‖b_c‖² ≤ m(m - 1) + w² m = N².
 
-    since Σ u_c² ≥ s²/m by Cauchy and Schwarz. So its norm is at most 1, and the noise on a cell of
-    a two-way table is that of N/√2 records; the second moments, which hold each column's table with
-    itself, would need m/√2. No number is negative, so that two such vectors are at most √2 apart.
+    So its norm is at most 1, and the noise on a cell of a two-way table is that of N/√2 records;
+    the second moments, which hold each column's table with itself, would need m/√2. No number is
+    negative, so that two such vectors are at most √2 apart.
 
-    *By a column.* Records may be told apart by a column c, which is then left out of v: m, w and N
-    are those of the others, whose numbers are enlarged by √(m/(m - 1)) and shortened to the unit
-    ball again. With b = √m·x_c, shortened to norm 1, a row adds b_l·v for each level l of c: for a
-    category, v to the tables of its level. As ‖b ⊗ v‖ = ‖b‖·‖v‖ ≤ 1, and nothing is negative, both
-    bounds hold however many levels there are.
+    *By a column.* Records may be told apart by a column, which is then left out of v: m, w and N
+    are those of the others. A record adds b_l·v for each level l of that column, of weight b_l: for
+    a category, v to the tables of its level. As ‖b ⊗ v‖ = ‖b‖·‖v‖ ≤ 1, and nothing is negative,
+    both bounds hold however many levels there are.
 
-    *Whole numbers.* Numbers b_l·x_d and x_d, and the factor of one-way tables, are rounded towards
-    zero before they are multiplied: each product is then at most what it was, and at least 0. Both
+    *Whole numbers.* What is multiplied, b_l·b_c and b_c, and the factor of one-way tables, is
+    rounded towards zero before: each product is then at most what it was, and at least 0. Both
     bounds stay.
 
     What is summed is v/√2, so that all numbers get the same noise.
@@ -202,7 +202,7 @@ class TablesMechanism(Mechanism):
     Parameters
     ----------
     sizes : sequence of int
-        Lengths of the blocks.
+        Numbers of levels of the columns.
     by : int, default=None
         Position of a column by whose levels records are told apart.
 
@@ -218,14 +218,12 @@ class TablesMechanism(Mechanism):
     is_sum = True
 
     def __init__(self, sizes, by=None):
-        self._n_blocks = len(sizes)
-        where = [own for own, _ in own_and_later(sizes)]
         if by is not None and not (0 <= by < len(sizes) and len(sizes) > 1):
             raise ValueError(f"by must be one of several columns; got {by} of {len(sizes)}.")
-        self.by = None if by is None else where.pop(by)
-        # Of these levels there are tables.
-        self._kept = np.concatenate([np.arange(sum(sizes))[block] for block in where])
-        self.sizes = tuple(block.stop - block.start for block in where)
+        self._all_sizes, self._by = tuple(sizes), by
+        self.by = None if by is None else own_and_later(sizes)[by][0]
+        self._kept = [c for c in range(len(sizes)) if c != by]
+        self.sizes = tuple(sizes[c] for c in self._kept)
         self.weight = one_way_weight(self.sizes)
 
     @staticmethod
@@ -252,53 +250,49 @@ class TablesMechanism(Mechanism):
         return Measurement(total, half**2, std, context=std)
 
     def _add_up(self, half, source):
-        n_numbers = count_cells(self.sizes) + sum(self.sizes)
-        n_parts = () if self.by is None else (self.by.stop - self.by.start,)
-        total = np.zeros((*n_parts, n_numbers), dtype=np.int64)
-        n_rows = max(1, min(MOST_ROWS, MOST_NUMBERS // sum(self.sizes)))
-        for rows, membership in source.blocks(self.name, n_rows):
-            rows = rows[membership.sum(1) > 0].clamp_(min=0)
-            kept = self._keep(rows)
-            whole = to_grid(kept, half)
+        n_levels, n_parts = sum(self.sizes), () if self.by is None else (self._all_sizes[self._by],)
+        total = np.zeros((*n_parts, count_cells(self.sizes) + n_levels), dtype=np.int64)
+        is_wide = n_levels > _WIDE
+        n_rows = MOST_ROWS if is_wide else max(1, min(MOST_ROWS, MOST_NUMBERS // n_levels))
+
+        def spread(hats, share=1.0):
+            """Return b_c, times a share, over √N, in units of the grid."""
+            to_whole = partial(to_grid, scale=half / math.sqrt(self.records))
+            whole = hats.spread_thinly if is_wide else hats.spread
+            return whole(lambda weights: to_whole(weights * share))
+
+        for places, membership in source.places(self.name, n_rows):
+            places = places[membership.sum(1) > 0]
+            hats = Hats(places[:, self._kept], self.sizes)
             if self.by is None:
+                whole = spread(hats)
                 self._add(total, whole, whole, half)
                 continue
-            for part, share in zip(total, self._shares(rows).T, strict=True):
+            parts = Hats(places, self._all_sizes)
+            for level, part in enumerate(total):
+                share = parts.weight_of(self._by, level)
                 has = share > 0
-                shared = to_grid(kept[has] * share[has, None], half)
-                self._add(part, shared, whole[has], half)
+                hats = Hats(places[has][:, self._kept], self.sizes)
+                self._add(part, spread(hats, share[has, None]), spread(hats), half)
         return total
-
-    def _keep(self, rows):
-        """Return x, of the columns that are kept, times √(m / N)."""
-        n_kept = len(self.sizes)
-        if n_kept < self._n_blocks:
-            rows = clip_rows(rows[:, self._kept] * math.sqrt(self._n_blocks / n_kept), 1.0)
-        return rows * math.sqrt(n_kept / self.records)
-
-    def _shares(self, rows):
-        """Return b, of shape (n_rows, n_parts)."""
-        return clip_rows(rows[:, self.by] * math.sqrt(self._n_blocks), 1.0)
 
     def _add(self, total, shared, rows, half):
         """Add what rows make, of whole numbers, of which those on one side are shares."""
-        n_levels = len(self._kept)
+        n_levels = sum(self.sizes)
         one_way = math.floor(half * self.weight / math.sqrt(2 * self.records))
-        total[-n_levels:] += shared.sum(0).long().cpu().numpy() * one_way
-        if n_levels > _WIDE:
-            shared, rows = (sparse.csc_array(part.long().cpu().numpy()) for part in (shared, rows))
+        total[-n_levels:] += _to_whole(shared.sum(0)) * one_way
         tables = tables_with_later(total, self.sizes)
         for (own, later), table in zip(own_and_later(self.sizes), tables, strict=True):
             product = shared[:, own].T @ rows[:, later]
-            if n_levels > _WIDE:
+            if sparse.issparse(product):
                 product = product.tocoo()
                 table[product.coords] += product.data
             else:
-                table += product.long().cpu().numpy()
+                table += _to_whole(product)
 
     def _present(self, noisy, measured):
         noisy *= self.records
-        cells, columns = np.split(noisy, [-len(self._kept)], axis=-1)
+        cells, columns = np.split(noisy, [-sum(self.sizes)], axis=-1)
         std = measured.context * self.records
         return Tables(
             sizes=self.sizes,
@@ -309,6 +303,10 @@ class TablesMechanism(Mechanism):
             columns_std=std * math.sqrt(2),
             by=self.by,
         )
+
+
+def _to_whole(numbers):
+    return numbers.long().cpu().numpy() if isinstance(numbers, torch.Tensor) else numbers
 
 
 def one_way_weight(sizes):

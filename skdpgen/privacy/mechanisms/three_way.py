@@ -9,7 +9,8 @@ import numpy as np
 import torch
 
 from ...accounting.events import plain_multiplier
-from .base import GRID_BITS, Measurement, Mechanism, clip_rows, to_grid
+from ..places import Hats
+from .base import Measurement, Mechanism, to_grid
 from .tables import MOST_NUMBERS, MOST_ROWS, half_grid, own_and_later
 
 
@@ -57,14 +58,14 @@ class ThreeWayTables:
 
 
 class ThreeWayMechanism(Mechanism):
-    """Tables of triples of columns, of rows of blocks.
+    """Tables of triples of columns.
 
-    A row x in the unit ball has a block x_c of numbers for each of m columns of a table; negative
-    ones become 0. Levels are joined in groups, or given signs, by a public map M_c, and
-    b_c = √m·x_c·M_c is shortened to norm 1. For K triples (c, d, e) of columns, a row adds all
-    b_c ⊗ b_d ⊗ b_e, divided by √K: a vector of norm at most 1, as each of the K products has norm
-    ‖b_c‖·‖b_d‖·‖b_e‖ ≤ 1. So two such vectors are at most 2 apart; √2 where no map has a negative
-    number, as then no product has.
+    A record has a place in each column of a table, for which weights of its levels stand that are
+    not negative and sum to 1 (see `Hats`). Levels are joined in groups, or given signs, by a public
+    map M_c, which makes b_c of the weights: its absolute values sum to at most 1, so that its norm
+    is at most 1. For K triples (c, d, e) of columns, a record adds all b_c ⊗ b_d ⊗ b_e, divided by
+    √K: a vector of norm at most 1, as each of the K products has norm ‖b_c‖·‖b_d‖·‖b_e‖ ≤ 1. So two
+    such vectors are at most 2 apart; √2 where no map has a negative number, as then no product has.
 
     *Whole numbers.* b_c ⊗ b_d / √K and b_e are rounded towards zero before they are multiplied:
     each product is then at most what it was, with its sign or 0. All bounds stay.
@@ -74,7 +75,7 @@ class ThreeWayMechanism(Mechanism):
     name : str
         Name of the release.
     maps : sequence of tensor of shape (n_levels, n_groups)
-        For each column. Each level has one 1 or -1, and is 0 otherwise.
+        For each column. Each level has one 1 or -1 at most, and is 0 otherwise.
     triples : sequence of (int, int, int)
         Positions of different columns.
     """
@@ -87,7 +88,8 @@ class ThreeWayMechanism(Mechanism):
         self.triples = tuple(map(tuple, triples))
         if not self.triples or any(len(set(triple)) < 3 for triple in self.triples):
             raise ValueError("triples must hold at least one, of three different columns each.")
-        self._where = [own for own, _ in own_and_later([len(groups) for groups in self.maps])]
+        if any((groups.abs().sum(1) > 1).any() for groups in self.maps):
+            raise ValueError("maps must have one 1 or -1 a level, and 0 otherwise.")
 
     @staticmethod
     def sensitivity_of(relation, is_signed):
@@ -116,10 +118,11 @@ class ThreeWayMechanism(Mechanism):
     def _add_up(self, half, source):
         total = [np.zeros(shape, dtype=np.int64) for shape in self._shapes]
         products = self._by_first()
-        widest = max(self._where[-1].stop, *(width for *_, width in products))
-        n_rows = max(1, min(MOST_ROWS, MOST_NUMBERS // widest))
-        for rows, membership in source.blocks(self.name, n_rows):
-            columns = self._columns(rows[membership.sum(1) > 0])
+        n_rows = max(1, min(MOST_ROWS, MOST_NUMBERS // max(width for *_, width in products)))
+        sizes = [len(groups) for groups in self.maps]
+        for places, membership in source.places(self.name, n_rows):
+            hats = Hats(places[membership.sum(1) > 0], sizes)
+            columns = [hats.join(c, groups) for c, groups in enumerate(self.maps)]
             whole = [to_grid(column, half) for column in columns]
             shares = [column / math.sqrt(len(self.triples)) for column in columns]
             for c, seconds, thirds, places, _ in products:
@@ -157,14 +160,6 @@ class ThreeWayMechanism(Mechanism):
         """Return where each of some columns is among all of these, joined."""
         widths = [self.maps[c].shape[1] for c in columns]
         return dict(zip(columns, (own for own, _ in own_and_later(widths)), strict=True))
-
-    def _columns(self, rows):
-        """Return b_c for each column c."""
-        # Whole numbers, whose sums do not depend on the order.
-        rows = to_grid((rows * math.sqrt(len(self.maps))).clamp_(min=0), 2.0**GRID_BITS)
-        parts = zip(self._where, self.maps, strict=True)
-        joined = [rows[:, where] @ groups.to(rows) for where, groups in parts]
-        return [clip_rows(column / 2.0**GRID_BITS, 1.0) for column in joined]
 
     def _present(self, noisy, measured):
         std, shapes = measured.context, self._shapes

@@ -32,8 +32,7 @@ def basis(k=7, n_harmonics=3, dtype=torch.float32, d=D, seed=0):
 
 MECHANISMS = {
     "covariance": lambda: CovarianceMechanism(),
-    "tables": lambda: TablesMechanism([2, 3]),
-    "one table": lambda: TablesMechanism([D]),
+    "tables": lambda: TablesMechanism([2] * D),
     "sketch": lambda: SliceSketchMechanism(basis(), 3),
     "sketch of one harmonic": lambda: SliceSketchMechanism(basis(1, 1), 3),
     "sum": lambda: GaussianSumMechanism(RecordFunction(lambda rows: 3 * rows), 2.0),
@@ -77,6 +76,8 @@ class Blocks:
 
     def blocks(self, name, size=None):
         return iter(self._blocks)
+
+    places = blocks
 
 
 def vector(released):

@@ -8,9 +8,18 @@ import torch
 from scipy import stats
 
 from skdpgen.accounting.events import gaussian_event
-from skdpgen.privacy import Curator, NoiseSource, Plan, RecordFunction, TablesMechanism
+from skdpgen.privacy import (
+    Curator,
+    GaussianSumMechanism,
+    NoiseSource,
+    Plan,
+    PlanError,
+    RecordFunction,
+    TablesMechanism,
+)
 from skdpgen.privacy.mechanisms import tables as _tables
 from skdpgen.privacy.mechanisms.tables import count_cells, one_way_weight
+from skdpgen.privacy.places import Hats
 
 # Columns, and that by which records are told apart.
 TABLES = {
@@ -19,11 +28,12 @@ TABLES = {
     "by level, of two columns": ([2, 6], 0),
     "by level, of four columns": ([3, 2, 2, 2], 0),
     "by level, at the end": ([6, 5, 2], 2),
+    "one column": ([7], None),
 }
 
 
 class Blocks:
-    """A source of rows that are given in blocks; some are absent."""
+    """A source of places that are given in blocks; some are absent."""
 
     def __init__(self, *blocks, absent=False):
         self._blocks = blocks
@@ -33,7 +43,7 @@ class Blocks:
     def add_up(self, function):
         return function(self)
 
-    def blocks(self, name, size):
+    def places(self, name, size):
         for block in self._blocks:
             membership = torch.full((len(block), 1), 1.0 - self._absent, dtype=torch.float64)
             yield torch.as_tensor(block), membership
@@ -51,31 +61,33 @@ def vector(mechanism, *rows):
     return np.concatenate(parts, axis=-1).ravel() / mechanism.records
 
 
-def unit_rows(sizes, rng):
-    """Rows that a mechanism may get: of one block, of equal ones, of one sign and of both."""
-    starts, m = np.cumsum([0, *sizes[:-1]]), len(sizes)
-    rows = rng.normal(size=(100, sum(sizes))) * rng.random((100, sum(sizes))) ** 4
-    rows[:30] = np.abs(rows[:30])
-    rows[30:40] = 0
-    rows[30 + np.arange(m), starts] = 1  # one block
-    rows[36, starts] = rows[37, starts + 1] = rows[38, starts + np.array(sizes) - 1] = 1
-    rows[35, starts] = 1
-    rows[35, 0] = math.sqrt(1.5)  # a third in the first block
-    rows[39] = rows[36] * np.where(np.arange(sum(sizes)) == 0, -1, 1)
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(1e-9)
+def any_places(sizes, rng, n=100):
+    """Places that a mechanism may get: at levels, between them, and far outside of columns."""
+    places = rng.random((n, len(sizes))) * (np.array(sizes) - 1)
+    is_whole = rng.random(places.shape) < rng.random((n, 1))
+    places[is_whole] = np.rint(places[is_whole])
+    places[:3] = [[0], [1], [-1]]
+    places[3] = 1e300
+    places[4:9] = rng.normal(size=(5, len(sizes))) * 10
+    return places
 
 
-def encoded_rows(sizes, rng, n, between=()):
-    """Rows as encoders make them: a level of each column, or two neighbours of some."""
+def encoded(places, sizes):
+    """Weights of levels by their definition: hat functions, at places that are clamped."""
     blocks = []
-    for c, size in enumerate(sizes):
-        codes = rng.integers(size - (c in between), size=n)
-        block = np.eye(size)[codes]
-        if c in between:
-            share = rng.random((n, 1))
-            block = (1 - share) * block + share * np.eye(size)[codes + 1]
-        blocks.append(block)
-    return np.hstack(blocks) / math.sqrt(len(sizes))
+    for place, size in zip(places.T, sizes, strict=True):
+        apart = np.abs(np.clip(place, 0, size - 1)[:, None] - np.arange(size))
+        blocks.append(np.maximum(1 - apart, 0))
+    return blocks
+
+
+def encoded_places(sizes, rng, n, between=()):
+    """Places as encoders make them: at a level of each column, or between two of some."""
+    columns = [
+        rng.random(n) * (size - 1) if c in between else rng.integers(size, size=n)
+        for c, size in enumerate(sizes)
+    ]
+    return np.column_stack(columns).astype(float)
 
 
 # --- sensitivity -------------------------------------------------------------------------------
@@ -85,22 +97,18 @@ def encoded_rows(sizes, rng, n, between=()):
     "sizes", [[6, 6], [9, 7, 8], [3, 2, 4, 3], [40, 20, 5, 5, 2]], ids=lambda sizes: len(sizes)
 )
 def test_sensitivity(sizes):
-    assert_sensitivity(TablesMechanism(sizes), unit_rows(sizes, np.random.default_rng(0)))
+    assert_sensitivity(TablesMechanism(sizes), any_places(sizes, np.random.default_rng(0)))
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_sensitivity_by_level(name):
     sizes, by = TABLES[name]
-    rng = np.random.default_rng(0)
-    rows = [unit_rows(sizes, rng)]
-    for between in ((), range(len(sizes)), [0]):
-        rows.append(encoded_rows(sizes, rng, 20, between))
-    assert_sensitivity(TablesMechanism(sizes, by), np.vstack(rows))
+    assert_sensitivity(TablesMechanism(sizes, by), any_places(sizes, np.random.default_rng(0)))
 
 
-def assert_sensitivity(mechanism, rows):
+def assert_sensitivity(mechanism, places):
     """Bounds hold and are reached."""
-    vectors = np.stack([vector(mechanism, row) for row in rows])
+    vectors = np.stack([vector(mechanism, place) for place in places])
     assert (vectors >= 0).all()
     norms = np.linalg.norm(vectors, axis=1)
     assert 0.9999 < norms.max() <= mechanism.sensitivity("zero_out") == 1
@@ -109,34 +117,26 @@ def assert_sensitivity(mechanism, rows):
     assert mechanism.sensitivity("replace_one") == math.sqrt(2)
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_sensitivity_against_an_adversary(name):
-    """Rows that climb to where they change most, from random ones; and pairs of them."""
-    sizes, by = TABLES[name]
-    mechanism, rng = TablesMechanism(sizes, by), np.random.default_rng(1)
-    rows = rng.random((2, sum(sizes))) - 0.2
-    best = {"zero_out": 0.0, "replace_one": 0.0}
-    for step in range(400):
-        tried = rows + rng.normal(size=rows.shape) * (rng.random(rows.shape) < 0.3) * 0.5
-        tried /= np.linalg.norm(tried, axis=1, keepdims=True)
-        one, other = (vector(mechanism, row) for row in tried)
-        change = {
-            "zero_out": np.linalg.norm(one),
-            "replace_one": np.linalg.norm(one - other),
-        }
-        for relation, norm in change.items():
-            assert norm <= mechanism.sensitivity(relation)
-        relation = list(best)[step >= 200]
-        if change[relation] > best[relation]:
-            best[relation], rows = change[relation], tried
-    assert min(best.values()) > 0.5
+@pytest.mark.parametrize("sizes", [[5], [2, 1, 7]])
+def test_weights_are_hat_functions_at_clamped_places(sizes):
+    places = any_places(sizes, np.random.default_rng(2))
+    hats, expected = Hats(torch.tensor(places), sizes), encoded(places, sizes)
+    assert hats.spread() == pytest.approx(np.hstack(expected), abs=1e-12)
+    for c, block in enumerate(expected):
+        weights = [hats.weight_of(c, level) for level in range(sizes[c])]
+        assert torch.stack(weights, 1) == pytest.approx(block, abs=1e-12)
+        groups = torch.randn(sizes[c], 2, generator=torch.Generator().manual_seed(0)).double()
+        assert hats.join(c, groups) == pytest.approx(block @ groups.numpy(), abs=1e-12)
+    thin = hats.spread_thinly(lambda weights: weights * 1000).toarray()
+    assert thin.dtype == np.int64
+    assert (thin == hats.spread(lambda weights: (weights * 1000).floor()).numpy()).all()
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_an_absent_record_adds_nothing(name):
     sizes, by = TABLES[name]
-    rows = encoded_rows(sizes, np.random.default_rng(0), 5)
-    released = release(TablesMechanism(sizes, by), Blocks(rows, absent=True))
+    places = encoded_places(sizes, np.random.default_rng(0), 5)
+    released = release(TablesMechanism(sizes, by), Blocks(places, absent=True))
     assert not released.cells.any()
     assert not released.columns.any()
 
@@ -186,7 +186,7 @@ def assert_variance(values, std):
 )
 def test_noise(name, records, multiplier, relation):
     sizes, by = TABLES[name]
-    mechanism, empty = TablesMechanism(sizes, by), Blocks(np.zeros((1, sum(sizes))))
+    mechanism, empty = TablesMechanism(sizes, by), Blocks(np.zeros((1, len(sizes))), absent=True)
     releases = [release(mechanism, empty, multiplier, relation, seed) for seed in range(200)]
     std = multiplier * records * mechanism.sensitivity(relation)
     if releases[0].cells.size:
@@ -199,10 +199,10 @@ def test_noise(name, records, multiplier, relation):
 # --- sums ----------------------------------------------------------------------------------------
 
 
-def expected_tables(sizes, rows, by=None):
-    """What NumPy makes of rows, a level at a time: the tables of all pairs, and of columns."""
-    blocks = np.split(rows * math.sqrt(len(sizes)), np.cumsum(sizes)[:-1], axis=1)
-    shares = [np.ones(len(rows))] if by is None else blocks.pop(by).T
+def expected_tables(sizes, places, by=None):
+    """What NumPy makes of places, a level at a time: the tables of all pairs, and of columns."""
+    blocks = encoded(places, sizes)
+    shares = [np.ones(len(places))] if by is None else blocks.pop(by).T
     for share in shares:
         pairs = {
             (c, d): (share[:, None] * blocks[c]).T @ blocks[d]
@@ -217,7 +217,7 @@ def expected_tables(sizes, rows, by=None):
 def test_tables_are_those_of_the_records(name, is_wide, monkeypatch):
     monkeypatch.setattr(_tables, "_WIDE", 0 if is_wide else math.inf)
     sizes, by = TABLES[name]
-    rows = encoded_rows(sizes, np.random.default_rng(0), 300, between=range(1, len(sizes)))
+    rows = encoded_places(sizes, np.random.default_rng(0), 300, between=range(1, len(sizes)))
     mechanism = TablesMechanism(sizes, by)
     released = release(mechanism, Blocks(rows[:200], rows[200:]))
     assert released.sizes == mechanism.sizes
@@ -240,7 +240,7 @@ def test_tables_are_those_of_the_records(name, is_wide, monkeypatch):
 
 def test_tables_by_level_add_up_to_those_of_all_records():
     sizes, rng = [4, 5, 3], np.random.default_rng(0)
-    rows = encoded_rows(sizes, rng, 400, between=[1, 2])
+    rows = encoded_places(sizes, rng, 400, between=[1, 2])
     whole = release(TablesMechanism(sizes), Blocks(rows))
     parts = release(TablesMechanism(sizes, 1), Blocks(rows))
     assert parts.sizes == (4, 3)
@@ -256,7 +256,7 @@ def test_sums_depend_neither_on_order_nor_on_blocks_nor_on_how_they_are_made(
 ):
     sizes, by = TABLES[name]
     mechanism, rng = TablesMechanism(sizes, by), np.random.default_rng(0)
-    rows = np.vstack([encoded_rows(sizes, rng, 200, [0]), unit_rows(sizes, rng)])
+    rows = np.vstack([encoded_places(sizes, rng, 200, [0]), any_places(sizes, rng)])
     rng.shuffle(rows)
     expected = release(mechanism, Blocks(rows), multiplier)
     for wide, cuts in ((math.inf, [1, 2, 80]), (0, []), (0, [33, 66, 99])):
@@ -270,17 +270,28 @@ def test_sums_depend_neither_on_order_nor_on_blocks_nor_on_how_they_are_made(
 def test_chunks_give_the_sums_of_rows_in_memory():
     sizes, made = [300, 500], []
     codes = np.random.default_rng(0).random((12_000, 2)) * sizes
-
-    def encode(codes, y):
-        blocks = [np.eye(size)[c.astype(int)] for size, c in zip(sizes, codes.T, strict=True)]
-        return np.hstack(blocks) / math.sqrt(2)
+    codes[7] = np.nan
 
     for X in (codes, lambda: iter(np.split(codes, [1, 5000, 5300]))):
         plan = Plan(((TablesMechanism.name, gaussian_event(1.0)),), 10.0, 1e-5)
-        with Curator(X, plan=plan, noise=NoiseSource(0), prepare=RecordFunction(encode)) as curator:
+        with Curator(X, plan=plan, noise=NoiseSource(0)) as curator:
+            curator.put_in_places(RecordFunction(lambda rows, y: rows - 1))
             made.append(curator.release(TablesMechanism(sizes)))
     assert (made[0].cells == made[1].cells).all()
     assert (made[0].columns == made[1].columns).all()
+
+
+def test_places_and_rows_of_the_unit_ball_are_not_taken_for_each_other():
+    names, event = (TablesMechanism.name, "Gaussian sum"), gaussian_event(1.0)
+    plan = Plan(tuple((name, event) for name in names), 10.0, 1e-5)
+    curator = Curator(np.ones((9, 2)), plan=plan, noise=NoiseSource(0))
+    with pytest.raises(PlanError, match="not put in the places"):
+        curator.release(TablesMechanism([3, 4]))
+    curator.put_in_places(RecordFunction(lambda rows, y: rows))
+    with pytest.raises(PlanError, match="in no ball"):
+        curator.release(GaussianSumMechanism(RecordFunction(lambda rows: rows), 1.0))
+    with pytest.raises(PlanError, match="in no ball"):
+        curator._source.take(np.arange(2))
 
 
 # --- what is refused -----------------------------------------------------------------------------
