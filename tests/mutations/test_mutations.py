@@ -663,18 +663,13 @@ if cost > self.epsilon * (1 + 1e-2):
         "spread(hats)",
         _two_way("sensitivity_by_level"),
     ),
-    "places are not clamped from above": Mutation(
-        "places.clamp(min=0).minimum(last)",
-        "places.clamp(min=0)",
-        _two_way("weights_are_hat_functions_at_clamped_places"),
+    "places below the first level have a share of more than all": Mutation(
+        "places = places.clamp(min=0).minimum(last)\n        floor = places.floor()",
+        "places = places.minimum(last)\n        floor = places.clamp(min=0).floor()",
+        _two_way("sensitivity"),
     ),
-    "places are not clamped from below": Mutation(
-        "places.clamp(min=0).minimum(last)",
-        "places.minimum(last)",
-        _two_way("weights_are_hat_functions_at_clamped_places"),
-    ),
-    "places are taken for rows of the ball": Mutation(
-        "if self._clip_norm is None:\n            raise PlanError(",
+    "rows of the ball are taken for places": Mutation(
+        "if self._clip_norm is not None:\n            raise PlanError(",
         "if False:\n            raise PlanError(",
         _two_way("places_and_rows_of_the_unit_ball_are_not_taken_for_each_other"),
     ),
