@@ -80,15 +80,18 @@ SLOW = {
     ("flow-r", "check_epsilon"),
     ("flow-once", "check_epsilon"),
     ("flow-r", "check_neighbours"),
+    ("rows", "check_epsilon"),
+    ("rows", "check_neighbours"),
+    ("sinkhorn", "check_neighbours"),
     ("dpaf", "check_neighbours"),
 }
 
 
 @parametrize_with_checks(
     [GENERATORS[which] for which in ("sliced", "rows", "flow-r", "local", "sinkhorn", "dpaf")]
-    + [DPSWFlowSampler(n_steps=100)]
+    + [DPSWFlowSampler(n_steps=20)]
     + [LocalPrivatizer(), LocalPrivatizer("gaussian", basis="dct")]
-    + [DPSWDDomainAdapter(n_steps=20), DPSWDDomainClassifier(n_steps=100)]
+    + [DPSWDDomainAdapter(n_steps=20), DPSWDDomainClassifier(n_steps=20)]
     + [DPSWDRowAdapter(n_steps=20), LowFrequencies()]
 )
 def test_scikit_learn(estimator, check):

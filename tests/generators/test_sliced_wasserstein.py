@@ -61,6 +61,7 @@ def test_digits(digits):
     assert set(y) == set(range(10))
 
 
+@pytest.mark.slow
 def test_digits_with_private_components(digits):
     # Over six seeds: 0.913 to 0.933.
     generator = make(**DIGITS, encoder=PrivatePCA(16))

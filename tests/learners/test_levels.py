@@ -44,7 +44,10 @@ def random_tables(sizes, by=None, seed=0):
     )
 
 
-@pytest.mark.parametrize("kind", [DPSWFlowSampler, DPSlicedWassersteinGenerator])
+@pytest.mark.parametrize(
+    "kind",
+    [DPSWFlowSampler, pytest.param(DPSlicedWassersteinGenerator, marks=pytest.mark.slow)],
+)
 def test_three_way_tables_with_the_target_are_learnt(kind):
     """All pairs of columns are independent: two-way tables of all records would show nothing."""
     table = make_exclusive_or()
