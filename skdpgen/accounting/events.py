@@ -29,6 +29,8 @@ from ..exceptions import PlanError
 
 # Beyond this many repetitions pricing takes forever.
 _MAX_COUNT = 10**7
+# Least standard deviation of a share of noise, in units of the grid.
+LEAST_SHARE = 16.0
 
 
 @attrs.frozen
@@ -121,6 +123,52 @@ class ThresholdDpEvent(dp_accounting.DpEvent):
     delta: float
 
 
+@attrs.frozen
+class SharedGaussianDpEvent(dp_accounting.DpEvent):
+    """A Gaussian release of whole numbers, to which several owners add a share of the noise each.
+
+    Of K owners at least K - D stay, of whom A at most tell their noise. So there are the shares of
+    m = K - D - A owners, at least, that nobody else knows. Each is round(G_i), G_i ~ N(0, s²), in
+    units of the grid, with m·s² ≥ σ². What others add is known, or more noise, which is
+    post-processing.
+
+    A sum N of rounded Gaussians is no rounded Gaussian. But let N* be the rounded sum of all G_i
+    and of m - 1 numbers that are uniform on [-1/2, 1/2]. For a whole number S, S + N* is
+    round(S + ΣG_i + ΣU_i): a post-processing of the Gaussian mechanism, whose guarantee it has. And
+    both laws are nearly the same. With μ_k the law of a sum of k such uniform numbers, and φ_v the
+    density of N(0, v), P(N* = n) = ∫ φ_{ms²}(n - w) dμ_m(w). Of one share, P(round(G) = n) is the
+    same integral, with m = 1. Going from k shares to one more, given w and u,
+
+        Σ_j φ_{ks²}(j - w) φ_{s²}(n - j - u) = φ_{(k+1)s²}(n - w - u) · Σ_j φ_v(j - x),
+
+    where v = s²k/(k+1), and x follows from n, w and u. By Poisson's summation formula the last sum
+    is 1 + 2 Σ_j exp(-2π²v j²) cos(2πjx), j ≥ 1, which is within 1 ± θ_k. So P(N = n) is within
+    Π_k (1 ± θ_k), and so within e^±τ, of P(N* = n): see `sum_divergence`. Of d numbers, ε(δ)
+    becomes 2dτ + ε(e^-dτ δ). Shares have s ≥ 16 (`LEAST_SHARE`), by which τ < 10^-1000, whatever m
+    is: no double can tell the price from that of a `GaussianDpEvent`, which is what is charged.
+
+    Attributes
+    ----------
+    noise_multiplier : float
+        σ, the standard deviation of the noise of m shares, over the sensitivity.
+    n_owners, n_dropouts, n_colluding : int
+        K, D and A.
+
+    References
+    ----------
+    After the sums of discrete Gaussians of Kairouz, Liu & Steinke, "The Distributed Discrete
+    Gaussian Mechanism for Federated Learning with Secure Aggregation", ICML 2021, Theorem 1.
+    """
+
+    noise_multiplier: float
+    n_owners: int
+    n_dropouts: int
+    n_colluding: int
+
+    def __attrs_post_init__(self):
+        check_owners(self.n_owners, self.n_dropouts, self.n_colluding)
+
+
 _KNOWN = {
     cls.__name__: cls
     for cls in (
@@ -135,10 +183,21 @@ _KNOWN = {
         RepeatAndSelectDpEvent,
         SampledWithoutReplacementDpEvent,
         SelfComposedDpEvent,
+        SharedGaussianDpEvent,
         SlicedGaussianDpEvent,
         ThresholdDpEvent,
     )
 }
+
+
+def check_owners(n_owners, n_dropouts, n_colluding):
+    """Refuse numbers of owners by which nobody is left whose noise counts."""
+    counts = n_owners, n_dropouts, n_colluding
+    if not all(type(n) is int and n >= 0 for n in counts) or n_owners <= n_dropouts + n_colluding:
+        raise ValueError(
+            "n_owners, n_dropouts and n_colluding must be whole numbers, by which some owner is "
+            f"left who neither drops out nor colludes; got {', '.join(map(repr, counts))}."
+        )
 
 
 def gaussian_event(noise_multiplier, threshold_delta=None):
@@ -154,7 +213,7 @@ def plain_multiplier(event):
     """Return the noise multiplier of an unsampled Gaussian release; 0 for no noise."""
     if isinstance(event, NonPrivateDpEvent):
         return 0.0
-    if not isinstance(event, (GaussianDpEvent, ThresholdDpEvent)):
+    if not isinstance(event, (GaussianDpEvent, SharedGaussianDpEvent, ThresholdDpEvent)):
         raise PlanError(f"{event} is no plain Gaussian release.")
     return event.noise_multiplier
 
@@ -192,7 +251,10 @@ def threshold_delta(events):
 
 
 def flatten(events):
-    """Undo compositions: return a dict from each leaf event to how often it happened."""
+    """Undo compositions: return a dict from each leaf event to how often it happened.
+
+    What costs as much as another event is given as that: see `SharedGaussianDpEvent`.
+    """
     counts = {}
 
     def visit(event, count):
@@ -209,6 +271,8 @@ def flatten(events):
             raise dp_accounting.UnsupportedEventError(
                 "Several releases from one sample are one event: stack their multipliers into it."
             )
+        elif isinstance(event, SharedGaussianDpEvent):
+            visit(GaussianDpEvent(event.noise_multiplier), count)
         elif not isinstance(event, NoOpDpEvent) and count > 0:
             counts[event] = counts.get(event, 0) + count
 

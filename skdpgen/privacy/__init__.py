@@ -10,10 +10,16 @@ from ..accounting.calibration import (
 )
 from ..accounting.certificate import Certificate, compose, verify
 from ..accounting.directions import SensitivityLaw, sensitivity_bound, sensitivity_law
-from ..accounting.events import DiameterGaussianDpEvent, SlicedGaussianDpEvent, ThresholdDpEvent
+from ..accounting.events import (
+    DiameterGaussianDpEvent,
+    SharedGaussianDpEvent,
+    SlicedGaussianDpEvent,
+    ThresholdDpEvent,
+)
 from ..accounting.plan import Plan, gaussian_plan, repeated_plan
 from ..accounting.previews import preview
 from ..accounting.selection import select_best, selection_plan
+from ..accounting.sharing import Sharing
 from ..accounting.signatures import sign
 from ..exceptions import (
     BudgetExceededError,
@@ -49,9 +55,11 @@ from .mechanisms.sums import (
 from .mechanisms.tables import Tables, TablesMechanism
 from .mechanisms.three_way import ThreeWayMechanism, ThreeWayTables
 from .noise import NoiseSource
+from .owners import Adder, Contribution, JointFit, Owner
 from .record_functions import BatchFunction, PullingFunction, RecordFunction
 
 __all__ = [
+    "Adder",
     "AuditReport",
     "BatchFunction",
     "BudgetExceededError",
@@ -59,6 +67,7 @@ __all__ = [
     "Certificate",
     "ClassCountsMechanism",
     "ClippedGradientMechanism",
+    "Contribution",
     "CovarianceMechanism",
     "Curator",
     "DiameterGaussianDpEvent",
@@ -66,6 +75,7 @@ __all__ = [
     "FitQualityWarning",
     "ForwardAggregateMechanism",
     "GaussianSumMechanism",
+    "JointFit",
     "LocalLabelsMechanism",
     "LocalRowsMechanism",
     "NoiseSource",
@@ -73,6 +83,7 @@ __all__ = [
     "NoisedRows",
     "NoisyAggregate",
     "NoisyGradient",
+    "Owner",
     "Plan",
     "PlanError",
     "PrivacyBudget",
@@ -83,6 +94,8 @@ __all__ = [
     "ReleaseAudit",
     "SampledMechanism",
     "SensitivityLaw",
+    "SharedGaussianDpEvent",
+    "Sharing",
     "Sketch",
     "SliceSketchMechanism",
     "SlicedGaussianDpEvent",

@@ -265,8 +265,8 @@ class Curator:
         if position == len(self._ledger):
             self._ledger.append(_Entry(mechanism.name, event))
         self._ledger[position].count += 1
-        released = mechanism.run(
-            self._source, event, relation=self.plan.relation, noise=self._noise
+        released = self._source.run(
+            mechanism, event, relation=self.plan.relation, noise=self._noise
         )
         self._digest.add(released)
         return released

@@ -54,13 +54,16 @@ class PartitionedTable(ABC):
 
     Attributes
     ----------
-    engine : str
+    engine : str or None
         What certificates call it.
+    sharing : Sharing or None
+        If several owners hold the rows: how they share the noise.
     person_column : str or None
         Which column says whose each row is. It is no data.
     """
 
-    engine: str
+    engine: str | None
+    sharing = None
 
     def __init__(self, frame, person_column=None):
         self.person_column = person_column
@@ -116,6 +119,10 @@ class PartitionedTable(ABC):
                 "it may quote rows: see their own logs."
             )
         return sums[0] if sums else 0
+
+    def run(self, mechanism, source, event, *, relation, noise):
+        """Run a mechanism on a source of these rows."""
+        return mechanism.run(source, event, relation=relation, noise=noise)
 
     def _leave_out(self, part):
         return part if self.person_column is None else part.drop(columns=self.person_column)

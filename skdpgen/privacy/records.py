@@ -24,6 +24,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from ..accounting.sharing import Sharing
 from ..exceptions import FitQualityWarning, PrivacyLeakWarning, TableError
 from .engines import PartitionedTable
 from .persons import NO_IDENTIFIER, UNKNOWN_COLUMN, Persons, check_beside
@@ -66,6 +67,8 @@ class Records:
         Whether cells are of any kind, for a format to read.
     max_rows : int or None
         How many rows of a person count; None for records.
+    sharing : Sharing or None
+        How several owners share the noise, if they hold the rows.
     """
 
     n_records: int
@@ -76,6 +79,7 @@ class Records:
     has_objects: bool
     is_table: bool
     max_rows: int | None
+    sharing: Sharing | None
     _held: list = field(repr=False)
 
     @classmethod
@@ -105,6 +109,7 @@ class Records:
             has_objects=not is_table and X.dtype == object,
             is_table=is_table,
             max_rows=max_rows,
+            sharing=X.sharing if isinstance(X, PartitionedTable) else None,
             _held=[(X, y, persons)],
         )
 
@@ -116,14 +121,17 @@ class Records:
         return self._held.pop()
 
     def cover(self, plan):
-        """Return a plan of releases of these records, which may be less local than they are."""
+        """Return a plan of releases of these records: less local, or with noise in shares."""
+        if self.sharing is not None:
+            plan = self.sharing.cover(plan)
         # Somebody saw all labels before any owner could noise one.
         return replace(plan, local=plan.local and not self.is_inferred)
 
     def list_assumptions(self, strict):
         """List what a certificate rests on because of what the records are."""
         inferred = ("the set of classes, inferred from y, is public",) * self.is_inferred
-        return (*inferred, *list_refusals(strict, self.has_objects))
+        shared = () if self.sharing is None else self.sharing.assumptions
+        return (*shared, *inferred, *list_refusals(strict, self.has_objects))
 
 
 def list_refusals(strict, has_objects=False):

@@ -179,6 +179,11 @@ class RecordSource:
         }
         return self._chunks.add_up(partial(_add_up_part, function, known))
 
+    def run(self, mechanism, event, *, relation, noise):
+        """Run a mechanism on the records. Those of several owners come with their noise."""
+        runs = self._chunks.run if self._is_partitioned else type(mechanism).run
+        return runs(mechanism, self, event, relation=relation, noise=noise)
+
     def blocks(self, name, size=_BLOCK):
         """Yield all records in blocks, behind a progress bar called `name` when verbose."""
         for X, y, positions in self._read(name, size):

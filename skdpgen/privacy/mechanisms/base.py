@@ -19,8 +19,9 @@ from functools import partial
 import numpy as np
 import torch
 
-from ...accounting.events import plain_multiplier
+from ...accounting.events import LEAST_SHARE, plain_multiplier
 from ...accounting.units import largest_change
+from ...exceptions import PlanError
 
 # Vectors are shortened by this before they are rounded, which covers the rounding of float32
 # arithmetic in their norms, and of harmonics.
@@ -117,6 +118,47 @@ class Mechanism(ABC):
             if measured.then is None:
                 return self._present(noisy / measured.scale, measured)
             measured = measured.then(noisy / measured.scale)
+
+    def make_share(self, source, event, *, relation, noise, n_shares):
+        """Return the sum of one of several owners, with its share of the noise.
+
+        Parameters
+        ----------
+        source : RecordSource
+            Its own records; how many there are is told of those of all owners.
+        n_shares : int
+            So many shares are enough for the noise of the event.
+
+        Returns
+        -------
+        ndarray of int64
+            Whole numbers on the grid, which is the same for all owners.
+
+        Raises
+        ------
+        PlanError
+            If one release follows from another, and where the grid is too coarse for shares.
+        """
+        measured = self._measure(source, event, relation, noise)
+        if measured.then is not None:
+            raise PlanError(f"{self.name!r} is measured in turns, which has no shares.")
+        std = np.broadcast_to(measured.std * measured.scale, measured.exact.shape)
+        # Rounded up: together they have no less than the event says.
+        std = std * ((1 + 2.0**-50) / math.sqrt(n_shares))
+        if (std[std > 0] < LEAST_SHARE).any():
+            raise PlanError(
+                f"{self.name!r} is on a grid of which a share of the noise has less than "
+                f"{LEAST_SHARE:g} steps: sums of so little are not known to be as good as one."
+            )
+        share = noise.rounded_gaussian(std)
+        # What gets no noise, as the mirrored half of a matrix, is told to nobody.
+        share += np.where(std > 0, measured.exact, 0)
+        return share
+
+    def take_sum(self, source, event, *, relation, total):
+        """Return the release from the sum of all owners' shares, of which `source` knows sizes."""
+        measured = self._measure(source, event, relation, None)
+        return self._present(total / measured.scale, measured)
 
 
 class SumMechanism(Mechanism):
