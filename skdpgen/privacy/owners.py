@@ -123,16 +123,6 @@ class JointFit:
         table = _SumOfOwners(head.iloc[:0], self, add_up)
         return clone(self.generator).fit(table, target=self.target)
 
-    def make_share(self, X):
-        """Return the sum over the rows of one owner with its share of the noise, not yet masked."""
-        # All that a fit does goes before: the plan, budgets, the ledger.
-        generator = clone(self.generator).set_params(random_state=None, verbose=0)
-        try:
-            generator.fit(_OwnRows(X, self), target=self.target)
-        except _Share as made:
-            return made.numbers
-        raise PlanError("The fit made no release: there is no sum to share.")
-
 
 class Owner:
     """One of several owners of rows, for one sum.
@@ -195,7 +185,7 @@ class Owner:
         if public_keys.get(self.position) != self.public_key:
             raise PlanError("The owner's own public key is not among those that it was given.")
         self._keys = dict(public_keys)
-        share = self.joint.make_share(X)
+        share = make_share(self.joint, X)
         masked = share.view(np.uint64).ravel() + expand(self._own_seed, share.size)
         for other in self._keys:
             if other != self.position:
@@ -422,6 +412,17 @@ class _SumOfOwners(_JointTable):
     def run(self, mechanism, source, event, *, relation, noise):
         self._total = self._ask()
         return mechanism.take_sum(source, event, relation=relation, total=self._total)
+
+
+def make_share(joint, X):
+    """Return the sum over the rows of one owner with its share of the noise, not yet masked."""
+    # All that a fit does goes before: the plan, budgets, the ledger.
+    generator = clone(joint.generator).set_params(random_state=None, verbose=0)
+    try:
+        generator.fit(_OwnRows(X, joint), target=joint.target)
+    except _Share as made:
+        return made.numbers
+    raise PlanError("The fit made no release: there is no sum to share.")
 
 
 def expand(seed, n):

@@ -202,6 +202,14 @@ def _persons(test):
     return f"tests/privacy/test_persons.py::test_{test}"
 
 
+def _owners(test):
+    return f"tests/privacy/test_owners.py::test_{test}"
+
+
+def _sharing(test):
+    return f"tests/accounting/test_sharing.py::test_{test}"
+
+
 def _engines(test):
     return f"tests/privacy/test_engines.py::test_{test}"
 
@@ -1559,6 +1567,115 @@ ENGINES = {
     ),
 }
 
+# Several owners of rows.
+OWNERS = {
+    "owners add no noise": Mutation(
+        "share = noise.rounded_gaussian(std)",
+        "share = 0 * noise.rounded_gaussian(std)",
+        _owners("noise_is_shared"),
+    ),
+    "a share of the noise is too small": Mutation(
+        "std * ((1 + 2.0**-50) / math.sqrt(n_shares))",
+        "std * ((1 + 2.0**-50) / n_shares)",
+        _owners("noise_is_shared"),
+    ),
+    "shares of who drops out count": Mutation(
+        "return self.n_owners - self.n_dropouts - self.n_colluding",
+        "return self.n_owners - self.n_colluding",
+        _sharing("shares_that_count"),
+    ),
+    "shares of who colludes count": Mutation(
+        "return self.n_owners - self.n_dropouts - self.n_colluding",
+        "return self.n_owners - self.n_dropouts",
+        _sharing("shares_that_count"),
+    ),
+    "shares may be less than a step of the grid": Mutation(
+        "if (std[std > 0] < LEAST_SHARE).any():",
+        "if False:",
+        _owners("numbers_without_noise_are_told_to_nobody"),
+    ),
+    "numbers without noise are told": Mutation(
+        "share += np.where(std > 0, measured.exact, 0)",
+        "share += measured.exact",
+        _owners("numbers_without_noise_are_told_to_nobody"),
+    ),
+    "noise of owners follows from a seed": Mutation(
+        "set_params(random_state=None, verbose=0)",
+        "set_params(verbose=0)",
+        _owners("a_seed_of_the_generator_seeds_no_noise"),
+    ),
+    "sums are said to be closer than they are": Mutation(
+        "exponent = 2 * math.pi**2 *",
+        "exponent = 4 * math.pi**2 *",
+        _sharing("sums_are_as_close_to_rounded_sums_as_is_said[0.8-2]"),
+    ),
+    "shared noise is priced as more": Mutation(
+        "visit(GaussianDpEvent(event.noise_multiplier), count)",
+        "visit(GaussianDpEvent(1.1 * event.noise_multiplier), count)",
+        _sharing("the_price_is_that_of_the_shares_that_count[pld]"),
+    ),
+    "a certificate does not say that noise was shared": Mutation(
+        "return replace(plan, releases=((name, shared),))",
+        "return plan",
+        _sharing("shares_that_count"),
+    ),
+    "a certificate does not say what shares rest on": Mutation(
+        "return (*shared, *inferred,",
+        "return (*inferred,",
+        _owners("the_certificate_names_what_was_done"),
+    ),
+    "owners have no masks of their own": Mutation(
+        "ravel() + expand(self._own_seed, share.size)",
+        "ravel() + expand(self._own_seed, share.size) * np.uint64(0)",
+        _owners("who_comes_late_stays_masked"),
+    ),
+    "owners share no masks": Mutation(
+        "masked += mask if self.position < other else -mask",
+        "masked += mask * np.uint64(0)",
+        _owners("what_is_sent_is_as_random_numbers"),
+    ),
+    "owners who stayed are unmasked one by one": Mutation(
+        "lost = set(self._keys) - stayed",
+        "lost = set(self._keys) - {self.position}",
+        _owners("who_comes_late_stays_masked"),
+    ),
+    "the server closes a sum of too few": Mutation(
+        "if len(self._stayed) < sharing.n_needed:",
+        "if not self._stayed:",
+        _owners("the_server_closes_no_sum_of_too_few"),
+    ),
+    "owners unmask a sum of too few": Mutation(
+        "or len(stayed) < needed:",
+        "or not stayed:",
+        _owners("more_dropouts_than_agreed_abort_before_unmasking"),
+    ),
+    "owners unmask twice": Mutation(
+        "self._has_unmasked = True",
+        "self._has_unmasked = False",
+        _owners("who_drops_out_after_the_sum_leaves_it_masked"),
+    ),
+    "owners contribute twice": Mutation(
+        "        if self._keys is not None:\n            raise PlanError",
+        "        if False:\n            raise PlanError",
+        _owners("an_owner_contributes_once"),
+    ),
+    "numbers that come late are added": Mutation(
+        "if self._lost is not None:",
+        "if False:",
+        _owners("who_comes_late_stays_masked"),
+    ),
+    "owners need not agree": Mutation(
+        "contribution.digest != self.joint.digest",
+        "False",
+        _owners("owners_agree_on_all_that_is_public[other1]"),
+    ),
+    "grids of owners follow from their own rows": Mutation(
+        "self.sharing, self.n_units = joint.sharing, joint.n_records",
+        "self.sharing, self.n_units = joint.sharing, len(frame) or joint.n_records",
+        _owners("the_sum_is_that_of_one_machine_to_the_bit"),
+    ),
+}
+
 PERSONS = {
     "a person moves sums as a record does": Mutation(
         "return max_rows * max(",
@@ -1844,7 +1961,7 @@ WORDS = {
 }
 
 KINDS = {
-    "privacy": PRIVACY | PERSONS | ENGINES | AUDITS | FUZZ,
+    "privacy": PRIVACY | PERSONS | ENGINES | OWNERS | AUDITS | FUZZ,
     "function": FUNCTION | RULES | WORDS,
 }
 MUTATIONS = KINDS["privacy"] | KINDS["function"]
@@ -1874,7 +1991,7 @@ def _run(folder, *tests):
 
 
 def test_no_mutation_hides_another():
-    groups = [PRIVACY, FUNCTION, RULES, PERSONS, ENGINES, AUDITS, FUZZ, WORDS]
+    groups = [PRIVACY, FUNCTION, RULES, PERSONS, ENGINES, OWNERS, AUDITS, FUZZ, WORDS]
     assert len(MUTATIONS) == sum(map(len, groups))
 
 

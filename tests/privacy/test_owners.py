@@ -26,7 +26,7 @@ from skdpgen.privacy import (
 )
 from skdpgen.privacy.mechanisms.base import Mechanism
 from skdpgen.privacy.mechanisms.sums import RowCountMechanism
-from skdpgen.privacy.owners import expand
+from skdpgen.privacy.owners import expand, make_share
 from skdpgen.privacy.source import RecordSource
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -111,7 +111,7 @@ def test_noise_is_shared():
     table, joint = make_table(), agree()
     whole = cut(table)[4]
     # What two shares of the same rows differ by is noise, in each number and for each owner.
-    shares = np.stack([joint.make_share(whole).ravel() for _ in range(6)]).astype(np.float64)
+    shares = np.stack([make_share(joint, whole).ravel() for _ in range(6)]).astype(np.float64)
     alone = NoiseSource(0)
     seen = {}
 
@@ -142,7 +142,7 @@ def test_noise_is_shared():
 
 def test_a_seed_of_the_generator_seeds_no_noise():
     joint = agree(random_state=0)
-    first, second = (joint.make_share(cut(make_table())[2]) for _ in range(2))
+    first, second = (make_share(joint, cut(make_table())[2]) for _ in range(2))
     assert np.mean(first == second) < 0.01
     assert joint.generator.random_state == 0
 
@@ -180,7 +180,7 @@ def wide():
 def test_what_is_sent_is_as_random_numbers(wide):
     joint, parts = wide
     owners, _, sent = contribute(joint, parts=parts)
-    assert not looks_random(joint.make_share(parts[0]).view(np.uint64))
+    assert not looks_random(make_share(joint, parts[0]).view(np.uint64))
     for contribution in sent:
         assert looks_random(contribution.numbers)
     for a, b in combinations(sent, 2):
@@ -259,6 +259,16 @@ def test_more_dropouts_than_agreed_abort_before_unmasking():
         joint.fit(make_table(), ask)
     with pytest.raises(RuntimeError, match="stays as it is"):
         calls[0].unmask({})
+
+
+def test_the_server_closes_no_sum_of_too_few():
+    joint = agree()
+    _, keys, sent = contribute(joint, lost=(0, 1, 2))
+    adder = Adder(joint, keys)
+    for contribution in sent:
+        adder.take(contribution)
+    with pytest.raises(RuntimeError, match="3 are needed for the noise"):
+        adder.close()
 
 
 def test_who_drops_out_after_the_sum_leaves_it_masked():
