@@ -119,16 +119,17 @@ class ByFlower(InProcess):
         # Clients of a simulation come one after the other.
         while len(nodes := list(self.grid.get_node_ids())) < SHARING.n_owners:
             time.sleep(0.1)
-        keys = {reply["position"]: reply["key"] for reply in self.ask("key", {}, nodes)}
+        keys, node_of = {}, {}
+        for node, reply in self.ask("key", {}, nodes):
+            keys[reply["position"]], node_of[reply["position"]] = reply["key"], node
         adder = Adder(self.joint, keys)
         sent = {str(position): key for position, key in keys.items()}
-        for reply in self.ask("sum", sent, nodes):
+        for _, reply in self.ask("sum", sent, node_of.values()):
             numbers = np.frombuffer(reply["numbers"], dtype=np.uint64).reshape(reply["shape"])
             adder.take(Contribution(reply["position"], reply["digest"], numbers))
             self.n_bytes = numbers.nbytes
-        stayed = adder.close()
-        revealed = {}
-        for reply in self.ask("unmask", {"stayed": stayed}, nodes):
+        stayed, revealed = adder.close(), {}
+        for _, reply in self.ask("unmask", {"stayed": stayed}, [node_of[i] for i in stayed]):
             seeds = {int(name): seed for name, seed in reply.items() if name.isdigit()}
             revealed[reply["position"]] = seeds
         total = adder.unmask(revealed)
@@ -136,7 +137,7 @@ class ByFlower(InProcess):
         return total
 
     def ask(self, what, content, nodes):
-        """Send all nodes the same, and return what those say who do not fail."""
+        """Send some nodes the same, and return which said what, of those who do not fail."""
         from flwr.app import ConfigRecord, Message, RecordDict
 
         messages = [
@@ -144,7 +145,11 @@ class ByFlower(InProcess):
             for node in nodes
         ]
         replies = self.grid.send_and_receive(messages)
-        return [dict(reply.content["said"]) for reply in replies if not reply.has_error()]
+        return [
+            (reply.metadata.src_node_id, dict(reply.content["said"]))
+            for reply in replies
+            if not reply.has_error()
+        ]
 
 
 def make_client(joint, folder, lost):

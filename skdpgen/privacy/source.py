@@ -181,8 +181,10 @@ class RecordSource:
 
     def run(self, mechanism, event, *, relation, noise):
         """Run a mechanism on the records. Those of several owners come with their noise."""
-        runs = self._chunks.run if self._is_partitioned else type(mechanism).run
-        return runs(mechanism, self, event, relation=relation, noise=noise)
+        how = {"relation": relation, "noise": noise}
+        if self._is_partitioned:
+            return self._chunks.run(mechanism, self, event, **how)
+        return mechanism.run(self, event, **how)
 
     def blocks(self, name, size=_BLOCK):
         """Yield all records in blocks, behind a progress bar called `name` when verbose."""

@@ -1672,7 +1672,7 @@ OWNERS = {
     "grids of owners follow from their own rows": Mutation(
         "self.sharing, self.n_units = joint.sharing, joint.n_records",
         "self.sharing, self.n_units = joint.sharing, len(frame) or joint.n_records",
-        _owners("the_sum_is_that_of_one_machine_to_the_bit"),
+        _owners("the_grid_follows_from_the_number_of_all_rows"),
     ),
 }
 

@@ -107,6 +107,14 @@ def test_the_sum_is_that_of_one_machine_to_the_bit(lost, monkeypatch):
     assert alone.privacy_.events == (GaussianDpEvent(joined.privacy_.events[0].noise_multiplier),)
 
 
+def test_the_grid_follows_from_the_number_of_all_rows(monkeypatch):
+    quieten(monkeypatch)
+    rows = cut(make_table())[2]
+    fine, coarse = (make_share(agree(n=n), rows).max() for n in (300, 2**30))
+    # What is multiplied has 19 bits, or 15 where so many products have to fit.
+    assert fine / coarse == pytest.approx(2**8, rel=0.01)
+
+
 def test_noise_is_shared():
     table, joint = make_table(), agree()
     whole = cut(table)[4]
