@@ -11,7 +11,7 @@ import numpy as np
 from .._version import __version__
 
 # What says nothing of the guarantee, or, as a seed, would undo it.
-_UNSAID = ("random_state", "device", "verbose")
+UNSAID = ("random_state", "device", "verbose")
 # Longer values are cut.
 _MOST_SIGNS = 120
 _MOST_CELLS = 8
@@ -84,7 +84,7 @@ def _list_parameters(estimator):
     """Give the names and texts of parameters that are not at their defaults."""
     given = estimator.get_params(deep=False)
     for name, parameter in inspect.signature(type(estimator)).parameters.items():
-        if name in given and name not in _UNSAID:
+        if name in given and name not in UNSAID:
             text = _show(given[name])
             if text != _show(parameter.default):
                 yield name, text

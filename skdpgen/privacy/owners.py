@@ -24,12 +24,10 @@ from randomgen import ChaCha
 from sklearn.base import clone
 
 from .._version import __version__
+from ..accounting.origin import UNSAID
 from ..accounting.sharing import Sharing
 from ..exceptions import PlanError
 from .engines import PartitionedTable
-
-# What says nothing of the sum.
-_UNSAID = ("random_state", "device", "verbose")
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +96,7 @@ class JointFit:
     def digest(self):
         parameters = self.generator.get_params()
         said = [f"{name}={parameters[name]!r}" for name in sorted(parameters)]
-        said = [text for text in said if text.partition("=")[0] not in _UNSAID]
+        said = [text for text in said if text.partition("=")[0] not in UNSAID]
         words = [type(self.generator).__name__, *said, self.sharing, self.n_records, self.target]
         return hashlib.sha256(repr([__version__, *words]).encode()).hexdigest()
 

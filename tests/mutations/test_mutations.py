@@ -352,8 +352,8 @@ if cost > self.epsilon * (1 + 1e-2):
         _common("check_noise"),
     ),
     "noise over √2": Mutation(
-        "np.broadcast_to(measured.std * measured.scale,",
-        "np.broadcast_to(measured.std * measured.scale / math.sqrt(2),",
+        "np.broadcast_to(self.std * self.scale,",
+        "np.broadcast_to(self.std * self.scale / math.sqrt(2),",
         _common("check_noise"),
     ),
     "noise for another relation": Mutation(
@@ -1904,8 +1904,8 @@ def _report(test):
 # What is said of fits and of synthetic rows.
 WORDS = {
     "a certificate tells a seed": Mutation(
-        '_UNSAID = ("random_state", "device", "verbose")',
-        '_UNSAID = ("device", "verbose")',
+        'UNSAID = ("random_state", "device", "verbose")',
+        'UNSAID = ("device", "verbose")',
         "tests/accounting/test_certificate.py::test_the_origin_says_who_made_it_when_and_with_what",
     ),
     "a seed is not warned of": Mutation(

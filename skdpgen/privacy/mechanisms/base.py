@@ -72,6 +72,11 @@ class Measurement:
     context: object = None
     then: Callable | None = None
 
+    @property
+    def grid_std(self):
+        """Standard deviations of the noise of all numbers, in units of the grid."""
+        return np.broadcast_to(self.std * self.scale, self.exact.shape)
+
 
 class Mechanism(ABC):
     """A release. Noise is added here, in one place, to whatever is measured.
@@ -112,7 +117,7 @@ class Mechanism(ABC):
         """Read records from a `RecordSource` and return a dataclass of what is released."""
         measured = self._measure(source, event, relation, noise)
         while True:
-            std = np.broadcast_to(measured.std * measured.scale, measured.exact.shape)
+            std = measured.grid_std
             noisy = noise.rounded_gaussian(std)
             noisy += measured.exact
             if measured.then is None:
@@ -142,9 +147,8 @@ class Mechanism(ABC):
         measured = self._measure(source, event, relation, noise)
         if measured.then is not None:
             raise PlanError(f"{self.name!r} is measured in turns, which has no shares.")
-        std = np.broadcast_to(measured.std * measured.scale, measured.exact.shape)
         # Rounded up: together they have no less than the event says.
-        std = std * ((1 + 2.0**-50) / math.sqrt(n_shares))
+        std = measured.grid_std * ((1 + 2.0**-50) / math.sqrt(n_shares))
         if (std[std > 0] < LEAST_SHARE).any():
             raise PlanError(
                 f"{self.name!r} is on a grid of which a share of the noise has less than "
