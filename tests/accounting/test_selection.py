@@ -16,7 +16,7 @@ from dp_accounting import (
 )
 from dp_accounting.dp_event import RepeatAndSelectDpEvent
 from dp_accounting.rdp import RdpAccountant
-from scipy.stats import norm
+from scipy.stats import kstest, norm
 
 from skdpgen.accounting.budget import Reservation
 from skdpgen.accounting.events import gaussian_event
@@ -28,6 +28,7 @@ from skdpgen.privacy import (
     Curator,
     GaussianSumMechanism,
     NoiseSource,
+    Plan,
     PlanError,
     PrivacyBudget,
     RecordFunction,
@@ -46,6 +47,14 @@ GAUSSIAN = GaussianDpEvent(1.5)
 
 def best_of(event, mean=7.0, shape=1.0):
     return RepeatAndSelectDpEvent(event, mean, shape)
+
+
+def density_of_the_best(x, mean, std, n_runs, shape):
+    """Return the density of the largest of normal numbers, of which there are about n_runs."""
+    gamma = halting_probability(n_runs, shape)
+    rest = 1 - (1 - gamma) * norm.cdf(x, mean, std)  # φ' at the distribution function
+    weight = shape / math.expm1(-shape * math.log(gamma)) if shape else -1 / math.log(gamma)
+    return rest ** (-shape - 1) * (1 - gamma) * weight * norm.pdf(x, mean, std)
 
 
 # The price.
@@ -72,14 +81,10 @@ def test_the_price_is_that_of_dp_accounting(event, shape):
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_the_price_covers_the_largest_of_gaussian_numbers(shape, sign):
     """The law of the largest of K is known: that of K has the generating function φ."""
-    gamma, multiplier = halting_probability(7.0, shape), 2.0
-    x = np.linspace(-30, 30, 200_001)
+    multiplier, x = 2.0, np.linspace(-30, 30, 200_001)
 
     def density(mean):
-        rest = 1 - (1 - gamma) * norm.cdf(x, mean, multiplier)  # φ' at the distribution function
-        weight = shape / math.expm1(-shape * math.log(gamma)) if shape else -1 / math.log(gamma)
-        slope = rest ** (-shape - 1) * (1 - gamma) * weight
-        return slope * norm.pdf(x, mean, multiplier)
+        return density_of_the_best(x, mean, multiplier, 7.0, shape)
 
     p, q = density(0), density(sign)
     assert np.trapezoid(p, x) == pytest.approx(1, abs=1e-6)
@@ -207,6 +212,38 @@ def test_the_best_run_is_told():
     for seed in range(5):
         runs = Runs(random_state=seed)
         assert runs.search()[0] == runs.n_runs
+
+
+def test_an_audit_of_what_a_search_tells():
+    """Of runs that tell a noisy number, and are scored by it, outcomes have the law of the largest.
+
+    It shows over half of what is claimed, and no more.
+    """
+    plan, noise = selection_plan("search", gaussian_event, 7.0, 1.0, 4.0, 1e-5), NoiseSource(0)
+    event = plan.events[0].event
+    one_run = Plan((("Gaussian sum", event),), 4.0, 1e-5)
+
+    def search(cell):
+        def run():
+            with Curator([[cell]], plan=one_run, noise=noise) as curator:
+                total = curator.release(GaussianSumMechanism(RecordFunction(lambda row: row), 1.0))
+            return total.value.item(), total.value.item()
+
+        return select_best(run, plan, noise)[1]
+
+    x, densities = np.linspace(-40, 40, 100_001), []
+    for cell in (0.0, -1.0):  # without the record, and with it
+        density = density_of_the_best(x, cell, event.noise_multiplier, 7.0, 1.0)
+        below = np.cumsum(density) * (x[1] - x[0])
+        outcomes = [search(cell) for _ in range(250)]
+        assert kstest(outcomes, lambda at, law=below: np.interp(at, x, law)).pvalue > 1e-6
+        densities.append(density)
+
+    def show(epsilon):
+        p, q = densities
+        return np.trapezoid(np.maximum(p - math.exp(epsilon) * q, 0), x)
+
+    assert show(4.0) < 1e-5 < show(2.0)
 
 
 def test_of_equals_the_first():

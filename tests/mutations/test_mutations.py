@@ -260,6 +260,11 @@ PRIVACY = {
         "if False:",
         "tests/accounting/test_selection.py::test_a_run_releases_no_more_than_was_paid_for",
     ),
+    "a search makes more runs than it pays for": Mutation(
+        "noise.number_of_runs(event.mean, event.shape)",
+        "noise.number_of_runs(4 * event.mean, event.shape)",
+        "tests/accounting/test_selection.py::test_an_audit_of_what_a_search_tells",
+    ),
     "labels are released as they are": Mutation(
         "y = classes[curator.release(LocalLabelsMechanism(len(classes))).codes]",
         "curator.release(LocalLabelsMechanism(len(classes)))",
