@@ -454,8 +454,17 @@ def test_moments_under_replace_one_cost_no_less_than_pld(q, T, s, accountant):
     assert 0 < pld <= moments <= 1.001 * unsampled
 
 
-@pytest.mark.parametrize("accountant", ["pld", "rdp"])
-@pytest.mark.parametrize(("q", "sampling"), [(1.0, None), (0.1, "poisson"), (0.1, "fixed")])
+@pytest.mark.parametrize(
+    ("q", "sampling", "accountant"),
+    [
+        (0.1, "poisson", "pld"),
+        (1.0, None, "rdp"),
+        (0.1, "poisson", "rdp"),
+        (0.1, "fixed", "rdp"),
+        pytest.param(1.0, None, "pld", marks=pytest.mark.slow),
+        pytest.param(0.1, "fixed", "pld", marks=pytest.mark.slow),
+    ],
+)
 def test_classes_cost_under_replace_one_only(q, sampling, accountant):
     def epsilon(n_classes, relation):
         event = SlicedGaussianDpEvent(0.05, 4, 1, True, n_classes)
