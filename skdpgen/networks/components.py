@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from .._frequencies import find_shape, lowest_frequencies
+from .._windows import draw_windows
 from ..transport import ExactMatrix
 
 # Each space of low frequencies has about so many times the dimensions of the one before.
@@ -90,6 +91,28 @@ class PrincipalComponents(nn.Module):
     def decode(self, components):
         """Map scaled components back to rows."""
         return (components * self.scale) @ self.axes.T
+
+    def draw_local_directions(self, n_directions, generator):
+        """Draw directions on which images that are decoded show small windows of themselves.
+
+        Parameters
+        ----------
+        n_directions : int
+        generator : torch.Generator
+            On the CPU, where directions are made, so that every device gets the same.
+
+        Returns
+        -------
+        tensor of shape (p, n_directions)
+            Unit columns; there are none if rows cannot be square images.
+        """
+        axes, scale = self.axes.double().cpu(), self.scale.double().cpu()
+        parts = [axes.new_zeros(len(scale), 0)]
+        for windows in draw_windows(len(axes), n_directions, generator):
+            # ⟨w, decode(z)⟩ = ⟨scale · axesᵀ w, z⟩
+            seen = scale[:, None] * (axes.T @ windows.T)
+            parts.append(seen / torch.linalg.vector_norm(seen, dim=0))
+        return torch.cat(parts, dim=1)
 
 
 def choose_space(moments, n_components):

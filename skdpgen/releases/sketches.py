@@ -27,6 +27,9 @@ _DETAIL, _LEAST_MULTIPLIER = 250, 0.25
 _MOST_TIMES, _COLUMNS_A_TIME = 16, 4
 # What memory then has to hold: slices of all classes, and numbers of all directions.
 _MOST_OF_CLASSES, _MOST_OF_COLUMNS = 2**19, 2**25
+# Share of the directions that see small windows of images only, where there are components; found
+# on held-out images.
+_LOCAL = 0.5
 # Half-period of the basis of a sketch, in standard deviations of a projection.
 _WIDTH = 3.0
 
@@ -126,7 +129,7 @@ class SliceSketch(Release):
         sketch : skdpgen.privacy.Sketch
         """
         k, n_harmonics = self.count(curator.plan, len(spread), curator.n_classes, curator.n_records)
-        directions = random_directions(len(spread), k, generator=noise.torch_generator())
+        directions = _draw_directions(components, len(spread), k, noise.torch_generator())
         basis = SliceBasis(
             directions,
             _WIDTH * torch.linalg.vector_norm(directions * spread[:, None], dim=0),
@@ -175,3 +178,12 @@ class SliceSketch(Release):
             return _MOST_HARMONICS
         wanted = 0.4 / math.sqrt(noise_ratio)
         return round(min(_MOST_HARMONICS, max(_FEWEST_HARMONICS, wanted)))
+
+
+def _draw_directions(components, n_columns, k, generator):
+    """Draw k public unit directions; of images in components, some are local."""
+    local = torch.zeros(n_columns, 0)
+    if components is not None:
+        local = components.draw_local_directions(round(_LOCAL * k), generator).float()
+    others = random_directions(n_columns, k - local.shape[1], generator=generator)
+    return torch.cat([local, others], dim=1)

@@ -3,6 +3,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
+from skdpgen._windows import draw_windows
 from skdpgen.networks.components import (
     PrincipalComponents,
     choose_space,
@@ -125,3 +126,42 @@ def test_spaces_of_low_frequencies(n_columns, n_components, sizes):
         channel = np.zeros(n_columns)
         channel[: n_columns // (3 if n_columns == 48 else 1)] = 1
         assert_allclose(space @ (space.T @ channel), channel, atol=1e-12)
+
+
+def test_local_directions_show_windows_of_decoded_images():
+    generator = torch.Generator().manual_seed(0)
+    for n_features in (100, 300):  # grey, and in three colours
+        axes = torch.linalg.qr(torch.randn(n_features, 5, generator=generator))[0]
+        components = PrincipalComponents(axes, torch.linspace(2, 0.1, 5), 0.4)
+        directions = components.draw_local_directions(300, torch.Generator().manual_seed(1))
+        windows = torch.cat(draw_windows(n_features, 300, torch.Generator().manual_seed(1)))
+        assert_allclose(directions.norm(dim=0), 1, rtol=1e-6)
+        codes = torch.randn(7, 5, generator=generator, dtype=torch.float64)
+        shown = components.double().decode(codes) @ windows.T
+        along = codes @ directions
+        # The same but for the unit of each.
+        units = (shown / along).median(0).values
+        assert_allclose(shown, along * units, atol=1e-6 * shown.abs().max())
+        assert (units > 0).all()
+
+
+def test_windows_are_small_and_everywhere():
+    windows = torch.cat(draw_windows(400, 2000, torch.Generator().manual_seed(0)))
+    energy = windows.square().view(-1, 20, 20)
+    energy = energy / energy.sum((1, 2), keepdim=True)
+    at = torch.arange(20.0, dtype=torch.float64)
+    for axis in (1, 2):
+        along = energy.sum(3 - axis)
+        mean = along @ at
+        spread = (along @ at.square() - mean**2).sqrt()
+        # Isotropic filters have 5.8.
+        assert 1 < spread.median() < 4
+        assert mean.min() < 3
+        assert mean.max() > 16
+
+
+@pytest.mark.parametrize("n_columns", [401, 81, 1])
+def test_rows_that_are_no_images_or_tiny_ones_have_no_windows(n_columns):
+    assert draw_windows(n_columns, 10, torch.Generator()) == []
+    components = PrincipalComponents(torch.eye(5), torch.ones(5))
+    assert components.draw_local_directions(10, torch.Generator()).shape == (5, 0)
