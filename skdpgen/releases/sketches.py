@@ -42,6 +42,9 @@ class SliceSketch(Release):
     noise. They are the empirical characteristic functions of the slices that a sliced Wasserstein
     distance compares. Whatever is fitted to them, however long, costs no further privacy.
 
+    Of images in principal components, half of the directions see small windows of the images, at
+    random places: projections on these are further from normal, and say more.
+
     Parameters
     ----------
     n_projections : int, default=None

@@ -519,9 +519,29 @@ if cost > self.epsilon * (1 + 1e-2):
         "_MOST_OF_COLUMNS)",
         _sizes("memory_holds_the_slices_that_are_chosen"),
     ),
+    "windows are as wide as images": Mutation(
+        "side * _NARROWEST * (_WIDEST / _NARROWEST) ** sizes",
+        "side * 9.0 ** sizes",
+        _components("windows_are_small_and_everywhere"),
+    ),
+    "windows are in the middle": Mutation(
+        "(side - 1) * places[..., None]",
+        "(side - 1) * 0.5 * places[..., None].ceil()",
+        _components("windows_are_small_and_everywhere"),
+    ),
+    "local directions forget how components are scaled": Mutation(
+        "scale[:, None] * (axes.T @ windows.T)",
+        "axes.T @ windows.T",
+        _components("local_directions_show_windows_of_decoded_images"),
+    ),
+    "no slice is local": Mutation(
+        "round(_LOCAL * k)",
+        "0",
+        _components("half_of_the_slices_of_images_are_local"),
+    ),
     "slices are others than were planned": Mutation(
-        "random_directions(len(spread), k,",
-        "random_directions(len(spread), self._fewest(len(spread)),",
+        "_draw_directions(components, len(spread), k,",
+        "_draw_directions(components, len(spread), self._fewest(len(spread)),",
         _sizes("what_is_released_is_what_was_planned_whatever_the_rows_are"),
     ),
     "more slices are taken for more noise": Mutation(

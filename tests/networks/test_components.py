@@ -11,6 +11,8 @@ from skdpgen.networks.components import (
     held_by_leading,
 )
 from skdpgen.privacy.mechanisms.base import NoisySum
+from skdpgen.releases.sketches import _draw_directions
+from skdpgen.transport import random_directions
 
 
 @pytest.fixture
@@ -165,3 +167,19 @@ def test_rows_that_are_no_images_or_tiny_ones_have_no_windows(n_columns):
     assert draw_windows(n_columns, 10, torch.Generator()) == []
     components = PrincipalComponents(torch.eye(5), torch.ones(5))
     assert components.draw_local_directions(10, torch.Generator()).shape == (5, 0)
+
+
+def test_half_of_the_slices_of_images_are_local():
+    axes = torch.linalg.qr(torch.randn(100, 6, generator=torch.Generator().manual_seed(0)))[0]
+    components = PrincipalComponents(axes, torch.linspace(2, 0.1, 6))
+    directions = _draw_directions(components, 6, 24, torch.Generator().manual_seed(1))
+    assert directions.shape == (6, 24)
+    assert_allclose(directions.norm(dim=0), 1, rtol=1e-6)
+    local = components.draw_local_directions(12, torch.Generator().manual_seed(1))
+    assert_allclose(directions[:, :12], local, atol=1e-6)
+    assert_allclose(directions[:, 12:18].T @ directions[:, 12:18], torch.eye(6), atol=1e-6)
+    # Of rows that are no images, none is.
+    components = PrincipalComponents(torch.eye(101)[:, :6], torch.ones(6))
+    for of in (components, None):
+        whole = _draw_directions(of, 6, 24, torch.Generator().manual_seed(1))
+        assert_allclose(whole, random_directions(6, 24, generator=torch.Generator().manual_seed(1)))
