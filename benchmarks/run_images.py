@@ -18,17 +18,35 @@ import warnings
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
+from sklearn.model_selection import train_test_split
+from sklearn.utils import Bunch
 from torch import nn
 
 from skdpgen import DPSWFlowSampler, SliceSketch
-from skdpgen.datasets import load_cifar10, load_fashion_mnist, load_mnist, load_usps
+from skdpgen.datasets import (
+    load_cifar10,
+    load_fashion_mnist,
+    load_mnist,
+    load_office_caltech,
+    load_usps,
+)
 from skdpgen.evaluation import train_on_synthetic_score
+
+
+def load_office():
+    """Return the 2,533 pictures of all four domains of Office-Caltech10, a quarter for tests."""
+    data = load_office_caltech("images32")
+    X, y = (np.concatenate([data[name][part] for name in data.domains]) for part in "Xy")
+    parts = train_test_split(X, y, random_state=0, stratify=y)
+    return Bunch(**dict(zip(("X_train", "X_test", "y_train", "y_test"), parts, strict=True)))
+
 
 LOADERS = {
     "mnist": load_mnist,
     "fashion": load_fashion_mnist,
     "usps": load_usps,
     "cifar10": load_cifar10,
+    "office": load_office,
 }
 CLASSIFIERS = ("logistic", "mlp", "cnn")
 

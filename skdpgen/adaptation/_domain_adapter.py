@@ -23,6 +23,7 @@ from ..base import BaseGenerator, CentralGenerator
 from ..encoders import PrivatePCA, split_encoder
 from ..formats.box import BoxFormat
 from ..generators import DPSWFlowSampler
+from ..preprocessing import LowFrequencies
 from ..privacy import preview
 from ._augmentation import AUGMENTATIONS
 from ._base import ASSUMED, SAID_OF_ALL, BaseAdapter
@@ -33,6 +34,8 @@ _SAID_ONCE = ("epsilon", "delta", "relation", "random_state")
 _MANY_ROWS = 1000
 # Columns that a sketch can do with as they are; components of the source, of few target rows.
 _FEW_COLUMNS, _SOURCE_COMPONENTS = 64, 32
+# Frequencies of 28×28 images.
+_FREQUENCIES = 14
 # Synthetic target rows.
 _FEWEST, _MOST = 500, 5000
 
@@ -265,6 +268,8 @@ class DPSWDDomainAdapter(BaseAdapter):
         if X.shape[1] <= _FEW_COLUMNS or not sampler.takes_components:
             return None
         if n_target >= _MANY_ROWS:
+            if self.network == "conv28":
+                return [FrozenEstimator(LowFrequencies(_FREQUENCIES).fit(X)), PrivatePCA()]
             return PrivatePCA()
         components = PCA(min(_SOURCE_COMPONENTS, *X.shape), random_state=0)
         public = make_pipeline(StandardScaler(), components).fit(np.clip(X, *bounds))

@@ -30,6 +30,8 @@ class PrincipalComponents(nn.Module):
     unit_ball : bool, default=False
         Scale all components once more by one number, so that the root mean square norm of encoded
         rows is 1.
+    of_pixels : bool, default=True
+        Whether the features of images would be their pixels, and not what an encoder makes of them.
 
     Attributes
     ----------
@@ -37,8 +39,9 @@ class PrincipalComponents(nn.Module):
         Standard deviations of the scaled components.
     """
 
-    def __init__(self, axes, deviations, whiten=0.5, unit_ball=False):
+    def __init__(self, axes, deviations, whiten=0.5, unit_ball=False, of_pixels=True):
         super().__init__()
+        self.of_pixels = of_pixels
         spread = deviations ** (1 - whiten)
         radius = torch.linalg.vector_norm(spread) if unit_ball else 1.0
         self.register_buffer("axes", axes)
@@ -46,7 +49,7 @@ class PrincipalComponents(nn.Module):
         self.register_buffer("spread", spread / radius)
 
     @classmethod
-    def from_noisy_moments(cls, moments, n_records, n_components, *, whiten=0.5, unit_ball=False):
+    def from_noisy_moments(cls, moments, n_records, n_components, **params):
         """Take the leading components of released second moments: post-processing.
 
         Noise turns components, the more so the more columns there are. So they are taken within the
@@ -61,8 +64,8 @@ class PrincipalComponents(nn.Module):
             Number of records.
         n_components : int
             p ≤ n_features.
-        whiten, unit_ball
-            As in the constructor.
+        **params
+            Of the constructor.
         """
         space, inside = choose_space(moments, n_components)
         values, vectors = np.linalg.eigh(inside)
@@ -73,8 +76,7 @@ class PrincipalComponents(nn.Module):
         return cls(
             torch.tensor(space @ vectors, dtype=torch.float32),
             torch.tensor(deviations, dtype=torch.float32),
-            whiten=whiten,
-            unit_ball=unit_ball,
+            **params,
         )
 
     def encode(self, rows):
@@ -104,10 +106,10 @@ class PrincipalComponents(nn.Module):
         Returns
         -------
         tensor of shape (p, n_directions)
-            Unit columns; there are none if rows cannot be square images.
+            Unit columns; there are none if features cannot be the pixels of square images.
         """
         axes, scale = self.axes.double().cpu(), self.scale.double().cpu()
-        parts = [axes.new_zeros(len(scale), 0)]
+        parts, n_directions = [axes.new_zeros(len(scale), 0)], n_directions * self.of_pixels
         for windows in draw_windows(len(axes), n_directions, generator):
             # ⟨w, decode(z)⟩ = ⟨scale · axesᵀ w, z⟩
             seen = scale[:, None] * (axes.T @ windows.T)

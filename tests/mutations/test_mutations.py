@@ -534,6 +534,11 @@ if cost > self.epsilon * (1 + 1e-2):
         "axes.T @ windows.T",
         _components("local_directions_show_windows_of_decoded_images"),
     ),
+    "windows are of what an encoder gives": Mutation(
+        "of_pixels=format.encoder is None",
+        "of_pixels=True",
+        "tests/generators/test_sliced_flow.py::test_windows_are_of_pixels[True]",
+    ),
     "no slice is local": Mutation(
         "round(_LOCAL * k)",
         "0",

@@ -178,8 +178,9 @@ def test_half_of_the_slices_of_images_are_local():
     local = components.draw_local_directions(12, torch.Generator().manual_seed(1))
     assert_allclose(directions[:, :12], local, atol=1e-6)
     assert_allclose(directions[:, 12:18].T @ directions[:, 12:18], torch.eye(6), atol=1e-6)
-    # Of rows that are no images, none is.
-    components = PrincipalComponents(torch.eye(101)[:, :6], torch.ones(6))
-    for of in (components, None):
+    # Of rows that are no images, or of what an encoder makes of images, none is.
+    no_images = PrincipalComponents(torch.eye(101)[:, :6], torch.ones(6))
+    encoded = PrincipalComponents(axes, torch.linspace(2, 0.1, 6), of_pixels=False)
+    for of in (no_images, encoded, None):
         whole = _draw_directions(of, 6, 24, torch.Generator().manual_seed(1))
         assert_allclose(whole, random_directions(6, 24, generator=torch.Generator().manual_seed(1)))
