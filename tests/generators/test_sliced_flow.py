@@ -240,7 +240,7 @@ def test_windows_are_of_pixels(is_public, monkeypatch):
     monkeypatch.setattr(components, "draw_windows", draw)
     frequencies = FrozenEstimator(LowFrequencies(10).fit(X))
     encoder = [frequencies, PrivatePCA(8)] if is_public else PrivatePCA(8)
-    make(encoder=encoder, n_steps=1, release=SliceSketch(40)).fit(X)
+    make(bounds=(0, 1), encoder=encoder, n_steps=1, release=SliceSketch(40)).fit(X)
     assert drawn == [(100, 0) if is_public else (144, 20)]
 
 
