@@ -24,18 +24,15 @@ def draw_windows(n_columns, n_windows, generator):
     generator : torch.Generator
         On the CPU.
 
-    Returns
-    -------
-    list of tensor of shape (n, n_columns)
+    Yields
+    ------
+    tensor of shape (n, n_columns)
         Together `n_windows`, in blocks; none if rows cannot be such images, or tiny ones only.
     """
     shape = find_shape(n_columns, (1, 3))
-    if shape[1] < _SMALLEST_SIDE:
-        return []
-    return [
-        _draw_block(shape, min(_BLOCK, n_windows - start), generator)
-        for start in range(0, n_windows, _BLOCK)
-    ]
+    if shape[1] >= _SMALLEST_SIDE:
+        for start in range(0, n_windows, _BLOCK):
+            yield _draw_block(shape, min(_BLOCK, n_windows - start), generator)
 
 
 def _draw_block(shape, n, generator):

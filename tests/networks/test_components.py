@@ -136,7 +136,7 @@ def test_local_directions_show_windows_of_decoded_images():
         axes = torch.linalg.qr(torch.randn(n_features, 5, generator=generator))[0]
         components = PrincipalComponents(axes, torch.linspace(2, 0.1, 5), 0.4)
         directions = components.draw_local_directions(300, torch.Generator().manual_seed(1))
-        windows = torch.cat(draw_windows(n_features, 300, torch.Generator().manual_seed(1)))
+        windows = torch.cat([*draw_windows(n_features, 300, torch.Generator().manual_seed(1))])
         assert_allclose(directions.norm(dim=0), 1, rtol=1e-6)
         codes = torch.randn(7, 5, generator=generator, dtype=torch.float64)
         shown = components.double().decode(codes) @ windows.T
@@ -148,7 +148,7 @@ def test_local_directions_show_windows_of_decoded_images():
 
 
 def test_windows_are_small_and_everywhere():
-    windows = torch.cat(draw_windows(400, 2000, torch.Generator().manual_seed(0)))
+    windows = torch.cat([*draw_windows(400, 2000, torch.Generator().manual_seed(0))])
     energy = windows.square().view(-1, 20, 20)
     energy = energy / energy.sum((1, 2), keepdim=True)
     at = torch.arange(20.0, dtype=torch.float64)
@@ -164,7 +164,7 @@ def test_windows_are_small_and_everywhere():
 
 @pytest.mark.parametrize("n_columns", [401, 81, 1])
 def test_rows_that_are_no_images_or_tiny_ones_have_no_windows(n_columns):
-    assert draw_windows(n_columns, 10, torch.Generator()) == []
+    assert list(draw_windows(n_columns, 10, torch.Generator())) == []
     components = PrincipalComponents(torch.eye(5), torch.ones(5))
     assert components.draw_local_directions(10, torch.Generator()).shape == (5, 0)
 
