@@ -59,11 +59,11 @@ class PrivatePCA(Specification):
         """Return how many components are kept."""
         return min(self.n_components or default, n_columns)
 
-    def find_components(self, curator, n_components, **scaling):
-        """Release second moments, and return the `PrincipalComponents` of the rows."""
+    def find_components(self, curator, n_components, **params):
+        """Release second moments; return the rows' `PrincipalComponents`, of such parameters."""
         moments = curator.release(CovarianceMechanism())
         components = PrincipalComponents.from_noisy_moments(
-            moments, curator.n_rows, n_components, **scaling
+            moments, curator.n_rows, n_components, **params
         )
         return components.to(curator.device)
 

@@ -109,8 +109,8 @@ class PrincipalComponents(nn.Module):
             Unit columns; there are none if features cannot be the pixels of square images.
         """
         axes, scale = self.axes.double().cpu(), self.scale.double().cpu()
-        parts, n_directions = [axes.new_zeros(len(scale), 0)], n_directions * self.of_pixels
-        for windows in draw_windows(len(axes), n_directions, generator):
+        parts, n_windows = [axes.new_zeros(len(scale), 0)], n_directions if self.of_pixels else 0
+        for windows in draw_windows(len(axes), n_windows, generator):
             # ⟨w, decode(z)⟩ = ⟨scale · axesᵀ w, z⟩
             seen = scale[:, None] * (axes.T @ windows.T)
             parts.append(seen / torch.linalg.vector_norm(seen, dim=0))
