@@ -440,7 +440,10 @@ class BaseGenerator(
         )
         plan = self._plan(terms, format)
         release = self._find_release(format)
-        n_needed = release.count_needed(plan, terms, format) or 0
+        n_needed = max(
+            release.count_needed(plan, terms, format) or 0,
+            self._count_needed_for_components(plan, format),
+        )
         return plan, release.settled(plan, terms), int(float(f"{n_needed:.2g}"))
 
     def _count_encoded(self, format):
@@ -449,6 +452,13 @@ class BaseGenerator(
             return format.n_columns
         n_components = self.find_specification("release").n_components
         return format.components.count_components(format.n_columns, n_components)
+
+    def _count_needed_for_components(self, plan, format):
+        if format.components is None:
+            return 0
+        multiplier = plan.multiplier(format.components.name) * (plan.max_rows or 1)
+        n_encoded = self._count_encoded(format)
+        return format.components.count_needed(n_encoded, format.n_columns, multiplier)
 
     def _find_components(self, curator, format, **scaling):
         """Release principal components if they are the encoder, else return None."""

@@ -59,6 +59,16 @@ class PrivatePCA(Specification):
         """Return how many components are kept."""
         return min(self.n_components or default, n_columns)
 
+    def count_needed(self, n_components, n_columns, multiplier):
+        """Return how many records it takes for components to stand out of the noise.
+
+        Noise of a deviation σ on d² numbers has eigenvalues up to σ√(2d), and each of k components
+        has n/k, were they alike. All columns may be kept, whatever the noise.
+        """
+        if n_components == n_columns:
+            return 0
+        return n_components * _STANDING_OUT * multiplier * math.sqrt(2 * n_columns)
+
     def find_components(self, curator, n_components, **params):
         """Release second moments; return the rows' `PrincipalComponents`, of such parameters."""
         moments = curator.release(CovarianceMechanism())
@@ -75,8 +85,7 @@ ENCODERS = {"dp-pca": PrivatePCA()}
 def choose_components(n_samples, n_columns, n_classes, multiplier):
     """Return the `PrivatePCA` that ``"auto"`` stands for, or None, from public numbers only.
 
-    Of many columns, leading components are worth their price once they stand out: noise alone has
-    eigenvalues up to σ√(2d), and each of 64 components has, were they alike, n/64. Few columns are
+    Of many columns, leading components are worth their price once they stand out. Few columns are
     all kept. Whether they are turned and scaled first matters where a sketch of them is mostly
     noise, of multiplier·√k on a sum of n/c values, for c classes and k slices: a fit then stays
     close to where it starts from, and components say where the rows are.
@@ -91,8 +100,9 @@ def choose_components(n_samples, n_columns, n_classes, multiplier):
     if n_columns <= _FEW_COLUMNS:
         noise = multiplier * math.sqrt(_SLICES * n_columns) * n_classes
         return components if noise > n_samples else None
-    noise = multiplier / math.sqrt(components.share) * math.sqrt(2 * n_columns)
-    return components if n_samples / _FEW_COLUMNS > _STANDING_OUT * noise else None
+    multiplier /= math.sqrt(components.share)
+    n_needed = components.count_needed(_FEW_COLUMNS, n_columns, multiplier)
+    return components if n_samples > n_needed else None
 
 
 def split_encoder(encoder):

@@ -15,7 +15,10 @@ from skdpgen import (
     DPSWFlowSampler,
     LDPEntropicGAN,
     PrivacyBudget,
+    PrivatePCA,
+    SliceSketch,
 )
+from skdpgen.accounting.calibration import calibrate_gaussian
 from skdpgen.exceptions import FitQualityWarning
 from skdpgen.privacy import BudgetExceededError, preview
 
@@ -121,3 +124,30 @@ def test_a_preview_of_a_transformer_takes_numbers():
     with pytest.raises(TypeError, match="numbers of rows and features"):
         preview(DPPCA(), np.zeros((5, 2)))
     assert preview(DPPCA(), 50, 2).releases[-1] == "second moments"
+
+
+@pytest.mark.parametrize("n_projections", [None, 50, 2000])
+def test_rows_of_more_columns_than_slices_tell_about_take_more_of_them(n_projections):
+    sampler = DPSWFlowSampler(
+        epsilon=1.0, bounds=(0, 1), encoder=None, release=SliceSketch(n_projections)
+    )
+    narrow, wide = (count_needed(sampler, 1000, d) for d in (80, 80 * 36))
+    assert narrow == 180
+    assert math.isclose(wide, 6 * narrow, rel_tol=0.05)
+
+
+def test_noise_hides_components_of_few_rows():
+    multiplier = calibrate_gaussian(1.0, 1e-5)
+
+    def needed(n_features=400, max_rows=1, **params):
+        sampler = DPSWFlowSampler(epsilon=1.0, bounds=(0, 1), encoder=PrivatePCA(**params))
+        sampler.set_params(delta=1e-5, clip_norm=1.0, max_rows_per_person=max_rows)
+        (note,) = preview(sampler, 500, n_features, persons=max_rows > 1).notes
+        return int(note.split(" rows")[0].split()[-1].replace(",", ""))
+
+    # The eigenvalue of noise is half of what 500 rows have in each of so many directions.
+    assert needed(n_components=30, share=0.5) == float(f"{30 * multiplier * 20:.2g}")
+    assert needed() > needed(n_components=50) > needed(n_components=40)
+    assert math.isclose(needed(max_rows=3), 3 * needed(), rel_tol=0.1)
+    # Components that are all kept hide nothing.
+    assert needed(64) < needed(65) / 2

@@ -99,9 +99,13 @@ class SliceSketch(Release):
     def count_needed(self, plan, terms, format):
         """Return at how many records the energy of the sketch is a fourth of that of its noise.
 
-        Found on iris, wine, breast cancer and digits, where classifiers then lose little.
+        That is of as many slices as tell about all columns, whether there are so many or not: fewer
+        have less noise each, and tell less. Found on iris, wine, breast cancer and digits, where
+        classifiers then lose little, and on images of up to 3,072 columns.
         """
         ratio = self.noise_ratio(plan, terms.n_columns, terms.n_classes, terms.n_samples)
+        enough = max(_FEWEST, _EACH * terms.n_columns)
+        ratio *= math.sqrt(enough / self._fewest(terms.n_columns))
         return math.ceil(ratio * terms.n_samples)
 
     def noise_ratio(self, plan, n_columns, n_classes, n_records):

@@ -53,6 +53,9 @@ class Mutation:
         path.write_text(texts[path].replace(self.old, self.new), encoding="utf-8")
 
 
+_FEW_ROWS = "tests/test_few_rows.py"
+
+
 def _common(check, estimator="sliced-pca"):
     return f"tests/test_common.py::test_generator[{estimator}-{check}]"
 
@@ -553,6 +556,26 @@ if cost > self.epsilon * (1 + 1e-2):
         "sigma = plan.sigma * math.sqrt(self._fewest(n_columns) / k)",
         "sigma = plan.sigma",
         _sizes("more_slices_are_not_taken_for_more_noise"),
+    ),
+    "slices that are not taken are believed to tell": Mutation(
+        "ratio *= math.sqrt(enough / self._fewest(terms.n_columns))",
+        "",
+        f"{_FEW_ROWS}::test_rows_of_more_columns_than_slices_tell_about_take_more_of_them",
+    ),
+    "noise in components is not spoken of": Mutation(
+        "            self._count_needed_for_components(plan, format),\n",
+        "            0,\n",
+        f"{_FEW_ROWS}::test_noise_hides_components_of_few_rows",
+    ),
+    "components of persons have the noise of records": Mutation(
+        "plan.multiplier(format.components.name) * (plan.max_rows or 1)",
+        "plan.multiplier(format.components.name)",
+        f"{_FEW_ROWS}::test_noise_hides_components_of_few_rows",
+    ),
+    "components that are all kept are to stand out": Mutation(
+        "if n_components == n_columns:",
+        "if False:",
+        f"{_FEW_ROWS}::test_noise_hides_components_of_few_rows",
     ),
     "a step compares slices with others": Mutation(
         "squared_distance(made, means[..., slices], weights)",
