@@ -28,7 +28,7 @@ from .accounting.events import event_from_dict, event_to_dict
 from .formats.schema import Schema
 
 # Raised by one in front of what older versions cannot read, and behind for what they can.
-_FORMAT = (1, 0)
+_FORMAT = (2, 0)
 _CONTENTS, _ARRAY = "estimator.json", "arrays/{}.npy"
 _TORCH_DTYPES = {str(dtype): dtype for dtype in (torch.float32, torch.float64)}
 
@@ -148,9 +148,8 @@ def _list_classes():
     from .formats.columns import Unknown
     from .formats.table import TableFormat, TableKind
     from .learners.entropic import LocalRowNetwork
-    from .learners.levels import RowsByLevel
     from .learners.particles import Particles
-    from .learners.tables import SoftmaxBlocks, TableNetwork, TableParticles
+    from .learners.table_rows import RowsByLevel, SoftmaxBlocks, TableNetwork, TableParticles
     from .learners.training import RowNetwork
     from .networks.autoencoders import SphericalAutoencoder
     from .networks.components import PrincipalComponents
@@ -164,7 +163,7 @@ def _list_classes():
         *(FrozenEstimator, Plan, ArrayKind, TableKind, BallFormat, BoxFormat, TableFormat),
         Unknown,
         *(Particles, _Input, RowNetwork, LocalRowNetwork, SoftmaxBlocks, TableNetwork),
-        *(TableParticles, RowsByLevel, nn.ModuleList),
+        *(TableParticles, RowsByLevel),
         *(PrincipalComponents, ResidualUp, UpsampledConv2d, SphericalAutoencoder),
         *(nn.BatchNorm1d, nn.BatchNorm2d, nn.Conv2d, nn.ConvTranspose2d, nn.Flatten, nn.LeakyReLU),
         *(nn.Linear, nn.MaxPool2d, nn.ReLU, nn.Sequential, nn.Sigmoid, nn.Unflatten, nn.Upsample),

@@ -327,10 +327,12 @@ def test_what_is_no_file_of_ours_is_refused(content, tmp_path):
         skdpgen.load(tmp_path / "nowhere")
 
 
-def test_formats_of_later_versions_are_refused(content, tmp_path):
-    with pytest.raises(ValueError, match="was written in format 2, by skdpgen 9"):
-        _load(_changed(content, lambda held: held.update(format=[2, 0], version="9")), tmp_path)
-    _load(_changed(content, lambda held: held.update(format=[1, 7])), tmp_path)
+def test_other_formats_are_refused(content, tmp_path):
+    with pytest.raises(ValueError, match="was written in format 3, by skdpgen 9"):
+        _load(_changed(content, lambda held: held.update(format=[3, 0], version="9")), tmp_path)
+    with pytest.raises(ValueError, match="was written in format 1, by skdpgen"):
+        _load(_changed(content, lambda held: held.update(format=[1, 0])), tmp_path)
+    _load(_changed(content, lambda held: held.update(format=[2, 7])), tmp_path)
 
 
 def test_a_privatizer_from_elsewhere_has_its_own_noise_and_its_own_price(monkeypatch, tmp_path):

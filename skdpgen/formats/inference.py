@@ -12,6 +12,7 @@ import pandas as pd
 
 from ..exceptions import FitQualityWarning, TableError
 from ..privacy.mechanisms.sums import CategoryCountsMechanism, GaussianSumMechanism
+from ..privacy.mechanisms.tables import TablesMechanism
 from ..privacy.record_functions import RecordFunction
 from ..privacy.texts import TEXT_KINDS
 from .atoms import Counted, with_atoms, with_candidates
@@ -42,10 +43,12 @@ _KINDS, _FITTING_SHARE = "column kinds", 0.95
 # Digits after a zero are codes. A column that has clearly more than a few of these holds codes.
 _CODE, _FEW_CODES = re.compile(r"0[0-9]+"), 0.005
 _COUNTED = (*TEXT_KINDS[:-1], "code", "missing")
-# Knots of the second, finer grid, and what of it goes evenly to the cells of the first; and knots
-# that a column has at last.
+# Knots of the second, finer grid, and what of it goes evenly to the cells of the first.
 _FEWEST_FINE, _MOST_FINE, _EVEN = 16, 128, 0.2
-_FEWEST, _MOST = 8, 16
+# Knots that a column has at last; and what a cell of two columns is to have of the records, on
+# average, in units of its noise, where there are two-way tables (found on Adult and bank_marketing,
+# on training rows).
+_FEWEST, _MOST, _CELL = 8, 16, 4.0
 # Names of the releases of histograms.
 _RANGES, _COUNTS = "value ranges", "value counts"
 # In units of the noise of their counts, so many rows tell kinds from each other.
@@ -213,9 +216,9 @@ class SchemaInference:
         """Look at numbers and dates on a finer grid; return their kinds."""
         if _COUNTS not in self.releases:
             return {}
-        n_fine, n_records = self._count_fine(curator), curator.n_rows
+        n_fine = self._count_fine(curator)
         std = self._noise_of(_COUNTS, self._scales, curator)
-        n_octave = choose_per_octave(n_records, std)
+        n_octave = choose_per_octave(curator.n_rows, std)
         fine = {
             name: ranged.get(name) or _refine(self.schema[name], n_fine, n_octave)
             for name in self._scales
@@ -223,13 +226,15 @@ class SchemaInference:
         found = {}
         for name, counted in self._count(curator, _COUNTS, self._scales, fine, std):
             kind, knots = self.schema[name], counted.knots
+            n_knots = kind.n_knots or self._count_knots(curator, std)
             atoms = counted.find_atoms(kind)
+            if getattr(kind, "atoms", None) is None:
+                atoms += counted.find_shared(n_knots)
             counts, n_values = counted.without(atoms)
             if name in ranged:
                 lower, upper = narrow_range(knots, counts, std, n_values, _unit_of(kind))
                 within = (lower <= knots) & (knots <= upper)
                 knots, counts = knots[within], counts[within]
-            n_knots = kind.n_knots or count_affordable(n_records, std, _FEWEST, _MOST)
             if len(knots) > n_knots:
                 knots = quantile_knots(
                     knots, counts, std, n_knots, unit=_unit_of(kind), is_rest=bool(atoms)
@@ -246,6 +251,14 @@ class SchemaInference:
     def _count_fine(self, curator):
         std = self._noise_of(_COUNTS, self._scales, curator)
         return count_affordable(curator.n_rows, std, _FEWEST_FINE, _MOST_FINE)
+
+    def _count_knots(self, curator, std):
+        """Return how many knots columns get, of whose counts there is noise."""
+        plan, most = curator.plan, _MOST
+        if TablesMechanism.name in dict(plan.releases) and plan.sigma > 0:
+            noise = plan.sigma * len(self.schema.learnt) / math.sqrt(2)
+            most = min(most, round(math.sqrt(curator.n_rows / (_CELL * noise))))
+        return count_affordable(curator.n_rows, std, _FEWEST, max(_FEWEST, most))
 
     def _count(self, curator, release, names, kinds, std):
         """Release noisy counts of the values of some columns: a list of (name, Counted)."""

@@ -16,7 +16,7 @@ from ..learners.interactions import fit_to_table
 from ..learners.normals import draw_normals, fit_normals_to_sketch
 from ..learners.particles import Particles, draw_starts, fit_particles_to_sketch, flow_along_slices
 from ..learners.rows import even_spread
-from ..learners.tables import TableParticles
+from ..learners.table_rows import TableParticles
 from ..privacy import RecordFunction, SlicedRowsMechanism
 from ..privacy.mechanisms.base import clip_rows
 from ..privacy.records import read_rows
@@ -196,9 +196,11 @@ class DPSWFlowSampler(CentralGenerator):
         n_particles = self._count_particles(curator.n_records, 1)
         generator = noise.torch_generator()
 
-        def make_rows(share, sizes, marginals):
-            n_rows = min(n_particles, max(_FEWEST, round(share * n_particles)))
-            return TableParticles(n_rows, generator, sizes, marginals)
+        def make_rows(shares, sizes, marginals):
+            counts = [
+                min(n_particles, max(_FEWEST, round(share * n_particles))) for share in shares
+            ]
+            return TableParticles(counts, generator, sizes, marginals)
 
         self._particles, self.loss_curve_, self.schema_report_ = fit_to_table(
             release,

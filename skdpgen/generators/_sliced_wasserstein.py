@@ -10,7 +10,7 @@ from ..learners.interactions import fit_to_table
 from ..learners.rows import has_unit_output, make_rows, try_network
 from ..learners.sketch import fit_to_sketch
 from ..learners.slices import fit_to_rows
-from ..learners.tables import TableNetwork
+from ..learners.table_rows import TableNetwork
 from ..networks import build, find_factory
 from ..privacy import RecordFunction, SlicedRowsMechanism
 from ..releases import SlicedRows, SliceSketch, TwoWayTables
@@ -58,13 +58,13 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
     n_steps : int, default=None
         For a sketch: largest number of training steps. None: 250 / (√ρ·(1 + ρ)) within [20, 3000],
         where ρ is the noise on a sketch value over its largest possible size,
-        n_samples / n_classes, or 1000 for tables. For rows the release says it.
+        n_samples / n_classes, or 1200 for tables. For rows the release says it.
     batch_size : int, default=None
         For a sketch: generated rows a step, shared by the classes. None: 256, or 2000 for tables.
         For rows the release says it.
     learning_rate : float, default=None
         Of Adam, with a warm-up and a linear decay to 0: over the last fifth of the steps for a
-        sketch, over all of them for rows. None: 0.01 and 0.001, or 0.003 for tables.
+        sketch, over all of them for rows. None: 0.01 and 0.001, or 0.005 for tables.
     %(persons)s
     %(running)s
 
@@ -174,8 +174,9 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
     def _learn_tables(self, release, curator, format, noise):
         factory = find_factory(self.network)
 
-        def make_rows(share, sizes, marginals):
-            network = build(factory, self.latent_dim, sum(sizes), noise.seed())
+        def make_rows(shares, sizes, marginals):
+            n_inputs = TableNetwork.count_inputs(self.latent_dim, len(shares))
+            network = build(factory, n_inputs, sum(sizes), noise.seed())
             return TableNetwork(network, self.latent_dim, sizes, marginals)
 
         self._network, self.loss_curve_, self.schema_report_ = fit_to_table(
@@ -184,9 +185,9 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
             format,
             make_rows,
             noise,
-            n_steps=self.n_steps or 1000,
+            n_steps=self.n_steps or 1200,
             batch_size=self.batch_size or _TABLE_BATCH_SIZE,
-            learning_rate=self.learning_rate or 0.003,
+            learning_rate=self.learning_rate or 0.005,
             verbose=self.verbose,
         )
 

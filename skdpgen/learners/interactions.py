@@ -9,9 +9,8 @@ import numpy as np
 import torch
 
 from ..privacy.mechanisms.tables import own_and_later, tables_with_later
-from .levels import fit_to_release
 from .report import read_tables
-from .tables import fit_to_tables
+from .tables import fit_to_release, fit_to_tables
 
 # Interactions stand out by so many standard deviations of what chance makes of them, and by so much
 # of the records: half of it is the total variation, at least, by which a table is off.
@@ -36,7 +35,7 @@ def fit_to_table(release, curator, format, make_rows, noise, **training):
     format : TableFormat
         That leaves nothing open.
     make_rows, **training
-        As in `fit_to_release`.
+        As in `fit_to_tables`.
     noise : NoiseSource
 
     Returns
@@ -52,7 +51,7 @@ def fit_to_table(release, curator, format, make_rows, noise, **training):
         curator.close()
     levels, report = read_tables(tables, format, curator.n_rows)
     training |= {"device": curator.device, "generator": noise.torch_generator()}
-    rows, losses = fit_to_release(tables, make_rows, levels, **training)
+    rows, losses = fit_to_release(make_rows, tables, levels, **training)
     if not seeks:
         return rows, losses, report
     made = draw(rows, training["generator"])
@@ -64,7 +63,9 @@ def fit_to_table(release, curator, format, make_rows, noise, **training):
         # Pairs stay as they were learnt: to go on with the released ones would be to learn noise.
         tables = with_pairs_of(made, tables, levels.n_records)
         training["n_steps"] = -(-training["n_steps"] // 2)
-        rows, more = fit_to_tables(lambda *_: rows, tables, levels, three_way=three_way, **training)
+        rows, more = fit_to_tables(
+            lambda *_: rows, [tables], [levels], three_way=three_way, **training
+        )
         losses += more
     return rows, losses, report
 
@@ -150,7 +151,7 @@ def join_levels(counts, sizes, n_groups, is_ordered, public):
 @torch.no_grad()
 def draw(rows, generator):
     """Draw many rows of those that were learnt."""
-    return rows(rows.draw(_N_ROWS, generator)).double().cpu()
+    return rows(rows.draw([_N_ROWS], generator)).double().cpu()
 
 
 def with_pairs_of(made, tables, n_records):

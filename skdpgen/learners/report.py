@@ -5,7 +5,7 @@ import numpy as np
 
 from .._quality import warn_of_absent, warn_of_noise, warn_of_table
 from ..formats.report import describe
-from .tables import Levels
+from .levels import Levels
 
 
 def read_tables(tables, format, n_records):

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from ..networks import build, find_factory
-from .tables import SoftmaxBlocks
+from .table_rows import SoftmaxBlocks
 from .training import RowNetwork
 
 

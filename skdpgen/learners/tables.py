@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A learner: a network, or particles, that have the released two-way tables of columns."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from torch import nn
 
-from .._quality import WITHIN_NOISE
 from ..privacy.mechanisms.tables import own_and_later
+from .levels import Levels
+from .table_rows import RowsByLevel
 from .training import Training, descend_to_noise
 
 # Levels of columns whose tables are matched at once.
 _NARROW = 64
+# What the batches of a part have of a batch, at the least.
+_LEAST_BATCH = 0.25
 
 # How often shares of levels are compared with released ones, each time by the rows of a batch for
 # every so many steps of the training.
@@ -21,124 +23,37 @@ _N_ROUNDS, _STEPS = 6, 16
 _CLEAR = 4
 
 
-class SoftmaxBlocks(nn.Module):
-    """Turns each block of columns into probabilities."""
+def fit_to_release(make_rows, tables, levels, **training):
+    """Train rows until they have the released tables, but for their noise.
 
-    def __init__(self, sizes):
-        super().__init__()
-        self.sizes = sizes
-
-    def forward(self, logits):
-        return torch.cat([block.softmax(1) for block in logits.split(self.sizes, dim=1)], dim=1)
-
-
-class TableRows(nn.Module):
-    """Something that gives, for each column of a table, probabilities of its levels.
-
-    Given the code, columns are independent: the mean product of two blocks of probabilities is the
-    joint law of two columns.
+    Where records are told apart by the level of a column, the rows of each level are a part.
 
     Parameters
     ----------
-    sizes : list of int
-        Number of levels of each column.
-    marginals : tensor of shape (n_levels,)
-        Probabilities to start from.
+    make_rows, **training
+        As in `fit_to_tables`.
+    tables : skdpgen.privacy.Tables
+    levels : Levels
+        What the tables say of each level.
+
+    Returns
+    -------
+    rows : TableRows or RowsByLevel
+    losses : list of float
     """
-
-    def __init__(self, sizes, marginals):
-        super().__init__()
-        self.blocks = SoftmaxBlocks(sizes)
-        self.register_buffer("offset", marginals.clamp(min=1e-6).log())
-        self.register_buffer("is_empty", None)
-
-    def forbid(self, is_empty):
-        """Give some levels a probability of exactly 0, from now on."""
-        if np.any(is_empty):
-            self.is_empty = torch.as_tensor(is_empty, device=self.offset.device)
-
-    def to_probabilities(self, logits):
-        """Turn logits into blocks of probabilities."""
-        if self.is_empty is not None:
-            logits = logits.masked_fill(self.is_empty, -torch.inf)
-        return self.blocks(logits)
-
-    @torch.no_grad()
-    def sample(self, classes, generator):
-        """Return a row for each of `classes`, as the encoder of tables makes them.
-
-        Its blocks sum to 1/√(columns). Classes are one of the columns, and are not looked at.
-        """
-        rows = self(self.draw(len(classes), generator)).double().cpu().numpy()
-        return rows / len(self.blocks.sizes) ** 0.5
-
-
-class TableNetwork(TableRows):
-    """A network from Gaussian codes to probabilities of levels.
-
-    Parameters
-    ----------
-    network : torch.nn.Module
-        Maps (n, latent_dim) codes to (n, n_levels).
-    latent_dim : int
-        Width of the Gaussian code.
-    sizes, marginals
-        As in `TableRows`.
-    """
-
-    def __init__(self, network, latent_dim, sizes, marginals):
-        super().__init__(sizes, marginals)
-        self.network = network
-        self.latent_dim = latent_dim
-
-    def forward(self, codes):
-        """Map codes to blocks of probabilities."""
-        return self.to_probabilities(self.network(codes) + self.offset)
-
-    def shift(self, change):
-        """Add a change to all logits."""
-        self.offset += change
-
-    def draw(self, n_rows, generator):
-        """Draw codes; on the CPU, so that every device gets the same."""
-        codes = torch.randn(n_rows, self.latent_dim, generator=generator, dtype=torch.float32)
-        return codes.to(self.offset.device)
-
-
-class TableParticles(TableRows):
-    """Particles, each with its own probabilities of levels. Their codes are their positions.
-
-    Parameters
-    ----------
-    n_particles : int
-    generator : torch.Generator
-        Where the particles' starts come from.
-    sizes, marginals
-        As in `TableRows`.
-    """
-
-    def __init__(self, n_particles, generator, sizes, marginals):
-        super().__init__(sizes, marginals)
-        noise = torch.randn(n_particles, len(marginals), generator=generator)
-        self.logits = nn.Parameter(self.offset + noise.to(self.offset))
-
-    def forward(self, codes):
-        """Return the blocks of probabilities of particles."""
-        return self.to_probabilities(self.logits[codes])
-
-    def shift(self, change):
-        """Add a change to all logits."""
-        self.logits.data += change
-
-    def draw(self, n_rows, generator):
-        """Draw particles in random order, again and again if there are fewer."""
-        return draw_in_rounds(len(self.logits), n_rows, generator).to(self.offset.device)
-
-
-def draw_in_rounds(n_particles, n, generator):
-    """Return `n` positions of particles: all in random order, again and again."""
-    order = [torch.randperm(n_particles, generator=generator) for _ in range(-(-n // n_particles))]
-    return torch.cat(order)[:n]
+    if tables.by is None:
+        return fit_to_tables(make_rows, [tables], [levels], **training)
+    counts, std = tables.count_records()
+    counts = np.maximum(counts, max(std, 1.0))
+    parts = [tables.of_part(part) for part in range(len(counts))]
+    # What is empty is told best by all records together.
+    is_empty = np.delete(levels.is_empty, tables.by)
+    of_parts = [
+        replace(Levels.of(part, count, False), is_empty=is_empty)
+        for part, count in zip(parts, counts, strict=True)
+    ]
+    rows, losses = fit_to_tables(make_rows, parts, of_parts, **training)
+    return RowsByLevel(rows, counts / counts.sum(), tables.by.start).eval(), losses
 
 
 @torch.inference_mode(False)
@@ -163,11 +78,12 @@ def fit_to_tables(
     Parameters
     ----------
     make_rows : callable
-        Gives the `TableRows` to be trained, from the sizes of the columns and noisy marginals.
-    tables : skdpgen.privacy.Tables
-        The released tables.
-    levels : Levels
-        What the tables say of each level.
+        Gives the `TableRows` to be trained, from the shares of the parts among the records, the
+        sizes of the columns and noisy marginals of shape (n_parts, n_levels).
+    tables : list of skdpgen.privacy.Tables
+        The released tables of each part of the records.
+    levels : list of Levels
+        What the tables of each part say of each level.
     n_steps, batch_size : int
         Largest number of steps; generated rows a step.
     learning_rate : float
@@ -175,7 +91,7 @@ def fit_to_tables(
     device : torch.device
         Where to train.
     three_way : skdpgen.privacy.ThreeWayTables, default=None
-        Tables of some triples of columns, which are matched, too.
+        Tables of some triples of columns, which are matched, too, if there is one part.
     generator, verbose
         As in `fit_to_sketch`.
 
@@ -186,50 +102,100 @@ def fit_to_tables(
     losses : list of float
         At each step, the estimated squared distance between generated and noisy tables.
     """
-    n_records, sizes = levels.n_records, tables.sizes
-    std = tables.columns_std
-    # Each cell of a pair counts twice.
-    noise_energy = 2 * tables.pairs_std**2 * tables.cells.size + std**2 * tables.columns.size
-    noise_energy /= n_records**2
-
-    def as_tensor(array):
-        return torch.tensor(array, dtype=torch.float32, device=device)
-
-    pairs = [
-        (*where, as_tensor(table / n_records), as_tensor(is_pair))
-        for *where, table, is_pair in join_narrow(tables.with_later, sizes)
+    counts = np.array([of_part.n_records for of_part in levels])
+    shares = counts / counts.sum()
+    targets = [
+        _PartOfTables.of(part, of_part, share, device)
+        for part, of_part, share in zip(tables, levels, shares, strict=True)
     ]
-    columns = as_tensor(tables.columns / n_records)
-    triples, weight = [], 1.0
+    noise_energy = sum(part.noise_energy for part in targets)
+    triples = []
     if three_way is not None:
-        places = [own for own, _ in own_and_later(sizes)]
-        triples = [
-            (
-                [(places[c], three_way.maps[c].to(device, torch.float32)) for c in triple],
-                as_tensor(table / n_records),
-            )
-            for triple, table in zip(three_way.triples, three_way.cells, strict=True)
-        ]
-        noise_energy += (std / n_records) ** 2 * sum(table.size for table in three_way.cells)
-        if three_way.std > 0:
-            weight = (std / three_way.std) ** 2
-    rows = make_rows(sizes, as_tensor(np.clip(levels.counts / n_records, 0, 1))).to(device)
-    rows.forbid(levels.is_empty)
+        triples, its_energy = _read_three_way(three_way, tables[0], counts[0], device)
+        noise_energy += its_energy
+    marginals = np.stack([of_part.counts / of_part.n_records for of_part in levels])
+    marginals = torch.tensor(marginals.clip(0, 1), dtype=torch.float32, device=device)
+    rows = make_rows(shares.tolist(), tables[0].sizes, marginals).to(device)
+    rows.forbid(levels[0].is_empty)
     training = Training(rows, learning_rate, memory=0.99)
-    half = max(1, batch_size // 2)
+    # Of each part, two halves.
+    sizes = [2 * max(1, round(max(share, _LEAST_BATCH) * batch_size) // 2) for share in shares]
 
     def loss():
-        made = rows(rows.draw(2 * half, generator)).split(half)
-        first, second = (tables.weight * part.mean(0) - columns for part in made)
-        gap = 2 * TablesGap.apply(*made, pairs) + first @ second
-        for joined, table in triples:
-            gap = gap + weight * three_way_gap(*made, joined, table)
+        gap = 0
+        made = rows(rows.draw(sizes, generator)).split(sizes)
+        for part, target in zip(made, targets, strict=True):
+            gap = gap + target.find_gap(*part.chunk(2))
+        for joined, table, weight in triples:
+            gap = gap + weight * three_way_gap(*made[0].chunk(2), joined, table)
         return gap
 
     losses = descend_to_noise(training, loss, noise_energy, n_steps, verbose)
-    rows = training.finish(lambda: rows.draw(2 * half, generator))
-    match_columns(rows, levels, (1 + len(losses) // _STEPS) * [batch_size], generator)
+    rows = training.finish(lambda: rows.draw(sizes, generator))
+    match_columns(rows, levels, (1 + len(losses) // _STEPS) * [sizes], generator)
     return rows, losses
+
+
+@dataclass(frozen=True)
+class _PartOfTables:
+    """The tables of a part of the records, in shares of it, as rows are compared with them.
+
+    Attributes
+    ----------
+    pairs : list of tuple
+        From `join_narrow`, as tensors.
+    columns : tensor of shape (n_levels,)
+    weight : float
+        Of one-way tables.
+    share : float
+        Of the part among all records: noise is the same on the counts of all parts.
+    noise_energy : float
+        What noise adds to the gap, on average.
+    """
+
+    pairs: list
+    columns: torch.Tensor
+    weight: float
+    share: float
+    noise_energy: float
+
+    @classmethod
+    def of(cls, tables, levels, share, device):
+        n_records = levels.n_records
+
+        def as_tensor(array):
+            return torch.tensor(array, dtype=torch.float32, device=device)
+
+        pairs = [
+            (*where, as_tensor(table / n_records), as_tensor(is_pair))
+            for *where, table, is_pair in join_narrow(tables.with_later, tables.sizes)
+        ]
+        # Each cell of a pair counts twice.
+        noise_energy = 2 * tables.pairs_std**2 * tables.cells.size
+        noise_energy += tables.columns_std**2 * tables.columns.size
+        noise_energy *= (share / n_records) ** 2
+        return cls(pairs, as_tensor(tables.columns / n_records), tables.weight, share, noise_energy)
+
+    def find_gap(self, first, second):
+        """Estimate the squared distance of the tables of rows, of which there are two halves."""
+        one_way = [self.weight * half.mean(0) - self.columns for half in (first, second)]
+        gap = 2 * TablesGap.apply(first, second, self.pairs) + one_way[0] @ one_way[1]
+        return self.share**2 * gap
+
+
+def _read_three_way(three_way, tables, n_records, device):
+    """Return what `three_way_gap` takes of each table, with its weight, and their noise energy."""
+    places, std = [own for own, _ in own_and_later(tables.sizes)], tables.columns_std
+    weight = (std / three_way.std) ** 2 if three_way.std > 0 else 1.0
+    triples = [
+        (
+            [(places[c], three_way.maps[c].to(device, torch.float32)) for c in triple],
+            torch.tensor(table / n_records, dtype=torch.float32, device=device),
+            weight,
+        )
+        for triple, table in zip(three_way.triples, three_way.cells, strict=True)
+    ]
+    return triples, (std / n_records) ** 2 * sum(table.size for table in three_way.cells)
 
 
 @torch.no_grad()
@@ -242,17 +208,23 @@ def match_columns(rows, levels, sizes, generator):
     Parameters
     ----------
     rows : TableRows
-    levels : Levels
-    sizes : list of int
-        Of the batches by whose mean it is judged.
+    levels : list of Levels
+        Of each part.
+    sizes : list of list of int
+        How many rows of each part batches have, by whose mean it is judged.
     generator : torch.Generator
     """
     # Of rare ones, noise would be matched, and only where it is positive.
-    is_clear = levels.counts > _CLEAR * levels.std
-    shares = torch.as_tensor(np.where(is_clear, levels.counts, 0) / levels.n_records)
+    shares = [
+        np.where(part.counts > _CLEAR * part.std, part.counts, 0) / part.n_records
+        for part in levels
+    ]
+    shares = torch.as_tensor(np.stack(shares))
     for n_before in range(_N_ROUNDS):
-        parts = [rows(rows.draw(size, generator)).double().mean(0) for size in sizes]
-        made = torch.stack(parts).mean(0)
+        made = 0
+        for counts in sizes:
+            parts = rows(rows.draw(counts, generator)).double().split(counts)
+            made = made + torch.stack([part.mean(0) for part in parts]) / len(sizes)
         # Each round less, so that the last ones average over what is drawn.
         change = (shares / made).log() / (n_before + 1) ** 0.5
         rows.shift(change.where((shares > 0) & (made > 0), 0).clamp(-1, 1).to(rows.offset))
@@ -350,49 +322,3 @@ def join_narrow(tables, sizes):
             table[where], is_pair[where] = cells, 1
         yield own, later, table, is_pair
         c = end
-
-
-@dataclass(frozen=True)
-class Levels:
-    """How many records have each level of each column, by released tables.
-
-    Attributes
-    ----------
-    counts, std : ndarray of shape (n_levels,)
-        Noisy numbers, and standard deviations of their noise.
-    n_records : float
-        Number of records that they are of.
-    is_empty : ndarray of bool of shape (n_levels,)
-        Levels that no record is taken to have: spare ones, whose counts are within noise of 0.
-    """
-
-    counts: np.ndarray
-    std: np.ndarray
-    n_records: float
-    is_empty: np.ndarray
-
-    @classmethod
-    def of(cls, tables, n_records, is_spare):
-        """Count levels; those of all records, if there are tables for each level of a column.
-
-        Parameters
-        ----------
-        tables : skdpgen.privacy.Tables
-        n_records : float
-        is_spare : ndarray of bool of shape (n_levels,)
-            Levels that stand for what is not told apart, as missing values do. One that is the
-            most frequent of its column is not taken for empty.
-        """
-        counts, std = tables.count_levels()
-        sizes = tables.sizes
-        if tables.by is not None:
-            n_parts, at = len(counts), tables.by.start
-            of_parts, std_of_parts = tables.count_records()
-            counts = np.insert(counts.sum(axis=0), at, of_parts)
-            std = np.insert(std * n_parts**0.5, at, np.full(n_parts, std_of_parts))
-            before = int(np.searchsorted(np.cumsum(sizes), at, side="right"))
-            sizes = (*sizes[:before], n_parts, *sizes[before:])
-        starts = np.cumsum(sizes)[:-1]
-        largest = np.repeat([block.max() for block in np.split(counts, starts)], sizes)
-        is_empty = (counts <= WITHIN_NOISE * std) & (counts < largest) & is_spare
-        return cls(counts, std, n_records, is_empty)

@@ -169,3 +169,39 @@ def test_few_values_all_have_knots_and_no_atoms():
     assert with_atoms(few, [0, -999]).atoms == (-999,)
     assert with_atoms(Number(0, 40, 0), [0, -999]).atoms == (0, -999)
     assert with_atoms(Number(0, 1), [0]).atoms == (0,)
+
+
+HOURS = Number(1, 99, 0, knots=list(range(1, 100)))
+
+
+def hours(n_shared, n=20_000):
+    values = np.random.RandomState(0).randint(1, 100, n)
+    values[:n_shared] = 40
+    return values
+
+
+def test_a_value_that_holds_the_share_of_a_knot_is_an_atom_too():
+    assert count(HOURS, hours(0)).find_shared(16) == []
+    counted = count(HOURS, hours(4000))
+    assert counted.find_shared(16) == [40]
+    assert type(counted.find_shared(16)[0]) is int
+    # Of a fifth of all, less than that is noise, or fewer knots have more each.
+    assert counted.find_shared(4) == []
+    assert count(HOURS, hours(4000), std=2000.0).find_shared(16) == []
+    counts, n_values = counted.without([40])
+    assert counts[39] == 0
+    assert n_values == counts.sum() == (hours(4000) != 40).sum()
+
+
+def test_values_beside_it_are_not_taken_for_it():
+    # Where knots are further apart, who knows which value it is.
+    for kind in (
+        Number(1, 99, 0, knots=list(range(1, 100, 2))),
+        Number(1, 99, knots=list(range(1, 100))),
+        Number(1, 99, 1, knots=list(range(1, 100))),
+    ):
+        assert count(kind, hours(8000)).find_shared(16) == []
+    # Nor is it one if those beside it are nearly as frequent.
+    values = hours(8000)
+    values[:2500] = 41
+    assert count(HOURS, values).find_shared(16) == []

@@ -3,12 +3,16 @@
 import contextlib
 import math
 import warnings
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from dp_accounting import GaussianDpEvent
 from numpy.testing import assert_allclose
 
+from skdpgen.accounting.plan import Plan
 from skdpgen.formats import Boolean, Category, Date, Number, Schema, Unknown
 from skdpgen.formats.inference import SchemaInference
 from skdpgen.formats.table import TableFormat
@@ -20,6 +24,7 @@ from skdpgen.privacy import (
     PlanError,
     RecordFunction,
     TableError,
+    TablesMechanism,
     gaussian_plan,
 )
 from skdpgen.privacy.mechanisms.base import NoisySum
@@ -581,3 +586,26 @@ def test_kinds_that_are_mere_noise_are_warned_of(n, warns):
         warnings.simplefilter("always")
         infer(make_texts(n), UNKNOWN, epsilon=1.0)
     assert any("hardly more than chance" in str(w.message) for w in caught) == warns
+
+
+def test_a_value_that_many_share_is_an_atom():
+    hours = np.random.RandomState(0).randint(1, 100, 5000)
+    hours[:2000] = 40
+    frame, schema = pd.DataFrame({"hours": hours}), Schema({"hours": Number(1, 99, decimals=0)})
+    assert infer(frame, schema, 5.0)["hours"].atoms == (40,)
+    declared = Schema({"hours": Number(1, 99, decimals=0, atoms=[])})
+    assert infer(frame, declared, 5.0)["hours"].atoms is None
+
+
+@pytest.mark.parametrize(("sigma", "n_knots"), [(0, 16), (4, 16), (8, 12), (12, 10), (40, 8)])
+def test_as_many_knots_as_the_noise_of_tables_lets_one_see(sigma, n_knots):
+    """Of 10,000 records, K² cells of a pair have four times their noise of 3σ/√2, on average."""
+    inference = SchemaInference(Schema({"x": Number(0, 1), "y": Number(0, 1), "z": Boolean()}))
+    events = [(name, GaussianDpEvent(sigma)) for name in (TablesMechanism.name, "value counts")]
+    plan = Plan(events, math.inf, 1e-5, "zero_out", "pld", sigma)
+    curator = SimpleNamespace(plan=plan, n_rows=10_000)
+    assert inference._count_knots(curator, 0.0) == n_knots
+    # The noise of their own counts matters, too; and other releases have no such tables.
+    assert inference._count_knots(curator, 1e6) == 8
+    others = SimpleNamespace(plan=replace(plan, releases=events[1:]), n_rows=10_000)
+    assert inference._count_knots(others, 0.0) == 16

@@ -5,7 +5,6 @@ import decimal
 import math
 import pickle
 import warnings
-from functools import partial
 from unittest import mock
 
 import numpy as np
@@ -19,15 +18,9 @@ from sklearn.exceptions import NotFittedError
 from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget, PrivatePCA, SlicedRows
 from skdpgen.formats import Boolean, Category, Date, Number, Ordinal, Schema
 from skdpgen.learners import tables as _table_learner
-from skdpgen.learners.tables import (
-    Levels,
-    TableNetwork,
-    TableParticles,
-    TablesGap,
-    fit_to_tables,
-    join_narrow,
-    match_columns,
-)
+from skdpgen.learners.levels import Levels
+from skdpgen.learners.table_rows import TableNetwork, TableParticles
+from skdpgen.learners.tables import TablesGap, fit_to_tables, join_narrow, match_columns
 from skdpgen.privacy import PrivacyLeakWarning, Tables, TablesMechanism, preview, verify
 from skdpgen.privacy.mechanisms.tables import count_cells, one_way_weight, tables_with_later
 
@@ -657,13 +650,18 @@ def test_the_energy_of_the_noise_is_the_loss_of_rows_without_error(sizes, monkey
         return []
 
     monkeypatch.setattr(_table_learner, "descend_to_noise", spy)
+    generator = torch.Generator()
+
+    def make_rows(_, sizes, marginals):
+        return Records([200], generator, sizes, marginals)
+
     n_runs = 300
     for _ in range(n_runs):
-        generator, tables = torch.Generator(), noisy_tables(codes, sizes, 10.0, rng)
+        tables = noisy_tables(codes, sizes, 10.0, rng)
         fit_to_tables(
-            partial(Records, 200, generator),
-            tables,
-            Levels.of(tables, 100, False),
+            make_rows,
+            [tables],
+            [Levels.of(tables, 100, False)],
             n_steps=1,
             batch_size=200,
             learning_rate=0.1,
@@ -673,6 +671,59 @@ def test_the_energy_of_the_noise_is_the_loss_of_rows_without_error(sizes, monkey
     spread = np.std(losses) / math.sqrt(n_runs)
     assert spread < 0.05 * energies[0]
     assert abs(np.mean(losses) - energies[0]) < 5.5 * spread
+
+
+def test_the_energy_of_the_noise_is_that_of_all_parts(monkeypatch):
+    """Noise on their counts is the same, however many records a part has."""
+    rng, sizes, ns = np.random.default_rng(0), [20, 9, 8], [300, 60]
+    codes = [np.column_stack([rng.integers(size, size=n) for size in sizes]) for n in ns]
+    rows = [
+        np.hstack([np.eye(size)[code] for size, code in zip(sizes, part.T, strict=True)])
+        for part in codes
+    ]
+    # The records of a part, in both halves of its share of a batch.
+    made = torch.tensor(np.vstack([rows[0], rows[0], rows[1], rows[1]]), dtype=torch.float32)
+    losses, energies, generator = [], [], torch.Generator()
+
+    class Records(TableParticles):
+        def draw(self, n_rows, generator):
+            self.n_rows = n_rows
+            return torch.zeros(sum(n_rows), dtype=torch.int64)
+
+        def forward(self, codes):
+            assert self.n_rows == [600, 120]
+            return made
+
+    def make_rows(shares, sizes, marginals):
+        assert shares == pytest.approx([5 / 6, 1 / 6])
+        return Records([3, 2], generator, sizes, marginals)
+
+    def spy(training, loss, noise_energy, n_steps, verbose):
+        losses.append(loss().item())
+        energies.append(noise_energy)
+        return []
+
+    monkeypatch.setattr(_table_learner, "descend_to_noise", spy)
+    monkeypatch.setattr(_table_learner, "_LEAST_BATCH", 0)
+    monkeypatch.setattr(_table_learner, "match_columns", lambda *_: None)
+    for _ in range(300):
+        tables = [noisy_tables(part, sizes, 10.0, rng) for part in codes]
+        fit_to_tables(
+            make_rows,
+            tables,
+            [Levels.of(table, n, False) for table, n in zip(tables, ns, strict=True)],
+            n_steps=1,
+            batch_size=720,
+            learning_rate=0.1,
+            generator=generator,
+            device=torch.device("cpu"),
+        )
+    spread = np.std(losses) / math.sqrt(300)
+    assert spread < 0.05 * energies[0]
+    assert abs(np.mean(losses) - energies[0]) < 5.5 * spread
+    # Of both, in shares of all records.
+    expected = 2 * 100 / 2 * count_cells(sizes) + 100 * sum(sizes)
+    assert energies[0] == pytest.approx(2 * expected / 360**2)
 
 
 @pytest.mark.parametrize("sizes", [[4], [2, 3], [3, 2, 4], [40, 80, 30, 200, 50, 9]])
@@ -706,8 +757,8 @@ def test_the_table_of_a_column_with_itself_is_not_matched():
     cells = cells_of(np.outer(marginals, marginals), sizes)
     weight = one_way_weight(sizes)
 
-    def make_rows(sizes, marginals):
-        rows = TableParticles(4, torch.Generator(), sizes, marginals)
+    def make_rows(_, sizes, marginals):
+        rows = TableParticles([4], torch.Generator(), sizes, marginals)
         # All particles are alike: columns are independent.
         rows.logits.data[:] = rows.offset
         return rows
@@ -715,8 +766,8 @@ def test_the_table_of_a_column_with_itself_is_not_matched():
     tables = Tables(sizes, cells * n, weight * marginals * n, weight, 0.0, 0.0)
     _, losses = fit_to_tables(
         make_rows,
-        tables,
-        Levels.of(tables, n, False),
+        [tables],
+        [Levels.of(tables, n, False)],
         n_steps=1,
         batch_size=4,
         learning_rate=1e-3,
@@ -727,23 +778,30 @@ def test_the_table_of_a_column_with_itself_is_not_matched():
     assert abs(losses[0]) < 1e-6
 
 
+@pytest.mark.parametrize("n_parts", [1, 2])
 @pytest.mark.parametrize("has_network", [True, False])
-def test_levels_become_as_frequent_as_they_were_released(has_network):
+def test_levels_become_as_frequent_as_they_were_released(has_network, n_parts):
     sizes, counts = [3, 4], np.array([970.0, 25, 5, 500, 480, -7, 27])
     generator = torch.Generator().manual_seed(0)
-    start = torch.tensor([0.8, 0.15, 0.05, 0.3, 0.6, 0.05, 0.05])
+    start = torch.tensor([[0.8, 0.15, 0.05, 0.3, 0.6, 0.05, 0.05]]).repeat(n_parts, 1)
     if has_network:
         torch.manual_seed(0)
-        rows = TableNetwork(torch.nn.Linear(2, 7), 2, sizes, start)
+        n_inputs = TableNetwork.count_inputs(2, n_parts)
+        rows = TableNetwork(torch.nn.Linear(n_inputs, 7), 2, sizes, start)
     else:
-        rows = TableParticles(200, generator, sizes, start)
+        rows = TableParticles([200, 100][:n_parts], generator, sizes, start)
     rows.forbid(counts < 0)
-    levels = Levels(counts, np.ones(7), 1000.0, counts < 0)
-    match_columns(rows, levels, 20 * [1000], generator)
-    made = rows(rows.draw(20_000, generator)).mean(0).detach()
+    other = np.array([30.0, 100, 70, 20, 120, 0, 60])
+    levels = [
+        Levels(counts, np.ones(7), 1000.0, counts < 0),
+        Levels(other, np.ones(7), 200.0, counts < 0),
+    ][:n_parts]
+    match_columns(rows, levels, 20 * [[1000, 800][:n_parts]], generator)
+    made = rows(rows.draw(n_parts * [20_000], generator)).split(20_000)
     expected = counts.clip(0)
     expected[3:] *= 1000 / expected[3:].sum()
-    assert_allclose(made, expected / 1000, rtol=0.1, atol=1e-9)
+    for part, shares in zip(made, [expected / 1000, other / 200], strict=False):
+        assert_allclose(part.mean(0).detach(), shares, rtol=0.1, atol=1e-9)
 
 
 def test_labels_in_a_list_are_read_one_by_one():

@@ -15,8 +15,8 @@ from skdpgen import (
     Number,
     Schema,
 )
-from skdpgen.learners.levels import RowsByLevel
-from skdpgen.learners.tables import Levels, TableParticles
+from skdpgen.learners.levels import Levels
+from skdpgen.learners.table_rows import RowsByLevel, TableNetwork, TableParticles
 from skdpgen.privacy import Tables, TablesMechanism
 from skdpgen.privacy.mechanisms.tables import count_cells
 
@@ -78,18 +78,36 @@ def test_levels_are_as_frequent_as_they_were():
 
 
 def test_the_target_is_put_where_it_was():
-    parts = [
-        TableParticles(3, torch.Generator(), [2, 3], torch.tensor([1.0, 0, 0, 1.0, 0]))
-        for _ in range(2)
-    ]
-    for part in parts:
-        part.forbid([False, True, True, False, True])
+    start = torch.tensor([[1.0, 0, 0, 1.0, 0], [0, 1.0, 0, 1.0, 0]])
+    parts = TableParticles([3, 2], torch.Generator(), [2, 3], start)
+    # The first level of the first column in one part, the second in the other.
+    parts.logits.data[:] = 0
+    parts.logits.data[:3, 0] = parts.logits.data[3:, 1] = 100
+    parts.forbid([False, False, True, False, True])
     rows = RowsByLevel(parts, np.array([0.25, 0.75]), 2)
     made = rows.sample(torch.zeros(8), torch.Generator().manual_seed(0)) * math.sqrt(3)
-    assert made[:, [0, 5]] == pytest.approx(1)
-    assert (made[:, [1, 4, 6]] == 0).all()
+    assert made[:, 5] == pytest.approx(1)
+    assert (made[:, [4, 6]] == 0).all()
     assert sorted(made[:, 3].round(6)) == [0] * 2 + [1] * 6
     assert made[:, 2] == pytest.approx(1 - made[:, 3])
+    assert made[:, 0] == pytest.approx(made[:, 2])
+    assert made[:, 1] == pytest.approx(made[:, 3])
+    # In random order: not those of one part first.
+    assert made[:, 2].argmax() > 0
+
+
+def test_parts_differ_in_a_network_by_what_they_are_told():
+    """Codes say which part a row is of: by the network, and by how frequent levels are."""
+    torch.manual_seed(0)
+    start = torch.tensor([[0.9, 0.1], [0.2, 0.8]])
+    rows = TableNetwork(torch.nn.Linear(5, 2), 3, [2], start)
+    codes = rows.draw([2, 3], torch.Generator().manual_seed(0))
+    assert codes[:, 3:].tolist() == [[1, 0]] * 2 + [[0, 1]] * 3
+    expected = (rows.network(codes) + start[[0, 0, 1, 1, 1]].log()).softmax(1)
+    torch.testing.assert_close(rows(codes), expected)
+    rows.shift(torch.tensor([[0.0, 0.0], [0.0, 1.0]]))
+    assert (rows(codes)[2:, 1] > expected[2:, 1]).all()
+    torch.testing.assert_close(rows(codes)[:2], expected[:2])
 
 
 @pytest.mark.parametrize("by", [0, 1, 2])
@@ -157,6 +175,6 @@ def test_targets_of_few_levels_tell_records_apart(kind, n_parts):
     schema = Schema({"target": kind, "a": Boolean()})
     generator = DPSWFlowSampler(epsilon=20.0, schema=schema, random_state=0, n_steps=2)
     rows = generator.fit(table, target="target")._particles
-    assert (len(rows.parts) if isinstance(rows, RowsByLevel) else None) == n_parts
+    assert (len(rows.shares) if isinstance(rows, RowsByLevel) else None) == n_parts
     assert generator.privacy_.releases == (TablesMechanism.name,)
     assert not isinstance(generator.fit(table)._particles, RowsByLevel)

@@ -1124,9 +1124,24 @@ FUNCTION = {
         _interactions("pairs_of_rows_take_the_place_of_released_ones"),
     ),
     "rows of one level for all": Mutation(
-        "self.parts[which].sample(",
-        "self.parts[0].sample(",
+        "torch.eye(len(n_rows)).repeat_interleave(torch.tensor(n_rows), dim=0)",
+        "torch.eye(len(n_rows))[:1].repeat(sum(n_rows), 1)",
+        _by_level("parts_differ_in_a_network_by_what_they_are_told"),
+    ),
+    "particles of one level for all": Mutation(
+        "start + draw_in_rounds(n_particles, n, generator)",
+        "draw_in_rounds(n_particles, n, generator)",
         _by_level("three_way_tables_with_the_target_are_learnt[DPSWFlowSampler]"),
+    ),
+    "a change of one level shifts all": Mutation(
+        "self.offset += change",
+        "self.offset += change.mean(0)",
+        _by_level("parts_differ_in_a_network_by_what_they_are_told"),
+    ),
+    "shares of levels are not looked at where tables are compared": Mutation(
+        "return self.share**2 * gap",
+        "return gap",
+        _tables("the_energy_of_the_noise_is_that_of_all_parts"),
     ),
     "the target is put at the end": Mutation(
         "np.hstack([rows[:, : self.start], block, rows[:, self.start :]])",
@@ -1134,8 +1149,8 @@ FUNCTION = {
         _by_level("the_target_is_put_where_it_was"),
     ),
     "shares of levels are equal": Mutation(
-        "shares, parts, losses = counts / counts.sum(), [], []",
-        "shares, parts, losses = counts * 0 + 1 / len(counts), [], []",
+        "return RowsByLevel(rows, counts / counts.sum(), tables.by.start)",
+        "return RowsByLevel(rows, counts * 0 + 1 / len(counts), tables.by.start)",
         _by_level("levels_are_as_frequent_as_they_were"),
     ),
     "what is impossible for a level keeps its noise": Mutation(
@@ -1293,6 +1308,21 @@ FUNCTION = {
         "change = (shares / made).log()",
         "change = 0 * (shares / made).log()",
         _tables("levels_become_as_frequent_as_they_were_released"),
+    ),
+    "as many knots, whatever the noise of tables": Mutation(
+        "most = min(most, round(math.sqrt(curator.n_rows / (_CELL * noise))))",
+        "pass",
+        _inference("as_many_knots_as_the_noise_of_tables_lets_one_see[12-10]"),
+    ),
+    "what is beside a value that many share is one, too": Mutation(
+        "is_next = np.isclose(np.diff(self.knots), 10.0**-self.kind.decimals)",
+        "is_next = np.diff(self.knots) > 0",
+        _atoms("values_beside_it_are_not_taken_for_it"),
+    ),
+    "values that many share stay among the others": Mutation(
+        "counts = self._near * is_free + ",
+        "counts = self._near + ",
+        _atoms("a_value_that_holds_the_share_of_a_knot_is_an_atom_too"),
     ),
     "the weight of classes is ignored": Mutation(
         "if class_align_weight:",
