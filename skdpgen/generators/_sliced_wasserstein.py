@@ -58,13 +58,13 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
     n_steps : int, default=None
         For a sketch: largest number of training steps. None: 250 / (√ρ·(1 + ρ)) within [20, 3000],
         where ρ is the noise on a sketch value over its largest possible size,
-        n_samples / n_classes, or 1200 for tables. For rows the release says it.
+        n_samples / n_classes, or 1500 for tables. For rows the release says it.
     batch_size : int, default=None
         For a sketch: generated rows a step, shared by the classes. None: 256, or 2000 for tables.
         For rows the release says it.
     learning_rate : float, default=None
         Of Adam, with a warm-up and a linear decay to 0: over the last fifth of the steps for a
-        sketch, over all of them for rows. None: 0.01 and 0.001, or 0.005 for tables.
+        sketch, over all of them for rows. None: 0.01 and 0.001, or 0.003 for tables.
     %(persons)s
     %(running)s
 
@@ -185,9 +185,9 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
             format,
             make_rows,
             noise,
-            n_steps=self.n_steps or 1200,
+            n_steps=self.n_steps or 1500,
             batch_size=self.batch_size or _TABLE_BATCH_SIZE,
-            learning_rate=self.learning_rate or 0.005,
+            learning_rate=self.learning_rate or 0.003,
             verbose=self.verbose,
         )
 

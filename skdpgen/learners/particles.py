@@ -19,8 +19,8 @@ from .training import Descent, descend_to_noise
 
 # Slices of a sketch that a step looks at, drawn anew for each step.
 _SLICES = 500
-# Where particles of a sketch stop, in units of the energy of its noise: with as many numbers as they
-# have, they are nearer to what is noisy than what is not is (found on held-out images).
+# Where particles of a sketch stop, in units of the energy of its noise. They have so many numbers
+# that they come nearer to what is noisy than the truth is (found on held-out images).
 _NEARER = 0.96
 # Jitter of drawn particles and of starts, in standard deviations.
 _JITTER = 0.1

@@ -16,6 +16,9 @@ _NARROW = 64
 # What the batches of a part have of a batch, at the least.
 _LEAST_BATCH = 0.25
 
+# The mean gap of so many steps says if a part is near enough.
+_RECENT = 50
+
 # How often shares of levels are compared with released ones, each time by the rows of a batch for
 # every so many steps of the training.
 _N_ROUNDS, _STEPS = 6, 16
@@ -121,11 +124,15 @@ def fit_to_tables(
     # Of each part, two halves.
     sizes = [2 * max(1, round(max(share, _LEAST_BATCH) * batch_size) // 2) for share in shares]
 
+    noise_energies = torch.tensor([part.noise_energy for part in targets], device=device)
+    seen = []
+
     def loss():
-        gap = 0
         made = rows(rows.draw(sizes, generator)).split(sizes)
-        for part, target in zip(made, targets, strict=True):
-            gap = gap + target.find_gap(*part.chunk(2))
+        gaps = torch.stack(
+            [target.find_gap(*part.chunk(2)) for part, target in zip(made, targets, strict=True)]
+        )
+        gap = sum_unless_near(gaps, noise_energies, seen)
         for joined, table, weight in triples:
             gap = gap + weight * three_way_gap(*made[0].chunk(2), joined, table)
         return gap
@@ -181,6 +188,27 @@ class _PartOfTables:
         one_way = [self.weight * half.mean(0) - self.columns for half in (first, second)]
         gap = 2 * TablesGap.apply(first, second, self.pairs) + one_way[0] @ one_way[1]
         return self.share**2 * gap
+
+
+def sum_unless_near(gaps, noise_energies, seen):
+    """Return the sum of the gaps of parts, without the gradient of those that are near enough.
+
+    Those are at the energy of their noise, over the last steps. A part whose tables are mostly
+    noise would learn that while others still learn. Where all parts are near, all go on.
+
+    Parameters
+    ----------
+    gaps, noise_energies : tensor of shape (n_parts,)
+    seen : list of tensor of shape (n_parts,)
+        The gaps of the steps before, to which these are added.
+    """
+    is_far = torch.ones_like(gaps, dtype=torch.bool)
+    if len(seen) >= _RECENT:
+        is_far = torch.stack(seen[-_RECENT:]).mean(0) > noise_energies
+    seen.append(gaps.detach())
+    if not is_far.any():
+        return gaps.sum()
+    return torch.where(is_far, gaps, gaps.detach()).sum()
 
 
 def _read_three_way(three_way, tables, n_records, device):

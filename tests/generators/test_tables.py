@@ -20,7 +20,13 @@ from skdpgen.formats import Boolean, Category, Date, Number, Ordinal, Schema
 from skdpgen.learners import tables as _table_learner
 from skdpgen.learners.levels import Levels
 from skdpgen.learners.table_rows import TableNetwork, TableParticles
-from skdpgen.learners.tables import TablesGap, fit_to_tables, join_narrow, match_columns
+from skdpgen.learners.tables import (
+    TablesGap,
+    fit_to_tables,
+    join_narrow,
+    match_columns,
+    sum_unless_near,
+)
 from skdpgen.privacy import PrivacyLeakWarning, Tables, TablesMechanism, preview, verify
 from skdpgen.privacy.mechanisms.tables import count_cells, one_way_weight, tables_with_later
 
@@ -724,6 +730,25 @@ def test_the_energy_of_the_noise_is_that_of_all_parts(monkeypatch):
     # Of both, in shares of all records.
     expected = 2 * 100 / 2 * count_cells(sizes) + 100 * sum(sizes)
     assert energies[0] == pytest.approx(2 * expected / 360**2)
+
+
+def test_parts_within_their_noise_wait_for_others():
+    gaps, energies, seen = torch.tensor([3.0, 0.5, 1.0]), torch.tensor([2.0, 0.6, 1.1]), []
+
+    def gradient():
+        given = gaps.clone().requires_grad_()
+        total = sum_unless_near(given, energies, seen)
+        assert total.item() == pytest.approx(gaps.sum().item())
+        return torch.autograd.grad(total, given)[0].tolist()
+
+    assert [gradient() for _ in range(50)] == 50 * [[1, 1, 1]]
+    assert gradient() == [1, 0, 0]
+    gaps[1] = 20.0
+    assert gradient() == [1, 0, 0]
+    assert gradient() == [1, 1, 0]
+    # At the end, where all are near, all go on.
+    gaps[:] = 0.1
+    assert [gradient() for _ in range(100)][-1] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("sizes", [[4], [2, 3], [3, 2, 4], [40, 80, 30, 200, 50, 9]])

@@ -1128,6 +1128,16 @@ FUNCTION = {
         "torch.eye(len(n_rows))[:1].repeat(sum(n_rows), 1)",
         _by_level("parts_differ_in_a_network_by_what_they_are_told"),
     ),
+    "no level waits for others": Mutation(
+        "return torch.where(is_far, gaps, gaps.detach()).sum()",
+        "return gaps.sum()",
+        _tables("parts_within_their_noise_wait_for_others"),
+    ),
+    "particles of a sketch stop early": Mutation(
+        "_NEARER = 0.96",
+        "_NEARER = 1.5",
+        _flow("particles_have_the_sketch_up_to_its_noise"),
+    ),
     "particles of one level for all": Mutation(
         "start + draw_in_rounds(n_particles, n, generator)",
         "draw_in_rounds(n_particles, n, generator)",
