@@ -46,8 +46,8 @@ _COUNTED = (*TEXT_KINDS[:-1], "code", "missing")
 # Knots of the second, finer grid, and what of it goes evenly to the cells of the first.
 _FEWEST_FINE, _MOST_FINE, _EVEN = 16, 128, 0.2
 # Knots that a column has at last; and what a cell of two columns is to have of the records, on
-# average, in units of its noise, where there are two-way tables (found on Adult and bank_marketing,
-# on training rows).
+# average, in units of its noise, where the records of each level of the target have tables of their
+# own (found on Adult and bank_marketing, on training rows).
 _FEWEST, _MOST, _CELL = 8, 16, 4.0
 # Names of the releases of histograms.
 _RANGES, _COUNTS = "value ranges", "value counts"
@@ -82,6 +82,8 @@ class SchemaInference:
         made, whatever the kinds.
     has_decimals : bool, default=False
         Whether it was counted how many decimals numbers have.
+    is_told_apart : bool, default=False
+        Whether there are to be two-way tables of the records of each level of the target.
 
     Attributes
     ----------
@@ -93,8 +95,9 @@ class SchemaInference:
         After `run`, the open columns whose range did not show above the noise.
     """
 
-    def __init__(self, schema, texts=None, has_decimals=False):
+    def __init__(self, schema, texts=None, has_decimals=False, is_told_apart=False):
         self.schema = schema
+        self.is_told_apart = is_told_apart
         self.texts = texts or {}
         self.unknown = {n: kind for n, kind in schema.learnt.items() if isinstance(kind, Unknown)}
         self.unresolved = ()
@@ -135,13 +138,17 @@ class SchemaInference:
     def run(self, curator):
         """Make the releases and return a schema that leaves nothing open."""
         if self.unknown:
-            known = SchemaInference(self._find_kinds(curator), self.unknown)
+            known = SchemaInference(
+                self._find_kinds(curator), self.unknown, is_told_apart=self.is_told_apart
+            )
             curator.prepare(RecordFunction(known.encode), 1.0)
             return known.run(curator)
         if DECIMALS in self.releases:
             noisy = curator.release(_weights(DECIMALS))
             schema = find_decimals(self.schema, noisy) if self._rough else self.schema
-            known = SchemaInference(schema, self.texts, has_decimals=True)
+            known = SchemaInference(
+                schema, self.texts, has_decimals=True, is_told_apart=self.is_told_apart
+            )
             curator.prepare(RecordFunction(known.encode), 1.0)
             return known.run(curator)
         kinds = {**self.schema, **self._find_knots(curator, self._find_ranges(curator))}
@@ -255,7 +262,8 @@ class SchemaInference:
     def _count_knots(self, curator, std):
         """Return how many knots columns get, of whose counts there is noise."""
         plan, most = curator.plan, _MOST
-        if TablesMechanism.name in dict(plan.releases) and plan.sigma > 0:
+        has_tables = TablesMechanism.name in dict(plan.releases)
+        if self.is_told_apart and has_tables and plan.sigma > 0:
             noise = plan.sigma * len(self.schema.learnt) / math.sqrt(2)
             most = min(most, round(math.sqrt(curator.n_rows / (_CELL * noise))))
         return count_affordable(curator.n_rows, std, _FEWEST, max(_FEWEST, most))

@@ -24,6 +24,10 @@ from .schema import Schema
 from .table_encoder import TableEncoder, check_columns, check_dtypes
 from .texts import parse_found
 
+# A target of so few levels tells records apart: tables that are added up over L levels have √L of
+# the noise, and with more of them what is gained is lost (found on Adult).
+FEW_LEVELS = 3
+
 # Share of the budget for what a schema leaves open, or for knots alone.
 _OPEN_SHARE, _KNOTS_SHARE = 0.2, 0.05
 # Under conditions, rows are drawn from at least so many times as many.
@@ -182,6 +186,11 @@ class TableFormat(Format):
         """The levels of the target; none if there is no target, or it is a number or date."""
         return () if self.kind is None else self._levels(self.kind.label) or ()
 
+    @property
+    def tells_apart(self):
+        """Whether there are tables of the records of each level of the target."""
+        return len(self.schema.learnt) > 1 and 1 < len(self.levels_of_target) <= FEW_LEVELS
+
     def find_impossible(self):
         """Return which pairs of columns of rows the rules leave out, a symmetric matrix of bool.
 
@@ -206,7 +215,7 @@ class TableFormat(Format):
         """Find what is open, and return a format that the curator then encodes rows by."""
         if not self.shares:
             return self
-        inference = SchemaInference(self.schema)
+        inference = SchemaInference(self.schema, is_told_apart=self.tells_apart)
         schema = inference.run(curator)
         kind = self.kind.without_dtypes(
             name for name in inference.unknown if not isinstance(schema[name], Category)

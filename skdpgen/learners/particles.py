@@ -19,9 +19,6 @@ from .training import Descent, descend_to_noise
 
 # Slices of a sketch that a step looks at, drawn anew for each step.
 _SLICES = 500
-# Where particles of a sketch stop, in units of the energy of its noise. They have so many numbers
-# that they come nearer to what is noisy than the truth is (found on held-out images).
-_NEARER = 0.96
 # Jitter of drawn particles and of starts, in standard deviations.
 _JITTER = 0.1
 
@@ -86,7 +83,7 @@ def draw_starts(n_classes, n_particles, spread, rows, generator):
 def fit_particles_to_sketch(
     basis, sketch, starts, spread, scale, *, n_steps, learning_rate, generator, verbose=0
 ):
-    """Move particles until they have the sketch, up to a little less than the sketch's noise.
+    """Move particles until they have the sketch, up to the sketch's noise.
 
     Parameters
     ----------
@@ -112,7 +109,7 @@ def fit_particles_to_sketch(
         The distance to the noisy sketch at each step of the class that took most.
     """
     means, weights, noise_energy = read_sketch(basis, sketch)
-    noise_energy = _NEARER * noise_energy / weights.cpu().numpy()
+    noise_energy = noise_energy / weights.cpu().numpy()
     one, k = torch.ones(1, dtype=basis.dtype, device=spread.device), basis.n_projections
     moved, losses = [], []
     for start, mean, noise in zip(starts, means, noise_energy, strict=True):

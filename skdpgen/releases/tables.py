@@ -4,13 +4,11 @@
 import math
 
 from ..formats.columns import Unknown
+from ..formats.table import FEW_LEVELS
 from ..privacy import RecordFunction, TablesMechanism, ThreeWayMechanism
 from ..privacy.mechanisms.tables import count_cells
 from .release import Release
 
-# A target of so few levels tells records apart: tables that are added up over L levels have √L of
-# the noise, and with more of them what is gained is lost (found on Adult).
-_FEW_LEVELS = 3
 # Cells of tables, at most, and the memory that one takes until it is released.
 _MOST_CELLS, _BYTES_OF_A_CELL = 2**27, 30
 # What interactions of three columns, and three-way tables, get of the budget where they are sought.
@@ -70,8 +68,7 @@ class TwoWayTables(Release):
     def run(self, curator, format):
         """Release the `Tables` of a format that leaves nothing open."""
         names = [name for name, _ in format.blocks]
-        is_told_apart = len(names) > 1 and 1 < len(format.levels_of_target) <= _FEW_LEVELS
-        by = names.index(format.kind.label) if is_told_apart else None
+        by = names.index(format.kind.label) if format.tells_apart else None
         curator.put_in_places(RecordFunction(format.find_places))
         return _leave_out(curator.release(TablesMechanism(format.block_sizes, by)), format)
 
@@ -106,7 +103,7 @@ def _may_tell_apart(format):
     if isinstance(target, Unknown):
         return True
     n_levels = len(getattr(target, "levels", ()))
-    return 1 < n_levels <= _FEW_LEVELS or (n_levels > 0 and target.is_open)
+    return 1 < n_levels <= FEW_LEVELS or (n_levels > 0 and target.is_open)
 
 
 def _deviation(plan, name, is_signed):

@@ -12,6 +12,7 @@ import pytest
 from dp_accounting import GaussianDpEvent
 from numpy.testing import assert_allclose
 
+from skdpgen import DPSWFlowSampler
 from skdpgen.accounting.plan import Plan
 from skdpgen.formats import Boolean, Category, Date, Number, Schema, Unknown
 from skdpgen.formats.inference import SchemaInference
@@ -600,12 +601,29 @@ def test_a_value_that_many_share_is_an_atom():
 @pytest.mark.parametrize(("sigma", "n_knots"), [(0, 16), (4, 16), (8, 12), (12, 10), (40, 8)])
 def test_as_many_knots_as_the_noise_of_tables_lets_one_see(sigma, n_knots):
     """Of 10,000 records, K² cells of a pair have four times their noise of 3σ/√2, on average."""
-    inference = SchemaInference(Schema({"x": Number(0, 1), "y": Number(0, 1), "z": Boolean()}))
+    schema = Schema({"x": Number(0, 1), "y": Number(0, 1), "z": Boolean()})
+    inference = SchemaInference(schema, is_told_apart=True)
     events = [(name, GaussianDpEvent(sigma)) for name in (TablesMechanism.name, "value counts")]
     plan = Plan(events, math.inf, 1e-5, "zero_out", "pld", sigma)
     curator = SimpleNamespace(plan=plan, n_rows=10_000)
     assert inference._count_knots(curator, 0.0) == n_knots
-    # The noise of their own counts matters, too; and other releases have no such tables.
+    # The noise of their own counts matters, too.
     assert inference._count_knots(curator, 1e6) == 8
+    # Tables of all records have more of these in a cell; and other releases have no such tables.
+    assert SchemaInference(schema)._count_knots(curator, 0.0) == 16
     others = SimpleNamespace(plan=replace(plan, releases=events[1:]), n_rows=10_000)
     assert inference._count_knots(others, 0.0) == 16
+
+
+def test_a_target_of_few_levels_has_fewer_knots_found():
+    rng = np.random.RandomState(0)
+    frame = pd.DataFrame(rng.rand(2000, 4), columns=list("abcd")).assign(z=rng.rand(2000) < 0.5)
+    schema = Schema({**dict.fromkeys("abcd", Number(0, 1)), "z": Boolean()})
+    found = [
+        DPSWFlowSampler(5.0, schema=schema, random_state=0, n_steps=1).fit(frame, target=target)
+        for target in (None, "z")
+    ]
+    n_knots = [len(sampler.schema_["a"].positions) for sampler in found]
+    affordable = round(math.sqrt(2000 / (4 * found[1].sigma_ * 5 / math.sqrt(2))))
+    assert n_knots == [16, affordable]
+    assert 8 < affordable < 16

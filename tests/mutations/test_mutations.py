@@ -1089,8 +1089,8 @@ FUNCTION = {
         _three_way("what_is_released_without_noise[groups]"),
     ),
     "levels of the target are not told apart": Mutation(
-        "_FEW_LEVELS = 3",
-        "_FEW_LEVELS = 1",
+        "FEW_LEVELS = 3",
+        "FEW_LEVELS = 1",
         _by_level("three_way_tables_with_the_target_are_learnt[DPSWFlowSampler]"),
     ),
     "triples are sought where the target tells records apart": Mutation(
@@ -1132,11 +1132,6 @@ FUNCTION = {
         "return torch.where(is_far, gaps, gaps.detach()).sum()",
         "return gaps.sum()",
         _tables("parts_within_their_noise_wait_for_others"),
-    ),
-    "particles of a sketch stop early": Mutation(
-        "_NEARER = 0.96",
-        "_NEARER = 1.5",
-        _flow("particles_have_the_sketch_up_to_its_noise"),
     ),
     "particles of one level for all": Mutation(
         "start + draw_in_rounds(n_particles, n, generator)",
