@@ -184,5 +184,8 @@ class RowsByLevel(nn.Module):
 
 def draw_in_rounds(n_particles, n, generator):
     """Return `n` positions of particles: all in random order, again and again."""
-    order = [torch.randperm(n_particles, generator=generator) for _ in range(-(-n // n_particles))]
+    order = [
+        torch.randperm(n_particles, generator=generator)
+        for _ in range(max(1, -(-n // n_particles)))
+    ]
     return torch.cat(order)[:n]

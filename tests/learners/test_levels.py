@@ -96,6 +96,30 @@ def test_the_target_is_put_where_it_was():
     assert made[:, 2].argmax() > 0
 
 
+@pytest.mark.parametrize("has_network", [True, False])
+def test_few_rows_may_lack_a_level(has_network):
+    start = torch.full((2, 2), 0.5)
+    if has_network:
+        parts = TableNetwork(torch.nn.Linear(5, 2), 3, [2], start)
+    else:
+        parts = TableParticles([3, 2], torch.Generator(), [2], start)
+    rows, generator = RowsByLevel(parts, np.array([0.01, 0.99]), 0), torch.Generator()
+    for n_rows in (1, 2, 5):
+        made = rows.sample(torch.zeros(n_rows), generator.manual_seed(0))
+        assert made.shape == (n_rows, 4)
+        assert (made[:, 0] == 0).all()
+
+
+def test_particles_of_a_rare_level_are_learnt():
+    """A fit tries a few rows of what it learnt: of a rare level, there may be none among them."""
+    table = pd.DataFrame({"a": [True, False] * 200, "target": [True] * 396 + [False] * 4})
+    schema = Schema({"a": Boolean(), "target": Boolean()})
+    generator = DPSWFlowSampler(epsilon=math.inf, schema=schema, random_state=0, n_steps=2)
+    made = generator.fit(table, target="target").sample(400)
+    assert made["target"].mean() == pytest.approx(0.99, abs=1 / 400)
+    assert len(generator.sample(1)) == 1
+
+
 def test_parts_differ_in_a_network_by_what_they_are_told():
     """Codes say which part a row is of: by the network, and by how frequent levels are."""
     torch.manual_seed(0)
