@@ -230,10 +230,10 @@ class SchemaInference:
             name: ranged.get(name) or _refine(self.schema[name], n_fine, n_octave)
             for name in self._scales
         }
-        found = {}
+        found, affordable = {}, self._count_knots(curator, std)
         for name, counted in self._count(curator, _COUNTS, self._scales, fine, std):
             kind, knots = self.schema[name], counted.knots
-            n_knots = kind.n_knots or self._count_knots(curator, std)
+            n_knots = kind.n_knots or affordable
             atoms = counted.find_atoms(kind)
             if getattr(kind, "atoms", None) is None:
                 atoms += counted.find_shared(n_knots)
@@ -260,11 +260,11 @@ class SchemaInference:
         return count_affordable(curator.n_rows, std, _FEWEST_FINE, _MOST_FINE)
 
     def _count_knots(self, curator, std):
-        """Return how many knots columns get, of whose counts there is noise."""
+        """Return how many knots a column gets at most, of whose counts there is noise."""
         plan, most = curator.plan, _MOST
         has_tables = TablesMechanism.name in dict(plan.releases)
         if self.is_told_apart and has_tables and plan.sigma > 0:
-            noise = plan.sigma * len(self.schema.learnt) / math.sqrt(2)
+            noise = TablesMechanism.noise_on_cells(plan.sigma, len(self.schema.learnt))
             most = min(most, round(math.sqrt(curator.n_rows / (_CELL * noise))))
         return count_affordable(curator.n_rows, std, _FEWEST, max(_FEWEST, most))
 

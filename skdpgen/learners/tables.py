@@ -9,15 +9,12 @@ import torch
 from ..privacy.mechanisms.tables import own_and_later
 from .levels import Levels
 from .table_rows import RowsByLevel
-from .training import Training, descend_to_noise
+from .training import WINDOW, Training, descend_to_noise
 
 # Levels of columns whose tables are matched at once.
 _NARROW = 64
 # What the batches of a part have of a batch, at the least.
 _LEAST_BATCH = 0.25
-
-# The mean gap of so many steps says if a part is near enough.
-_RECENT = 50
 
 # How often shares of levels are compared with released ones, each time by the rows of a batch for
 # every so many steps of the training.
@@ -203,8 +200,8 @@ def sum_unless_near(gaps, noise_energies, seen):
         The gaps of the steps before, to which these are added.
     """
     is_far = torch.ones_like(gaps, dtype=torch.bool)
-    if len(seen) >= _RECENT:
-        is_far = torch.stack(seen[-_RECENT:]).mean(0) > noise_energies
+    if len(seen) >= WINDOW:
+        is_far = torch.stack(seen[-WINDOW:]).mean(0) > noise_energies
     seen.append(gaps.detach())
     if not is_far.any():
         return gaps.sum()

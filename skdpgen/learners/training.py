@@ -11,8 +11,8 @@ from tqdm import tqdm
 
 from ..privacy.mechanisms.base import clip_rows
 
-# The running mean of the loss, which decides when to stop, is over so many steps.
-_WINDOW = 50
+# The running mean of the loss, which decides when it is down to the noise, is over so many steps.
+WINDOW = 50
 _WARM_UP = 30
 # Length of the last phase, in which the learning rate falls to 0, relative to what went before.
 _COOL_DOWN = 0.25
@@ -115,8 +115,8 @@ def descend_to_noise(training, loss, noise_energy, n_steps, verbose=0):
             step = len(losses)
             losses.append(training.step(loss(), min(1.0, (last - step) / max(1, last - cooling))))
             progress.update()
-            if (step + 1) % _WINDOW == 0 and step < cooling:
-                running = torch.stack(losses[-_WINDOW:]).mean().item()
+            if (step + 1) % WINDOW == 0 and step < cooling:
+                running = torch.stack(losses[-WINDOW:]).mean().item()
                 progress.set_postfix(loss=f"{running:.3g}", noise=f"{noise_energy:.3g}")
                 if running <= noise_energy:
                     cooling, last = step, step + math.ceil(_COOL_DOWN * step)

@@ -113,7 +113,7 @@ def _deviation(plan, name, is_signed):
 
 def _check_size(plan, sizes):
     if (n_cells := count_cells(sizes)) > _MOST_CELLS:
-        noise = plan.sigma * len(sizes) / math.sqrt(2)
+        noise = TablesMechanism.noise_on_cells(plan.sigma, len(sizes))
         raise ValueError(
             f"The schema is too large for two-way tables: its {len(sizes):,} columns of "
             f"{sum(sizes):,} levels have {n_cells:,} cells, and {_MOST_CELLS:,} are the most. They "

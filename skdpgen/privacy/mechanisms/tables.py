@@ -231,6 +231,18 @@ class TablesMechanism(Mechanism):
         """Return the sensitivity, which does not depend on the columns."""
         return {"zero_out": 1.0, "replace_one": math.sqrt(2)}[relation]
 
+    @staticmethod
+    def noise_on_cells(sigma, n_columns):
+        """Return what the noise on a cell is at most, in records: N ≤ m for m columns.
+
+        Parameters
+        ----------
+        sigma : float
+            Standard deviation of the noise, of which a record adds a vector of norm 1.
+        n_columns : int
+        """
+        return sigma * n_columns / math.sqrt(2)
+
     def sensitivity(self, relation):
         return self.sensitivity_of(relation)
 
