@@ -464,9 +464,7 @@ class BaseGenerator(
         """Release principal components if they are the encoder, else return None."""
         if format.components is None:
             return None
-        return format.components.find_components(
-            curator, self._count_encoded(format), of_pixels=format.encoder is None, **scaling
-        )
+        return format.components.find_components(curator, self._count_encoded(format), **scaling)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -4,7 +4,9 @@
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 
+from .._windows import draw_windows
 from ..privacy.record_functions import call_quietly
 from .arrays import ArrayFormat
 
@@ -74,6 +76,15 @@ class BoxFormat(ArrayFormat):
                 "not map a row of zeros."
             )
         return rows.shape[1] + self.has_number
+
+    def draw_windows(self, n_windows, generator):
+        """Draw windows of images: of rows of pixels, or of what `LowFrequencies` makes of these."""
+        is_linear = getattr(self.encoder, "maps_windows", self.encoder is None)
+        if is_linear and not self.has_number:
+            for windows in draw_windows(self.n_features, n_windows, generator):
+                if self.encoder is not None:
+                    windows = torch.as_tensor(self.encoder.transform(windows.numpy()))
+                yield windows
 
     def encode(self, X, y=None):
         """Map (n, n_features) features, and (n,) numbers if there are any, to rows."""

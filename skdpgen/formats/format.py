@@ -70,6 +70,22 @@ class Format(ABC):
         """Return the format of X alone."""
         return self
 
+    def draw_windows(self, n_windows, generator):
+        """Draw small windows of images, as public directions of rows.
+
+        Parameters
+        ----------
+        n_windows : int
+        generator : torch.Generator
+            On the CPU, where directions are made, so that every device gets the same.
+
+        Yields
+        ------
+        tensor of shape (n, n_columns)
+            Together `n_windows`, in blocks; none if rows are not known to be images.
+        """
+        yield from ()
+
     def settle(self, curator):
         """Release what is open, and return the format of what is to be learnt."""
         return self

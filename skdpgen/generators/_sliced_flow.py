@@ -230,7 +230,8 @@ class DPSWFlowSampler(CentralGenerator):
             if init is not None:
                 init = components.encode(init.to(curator.device))
         learn = self._flow if isinstance(release, SlicedRows) else self._descend
-        rows = learn(release, curator, components, spread.to(curator.device), init, noise)
+        spread = spread.to(curator.device)
+        rows = learn(release, curator, format, components, spread, init, noise)
         self._particles = Particles(rows, components)
 
     def _read(self, X, y, target, persons):
@@ -257,9 +258,9 @@ class DPSWFlowSampler(CentralGenerator):
         n_particles = self._count_particles(curator.n_records, curator.n_classes)
         return draw_starts(curator.n_classes, n_particles, spread, init, generator)
 
-    def _descend(self, release, curator, components, spread, init, noise):
+    def _descend(self, release, curator, format, components, spread, init, noise):
         """Return particles with the sketch of the rows."""
-        basis, sketch = release.run(curator, components, spread.cpu(), noise)
+        basis, sketch = release.run(curator, format, components, spread.cpu(), noise)
         curator.close()  # the rest is post-processing
         self.class_probabilities_ = sketch.class_shares
         generator, n_steps = noise.torch_generator(), self.n_steps or 2000
@@ -282,7 +283,7 @@ class DPSWFlowSampler(CentralGenerator):
         )
         return rows
 
-    def _flow(self, release, curator, components, spread, init, noise):
+    def _flow(self, release, curator, format, components, spread, init, noise):
         """Return particles at the end of a flow along projected rows."""
         encode = None if components is None else RecordFunction(components.encode)
         mechanism = SlicedRowsMechanism(len(spread), curator.n_classes, encode)

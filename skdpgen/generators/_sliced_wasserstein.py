@@ -193,7 +193,7 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
 
     def _learn_sketch(self, release, curator, format, noise):
         rows = self._make_rows(release, curator, format, noise)
-        basis, sketch = release.run(curator, rows.components, rows.spread.cpu(), noise)
+        basis, sketch = release.run(curator, format, rows.components, rows.spread.cpu(), noise)
         curator.close()  # the rest is post-processing
         self.class_probabilities_ = sketch.class_shares
         noise_ratio = release.noise_ratio(

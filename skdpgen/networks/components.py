@@ -8,7 +8,6 @@ import torch
 from torch import nn
 
 from .._frequencies import find_shape, lowest_frequencies
-from .._windows import draw_windows
 from ..transport import ExactMatrix
 
 # Each space of low frequencies has about so many times the dimensions of the one before.
@@ -30,8 +29,6 @@ class PrincipalComponents(nn.Module):
     unit_ball : bool, default=False
         Scale all components once more by one number, so that the root mean square norm of encoded
         rows is 1.
-    of_pixels : bool, default=True
-        Whether the features of images would be their pixels, and not what an encoder makes of them.
 
     Attributes
     ----------
@@ -39,9 +36,8 @@ class PrincipalComponents(nn.Module):
         Standard deviations of the scaled components.
     """
 
-    def __init__(self, axes, deviations, whiten=0.5, unit_ball=False, of_pixels=True):
+    def __init__(self, axes, deviations, whiten=0.5, unit_ball=False):
         super().__init__()
-        self.of_pixels = of_pixels
         spread = deviations ** (1 - whiten)
         radius = torch.linalg.vector_norm(spread) if unit_ball else 1.0
         self.register_buffer("axes", axes)
@@ -94,25 +90,24 @@ class PrincipalComponents(nn.Module):
         """Map scaled components back to rows."""
         return (components * self.scale) @ self.axes.T
 
-    def draw_local_directions(self, n_directions, generator):
-        """Draw directions on which images that are decoded show small windows of themselves.
+    def find_directions(self, windows):
+        """Find directions on which rows that are decoded show windows of themselves.
 
         Parameters
         ----------
-        n_directions : int
-        generator : torch.Generator
-            On the CPU, where directions are made, so that every device gets the same.
+        windows : iterable of tensor of shape (n, n_features)
+            Directions of features, in blocks; see `Format.draw_windows`.
 
         Returns
         -------
-        tensor of shape (p, n_directions)
-            Unit columns; there are none if features cannot be the pixels of square images.
+        tensor of shape (p, n_windows)
+            Unit columns.
         """
         axes, scale = self.axes.double().cpu(), self.scale.double().cpu()
-        parts, n_windows = [axes.new_zeros(len(scale), 0)], n_directions if self.of_pixels else 0
-        for windows in draw_windows(len(axes), n_windows, generator):
+        parts = [axes.new_zeros(len(scale), 0)]
+        for block in windows:
             # ⟨w, decode(z)⟩ = ⟨scale · axesᵀ w, z⟩
-            seen = scale[:, None] * (axes.T @ windows.T)
+            seen = scale[:, None] * (axes.T @ block.T)
             parts.append(seen / torch.linalg.vector_norm(seen, dim=0))
         return torch.cat(parts, dim=1)
 

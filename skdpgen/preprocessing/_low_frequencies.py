@@ -118,6 +118,11 @@ class LowFrequencies(
         shape = (-1, self.image_shape_[0], len(rows), len(columns))
         return (rows.T @ X.reshape(shape) @ columns).reshape(len(X), -1)
 
+    @property
+    def maps_windows(self):
+        """Whether windows of square images are mapped as images are: the transform is linear."""
+        return self.image_shape_ == find_shape(self.n_features_in_, (1, 3))
+
     def _bases(self):
         """Return the lowest cosines along both axes."""
         return [basis[: self.n_frequencies] for basis in cosine_matrices(self.image_shape_)]

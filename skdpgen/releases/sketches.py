@@ -117,14 +117,16 @@ class SliceSketch(Release):
         sigma = plan.sigma * math.sqrt(self._fewest(n_columns) / k)
         return sigma * n_classes / n_records
 
-    def run(self, curator, components, spread, noise):
+    def run(self, curator, format, components, spread, noise):
         """Draw a basis for (encoded) rows of a spread, and release the sketch in it.
 
         Parameters
         ----------
         curator : Curator
+        format : Format
+            Of the rows.
         components : PrincipalComponents or None
-            What rows are encoded by.
+            What they are encoded by.
         spread : tensor of shape (n_encoded,)
             Standard deviations of encoded rows, about.
         noise : NoiseSource
@@ -136,7 +138,8 @@ class SliceSketch(Release):
         sketch : skdpgen.privacy.Sketch
         """
         k, n_harmonics = self.count(curator.plan, len(spread), curator.n_classes, curator.n_records)
-        directions = _draw_directions(components, len(spread), k, noise.torch_generator())
+        generator = noise.torch_generator()
+        directions = _draw_directions(format, components, len(spread), k, generator)
         basis = SliceBasis(
             directions,
             _WIDTH * torch.linalg.vector_norm(directions * spread[:, None], dim=0),
@@ -187,10 +190,11 @@ class SliceSketch(Release):
         return round(min(_MOST_HARMONICS, max(_FEWEST_HARMONICS, wanted)))
 
 
-def _draw_directions(components, n_columns, k, generator):
+def _draw_directions(format, components, n_columns, k, generator):
     """Draw k public unit directions; of images in components, some are local."""
     local = torch.zeros(n_columns, 0)
     if components is not None:
-        local = components.draw_local_directions(round(_LOCAL * k), generator).float()
+        windows = format.draw_windows(round(_LOCAL * k), generator)
+        local = components.find_directions(windows).float()
     others = random_directions(n_columns, k - local.shape[1], generator=generator)
     return torch.cat([local, others], dim=1)

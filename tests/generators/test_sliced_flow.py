@@ -14,6 +14,7 @@ from dp_accounting import PoissonSampledDpEvent
 from numpy.testing import assert_allclose
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import FunctionTransformer
@@ -21,10 +22,9 @@ from sklearn.preprocessing import FunctionTransformer
 from skdpgen import DPSWFlowSampler, PrivacyBudget, PrivatePCA, SlicedRows, SliceSketch
 from skdpgen._windows import draw_windows
 from skdpgen.accounting.events import split_repetition
-from skdpgen.formats import Boolean, Category, Number, Schema
+from skdpgen.formats import Boolean, Category, Number, Schema, box
 from skdpgen.generators import _sliced_flow
 from skdpgen.learners.particles import Particles, _as_released, flow_along_slices
-from skdpgen.networks import components
 from skdpgen.preprocessing import LowFrequencies
 from skdpgen.privacy import (
     Curator,
@@ -229,19 +229,19 @@ def test_what_a_sketch_says_outweighs_the_start(five_gaussians, encoder):
     assert after < 0.5 * before
 
 
-@pytest.mark.parametrize("is_public", [False, True])
-def test_windows_are_of_pixels(is_public, monkeypatch):
+@pytest.mark.parametrize("encoder", [None, LowFrequencies(10), PCA(100)])
+def test_windows_are_of_pixels(encoder, monkeypatch):
+    """Half of the slices see windows of images, also where an encoder is linear and known."""
     X, drawn = np.random.default_rng(0).random((300, 144)), []
 
     def draw(n_columns, n_windows, generator):
         drawn.append((n_columns, n_windows))
         return draw_windows(n_columns, n_windows, generator)
 
-    monkeypatch.setattr(components, "draw_windows", draw)
-    frequencies = FrozenEstimator(LowFrequencies(10).fit(X))
-    encoder = [frequencies, PrivatePCA(8)] if is_public else PrivatePCA(8)
-    make(bounds=(0, 1), encoder=encoder, n_steps=1, release=SliceSketch(40)).fit(X)
-    assert drawn == [(100, 0) if is_public else (144, 20)]
+    monkeypatch.setattr(box, "draw_windows", draw)
+    both = PrivatePCA(8) if encoder is None else [FrozenEstimator(encoder.fit(X)), PrivatePCA(8)]
+    make(bounds=(0, 1), encoder=both, n_steps=1, release=SliceSketch(40)).fit(X)
+    assert drawn == ([] if isinstance(encoder, PCA) else [(144, 20)])
 
 
 @pytest.mark.parametrize("n", [10, 5000])

@@ -533,14 +533,24 @@ if cost > self.epsilon * (1 + 1e-2):
         _components("windows_are_small_and_everywhere"),
     ),
     "local directions forget how components are scaled": Mutation(
-        "scale[:, None] * (axes.T @ windows.T)",
-        "axes.T @ windows.T",
+        "scale[:, None] * (axes.T @ block.T)",
+        "axes.T @ block.T",
         _components("local_directions_show_windows_of_decoded_images"),
     ),
     "windows are of what an encoder gives": Mutation(
-        "of_pixels=format.encoder is None",
-        "of_pixels=True",
-        "tests/generators/test_sliced_flow.py::test_windows_are_of_pixels[True]",
+        'getattr(self.encoder, "maps_windows", self.encoder is None)',
+        "True",
+        _components("other_encoders_show_no_windows"),
+    ),
+    "windows do not go through low frequencies": Mutation(
+        "torch.as_tensor(self.encoder.transform(windows.numpy()))",
+        "windows[:, : self.n_columns]",
+        _components("windows_go_through_low_frequencies"),
+    ),
+    "windows are of other shapes than images": Mutation(
+        "self.image_shape_ == find_shape(self.n_features_in_, (1, 3))",
+        "True",
+        _components("other_encoders_show_no_windows"),
     ),
     "no slice is local": Mutation(
         "round(_LOCAL * k)",
@@ -548,8 +558,8 @@ if cost > self.epsilon * (1 + 1e-2):
         _components("half_of_the_slices_of_images_are_local"),
     ),
     "slices are others than were planned": Mutation(
-        "_draw_directions(components, len(spread), k,",
-        "_draw_directions(components, len(spread), self._fewest(len(spread)),",
+        "_draw_directions(format, components, len(spread), k,",
+        "_draw_directions(format, components, len(spread), self._fewest(len(spread)),",
         _sizes("what_is_released_is_what_was_planned_whatever_the_rows_are"),
     ),
     "more slices are taken for more noise": Mutation(

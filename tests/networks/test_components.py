@@ -2,14 +2,18 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose
+from sklearn.decomposition import PCA
+from sklearn.frozen import FrozenEstimator
 
 from skdpgen._windows import draw_windows
+from skdpgen.formats.box import BoxFormat
 from skdpgen.networks.components import (
     PrincipalComponents,
     choose_space,
     find_spaces,
     held_by_leading,
 )
+from skdpgen.preprocessing import LowFrequencies
 from skdpgen.privacy.mechanisms.base import NoisySum
 from skdpgen.releases.sketches import _draw_directions
 from skdpgen.transport import random_directions
@@ -135,8 +139,8 @@ def test_local_directions_show_windows_of_decoded_images():
     for n_features in (100, 300):  # grey, and in three colours
         axes = torch.linalg.qr(torch.randn(n_features, 5, generator=generator))[0]
         components = PrincipalComponents(axes, torch.linspace(2, 0.1, 5), 0.4)
-        directions = components.draw_local_directions(300, torch.Generator().manual_seed(1))
-        windows = torch.cat([*draw_windows(n_features, 300, torch.Generator().manual_seed(1))])
+        blocks = list(draw_windows(n_features, 300, torch.Generator().manual_seed(1)))
+        directions, windows = components.find_directions(blocks), torch.cat(blocks)
         assert_allclose(directions.norm(dim=0), 1, rtol=1e-6)
         codes = torch.randn(7, 5, generator=generator, dtype=torch.float64)
         shown = components.double().decode(codes) @ windows.T
@@ -166,21 +170,47 @@ def test_windows_are_small_and_everywhere():
 def test_rows_that_are_no_images_or_tiny_ones_have_no_windows(n_columns):
     assert list(draw_windows(n_columns, 10, torch.Generator())) == []
     components = PrincipalComponents(torch.eye(5), torch.ones(5))
-    assert components.draw_local_directions(10, torch.Generator()).shape == (5, 0)
+    assert components.find_directions([]).shape == (5, 0)
 
 
 def test_half_of_the_slices_of_images_are_local():
     axes = torch.linalg.qr(torch.randn(100, 6, generator=torch.Generator().manual_seed(0)))[0]
     components = PrincipalComponents(axes, torch.linspace(2, 0.1, 6))
-    directions = _draw_directions(components, 6, 24, torch.Generator().manual_seed(1))
+    format = BoxFormat(100)
+    directions = _draw_directions(format, components, 6, 24, torch.Generator().manual_seed(1))
     assert directions.shape == (6, 24)
     assert_allclose(directions.norm(dim=0), 1, rtol=1e-6)
-    local = components.draw_local_directions(12, torch.Generator().manual_seed(1))
-    assert_allclose(directions[:, :12], local, atol=1e-6)
+    windows = draw_windows(100, 12, torch.Generator().manual_seed(1))
+    assert_allclose(directions[:, :12], components.find_directions(windows), atol=1e-6)
     assert_allclose(directions[:, 12:18].T @ directions[:, 12:18], torch.eye(6), atol=1e-6)
-    # Of rows that are no images, or of what an encoder makes of images, none is.
-    no_images = PrincipalComponents(torch.eye(101)[:, :6], torch.ones(6))
-    encoded = PrincipalComponents(axes, torch.linspace(2, 0.1, 6), of_pixels=False)
-    for of in (no_images, encoded, None):
-        whole = _draw_directions(of, 6, 24, torch.Generator().manual_seed(1))
+    # Of rows that are no images, or have a number beside them, and without components, none is.
+    longer = PrincipalComponents(torch.eye(101)[:, :6], torch.ones(6))
+    no_images = [(BoxFormat(101), longer), (BoxFormat(100, has_number=True), longer)]
+    for of in (*no_images, (format, None)):
+        whole = _draw_directions(*of, 6, 24, torch.Generator().manual_seed(1))
         assert_allclose(whole, random_directions(6, 24, generator=torch.Generator().manual_seed(1)))
+
+
+@pytest.mark.parametrize("n_frequencies", [6, 20])
+def test_windows_go_through_low_frequencies(n_frequencies):
+    """A direction of coefficients says of those of an image what its window says of the image."""
+    encoder = FrozenEstimator(LowFrequencies(n_frequencies).fit(np.zeros((1, 144))))
+    format = BoxFormat(144, encoder=encoder)
+    windows = torch.cat([*draw_windows(144, 300, torch.Generator().manual_seed(1))])
+    seen = torch.cat([*format.draw_windows(300, torch.Generator().manual_seed(1))])
+    coefficients = np.random.default_rng(0).normal(size=(5, format.n_columns))
+    images = encoder.inverse_transform(coefficients)
+    assert_allclose(coefficients @ seen.numpy().T, images @ windows.numpy().T, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        PCA(5).fit(np.random.default_rng(0).normal(size=(20, 144))),
+        LowFrequencies(6, image_shape=(9, 16)).fit(np.zeros((1, 144))),
+        LowFrequencies(6, image_shape=None).fit(np.zeros((1, 144))),
+    ],
+)
+def test_other_encoders_show_no_windows(encoder):
+    format = BoxFormat(144, encoder=FrozenEstimator(encoder))
+    assert list(format.draw_windows(10, torch.Generator())) == []
