@@ -8,16 +8,19 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from ._frequencies import find_shape
 from ._parameters import parameters
 from ._specification import Specification
 from ._validation import budget_share, whole
-from .networks.components import PrincipalComponents
+from .networks.components import PrincipalComponents, find_spaces
 from .privacy import CovarianceMechanism
 
 # Of so few columns a sketch keeps all. It has so many slices for each.
 _FEW_COLUMNS, _SLICES = 64, 25
 # By how much components are to stand out of the noise; found on USPS, 1,000 to 5,700 rows.
 _STANDING_OUT = 0.5
+# Squares of so many pixels a side are taken for images: fewer columns may well be a table's.
+_SIDE_OF_IMAGES = 16
 
 
 @parameters
@@ -63,10 +66,14 @@ class PrivatePCA(Specification):
         """Return how many records it takes for components to stand out of the noise.
 
         Noise of a deviation σ on d² numbers has eigenvalues up to σ√(2d), and each of k components
-        has n/k, were they alike. All columns may be kept, whatever the noise.
+        has n/k, were they alike. Of images, d are as few low frequencies as can hold them. All
+        columns may be kept, whatever the noise.
         """
         if n_components == n_columns:
             return 0
+        if _can_be_images(n_columns):
+            spaces = find_spaces(n_columns, n_components)
+            n_columns = next((space.shape[1] for space in spaces), n_columns)
         return n_components * _STANDING_OUT * multiplier * math.sqrt(2 * n_columns)
 
     def find_components(self, curator, n_components, **params):
@@ -85,10 +92,11 @@ ENCODERS = {"dp-pca": PrivatePCA()}
 def choose_components(n_samples, n_columns, n_classes, multiplier):
     """Return the `PrivatePCA` that ``"auto"`` stands for, or None, from public numbers only.
 
-    Of many columns, leading components are worth their price once they stand out. Few columns are
-    all kept. Whether they are turned and scaled first matters where a sketch of them is mostly
-    noise, of multiplier·√k on a sum of n/c values, for c classes and k slices: a fit then stays
-    close to where it starts from, and components say where the rows are.
+    Of many columns, leading components are worth their price once they stand out; those of images,
+    which are sought among low frequencies, always: pixels have far more noise. Few columns are all
+    kept. Whether they are turned and scaled first matters where a sketch of them is mostly noise,
+    of multiplier·√k on a sum of n/c values, for c classes and k slices: a fit then stays close to
+    where it starts from, and components say where the rows are.
 
     Parameters
     ----------
@@ -100,9 +108,15 @@ def choose_components(n_samples, n_columns, n_classes, multiplier):
     if n_columns <= _FEW_COLUMNS:
         noise = multiplier * math.sqrt(_SLICES * n_columns) * n_classes
         return components if noise > n_samples else None
+    if _can_be_images(n_columns):
+        return components
     multiplier /= math.sqrt(components.share)
     n_needed = components.count_needed(_FEW_COLUMNS, n_columns, multiplier)
     return components if n_samples > n_needed else None
+
+
+def _can_be_images(n_columns):
+    return find_shape(n_columns, (1, 3))[1] >= _SIDE_OF_IMAGES
 
 
 def split_encoder(encoder):

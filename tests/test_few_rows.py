@@ -19,6 +19,7 @@ from skdpgen import (
     SliceSketch,
 )
 from skdpgen.accounting.calibration import calibrate_gaussian
+from skdpgen.encoders import choose_components
 from skdpgen.exceptions import FitQualityWarning
 from skdpgen.privacy import BudgetExceededError, preview
 
@@ -136,10 +137,19 @@ def test_rows_of_more_columns_than_slices_tell_about_take_more_of_them(n_project
     assert math.isclose(wide, 6 * narrow, rel_tol=0.05)
 
 
+@pytest.mark.parametrize("n_columns", [256, 784, 3 * 256])
+def test_components_of_images_are_sought_however_few_rows_there_are(n_columns):
+    assert isinstance(choose_components(50, n_columns, 10, 4.0), PrivatePCA)
+    # Of a table of as many columns, they have to stand out; so have they of small squares.
+    for n_no_images in (n_columns - 1, 225):
+        assert choose_components(50, n_no_images, 10, 4.0) is None
+        assert isinstance(choose_components(50_000, n_no_images, 10, 4.0), PrivatePCA)
+
+
 def test_noise_hides_components_of_few_rows():
     multiplier = calibrate_gaussian(1.0, 1e-5)
 
-    def needed(n_features=400, max_rows=1, **params):
+    def needed(n_features=401, max_rows=1, **params):
         sampler = DPSWFlowSampler(epsilon=1.0, bounds=(0, 1), encoder=PrivatePCA(**params))
         sampler.set_params(delta=1e-5, clip_norm=1.0, max_rows_per_person=max_rows)
         (note,) = preview(sampler, 500, n_features, persons=max_rows > 1).notes
@@ -147,6 +157,8 @@ def test_noise_hides_components_of_few_rows():
 
     # The eigenvalue of noise is half of what 500 rows have in each of so many directions.
     assert needed(n_components=30, share=0.5) == float(f"{30 * multiplier * 20:.2g}")
+    # Of images, six frequencies along each axis can hold them.
+    assert needed(400, n_components=30, share=0.5) == float(f"{30 * multiplier * 6:.2g}")
     assert needed() > needed(n_components=50) > needed(n_components=40)
     assert math.isclose(needed(max_rows=3), 3 * needed(), rel_tol=0.1)
     # Components that are all kept hide nothing.

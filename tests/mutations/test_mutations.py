@@ -542,6 +542,21 @@ if cost > self.epsilon * (1 + 1e-2):
         "True",
         _components("other_encoders_show_no_windows"),
     ),
+    "components of images wait until they stand out of all pixels": Mutation(
+        "    if _can_be_images(n_columns):\n        return components\n",
+        "",
+        f"{_FEW_ROWS}::test_components_of_images_are_sought_however_few_rows_there_are",
+    ),
+    "any square number of columns is images": Mutation(
+        "(1, 3))[1] >= _SIDE_OF_IMAGES",
+        "(1, 3))[1] > 1",
+        f"{_FEW_ROWS}::test_components_of_images_are_sought_however_few_rows_there_are",
+    ),
+    "low frequencies of images take as many rows as pixels": Mutation(
+        "next((space.shape[1] for space in spaces), n_columns)",
+        "n_columns",
+        f"{_FEW_ROWS}::test_noise_hides_components_of_few_rows",
+    ),
     "windows do not go through low frequencies": Mutation(
         "torch.as_tensor(self.encoder.transform(windows.numpy()))",
         "windows[:, : self.n_columns]",
