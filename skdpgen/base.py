@@ -387,7 +387,8 @@ class BaseGenerator(
         if components == "auto":
             components = None
             if self.takes_components:
-                components = choose_components(n_samples, n_features, n_classes, self._multiplier)
+                n_columns = n_features + public.get("has_number", False)
+                components = choose_components(n_samples, n_columns, n_classes, self._multiplier)
         return make_box(
             n_samples,
             n_features,

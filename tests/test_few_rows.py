@@ -146,6 +146,13 @@ def test_components_of_images_are_sought_however_few_rows_there_are(n_columns):
         assert isinstance(choose_components(50_000, n_no_images, 10, 4.0), PrivatePCA)
 
 
+@pytest.mark.parametrize("y", [None, np.linspace(0, 1, 30)])
+def test_images_with_a_number_beside_them_are_rows_of_a_table(y):
+    X = np.random.default_rng(0).uniform(size=(30, 256))
+    planned = preview(DPSWFlowSampler(bounds=(0, 1)), X, y)
+    assert ("second moments" in planned.releases) == (y is None)
+
+
 def test_noise_hides_components_of_few_rows():
     multiplier = calibrate_gaussian(1.0, 1e-5)
 

@@ -552,6 +552,11 @@ if cost > self.epsilon * (1 + 1e-2):
         "(1, 3))[1] > 1",
         f"{_FEW_ROWS}::test_components_of_images_are_sought_however_few_rows_there_are",
     ),
+    "a number beside images is no column": Mutation(
+        'n_features + public.get("has_number", False)',
+        "n_features",
+        f"{_FEW_ROWS}::test_images_with_a_number_beside_them_are_rows_of_a_table",
+    ),
     "low frequencies of images take as many rows as pixels": Mutation(
         "next((space.shape[1] for space in spaces), n_columns)",
         "n_columns",
