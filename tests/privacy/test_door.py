@@ -414,12 +414,12 @@ class AppliesFunctionsItself(DPSlicedWassersteinGenerator):
 
 
 class KeepsWhatAFunctionSees(DPSWFlowSampler):
-    def _flow(self, release, curator, components, spread, init, noise):
+    def _flow(self, release, curator, format, components, spread, init, noise):
         kept = []
         encode = RecordFunction(lambda rows: kept.append(rows) or rows)
         curator.release(SlicedRowsMechanism(len(spread), curator.n_classes, encode))
         kept[-1].mean()
-        return super()._flow(release, curator, components, spread, init, noise)
+        return super()._flow(release, curator, format, components, spread, init, noise)
 
 
 class LooksWhenAllIsReleased(DPSlicedWassersteinGenerator):
