@@ -83,7 +83,8 @@ class BoxFormat(ArrayFormat):
         if is_linear and not self.has_number:
             for windows in draw_windows(self.n_features, n_windows, generator):
                 if self.encoder is not None:
-                    windows = torch.as_tensor(self.encoder.transform(windows.numpy()))
+                    seen = call_quietly(self.encoder.transform, windows.numpy())
+                    windows = torch.as_tensor(seen)
                 yield windows
 
     def encode(self, X, y=None):

@@ -563,7 +563,7 @@ if cost > self.epsilon * (1 + 1e-2):
         f"{_FEW_ROWS}::test_noise_hides_components_of_few_rows",
     ),
     "windows do not go through low frequencies": Mutation(
-        "torch.as_tensor(self.encoder.transform(windows.numpy()))",
+        "torch.as_tensor(seen)",
         "windows[:, : self.n_columns]",
         _components("windows_go_through_low_frequencies"),
     ),

@@ -1,4 +1,7 @@
+import warnings
+
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from numpy.testing import assert_allclose
@@ -194,10 +197,12 @@ def test_half_of_the_slices_of_images_are_local():
 @pytest.mark.parametrize("n_frequencies", [6, 20])
 def test_windows_go_through_low_frequencies(n_frequencies):
     """A direction of coefficients says of those of an image what its window says of the image."""
-    encoder = FrozenEstimator(LowFrequencies(n_frequencies).fit(np.zeros((1, 144))))
+    named = pd.DataFrame(np.zeros((1, 144)), columns=[f"pixel {i}" for i in range(144)])
+    encoder = FrozenEstimator(LowFrequencies(n_frequencies).fit(named))
     format = BoxFormat(144, encoder=encoder)
     windows = torch.cat([*draw_windows(144, 300, torch.Generator().manual_seed(1))])
-    seen = torch.cat([*format.draw_windows(300, torch.Generator().manual_seed(1))])
+    with warnings.catch_warnings(action="error"):  # such as that windows have no names
+        seen = torch.cat([*format.draw_windows(300, torch.Generator().manual_seed(1))])
     coefficients = np.random.default_rng(0).normal(size=(5, format.n_columns))
     images = encoder.inverse_transform(coefficients)
     assert_allclose(coefficients @ seen.numpy().T, images @ windows.numpy().T, atol=1e-10)
