@@ -4,7 +4,7 @@
 import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Sequence
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
 
 import numpy as np
 import torch
@@ -384,12 +384,8 @@ class BaseGenerator(
 
     def _make_format(self, n_samples, n_features, n_classes, **public):
         public_encoder, components = split_encoder(self.encoder)
-        if components == "auto":
-            components = None
-            if self.takes_components:
-                n_columns = n_features + public.get("has_number", False)
-                components = choose_components(n_samples, n_columns, n_classes, self._multiplier)
-        return make_box(
+        chooses = isinstance(components, str) and self.takes_components
+        format = make_box(
             n_samples,
             n_features,
             self._multiplier,
@@ -397,10 +393,16 @@ class BaseGenerator(
             bounds=self.bounds,
             y_bounds=self.y_bounds,
             encoder=public_encoder,
-            components=components,
+            components=None if isinstance(components, str) else components,
             clip_norm=self.clip_norm,
             **public,
         )
+        if not chooses:
+            return format
+        components = choose_components(
+            n_samples, n_features, n_classes, self._multiplier, format.are_images
+        )
+        return replace(format, components=components)
 
     @property
     def _multiplier(self):
@@ -459,7 +461,9 @@ class BaseGenerator(
             return 0
         multiplier = plan.multiplier(format.components.name) * (plan.max_rows or 1)
         n_encoded = self._count_encoded(format)
-        return format.components.count_needed(n_encoded, format.n_columns, multiplier)
+        return format.components.count_needed(
+            n_encoded, format.n_columns, multiplier, format.are_images
+        )
 
     def _find_components(self, curator, format, **scaling):
         """Release principal components if they are the encoder, else return None."""

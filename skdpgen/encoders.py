@@ -8,7 +8,6 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from ._frequencies import find_shape
 from ._parameters import parameters
 from ._specification import Specification
 from ._validation import budget_share, whole
@@ -19,8 +18,6 @@ from .privacy import CovarianceMechanism
 _FEW_COLUMNS, _SLICES = 64, 25
 # By how much components are to stand out of the noise; found on USPS, 1,000 to 5,700 rows.
 _STANDING_OUT = 0.5
-# Squares of so many pixels a side are taken for images: fewer columns may well be a table's.
-_SIDE_OF_IMAGES = 16
 
 
 @parameters
@@ -62,7 +59,7 @@ class PrivatePCA(Specification):
         """Return how many components are kept."""
         return min(self.n_components or default, n_columns)
 
-    def count_needed(self, n_components, n_columns, multiplier):
+    def count_needed(self, n_components, n_columns, multiplier, are_images=False):
         """Return how many records it takes for components to stand out of the noise.
 
         Noise of a deviation σ on d² numbers has eigenvalues up to σ√(2d), and each of k components
@@ -71,7 +68,7 @@ class PrivatePCA(Specification):
         """
         if n_components == n_columns:
             return 0
-        if _can_be_images(n_columns):
+        if are_images:
             spaces = find_spaces(n_columns, n_components)
             n_columns = next((space.shape[1] for space in spaces), n_columns)
         return n_components * _STANDING_OUT * multiplier * math.sqrt(2 * n_columns)
@@ -89,7 +86,7 @@ class PrivatePCA(Specification):
 ENCODERS = {"dp-pca": PrivatePCA()}
 
 
-def choose_components(n_samples, n_columns, n_classes, multiplier):
+def choose_components(n_samples, n_columns, n_classes, multiplier, are_images=False):
     """Return the `PrivatePCA` that ``"auto"`` stands for, or None, from public numbers only.
 
     Of many columns, leading components are worth their price once they stand out; those of images,
@@ -103,20 +100,18 @@ def choose_components(n_samples, n_columns, n_classes, multiplier):
     n_samples, n_columns, n_classes : int
     multiplier : float
         The noise multiplier of a Gaussian release that spends all of the budget.
+    are_images : bool, default=False
+        See `Format.are_images`.
     """
     components = PrivatePCA()
     if n_columns <= _FEW_COLUMNS:
         noise = multiplier * math.sqrt(_SLICES * n_columns) * n_classes
         return components if noise > n_samples else None
-    if _can_be_images(n_columns):
+    if are_images:
         return components
     multiplier /= math.sqrt(components.share)
     n_needed = components.count_needed(_FEW_COLUMNS, n_columns, multiplier)
     return components if n_samples > n_needed else None
-
-
-def _can_be_images(n_columns):
-    return find_shape(n_columns, (1, 3))[1] >= _SIDE_OF_IMAGES
 
 
 def split_encoder(encoder):

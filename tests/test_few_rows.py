@@ -19,7 +19,6 @@ from skdpgen import (
     SliceSketch,
 )
 from skdpgen.accounting.calibration import calibrate_gaussian
-from skdpgen.encoders import choose_components
 from skdpgen.exceptions import FitQualityWarning
 from skdpgen.privacy import BudgetExceededError, preview
 
@@ -139,11 +138,18 @@ def test_rows_of_more_columns_than_slices_tell_about_take_more_of_them(n_project
 
 @pytest.mark.parametrize("n_columns", [256, 784, 3 * 256])
 def test_components_of_images_are_sought_however_few_rows_there_are(n_columns):
-    assert isinstance(choose_components(50, n_columns, 10, 4.0), PrivatePCA)
-    # Of a table of as many columns, they have to stand out; so have they of small squares.
-    for n_no_images in (n_columns - 1, 225):
-        assert choose_components(50, n_no_images, 10, 4.0) is None
-        assert isinstance(choose_components(50_000, n_no_images, 10, 4.0), PrivatePCA)
+    def find_encoder(n_rows, n_columns, bounds):
+        sampler = DPSWFlowSampler(bounds=bounds, clip_norm=0.5)
+        return sampler._make_format(n_rows, n_columns, 10).components
+
+    for bounds in ((0, 1), (0, 255)):
+        assert isinstance(find_encoder(50, n_columns, bounds), PrivatePCA)
+    # Of as many columns of something else, they have to stand out; so have they of small squares.
+    mixed = np.zeros(n_columns), np.linspace(1, 2, n_columns)
+    others = [(n_columns, b) for b in (None, (-1, 1), mixed)]
+    for what in (*others, (n_columns - 1, (0, 1)), (225, (0, 1))):
+        assert find_encoder(50, *what) is None
+        assert isinstance(find_encoder(50_000, *what), PrivatePCA)
 
 
 @pytest.mark.parametrize("y", [None, np.linspace(0, 1, 30)])

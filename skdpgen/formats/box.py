@@ -6,9 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from .._frequencies import find_shape
 from .._windows import draw_windows
 from ..privacy.record_functions import call_quietly
 from .arrays import ArrayFormat
+
+# Squares of fewer pixels a side are not taken for images: a table may well have as many columns.
+_SIDE_OF_IMAGES = 16
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,19 @@ class BoxFormat(ArrayFormat):
                 "not map a row of zeros."
             )
         return rows.shape[1] + self.has_number
+
+    @property
+    def are_images(self):
+        """Whether rows are squares, of numbers from 0 to the same bound, and nothing beside them.
+
+        Features that a network made of something may be as many, and are unlike images: few of them
+        come with such bounds.
+        """
+        if self.encoder is not None or self.has_number or self.bounds is None:
+            return False
+        is_square = find_shape(self.n_features, (1, 3))[1] >= _SIDE_OF_IMAGES
+        lower, upper = self.bounds
+        return bool(is_square and (lower == 0).all() and (upper == upper[0]).all())
 
     def draw_windows(self, n_windows, generator):
         """Draw windows of images: of rows of pixels, or of what `LowFrequencies` makes of these."""

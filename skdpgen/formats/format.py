@@ -22,6 +22,8 @@ class Format(ABC):
         Columns of a row.
     classes : ndarray or None
         The classes that samples can be asked for.
+    are_images : bool
+        Whether, by what is public, rows can well be the pixels of square images.
     encoder : object or None
         A public transformer that rows go through.
     components : PrivatePCA or None
@@ -42,6 +44,7 @@ class Format(ABC):
     """
 
     classes = None
+    are_images = False
     encoder = None
     components = None
     shares = MappingProxyType({})

@@ -69,6 +69,11 @@ class OpenBoxFormat(BoxFormat):
     n_fine: int = 2
     ranges: tuple | None = None
 
+    @property
+    def are_images(self):
+        """Whether rows can well be images: not without bounds, which are found later."""
+        return not self.opens_X and super().are_images
+
     def _name_ranges(self):
         """Return a name for each range that is to be found."""
         columns = None if self.kind is None else self.kind.columns

@@ -543,7 +543,7 @@ if cost > self.epsilon * (1 + 1e-2):
         _components("other_encoders_show_no_windows"),
     ),
     "components of images wait until they stand out of all pixels": Mutation(
-        "    if _can_be_images(n_columns):\n        return components\n",
+        "    if are_images:\n        return components\n",
         "",
         f"{_FEW_ROWS}::test_components_of_images_are_sought_however_few_rows_there_are",
     ),
@@ -552,9 +552,19 @@ if cost > self.epsilon * (1 + 1e-2):
         "(1, 3))[1] > 1",
         f"{_FEW_ROWS}::test_components_of_images_are_sought_however_few_rows_there_are",
     ),
+    "whatever has as many columns is images": Mutation(
+        "is_square and (lower == 0).all() and (upper == upper[0]).all()",
+        "is_square",
+        f"{_FEW_ROWS}::test_components_of_images_are_sought_however_few_rows_there_are",
+    ),
+    "rows without bounds are images": Mutation(
+        "not self.opens_X and super().are_images",
+        "super().are_images",
+        f"{_FEW_ROWS}::test_components_of_images_are_sought_however_few_rows_there_are",
+    ),
     "a number beside images is no column": Mutation(
-        'n_features + public.get("has_number", False)',
-        "n_features",
+        "self.encoder is not None or self.has_number or self.bounds is None",
+        "self.encoder is not None or self.bounds is None",
         f"{_FEW_ROWS}::test_images_with_a_number_beside_them_are_rows_of_a_table",
     ),
     "low frequencies of images take as many rows as pixels": Mutation(
