@@ -53,7 +53,7 @@ schema : Schema or "private", default=None
 encoder : "auto", None, "dp-pca", PrivatePCA, object or list, default="auto"
     Dimension reduction before the release. ``"dp-pca"``: a `PrivatePCA`, principal components
     from noisy second moments, which are paid for. ``"auto"``: that, by the number of rows and of
-    columns and the budget, or none. An
+    columns, the bounds and the budget, or none. An
     object has `transform` and `inverse_transform` and was fitted on public data, such as an
     `Autoencoder`, wrapped in scikit-learn's `FrozenEstimator`. A list: such an object, and then
     a `PrivatePCA` of what it makes.""",

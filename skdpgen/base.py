@@ -384,7 +384,7 @@ class BaseGenerator(
 
     def _make_format(self, n_samples, n_features, n_classes, **public):
         public_encoder, components = split_encoder(self.encoder)
-        chooses = isinstance(components, str) and self.takes_components
+        is_auto = isinstance(components, str)
         format = make_box(
             n_samples,
             n_features,
@@ -393,11 +393,11 @@ class BaseGenerator(
             bounds=self.bounds,
             y_bounds=self.y_bounds,
             encoder=public_encoder,
-            components=None if isinstance(components, str) else components,
+            components=None if is_auto else components,
             clip_norm=self.clip_norm,
             **public,
         )
-        if not chooses:
+        if not (is_auto and self.takes_components):
             return format
         components = choose_components(
             n_samples, n_features, n_classes, self._multiplier, format.are_images

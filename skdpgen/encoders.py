@@ -86,7 +86,7 @@ class PrivatePCA(Specification):
 ENCODERS = {"dp-pca": PrivatePCA()}
 
 
-def choose_components(n_samples, n_columns, n_classes, multiplier, are_images=False):
+def choose_components(n_samples, n_columns, n_classes, multiplier, are_images):
     """Return the `PrivatePCA` that ``"auto"`` stands for, or None, from public numbers only.
 
     Of many columns, leading components are worth their price once they stand out; those of images,
@@ -100,7 +100,7 @@ def choose_components(n_samples, n_columns, n_classes, multiplier, are_images=Fa
     n_samples, n_columns, n_classes : int
     multiplier : float
         The noise multiplier of a Gaussian release that spends all of the budget.
-    are_images : bool, default=False
+    are_images : bool
         See `Format.are_images`.
     """
     components = PrivatePCA()
