@@ -18,18 +18,19 @@ from .ranges import choose_per_octave, count_affordable, find_range, narrow_rang
 # Of more columns than this all have one range: each column's would cost too much.
 _MOST_RANGES = 50
 _ENCODED = "the norm after the encoder"
-_RANGES, _COUNTS, _NORM = "value ranges", "value counts", "mean square norm"
+_RANGES, _COUNTS, _NORMS = "value ranges", "value counts", "squared norms"
 # What the releases get of the budget, least and most, of Σ s⁻²: as much as it takes to see that
-# many deviations of noise in a count of all records, or in the mean square norm.
-_SHARES = {_RANGES: (0.02, 0.15), _COUNTS: (0.02, 0.05), _NORM: (0.01, 0.1)}
-_WANTED = {_RANGES: 12, _COUNTS: 12, _NORM: 80}
+# many deviations of noise in a count of all records.
+_SHARES = {_RANGES: (0.02, 0.15), _COUNTS: (0.02, 0.05), _NORMS: (0.01, 0.1)}
+_WANTED = {_RANGES: 12, _COUNTS: 12, _NORMS: 80}
 # Knots of the grid within a range.
 _FEWEST_FINE, _MOST_FINE = 16, 128
 # The radius over the root mean square norm is 1 + this / (number of columns): norms of more
 # columns are closer to each other.
 _SPARE = 6.0
-# Less than this many deviations of noise say nothing.
-_LEAST_SIGNAL = 2.0
+# Where squared norms are counted, relative to the greatest that there can be: those of sparse rows
+# are small.
+_SQUARES = np.r_[0.0, 2.0 ** np.arange(-20, 1)]
 
 
 @dataclass(frozen=True)
@@ -43,9 +44,9 @@ class OpenBoxFormat(BoxFormat):
     wide grid, which is coarse far from zero, and then near even knots within the range that these
     counts show. Of more columns, and of what an encoder makes, a record counts with its least and
     its greatest number, or its norm. For each of m ranges it adds weights that sum to 1/√m: a
-    vector without negative numbers, of norm at most 1. The radius is the root mean square norm,
-    then: a record adds its squared norm, relative to the greatest that there can be, which is at
-    most 1.
+    vector without negative numbers, of norm at most 1. The radius is from the root mean square
+    norm, then: the records are counted near squared norms, each half the next, and what is noise
+    beyond those that show is left out.
 
     Parameters
     ----------
@@ -89,10 +90,10 @@ class OpenBoxFormat(BoxFormat):
         return [*names, *["y"] * self.opens_y]
 
     def encode(self, X, y=None):
-        """Map records to weights of the knots, or to their squared norms."""
-        if next(iter(self.shares)) == _NORM:
+        """Map records to weights of the knots of their numbers, or squared norms."""
+        if next(iter(self.shares)) == _NORMS:
             rows = BoxFormat.encode(self, X, y) / self.clip_norm
-            return (rows**2).sum(axis=1, keepdims=True).clip(max=1)
+            return knot_weights((rows**2).sum(axis=1), _SQUARES)
         numbers = self._list_numbers(np.asarray(X, dtype=np.float64), y)
         if self.ranges is not None:
             lower, upper = self.ranges
@@ -124,7 +125,7 @@ class OpenBoxFormat(BoxFormat):
             find = {
                 _RANGES: format._find_ranges,
                 _COUNTS: format._narrow_ranges,
-                _NORM: format._find_radius,
+                _NORMS: format._find_radius,
             }
             format = find[name](noisy, curator.n_rows)
         curator.prepare(RecordFunction(format.encode), format.clip_norm)
@@ -191,12 +192,24 @@ class OpenBoxFormat(BoxFormat):
         return noisy.value.reshape(m, -1) * math.sqrt(m), noisy.std * math.sqrt(m)
 
     def _find_radius(self, noisy, n_records):
-        if noisy.value.item() <= _LEAST_SIGNAL * noisy.std:
-            return self._close(_NORM)
+        counts, std = noisy.value, noisy.std
+        lower, upper, is_clear = find_range(_SQUARES, counts, std)
+        if not is_clear:
+            warnings.warn(
+                "The norms of rows cannot be told from noise, with so few records at this ε: they "
+                "are taken to be as large as can be, and noise to be as large beside them. Give "
+                "clip_norm=..., by what is public of the rows.",
+                FitQualityWarning,
+                stacklevel=2,
+            )
+            return self._close(_NORMS)
+        within = (lower <= _SQUARES) & (_SQUARES <= upper)
         # By a deviation more: too large a radius does less harm than too small a one.
-        mean = (noisy.value.item() + noisy.std) / n_records
-        share = min(1.0, (1 + _SPARE / self.n_columns) * math.sqrt(mean))
-        return self._close(_NORM, clip_norm=share * self.clip_norm)
+        total = counts[within] @ _SQUARES[within] + std * np.linalg.norm(_SQUARES[within])
+        if total <= 0:
+            return self._close(_NORMS)  # rows of zeros
+        share = min(1.0, (1 + _SPARE / self.n_columns) * math.sqrt(total / n_records))
+        return self._close(_NORMS, clip_norm=share * self.clip_norm)
 
     def _close(self, name, **settled):
         """Return what is known after a release; it is open where there are more."""
@@ -262,14 +275,14 @@ def make_box(
         opens_X=opens_X,
         opens_y=opens_y,
     )
-    names = (_RANGES, _COUNTS) * (opens_X or opens_y) + (_NORM,) * opens_radius
+    names = (_RANGES, _COUNTS) * (opens_X or opens_y) + (_NORMS,) * opens_radius
     if not names:
         return format._close(None)
     unit = math.sqrt(len(format._name_ranges()))
     shares, noise = {}, {}
     for name in names:
         least, most = _SHARES[name]
-        apart = multiplier * (1.0 if name == _NORM else unit)
+        apart = multiplier * (1.0 if name == _NORMS else unit)
         shares[name] = min(most, max(least, (_WANTED[name] * apart / n_samples) ** 2))
         noise[name] = apart / math.sqrt(shares[name]) * _sum(name).sensitivity(relation)
     if _RANGES not in names:

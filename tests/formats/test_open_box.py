@@ -17,6 +17,7 @@ from skdpgen.exceptions import FitQualityWarning
 from skdpgen.formats.box import BoxFormat
 from skdpgen.formats.open_box import make_box
 from skdpgen.privacy.curator import watching
+from skdpgen.privacy.mechanisms.base import NoisySum
 from skdpgen.testing.spies import spying
 
 SCALES = np.array([1e-3, 1.0, 50.0, 1e6])
@@ -48,7 +49,7 @@ def test_each_column_gets_its_range(X, epsilon):
     assert fitted.privacy_.releases == (
         "value ranges",
         "value counts",
-        "mean square norm",
+        "squared norms",
         "slice sketch",
     )
     assert fitted.epsilon_ <= epsilon
@@ -122,6 +123,38 @@ def test_the_mean_square_norm_gives_the_radius():
     assert fit(X + 0.5, bounds=(0, 1), epsilon=math.inf).clip_norm_ == 1
 
 
+@pytest.mark.parametrize("share", [0.3, 0.01, 0.001])
+def test_the_radius_of_sparse_rows_is_found(share):
+    """Squared norms are counted: noise does not grow beside them where they are small."""
+    rng = np.random.RandomState(0)
+    X = rng.uniform(size=(1000, 2000)) < share
+    format = make(n_features=2000, bounds=(0, 1))
+    std = 3.7 / math.sqrt(format.shares["squared norms"])
+    counts = format.encode(X).sum(axis=0)
+    for _ in range(20):
+        noisy = NoisySum(counts + std * rng.normal(size=counts.shape), std=std)
+        found = format._find_radius(noisy, len(X)).clip_norm
+        assert 0.95 < found / math.sqrt(X.mean()) < 1.35
+
+
+def test_a_radius_that_does_not_show_is_told_of():
+    X = np.random.RandomState(0).uniform(size=(5, 100))
+    with pytest.warns(FitQualityWarning, match=r"norms of rows cannot be told.*clip_norm="):
+        assert fit(X, bounds=(0, 1)).clip_norm_ == 1
+
+
+def test_a_record_adds_weights_of_its_squared_norm():
+    format = make(n_features=4, bounds=(0, 1))
+    assert list(format.shares) == ["squared norms"]
+    X = np.random.RandomState(0).uniform(size=(500, 4)) ** 6
+    weights = format.encode(np.vstack([X, np.zeros(4), np.ones(4)]))
+    assert weights.min() >= 0
+    assert_allclose(weights.sum(axis=1), 1)
+    squares = np.r_[0, 2.0 ** np.arange(-20, 1)]
+    assert_allclose(weights[:-2] @ squares, np.mean(X**2, axis=1))
+    assert weights[-2, 0] == weights[-1, -1] == 1
+
+
 def test_rows_are_in_units_of_the_radius():
     X = np.full((50, 9), 0.3)
     with spying() as spies:
@@ -169,8 +202,8 @@ def test_a_number_beside_the_rows_gets_bounds(X):
 
 def test_shares_follow_from_public_numbers_alone(X):
     few, many = make(100), make(10**6)
-    assert few.shares == {"value ranges": 0.15, "value counts": 0.05, "mean square norm": 0.1}
-    assert many.shares == {"value ranges": 0.02, "value counts": 0.02, "mean square norm": 0.01}
+    assert few.shares == {"value ranges": 0.15, "value counts": 0.05, "squared norms": 0.1}
+    assert many.shares == {"value ranges": 0.02, "value counts": 0.02, "squared norms": 0.01}
     assert len(few.knots) < len(many.knots)
     events = [fit(rows, random_state=0).privacy_.events for rows in (X, 0 * X, X[::-1] ** 2)]
     assert events[0] == events[1] == events[2]
@@ -217,7 +250,7 @@ def test_components_by_themselves_find_their_units_too(X):
     assert pca.privacy_.releases == (
         "value ranges",
         "value counts",
-        "mean square norm",
+        "squared norms",
         "second moments",
     )
     found = pca.inverse_transform(pca.transform(X))

@@ -34,7 +34,7 @@ def test_what_a_report_says(report, monkeypatch):
     assert written["verdict"] == "consistent"
     assert written["bound"] == report.bound < written["claim"] == report.claim <= 2.0
     names = [found["name"] for found in written["releases"]]
-    assert names == ["mean square norm", "slice sketch"] == list(report.certificate.releases)
+    assert names == ["squared norms", "slice sketch"] == list(report.certificate.releases)
     assert written["reads_rows"] is report.reads_rows is False
     draw = NoiseSource.rounded_gaussian
     monkeypatch.setattr(NoiseSource, "rounded_gaussian", lambda self, scale: draw(self, scale / 2))
