@@ -14,6 +14,8 @@ WITHIN_NOISE = 3.0
 # Energy of the numbers of a sketch, or of two-way tables, over that of their noise. With less,
 # classifiers that were trained on synthetic rows of small public sets had lost much.
 LEAST_SIGNAL = 0.2
+# Of less of the rows, components are mostly directions of noise.
+LEAST_HELD = 0.1
 # A column is hardly more than `other` if that is the share of it.
 MOSTLY_OTHER = 0.9
 # A range may be cut where an outermost knot has this share of a column, and so many times what
@@ -32,6 +34,40 @@ def warn_of_few_rows(name, given, n_needed, stacklevel):
         FitQualityWarning,
         stacklevel=stacklevel + 1,
     )
+
+
+def warn_of_pixels(n_columns, stacklevel):
+    """Warn, before anything is spent, of columns that may be pixels but are not declared as such.
+
+    What they are is not public without bounds: networks make features of as many columns.
+    """
+    warnings.warn(
+        f"If the {n_columns:,} columns are pixels, declare their bounds, as bounds=(0, 1) or "
+        "bounds=(0, 255), or give bytes: images are told by them, and then have principal "
+        "components by default, which hold more at this ε. If they are something else, say "
+        "encoder=None.",
+        FitQualityWarning,
+        stacklevel=stacklevel + 1,
+    )
+
+
+def warn_of_components(held, total):
+    """Warn if noisy components are mostly directions of noise.
+
+    Parameters
+    ----------
+    held : float
+        How much of the rows they hold, as far as noise shows, of Σ‖x‖².
+    total : float
+        Noisy Σ‖x‖².
+    """
+    if held <= LEAST_HELD * max(total, 0.0):
+        share = held / total if held > 0 else 0.0
+        _warn(
+            f"The principal components that were released show about {share:.0%} of the rows above "
+            "the noise; the rest of them are directions of noise. Use encoder=None, a larger "
+            "epsilon, or more rows."
+        )
 
 
 def warn_of_absent(share, std):

@@ -15,7 +15,7 @@ from ._choices import check_choice
 from ._documentation import DocumentedEstimator
 from ._parameters import parameters
 from ._previews import Previews
-from ._quality import warn_of_few_rows
+from ._quality import warn_of_few_rows, warn_of_pixels
 from ._saving import Saves
 from ._specification import TakesSpecifications
 from ._validation import (
@@ -402,6 +402,8 @@ class BaseGenerator(
         components = choose_components(
             n_samples, n_features, n_classes, self._multiplier, format.are_images
         )
+        if components is None and format.could_be_images:
+            warn_of_pixels(n_features, stacklevel=5)
         return replace(format, components=components)
 
     @property

@@ -144,12 +144,28 @@ def test_components_of_images_are_sought_however_few_rows_there_are(n_columns):
 
     for bounds in ((0, 1), (0, 255)):
         assert isinstance(find_encoder(50, n_columns, bounds), PrivatePCA)
-    # Of as many columns of something else, they have to stand out; so have they of small squares.
+    # Of as many columns of something else, they have to stand out by far; and of small squares.
     mixed = np.zeros(n_columns), np.linspace(1, 2, n_columns)
     others = [(n_columns, b) for b in (None, (-1, 1), mixed)]
     for what in (*others, (n_columns - 1, (0, 1)), (225, (0, 1))):
-        assert find_encoder(50, *what) is None
+        assert find_encoder(10_000, *what) is None
         assert isinstance(find_encoder(50_000, *what), PrivatePCA)
+
+
+def test_pixels_without_bounds_are_told_of():
+    """Nobody can tell them from features that a network made of something."""
+    with pytest.warns(FitQualityWarning, match=r"If the 256 columns are pixels.*encoder=None"):
+        preview(DPSWFlowSampler(), 3000, 256)
+    for sampler, n_columns in (
+        (DPSWFlowSampler(bounds=(0, 1)), 256),
+        (DPSWFlowSampler(bounds=(-1, 1)), 256),
+        (DPSWFlowSampler(encoder=None), 256),
+        (DPSWFlowSampler(), 255),
+    ):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            preview(sampler, 3000, n_columns)
+        assert not [w for w in caught if "pixels" in str(w.message)]
 
 
 @pytest.mark.parametrize("y", [None, np.linspace(0, 1, 30)])

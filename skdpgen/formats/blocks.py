@@ -9,7 +9,7 @@ from ..privacy.records import look_up
 from .cells import find_present, read_dates, read_numbers
 from .column import DATE_CODES
 from .columns import Boolean, Date, Number, Ordinal, Unknown
-from .values import Values
+from .values import PlaceScale, Values, find_between
 
 
 def wrong_cells(name, kind, dtype):
@@ -113,7 +113,7 @@ class LevelBlock(Block):
 
 
 class KnotBlock(Block):
-    """One weight per knot: the hat functions on the knots; and one per atom."""
+    """One weight per knot, of the hat functions on the knots' places; and one per atom."""
 
     def __init__(self, name, kind, start):
         self.knots = kind.positions
@@ -121,13 +121,13 @@ class KnotBlock(Block):
         self.decimals = kind.decimals if self.is_number else 0
         self.atoms = (kind.atoms or ()) if self.is_number else ()
         self.values = Values(self.decimals, self.atoms)
+        self.scale = PlaceScale(self.knots, (kind.cuts or ()) if self.is_number else ())
         super().__init__(name, kind, start, len(self.knots) + len(self.atoms))
 
     def _find(self, column):
         present, numbers = self._read(column)
-        left, share = find_between(numbers, self.knots)
         places = np.full(len(present), np.nan)
-        places[present] = left + share
+        places[present] = self.scale.find_places(numbers)
         if self.atoms:
             values = self._to_values(numbers)
         for position, atom in enumerate(self.atoms, start=len(self.knots)):
@@ -143,8 +143,8 @@ class KnotBlock(Block):
         left = np.where(drawn < n_between, drawn, 0)
         chosen = np.arange(len(left)), left
         share = _draw_between(from_left[chosen], from_right[chosen], random_state)
-        numbers = self.knots[left] + share * (self.knots[left + 1] - self.knots[left])
-        return self._give(self.values.round_at_random(numbers, random_state), drawn - n_between)
+        numbers = self.values.round_at_random(left + share, self.scale, random_state)
+        return self._give(numbers, drawn - n_between)
 
     def _read(self, column):
         """Return which cells are present, and the numbers of these, NaN for those that are none."""
@@ -217,13 +217,6 @@ def knot_weights(numbers, knots):
     np.put_along_axis(weights, left[..., None], 1 - share[..., None], axis=-1)
     np.put_along_axis(weights, left[..., None] + 1, share[..., None], axis=-1)
     return weights
-
-
-def find_between(numbers, knots):
-    """Return the knot to the left of each number, and how far it is on the way to the next."""
-    numbers = np.clip(numbers, knots[0], knots[-1])
-    left = np.searchsorted(knots[1:-1], numbers, side="right")
-    return left, (numbers - knots[left]) / (knots[left + 1] - knots[left])
 
 
 def _mask(values, missing):

@@ -59,6 +59,10 @@ class Number(Column):
         also beyond the bounds. Each has a weight of its own beside those of the knots. Cells that
         have it, but for rounding to `decimals`, are told from all others. None: they are found
         where knots are; elsewhere there are none.
+    cuts : list of float, default=None
+        Increasing values between knots. Those between a knot and the next part what is there in
+        about equal shares: values are drawn, and weigh, by these, not by their distance from the
+        knots. None: they are found where knots are; elsewhere there are none.
     missing : bool, default=False
         Whether values may be missing.
 
@@ -88,6 +92,7 @@ class Number(Column):
     scale: str | None = None
     knots: Sequence | None = None
     atoms: Sequence | None = None
+    cuts: Sequence | None = None
     missing: bool = False
 
     def __post_init__(self):
@@ -111,20 +116,31 @@ class Number(Column):
                 raise ValueError("give either knots, or n_knots and scale.")
             if knots[:1] + knots[-1:] != (lower, upper):
                 raise ValueError("knots must begin with lower and end with upper.")
-            if not all(a < b for a, b in pairwise(knots)):
-                raise ValueError("knots must increase.")
+            _check_increasing("knots", knots)
         atoms = self.atoms
         if atoms is not None:
             atoms = tuple(check_number("atoms", atom) for atom in check_list("atoms", atoms))
             if find_repeated(atoms):
                 raise ValueError(f"atoms must be different; got {find_repeated(atoms)} again.")
+        cuts = self.cuts
+        if cuts is not None:
+            cuts = tuple(check_number("cuts", cut) for cut in check_list("cuts", cuts))
+            _check_increasing("cuts", cuts)
         self._set(
-            lower=lower, upper=upper, decimals=decimals, n_knots=n_knots, knots=knots, atoms=atoms
+            lower=lower,
+            upper=upper,
+            decimals=decimals,
+            n_knots=n_knots,
+            knots=knots,
+            atoms=atoms,
+            cuts=cuts,
         )
         if decimals is not None:
             self._check_decimals((*(knots or (lower, upper)), *(atoms or ())))
         if not self.is_open:
             self._check_bounds()
+        elif self.cuts:
+            raise ValueError("cuts are of a number whose bounds are declared, too.")
 
     def _check_bounds(self):
         lower, upper = self.lower, self.upper
@@ -143,6 +159,10 @@ class Number(Column):
                 f"between {lower!r} and {upper!r} there are too few values beside the atoms "
                 f"{self.atoms!r}; leave these out, as each of few values has a knot."
             )
+        if self.cuts and not (lower < self.cuts[0] and self.cuts[-1] < upper):
+            raise ValueError("cuts must be between the bounds.")
+        if common := set(self.cuts or ()) & set(self.positions.tolist()):
+            raise ValueError(f"cuts must not be knots; {sorted(common)} are both.")
 
     @property
     def is_open(self):
@@ -152,7 +172,8 @@ class Number(Column):
     @property
     def takes_knots(self):
         """Whether the bounds are known, and knots are to be found: none are declared."""
-        if self.is_open or (self.n_knots, self.scale, self.knots) != (None, None, None):
+        declared = (self.n_knots, self.scale, self.knots, self.cuts)
+        if self.is_open or declared != (None, None, None, None):
             return False
         return self.n_values > N_KNOTS
 
@@ -190,6 +211,11 @@ class Number(Column):
             return knots
         knots = Values(self.decimals, self.atoms).around(knots)
         return knots[(self.lower <= knots) & (knots <= self.upper)]
+
+
+def _check_increasing(name, numbers):
+    if not all(a < b for a, b in pairwise(numbers)):
+        raise ValueError(f"{name} must increase.")
 
 
 @dataclass(frozen=True, repr=False)

@@ -96,9 +96,9 @@ class _RangeCondition(_Condition):
     """A number or date in one of some ranges, bounds included.
 
     The law of what a `KnotBlock` draws has a closed form: in an interval of knots, of which the
-    right one has more, a power of the position is uniform; and a number x is rounded to v or less
-    with a probability that falls from 1 at v to 0 at the next value. So the probability of at most
-    v is the mean, from v to there, of that of at most x.
+    right one has more, a power of the position is uniform; and a place x is rounded to that of v or
+    less with a probability that falls from 1 at v to 0 at the next value. So the probability of at
+    most v is the mean, from its place to the next value's, of that of at most x.
     """
 
     def _take(self, asked):
@@ -222,7 +222,7 @@ class _Law:
     def __init__(self, block, weights):
         weights, self.others = block._split(_to_probabilities(weights))
         from_left, from_right = share_between_knots(weights)
-        self._knots, self._values = block.knots, block.values
+        self._knots, self._values, self._scale = block.knots, block.values, block.scale
         self._masses = from_left + from_right
         self._before = np.cumsum(self._masses, axis=1) - self._masses
         self._is_rising = from_right > from_left
@@ -238,12 +238,12 @@ class _Law:
     def at_most(self, values):
         """Return the probability of a number between knots that is at most a value."""
         knots, values = self._knots, np.broadcast_to(values, len(self._masses))
-        step = self._values.after(values) - values
+        after = self._values.after(values)
         # Between two values, so that rounding errors do not matter.
-        probes = values + step / 4
+        probes = values + (after - values) / 4
         left = (np.searchsorted(knots, probes, side="right") - 1).clip(0, len(knots) - 2)
-        chosen, width = (np.arange(len(values)), left), knots[left + 1] - knots[left]
-        share = self._share((values - knots[left]) / width, step / width, chosen)
+        chosen, place = (np.arange(len(values)), left), self._scale.find_places(values)
+        share = self._share(place - left, self._scale.find_places(after) - place, chosen)
         share = np.where(probes < knots[0], 0, np.where(probes >= knots[-1], 1, share))
         return self._before[chosen] + self._masses[chosen] * share
 

@@ -24,6 +24,8 @@ class Format(ABC):
         The classes that samples can be asked for.
     are_images : bool
         Whether, by what is public, rows can well be the pixels of square images.
+    could_be_images : bool
+        Whether that would be so if bounds from 0 to one number were declared.
     encoder : object or None
         A public transformer that rows go through.
     components : PrivatePCA or None
@@ -44,7 +46,7 @@ class Format(ABC):
     """
 
     classes = None
-    are_images = False
+    are_images = could_be_images = False
     encoder = None
     components = None
     shares = MappingProxyType({})

@@ -24,6 +24,7 @@ from .ranges import (
     FINEST,
     choose_per_octave,
     count_affordable,
+    find_cuts,
     find_farthest,
     find_range,
     narrow_range,
@@ -242,11 +243,13 @@ class SchemaInference:
                 lower, upper = narrow_range(knots, counts, std, n_values, _unit_of(kind))
                 within = (lower <= knots) & (knots <= upper)
                 knots, counts = knots[within], counts[within]
+            chosen, unit = knots, _unit_of(kind)
             if len(knots) > n_knots:
-                knots = quantile_knots(
-                    knots, counts, std, n_knots, unit=_unit_of(kind), is_rest=bool(atoms)
-                )
-            found[name] = with_atoms(_with_knots(kind, knots), atoms)
+                chosen = quantile_knots(knots, counts, std, n_knots, unit=unit, is_rest=bool(atoms))
+            found[name] = with_atoms(_with_knots(kind, chosen), atoms)
+            if isinstance(kind, Number):
+                cuts = find_cuts(knots, counts, std, found[name].positions, unit)
+                found[name] = replace(found[name], cuts=cuts or None)
         return found
 
     def _noise_of(self, release, names, curator):

@@ -75,6 +75,11 @@ class OpenBoxFormat(BoxFormat):
         """Whether rows can well be images: not without bounds, which are found later."""
         return not self.opens_X and super().are_images
 
+    @property
+    def could_be_images(self):
+        """Whether rows would be taken for images if their bounds, from 0 on, were declared."""
+        return self.opens_X and super().are_images
+
     def _name_ranges(self):
         """Return a name for each range that is to be found."""
         columns = None if self.kind is None else self.kind.columns

@@ -2,6 +2,7 @@
 """From noisy counts at the knots of a grid: a range, and quantiles. Nothing here sees a record."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 from scipy.stats import norm
@@ -33,6 +34,9 @@ _FURTHER = 3.0
 _WITHIN = 2.0
 # Knots that a column has where nearly all is noise.
 _FEWEST = 5
+# Parts between two knots, at most; what each is to hold, in deviations of noise; and which share of
+# an interval goes evenly to all that is in it, whatever was counted.
+_MOST_PARTS, _PART, _EVENLY = 8, 2.0, 0.05
 
 
 def wide_knots(decimals=None, n_per_octave=FINEST):
@@ -210,6 +214,39 @@ def quantile_knots(knots, counts, std, n_knots, even=1e-3, unit=None, is_rest=Fa
     middle = np.interp(cumulative[-1] / 2, cumulative, places)
     lower, upper = -_list_tail(-middle, -found[::-1])[::-1], _list_tail(middle, found)
     return np.unique(np.r_[lower, found, upper])
+
+
+def find_cuts(knots, counts, std, positions, unit=None):
+    """Return values that part what was counted between two positions in equal shares.
+
+    Parameters
+    ----------
+    knots, counts, std, unit
+        As in `quantile_knots`.
+    positions : ndarray
+        Knots, each between the first and the last of `knots`, that a column has at last.
+
+    Returns
+    -------
+    list of float
+        Increasing; none where counts of so much would be mostly noise, or no two values are.
+    """
+    places, masses = _spread(knots, _denoise(counts, std))
+    cumulative, cuts = np.r_[0, np.cumsum(masses)], []
+    for first, last in pairwise(positions):
+        if unit is not None and last - first < 2.5 * unit:
+            continue
+        inside = places[(first < places) & (places < last)]
+        values = np.r_[first, inside, last]
+        shares = np.interp(values, places, cumulative)
+        shares -= shares[0]
+        n_parts = _MOST_PARTS if std == 0 else int(min(_MOST_PARTS, shares[-1] / (_PART * std)))
+        if n_parts < 2 or shares[-1] <= 0:
+            continue
+        shares = (1 - _EVENLY) * shares / shares[-1] + _EVENLY * (values - first) / (last - first)
+        found = np.interp(np.arange(1, n_parts) / n_parts, shares, values)
+        cuts += [cut for cut in np.unique(found).tolist() if first < cut < last]
+    return cuts
 
 
 def find_far(knots):

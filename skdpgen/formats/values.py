@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which values a number may have between its bounds, and where its knots are."""
+"""Which values a number may have between its bounds, and where its knots, and places, are."""
 
 import numpy as np
 
@@ -72,15 +72,75 @@ class Values:
         knots = np.union1d(self.down(steps), self.up(steps)) / self.unit
         return knots + 0.0  # no negative zero
 
-    def round_at_random(self, numbers, random_state):
-        """Round up or down, so that the mean stays; knots are values, so that weights stay too."""
+    def round_at_random(self, places, scale, random_state):
+        """Return the numbers at places, rounded up or down so that mean places stay.
+
+        Knots are values, so that the weights that stand for a place stay, too.
+
+        Parameters
+        ----------
+        places : ndarray of shape (n,)
+        scale : PlaceScale
+        random_state : RandomState or Generator of NumPy
+        """
+        numbers = scale.find_numbers(places)
         if self.unit is None:
             return numbers
-        steps = numbers * self.unit
-        whole = np.floor(steps)
-        below, above = self.down(whole), self.up(whole + 1)
-        is_up = random_state.uniform(size=len(steps)) * (above - below) < steps - below
-        return np.where(is_up, above, below) / self.unit
+        whole = np.floor(numbers * self.unit)
+        below, above = self.down(whole) / self.unit, self.up(whole + 1) / self.unit
+        first, last = scale.find_places(below), scale.find_places(above)
+        is_up = random_state.uniform(size=len(numbers)) * (last - first) < places - first
+        return np.where(is_up, above, below)
+
+
+class PlaceScale:
+    """Where numbers are between knots: the first knot is at the place 0, the next one at 1, ...
+
+    Parameters
+    ----------
+    knots : ndarray of shape (n_knots,)
+        Increasing.
+    cuts : sequence of float, default=()
+        Increasing numbers between knots: those from one knot to the next part their way in equal
+        shares. From one to the next, numbers go evenly.
+
+    Examples
+    --------
+    >>> scale = PlaceScale(np.array([0.0, 100.0]), [10])
+    >>> scale.find_places([5, 10, 55])
+    array([0.25, 0.5 , 0.75])
+    >>> scale.find_numbers([0.25, 0.5, 0.75])
+    array([ 5., 10., 55.])
+    """
+
+    def __init__(self, knots, cuts=()):
+        is_knot = np.r_[np.ones(len(knots), dtype=bool), np.zeros(len(cuts), dtype=bool)]
+        numbers = np.r_[knots, cuts]
+        order = np.argsort(numbers)
+        self._numbers, is_knot = numbers[order], is_knot[order]
+        at = np.flatnonzero(is_knot)
+        self._places = np.interp(np.arange(len(order)), at, np.arange(len(at), dtype=np.float64))
+
+    def find_places(self, numbers):
+        """Return where numbers are; those beyond the knots are at the outermost."""
+        return _carry(numbers, self._numbers, self._places)
+
+    def find_numbers(self, places):
+        """Return which numbers are at places."""
+        return _carry(places, self._places, self._numbers)
+
+
+def _carry(values, start, end):
+    """Carry values from a grid to another, evenly between two knots."""
+    left, share = find_between(values, start)
+    return end[left] + share * (end[left + 1] - end[left])
+
+
+def find_between(numbers, knots):
+    """Return the knot to the left of each number, and how far it is on the way to the next."""
+    numbers = np.clip(numbers, knots[0], knots[-1])
+    left = np.searchsorted(knots[1:-1], numbers, side="right")
+    return left, (numbers - knots[left]) / (knots[left + 1] - knots[left])
 
 
 def place_knots(lower, upper, n_knots, scale, decimals):

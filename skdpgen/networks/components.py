@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from .._frequencies import find_shape, lowest_frequencies
+from .._quality import warn_of_components
 from ..transport import ExactMatrix
 
 # Each space of low frequencies has about so many times the dimensions of the one before.
@@ -63,7 +64,8 @@ class PrincipalComponents(nn.Module):
         **params
             Of the constructor.
         """
-        space, inside = choose_space(moments, n_components)
+        space, inside, held = choose_space(moments, n_components)
+        warn_of_components(held, np.trace(moments.value))
         values, vectors = np.linalg.eigh(inside)
         values, vectors = values[::-1][:n_components], vectors[:, ::-1][:, :n_components]
         # Noise alone has eigenvalues up to σ√(2d); what is far below them says nothing.
@@ -127,13 +129,15 @@ def choose_space(moments, n_components):
         With orthonormal columns.
     inside : ndarray of shape (q, q)
         The moments of rows in it.
+    held : float
+        How much leading components hold of the rows there; see `held_by_leading`.
     """
     n_columns = len(moments.value)
     spaces = [np.eye(n_columns), *find_spaces(n_columns, n_components)]
     parts = [space.T @ moments.value @ space for space in spaces]
     held = [held_by_leading(np.linalg.eigvalsh(part), n_components, moments.std) for part in parts]
     best = int(np.argmax(held))
-    return spaces[best], parts[best]
+    return spaces[best], parts[best], float(held[best])
 
 
 def find_spaces(n_columns, n_components):

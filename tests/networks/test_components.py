@@ -58,6 +58,20 @@ def test_whitening(whiten, spread):
     assert_allclose(components.decode(components.encode(row)), row)
 
 
+def test_components_that_are_mostly_noise_are_told_of():
+    """500 rows of norm 1 that are alike, or in all directions, and noise on their moments."""
+    rng = np.random.default_rng(0)
+    for axes, is_told in ((np.eye(200)[:1], False), (np.eye(200), True)):
+        X = rng.normal(size=(500, len(axes))) @ axes
+        X /= np.linalg.norm(X, axis=1, keepdims=True)
+        noise = np.triu(rng.normal(size=(200, 200)), 1) * 2**0.5
+        moments = NoisySum(X.T @ X + noise + noise.T + 2 * np.diag(rng.normal(size=200)), 2.0)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            PrincipalComponents.from_noisy_moments(moments, 500, 10)
+        assert any("directions of noise" in str(w.message) for w in caught) == is_told
+
+
 def test_pure_noise_gives_finite_components():
     rng = np.random.RandomState(0)
     noise = rng.normal(size=(6, 6))
@@ -111,7 +125,7 @@ def test_components_of_images_are_smooth_where_there_is_noise(std):
 def test_columns_without_an_order_keep_all_of_the_space():
     X = smooth_images(16)[:, np.random.default_rng(0).permutation(256)]
     for moments in (noisy(X.T @ X, 4.0), NoisySum(smooth_images(16).T @ smooth_images(16), 0.0)):
-        space, inside = choose_space(moments, 20)
+        space, inside, _ = choose_space(moments, 20)
         assert (space == np.eye(256)).all()
         assert (inside == moments.value).all()
 
