@@ -21,6 +21,8 @@ KINDS = {
     "atoms": Number(-4, 4, decimals=0, knots=[-4, 0, 4], atoms=[0, 1, 99]),
     "beside": Number(-4, 4, decimals=1, knots=[-4, 0, 4], atoms=[0, 2]),
     "gain": Number(0, 1000, n_knots=5, scale="symlog", atoms=[0, 1e6]),
+    "cuts": Number(0, 100, decimals=0, knots=[0, 50, 100], cuts=[2, 3.5, 10, 90], missing=True),
+    "parts": Number(0, 1000, n_knots=3, cuts=[1, 10, 100, 501], atoms=[0]),
     "level": Category(["a", "b", "c"], other="d", missing=True),
 }
 ASKED = {
@@ -34,6 +36,8 @@ ASKED = {
     "atoms": [(-1, 1), 3],
     "beside": [(-0.1, 0.2), (1.8, 2.2)],
     "gain": [0, (500, None)],
+    "cuts": [(3, 20), (90, None)],
+    "parts": [(0, 2.5), (300, 600)],
     "level": ["b", "d", None],
 }
 

@@ -8,6 +8,7 @@ from skdpgen.formats.ranges import (
     _denoise,
     choose_per_octave,
     count_affordable,
+    find_cuts,
     find_far,
     find_range,
     narrow_range,
@@ -232,6 +233,23 @@ def test_where_nothing_shows_beside_one_value_no_quantiles_are_made_up():
     found = quantile_knots(knots, counts, 5.0, 11)
     assert_array_equal(found[:2], [0, 5])
     assert_allclose(found[2:-1], [15, 45, 135, 405])
+
+
+def test_cuts_part_what_was_counted_in_equal_shares():
+    knots = np.linspace(0, 1, 201)
+    values = np.linspace(0, 1, 20_001) ** 3
+    counts, positions = count(knots, values), np.array([0, 0.125, 1])
+    cuts = find_cuts(knots, counts, 0.0, positions)
+    expected = [*np.linspace(0, 0.5, 9)[1:-1] ** 3, *np.linspace(0.5, 1, 9)[1:-1] ** 3]
+    # A twentieth of each interval is even.
+    assert_allclose(cuts, expected, atol=0.02)
+    assert (np.diff(cuts) > 0).all()
+    # Where each part would be within noise, there are fewer, and then none.
+    assert [len(find_cuts(knots, counts, std, positions)) for std in (1e3, 2e3, 6e3)] == [7, 3, 0]
+    # Whole numbers with nothing between, and no counts at all.
+    few = np.array([0, 0.01, 0.02, 1])
+    assert min(find_cuts(knots, counts, 0.0, few, unit=0.01)) > 0.02
+    assert find_cuts(knots, 0 * counts, 1.0, positions) == []
 
 
 @pytest.mark.parametrize(

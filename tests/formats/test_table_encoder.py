@@ -437,6 +437,27 @@ def test_what_is_drawn_has_the_weights_as_its_mean(encoder, n_rows):
     assert np.abs(means - rows).max() * 3 < 0.03
 
 
+@pytest.mark.parametrize("decimals", [None, 0, 1])
+def test_cuts_say_where_numbers_are_between_knots(decimals):
+    kind = Number(0, 100, decimals=decimals, knots=[0, 60, 100], cuts=[3, 5, 20, 70])
+    encoder = TableEncoder(Schema({"x": kind}))
+    # Cuts part the way to the next knot in four and in two.
+    for value, place in ((0, 0), (2, 1 / 6), (3, 0.25), (20, 0.75), (60, 1), (65, 1.25), (100, 2)):
+        weights = encoder.encode(pd.DataFrame({"x": [float(value)]}))[0]
+        assert weights @ np.arange(3) == pytest.approx(place)
+        assert weights.sum() == 1
+        assert np.count_nonzero(weights) == 1 + (place % 1 > 0)
+    rows = np.array([[0.5, 0.5, 0], [0.2, 0.5, 0.3], [0.1, 0, 0.9]])
+    drawn = encoder.draw(np.repeat(rows, 20_000, axis=0), np.random.RandomState(0))
+    means = encoder.encode(drawn).reshape(3, 20_000, -1).mean(axis=1)
+    assert np.abs(means - rows).max() < 0.015
+    # Equal weights of neighbours have a quarter of what is drawn in each of four parts.
+    counts, _ = np.histogram(drawn["x"][:20_000], [0, 3, 5, 20, 60])
+    if decimals is None:
+        assert_allclose(counts, 5000, atol=300)
+    assert Schema.from_json(encoder.schema.to_json()) == encoder.schema
+
+
 def test_what_has_no_weight_is_never_drawn():
     schema = Schema(
         {

@@ -20,6 +20,7 @@ KINDS = {
     "knots": lambda: Number(0, 10, n_knots=4, missing=True),
     "whole": lambda: Number(0, 10, decimals=0, missing=True),
     "atoms": lambda: Number(0, 10, n_knots=3, atoms=[0, -999]),
+    "cuts": lambda: Number(0, 10, n_knots=3, cuts=[1, 2, 9]),
     "symlog": lambda: Number(-5, 1e6, n_knots=4, scale="symlog"),
     "huge": lambda: Number(-1e300, 1e300, n_knots=3),
     "tiny": lambda: Number(0, 1e-300, n_knots=3),
