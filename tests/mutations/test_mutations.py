@@ -1214,6 +1214,20 @@ FUNCTION = {
         "curator.prepare(RecordFunction(format.encode), 1.0)",
         _open_box("rows_are_in_units_of_the_radius"),
     ),
+    "squared norms weigh more than is stated": Mutation(
+        "return knot_weights((rows**2).sum(axis=1), _SQUARES)",
+        "return 2 * knot_weights((rows**2).sum(axis=1), _SQUARES)",
+        _open_box("a_record_adds_weights_of_its_squared_norm"),
+    ),
+    "what is asked for goes by distance where values go by cuts": Mutation(
+        "place = (np.arange(len(values)), left), self._scale.find_places(values)",
+        "place = (\n"
+        "            (np.arange(len(values)), left),\n"
+        "            left + (values - knots[left]) / (knots[left + 1] - knots[left]),\n"
+        "        )",
+        "tests/formats/test_conditions.py"
+        "::test_probabilities_and_draws_are_those_of_rows_that_are_drawn[parts]",
+    ),
     "pickles in a saved file are run": Mutation(
         "array = np.lib.format.read_array(entry, allow_pickle=False)",
         "array = np.lib.format.read_array(entry, allow_pickle=True)",
@@ -1262,8 +1276,8 @@ FUNCTION = {
         _tables("where_looks_at_all_conditions"),
     ),
     "whole numbers are rounded to the nearest": Mutation(
-        "is_up = random_state.uniform(size=len(steps)) * (above - below) < steps - below",
-        "is_up = steps - below >= 0.5",
+        "is_up = random_state.uniform(size=len(numbers)) * (last - first) < places - first",
+        "is_up = 2 * (places - first) >= last - first",
         "tests/formats/test_table_encoder.py"
         "::test_numbers_are_rounded_at_random_so_that_weights_stay",
     ),
@@ -1283,8 +1297,8 @@ FUNCTION = {
         _atoms("shares_and_means_of_atoms_and_of_others_are_those_of_the_weights[0]"),
     ),
     "between values beside an atom others are rounded to one side": Mutation(
-        "* (above - below) < steps - below",
-        "< steps - below",
+        "* (last - first) < places - first",
+        "* (scale.find_places((whole + 1) / self.unit) - first) < places - first",
         _atoms("shares_and_means_of_atoms_and_of_others_are_those_of_the_weights[1]"),
     ),
     "atoms are clipped to the bounds": Mutation(
@@ -1299,8 +1313,8 @@ FUNCTION = {
         "::test_probabilities_and_draws_are_those_of_rows_that_are_drawn[atom]",
     ),
     "conditions round as if there were no atoms": Mutation(
-        "step = self._values.after(values) - values",
-        "step = 0.0 if self._values.unit is None else 1 / self._values.unit",
+        "after = self._values.after(values)\n",
+        "after = values + (0.0 if self._values.unit is None else 1 / self._values.unit)\n",
         "tests/formats/test_conditions.py"
         "::test_probabilities_and_draws_are_those_of_rows_that_are_drawn[beside]",
     ),
@@ -1310,13 +1324,13 @@ FUNCTION = {
         _atoms("a_value_as_frequent_as_those_beside_it_is_none"),
     ),
     "noise is taken for atoms": Mutation(
-        "            _LEAST_SHARE * self.n_values, self.std * norm.isf",
-        "            _LEAST_SHARE * self.n_values, 0 * norm.isf",
+        "return self.std * norm.isf(_FALSE_ALARM / max(1, n_counts))",
+        "return 0 * norm.isf(_FALSE_ALARM / max(1, n_counts))",
         _atoms("a_value_with_more_than_its_surroundings_is_an_atom[0-0]"),
     ),
     "what is no atom is lost": Mutation(
-        "counts = self._near + self._at_atoms[is_left] @",
-        "counts = self._near + 0 * self._at_atoms[is_left] @",
+        "counts = self._near * is_free + self._at_atoms[is_left] @",
+        "counts = self._near * is_free + 0 * self._at_atoms[is_left] @",
         _atoms("counts_of_what_is_no_atom_go_to_the_knots_around_it"),
     ),
     "special values beyond a range are forgotten": Mutation(
