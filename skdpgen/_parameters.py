@@ -37,8 +37,8 @@ y_bounds : None or (lower, upper), default=None
     Public bounds of a numeric `y`. None: they are found, and paid for, too.
 clip_norm : "auto" or float, default="auto"
     Radius, in the units after `bounds`, in which 1 changes nothing. Each row is scaled down to it.
-    ``"auto"``: 1 + 6/d times the root mean square norm of d columns, from a noisy sum that is paid
-    for.
+    ``"auto"``: 1 + 6/d times the root mean square norm of d columns, from noisy counts that are
+    paid for.
 classes : array-like, default=None
     The labels that `y` may hold. None: inferred from `y`, with a `PrivacyLeakWarning`.""",
     "schema": """\

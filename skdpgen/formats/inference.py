@@ -71,9 +71,10 @@ class SchemaInference:
     `encode_decimals`.
 
     Open numbers and dates are counted near the knots of a wide grid, which shows their ranges, and
-    then of a finer one within these, which shows quantiles; numbers of which only knots are to be
-    found, on the finer one alone. The more noise there is for so many records, the coarser are the
-    grids: see `ranges`. Categories are those whose noisy counts pass a threshold.
+    then of a finer one within these, which shows quantiles, and cuts between them; numbers
+    of which only knots are to be found, on the finer one alone. The more noise there is for so many
+    records, the coarser are the grids: see `ranges`. Categories are those whose noisy counts pass a
+    threshold.
 
     Parameters
     ----------

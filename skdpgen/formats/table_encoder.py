@@ -22,7 +22,8 @@ class TableEncoder:
 
     - a category, ordinal or boolean has one weight per level, all of it on that of its value;
     - a number or date has one weight per knot, all of it on the two knots around its value. The
-      nearer one has more, so that the weighted mean of the knots is the value;
+      nearer one has more: the weighted mean of the knots is the value, unless cuts between knots
+      say by what else nearness goes;
     - where values may be missing, the last weight stands for that;
     - an identifier has none, and is made up; a derived column has none, and is computed.
 

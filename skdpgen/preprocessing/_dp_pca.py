@@ -77,8 +77,8 @@ class DPPCA(
         you can.
     clip_norm : "auto" or float, default="auto"
         Radius, in the units after `bounds`. For the second moments, each row is scaled down to it;
-        `transform` does not clip. ``"auto"``: from the root mean square norm, by a noisy sum that
-        is paid for. A number without `bounds`: rows are taken as they are.
+        `transform` does not clip. ``"auto"``: from the root mean square norm, by noisy counts
+        that are paid for. A number without `bounds`: rows are taken as they are.
     %(persons)s
     %(running)s
 
