@@ -90,6 +90,10 @@ def check_number(name, value):
     return value
 
 
+def check_numbers(name, values):
+    return tuple(check_number(name, value) for value in check_list(name, values))
+
+
 def check_whole(name, value, lowest, highest=None):
     value = plain(value)
     is_whole = isinstance(value, int) and not isinstance(value, bool)

@@ -16,8 +16,8 @@ from .column import (
     check_date,
     check_flag,
     check_labels,
-    check_list,
     check_number,
+    check_numbers,
     check_whole,
     check_zone,
     find_repeated,
@@ -111,7 +111,7 @@ class Number(Column):
         )
         knots = self.knots
         if knots is not None:
-            knots = tuple(check_number("knots", knot) for knot in check_list("knots", knots))
+            knots = check_numbers("knots", knots)
             if (n_knots, self.scale) != (None, None):
                 raise ValueError("give either knots, or n_knots and scale.")
             if knots[:1] + knots[-1:] != (lower, upper):
@@ -119,12 +119,12 @@ class Number(Column):
             _check_increasing("knots", knots)
         atoms = self.atoms
         if atoms is not None:
-            atoms = tuple(check_number("atoms", atom) for atom in check_list("atoms", atoms))
+            atoms = check_numbers("atoms", atoms)
             if find_repeated(atoms):
                 raise ValueError(f"atoms must be different; got {find_repeated(atoms)} again.")
         cuts = self.cuts
         if cuts is not None:
-            cuts = tuple(check_number("cuts", cut) for cut in check_list("cuts", cuts))
+            cuts = check_numbers("cuts", cuts)
             _check_increasing("cuts", cuts)
         self._set(
             lower=lower,

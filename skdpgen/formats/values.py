@@ -114,12 +114,9 @@ class PlaceScale:
     """
 
     def __init__(self, knots, cuts=()):
-        is_knot = np.r_[np.ones(len(knots), dtype=bool), np.zeros(len(cuts), dtype=bool)]
-        numbers = np.r_[knots, cuts]
-        order = np.argsort(numbers)
-        self._numbers, is_knot = numbers[order], is_knot[order]
-        at = np.flatnonzero(is_knot)
-        self._places = np.interp(np.arange(len(order)), at, np.arange(len(at), dtype=np.float64))
+        self._numbers = np.union1d(knots, cuts)
+        at = np.searchsorted(self._numbers, knots)
+        self._places = np.interp(np.arange(len(self._numbers)), at, np.arange(len(at)))
 
     def find_places(self, numbers):
         """Return where numbers are; those beyond the knots are at the outermost."""
