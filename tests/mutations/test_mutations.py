@@ -44,13 +44,24 @@ class Mutation:
     new: str
     test: str
 
-    def apply(self, package):
-        texts = {path: path.read_text(encoding="utf-8") for path in package.rglob("*.py")}
+    def find(self, texts):
+        """Return the path of the only file, of those in `texts`, that is to be changed."""
         found = {path: text.count(self.old) for path, text in texts.items() if self.old in text}
-        where = {str(path.relative_to(package)): count for path, count in sorted(found.items())}
+        where = {path.as_posix(): count for path, count in sorted(found.items())}
         assert sum(found.values()) == 1, f"{self.old!r} is in {where or 'no file'}, not once."
         (path,) = found
-        path.write_text(texts[path].replace(self.old, self.new), encoding="utf-8")
+        return path
+
+    def apply(self, package):
+        texts = _read_all(package)
+        path = self.find(texts)
+        text = texts[path].replace(self.old, self.new)
+        (package / path).write_text(text, encoding="utf-8")
+
+
+def _read_all(package):
+    paths = package.rglob("*.py")
+    return {path.relative_to(package): path.read_text(encoding="utf-8") for path in paths}
 
 
 _FEW_ROWS = "tests/test_few_rows.py"
@@ -2137,6 +2148,12 @@ def test_no_mutation_hides_another():
     assert len(MUTATIONS) == sum(map(len, groups))
 
 
+def test_what_is_replaced_is_there():
+    texts = _read_all(Path(skdpgen.__file__).parent)
+    for mutation in MUTATIONS.values():
+        mutation.find(texts)
+
+
 @pytest.mark.slow
 def test_the_tests_pass_without_a_mutation(tmp_path):
     _copy_library(tmp_path)
@@ -2176,6 +2193,7 @@ def test_mutation_is_caught(mutation, tmp_path):
     ("old", "where"),
     [("no such text", "is in no file"), ("import", r"is in {.*'privacy/curator\.py': \d+, .*}")],
 )
-def test_a_text_that_is_not_there_once_fails_loudly(old, where, tmp_path):
+def test_a_text_that_is_not_there_once_fails_loudly(old, where):
+    texts = _read_all(Path(skdpgen.__file__).parent)
     with pytest.raises(AssertionError, match=f"{where}, not once"):
-        Mutation(old, "", "").apply(_copy_library(tmp_path))
+        Mutation(old, "", "").find(texts)
