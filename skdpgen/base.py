@@ -185,6 +185,7 @@ class BaseGenerator(
         self.privacy_ = certificate.made_by(self)
         self.epsilon_ = certificate.epsilon
         self._check_learnt()
+        self._format = format.even(self._generate)
         return self
 
     def _read(self, X, y, target, persons):

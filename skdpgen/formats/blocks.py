@@ -113,15 +113,27 @@ class LevelBlock(Block):
 
 
 class KnotBlock(Block):
-    """One weight per knot, of the hat functions on the knots' places; and one per atom."""
+    """One weight per knot, of the hat functions on the knots' places; and one per atom.
 
-    def __init__(self, name, kind, start):
+    Parameters
+    ----------
+    name, kind, start
+        As in `Block`.
+    places : ndarray, default=None
+        Where knots and cuts are when numbers are drawn, if not where they are encoded; see
+        `PlaceScale`.
+    """
+
+    def __init__(self, name, kind, start, places=None):
         self.knots = kind.positions
         self.is_number = isinstance(kind, Number)
         self.decimals = kind.decimals if self.is_number else 0
         self.atoms = (kind.atoms or ()) if self.is_number else ()
         self.values = Values(self.decimals, self.atoms)
         self.scale = PlaceScale(self.knots, (kind.cuts or ()) if self.is_number else ())
+        self.drawn = self.scale
+        if places is not None:
+            self.drawn = PlaceScale(self.scale.numbers, places=places)
         super().__init__(name, kind, start, len(self.knots) + len(self.atoms))
 
     def _find(self, column):
@@ -135,16 +147,26 @@ class KnotBlock(Block):
         return present, places
 
     def draw(self, weights, random_state):
-        weights, others = self._split(_to_probabilities(weights))
-        from_left, from_right = share_between_knots(weights)
+        from_left, from_right, others = self.find_shares(weights)
         masses = np.column_stack([from_left + from_right, others])
         drawn = _draw_levels(masses, random_state)
         n_between = len(self.knots) - 1
         left = np.where(drawn < n_between, drawn, 0)
         chosen = np.arange(len(left)), left
         share = _draw_between(from_left[chosen], from_right[chosen], random_state)
-        numbers = self.values.round_at_random(left + share, self.scale, random_state)
+        numbers = self.values.round_at_random(left + share, self.drawn, random_state)
         return self._give(numbers, drawn - n_between)
+
+    def find_shares(self, weights):
+        """Return what each interval has of its knots, and the weights of atoms and missing values.
+
+        Returns
+        -------
+        from_left, from_right : ndarray of shape (n, n_knots - 1)
+        others : ndarray of shape (n, n_others)
+        """
+        weights, others = self._split(_to_probabilities(weights))
+        return *share_between_knots(weights), others
 
     def _read(self, column):
         """Return which cells are present, and the numbers of these, NaN for those that are none."""

@@ -6,7 +6,7 @@ import numbers
 import numpy as np
 import pandas as pd
 
-from .blocks import LevelBlock, _to_probabilities, share_between_knots
+from .blocks import LevelBlock, _to_probabilities
 from .column import check_date
 
 # Halvings that leave nothing between two floats of a column.
@@ -220,9 +220,10 @@ class _Law:
     """
 
     def __init__(self, block, weights):
-        weights, self.others = block._split(_to_probabilities(weights))
-        from_left, from_right = share_between_knots(weights)
-        self._knots, self._values, self._scale = block.knots, block.values, block.scale
+        from_left, from_right, self.others = block.find_shares(weights)
+        self._values, self._scale = block.values, block.drawn
+        # The numbers at which intervals begin, and the last of all.
+        self._ends = self._scale.find_numbers(np.arange(len(block.knots)))
         self._masses = from_left + from_right
         self._before = np.cumsum(self._masses, axis=1) - self._masses
         self._is_rising = from_right > from_left
@@ -230,6 +231,10 @@ class _Law:
         power = np.minimum(from_left, from_right) / np.where(largest > 0, largest, 1)
         with np.errstate(divide="ignore"):
             self._exponent = 1 / power
+        mean = 1 / (self._exponent + 1)
+        mean = np.where(self._is_rising, mean, 1 - mean)
+        integrals = self._before + self._masses * mean
+        self._integral_before = np.cumsum(integrals, axis=1) - integrals
 
     def below(self, values):
         """Return the probability of a number between knots that is less than a value."""
@@ -237,33 +242,39 @@ class _Law:
 
     def at_most(self, values):
         """Return the probability of a number between knots that is at most a value."""
-        knots, values = self._knots, np.broadcast_to(values, len(self._masses))
+        values = np.broadcast_to(values, len(self._masses))
         after = self._values.after(values)
+        first, last = self._scale.find_places(values), self._scale.find_places(after)
         # Between two values, so that rounding errors do not matter.
         probes = values + (after - values) / 4
-        left = (np.searchsorted(knots, probes, side="right") - 1).clip(0, len(knots) - 2)
-        chosen, place = (np.arange(len(values)), left), self._scale.find_places(values)
-        share = self._share(place - left, self._scale.find_places(after) - place, chosen)
-        share = np.where(probes < knots[0], 0, np.where(probes >= knots[-1], 1, share))
+        is_narrow = last - first < _NARROW
+        mean = (self._integrate(last) - self._integrate(first)) / np.where(
+            is_narrow, 1, last - first
+        )
+        likely = np.where(is_narrow, self._find_share_below((first + last) / 2, probes), mean)
+        likely = np.where(probes < self._ends[0], 0, likely)
+        return np.where(probes >= self._ends[-1], self._masses.sum(axis=1), likely)
+
+    def _find_share_below(self, places, numbers):
+        """Return the distribution function of places, at which these numbers are."""
+        left = (np.searchsorted(self._ends, numbers, side="right") - 1).clip(0, len(self._ends) - 2)
+        chosen = np.arange(len(left)), left
+        is_rising, exponent = self._is_rising[chosen], self._exponent[chosen]
+        share = (places - left).clip(0, 1)
+        power = np.where(is_rising, share, 1 - share) ** exponent
+        share = np.where(is_rising, power, np.where(np.isinf(exponent), 1, 1 - power))
         return self._before[chosen] + self._masses[chosen] * share
 
-    def _share(self, first, step, chosen):
-        """Return the mean of the distribution function in an interval, over a step from `first`."""
+    def _integrate(self, places):
+        """Return the integral of the distribution function of places, from 0 to each place."""
+        left = places.astype(int).clip(0, len(self._ends) - 2)
+        chosen = np.arange(len(left)), left
         is_rising, exponent = self._is_rising[chosen], self._exponent[chosen]
-
-        def function(position):
-            position = position.clip(0, 1)
-            power = np.where(is_rising, position, 1 - position) ** exponent
-            return np.where(is_rising, power, np.where(np.isinf(exponent), 1, 1 - power))
-
-        def integral(position):
-            position = position.clip(0, 1)
-            power = np.where(is_rising, position, 1 - position) ** (exponent + 1) / (exponent + 1)
-            return np.where(is_rising, power, position + power)
-
-        is_narrow = step < _NARROW
-        mean = (integral(first + step) - integral(first)) / np.where(is_narrow, 1, step)
-        return np.where(is_narrow, function(first + step / 2), mean)
+        share = places - left
+        power = np.where(is_rising, share, 1 - share) ** (exponent + 1) / (exponent + 1)
+        integral = np.where(is_rising, power, share + power - 1 / (exponent + 1))
+        within = self._before[chosen] * share + self._masses[chosen] * integral
+        return self._integral_before[chosen] + within
 
 
 def _is_missing(value):

@@ -95,6 +95,13 @@ class Format(ABC):
         """Release what is open, and return the format of what is to be learnt."""
         return self
 
+    def even(self, generate):
+        """Return the format by which samples have the shapes that `settle` found.
+
+        ``generate(classes, generator)`` makes rows as they were learnt.
+        """
+        return self
+
     def refuse(self, X, y=None):
         """Raise an error if a block of private rows holds what cannot be encoded."""
         return  # what is wrong with numbers is found without knowing what they are

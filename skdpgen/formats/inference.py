@@ -49,7 +49,7 @@ _FEWEST_FINE, _MOST_FINE, _EVEN = 16, 128, 0.2
 # Knots that a column has at last; and what a cell of two columns is to have of the records, on
 # average, in units of its noise, where the records of each level of the target have tables of their
 # own (found on Adult and bank_marketing, on training rows).
-_FEWEST, _MOST, _CELL = 8, 16, 4.0
+_FEWEST, _MOST, _CELL = 5, 16, 16.0
 # Names of the releases of histograms.
 _RANGES, _COUNTS = "value ranges", "value counts"
 # In units of the noise of their counts, so many rows tell kinds from each other.
@@ -93,8 +93,9 @@ class SchemaInference:
         What is to be planned, in this order; empty if there is nothing to be found.
     unknown : dict of str to Unknown
         Columns of which nothing is known.
-    unresolved : tuple of str
-        After `run`, the open columns whose range did not show above the noise.
+    counted : dict of str to ndarray
+        After `run`, of numbers of which cuts were found: how many are between each knot and the
+        next one, but for noise.
     """
 
     def __init__(self, schema, texts=None, has_decimals=False, is_told_apart=False):
@@ -102,7 +103,7 @@ class SchemaInference:
         self.is_told_apart = is_told_apart
         self.texts = texts or {}
         self.unknown = {n: kind for n, kind in schema.learnt.items() if isinstance(kind, Unknown)}
-        self.unresolved = ()
+        self.counted = {}
         opened = [n for n in schema.open_names if n not in self.unknown]
         self._categories = [n for n in opened if isinstance(schema[n], Category)]
         self._open = [n for n in opened if n not in self._categories]
@@ -143,16 +144,14 @@ class SchemaInference:
             known = SchemaInference(
                 self._find_kinds(curator), self.unknown, is_told_apart=self.is_told_apart
             )
-            curator.prepare(RecordFunction(known.encode), 1.0)
-            return known.run(curator)
+            return self._hand_over(known, curator)
         if DECIMALS in self.releases:
             noisy = curator.release(_weights(DECIMALS))
             schema = find_decimals(self.schema, noisy) if self._rough else self.schema
             known = SchemaInference(
                 schema, self.texts, has_decimals=True, is_told_apart=self.is_told_apart
             )
-            curator.prepare(RecordFunction(known.encode), 1.0)
-            return known.run(curator)
+            return self._hand_over(known, curator)
         kinds = {**self.schema, **self._find_knots(curator, self._find_ranges(curator))}
         if CategoryCountsMechanism.name in self.releases:
             positions = {name: self.schema.names.index(name) for name in self._categories}
@@ -162,6 +161,13 @@ class SchemaInference:
                     counts = {c: n for c, n in counts.items() if read_cell(c)[0] != "missing"}
                 kinds[name] = _with_categories(name, kinds[name], counts)
         return self.schema.replace(kinds)
+
+    def _hand_over(self, known, curator):
+        """Let another one go on, which knows more of the columns."""
+        curator.prepare(RecordFunction(known.encode), 1.0)
+        schema = known.run(curator)
+        self.counted = known.counted
+        return schema
 
     def _find_kinds(self, curator):
         """Count what the texts of unknown columns are; return a schema with kinds for them."""
@@ -210,7 +216,6 @@ class SchemaInference:
             found[name] = with_candidates(fine, kind, atoms)
             if not is_resolved:
                 unresolved.append(name)
-        self.unresolved = tuple(unresolved)
         if unresolved:
             warnings.warn(
                 f"The ranges of columns {unresolved} do not show above the noise, with so few "
@@ -249,8 +254,9 @@ class SchemaInference:
                 chosen = quantile_knots(knots, counts, std, n_knots, unit=unit, is_rest=bool(atoms))
             found[name] = with_atoms(_with_knots(kind, chosen), atoms)
             if isinstance(kind, Number):
-                cuts = find_cuts(knots, counts, std, found[name].positions, unit)
-                found[name] = replace(found[name], cuts=cuts or None)
+                between, cuts = find_cuts(knots, counts, std, found[name].positions, unit)
+                if cuts:
+                    found[name], self.counted[name] = replace(found[name], cuts=cuts), between
         return found
 
     def _noise_of(self, release, names, curator):

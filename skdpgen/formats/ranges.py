@@ -217,7 +217,7 @@ def quantile_knots(knots, counts, std, n_knots, even=1e-3, unit=None, is_rest=Fa
 
 
 def find_cuts(knots, counts, std, positions, unit=None):
-    """Return values that part what was counted between two positions in equal shares.
+    """Return what was counted between positions, and values that part it in equal shares.
 
     Parameters
     ----------
@@ -228,11 +228,14 @@ def find_cuts(knots, counts, std, positions, unit=None):
 
     Returns
     -------
-    list of float
+    counted : ndarray of shape (n_positions - 1,)
+        Counts between each position and the next one.
+    cuts : list of float
         Increasing; none where counts of so much would be mostly noise, or no two values are.
     """
     places, masses = _spread(knots, _denoise(counts, std))
     cumulative, cuts = np.r_[0, np.cumsum(masses)], []
+    counted = np.diff(np.interp(positions, places, cumulative))
     for first, last in pairwise(positions):
         if unit is not None and last - first < 2.5 * unit:
             continue
@@ -246,7 +249,7 @@ def find_cuts(knots, counts, std, positions, unit=None):
         shares = (1 - _EVENLY) * shares / shares[-1] + _EVENLY * (values - first) / (last - first)
         found = np.interp(np.arange(1, n_parts) / n_parts, shares, values)
         cuts += [cut for cut in np.unique(found).tolist() if first < cut < last]
-    return cuts
+    return counted, cuts
 
 
 def find_far(knots):
@@ -271,6 +274,8 @@ def find_far(knots):
 
 def _is_far_above(knots):
     is_leap = np.diff(knots) > _LEAP * (knots[:-1] - knots[0])
+    # One knot reaches nowhere: without the second one, all would be at it.
+    is_leap[0] = False
     # From the uppermost inwards, to the first that is not.
     return np.r_[False, np.logical_and.accumulate(is_leap[::-1])[::-1]]
 

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 
 from .asked import all_hold, find_bounds, to_values
-from .blocks import _to_probabilities, give_numbers, share_between_knots
+from .blocks import _to_probabilities, give_numbers
 from .columns import Date
 from .conditions import make_condition
 from .feasibility import sort_derived
@@ -278,16 +278,17 @@ def _choose(blocks, codes, weights, random_state):
 
 
 def _share_missing(block, weights):
-    return block._split(_to_probabilities(weights))[1].sum(axis=1)
+    return block.find_shares(weights)[2].sum(axis=1)
 
 
 def _break_order(lower, upper, weights):
     """Return how likely it is that two columns break their order, up to what is between knots."""
-    masses = []
+    masses, ends = [], []
     for block in (lower, upper):
-        knots, _ = block._split(_to_probabilities(weights[:, block.where]))
-        masses.append(np.add(*share_between_knots(knots)))
-    first, last = (block.knots for block in (lower, upper))
+        from_left, from_right, _ = block.find_shares(weights[:, block.where])
+        masses.append(from_left + from_right)
+        ends.append(block.drawn.find_numbers(np.arange(len(block.knots))))
+    first, last = ends
     # Of two intervals, the first is behind the second, or they overlap.
     breaks = (first[:-1, None] >= last[1:]) / 2 + (first[1:, None] > last[:-1]) / 2
     return np.einsum("ni,ij,nj->n", masses[0], breaks, masses[1])

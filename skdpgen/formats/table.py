@@ -14,6 +14,7 @@ from ..privacy.records import first_chunk, read_table
 from .arrays import find_positions
 from .columns import Category, Date, Number, Ordinal, Unknown
 from .decimals import DECIMALS, DECIMALS_WEIGHT
+from .evening import find_even_places
 from .feasibility import find_impossible
 from .format import SAMPLE_BLOCK, Format, check_count
 from .identifiers import go_on
@@ -107,11 +108,17 @@ class TableFormat(Format):
         What samples are handed back as.
     texts : dict of str to TextStyle, default=None
         Columns that come as texts, whose kinds were found.
+    counted : dict of str to ndarray, default=None
+        Of numbers of which cuts were found, how many are between knots, but for noise.
+    places : dict of str to ndarray, default=None
+        Of those, where knots and cuts are when numbers are drawn; see `even`.
     """
 
     schema: Schema
     kind: TableKind | None = None
     texts: dict | None = None
+    counted: dict | None = None
+    places: dict | None = None
 
     has_blocks = True
 
@@ -196,7 +203,7 @@ class TableFormat(Format):
 
         Released counts of such a pair are noise: they can be put to 0 by what is public.
         """
-        return find_impossible(self.schema.rules, TableEncoder(self.schema)._make_blocks())
+        return find_impossible(self.schema.rules, TableEncoder(self.schema).make_blocks())
 
     def _levels(self, name):
         return getattr(self.schema.get(name), "levels", None)
@@ -220,7 +227,7 @@ class TableFormat(Format):
         kind = self.kind.without_dtypes(
             name for name in inference.unknown if not isinstance(schema[name], Category)
         )
-        settled = TableFormat(schema, kind, inference.unknown)
+        settled = TableFormat(schema, kind, inference.unknown, inference.counted)
         curator.prepare(RecordFunction(settled.encode), 1.0)
         return settled
 
@@ -253,8 +260,17 @@ class TableFormat(Format):
     def read_public(self, estimator, X):
         return read_table(estimator, X, None, None, self, reset=False).hand_over()[0]
 
+    def even(self, generate):
+        generator = torch.Generator().manual_seed(0)
+        places = find_even_places(
+            TableEncoder(self.schema).make_blocks(),
+            self.counted or {},
+            lambda n_rows: generate(torch.zeros(n_rows, dtype=torch.int64), generator),
+        )
+        return replace(self, places=places, counted=None)
+
     def sample(self, generate, shares, n_samples, *, y, where, noise):
-        encoder, label = TableEncoder(self.schema), self.kind.label
+        encoder, label = TableEncoder(self.schema, self.places), self.kind.label
         conditions = encoder.find_conditions({} if where is None else where)
         if y is not None and label in conditions:
             raise ValueError(f"y and where both ask for levels of {label!r}; give one of them.")
@@ -269,7 +285,7 @@ class TableFormat(Format):
 
             if not self.schema.rules:
                 return encoder.draw(make_rows(n_rows), public, conditions)
-            draws = RuleDraws(self.schema, encoder._make_blocks(), conditions, used)
+            draws = RuleDraws(self.schema, encoder.make_blocks(), conditions, used)
             return encoder.assemble(draws.draw(make_rows, n_rows, public), n_rows, public)
 
         if y is None:

@@ -38,6 +38,8 @@ class TableEncoder:
     ----------
     schema : Schema
         The columns.
+    places : dict of str to ndarray, default=None
+        Of numbers that are not drawn where they are encoded, where their knots and cuts are then.
 
     Attributes
     ----------
@@ -58,8 +60,9 @@ class TableEncoder:
            [0. , 1. , 0. , 1. , 0. ]])
     """
 
-    def __init__(self, schema):
+    def __init__(self, schema, places=None):
         self.schema = schema
+        self.places = places or {}
 
     def encode(self, table):
         """Encode a table with the columns of the schema, in any order.
@@ -100,12 +103,12 @@ class TableEncoder:
 
     def _find_places(self, table, *, strict):
         columns = (
-            block.find_places(table[block.name], strict=strict) for block in self._make_blocks()
+            block.find_places(table[block.name], strict=strict) for block in self.make_blocks()
         )
         return np.column_stack(list(columns))
 
     def _spread(self, places):
-        sizes = [block.where.stop - block.where.start for block in self._make_blocks()]
+        sizes = [block.where.stop - block.where.start for block in self.make_blocks()]
         return Hats(torch.from_numpy(places), sizes).spread().numpy() / np.sqrt(len(sizes))
 
     def find_conditions(self, where):
@@ -121,7 +124,7 @@ class TableEncoder:
                 "where must be a dict of columns, and of the levels or ranges of each; got "
                 f"{where!r}."
             )
-        blocks = {block.name: block for block in self._make_blocks()}
+        blocks = {block.name: block for block in self.make_blocks()}
         derived = [name for name in where if name in self.schema.derived_names]
         if derived:
             raise ValueError(f"where names {derived}, which are derived: ask for what they are of.")
@@ -134,9 +137,10 @@ class TableEncoder:
         """Decode rows at random, each block by its weights as probabilities.
 
         The expected encoding of what is drawn is the row itself, if its blocks are non-negative
-        and have their sum. Otherwise negative entries count as 0, and a scale does not matter; a
-        block without any weight has equal ones. Numbers and dates fall between knots too: flat
-        weights give a flat density, and weights on two neighbours give a value between these.
+        and have their sum, and numbers are drawn where they are encoded. Otherwise negative
+        entries count as 0, and a scale does not matter; a block without any weight has equal ones.
+        Numbers and dates fall between knots too: flat weights give a flat density, and weights on
+        two neighbours give a value between these.
 
         Parameters
         ----------
@@ -156,7 +160,7 @@ class TableEncoder:
             block.name: (conditions or {})
             .get(block.name, block)
             .draw(rows[:, block.where], random_state)
-            for block in self._make_blocks()
+            for block in self.make_blocks()
         }
         return self.assemble(drawn, len(rows), random_state)
 
@@ -172,19 +176,22 @@ class TableEncoder:
     @property
     def blocks(self):
         """The name of each column, and its columns in encoded rows."""
-        return [(block.name, block.where) for block in self._make_blocks()]
+        return [(block.name, block.where) for block in self.make_blocks()]
 
     @property
     def n_columns(self):
         """Number of columns of encoded rows."""
-        return self._make_blocks()[-1].where.stop
+        return self.make_blocks()[-1].where.stop
 
-    def _make_blocks(self):
+    def make_blocks(self):
+        """Return the `Block` of each column that is learnt."""
         check_closed(self.schema)
         blocks, start = [], 0
         for name, kind in self.schema.learnt.items():
-            make = KnotBlock if isinstance(kind, Number | Date) else LevelBlock
-            blocks.append(make(name, kind, start))
+            if isinstance(kind, Number | Date):
+                blocks.append(KnotBlock(name, kind, start, self.places.get(name)))
+            else:
+                blocks.append(LevelBlock(name, kind, start))
             start = blocks[-1].where.stop
         if not blocks:
             raise ValueError(

@@ -103,6 +103,15 @@ class PlaceScale:
     cuts : sequence of float, default=()
         Increasing numbers between knots: those from one knot to the next part their way in equal
         shares. From one to the next, numbers go evenly.
+    places : ndarray of shape (n_knots + n_cuts,), default=None
+        Increasing places of knots and cuts, if they are elsewhere: the first is 0, and the last
+        that of the last knot.
+
+    Attributes
+    ----------
+    numbers : ndarray of shape (n_knots + n_cuts,)
+        Knots and cuts.
+    places : ndarray of the same shape
 
     Examples
     --------
@@ -113,18 +122,20 @@ class PlaceScale:
     array([ 5., 10., 55.])
     """
 
-    def __init__(self, knots, cuts=()):
-        self._numbers = np.union1d(knots, cuts)
-        at = np.searchsorted(self._numbers, knots)
-        self._places = np.interp(np.arange(len(self._numbers)), at, np.arange(len(at)))
+    def __init__(self, knots, cuts=(), places=None):
+        self.numbers = np.union1d(knots, cuts)
+        if places is None:
+            at = np.searchsorted(self.numbers, knots)
+            places = np.interp(np.arange(len(self.numbers)), at, np.arange(len(at)))
+        self.places = places
 
     def find_places(self, numbers):
         """Return where numbers are; those beyond the knots are at the outermost."""
-        return _carry(numbers, self._numbers, self._places)
+        return _carry(numbers, self.numbers, self.places)
 
     def find_numbers(self, places):
         """Return which numbers are at places."""
-        return _carry(places, self._places, self._numbers)
+        return _carry(places, self.places, self.numbers)
 
 
 def _carry(values, start, end):

@@ -23,7 +23,14 @@ KINDS = {
     "gain": Number(0, 1000, n_knots=5, scale="symlog", atoms=[0, 1e6]),
     "cuts": Number(0, 100, decimals=0, knots=[0, 50, 100], cuts=[2, 3.5, 10, 90], missing=True),
     "parts": Number(0, 1000, n_knots=3, cuts=[1, 10, 100, 501], atoms=[0]),
+    "moved": Number(0, 100, decimals=0, knots=[0, 50, 100], cuts=[2, 3.5, 10, 90], missing=True),
+    "moved parts": Number(0, 1000, n_knots=3, cuts=[1, 10, 100, 501], atoms=[0]),
     "level": Category(["a", "b", "c"], other="d", missing=True),
+}
+# Of numbers that are not drawn where they are encoded.
+PLACES = {
+    "moved": np.array([0, 0.1, 0.6, 1, 1.3, 1.35, 2]),
+    "moved parts": np.array([0, 0.2, 0.3, 0.4, 0.7, 1.5, 2]),
 }
 ASKED = {
     "whole": [(3, 12.5), (11, 14), 30, None],
@@ -38,6 +45,8 @@ ASKED = {
     "gain": [0, (500, None)],
     "cuts": [(3, 20), (90, None)],
     "parts": [(0, 2.5), (300, 600)],
+    "moved": [(3, 20), (45, 60), (90, None)],
+    "moved parts": [(0, 2.5), (300, 600)],
     "level": ["b", "d", None],
 }
 
@@ -72,7 +81,7 @@ def _weights(encoder, name):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_probabilities_and_draws_are_those_of_rows_that_are_drawn(name):
-    encoder = TableEncoder(Schema({name: KINDS[name]}))
+    encoder = TableEncoder(Schema({name: KINDS[name]}), PLACES)
     conditions = encoder.find_conditions({name: ASKED[name]})
     for weights in _weights(encoder, name):
         rows = np.tile(weights, (N, 1))

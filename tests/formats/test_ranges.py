@@ -239,17 +239,22 @@ def test_cuts_part_what_was_counted_in_equal_shares():
     knots = np.linspace(0, 1, 201)
     values = np.linspace(0, 1, 20_001) ** 3
     counts, positions = count(knots, values), np.array([0, 0.125, 1])
-    cuts = find_cuts(knots, counts, 0.0, positions)
+    between, cuts = find_cuts(knots, counts, 0.0, positions)
+    assert_allclose(between, [10_000, 10_000], atol=100)
     expected = [*np.linspace(0, 0.5, 9)[1:-1] ** 3, *np.linspace(0.5, 1, 9)[1:-1] ** 3]
     # A twentieth of each interval is even.
     assert_allclose(cuts, expected, atol=0.02)
     assert (np.diff(cuts) > 0).all()
     # Where each part would be within noise, there are fewer, and then none.
-    assert [len(find_cuts(knots, counts, std, positions)) for std in (1e3, 2e3, 6e3)] == [7, 3, 0]
+    assert [len(find_cuts(knots, counts, std, positions)[1]) for std in (1e3, 2e3, 6e3)] == [
+        7,
+        3,
+        0,
+    ]
     # Whole numbers with nothing between, and no counts at all.
     few = np.array([0, 0.01, 0.02, 1])
-    assert min(find_cuts(knots, counts, 0.0, few, unit=0.01)) > 0.02
-    assert find_cuts(knots, 0 * counts, 1.0, positions) == []
+    assert min(find_cuts(knots, counts, 0.0, few, unit=0.01)[1]) > 0.02
+    assert find_cuts(knots, 0 * counts, 1.0, positions)[1] == []
 
 
 @pytest.mark.parametrize(
@@ -259,7 +264,8 @@ def test_cuts_part_what_was_counted_in_equal_shares():
         ([0, 1, 2, 3, 4, 10, 30], [5, 6]),
         ([-30, -10, 0, 1, 2, 3, 4], [0, 1]),
         ([-300, 0, 1, 2, 3, 4, 5], [0]),
-        ([0, 1], [0, 1]),
+        ([0, 1], []),
+        ([0, 10, 100], [2]),
     ],
 )
 def test_knots_that_are_far_out(knots, far):

@@ -81,7 +81,7 @@ def draw(schema, n, rows=None, where=None, seed=0, used=None):
     conditions = encoder.find_conditions(where or {})
     if not schema.rules:
         return encoder.draw(make_rows(n), rng, conditions)
-    draws = RuleDraws(schema, encoder._make_blocks(), conditions, {} if used is None else used)
+    draws = RuleDraws(schema, encoder.make_blocks(), conditions, {} if used is None else used)
     return encoder.assemble(draws.draw(make_rows, n, rng), n, rng)
 
 
@@ -503,7 +503,7 @@ def test_rows_are_drawn_again_by_their_own_code():
     def make_rows(n):
         return np.tile(codes, (n, 1))[:n]
 
-    columns = RuleDraws(schema, encoder._make_blocks(), {}, {}).draw(make_rows, 4000, rng)
+    columns = RuleDraws(schema, encoder.make_blocks(), {}, {}).draw(make_rows, 4000, rng)
     table = pd.DataFrame(columns)
     assert_allclose((table["c"] == 0).mean(), 0.5, atol=0.02)
     assert (table["b"][table["c"] == 1] == 0).all()
@@ -625,7 +625,7 @@ def test_impossible_pairs_are_those_that_no_row_has_which_obeys():
             Implies({"again": True}, {"age": (40, 60)}),
         ],
     )
-    impossible = find_impossible(schema.rules, TableEncoder(schema)._make_blocks())
+    impossible = find_impossible(schema.rules, TableEncoder(schema).make_blocks())
     assert_array_equal(impossible, TableFormat(schema).find_impossible())
     assert_array_equal(impossible, impossible.T)
     many = Schema(schema, [rule for rule in schema.rules if not isinstance(rule, Unique)])

@@ -54,7 +54,7 @@ def table():
 def decode(encoder, rows):
     """Return the table that encoded rows come from: the way back that leaves nothing to chance."""
     columns = {}
-    for (name, where), block in zip(encoder.blocks, encoder._make_blocks(), strict=True):
+    for (name, where), block in zip(encoder.blocks, encoder.make_blocks(), strict=True):
         weights = np.asarray(rows)[:, where] * len(encoder.blocks) ** 0.5
         if hasattr(block, "knots"):
             knots, others = np.split(weights, [len(block.knots)], axis=1)
