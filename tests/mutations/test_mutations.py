@@ -179,6 +179,10 @@ def _inference(test):
     return f"tests/formats/test_inference.py::test_{test}"
 
 
+def _evening(test):
+    return f"tests/formats/test_evening.py::test_{test}"
+
+
 def _rules(test):
     return f"tests/formats/test_rules.py::test_{test}"
 
@@ -1230,14 +1234,32 @@ FUNCTION = {
         "return 2 * knot_weights((rows**2).sum(axis=1), _SQUARES)",
         _open_box("a_record_adds_weights_of_its_squared_norm"),
     ),
+    "numbers are drawn where they are encoded": Mutation(
+        "            self.drawn = PlaceScale(self.scale.numbers, places=places)\n",
+        "            pass\n",
+        _evening("cuts_part_what_is_drawn_in_equal_shares"),
+    ),
+    "noise of counts fills tails": Mutation(
+        "_MOST = 1.5",
+        "_MOST = 15",
+        _evening("noise_in_tails_moves_next_to_nothing"),
+    ),
+    "single values are moved": Mutation(
+        "in _find_runs(is_clear & (masses > 0)):",
+        "in [(0, len(masses))]:",
+        _evening("a_value_beside_what_is_not_clear_stays_where_it_is"),
+    ),
     "what is asked for goes by distance where values go by cuts": Mutation(
-        "place = (np.arange(len(values)), left), self._scale.find_places(values)",
-        "place = (\n"
-        "            (np.arange(len(values)), left),\n"
-        "            left + (values - knots[left]) / (knots[left + 1] - knots[left]),\n"
-        "        )",
+        "self._values, self._scale = block.values, block.drawn",
+        "self._values, self._scale = block.values, type(block.drawn)(block.knots)",
         "tests/formats/test_conditions.py"
         "::test_probabilities_and_draws_are_those_of_rows_that_are_drawn[parts]",
+    ),
+    "what is asked for goes by where numbers are encoded": Mutation(
+        "self._values, self._scale = block.values, block.drawn",
+        "self._values, self._scale = block.values, block.scale",
+        "tests/formats/test_conditions.py"
+        "::test_probabilities_and_draws_are_those_of_rows_that_are_drawn[moved parts]",
     ),
     "pickles in a saved file are run": Mutation(
         "array = np.lib.format.read_array(entry, allow_pickle=False)",
