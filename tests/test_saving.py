@@ -121,6 +121,9 @@ FITS = {
     ).fit(X, Y),
     "local": lambda: LDPEntropicGAN(**IMAGES, n_steps=2, classes=["a", "b"]).fit(X, Y),
     "no noise": lambda: DPSWFlowSampler(math.inf, n_steps=2, bounds=(0, 1)).fit(X[:, :2]),
+    "shapes": lambda: DPSWFlowSampler(
+        math.inf, schema=Schema({"x": Number(0, 1), "y": Number(0, 1)}), n_steps=2
+    ).fit(pd.DataFrame(X[:, :2], columns=["x", "y"])),
     "components": lambda: DPPCA(3, **IMAGES).fit(X),
     "encoded": lambda: DPSWFlowSampler(
         **IMAGES, n_steps=2, encoder=FrozenEstimator(DPPCA(3, **IMAGES).fit(X))
