@@ -293,19 +293,20 @@ def _draw_between(from_left, from_right, random_state):
     The density is a power: flat if both are equal, a triangle if one is twice the other, and an
     atom at 0 or 1 if one is 0.
     """
-    share = random_state.uniform(size=len(from_left)) ** _power(from_left, from_right)
+    share = random_state.uniform(size=len(from_left)) ** find_power(from_left, from_right)
     return np.where(from_right > from_left, share, 1 - share)
 
 
 def share_below(places, from_left, from_right):
     """Return the probabilities that such numbers are below places in [0, 1]."""
     with np.errstate(divide="ignore"):
-        exponent = 1 / _power(from_left, from_right)
+        exponent = 1 / find_power(from_left, from_right)
     is_right = from_right > from_left
     below = np.where(is_right, places, 1 - places) ** exponent
     return np.where(is_right, below, 1 - below)
 
 
-def _power(from_left, from_right):
+def find_power(from_left, from_right):
+    """Return p: such numbers are uᵖ of uniform u or, where the left has more, 1 - uᵖ."""
     largest = np.maximum(from_left, from_right)
     return np.minimum(from_left, from_right) / np.where(largest > 0, largest, 1)

@@ -6,7 +6,7 @@ import numbers
 import numpy as np
 import pandas as pd
 
-from .blocks import LevelBlock, _to_probabilities
+from .blocks import LevelBlock, _to_probabilities, find_power
 from .column import check_date
 
 # Halvings that leave nothing between two floats of a column.
@@ -227,10 +227,8 @@ class _Law:
         self._masses = from_left + from_right
         self._before = np.cumsum(self._masses, axis=1) - self._masses
         self._is_rising = from_right > from_left
-        largest = np.maximum(from_left, from_right)
-        power = np.minimum(from_left, from_right) / np.where(largest > 0, largest, 1)
         with np.errstate(divide="ignore"):
-            self._exponent = 1 / power
+            self._exponent = 1 / find_power(from_left, from_right)
         mean = 1 / (self._exponent + 1)
         mean = np.where(self._is_rising, mean, 1 - mean)
         integrals = self._before + self._masses * mean
