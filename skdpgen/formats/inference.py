@@ -49,7 +49,7 @@ _FEWEST_FINE, _MOST_FINE, _EVEN = 16, 128, 0.2
 # Knots that a column has at last; and what a cell of two columns is to have of the records, on
 # average, in units of its noise, where the records of each level of the target have tables of their
 # own (found on Adult and bank_marketing, on training rows).
-_FEWEST, _MOST, _CELL = 5, 16, 16.0
+_FEWEST, _MOST, _CELL = 5, 16, 20.0
 # Names of the releases of histograms.
 _RANGES, _COUNTS = "value ranges", "value counts"
 # In units of the noise of their counts, so many rows tell kinds from each other.
