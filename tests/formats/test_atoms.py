@@ -205,3 +205,12 @@ def test_values_beside_it_are_not_taken_for_it():
     values = hours(8000)
     values[:2500] = 41
     assert count(HOURS, values).find_shared(16) == []
+
+
+def test_values_about_an_atom_that_is_a_knot_are_not_lost():
+    kind = Number(0, 2, knots=[0, 0.5, 1, 1.5, 2], atoms=[1])
+    values = np.r_[np.ones(300), np.linspace(0.75, 1.25, 1001)]
+    counts, n_values = count(kind, values).without([1])
+    assert_allclose(counts, [0, 125, 750, 125, 0], atol=2)
+    assert n_values == pytest.approx(len(values) - 301)
+    assert counts.sum() == pytest.approx(n_values)
