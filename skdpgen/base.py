@@ -185,7 +185,8 @@ class BaseGenerator(
         self.privacy_ = certificate.made_by(self)
         self.epsilon_ = certificate.epsilon
         self._check_learnt()
-        self._format = format.even(self._generate)
+        with naming_what_was_spent(lambda: self.privacy_):
+            self._format = format.even(self._generate_finite)
         return self
 
     def _read(self, X, y, target, persons):

@@ -44,7 +44,8 @@ def with_atoms(kind, atoms):
     if isinstance(kind, Date):
         return kind
     beyond = [atom for atom in atoms if not kind.lower <= atom <= kind.upper]
-    if kind.n_values - (len(atoms) - len(beyond)) <= N_KNOTS:
+    is_few = kind.n_values - (len(atoms) - len(beyond)) <= N_KNOTS
+    if is_few and len(kind.positions) == kind.n_values:
         atoms = beyond
     return replace(kind, atoms=list(atoms) or None)
 

@@ -62,7 +62,8 @@ class Number(Column):
     cuts : list of float, default=None
         Increasing values between knots. Those between a knot and the next part what is there in
         about equal shares: values are drawn, and weigh, by these, not by their distance from the
-        knots. None: they are found where knots are; elsewhere there are none.
+        knots. None: they are found where knots are; elsewhere there are none. A generator that
+        finds them knows more of the shape, and draws by that; a schema does not hold it.
     missing : bool, default=False
         Whether values may be missing.
 

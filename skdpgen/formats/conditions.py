@@ -13,6 +13,8 @@ from .column import check_date
 _HALVINGS = 64
 # Parts of an interval up to this are as good as their middle; differences would lose digits.
 _NARROW = 1e-5
+# What places may be off.
+_ROUNDING = 1e-12
 
 
 def make_condition(block, asked):
@@ -229,10 +231,6 @@ class _Law:
         self._is_rising = from_right > from_left
         with np.errstate(divide="ignore"):
             self._exponent = 1 / find_power(from_left, from_right)
-        mean = 1 / (self._exponent + 1)
-        mean = np.where(self._is_rising, mean, 1 - mean)
-        integrals = self._before + self._masses * mean
-        self._integral_before = np.cumsum(integrals, axis=1) - integrals
 
     def below(self, values):
         """Return the probability of a number between knots that is less than a value."""
@@ -245,34 +243,44 @@ class _Law:
         first, last = self._scale.find_places(values), self._scale.find_places(after)
         # Between two values, so that rounding errors do not matter.
         probes = values + (after - values) / 4
-        is_narrow = last - first < _NARROW
-        mean = (self._integrate(last) - self._integrate(first)) / np.where(
-            is_narrow, 1, last - first
-        )
-        likely = np.where(is_narrow, self._find_share_below((first + last) / 2, probes), mean)
+        left = (np.searchsorted(self._ends, probes, side="right") - 1).clip(0, len(self._ends) - 2)
+        chosen = np.arange(len(values)), left
+        share = self._find_mean(chosen, first - left, last - left)
+        likely = self._before[chosen] + self._masses[chosen] * share
+        # Few steps have the end of an interval inside.
+        across = np.flatnonzero((last - (left + 1) > _ROUNDING) | (left - first > _ROUNDING))
+        likely[across] = self._find_across(across, first[across, None], last[across, None])
         likely = np.where(probes < self._ends[0], 0, likely)
         return np.where(probes >= self._ends[-1], self._masses.sum(axis=1), likely)
 
-    def _find_share_below(self, places, numbers):
-        """Return the distribution function of places, at which these numbers are."""
-        left = (np.searchsorted(self._ends, numbers, side="right") - 1).clip(0, len(self._ends) - 2)
-        chosen = np.arange(len(left)), left
+    def _find_mean(self, chosen, first, last):
+        """Return the mean of the distribution functions of intervals, between two shares."""
+        first, last, step = first.clip(0, 1), last.clip(0, 1), last - first
         is_rising, exponent = self._is_rising[chosen], self._exponent[chosen]
-        share = (places - left).clip(0, 1)
-        power = np.where(is_rising, share, 1 - share) ** exponent
-        share = np.where(is_rising, power, np.where(np.isinf(exponent), 1, 1 - power))
-        return self._before[chosen] + self._masses[chosen] * share
 
-    def _integrate(self, places):
-        """Return the integral of the distribution function of places, from 0 to each place."""
-        left = places.astype(int).clip(0, len(self._ends) - 2)
-        chosen = np.arange(len(left)), left
-        is_rising, exponent = self._is_rising[chosen], self._exponent[chosen]
-        share = places - left
-        power = np.where(is_rising, share, 1 - share) ** (exponent + 1) / (exponent + 1)
-        integral = np.where(is_rising, power, share + power - 1 / (exponent + 1))
-        within = self._before[chosen] * share + self._masses[chosen] * integral
-        return self._integral_before[chosen] + within
+        def function(share):
+            power = np.where(is_rising, share, 1 - share) ** exponent
+            return np.where(is_rising, power, np.where(np.isinf(exponent), 1, 1 - power))
+
+        def integral(share):
+            power = np.where(is_rising, share, 1 - share) ** (exponent + 1) / (exponent + 1)
+            return np.where(is_rising, power, share + power)
+
+        is_narrow = step < _NARROW
+        mean = (integral(last) - integral(first)) / np.where(is_narrow, 1, step)
+        return np.where(is_narrow, function((first + last) / 2), mean)
+
+    def _find_across(self, rows, first, last):
+        """Return the mean of the distribution functions of rows, between places in intervals.
+
+        That is the sum over intervals, before which they have nothing, and after which all.
+        """
+        start = np.arange(self._masses.shape[1])
+        ends = (first - start).clip(0, 1), (last - start).clip(0, 1)
+        means = self._find_mean((rows[:, None], start), *ends)
+        after = (last - np.maximum(first, start + 1)).clip(0)
+        shares = ((ends[1] - ends[0]) * means + after) / np.maximum(last - first, _ROUNDING)
+        return (self._masses[rows] * shares).sum(axis=1)
 
 
 def _is_missing(value):

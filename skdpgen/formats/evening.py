@@ -18,6 +18,8 @@ _N_PIECES, _PIECE, _STEPS = 20, 1000, 32
 _MOST = 1.5
 # How much counts weigh beside knots (found on Adult and bank_marketing, on training rows).
 _WEIGHT = 0.7
+# How much the total weighs, which is to stay.
+_EXACTLY = 1e3
 # A share that goes evenly to all places, so that no two of them become one.
 _EVENLY = 1e-6
 
@@ -74,13 +76,13 @@ class _Made:
         """Return at which quantiles of the law there is what was counted before knots and cuts."""
         scale, masses = self.block.scale, self._from_left + self._from_right
         is_clear = np.histogram(self.block.kind.cuts, self.block.knots)[0] > 0
+        if not masses.sum() > 0:
+            return scale.places
         wanted = masses.copy()
         # Knots beside what counts do not show clearly stay: a single value may be at them.
         for start, end in _find_runs(is_clear & (masses > 0)):
             run = slice(start, end)
             wanted[run] = _compromise(self._from_left[run], self._from_right[run], counted[run])
-        if not masses.sum() > 0:
-            return scale.places
         places = np.arange(len(masses) * _STEPS + 1) / _STEPS
         law = np.r_[0, (np.cumsum(masses)[:, None] - masses[:, None] + self._below).ravel()]
         # Cuts part what is wanted in equal shares.
@@ -109,8 +111,8 @@ def _compromise(from_left, from_right, counted):
     near_knots = (np.r_[from_left, 0] + np.r_[0, from_right]) / total
     halves = (np.eye(n_intervals + 1, n_intervals) + np.eye(n_intervals + 1, n_intervals, -1)) / 2
     found = lsq_linear(
-        np.vstack([halves, _WEIGHT * np.eye(n_intervals)]),
-        np.r_[near_knots, _WEIGHT * counted / counted.sum()],
+        np.vstack([halves, _WEIGHT * np.eye(n_intervals), np.full(n_intervals, _EXACTLY)]),
+        np.r_[near_knots, _WEIGHT * counted / counted.sum(), _EXACTLY],
         bounds=(made / total / _MOST - 1e-9, made / total * _MOST + 1e-9),
     ).x.clip(0)
     return found / found.sum() * total

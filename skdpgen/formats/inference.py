@@ -18,7 +18,7 @@ from ..privacy.texts import TEXT_KINDS
 from .atoms import Counted, with_atoms, with_candidates
 from .cells import find_present
 from .column import DATE_CODES
-from .columns import Boolean, Category, Date, Number, Unknown
+from .columns import N_KNOTS, Boolean, Category, Date, Number, Unknown
 from .decimals import DECIMALS, encode_decimals, encode_levels, find_decimals, list_rough
 from .ranges import (
     FINEST,
@@ -243,7 +243,7 @@ class SchemaInference:
             n_knots = kind.n_knots or affordable
             atoms = counted.find_atoms(kind)
             if getattr(kind, "atoms", None) is None:
-                atoms += counted.find_shared(n_knots)
+                atoms += counted.find_shared(max(n_knots, N_KNOTS))
             counts, n_values = counted.without(atoms)
             if name in ranged:
                 lower, upper = narrow_range(knots, counts, std, n_values, _unit_of(kind))

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import norm
 
 from .blocks import share_below, share_between_knots
-from .columns import MAX_UNITS
+from .columns import MAX_UNITS, N_KNOTS
 
 # Numbers are looked for up to 2^40 on both sides of zero, from 2^-10 on.
 _OCTAVES = -10, 40
@@ -178,8 +178,8 @@ def quantile_knots(knots, counts, std, n_knots, even=1e-3, unit=None, is_rest=Fa
     even : float, default=1e-3
         Share of the quantiles that goes evenly to the cells between knots, whatever they hold.
     unit : float, default=None
-        How far values are apart, if they are whole multiples of it. If there are at most twice as
-        many as knots, all of them are knots.
+        How far values are apart, if they are whole multiples of it. If there are at most 16, or at
+        most twice as many as knots, all of them are knots.
     is_rest : bool, default=False
         Whether they are counts of what is left beside atoms, which may be next to nothing.
 
@@ -189,7 +189,8 @@ def quantile_knots(knots, counts, std, n_knots, even=1e-3, unit=None, is_rest=Fa
         Increasing: the quantiles, and beside them those of the given knots that alone hold the
         share of a quantile; and in long tails, knots that grow apart to the end.
     """
-    if unit is not None and (n_values := 1 + round((knots[-1] - knots[0]) / unit)) <= 2 * n_knots:
+    n_values = math.inf if unit is None else 1 + round((knots[-1] - knots[0]) / unit)
+    if n_values <= max(2 * n_knots, N_KNOTS):
         return np.linspace(knots[0], knots[-1], n_values)
     places, masses = _spread(knots, _denoise(counts, std))
     if unit is not None:
@@ -255,6 +256,8 @@ def find_cuts(knots, counts, std, positions, unit=None):
 def find_far(knots):
     """Return which knots lie far out: each half as far again, or more, as all before it reach.
 
+    But not the second one: one knot reaches nowhere, and without another all would be at it.
+
     Parameters
     ----------
     knots : ndarray of shape (n_knots,)
@@ -274,8 +277,7 @@ def find_far(knots):
 
 def _is_far_above(knots):
     is_leap = np.diff(knots) > _LEAP * (knots[:-1] - knots[0])
-    # One knot reaches nowhere: without the second one, all would be at it.
-    is_leap[0] = False
+    is_leap[:1] = False
     # From the uppermost inwards, to the first that is not.
     return np.r_[False, np.logical_and.accumulate(is_leap[::-1])[::-1]]
 

@@ -75,7 +75,7 @@ class Values:
     def round_at_random(self, places, scale, random_state):
         """Return the numbers at places, rounded up or down so that mean places stay.
 
-        Knots are values, so that the weights that stand for a place stay, too.
+        Where knots, which are values, are at whole places, weights that stand for a place stay too.
 
         Parameters
         ----------
@@ -94,7 +94,7 @@ class Values:
 
 
 class PlaceScale:
-    """Where numbers are between knots: the first knot is at the place 0, the next one at 1, ...
+    """Where numbers are between knots: the first is at the place 0, and the next ones at 1, 2, ...
 
     Parameters
     ----------

@@ -5,6 +5,7 @@ import datetime
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_array_equal
 
 from skdpgen.formats import Boolean, Category, Date, Number, Ordinal, Schema
 from skdpgen.formats.table_encoder import TableEncoder
@@ -175,3 +176,36 @@ def test_bounds_that_reach_further_are_cut():
     condition = TableEncoder(SCHEMA).find_conditions({"age": (-5, 200)})["age"]
     rows = np.random.RandomState(0).uniform(size=(3, TableEncoder(SCHEMA).n_columns))
     assert condition.probability(rows) == pytest.approx(np.ones(3))
+
+
+def test_what_cannot_be_has_a_probability_of_zero():
+    """Also where differences of sums would leave rounding errors."""
+    kind = Number(0, 100, decimals=1, n_knots=9)
+    encoder = TableEncoder(Schema({"x": kind}))
+    rows = np.tile([0.1, 0.2, 0.3, 0.4, 0, 0, 0, 0, 0], (3, 1))
+    for asked in (75, (70, 88), (81, 84)):
+        (condition,) = encoder.find_conditions({"x": asked}).values()
+        assert_array_equal(condition.probability(rows), 0)
+
+
+@pytest.mark.parametrize("rare", [1e-3, 1e-8, 1e-11])
+def test_rare_ranges_have_their_law(rare):
+    kind = Number(0, 1000, decimals=2, n_knots=6)
+    encoder = TableEncoder(Schema({"x": kind}))
+    rows = np.tile([0.5, 0.5, *[rare] * 4], (4000, 1))
+    conditions = encoder.find_conditions({"x": (700, 701)})
+    # 101 values of 20,000 in each interval, of which each has its right knot's weight.
+    likely = conditions["x"].probability(rows[:1])[0] * (1 + 4 * rare)
+    assert likely == pytest.approx(rare * 101 / 20_000, rel=1e-3)
+    drawn = encoder.draw(rows, np.random.RandomState(0), conditions)["x"]
+    assert drawn.nunique() > 90
+
+
+def test_ends_of_intervals_within_a_step_of_whole_numbers():
+    kind = Number(0, 1e6, decimals=0, knots=[0, 5e5, 1e6], cuts=[1e5, 9e5])
+    places = {"x": np.array([0, 0.9, 1 + 1e-7, 1 + 2e-7, 2])}
+    encoder = TableEncoder(Schema({"x": kind}), places)
+    rows = np.tile([0.0, 1, 0], (20_000, 1))
+    (condition,) = encoder.find_conditions({"x": (0, 499_999)}).values()
+    drawn = encoder.draw(rows, np.random.RandomState(0))["x"]
+    assert condition.probability(rows[:1])[0] == pytest.approx((drawn < 5e5).mean(), abs=0.02)

@@ -627,3 +627,33 @@ def test_a_target_of_few_levels_has_fewer_knots_found():
     affordable = round(math.sqrt(2000 / (20 * found[1].sigma_ * 5 / math.sqrt(2))))
     assert n_knots == [16, affordable]
     assert 5 < affordable < 16
+
+
+@pytest.mark.parametrize("n_values", [14, 17])
+def test_few_values_have_a_knot_or_an_atom_where_noise_leaves_few_knots(n_values):
+    rng = np.random.RandomState(0)
+    months = rng.randint(1, n_values + 1, 20_000)
+    months[:8000] = 7
+    others = {f"x{i}": rng.rand(20_000) for i in range(8)}
+    frame = pd.DataFrame({"m": months, **others, "y": rng.rand(20_000) < 0.3})
+    schema = Schema(
+        {"m": Number(decimals=0), **dict.fromkeys(others, Number(0, 1)), "y": Boolean()}
+    )
+    sampler = DPSWFlowSampler(0.5, schema=schema, random_state=0, n_steps=20)
+    sampler.fit(frame, target="y")
+    assert len(sampler.schema_["x0"].positions) < 8
+    assert (sampler.sample(20_000)["m"] == 7).mean() == pytest.approx(0.43, abs=0.05)
+
+
+def test_a_value_with_an_eighth_of_all_is_an_atom_with_few_knots():
+    rng = np.random.RandomState(0)
+    hours = rng.poisson(30, 20_000).clip(1, 99)
+    hours[:2500] = 40
+    others = {f"b{i}": rng.rand(20_000) < 0.5 for i in range(14)}
+    frame = pd.DataFrame({"hours": hours, **others})
+    schema = Schema({"hours": Number(1, 99, decimals=0), **dict.fromkeys(others, Boolean())})
+    sampler = DPSWFlowSampler(0.5, schema=schema, random_state=0, n_steps=2)
+    sampler.fit(frame, target="b0")
+    found = sampler.schema_["hours"]
+    assert len(found.positions) < 9
+    assert found.atoms == (40,)
