@@ -1244,6 +1244,21 @@ FUNCTION = {
         "_MOST = 15",
         _evening("noise_in_tails_moves_next_to_nothing"),
     ),
+    "values about an atom are lost": Mutation(
+        'is_free |= getattr(self.kind, "decimals", 0) is None',
+        "pass",
+        _atoms("values_about_an_atom_that_is_a_knot_are_not_lost"),
+    ),
+    "a value is an atom only with the share of few knots": Mutation(
+        "find_shared(max(n_knots, N_KNOTS))",
+        "find_shared(n_knots)",
+        _inference("a_value_with_an_eighth_of_all_is_an_atom_with_few_knots"),
+    ),
+    "few values have neither knots nor atoms": Mutation(
+        "if is_few and len(kind.positions) == kind.n_values:",
+        "if is_few:",
+        _atoms("few_values_all_have_knots_and_no_atoms"),
+    ),
     "single values are moved": Mutation(
         "in _find_runs(is_clear & (masses > 0)):",
         "in [(0, len(masses))]:",
