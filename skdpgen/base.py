@@ -184,8 +184,8 @@ class BaseGenerator(
         self.sigma_ = sigma
         self.privacy_ = certificate.made_by(self)
         self.epsilon_ = certificate.epsilon
-        self._check_learnt()
         with naming_what_was_spent(lambda: self.privacy_):
+            self._check_learnt()
             self._format = format.even(self._generate_finite)
         return self
 
@@ -247,8 +247,7 @@ class BaseGenerator(
     def _check_learnt(self):
         """Refuse what has diverged: it makes no rows."""
         classes = torch.arange(len(getattr(self, "class_probabilities_", [1]))).repeat(_TRIED)
-        with naming_what_was_spent(lambda: self.privacy_):
-            self._generate_finite(classes, torch.Generator().manual_seed(0))
+        self._generate_finite(classes, torch.Generator().manual_seed(0))
 
     def _generate_finite(self, classes, generator):
         rows = self._generate(classes, generator)

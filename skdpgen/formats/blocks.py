@@ -130,10 +130,11 @@ class KnotBlock(Block):
         self.decimals = kind.decimals if self.is_number else 0
         self.atoms = (kind.atoms or ()) if self.is_number else ()
         self.values = Values(self.decimals, self.atoms)
-        self.scale = PlaceScale(self.knots, (kind.cuts or ()) if self.is_number else ())
-        self.drawn = self.scale
-        if places is not None:
-            self.drawn = PlaceScale(self.scale.numbers, places=places)
+        cuts = (kind.cuts or ()) if self.is_number else ()
+        self.scale = PlaceScale(self.knots, cuts)
+        self.drawn = PlaceScale(self.knots, cuts, places)
+        # The numbers at whole places when they are drawn: intervals are between these.
+        self.ends = self.drawn.find_numbers(np.arange(len(self.knots)))
         super().__init__(name, kind, start, len(self.knots) + len(self.atoms))
 
     def _find(self, column):
@@ -165,7 +166,7 @@ class KnotBlock(Block):
         from_left, from_right : ndarray of shape (n, n_knots - 1)
         others : ndarray of shape (n, n_others)
         """
-        weights, others = self._split(_to_probabilities(weights))
+        weights, others = np.split(_to_probabilities(weights), [len(self.knots)], axis=1)
         return *share_between_knots(weights), others
 
     def _read(self, column):
@@ -181,10 +182,6 @@ class KnotBlock(Block):
             numbers = np.round(numbers, self.decimals)
         clipped = np.clip(numbers, self.kind.lower, self.kind.upper)
         return np.where(np.isin(numbers, self.atoms), numbers, clipped)
-
-    def _split(self, weights):
-        """Return the weights of the knots, and those of the atoms and of missing values."""
-        return np.split(weights, [len(self.knots)], axis=1)
 
     def _give(self, numbers, others):
         """Return numbers, and where `others` is not negative, the atoms or missing values there."""

@@ -224,8 +224,7 @@ class _Law:
     def __init__(self, block, weights):
         from_left, from_right, self.others = block.find_shares(weights)
         self._values, self._scale = block.values, block.drawn
-        # The numbers at which intervals begin, and the last of all.
-        self._ends = self._scale.find_numbers(np.arange(len(block.knots)))
+        self._ends = block.ends
         self._masses = from_left + from_right
         self._before = np.cumsum(self._masses, axis=1) - self._masses
         self._is_rising = from_right > from_left

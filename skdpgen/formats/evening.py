@@ -9,7 +9,7 @@ part what is between two knots in equal shares, say that.
 import numpy as np
 from scipy.optimize import lsq_linear
 
-from .blocks import KnotBlock, share_below
+from .blocks import share_below
 
 # Rows that are made to see what they have, in pieces; and places in an interval that are looked at.
 _N_PIECES, _PIECE, _STEPS = 20, 1000, 32
@@ -57,9 +57,8 @@ class _Made:
         In which numbers are drawn where they are encoded.
     """
 
-    def __init__(self, block: KnotBlock):
+    def __init__(self, block):
         self.block = block
-        self._steps = np.arange(1, _STEPS + 1) / _STEPS
         n_intervals = len(block.knots) - 1
         self._from_left, self._from_right = np.zeros((2, n_intervals))
         self._below = np.zeros((n_intervals, _STEPS))
@@ -68,9 +67,9 @@ class _Made:
         from_left, from_right, _ = self.block.find_shares(rows[:, self.block.where])
         self._from_left += from_left.sum(axis=0)
         self._from_right += from_right.sum(axis=0)
-        masses = from_left + from_right
-        for i, step in enumerate(self._steps):
-            self._below[:, i] += (masses * share_below(step, from_left, from_right)).sum(axis=0)
+        steps = np.arange(1, _STEPS + 1)[:, None, None] / _STEPS
+        below = (from_left + from_right) * share_below(steps, from_left, from_right)
+        self._below += below.sum(axis=1).T
 
     def find_places(self, counted):
         """Return at which quantiles of the law there is what was counted before knots and cuts."""

@@ -46,10 +46,10 @@ _CODE, _FEW_CODES = re.compile(r"0[0-9]+"), 0.005
 _COUNTED = (*TEXT_KINDS[:-1], "code", "missing")
 # Knots of the second, finer grid, and what of it goes evenly to the cells of the first.
 _FEWEST_FINE, _MOST_FINE, _EVEN = 16, 128, 0.2
-# Knots that a column has at last; and what a cell of two columns is to have of the records, on
-# average, in units of its noise, where the records of each level of the target have tables of their
-# own (found on Adult and bank_marketing, on training rows).
-_FEWEST, _MOST, _CELL = 5, 16, 20.0
+# Knots that a column has in the end, at least; and what a cell of two columns is to have of the
+# records, on average, in units of its noise, where the records of each level of the target have
+# tables of their own (found on Adult and bank_marketing, on training rows).
+_FEWEST, _CELL = 5, 20.0
 # Names of the releases of histograms.
 _RANGES, _COUNTS = "value ranges", "value counts"
 # In units of the noise of their counts, so many rows tell kinds from each other.
@@ -271,7 +271,7 @@ class SchemaInference:
 
     def _count_knots(self, curator, std):
         """Return how many knots a column gets at most, of whose counts there is noise."""
-        plan, most = curator.plan, _MOST
+        plan, most = curator.plan, N_KNOTS
         has_tables = TablesMechanism.name in dict(plan.releases)
         if self.is_told_apart and has_tables and plan.sigma > 0:
             noise = TablesMechanism.noise_on_cells(plan.sigma, len(self.schema.learnt))

@@ -283,12 +283,11 @@ def _share_missing(block, weights):
 
 def _break_order(lower, upper, weights):
     """Return how likely it is that two columns break their order, up to what is between knots."""
-    masses, ends = [], []
+    masses = []
     for block in (lower, upper):
         from_left, from_right, _ = block.find_shares(weights[:, block.where])
         masses.append(from_left + from_right)
-        ends.append(block.drawn.find_numbers(np.arange(len(block.knots))))
-    first, last = ends
+    first, last = lower.ends, upper.ends
     # Of two intervals, the first is behind the second, or they overlap.
     breaks = (first[:-1, None] >= last[1:]) / 2 + (first[1:, None] > last[:-1]) / 2
     return np.einsum("ni,ij,nj->n", masses[0], breaks, masses[1])

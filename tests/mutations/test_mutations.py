@@ -1235,8 +1235,8 @@ FUNCTION = {
         _open_box("a_record_adds_weights_of_its_squared_norm"),
     ),
     "numbers are drawn where they are encoded": Mutation(
-        "            self.drawn = PlaceScale(self.scale.numbers, places=places)\n",
-        "            pass\n",
+        "self.drawn = PlaceScale(self.knots, cuts, places)",
+        "self.drawn = PlaceScale(self.knots, cuts)",
         _evening("cuts_part_what_is_drawn_in_equal_shares"),
     ),
     "noise of counts fills tails": Mutation(
