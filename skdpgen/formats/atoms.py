@@ -105,8 +105,11 @@ class Counted:
         counts, is_knot = self._near.copy(), before < after
         counts[before[is_knot]] += self._at_atoms[is_knot]
         widths = np.convolve(np.diff(self.knots), [0.5, 0.5])
+        widths[[0, -1]] += unit / 2  # the first and the last value are a unit wide, too
+        # Beyond the knots there is nothing: what is there was found before, and ranges are without.
         density = np.pad(counts.clip(0) / widths, 1)
-        beside = unit * np.maximum(density[before], density[after + 1])
+        is_beyond = (self._atoms < self.knots[0]) | (self._atoms > self.knots[-1])
+        beside = unit * np.maximum(density[before], density[after + 1]) * ~is_beyond
         least = max(_LEAST_SHARE * self.n_values, self._find_noise(len(beside)))
         is_atom = self._at_atoms - _MORE_THAN_BESIDE * beside > least
         return [a for a, is_found in zip(self.kind.atoms, is_atom, strict=True) if is_found]

@@ -144,6 +144,24 @@ def test_a_value_as_frequent_as_those_beside_it_is_none():
     assert count(kind, values).find_atoms(Number()) == [0]
 
 
+def test_what_was_found_beyond_the_range_of_all_others_stays():
+    values = np.random.RandomState(0).randint(1, 9, 20_000)
+    values[:8000] = 0
+    kind = Number(1, 8, 0, atoms=[0])
+    assert (values == 1).mean() > (values == 0).mean() / 8
+    assert count(kind, values).find_atoms(Number()) == [0]
+    # Unless noise was taken for it.
+    assert count(kind, values, std=8000.0).find_atoms(Number()) == []
+
+
+@pytest.mark.parametrize(("n_ones", "atoms"), [(3500, [1]), (2500, [])])
+def test_the_first_value_is_as_wide_as_others(n_ones, atoms):
+    """It is compared with 1,000 zeros, which are all that there is beside it."""
+    values = np.repeat([0, 1, 2, 3, 4], [1000, n_ones, 800, 800, 800])
+    kind = Number(0, 4, 0, knots=[0, 1, 2, 3, 4], atoms=[1])
+    assert count(kind, values).find_atoms(Number()) == atoms
+
+
 def test_declared_atoms_are_taken_for_granted():
     assert count(CANDIDATES, smooth()).find_atoms(Number(atoms=[9])) == [9]
     assert count(CANDIDATES, smooth()).find_atoms(Number(atoms=[])) == []

@@ -126,6 +126,21 @@ def test_special_values_are_atoms_beyond_the_range_of_all_others(special, epsilo
     assert 85 <= found.upper <= 110
 
 
+@pytest.mark.parametrize(
+    ("shares", "most"),
+    [
+        ([0.66, 0.19, 0.075, 0.035, 0.02, 0.01, 0.006, 0.004], 0),
+        ([0.0, 0.004, 0.01, 0.03, 0.055, 0.11, 0.1, 0.1, 0.101, 0.49], 9),
+    ],
+)
+def test_the_most_frequent_value_at_an_end_stays_whatever_is_beside_it(shares, most):
+    """A range of the others begins or ends beside it."""
+    values = np.random.RandomState(0).choice(len(shares), 20_000, p=shares)
+    frame = pd.DataFrame({"x": values})
+    kind = infer(frame, Schema({"x": Number(decimals=0)}), 1.0)["x"]
+    assert most in {*kind.positions, *(kind.atoms or ())}
+
+
 def test_atoms_are_found_at_declared_bounds_and_not_where_they_are_ruled_out():
     rng = np.random.RandomState(0)
     cells = {"x": np.where(rng.rand(8000) < 0.3, 511, rng.randint(0, 512, 8000))}

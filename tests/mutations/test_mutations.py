@@ -1371,6 +1371,16 @@ FUNCTION = {
         "is_atom = self._at_atoms > least",
         _atoms("a_value_as_frequent_as_those_beside_it_is_none"),
     ),
+    "what was found beyond a range is lost": Mutation(
+        "np.maximum(density[before], density[after + 1]) * ~is_beyond",
+        "np.maximum(density[before], density[after + 1])",
+        _atoms("what_was_found_beyond_the_range_of_all_others_stays"),
+    ),
+    "the first value is half as wide as others": Mutation(
+        "widths[[0, -1]] += unit / 2",
+        "widths[[0, -1]] += 0",
+        _atoms("the_first_value_is_as_wide_as_others[3500-atoms0]"),
+    ),
     "noise is taken for atoms": Mutation(
         "return self.std * norm.isf(_FALSE_ALARM / max(1, n_counts))",
         "return 0 * norm.isf(_FALSE_ALARM / max(1, n_counts))",
