@@ -44,8 +44,8 @@ _KINDS, _FITTING_SHARE = "column kinds", 0.95
 # Digits after a zero are codes. A column that has clearly more than a few of these holds codes.
 _CODE, _FEW_CODES = re.compile(r"0[0-9]+"), 0.005
 _COUNTED = (*TEXT_KINDS[:-1], "code", "missing")
-# Knots of the second, finer grid, and what of it goes evenly to the cells of the first.
-_FEWEST_FINE, _MOST_FINE, _EVEN = 16, 128, 0.2
+# Knots of the second, finer grid.
+_FEWEST_FINE, _MOST_FINE = 16, 128
 # Knots that a column has in the end, at least; and what a cell of two columns is to have of the
 # records, on average, in units of its noise, where the records of each level of the target have
 # tables of their own (found on Adult and bank_marketing, on training rows).
@@ -188,7 +188,11 @@ class SchemaInference:
         return self.schema.replace(found)
 
     def _find_ranges(self, curator):
-        """Look at open numbers and dates on a wide grid; return kinds of a finer one within."""
+        """Look at open numbers and dates on a wide grid.
+
+        Return, by columns, kinds of a finer grid within the range that shows, and what was counted
+        within it: knots, counts, and their noise.
+        """
         if _RANGES not in self.releases:
             return {}
         std = self._noise_of(_RANGES, self._open, curator)
@@ -207,13 +211,11 @@ class SchemaInference:
                 if is_resolved:
                     break
             first, last = np.searchsorted(knots, np.add(bounds, origin))
-            within = slice(first, last + 1)
+            within = knots[first : last + 1], counts[first : last + 1], std
             n_fine = self._count_fine(curator)
-            knots = quantile_knots(
-                knots[within], counts[within], std, n_fine, _EVEN, _unit_of(kind)
-            )
+            knots = quantile_knots(*within, n_fine, _unit_of(kind), is_fine=True)
             fine = _with_knots(kind, knots, n_fine)
-            found[name] = with_candidates(fine, kind, atoms)
+            found[name] = with_candidates(fine, kind, atoms), within
             if not is_resolved:
                 unresolved.append(name)
         if unresolved:
@@ -234,8 +236,8 @@ class SchemaInference:
         std = self._noise_of(_COUNTS, self._scales, curator)
         n_octave = choose_per_octave(curator.n_rows, std)
         fine = {
-            name: ranged.get(name) or _refine(self.schema[name], n_fine, n_octave)
-            for name in self._scales
+            name: ranged[name][0] if name in ranged else _refine(kind, n_fine, n_octave)
+            for name, kind in ((name, self.schema[name]) for name in self._scales)
         }
         found, affordable = {}, self._count_knots(curator, std)
         for name, counted in self._count(curator, _COUNTS, self._scales, fine, std):
@@ -246,7 +248,9 @@ class SchemaInference:
                 atoms += counted.find_shared(max(n_knots, N_KNOTS))
             counts, n_values = counted.without(atoms)
             if name in ranged:
-                lower, upper = narrow_range(knots, counts, std, n_values, _unit_of(kind))
+                lower, upper = narrow_range(
+                    knots, counts, std, n_values, _unit_of(kind), ranged[name][1]
+                )
                 within = (lower <= knots) & (knots <= upper)
                 knots, counts = knots[within], counts[within]
             chosen, unit = knots, _unit_of(kind)

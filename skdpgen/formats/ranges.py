@@ -23,6 +23,8 @@ _NEAR_ZERO = 1 / 8
 # Share of the values that a range is to hold, or it counts as not resolved; and that may be left
 # out of it if finer knots show that there is next to nothing.
 _RESOLVED, _NOTHING = 0.9, 0.03
+# Share of the quantiles that goes evenly to the cells between knots, whatever they hold.
+_EVEN, _EVEN_FINE = 1e-3, 0.2
 # Places between two knots at which quantiles are looked for; and how often values that many share
 # are cut to the share of one knot, of what is then left.
 _STEPS, _ROUNDS = 256, 10
@@ -143,16 +145,19 @@ def find_range(knots, counts, std, n_values=None, unit=None):
     return knots[first], knots[last], is_resolved
 
 
-def narrow_range(knots, counts, std, n_values, unit=None):
+def narrow_range(knots, counts, std, n_values, unit=None, wide=None):
     """Return a range within which there is nearly everything, from counts at finer knots.
 
-    A bound moves inwards only if both say so: `find_range`, and the sum of what is then left out,
-    which with its noise is less than a small share of all values.
+    A bound moves inwards only if all say so: `find_range`; the sum of what is then left out, which
+    with its noise is a small share of all values; and the wide grid, on which a long tail has fewer
+    knots, and less noise: what lies wholly beyond is no more than noise.
 
     Parameters
     ----------
     knots, counts, std, n_values, unit
         As in `find_range`; the knots lie within the range that it found on a wide grid.
+    wide : tuple of (knots, counts, std), default=None
+        Of that grid, within that range.
 
     Returns
     -------
@@ -160,12 +165,13 @@ def narrow_range(knots, counts, std, n_values, unit=None):
         Two different knots.
     """
     first, last = np.searchsorted(knots, find_range(knots, counts, std, unit=unit)[:2])
-    first = min(first, _count_empty(counts, std, n_values))
-    last = max(last, len(knots) - 1 - _count_empty(counts[::-1], std, n_values))
-    return knots[first], knots[last]
+    mirrored = wide and (-wide[0][::-1], wide[1][::-1], wide[2])
+    n_below = _count_empty(knots, counts, std, n_values, wide)
+    n_above = _count_empty(-knots[::-1], counts[::-1], std, n_values, mirrored)
+    return knots[min(first, n_below)], knots[max(last, len(knots) - 1 - n_above)]
 
 
-def quantile_knots(knots, counts, std, n_knots, even=1e-3, unit=None, is_rest=False):
+def quantile_knots(knots, counts, std, n_knots, unit=None, is_rest=False, is_fine=False):
     """Return knots at quantiles of values that were counted near knots, with noise.
 
     Parameters
@@ -175,13 +181,15 @@ def quantile_knots(knots, counts, std, n_knots, even=1e-3, unit=None, is_rest=Fa
     n_knots : int
         How many quantiles, with both ends of `knots`; fewer where little is left beside single
         values that many share, so that noise is not told apart.
-    even : float, default=1e-3
-        Share of the quantiles that goes evenly to the cells between knots, whatever they hold.
     unit : float, default=None
         How far values are apart, if they are whole multiples of it. If there are at most 16, or at
         most twice as many as knots, all of them are knots.
     is_rest : bool, default=False
         Whether they are counts of what is left beside atoms, which may be next to nothing.
+    is_fine : bool, default=False
+        Whether these are knots of a finer grid to count by. It tells where values are that many
+        share, which those around may have as well; and a fifth of it goes evenly to the cells
+        between knots, whatever they hold.
 
     Returns
     -------
@@ -198,7 +206,7 @@ def quantile_knots(knots, counts, std, n_knots, even=1e-3, unit=None, is_rest=Fa
     else:
         values = np.arange(len(masses))
     # One value that many share takes one knot, and leaves the others to the rest.
-    for _ in range(_ROUNDS):
+    for _ in range(0 if is_fine else _ROUNDS):
         shares = np.bincount(values, masses)
         masses = masses * np.minimum(1, shares.sum() / n_knots / shares.clip(1e-300))[values]
     if std > 0:
@@ -208,6 +216,7 @@ def quantile_knots(knots, counts, std, n_knots, even=1e-3, unit=None, is_rest=Fa
     if (is_rest or len(shared)) and masses.sum() <= _WITHIN * std * len(counts) ** 0.5:
         n_knots = 2  # nothing else shows
     cumulative = np.r_[0, np.cumsum(masses)] / max(masses.sum(), 1e-9)
+    even = _EVEN_FINE if is_fine else _EVEN
     cumulative = (1 - even) * cumulative + even * np.linspace(0, 1, len(places))
     quantiles = np.interp(np.linspace(0, cumulative[-1], n_knots), cumulative, places)
     quantiles[[0, -1]] = knots[[0, -1]]
@@ -320,11 +329,18 @@ def _spread(knots, counts):
     return np.r_[places.T.ravel(), knots[-1]], masses.T.ravel()
 
 
-def _count_empty(counts, std, n_values):
+def _count_empty(knots, counts, std, n_values, wide):
     """Return how many of the first knots surely hold next to nothing, of at most all but two."""
     sums = np.cumsum(counts[:-2])
     noise = std * np.sqrt(np.arange(1, len(sums) + 1))
-    return np.flatnonzero(np.r_[True, sums + noise <= _NOTHING * n_values])[-1]
+    is_empty = sums + noise <= _NOTHING * n_values
+    if wide is not None:
+        theirs, counts, std = wide
+        # Values between two knots are at both: those before the last of these are wholly below.
+        n_below = np.searchsorted(theirs, knots[1:-1], side="right") - 1
+        sums = np.r_[0, np.cumsum(counts)][n_below.clip(0)]
+        is_empty &= sums <= _WITHIN * std * np.sqrt(n_below.clip(0)) + 1e-9 * n_values
+    return np.flatnonzero(np.r_[True, is_empty])[-1]
 
 
 def _find_windows(counts, std):

@@ -164,13 +164,44 @@ def test_a_range_stays_where_nothing_cannot_be_told_from_something():
     assert narrow_range(KNOTS, counts, 10.0, 1160)[0] <= 6
 
 
+@pytest.mark.parametrize(("n_there", "expected"), [(30, (15, 49)), (10, (20, 32))])
+def test_a_range_is_not_narrowed_past_what_the_wide_grid_shows(n_there, expected):
+    """Unless that may be noise of ±10."""
+    counts = np.zeros(64)
+    counts[20:31] = 100
+    knots = np.array([1, 2, 4, 8, 16, 24, 32, 48, 64])
+    wide = knots, np.array([0, 0, n_there, n_there, 300, 500, 300, n_there, n_there]), 10.0
+    assert narrow_range(KNOTS, counts, 0.1, 1100, wide=wide) == expected
+    # Without noise, the last bit of a sum is nothing.
+    wide = knots, np.array([0, 0, 1e-13, 0, 300, 500, 300, 0, 1e-13]), 0.0
+    assert narrow_range(KNOTS, counts, 0.1, 1100, wide=wide) == (20, 32)
+
+
 def test_quantiles():
     knots = np.linspace(0, 1, 101)
     values = np.linspace(0, 1, 20_001) ** 2
     found = quantile_knots(knots, count(knots, values), 1.0, 11)
     assert_allclose(found, np.linspace(0, 1, 11) ** 2, atol=0.02)
-    even = quantile_knots(knots, count(knots, values), 1.0, 11, even=1.0)
-    assert_allclose(even, np.linspace(0, 1, 11), atol=1e-9)
+
+
+def test_a_finer_grid_has_a_fifth_of_its_knots_wherever_values_are():
+    knots = np.linspace(0, 1, 11)
+    values = np.linspace(0, 0.2, 20_001)
+    found = quantile_knots(knots, count(knots, values), 1.0, 51, is_fine=True)
+    beyond = np.sum((found > 0.2) & (found < 1))
+    assert beyond == 8
+    assert np.sum(quantile_knots(knots, count(knots, values), 1.0, 51) > 0.2) < 4
+
+
+def test_a_finer_grid_is_fine_where_few_values_share_nearly_all():
+    knots = np.r_[0, 2.0 ** np.arange(1, 11)]
+    values = np.r_[np.full(30_000, 511.0), np.arange(500, 511).repeat(200), np.arange(0, 400)]
+    found = quantile_knots(knots, count(knots, values), 50.0, 64, unit=1, is_fine=True)
+    assert len(np.unique(found.round())) > 20
+    assert {510, 511, 512} <= set(found.round())
+    # Of the knots of a column, one is enough.
+    found = quantile_knots(knots, count(knots, values), 50.0, 16, unit=1)
+    assert len(found[(500 < found) & (found < 520)]) <= 6
 
 
 def test_a_knot_that_holds_a_quantile_alone_stays():
