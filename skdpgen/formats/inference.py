@@ -44,6 +44,8 @@ _KINDS, _FITTING_SHARE = "column kinds", 0.95
 # Digits after a zero are codes. A column that has clearly more than a few of these holds codes.
 _CODE, _FEW_CODES = re.compile(r"0[0-9]+"), 0.005
 _COUNTED = (*TEXT_KINDS[:-1], "code", "missing")
+# So many deviations of noise are more than noise.
+_CLEARLY = 3.0
 # Knots of the second, finer grid.
 _FEWEST_FINE, _MOST_FINE = 16, 128
 # Knots that a column has in the end, at least; and what a cell of two columns is to have of the
@@ -185,6 +187,20 @@ class SchemaInference:
             name: _choose_kind(name, kind.expected, row[:-1], std)
             for (name, kind), row in zip(self.unknown.items(), counts.tolist(), strict=True)
         }
+        lost = {
+            name: share
+            for name, row in zip(found, counts, strict=True)
+            if (share := _share_lost(found[name], row[:-1], std)) > 0
+        }
+        if lost:
+            shares = ", ".join(f"{name!r} ({share:.1%})" for name, share in lost.items())
+            warnings.warn(
+                f"By noisy counts, columns hold cells that are not of the kind of the others: "
+                f"{shares}. They count as missing. Declare these columns, as Category() if they "
+                "hold codes.",
+                FitQualityWarning,
+                stacklevel=2,
+            )
         return self.schema.replace(found)
 
     def _find_ranges(self, curator):
@@ -328,7 +344,7 @@ def _choose_kind(name, expected, counts, std):
     """
     whole, number, boolean, date, text, code = counts
     total = sum(counts)
-    if expected is None and code > _FEW_CODES * total + 3 * std:
+    if expected is None and code > _FEW_CODES * total + _CLEARLY * std:
         return Category(missing=True)
     text += code
     numbers = whole + number * (expected != "integer")
@@ -350,6 +366,15 @@ def _choose_kind(name, expected, counts, std):
     if kind is Number and (expected == "integer" or is_small(number, whole + number, 1)):
         return Number(decimals=0, missing=True)
     return Date(unit=None, missing=True) if kind is Date else kind(missing=True)
+
+
+def _share_lost(kind, counts, std):
+    """Return which share of the cells is no value of a kind, or 0 where that may be noise."""
+    whole, number, boolean, date, *_ = counts
+    fitting = {Number: [whole, number], Boolean: [boolean], Date: [date]}.get(type(kind), counts)
+    lost, n_others = sum(counts) - sum(fitting), len(counts) - len(fitting)
+    is_clear = lost > _CLEARLY * n_others**0.5 * std
+    return lost / sum(counts) if is_clear and n_others else 0.0
 
 
 def _weights(name):

@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import re
 import warnings
 from dataclasses import replace
 from types import SimpleNamespace
@@ -499,6 +500,19 @@ def test_one_cell_does_not_make_a_column_text(n_texts):
     found = infer(frame, UNKNOWN, 4.0)["age"]
     assert type(found) is (Number if n_texts < 200 else Category)
     assert "Smith" not in str(found) or n_texts == 3000
+
+
+@pytest.mark.parametrize(("n_texts", "warns"), [(0, False), (1, False), (100, True)])
+def test_cells_that_are_lost_are_warned_of(n_texts, warns):
+    frame = make_texts()
+    frame.loc[: n_texts - 1, "age"] = "Smith"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        infer(frame, UNKNOWN, 100.0)
+    said = [str(w.message) for w in caught if "They count as missing" in str(w.message)]
+    assert len(said) == warns
+    if warns:
+        assert re.search(r"kind of the others: 'age' \(2\.\d%\)\. ", said[0])
 
 
 def test_all_is_released_whatever_is_found():

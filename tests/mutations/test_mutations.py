@@ -1389,6 +1389,11 @@ FUNCTION = {
         "tests/formats/test_ranges.py"
         "::test_a_range_is_not_narrowed_past_what_the_wide_grid_shows[30-expected0]",
     ),
+    "noise is taken for cells that are lost": Mutation(
+        "is_clear = lost > _CLEARLY * n_others**0.5 * std",
+        "is_clear = lost > 0",
+        _inference("cells_that_are_lost_are_warned_of[0-False]"),
+    ),
     "noise is taken for atoms": Mutation(
         "return self.std * norm.isf(_FALSE_ALARM / max(1, n_counts))",
         "return 0 * norm.isf(_FALSE_ALARM / max(1, n_counts))",
