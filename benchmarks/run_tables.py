@@ -229,7 +229,7 @@ def synthesize(method, train, schema, epsilon, seed, options):
         schema=schema,
         random_state=seed,
     )
-    return generator.fit(train, target="target").sample(len(train))
+    return generator.fit(train, target="target").sample(options.times * len(train))
 
 
 def synthesize_by_peer(method, train, schema, epsilon, seed, options):
@@ -357,6 +357,10 @@ def main():
     parser.add_argument("--delta", type=float, default=1e-6)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--data", nargs="+", choices=list(LOADERS), default=list(LOADERS))
+    parser.add_argument("--rows", type=int, help="of the training rows, drawn by the seed")
+    parser.add_argument(
+        "--times", type=int, default=1, help="so many times as many rows as were fitted; ours"
+    )
     parser.add_argument("--peers", metavar="PYTHON", help="of an environment for peers_tables.py")
     parser.add_argument("--peer-path", metavar="FOLDER", help="of peers that are not installed")
     parser.add_argument("--limit", metavar="SECONDS", type=float, help="for each run of a peer")
@@ -377,9 +381,10 @@ def main():
         for epsilon, method, seed in runs:
             what = f"{name}, {method}, {epsilon:g}, seed {seed}"
             make = synthesize if method in OURS else synthesize_by_peer
+            rows = train.sample(options.rows, random_state=seed) if options.rows else train
             start = time.perf_counter(), cpu_seconds()
             try:
-                table = make(method, train, schema, epsilon, seed, options)
+                table = make(method, rows, schema, epsilon, seed, options)
             except (subprocess.TimeoutExpired, subprocess.CalledProcessError) as error:
                 print(f"{what:<44} {type(error).__name__}", flush=True)
                 continue

@@ -101,7 +101,7 @@ def warn_of_sketch(sums, sums_std, counts, counts_std):
     sums_std, counts_std : float
         Standard deviations of their noise.
     """
-    warn_of_noise(np.mean(np.square(sums)), sums_std**2, "a slice sketch")
+    warn_of_noise(find_signal(sums, sums_std), "a slice sketch")
     if len(counts) > 1:
         few = np.flatnonzero(counts < WITHIN_NOISE * counts_std)
         if len(few):
@@ -110,16 +110,43 @@ def warn_of_sketch(sums, sums_std, counts, counts_std):
             )
 
 
-def warn_of_noise(energy, noise_energy, what):
-    """Warn if noisy numbers, of a mean square, have little more than the noise on them."""
-    if noise_energy == 0:
-        return
-    signal = max(0.0, energy / noise_energy - 1)
+def find_signal(numbers, std):
+    """Return the signal-to-noise ratio of noisy numbers: of energies, and not below 0."""
+    return max(0.0, np.mean(np.square(numbers)) / std**2 - 1) if std > 0 else np.inf
+
+
+def warn_of_noise(signal, what):
+    """Warn if noisy numbers have little more than the noise on them."""
     if signal < LEAST_SIGNAL:
         _warn(
             f"What was released, {what}, is mostly noise: its signal-to-noise ratio is about "
             f"{signal:.2g}, and below {LEAST_SIGNAL:g} little can be learnt. Use a "
             "larger epsilon, more rows, fewer columns, or fewer classes."
+        )
+
+
+def warn_of_levels(signals, counts, label, levels):
+    """Warn if little was released of the records of some levels of the target.
+
+    Parameters
+    ----------
+    signals, counts : ndarray of shape (n_levels,)
+        Signal-to-noise ratios of their tables, and noisy numbers of their records.
+    label : str
+        The column that is to be predicted.
+    levels : sequence
+    """
+    weak = [
+        f"{level!r} (about {max(count, 0):.0f} records)"
+        for level, signal, count in zip(levels, signals, counts, strict=True)
+        if signal < LEAST_SIGNAL
+    ]
+    if weak:
+        _warn(
+            f"The tables of the records with {label!r} at {', '.join(weak)} are mostly noise: how "
+            "they differ from others can hardly be learnt, and what is trained on synthetic rows "
+            "to tell them apart may be hardly better than chance. Use a larger epsilon, more "
+            "rows, or fewer columns."
         )
 
 

@@ -1,6 +1,7 @@
 """What is said of few rows, before anything is spent."""
 
 import math
+import re
 import warnings
 
 import numpy as np
@@ -9,13 +10,16 @@ import pytest
 
 from skdpgen import (
     DPPCA,
+    Category,
     DPAFGenerator,
     DPSinkhornGenerator,
     DPSlicedWassersteinGenerator,
     DPSWFlowSampler,
     LDPEntropicGAN,
+    Number,
     PrivacyBudget,
     PrivatePCA,
+    Schema,
     SliceSketch,
 )
 from skdpgen.accounting.calibration import calibrate_gaussian
@@ -70,6 +74,22 @@ def test_many_rows_are_not_announced():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         DPSWFlowSampler(epsilon=5.0, bounds=(0, 1), n_steps=2).fit(X)
+
+
+@pytest.mark.parametrize(("levels", "n_parts"), [("ab", 2), ("abc", 3), ("abcd", 1)])
+def test_each_level_of_a_target_takes_as_many_rows(levels, n_parts):
+    """Of more than three levels, records are not told apart."""
+    frame = pd.DataFrame(
+        {"x": np.arange(50.0), "y": [*levels] * 10 + ["a"] * (50 - 10 * len(levels))}
+    )
+    estimator = DPSWFlowSampler(
+        1.0, schema=Schema({"x": Number(0, 60, n_knots=5), "y": Category(list(levels))})
+    )
+    (pooled,), (of_levels,) = (
+        [int(n.replace(",", "")) for n in re.findall(r"about ([\d,]+) rows", note)]
+        for note in (preview(estimator, frame, target=target).notes[0] for target in (None, "y"))
+    )
+    assert of_levels == pytest.approx(n_parts * pooled, rel=0.05)
 
 
 def test_without_noise_few_rows_will_do():

@@ -9,7 +9,9 @@ import pytest
 from skdpgen._quality import (
     LEAST_SIGNAL,
     MUCH_AT_BOUND,
+    find_signal,
     warn_of_absent,
+    warn_of_levels,
     warn_of_noise,
     warn_of_sketch,
     warn_of_table,
@@ -30,11 +32,19 @@ def said(function, *args):
 @pytest.mark.parametrize(("signal", "warns"), [(0.9, True), (1.1, False)])
 def test_mostly_noise(signal, warns):
     """A mean square is that of the noise and that of the signal."""
-    energy = 1 + signal * LEAST_SIGNAL
-    messages = said(warn_of_noise, 4 * energy, 4.0, "two-way tables")
+    numbers = 2 * np.sqrt(1 + signal * LEAST_SIGNAL) * np.array([1.0, -1.0])
+    assert find_signal(numbers, 2.0) == pytest.approx(signal * LEAST_SIGNAL)
+    messages = said(warn_of_noise, find_signal(numbers, 2.0), "two-way tables")
     assert bool(messages) is warns
     assert not warns or "Use a larger epsilon, more rows, fewer columns" in messages[0]
-    assert not said(warn_of_noise, 0.0, 0.0, "two-way tables")  # ε = inf
+    assert find_signal(np.zeros(3), 2.0) == 0
+    assert find_signal(np.zeros(3), 0.0) == np.inf  # ε = inf
+
+
+def test_levels_of_which_there_are_few():
+    (message,) = said(warn_of_levels, [9.0, 0.1, 0.3], [880, 117, 500], "y", ["no", "yes", "so"])
+    assert "'y' at 'yes' (about 117 records) are mostly noise" in message
+    assert not said(warn_of_levels, [9.0, 0.3], [880, 117], "y", ["no", "yes"])
 
 
 def test_a_sketch_of_nothing_is_noise():

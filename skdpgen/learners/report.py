@@ -3,7 +3,14 @@
 
 import numpy as np
 
-from .._quality import warn_of_absent, warn_of_noise, warn_of_table
+from .._quality import (
+    LEAST_SIGNAL,
+    find_signal,
+    warn_of_absent,
+    warn_of_levels,
+    warn_of_noise,
+    warn_of_table,
+)
 from ..formats.report import describe
 from .levels import Levels
 
@@ -42,5 +49,9 @@ def read_tables(tables, format, n_records):
         {name: levels.std[where.start] for name, where in blocks.items()},
     )
     if tables.cells.size:
-        warn_of_noise(np.mean(np.square(tables.cells)), tables.pairs_std**2, "two-way tables")
+        signal = find_signal(tables.cells, tables.pairs_std)
+        warn_of_noise(signal, "two-way tables")
+        if tables.by is not None and signal >= LEAST_SIGNAL:
+            signals = [find_signal(cells, tables.pairs_std) for cells in tables.cells]
+            warn_of_levels(signals, present, format.kind.label, format.levels_of_target)
     return levels, report

@@ -62,8 +62,12 @@ class TwoWayTables(Release):
         return plan
 
     def count_needed(self, plan, terms, format):
-        """Return at how many records that is so of two-way tables; found on Adult."""
-        return math.ceil(10 * plan.sigma * len(format.schema))
+        """Return at how many records that is so of two-way tables; found on Adult.
+
+        Where there are tables for each level of the target, each takes as many.
+        """
+        n_parts = max(2, len(format.levels_of_target)) if _may_tell_apart(format) else 1
+        return math.ceil(10 * plan.sigma * len(format.schema) * n_parts)
 
     def run(self, curator, format):
         """Release the `Tables` of a format that leaves nothing open."""

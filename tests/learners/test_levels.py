@@ -1,6 +1,7 @@
 """Tables for each level of the target: what is learnt of them."""
 
 import math
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -55,6 +56,21 @@ def test_three_way_tables_with_the_target_are_learnt(kind):
     made = generator.fit(table, target="target").sample(2000)
     assert ((made["a"] ^ made["b"]) == made["target"]).mean() > 0.9
     assert made["a"].mean() == pytest.approx(0.5, abs=0.08)
+
+
+@pytest.mark.parametrize(("n_rare", "warns"), [(30, True), (600, False)])
+def test_a_rare_level_whose_tables_are_noise_is_warned_of(n_rare, warns):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.random((2000, 10)) < 0.5, columns=list("abcdefghij"))
+    table["y"] = np.arange(2000) < n_rare
+    schema = Schema(dict.fromkeys(table, Boolean()))
+    sampler = DPSWFlowSampler(1.0, schema=schema, random_state=0, n_steps=1)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        sampler.fit(table, target="y")
+    said = [str(w.message) for w in caught if "hardly better than chance" in str(w.message)]
+    assert len(said) == warns
+    assert all("'y' at True (about " in message for message in said)
 
 
 def test_y_and_where_choose_among_levels():

@@ -1389,6 +1389,12 @@ FUNCTION = {
         "tests/formats/test_ranges.py"
         "::test_a_range_is_not_narrowed_past_what_the_wide_grid_shows[30-expected0]",
     ),
+    "a rare level is judged by all records": Mutation(
+        "signals = [find_signal(cells, tables.pairs_std) for cells in tables.cells]",
+        "signals = [signal for cells in tables.cells]",
+        "tests/learners/test_levels.py"
+        "::test_a_rare_level_whose_tables_are_noise_is_warned_of[30-True]",
+    ),
     "noise is taken for cells that are lost": Mutation(
         "is_clear = lost > _CLEARLY * n_others**0.5 * std",
         "is_clear = lost > 0",
