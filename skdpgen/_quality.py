@@ -125,7 +125,7 @@ def warn_of_noise(signal, what):
         )
 
 
-def warn_of_levels(signals, counts, label, levels):
+def warn_of_levels(signals, counts, label, levels, other=None):
     """Warn if little was released of the records of some levels of the target.
 
     Parameters
@@ -135,11 +135,13 @@ def warn_of_levels(signals, counts, label, levels):
     label : str
         The column that is to be predicted.
     levels : sequence
+    other : optional
+        The level of all that are not told apart, which there may well be none of.
     """
     weak = [
         f"{level!r} (about {max(count, 0):.0f} records)"
         for level, signal, count in zip(levels, signals, counts, strict=True)
-        if signal < LEAST_SIGNAL
+        if signal < LEAST_SIGNAL and level != other
     ]
     if weak:
         _warn(

@@ -45,6 +45,7 @@ def test_levels_of_which_there_are_few():
     (message,) = said(warn_of_levels, [9.0, 0.1, 0.3], [880, 117, 500], "y", ["no", "yes", "so"])
     assert "'y' at 'yes' (about 117 records) are mostly noise" in message
     assert not said(warn_of_levels, [9.0, 0.3], [880, 117], "y", ["no", "yes"])
+    assert not said(warn_of_levels, [9.0, 0.1], [880, 3], "y", ["no", "other"], "other")
 
 
 def test_a_sketch_of_nothing_is_noise():

@@ -53,5 +53,7 @@ def read_tables(tables, format, n_records):
         warn_of_noise(signal, "two-way tables")
         if tables.by is not None and signal >= LEAST_SIGNAL:
             signals = [find_signal(cells, tables.pairs_std) for cells in tables.cells]
-            warn_of_levels(signals, present, format.kind.label, format.levels_of_target)
+            label = format.kind.label
+            other = getattr(format.schema[label], "other", None)
+            warn_of_levels(signals, present, label, format.levels_of_target, other)
     return levels, report

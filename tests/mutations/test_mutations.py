@@ -1395,6 +1395,21 @@ FUNCTION = {
         "tests/learners/test_levels.py"
         "::test_a_rare_level_whose_tables_are_noise_is_warned_of[30-True]",
     ),
+    "levels of a target take no rows of their own": Mutation(
+        "len(format.schema) * n_parts)",
+        "len(format.schema))",
+        "tests/test_few_rows.py::test_each_level_of_a_target_takes_as_many_rows[ab-2]",
+    ),
+    "values that many share coarsen the finer grid": Mutation(
+        "for _ in range(0 if is_fine else _ROUNDS):",
+        "for _ in range(_ROUNDS):",
+        "tests/formats/test_ranges.py::test_a_finer_grid_is_fine_where_few_values_share_nearly_all",
+    ),
+    "there must be others": Mutation(
+        "if signal < LEAST_SIGNAL and level != other",
+        "if signal < LEAST_SIGNAL",
+        "tests/test_quality.py::test_levels_of_which_there_are_few",
+    ),
     "noise is taken for cells that are lost": Mutation(
         "is_clear = lost > _CLEARLY * n_others**0.5 * std",
         "is_clear = lost > 0",
