@@ -357,7 +357,9 @@ def main():
     parser.add_argument("--delta", type=float, default=1e-6)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--data", nargs="+", choices=list(LOADERS), default=list(LOADERS))
-    parser.add_argument("--rows", type=int, help="of the training rows, drawn by the seed")
+    parser.add_argument(
+        "--rows", type=int, help="to fit, at most, drawn by the seed; all are compared with"
+    )
     parser.add_argument(
         "--times", type=int, default=1, help="so many times as many rows as were fitted; ours"
     )
@@ -370,6 +372,8 @@ def main():
     methods = options.methods or OURS
     if options.peers is None and set(methods) & set(PEERS):
         parser.error(f"{', '.join(PEERS)} need --peers.")
+    if options.times != 1 and set(methods) & set(PEERS):
+        parser.error("--times is for our methods.")
     heads = ("LR", "trees", "1-way", "2-way", "3-way", "seconds", "cpu")
     print(f"{'':<44}" + "".join(f"{head:>8}" for head in heads), flush=True)
     for name in options.data:
@@ -381,7 +385,8 @@ def main():
         for epsilon, method, seed in runs:
             what = f"{name}, {method}, {epsilon:g}, seed {seed}"
             make = synthesize if method in OURS else synthesize_by_peer
-            rows = train.sample(options.rows, random_state=seed) if options.rows else train
+            n_rows = min(options.rows or len(train), len(train))
+            rows = train.sample(n_rows, random_state=seed) if n_rows < len(train) else train
             start = time.perf_counter(), cpu_seconds()
             try:
                 table = make(method, rows, schema, epsilon, seed, options)
@@ -390,7 +395,8 @@ def main():
                 continue
             spent = time.perf_counter() - start[0], cpu_seconds() - start[1]
             if options.save:
-                table.to_parquet(options.save / f"{method}-{name}-{epsilon:g}-{seed}.parquet")
+                file = f"{method}-{name}-{epsilon:g}-{seed}-{len(table)}.parquet"
+                table.to_parquet(options.save / file)
             areas = areas_under_curves(table, test, numbers)
             report(what, areas + variations(table, train, schema), spent)
 

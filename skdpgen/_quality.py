@@ -111,8 +111,12 @@ def warn_of_sketch(sums, sums_std, counts, counts_std):
 
 
 def find_signal(numbers, std):
-    """Return the signal-to-noise ratio of noisy numbers: of energies, and not below 0."""
-    return max(0.0, np.mean(np.square(numbers)) / std**2 - 1) if std > 0 else np.inf
+    """Return the signal-to-noise ratio of noisy numbers: of energies, and not below 0.
+
+    Numbers that are 0 have no noise: it is public that nothing is there.
+    """
+    noisy = numbers[numbers != 0]
+    return max(0.0, np.mean(np.square(noisy)) / std**2 - 1) if std > 0 and noisy.size else np.inf
 
 
 def warn_of_noise(signal, what):

@@ -10,6 +10,7 @@ import pytest
 
 from skdpgen import (
     DPPCA,
+    Boolean,
     Category,
     DPAFGenerator,
     DPSinkhornGenerator,
@@ -90,6 +91,13 @@ def test_each_level_of_a_target_takes_as_many_rows(levels, n_parts):
         for note in (preview(estimator, frame, target=target).notes[0] for target in (None, "y"))
     )
     assert of_levels == pytest.approx(n_parts * pooled, rel=0.05)
+
+
+def test_a_target_that_is_alone_takes_rows_once():
+    (note,) = preview(DPSWFlowSampler(1.0, schema=Schema({"y": Boolean()})), 20, 1).notes
+    frame = pd.DataFrame({"y": [True, False] * 10})
+    estimator = DPSWFlowSampler(1.0, schema=Schema({"y": Boolean()}))
+    assert preview(estimator, frame, target="y").notes == (note,)
 
 
 def test_without_noise_few_rows_will_do():

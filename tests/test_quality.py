@@ -37,8 +37,11 @@ def test_mostly_noise(signal, warns):
     messages = said(warn_of_noise, find_signal(numbers, 2.0), "two-way tables")
     assert bool(messages) is warns
     assert not warns or "Use a larger epsilon, more rows, fewer columns" in messages[0]
-    assert find_signal(np.zeros(3), 2.0) == 0
-    assert find_signal(np.zeros(3), 0.0) == np.inf  # ε = inf
+    assert find_signal(np.full(3, 1e-9), 2.0) == 0
+    assert find_signal(np.ones(3), 0.0) == np.inf  # ε = inf
+    # Without what is known to be nothing.
+    assert find_signal(np.r_[numbers, np.zeros(50)], 2.0) == find_signal(numbers, 2.0)
+    assert find_signal(np.zeros(3), 2.0) == np.inf
 
 
 def test_levels_of_which_there_are_few():

@@ -4,11 +4,12 @@
 import math
 import re
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 import pandas as pd
+from scipy.stats import norm
 
 from ..exceptions import FitQualityWarning, TableError
 from ..privacy.mechanisms.sums import CategoryCountsMechanism, GaussianSumMechanism
@@ -16,6 +17,7 @@ from ..privacy.mechanisms.tables import TablesMechanism
 from ..privacy.record_functions import RecordFunction
 from ..privacy.texts import TEXT_KINDS
 from .atoms import Counted, with_atoms, with_candidates
+from .blocks import knot_weights
 from .cells import find_present
 from .column import DATE_CODES
 from .columns import N_KNOTS, Boolean, Category, Date, Number, Unknown
@@ -44,8 +46,8 @@ _KINDS, _FITTING_SHARE = "column kinds", 0.95
 # Digits after a zero are codes. A column that has clearly more than a few of these holds codes.
 _CODE, _FEW_CODES = re.compile(r"0[0-9]+"), 0.005
 _COUNTED = (*TEXT_KINDS[:-1], "code", "missing")
-# So many deviations of noise are more than noise.
-_CLEARLY = 3.0
+# How likely it is that noise is taken for cells that are not of the kind of their column.
+_FALSE_ALARM = 0.0005
 # Knots of the second, finer grid.
 _FEWEST_FINE, _MOST_FINE = 16, 128
 # Knots that a column has in the end, at least; and what a cell of two columns is to have of the
@@ -187,28 +189,25 @@ class SchemaInference:
             name: _choose_kind(name, kind.expected, row[:-1], std)
             for (name, kind), row in zip(self.unknown.items(), counts.tolist(), strict=True)
         }
+        least = std * norm.isf(_FALSE_ALARM / len(found))
         lost = {
             name: share
             for name, row in zip(found, counts, strict=True)
-            if (share := _share_lost(found[name], row[:-1], std)) > 0
+            if (share := _share_lost(found[name], row[:-1], least)) > 0
         }
         if lost:
             shares = ", ".join(f"{name!r} ({share:.1%})" for name, share in lost.items())
             warnings.warn(
                 f"By noisy counts, columns hold cells that are not of the kind of the others: "
-                f"{shares}. They count as missing. Declare these columns, as Category() if they "
-                "hold codes.",
+                f"{shares}. They count as missing, and in the target their records as absent. "
+                "Declare these columns, as Category() if they hold codes.",
                 FitQualityWarning,
                 stacklevel=2,
             )
         return self.schema.replace(found)
 
     def _find_ranges(self, curator):
-        """Look at open numbers and dates on a wide grid.
-
-        Return, by columns, kinds of a finer grid within the range that shows, and what was counted
-        within it: knots, counts, and their noise.
-        """
+        """Look at open numbers and dates on a wide grid; return a `_Ranged` for each."""
         if _RANGES not in self.releases:
             return {}
         std = self._noise_of(_RANGES, self._open, curator)
@@ -231,7 +230,7 @@ class SchemaInference:
             n_fine = self._count_fine(curator)
             knots = quantile_knots(*within, n_fine, _unit_of(kind), is_fine=True)
             fine = _with_knots(kind, knots, n_fine)
-            found[name] = with_candidates(fine, kind, atoms), within
+            found[name] = _Ranged(with_candidates(fine, kind, atoms), *within, atoms)
             if not is_resolved:
                 unresolved.append(name)
         if unresolved:
@@ -252,7 +251,7 @@ class SchemaInference:
         std = self._noise_of(_COUNTS, self._scales, curator)
         n_octave = choose_per_octave(curator.n_rows, std)
         fine = {
-            name: ranged[name][0] if name in ranged else _refine(kind, n_fine, n_octave)
+            name: ranged[name].kind if name in ranged else _refine(kind, n_fine, n_octave)
             for name, kind in ((name, self.schema[name]) for name in self._scales)
         }
         found, affordable = {}, self._count_knots(curator, std)
@@ -265,7 +264,7 @@ class SchemaInference:
             counts, n_values = counted.without(atoms)
             if name in ranged:
                 lower, upper = narrow_range(
-                    knots, counts, std, n_values, _unit_of(kind), ranged[name][1]
+                    knots, counts, std, n_values, _unit_of(kind), ranged[name].without(atoms)
                 )
                 within = (lower <= knots) & (knots <= upper)
                 knots, counts = knots[within], counts[within]
@@ -322,6 +321,34 @@ class SchemaInference:
         }
 
 
+@dataclass(frozen=True)
+class _Ranged:
+    """A kind of a finer grid within the range that shows on a wide one, and what that showed.
+
+    Attributes
+    ----------
+    kind : Number or Date
+    knots, counts : ndarray
+        Of the wide grid, within the range, without atoms.
+    std : float
+    atoms : list
+        Which were found on it.
+    """
+
+    kind: object
+    knots: np.ndarray
+    counts: np.ndarray
+    std: float
+    atoms: list
+
+    def without(self, atoms):
+        """Return the wide grid, with nothing at the knots around atoms that were found since."""
+        new = np.array([a for a in atoms if a not in self.atoms], dtype=np.float64)
+        new = new[(self.knots[0] <= new) & (new <= self.knots[-1])]
+        is_near = (knot_weights(new, self.knots) > 0).any(axis=0)
+        return self.knots, np.where(is_near, 0.0, self.counts), self.std
+
+
 def _encode_kinds(table, styles):
     """Encode texts by their kinds."""
 
@@ -344,7 +371,7 @@ def _choose_kind(name, expected, counts, std):
     """
     whole, number, boolean, date, text, code = counts
     total = sum(counts)
-    if expected is None and code > _FEW_CODES * total + _CLEARLY * std:
+    if expected is None and code > _FEW_CODES * total + 3 * std:
         return Category(missing=True)
     text += code
     numbers = whole + number * (expected != "integer")
@@ -368,13 +395,16 @@ def _choose_kind(name, expected, counts, std):
     return Date(unit=None, missing=True) if kind is Date else kind(missing=True)
 
 
-def _share_lost(kind, counts, std):
-    """Return which share of the cells is no value of a kind, or 0 where that may be noise."""
+def _share_lost(kind, counts, least):
+    """Return which share of the cells is no value of a kind, or 0 where that may be noise.
+
+    One count is clear of noise from `least` on.
+    """
     whole, number, boolean, date, *_ = counts
     fitting = {Number: [whole, number], Boolean: [boolean], Date: [date]}.get(type(kind), counts)
     lost, n_others = sum(counts) - sum(fitting), len(counts) - len(fitting)
-    is_clear = lost > _CLEARLY * n_others**0.5 * std
-    return lost / sum(counts) if is_clear and n_others else 0.0
+    is_clear = n_others > 0 and lost > least * n_others**0.5
+    return lost / sum(counts) if is_clear else 0.0
 
 
 def _weights(name):

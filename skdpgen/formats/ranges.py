@@ -39,6 +39,8 @@ _FEWEST = 5
 # Parts between two knots, at most; what each is to hold, in deviations of noise; and which share of
 # an interval goes evenly to all that is in it, whatever was counted.
 _MOST_PARTS, _PART, _EVENLY = 8, 2.0, 0.05
+# A single value that has so many times what is between it and the next knot.
+_FAR_MORE = 3.0
 
 
 def wide_knots(decimals=None, n_per_octave=FINEST):
@@ -187,9 +189,9 @@ def quantile_knots(knots, counts, std, n_knots, unit=None, is_rest=False, is_fin
     is_rest : bool, default=False
         Whether they are counts of what is left beside atoms, which may be next to nothing.
     is_fine : bool, default=False
-        Whether these are knots of a finer grid to count by. It tells where values are that many
-        share, which those around may have as well; and a fifth of it goes evenly to the cells
-        between knots, whatever they hold.
+        Whether these are knots of a finer grid to count by. Half of it is also for where there are
+        values that many share, to tell them from those around; and a fifth of it goes evenly to
+        the cells between knots, whatever they hold.
 
     Returns
     -------
@@ -206,9 +208,13 @@ def quantile_knots(knots, counts, std, n_knots, unit=None, is_rest=False, is_fin
     else:
         values = np.arange(len(masses))
     # One value that many share takes one knot, and leaves the others to the rest.
-    for _ in range(0 if is_fine else _ROUNDS):
+    whole = masses
+    for _ in range(_ROUNDS):
         shares = np.bincount(values, masses)
         masses = masses * np.minimum(1, shares.sum() / n_knots / shares.clip(1e-300))[values]
+    if is_fine:
+        # Which value it is may be any about there: half of the knots are for that.
+        masses = (whole + masses * (whole.sum() / max(masses.sum(), 1e-300))) / 2
     if std > 0:
         n_knots = min(n_knots, max(_FEWEST, 2 + int(2 * masses.sum() / (_SIGNAL * std))))
     is_more = counts > std * norm.isf(_FALSE_ALARM / len(knots))
@@ -254,7 +260,9 @@ def find_cuts(knots, counts, std, positions, unit=None):
         shares = np.interp(values, places, cumulative)
         shares -= shares[0]
         n_parts = _MOST_PARTS if std == 0 else int(min(_MOST_PARTS, shares[-1] / (_PART * std)))
-        if n_parts < 2 or shares[-1] <= 0:
+        # By these cuts, values of a knot would be drawn that has far more than is between.
+        at_ends = counts[np.isin(knots, [first, last])].max(initial=0)
+        if n_parts < 2 or shares[-1] <= 0 or at_ends > _FAR_MORE * shares[-1]:
             continue
         shares = (1 - _EVENLY) * shares / shares[-1] + _EVENLY * (values - first) / (last - first)
         found = np.interp(np.arange(1, n_parts) / n_parts, shares, values)

@@ -64,9 +64,11 @@ class TwoWayTables(Release):
     def count_needed(self, plan, terms, format):
         """Return at how many records that is so of two-way tables; found on Adult.
 
-        Where there are tables for each level of the target, each takes as many.
+        Where there are tables for each level of the target, each takes as many. Levels that are to
+        be found are two, at the least.
         """
-        n_parts = max(2, len(format.levels_of_target)) if _may_tell_apart(format) else 1
+        has_parts = len(format.schema.learnt) > 1 and _may_tell_apart(format)
+        n_parts = max(2, len(format.levels_of_target)) if has_parts else 1
         return math.ceil(10 * plan.sigma * len(format.schema) * n_parts)
 
     def run(self, curator, format):

@@ -142,6 +142,25 @@ def test_the_most_frequent_value_at_an_end_stays_whatever_is_beside_it(shares, m
     assert most in {*kind.positions, *(kind.atoms or ())}
 
 
+def infer_shared(value, share, epsilon):
+    """Infer a column of 0 to 60, of which a share is one value far from that."""
+    rng = np.random.RandomState(0)
+    x = np.where(rng.rand(20_000) < share, value, rng.randint(0, 61, 20_000))
+    return infer(pd.DataFrame({"x": x}), Schema({"x": Number(decimals=0)}), epsilon)["x"]
+
+
+@pytest.mark.parametrize("value", [250, 511])
+def test_an_atom_that_only_the_finer_grid_shows_is_no_tail(value):
+    found = infer_shared(value, 0.3, 1e4)
+    assert found.atoms == (value,)
+    assert found.upper < 100
+
+
+@pytest.mark.parametrize(("value", "share", "epsilon"), [(250, 0.1, 100.0), (777, 0.6, 1.0)])
+def test_a_finer_grid_tells_a_value_that_many_share(value, share, epsilon):
+    assert infer_shared(value, share, epsilon).atoms == (value,)
+
+
 def test_atoms_are_found_at_declared_bounds_and_not_where_they_are_ruled_out():
     rng = np.random.RandomState(0)
     cells = {"x": np.where(rng.rand(8000) < 0.3, 511, rng.randint(0, 512, 8000))}

@@ -1395,14 +1395,35 @@ FUNCTION = {
         "tests/learners/test_levels.py"
         "::test_a_rare_level_whose_tables_are_noise_is_warned_of[30-True]",
     ),
+    "nothing tells values that many share on the finer grid": Mutation(
+        "masses = (whole + masses * (whole.sum() / max(masses.sum(), 1e-300))) / 2",
+        "masses = whole",
+        _inference("a_finer_grid_tells_a_value_that_many_share[250-0.1-100.0]"),
+    ),
+    "values of a knot are drawn by cuts beside it": Mutation(
+        "or at_ends > _FAR_MORE * shares[-1]:",
+        "or at_ends < 0:",
+        "tests/formats/test_ranges.py"
+        "::test_cuts_do_not_part_the_values_of_a_knot_that_has_far_more[900-0]",
+    ),
+    "an atom is taken for a tail": Mutation(
+        "np.where(is_near, 0.0, self.counts)",
+        "self.counts",
+        _inference("an_atom_that_only_the_finer_grid_shows_is_no_tail[250]"),
+    ),
+    "what rules leave out is taken for noise": Mutation(
+        "noisy = numbers[numbers != 0]",
+        "noisy = numbers",
+        "tests/test_quality.py::test_mostly_noise[0.9-True]",
+    ),
     "levels of a target take no rows of their own": Mutation(
         "len(format.schema) * n_parts)",
         "len(format.schema))",
         "tests/test_few_rows.py::test_each_level_of_a_target_takes_as_many_rows[ab-2]",
     ),
     "values that many share coarsen the finer grid": Mutation(
-        "for _ in range(0 if is_fine else _ROUNDS):",
-        "for _ in range(_ROUNDS):",
+        "masses = (whole + masses * (whole.sum() / max(masses.sum(), 1e-300))) / 2",
+        "pass",
         "tests/formats/test_ranges.py::test_a_finer_grid_is_fine_where_few_values_share_nearly_all",
     ),
     "there must be others": Mutation(
@@ -1411,8 +1432,8 @@ FUNCTION = {
         "tests/test_quality.py::test_levels_of_which_there_are_few",
     ),
     "noise is taken for cells that are lost": Mutation(
-        "is_clear = lost > _CLEARLY * n_others**0.5 * std",
-        "is_clear = lost > 0",
+        "is_clear = n_others > 0 and lost > least * n_others**0.5",
+        "is_clear = n_others > 0 and lost > 0",
         _inference("cells_that_are_lost_are_warned_of[0-False]"),
     ),
     "noise is taken for atoms": Mutation(
