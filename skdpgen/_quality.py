@@ -120,13 +120,21 @@ def find_signal(numbers, std):
 
 
 def warn_of_noise(signal, what):
-    """Warn if noisy numbers have little more than the noise on them."""
-    if signal < LEAST_SIGNAL:
+    """Warn if noisy numbers have little more than the noise on them.
+
+    Returns
+    -------
+    bool
+        Whether it warned.
+    """
+    is_noise = bool(signal < LEAST_SIGNAL)
+    if is_noise:
         _warn(
             f"What was released, {what}, is mostly noise: its signal-to-noise ratio is about "
             f"{signal:.2g}, and below {LEAST_SIGNAL:g} little can be learnt. Use a "
             "larger epsilon, more rows, fewer columns, or fewer classes."
         )
+    return is_noise
 
 
 def warn_of_levels(signals, counts, label, levels, other=None):

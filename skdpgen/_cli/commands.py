@@ -21,9 +21,9 @@ from ..accounting.previews import preview as preview_fit
 from ..accounting.signatures import sign as sign_text
 from ..accounting.units import largest_change
 from ..exceptions import FitQualityWarning, SpentError
+from ..formats.cell_kinds import KINDS as KINDS_RELEASE
 from ..formats.columns import Unknown
 from ..formats.identifiers import go_on
-from ..formats.inference import _KINDS as KINDS_RELEASE
 from ..formats.rules import Unique
 from ..formats.schema import Schema
 from ..privacy import TablesMechanism

@@ -4,18 +4,17 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.stats import norm
 
 from .blocks import knot_weights
 from .columns import N_KNOTS, Date
+from .ranges import find_clear
 
 # Beside its bounds, what many records of a column may share, and what may stand for what is not
 # known: ends of shares, and numbers of nines.
 _NINES = [10**k - 1 for k in range(1, 7)]
 _CANDIDATES = (0, 1, 100, -1, *_NINES, *(-nines for nines in _NINES))
-# An atom has this share of a column, and so many times what a smooth density would bring there;
-# and how likely it is that mere noise is taken for one of a column.
-_LEAST_SHARE, _MORE_THAN_BESIDE, _FALSE_ALARM = 0.003, 3.0, 0.0005
+# An atom has this share of a column, and so many times what a smooth density would bring there.
+_LEAST_SHARE, _MORE_THAN_BESIDE = 0.003, 3.0
 
 
 def with_candidates(kind, declared, found=()):
@@ -110,7 +109,7 @@ class Counted:
         density = np.pad(counts.clip(0) / widths, 1)
         is_beyond = (self._atoms < self.knots[0]) | (self._atoms > self.knots[-1])
         beside = unit * np.maximum(density[before], density[after + 1]) * ~is_beyond
-        least = max(_LEAST_SHARE * self.n_values, self._find_noise(len(beside)))
+        least = max(_LEAST_SHARE * self.n_values, find_clear(self.std, len(beside)))
         is_atom = self._at_atoms - _MORE_THAN_BESIDE * beside > least
         return [a for a, is_found in zip(self.kind.atoms, is_atom, strict=True) if is_found]
 
@@ -134,14 +133,10 @@ class Counted:
         is_next = np.isclose(np.diff(self.knots), 10.0**-self.kind.decimals)
         inner = 1 + np.flatnonzero(is_next[:-1] & is_next[1:])
         beside = np.maximum(self._near[inner - 1], self._near[inner + 1]).clip(0)
-        least = max(self.n_values / n_knots, self._find_noise(len(inner)))
+        least = max(self.n_values / n_knots, find_clear(self.std, len(inner)))
         is_shared = self._near[inner] - _MORE_THAN_BESIDE * beside > least
         shared = self.knots[inner[is_shared]]
         return (shared.astype(np.int64) if self.kind.decimals == 0 else shared).tolist()
-
-    def _find_noise(self, n_counts):
-        """Return what none of so many counts of nothing reaches, but for false alarms."""
-        return self.std * norm.isf(_FALSE_ALARM / max(1, n_counts))
 
     def without(self, atoms):
         """Return the counts near knots without those of atoms, and how many values they are of.

@@ -2,26 +2,24 @@
 """Finding the bounds and categories that a schema leaves open, by releases that are paid for."""
 
 import math
-import re
 import warnings
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
 
 from ..exceptions import FitQualityWarning, TableError
 from ..privacy.mechanisms.sums import CategoryCountsMechanism, GaussianSumMechanism
 from ..privacy.mechanisms.tables import TablesMechanism
 from ..privacy.record_functions import RecordFunction
-from ..privacy.texts import TEXT_KINDS
 from .atoms import Counted, with_atoms, with_candidates
 from .blocks import knot_weights
+from .cell_kinds import KINDS, encode_kinds, find_kinds
 from .cells import find_present
 from .column import DATE_CODES
-from .columns import N_KNOTS, Boolean, Category, Date, Number, Unknown
-from .decimals import DECIMALS, encode_decimals, encode_levels, find_decimals, list_rough
+from .columns import N_KNOTS, Category, Date, Number, Unknown
+from .decimals import DECIMALS, encode_decimals, find_decimals, list_rough
 from .ranges import (
     FINEST,
     choose_per_octave,
@@ -41,13 +39,6 @@ from .texts import parse_found, read_cell
 _DATES, _N_QUARTERS = ("1900-01-01", "2100-01-01"), 800
 # Of the categories of a column, the most frequent are told apart.
 _MOST_LEVELS = 1000
-# The count of kinds; and which share of the texts in a column is to fit its kind, but for noise.
-_KINDS, _FITTING_SHARE = "column kinds", 0.95
-# Digits after a zero are codes. A column that has clearly more than a few of these holds codes.
-_CODE, _FEW_CODES = re.compile(r"0[0-9]+"), 0.005
-_COUNTED = (*TEXT_KINDS[:-1], "code", "missing")
-# How likely it is that noise is taken for cells that are not of the kind of their column.
-_FALSE_ALARM = 0.0005
 # Knots of the second, finer grid.
 _FEWEST_FINE, _MOST_FINE = 16, 128
 # Knots that a column has in the end, at least; and what a cell of two columns is to have of the
@@ -56,10 +47,6 @@ _FEWEST_FINE, _MOST_FINE = 16, 128
 _FEWEST, _CELL = 5, 20.0
 # Names of the releases of histograms.
 _RANGES, _COUNTS = "value ranges", "value counts"
-# In units of the noise of their counts, so many rows tell kinds from each other.
-_FEW = 10
-# The kinds that a column may be said to be.
-_SAID = {"number": Number, "integer": Number, "boolean": Boolean, "date": Date}
 
 
 class SchemaInference:
@@ -115,7 +102,7 @@ class SchemaInference:
         self._scales = [n for n, k in schema.learnt.items() if n in self._open or k.takes_knots]
         is_any = bool(self.unknown or texts)
         self._rough = () if has_decimals else list_rough(schema)
-        self.releases = (_KINDS,) * bool(self.unknown)
+        self.releases = (KINDS,) * bool(self.unknown)
         self.releases += (DECIMALS,) * (bool(self._rough) or (is_any and not has_decimals))
         self.releases += (_RANGES,) * (is_any or bool(self._open))
         self.releases += (_COUNTS,) * (is_any or bool(self._scales))
@@ -125,7 +112,7 @@ class SchemaInference:
     def encode(self, cells, y=None):
         """Encode the kinds of unknown columns or, if there are none, the others."""
         if self.unknown:
-            return _encode_kinds(self._read(cells)[list(self.unknown)], self.unknown)
+            return encode_kinds(self._read(cells)[list(self.unknown)], self.unknown)
         if self._rough:
             return encode_decimals(self._read(cells), self.schema)
         return TableEncoder(Schema(self._wide)).encode_private(self._read(cells))
@@ -145,8 +132,9 @@ class SchemaInference:
     def run(self, curator):
         """Make the releases and return a schema that leaves nothing open."""
         if self.unknown:
+            found = find_kinds(self.unknown, curator.release(_weights(KINDS)), curator.n_rows)
             known = SchemaInference(
-                self._find_kinds(curator), self.unknown, is_told_apart=self.is_told_apart
+                self.schema.replace(found), self.unknown, is_told_apart=self.is_told_apart
             )
             return self._hand_over(known, curator)
         if DECIMALS in self.releases:
@@ -172,39 +160,6 @@ class SchemaInference:
         schema = known.run(curator)
         self.counted = known.counted
         return schema
-
-    def _find_kinds(self, curator):
-        """Count what the texts of unknown columns are; return a schema with kinds for them."""
-        noisy, unit = curator.release(_weights(_KINDS)), math.sqrt(len(self.unknown))
-        counts, std = (noisy.value * unit).reshape(-1, len(_COUNTED)), noisy.std * unit
-        if curator.n_rows < _FEW * std:
-            warnings.warn(
-                f"Of {curator.n_rows:.0f} rows, counts of the kinds of cells have noise of ±"
-                f"{std:.0f}: the kinds that are found of {list(self.unknown)} are hardly more than "
-                "chance. Declare them.",
-                FitQualityWarning,
-                stacklevel=2,
-            )
-        found = {
-            name: _choose_kind(name, kind.expected, row[:-1], std)
-            for (name, kind), row in zip(self.unknown.items(), counts.tolist(), strict=True)
-        }
-        least = std * norm.isf(_FALSE_ALARM / len(found))
-        lost = {
-            name: share
-            for name, row in zip(found, counts, strict=True)
-            if (share := _share_lost(found[name], row[:-1], least)) > 0
-        }
-        if lost:
-            shares = ", ".join(f"{name!r} ({share:.1%})" for name, share in lost.items())
-            warnings.warn(
-                f"By noisy counts, columns hold cells that are not of the kind of the others: "
-                f"{shares}. They count as missing, and in the target their records as absent. "
-                "Declare these columns, as Category() if they hold codes.",
-                FitQualityWarning,
-                stacklevel=2,
-            )
-        return self.schema.replace(found)
 
     def _find_ranges(self, curator):
         """Look at open numbers and dates on a wide grid; return a `_Ranged` for each."""
@@ -251,8 +206,10 @@ class SchemaInference:
         std = self._noise_of(_COUNTS, self._scales, curator)
         n_octave = choose_per_octave(curator.n_rows, std)
         fine = {
-            name: ranged[name].kind if name in ranged else _refine(kind, n_fine, n_octave)
-            for name, kind in ((name, self.schema[name]) for name in self._scales)
+            name: ranged[name].kind
+            if name in ranged
+            else _refine(self.schema[name], n_fine, n_octave)
+            for name in self._scales
         }
         found, affordable = {}, self._count_knots(curator, std)
         for name, counted in self._count(curator, _COUNTS, self._scales, fine, std):
@@ -347,64 +304,6 @@ class _Ranged:
         new = new[(self.knots[0] <= new) & (new <= self.knots[-1])]
         is_near = (knot_weights(new, self.knots) > 0).any(axis=0)
         return self.knots, np.where(is_near, 0.0, self.counts), self.std
-
-
-def _encode_kinds(table, styles):
-    """Encode texts by their kinds."""
-
-    def read(column):
-        return column.map(lambda cell: _find_kind(cell, styles[column.name]))
-
-    return encode_levels(table.apply(read), _COUNTED)
-
-
-def _find_kind(cell, style):
-    kind = read_cell(cell, style)[0]
-    return "code" if kind == "text" and _CODE.fullmatch(cell.strip()) else kind
-
-
-def _choose_kind(name, expected, counts, std):
-    """Choose what is most of a column, if nearly all of it fits; else texts, which all fit.
-
-    Counts have noise of deviation `std`: what two deviations could explain is let pass. What a
-    column is said to be is it, or an error.
-    """
-    whole, number, boolean, date, text, code = counts
-    total = sum(counts)
-    if expected is None and code > _FEW_CODES * total + 3 * std:
-        return Category(missing=True)
-    text += code
-    numbers = whole + number * (expected != "integer")
-    fitting = {Category: text, Number: numbers, Boolean: boolean, Date: date}
-    kind = _SAID.get(expected) or max(fitting, key=fitting.get)
-
-    def is_small(part, of, n_counts):
-        return part <= (1 - _FITTING_SHARE) * of + 2 * math.sqrt(n_counts) * std
-
-    fits = is_small(total - fitting[kind], total, 4)
-    if expected is None and not (fits and fitting[kind] > 2 * std):
-        kind = Category
-    elif not fits:
-        raise ValueError(
-            f"Column {name!r} was said to be of kind {expected!r}, and by the noisy counts that "
-            "were released many of its cells are not. Say how its numbers or dates are written, "
-            "or give it another kind."
-        )
-    if kind is Number and (expected == "integer" or is_small(number, whole + number, 1)):
-        return Number(decimals=0, missing=True)
-    return Date(unit=None, missing=True) if kind is Date else kind(missing=True)
-
-
-def _share_lost(kind, counts, least):
-    """Return which share of the cells is no value of a kind, or 0 where that may be noise.
-
-    One count is clear of noise from `least` on.
-    """
-    whole, number, boolean, date, *_ = counts
-    fitting = {Number: [whole, number], Boolean: [boolean], Date: [date]}.get(type(kind), counts)
-    lost, n_others = sum(counts) - sum(fitting), len(counts) - len(fitting)
-    is_clear = n_others > 0 and lost > least * n_others**0.5
-    return lost / sum(counts) if is_clear else 0.0
 
 
 def _weights(name):

@@ -16,7 +16,7 @@ _OCTAVES = -10, 40
 FINEST = 8
 # Values are spread over some octaves; each cell of these is to hold so many deviations of noise.
 _SPREAD, _SIGNAL = 24, 6.0
-# How likely it is that, somewhere on a grid, mere noise is taken for values.
+# How likely it is that, among all counts of a kind, mere noise is taken for values.
 _FALSE_ALARM = 0.0005
 # A bound that is so much smaller than the other may as well be zero.
 _NEAR_ZERO = 1 / 8
@@ -92,6 +92,22 @@ def choose_per_octave(n_records, std):
     """Return how fine a wide grid is to be: 1, 2, 4 or 8 knots for each octave."""
     affordable = count_affordable(n_records, std, _SPREAD, _SPREAD * FINEST)
     return 2 ** int(np.log2(affordable / _SPREAD))
+
+
+def find_clear(std, n_counts):
+    """Return what none of so many counts of nothing reaches, but for false alarms.
+
+    Parameters
+    ----------
+    std : float
+        Standard deviation of the noise of each.
+    n_counts : int
+
+    Returns
+    -------
+    float
+    """
+    return std * norm.isf(_FALSE_ALARM / max(1, n_counts))
 
 
 def find_range(knots, counts, std, n_values=None, unit=None):
@@ -217,7 +233,7 @@ def quantile_knots(knots, counts, std, n_knots, unit=None, is_rest=False, is_fin
         masses = (whole + masses * (whole.sum() / max(masses.sum(), 1e-300))) / 2
     if std > 0:
         n_knots = min(n_knots, max(_FEWEST, 2 + int(2 * masses.sum() / (_SIGNAL * std))))
-    is_more = counts > std * norm.isf(_FALSE_ALARM / len(knots))
+    is_more = counts > find_clear(std, len(knots))
     shared = knots[is_more & (counts > counts.sum() / n_knots)]
     if (is_rest or len(shared)) and masses.sum() <= _WITHIN * std * len(counts) ** 0.5:
         n_knots = 2  # nothing else shows
@@ -355,14 +371,13 @@ def _find_windows(counts, std):
     """Return the first and the last knots of full windows, or of the fullest if none is."""
     widths = 2 ** np.arange(int(np.log2(len(counts))) + 1)
     n_windows = sum(len(counts) - width + 1 for width in widths)
-    threshold = norm.isf(_FALSE_ALARM / n_windows)
     sums = np.r_[0, np.cumsum(counts)]
     starts = [np.arange(len(counts) - width + 1) for width in widths]
     scores = [(sums[s + w] - sums[s]) / np.sqrt(w) for s, w in zip(starts, widths, strict=True)]
     ends = np.concatenate([s + w - 1 for s, w in zip(starts, widths, strict=True)])
     starts, scores = np.concatenate(starts), np.concatenate(scores)
     # Without noise, sums of floats leave some.
-    is_full = scores > max(std * threshold, 1e-9 * np.abs(scores).max())
+    is_full = scores > max(find_clear(std, n_windows), 1e-9 * np.abs(scores).max())
     is_resolved = bool(is_full.any())
     chosen = is_full if is_resolved else scores == scores.max()
     return starts[chosen], ends[chosen], is_resolved

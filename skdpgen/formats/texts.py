@@ -15,7 +15,7 @@ from .identifiers import Identifier
 # The end of a time that names its zone.
 _ZONE = r"[T ].*(?:Z|[+-]\d\d(?::?\d\d)?)$"
 # What texts a kind that was found takes; others become missing values.
-_FITTING = {Number: ("whole", "number"), Boolean: ("boolean",), Date: ("date",)}
+FITTING = {Number: ("whole", "number"), Boolean: ("boolean",), Date: ("date",)}
 
 
 def parse_texts(frame, schema, style=PLAIN):
@@ -74,7 +74,7 @@ def _parse_cell(cell, kind, style):
     found, value = read_cell(cell, style)
     if kind is Category:
         return None if found == "missing" else str(cell)
-    return value if found in _FITTING[kind] else None
+    return value if found in FITTING[kind] else None
 
 
 def read_cell(cell, style=PLAIN):

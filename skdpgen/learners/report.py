@@ -3,14 +3,7 @@
 
 import numpy as np
 
-from .._quality import (
-    LEAST_SIGNAL,
-    find_signal,
-    warn_of_absent,
-    warn_of_levels,
-    warn_of_noise,
-    warn_of_table,
-)
+from .._quality import find_signal, warn_of_absent, warn_of_levels, warn_of_noise, warn_of_table
 from ..formats.report import describe
 from .levels import Levels
 
@@ -49,9 +42,8 @@ def read_tables(tables, format, n_records):
         {name: levels.std[where.start] for name, where in blocks.items()},
     )
     if tables.cells.size:
-        signal = find_signal(tables.cells, tables.pairs_std)
-        warn_of_noise(signal, "two-way tables")
-        if tables.by is not None and signal >= LEAST_SIGNAL:
+        is_noise = warn_of_noise(find_signal(tables.cells, tables.pairs_std), "two-way tables")
+        if tables.by is not None and not is_noise:
             signals = [find_signal(cells, tables.pairs_std) for cells in tables.cells]
             label = format.kind.label
             other = getattr(format.schema[label], "other", None)

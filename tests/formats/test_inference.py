@@ -557,7 +557,8 @@ def test_all_is_released_whatever_is_found():
 @pytest.mark.parametrize(("relation", "bound"), [("zero_out", 1.0), ("replace_one", math.sqrt(2))])
 def test_a_record_moves_the_counts_of_kinds_by_at_most_what_is_stated(relation, bound):
     """Σ over the columns of one count each: √m in counts, or √(2m)."""
-    from skdpgen.formats.inference import _KINDS, _weights
+    from skdpgen.formats.cell_kinds import KINDS
+    from skdpgen.formats.inference import _weights
 
     rows = SchemaInference(Schema({"a": Unknown(), "b": Unknown()})).encode(
         np.array([["1", "x"], ["true", "2020-01-01"], [None, "2.5"], ["1", "y"]], dtype=object)
@@ -566,7 +567,7 @@ def test_a_record_moves_the_counts_of_kinds_by_at_most_what_is_stated(relation, 
     apart = rows if relation == "zero_out" else rows[:, None] - rows
     largest = np.linalg.norm(apart, axis=-1).max()
     assert largest == pytest.approx(bound), "The sensitivity is not that of the rows."
-    assert _weights(_KINDS).sensitivity(relation) == pytest.approx(bound)
+    assert _weights(KINDS).sensitivity(relation) == pytest.approx(bound)
 
 
 def test_cells_are_read_one_by_one():

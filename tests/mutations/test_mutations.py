@@ -1306,8 +1306,8 @@ FUNCTION = {
         "::test_stock_objects_come_back_as_what_they_are[bool, None]",
     ),
     "noise is taken for a range": Mutation(
-        "threshold = norm.isf(_FALSE_ALARM / n_windows)",
-        "threshold = 1.0",
+        "max(find_clear(std, n_windows), 1e-9",
+        "max(std, 1e-9",
         "tests/formats/test_ranges.py::test_mere_noise_is_seldom_taken_for_values",
     ),
     "a range is as wide as the windows that show it": Mutation(
@@ -1391,7 +1391,7 @@ FUNCTION = {
     ),
     "a rare level is judged by all records": Mutation(
         "signals = [find_signal(cells, tables.pairs_std) for cells in tables.cells]",
-        "signals = [signal for cells in tables.cells]",
+        "signals = [find_signal(tables.cells, tables.pairs_std) for cells in tables.cells]",
         "tests/learners/test_levels.py"
         "::test_a_rare_level_whose_tables_are_noise_is_warned_of[30-True]",
     ),
@@ -1432,13 +1432,13 @@ FUNCTION = {
         "tests/test_quality.py::test_levels_of_which_there_are_few",
     ),
     "noise is taken for cells that are lost": Mutation(
-        "is_clear = n_others > 0 and lost > least * n_others**0.5",
-        "is_clear = n_others > 0 and lost > 0",
+        "if lost > least * math.sqrt(sum(is_lost))",
+        "if lost > 0",
         _inference("cells_that_are_lost_are_warned_of[0-False]"),
     ),
     "noise is taken for atoms": Mutation(
-        "return self.std * norm.isf(_FALSE_ALARM / max(1, n_counts))",
-        "return 0 * norm.isf(_FALSE_ALARM / max(1, n_counts))",
+        "find_clear(self.std, len(beside))",
+        "find_clear(0, len(beside))",
         _atoms("a_value_with_more_than_its_surroundings_is_an_atom[0-0]"),
     ),
     "what is no atom is lost": Mutation(
