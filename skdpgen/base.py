@@ -61,7 +61,7 @@ _OPEN_DELTA = 0.1
 
 _CHOSEN = (
     "{what} and all other parameters were chosen without looking at the private rows; column names "
-    "and dtypes are public"
+    "and dtypes are public, and whatever read the rows read each on its own"
 )
 _COVERED = (
     "only what fit released is covered: score(X), un-noised scores of a search, and steps of a "

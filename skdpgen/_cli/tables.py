@@ -32,8 +32,8 @@ class TableOptions:
     file : TableFile
     rows : TableFile, or a table of an engine
         What is fitted to.
-    persons : callable, str or None
-        Whose the rows are, as `fit` takes it.
+    persons : str or None
+        The column that says whose the rows are.
     schema : Schema
         Of all columns. Of what is not known of them it leaves open what is paid for.
     """
@@ -62,10 +62,9 @@ class TableOptions:
         if is_parquet(self._path):
             stated = self.file.dtypes().items()
             empty = pd.DataFrame({name: pd.Series([], dtype=dtype) for name, dtype in stated})
-            check_dtypes(empty, self.schema)
-        self.rows, self.persons = self.file, self.file.persons
-        if options.engine is not None:
-            self.rows, self.persons = self._on_engine(options), options.person_column
+            check_dtypes(empty, self.schema, are_stated=True)
+        self.persons = options.person_column
+        self.rows = self.file if options.engine is None else self._on_engine(options)
         if options.target is not None and options.target not in names:
             raise ValueError(f"--target must be one of the columns {names}; got {options.target}.")
 

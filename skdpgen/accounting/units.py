@@ -3,7 +3,9 @@
 
 # What a certificate for records rests on, and one for persons in its place.
 ONE_RECORD = "one person has one record"
-_ONE_IDENTIFIER = "one person has one identifier"
+_ONE_IDENTIFIER = (
+    "one person has one identifier, and nobody else has it: 7, 7.0, '7' and '007' are the same"
+)
 
 _RECORD = {
     "zero_out": "one record is replaced by a null record, which counts as absent",

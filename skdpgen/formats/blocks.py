@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 
 from ..exceptions import TableError
-from ..privacy.records import look_up
+from ..privacy.cells import find_levels
 from .cells import find_present, read_dates, read_numbers
 from .column import DATE_CODES
 from .columns import Boolean, Date, Number, Ordinal, Unknown
@@ -92,11 +92,10 @@ class LevelBlock(Block):
 
     def _find(self, column):
         """Return which cells are present, and their places, NaN for those that have none."""
-        # As objects, labels are looked up as Python compares them, whatever the dtype.
         labels = column.to_numpy(dtype=object)
         present = find_present(labels)
         codes = np.full(len(labels), -1)
-        codes[present] = look_up(labels[present], self.kind.levels)
+        codes[present] = find_levels(labels[present], self.kind.levels)
         if getattr(self.kind, "other", None) is not None:
             codes[present & (codes < 0)] = self.kind.levels.index(self.kind.other)
         return present, np.where(codes < 0, np.nan, codes)

@@ -40,8 +40,8 @@ def encode_kinds(table, styles):
 
 
 def _find_kind(cell, style):
-    kind = read_cell(cell, style)[0]
-    return "code" if kind == "text" and _CODE.fullmatch(cell.strip()) else kind
+    kind, value = read_cell(cell, style)
+    return "code" if kind == "text" and _CODE.fullmatch(value.strip()) else kind
 
 
 def find_kinds(unknown, noisy, n_rows):

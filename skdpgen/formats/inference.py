@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..exceptions import FitQualityWarning, TableError
+from ..privacy.cells import name_cell
 from ..privacy.mechanisms.sums import CategoryCountsMechanism, GaussianSumMechanism
 from ..privacy.mechanisms.tables import TablesMechanism
 from ..privacy.record_functions import RecordFunction
@@ -371,8 +372,9 @@ def _with_knots(kind, knots, n_even=None):
 
 def _with_categories(name, kind, counts):
     """Return a category with the most frequent of those found, of the type of `other`."""
-    found = [level for level in counts if isinstance(level, _type_of(kind.other))]
-    found = sorted(sorted(found, key=counts.get)[-_MOST_LEVELS:])
+    if not isinstance(kind.other, str):
+        counts = _as_numbers(counts)
+    found = sorted(sorted(counts, key=counts.get)[-_MOST_LEVELS:])
     if not found:
         warnings.warn(
             f"No category of column {name!r} was found often enough to be told from noise, or none "
@@ -384,15 +386,23 @@ def _with_categories(name, kind, counts):
     return replace(kind, categories=found or [kind.other])
 
 
-def _type_of(other):
-    return str if isinstance(other, str) else (int, float)
+def _as_numbers(counts):
+    """Return the counts of categories that are numbers."""
+    read = {name: read_cell(name)[1] for name in counts}
+    numbers = {name: value for name, value in read.items() if isinstance(value, bool | float)}
+    return {
+        int(value) if value == int(value) else value: counts[name]
+        for name, value in numbers.items()
+    }
 
 
 def _check_type(name, column, other):
     """Refuse categories of another type than `other`, of which all will be."""
-    wanted = _type_of(other)
-    if not all(isinstance(value, wanted) for value in column[find_present(column.to_numpy())]):
-        what = "strings; convert them" if wanted is str else "numbers"
+    names = [name_cell(cell) for cell in column[find_present(column.to_numpy())]]
+    if not isinstance(other, str):
+        names = [name if name and _as_numbers({name: 1}) else None for name in names]
+    if None in names:
+        what = "strings; convert them" if isinstance(other, str) else "numbers"
         raise TableError(
             f"Column {name!r} holds categories that are not {what}. Declare it, with other=... of "
             "the type of its categories if these are to be found."

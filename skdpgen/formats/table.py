@@ -8,16 +8,19 @@ import numpy as np
 import pandas as pd
 import torch
 
+from ..privacy.cells import CellReader, find_alike
+from ..privacy.chunks import TableChunks
 from ..privacy.engines import PartitionedTable
 from ..privacy.record_functions import RecordFunction
 from ..privacy.records import first_chunk, read_table
+from ..privacy.texts import PLAIN, TextStyle
 from .arrays import find_positions
-from .columns import Category, Date, Number, Ordinal, Unknown
+from .columns import Boolean, Category, Date, Number, Ordinal, Unknown
 from .decimals import DECIMALS, DECIMALS_WEIGHT
 from .evening import find_even_places
 from .feasibility import find_impossible
 from .format import SAMPLE_BLOCK, Format, check_count
-from .identifiers import go_on
+from .identifiers import Identifier, go_on
 from .inference import SchemaInference
 from .ranges import find_far
 from .rule_draws import RuleDraws
@@ -214,9 +217,27 @@ class TableFormat(Format):
         """Refuse what is no table with just the columns of the schema."""
         check_columns(table, self.schema)
 
-    def check_dtypes(self, table):
+    def check_dtypes(self, table, *, are_stated=False):
         """Refuse columns of which no cell can be as declared, by their dtypes."""
-        check_dtypes(table, self.schema)
+        check_dtypes(table, self.schema, are_stated=are_stated)
+
+    def make_reader(self, stated):
+        """Return the `CellReader` of private tables.
+
+        Parameters
+        ----------
+        stated : sequence of str or None
+            Columns that hold texts whatever the cells are: these are categories as they are
+            written. None: all cells were read as what is declared.
+
+        Raises
+        ------
+        ValueError
+            If two categories are alike for a reader that may take them for numbers.
+        """
+        if stated is None:
+            return CellReader((None,) * len(self.schema))
+        return CellReader(tuple(_style_of(n, k, n in stated) for n, k in self.schema.items()))
 
     def settle(self, curator):
         """Find what is open, and return a format that the curator then encodes rows by."""
@@ -258,7 +279,8 @@ class TableFormat(Format):
         return TableFormat(self.schema.select(list(self.kind.names)), self.kind, self.texts)
 
     def read_public(self, estimator, X):
-        return read_table(estimator, X, None, None, self, reset=False).hand_over()[0]
+        records = read_table(estimator, X, None, None, self, reset=False)
+        return records.reader(records.hand_over()[0])
 
     def even(self, generate):
         generator = torch.Generator().manual_seed(0)
@@ -300,10 +322,33 @@ class TableFormat(Format):
         return self.kind.give(go_on(rows, self.schema, 0))
 
 
+def _style_of(name, kind, is_stated):
+    """Return how the texts of a column are read; None if they stay as they are."""
+    if isinstance(kind, Number):
+        return TextStyle(expected="number")
+    if isinstance(kind, Date):
+        return TextStyle(expected="date")
+    if isinstance(kind, Boolean):
+        return TextStyle(expected="boolean")
+    if is_stated or isinstance(kind, Identifier):
+        return None
+    alike = find_alike(getattr(kind, "levels", None) or ())
+    if alike is not None:
+        raise ValueError(
+            f"Column {name!r} has categories {alike[0]!r} and {alike[1]!r}, which readers of files "
+            "may turn into the same value. Give the table in memory with a string dtype, or "
+            "declare one of them."
+        )
+    return kind if isinstance(kind, Unknown) else PLAIN
+
+
 def declare(schema, X, y):
     """Return the schema of a table: as it was given, or, for ``"private"``, of open columns."""
     if isinstance(schema, Schema):
         return schema
+    if isinstance(X, TableChunks) and not X.states_dtypes:
+        # Readers choose the dtypes of a chunk by its cells, which are private.
+        return Schema(dict.fromkeys(check_frame(first_chunk(X)), Unknown()))
     dtypes = dict(check_frame(first_chunk(X)).dtypes)
     if y is not None:
         dtypes[getattr(y, "name", None) or "target"] = getattr(y, "dtype", np.dtype(object))

@@ -10,7 +10,7 @@ import torch
 from ..exceptions import TableError
 from ..privacy.places import Hats
 from .blocks import KnotBlock, LevelBlock, wrong_cells
-from .columns import Date, Number, Unknown
+from .columns import Boolean, Date, Number, Unknown
 from .conditions import make_condition
 from .identifiers import Identifier
 
@@ -232,15 +232,26 @@ def check_columns(table, schema):
         )
 
 
-def check_dtypes(table, schema):
-    """Refuse columns whose dtype says that no cell can be as declared; no cell is looked at."""
+def check_dtypes(table, schema, *, are_stated=False):
+    """Refuse columns whose dtype says that no cell can be as declared; no cell is looked at.
+
+    Parameters
+    ----------
+    table : DataFrame
+    schema : Schema
+    are_stated : bool
+        Whether dtypes follow from the source alone. Those that readers choose follow from cells: a
+        single one makes texts of a column of numbers, and a refusal would tell of it.
+    """
     for name, kind in schema.items():
-        if not _may_hold(table[name].dtype, kind):
+        dtype = table[name].dtype
+        is_chosen = not are_stated and isinstance(kind, Number | Date | Boolean)
+        if not (_may_hold(dtype, kind) or (is_chosen and isinstance(dtype, pd.StringDtype))):
             raise wrong_cells(name, kind, table[name].dtype)
 
 
 def _may_hold(dtype, kind):
-    """Whether a column of a dtype may hold values of a kind."""
+    """Whether a column of a dtype may hold values of a kind; numbers may be codes."""
     if isinstance(kind, Identifier):
         return True
     is_text = isinstance(dtype, pd.StringDtype)
@@ -250,7 +261,6 @@ def _may_hold(dtype, kind):
         return code in "iufO"
     if isinstance(kind, Date):
         return code == "O" or (code == "M" and has_zone == (kind.zone is not None))
-    if isinstance(kind, Unknown):
-        return code in "SO"
-    has_texts = isinstance(kind.levels[0], str)
-    return code in ("SO" if has_texts else "iufbO")
+    if isinstance(kind, Boolean):
+        return code in "iufbO"
+    return code in "SO" if isinstance(kind, Unknown) else code in "SOiufb"

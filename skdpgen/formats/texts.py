@@ -2,11 +2,11 @@
 """From the texts of a CSV file to values, as a schema says."""
 
 import math
-import numbers
 
 import numpy as np
 import pandas as pd
 
+from ..privacy.cells import name_cell
 from ..privacy.texts import BOOLEANS, MISSING_TEXTS, PLAIN, read_text
 from .cells import read_date, read_number
 from .columns import MAX_UNITS, Boolean, Category, Date, Number, Unknown
@@ -73,7 +73,7 @@ def parse_found(table, schema, styles):
 def _parse_cell(cell, kind, style):
     found, value = read_cell(cell, style)
     if kind is Category:
-        return None if found == "missing" else str(cell)
+        return None if found == "missing" else name_cell(cell)
     return value if found in FITTING[kind] else None
 
 
@@ -94,8 +94,11 @@ def read_cell(cell, style=PLAIN):
         return "boolean", bool(cell)
     number, date = read_number(cell), read_date(cell)
     if math.isfinite(number):
-        is_whole = isinstance(cell, numbers.Integral) and abs(number) < MAX_UNITS
+        # Beside a missing cell, readers make floats of whole numbers.
+        is_whole = number == int(number) and abs(number) < MAX_UNITS
         return "whole" if is_whole else "number", number
+    if getattr(cell, "tzinfo", None) is not None and cell is not pd.NaT:
+        return "text", name_cell(cell)
     return ("missing", None) if np.isnat(date) else ("date", date.item())
 
 

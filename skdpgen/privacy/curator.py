@@ -58,7 +58,7 @@ def open_curator(records, codec, plan, noise, *, strict, clip_norm=1.0, device="
         plan=records.cover(plan),
         noise=noise,
         prepare=RecordFunction(codec.encode),
-        cells=records.is_table,
+        cells=records.reader or False,
         clip_norm=clip_norm,
         null=_watched.get()[1],
         refuse=codec.refuse if strict else None,
@@ -132,7 +132,7 @@ class Curator:
     ----------
     X : array of shape (n_samples, n_features), or callable
         Rows in memory or memory-mapped; or a function that returns a fresh iterator over chunks,
-        each ``X`` or ``(X, y)``; or a `PartitionedTable`.
+        each ``X``, ``(X, y)`` or ``(X, y, persons)``; or a `PartitionedTable`.
     y : array of shape (n_samples,), default=None
         Labels, or numbers if `classes` is None. Not with chunks, which bring their own.
     plan : Plan
@@ -143,15 +143,17 @@ class Curator:
         The public labels that `y` may hold.
     prepare : RecordFunction, default=None
         Of ``prepare(X, y)``, a map that is applied to blocks. `y` is None unless it holds numbers.
-    cells : bool, default=False
-        Whether `X` holds cells of any kind, for `prepare` to read, and not numbers.
+    cells : bool or CellReader, default=False
+        Whether `X` holds cells of any kind, for `prepare` to read, and not numbers. A `CellReader`
+        brings them into canonical form first.
     clip_norm : float, default=1.0
         Public radius; prepared rows are scaled down to it, each on its own.
     null : array of bool of shape (n_samples,), default=None
         Rows that count as absent.
-    persons : array-like of shape (n_samples,), callable or Persons, default=None
-        For a plan for persons: whose each row is, which a `PartitionedTable` knows itself. Of a
-        person at most ``plan.max_rows`` rows count.
+    persons : array-like of shape (n_samples,) or Persons, default=None
+        For a plan for persons: whose each row is, which a `PartitionedTable` knows itself. With
+        chunks, `Persons` of the identifiers that these bring. Of a person at most
+        ``plan.max_rows`` rows count.
     refuse : callable, default=None
         ``refuse(X, y)`` raises an error if something is wrong with a block. If it is given, bad
         records are refused, too, rather than taken for absent.
@@ -297,6 +299,8 @@ class Curator:
 
     def close(self):
         """Let go of the rows; budgets keep the charge for what was released only."""
+        if self._source is not None:
+            self._source.warn_of_changes()
         self._source = None
         self._reservation.settle(entry.total for entry in self._ledger)
 

@@ -18,6 +18,7 @@ from uuid import uuid4
 import numpy as np
 import pandas as pd
 
+from .chunks import TableChunks
 from .persons import UNKNOWN_COLUMN, Persons, hash_persons
 from .record_functions import call_quietly
 
@@ -30,7 +31,11 @@ _TURN = threading.Lock()
 
 
 def hold(X):
-    """Return a table of an engine as a `PartitionedTable`, and what is of none as it is."""
+    """Return a table of an engine, or of a function of chunks, as what gives it in parts."""
+    if isinstance(X, PartitionedTable | TableChunks):
+        return X
+    if callable(X):
+        return TableChunks(X)
     package = type(X).__module__.partition(".")[0]
     table = {"dask": DaskTable, "pyspark": SparkTable}.get(package)
     if table is None:
@@ -60,10 +65,14 @@ class PartitionedTable(ABC):
         If several owners hold the rows: how they share the noise.
     person_column : str or None
         Which column says whose each row is. It is no data.
+    states_dtypes : bool
+        Whether a column of texts holds texts only in each partition, whatever the cells are.
     """
 
     engine: str | None
     sharing = None
+    states_dtypes = False
+    are_parsed = False
 
     def __init__(self, frame, person_column=None):
         self.person_column = person_column
@@ -185,10 +194,17 @@ class DaskTable(PartitionedTable):
         return sums[0] if sums else None
 
 
+class ParquetByDask(DaskTable):
+    """Parquet files, which state the dtypes of their columns, as Dask reads them."""
+
+    states_dtypes = True
+
+
 class SparkTable(PartitionedTable):
     """A `pyspark.sql.DataFrame`."""
 
     engine = "spark"
+    states_dtypes = True
 
     @cached_property
     def _meta(self):
@@ -303,7 +319,7 @@ def _read_by_dask(paths, drop):
     import dask.dataframe
 
     frame = dask.dataframe.read_parquet(paths, dtype_backend="numpy_nullable")
-    return frame.drop(columns=list(drop))
+    return ParquetByDask(frame.drop(columns=list(drop)))
 
 
 def _read_by_spark(paths, drop):

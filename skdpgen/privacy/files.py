@@ -37,8 +37,11 @@ class TableFile:
     drop : sequence of str, default=()
         Names of columns to leave out.
     person_column : str, default=None
-        The column that says whose each row is, which is left out, too.
+        The column that says whose each row is. It is not among the names, and chunks of a CSV file
+        have it as texts.
     """
+
+    states_dtypes = True
 
     def __init__(
         self,
@@ -63,8 +66,7 @@ class TableFile:
             "keep_default_na": False,
             "encoding": "utf-8-sig" if is_utf8 else encoding,
         }
-        self._person_column = person_column
-        self._drop = [*drop, *([] if person_column is None else [person_column])]
+        self._person_column, self._drop = person_column, list(drop)
 
     @property
     def _is_parquet(self):
@@ -75,12 +77,9 @@ class TableFile:
         return self._withhold(chunks if self._is_parquet else map(self._parse, chunks))
 
     @property
-    def persons(self):
-        """A function that gives a fresh iterator over chunks of identifiers; None for no column."""
-        return None if self._person_column is None else self._read_persons
-
-    def _read_persons(self):
-        return self._withhold(chunk[self._person_column] for chunk in self._read_chunks())
+    def are_parsed(self):
+        """Whether texts are read as what is declared, by `parse`."""
+        return not self._is_parquet
 
     def _read_chunks(self):
         return self._read_parquet() if self._is_parquet else self._read_csv()
@@ -111,7 +110,7 @@ class TableFile:
         lacking = [name for name in self._drop if name not in names]
         if lacking:
             raise TableError(f"There are no columns {lacking} to drop, among {names}.")
-        return [name for name in names if name not in self._drop]
+        return [name for name in names if name not in (*self._drop, self._person_column)]
 
     def _read_dtypes(self):
         from pyarrow.parquet import read_schema
@@ -134,8 +133,7 @@ class TableFile:
     def on_engine(self, engine):
         """Return the rows of Parquet files, and whose they are, as a table of an engine."""
         paths = list(map(str, list_files(self._path)))
-        drop = [name for name in self._drop if name != self._person_column]
-        return READERS[engine](paths, drop)
+        return READERS[engine](paths, self._drop)
 
     def _read_csv(self):
         names = self._read_names()

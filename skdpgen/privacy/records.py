@@ -10,12 +10,13 @@ import contextlib
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from numbers import Complex, Real
 
 import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionDtype
-from pandas.api.types import infer_dtype
+from pandas.api.types import is_string_dtype
 from scipy import sparse
 from sklearn.utils.validation import (
     _check_feature_names,
@@ -26,6 +27,8 @@ from sklearn.utils.validation import (
 
 from ..accounting.sharing import Sharing
 from ..exceptions import FitQualityWarning, PrivacyLeakWarning, TableError
+from .cells import CellReader, find_levels
+from .chunks import TableChunks
 from .engines import PartitionedTable
 from .persons import NO_IDENTIFIER, UNKNOWN_COLUMN, Persons, check_beside
 from .record_functions import call_quietly, muted
@@ -63,8 +66,8 @@ class Records:
         Whether there are numbers beside the rows.
     has_objects : bool
         Whether no dtype says that cells are numbers, as they are to be.
-    is_table : bool
-        Whether cells are of any kind, for a format to read.
+    reader : CellReader or None
+        Of a table, whose cells are of any kind: brings them into canonical form.
     max_rows : int or None
         How many rows of a person count; None for records.
     sharing : Sharing or None
@@ -77,7 +80,7 @@ class Records:
     is_inferred: bool
     has_number: bool
     has_objects: bool
-    is_table: bool
+    reader: CellReader | None
     max_rows: int | None
     sharing: Sharing | None
     _held: list = field(repr=False)
@@ -91,23 +94,24 @@ class Records:
         is_inferred=False,
         *,
         n_rows=None,
-        is_table=False,
+        reader=None,
         persons=None,
         max_rows=None,
     ):
         """Hold rows, or a function that gives chunks of them; labels or numbers; and persons."""
-        n_rows = len(X) if n_rows is None else n_rows
-        if persons is not None:
-            persons = Persons(persons)
-            persons.check_length(n_rows)
+        if not isinstance(persons, Persons):
+            n_rows = len(X) if n_rows is None else n_rows
+            if persons is not None:
+                persons = Persons(persons)
+                persons.check_length(n_rows)
         return cls(
             n_records=n_rows if persons is None else persons.n_persons,
             n_columns=None if callable(X) else X.shape[1],
             classes=classes,
             is_inferred=is_inferred,
             has_number=y is not None and classes is None,
-            has_objects=not is_table and X.dtype == object,
-            is_table=is_table,
+            has_objects=reader is None and X.dtype == object,
+            reader=reader,
             max_rows=max_rows,
             sharing=X.sharing if isinstance(X, PartitionedTable) else None,
             _held=[(X, y, persons)],
@@ -149,22 +153,17 @@ def take_out(X, persons):
 
     Anything else is handed back as it is.
     """
-    if isinstance(X, PartitionedTable):
+    if isinstance(X, PartitionedTable | TableChunks):
         if persons is None:
             return X, None
         if not isinstance(persons, str):
             raise ValueError(
-                "Rows of a Dask or Spark table have no positions: persons is the name of the "
-                "column that says whose each row is."
+                "Rows of chunks, and of a Dask or Spark table, have no positions: persons must be "
+                "the name of the column that says whose each row is."
             )
         return X.of_persons(persons), None
     if not isinstance(persons, str):
         return X, persons
-    if callable(X):
-        return (
-            lambda: (chunk.drop(columns=persons) for chunk in X()),
-            lambda: (chunk[persons] for chunk in X()),
-        )
     if persons not in getattr(X, "columns", ()):
         raise ValueError(UNKNOWN_COLUMN)
     return X.drop(columns=persons), X[persons]
@@ -278,23 +277,11 @@ def read_rows(estimator, X, *, reset=True):
 
 
 def first_chunk(X):
-    """Return the first chunk of a table that a function gives, or the table itself.
+    """Return the first chunk of a table in parts, or the table itself.
 
-    Of a table in partitions, it has names and dtypes only.
+    Tables of an engine give one without rows, of which names and dtypes are public.
     """
-    if isinstance(X, PartitionedTable):
-        return X.head
-    if not callable(X):
-        return X
-    chunk = next(_filled(X()), None)
-    if chunk is None:
-        raise TableError("The table has no rows.")
-    return chunk
-
-
-def _filled(chunks):
-    """Leave out chunks without rows, such as the last one of some readers."""
-    return (c for c in chunks if not isinstance(c, pd.DataFrame) or len(c))
+    return X.head if isinstance(X, PartitionedTable | TableChunks) else X
 
 
 def read_table(estimator, X, y, label, codec, *, reset=True, **whose):
@@ -315,17 +302,22 @@ def read_table(estimator, X, y, label, codec, *, reset=True, **whose):
 
     head = first_chunk(X)
     check_beside(head, whose.get("persons"))
-    if callable(X):
+    is_in_parts = isinstance(X, PartitionedTable | TableChunks)
+    if is_in_parts:
         if y is not None:
             raise ValueError("Chunks of a table hold all of its columns; give target, not y.")
         codec.check_columns(head)
     if isinstance(X, PartitionedTable):
-        codec.check_dtypes(head)
+        codec.check_dtypes(head, are_stated=X.states_dtypes)
         n_rows, cells = X.n_units, X.map(read)
         if not n_rows and X.person_column is not None:
             raise ValueError(NO_IDENTIFIER)
-    elif callable(X):
-        cells, n_rows = lambda: map(read, _filled(X())), sum(map(len, X()))
+    elif is_in_parts:
+        cells, n_rows = partial(_read_chunks, X, read), None
+        if X.person_column is None:
+            n_rows = sum(map(len, X()))
+        else:
+            whose["persons"] = Persons(X.persons)
     else:
         table = X
         if y is not None:
@@ -338,11 +330,41 @@ def read_table(estimator, X, y, label, codec, *, reset=True, **whose):
             table = X.assign(**{label: pd.Series(y, index=X.index, dtype=dtype)})
         cells, n_rows = read(table), len(X)
         codec.check_dtypes(table)
-    if not n_rows:
+    if n_rows == 0:
         raise TableError("The table has no rows.")
     _check_feature_names(estimator, head, reset=reset)
     _check_n_features(estimator, head, reset=reset)
-    return Records.of(cells, n_rows=n_rows, is_table=True, **whose)
+    stated = _list_stated_texts(X, head if is_in_parts else table)
+    return Records.of(
+        cells,
+        n_rows=n_rows,
+        reader=codec.make_reader(stated),
+        **whose,
+    )
+
+
+def _read_chunks(X, read):
+    if X.person_column is None:
+        return map(read, X())
+    return ((read(table), None, persons) for table, persons in X.with_persons())
+
+
+def _list_stated_texts(X, head):
+    """Return the columns that hold texts whatever the cells are, and None for already parsed ones.
+
+    A column of objects is none: readers that see rows in parts leave texts in one and numbers in
+    another.
+    """
+    if getattr(X, "are_parsed", False):
+        return None
+    if not getattr(X, "states_dtypes", True):
+        return ()
+    return tuple(name for name, dtype in head.dtypes.items() if _is_of_texts(dtype))
+
+
+def _is_of_texts(dtype):
+    """Whether a dtype holds texts alone, which those of objects and of categories need not."""
+    return is_string_dtype(dtype) and isinstance(dtype, ExtensionDtype)
 
 
 def take_labels(y, n_samples, classes=None, *, are_numbers=False):
@@ -476,17 +498,7 @@ def look_up(labels, levels):
     kinds = {labels.dtype.kind, levels.dtype.kind if isinstance(levels, np.ndarray) else "O"}
     if not kinds & set("ObUS"):
         return pd.Index(levels).get_indexer(labels.astype(np.float64) if "f" in kinds else labels)
-    # As objects, labels are looked up as Python compares them.
-    labels = labels.astype(object)
-    levels = pd.Index(levels, dtype=object, tupleize_cols=False)
-    if call_quietly(infer_dtype, labels) not in _PLAIN:
-        # Others may refuse to be looked up, as lists do: they are no level.
-        labels = [label if call_quietly(_is_label, label) else None for label in labels]
-    return levels.get_indexer(pd.Index(labels, dtype=object, tupleize_cols=False))
-
-
-def _is_label(label):
-    return isinstance(hash(label), int) and bool(label == label)
+    return find_levels(labels.astype(object), tuple(np.asarray(levels, dtype=object).tolist()))
 
 
 def _refuse_by_dtype(X):

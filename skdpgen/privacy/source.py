@@ -2,16 +2,17 @@
 """Reading private rows: all of them in blocks, or a few by their positions."""
 
 import math
+import warnings
 from functools import partial
 
 import numpy as np
 import torch
 from tqdm import tqdm
 
-from ..exceptions import PlanError
+from ..exceptions import FitQualityWarning, PlanError
 from .engines import PartitionedTable
 from .mechanisms.base import clip_rows
-from .persons import Persons
+from .persons import Persons, RowLimit
 from .record_functions import RecordFunction, check_function
 from .records import look_up, parse_rows
 
@@ -67,7 +68,8 @@ class RecordSource:
         device="cpu",
         verbose=0,
     ):
-        self._has_cells = cells
+        self._has_cells = bool(cells)
+        self._reader = cells if callable(cells) else None
         self._refuse = refuse
         self._device = device
         self._verbose = verbose
@@ -77,13 +79,14 @@ class RecordSource:
         if self._null is not None and (self._null.dtype != torch.bool or self._null.ndim != 1):
             raise ValueError("null must be a 1-dimensional array of bool.")
         self.max_rows = max_rows
-        self._persons, self._key = persons, key
+        self._persons, self._key, self._limit = persons, key, None
         self._arrays = None if callable(X) else self._check_arrays(X, y)
         self._chunks = X if callable(X) else lambda: iter([self._arrays])
+        self._n_persons_read = set()
         self._is_partitioned = isinstance(X, PartitionedTable)
         self._has_gathered = self._is_partitioned and X.person_column is not None
-        if self._has_gathered and null is not None:
-            raise ValueError("null is by position, which rows of persons on an engine have not.")
+        if null is not None and (self._has_gathered or (callable(X) and persons is not None)):
+            raise ValueError("null is by position, which rows of persons in chunks have not.")
         if self._arrays is not None:
             self._check_count(len(self._arrays[0]))
         self.prepare(prepare, clip_norm)
@@ -96,10 +99,12 @@ class RecordSource:
             self._count_persons(self._chunks.n_units)
         elif self._is_partitioned:
             self._check_count(self._chunks.n_units)
+        elif self._persons is not None:
+            self._count_persons(self._persons.n_persons)
         else:
-            self._check_count(sum(len(X) for X, _ in self._batches()))
+            self._check_count(sum(len(X) for X, _, _ in self._batches()))
         if self._persons is not None:
-            self._bound_persons()
+            self._limit_persons()
         if self._refuse is not None:
             self._refuse_bad()
 
@@ -116,15 +121,31 @@ class RecordSource:
     def _count_persons(self, n_persons):
         self.n_units, self.n_records = n_persons, n_persons * self.max_rows
 
-    def _bound_persons(self):
+    def _limit_persons(self):
         """Take for null all rows but so many of each person: the one place where that is done."""
-        chosen = self._persons.choose(self.max_rows, self._key, self._batches())
-        left_out = ~torch.as_tensor(chosen)
+        limit = RowLimit(self._persons, self.max_rows, self._key, self._blocks_of_persons())
+        if self._arrays is None:
+            self._limit = limit
+            return
+        reading = limit.start()
+        chosen = [reading.choose(*block) for block in self._blocks_of_persons()]
+        left_out = ~torch.as_tensor(np.concatenate(chosen))
         self._null = left_out if self._null is None else self._null | left_out
         self._persons = self._key = None  # of no use any more
 
+    def _blocks_of_persons(self):
+        """Yield blocks of rows, labels and the numbers of their persons."""
+        start = 0
+        for X, y, codes in self._batches():
+            if self._arrays is not None:
+                codes = self._persons.codes[start : start + len(X)]
+            start += len(X)
+            yield X, y, codes
+
     def count_rows(self):
         """Return how many records here were not declared null, or left out of those of persons."""
+        if self._limit is not None:
+            return self._limit.n_rows
         return self._n_rows - (0 if self._null is None else int(self._null.sum()))
 
     def prepare(self, function, clip_norm):
@@ -152,10 +173,10 @@ class RecordSource:
         """
         self.prepare(function, None)
         if self._arrays is not None:
-            parts = [self._rows(X, y) for X, y in self._batches(_CELLS_AT_ONCE)]
+            parts = [self._rows(X, y) for X, y, _ in self._batches(_CELLS_AT_ONCE)]
             places = [rows.masked_fill(~is_finite[:, None], torch.nan) for rows, is_finite in parts]
             self._arrays = torch.cat(places).cpu().numpy(), self._arrays[1]
-            self._has_cells, self._prepare = False, None
+            self._has_cells, self._reader, self._prepare = False, None, None
 
     def add_up(self, function):
         """Return a sum over all records, of whole numbers, which is made where they are.
@@ -172,7 +193,7 @@ class RecordSource:
         known = {
             "classes": self._classes,
             "prepare": self._prepare,
-            "cells": self._has_cells,
+            "cells": self._reader or self._has_cells,
             "clip_norm": self._clip_norm,
             "max_rows": self.max_rows,
             "key": self._key,
@@ -188,40 +209,66 @@ class RecordSource:
 
     def blocks(self, name, size=_BLOCK):
         """Yield all records in blocks, behind a progress bar called `name` when verbose."""
-        for X, y, positions in self._read(name, size):
-            yield self._finish(X, y, positions)
+        for X, y, null in self._read(name, size):
+            yield self._finish(X, y, null)
 
     def places(self, name, size=_BLOCK):
         """Yield all records like `blocks`, with their places in place of rows of the unit ball."""
         if self._clip_norm is not None:
             raise PlanError("The records were not put in the places of a table.")
-        for X, y, positions in self._read(name, size):
-            rows, membership = self._find_rows(X, y, positions)
+        for X, y, null in self._read(name, size):
+            rows, membership = self._find_rows(X, y, null)
             yield rows.to(self._device), membership.to(self._device)
 
     def cells(self, name):
         """Yield all records like `blocks`, with their cells, an array, in place of the rows."""
-        for X, y, positions in self._read(name, _BLOCK):
+        for X, y, null in self._read(name, _BLOCK):
             codes = self._codes(X, y)
-            yield X, self._membership(codes, codes >= 0, positions)
+            yield X, self._membership(codes, codes >= 0, null)
 
     def _read(self, name, size):
-        start, is_told = 0, self.max_rows is None
+        """Yield blocks of rows, labels, and which records are null; None for none."""
+        is_told = self.max_rows is None
         # Of persons, the number of blocks is not public: there is one step, which is all of them.
         total = -(-self._n_rows // size) if is_told else 1
         with tqdm(desc=name, total=total, disable=not self._verbose) as progress:
-            for X, y in self._batches(size):
-                positions = torch.arange(start, start + len(X))
-                start += len(X)
-                if start > self._n_rows:
-                    break
-                yield X, y, positions
+            limited = self._read_records if self._limit is None else self._read_persons
+            for block in limited(size):
+                yield block
                 progress.update(is_told)
             progress.update(not is_told)
+
+    def _read_records(self, size):
+        start = 0
+        for X, y, _ in self._batches(size):
+            stop = start + len(X)
+            if stop > self._n_rows:
+                start = stop
+                break
+            yield X, y, None if self._null is None else self._null[start:stop]
+            start = stop
         if start != self._n_rows:
             raise ValueError(
                 "The chunks held another number of rows than before; a function that gives them "
                 "must return a fresh iterator over the same rows at each call."
+            )
+
+    def _read_persons(self, size):
+        reading = self._limit.start()
+        for X, y, codes in self._batches(size, reading.others):
+            yield X, y, torch.as_tensor(~reading.choose(X, y, codes))
+        self._n_persons_read.add(reading.n_persons)
+
+    def warn_of_changes(self):
+        """Warn if a reading had other persons than the first; how many there are is public."""
+        others = self._n_persons_read - {self.n_units}
+        if others:
+            warnings.warn(
+                f"The function of chunks gave {self.n_units:,} persons at first and "
+                f"{others.pop():,} in a later reading. Rows of persons who are new count as "
+                "absent. Let it give the same rows at each call.",
+                FitQualityWarning,
+                stacklevel=2,
             )
 
     def take(self, positions):
@@ -233,36 +280,37 @@ class RecordSource:
             )
         X, y = self._arrays
         y = None if y is None else y[positions]
-        return self._finish(X[positions], y, torch.as_tensor(positions))
+        null = None if self._null is None else self._null[torch.as_tensor(positions)]
+        return self._finish(X[positions], y, null)
 
-    def _finish(self, X, y, positions):
+    def _finish(self, X, y, null):
         if self._clip_norm is None:
             raise PlanError("The records were put in the places of a table, and are in no ball.")
-        rows, membership = self._find_rows(X, y, positions)
+        rows, membership = self._find_rows(X, y, null)
         rows = clip_rows(rows.to(self._device), self._clip_norm)
         if self._clip_norm != 1:
             rows = rows / self._clip_norm
         return rows, membership.to(self._device)
 
-    def _find_rows(self, X, y, positions):
+    def _find_rows(self, X, y, null):
         """Return rows after the public map, 0 for those of null records, and the membership."""
         codes, (rows, finite) = self._codes(X, y), self._rows(X, y)
         present = (codes >= 0) & finite
         if not present.all():
             rows = rows.masked_fill(~present[:, None], 0.0)
-        return rows, self._membership(codes, present, positions)
+        return rows, self._membership(codes, present, null)
 
-    def _membership(self, codes, present, positions):
+    def _membership(self, codes, present, null):
         membership = torch.zeros(len(codes), self.n_classes, dtype=torch.float64)
         membership[torch.arange(len(codes)), codes] = 1
         membership[~present] = 0
-        if self._null is not None:
-            membership[self._null[positions]] = 0
+        if null is not None:
+            membership[null] = 0
         return membership
 
     def _refuse_bad(self):
         """Raise if any record is bad; what is said follows from the rows, but quotes none."""
-        for X, y in self._batches():
+        for X, y, _ in self._batches():
             self._refuse(X, y)
             if (self._codes(X, y) < 0).any():
                 raise ValueError("y holds labels that are not among the given classes.")
@@ -274,12 +322,26 @@ class RecordSource:
                     "which this ε does not cover."
                 )
 
-    def _batches(self, size=_BLOCK):
+    def _batches(self, size=_BLOCK, others=None):
+        """Yield rows, labels and, in chunks of rows of persons, the numbers of these."""
         chunks = self._chunks()
         if not hasattr(chunks, "__next__"):
             raise TypeError("A function that yields chunks must return a fresh iterator.")
-        pairs = (chunk if isinstance(chunk, tuple) else (chunk, None) for chunk in chunks)
-        return _rebatch((self._parse(*self._check_arrays(X, y)) for X, y in pairs), size)
+        others = set() if others is None else others
+        return _rebatch((self._parse_chunk(chunk, others) for chunk in chunks), size)
+
+    def _parse_chunk(self, chunk, others):
+        X, y, persons = (
+            (*chunk, None, None)[:3] if isinstance(chunk, tuple) else (chunk, None, None)
+        )
+        X, y = self._parse(*self._check_arrays(X, y))
+        if (persons is not None) != (self._arrays is None and self._persons is not None):
+            raise ValueError("Chunks hold identifiers of persons where a plan is for persons.")
+        if persons is not None:
+            persons = self._persons.find_codes(persons, others)
+            if len(persons) != len(X):
+                raise ValueError("persons must hold one identifier for each row of a chunk.")
+        return X, y, persons
 
     def _check_arrays(self, X, y):
         X, y = np.asanyarray(X), None if y is None else np.asanyarray(y)
@@ -290,7 +352,9 @@ class RecordSource:
         return X, y
 
     def _parse(self, X, y):
-        return (X if self._has_cells else parse_rows(X)), y
+        if not self._has_cells:
+            return parse_rows(X), y
+        return (X if self._reader is None else self._reader(X)), y
 
     def _codes(self, X, y):
         """Return the position of each record's label in `classes`, or -1."""
@@ -329,24 +393,24 @@ def _add_up_part(function, known, rows, persons=None):
 
 
 def _rebatch(chunks, size):
-    """Cut chunks of any sizes into blocks of `size` rows and a last, shorter one."""
-    held_X, held_y, held = [], [], 0
-    for X, y in chunks:
+    """Cut chunks of any sizes, tuples of arrays, into blocks of `size` rows and a last one."""
+    held, n_held = [], 0
+    for chunk in chunks:
         start = 0
-        while start < len(X):
-            stop = min(len(X), start + size - held)
-            held_X.append(X[start:stop])
-            held_y.append(None if y is None else y[start:stop])
-            held += stop - start
+        while start < len(chunk[0]):
+            stop = min(len(chunk[0]), start + size - n_held)
+            held.append([None if part is None else part[start:stop] for part in chunk])
+            n_held += stop - start
             start = stop
-            if held == size:
-                yield _join(held_X, held_y)
-                held_X, held_y, held = [], [], 0
+            if n_held == size:
+                yield _join(held)
+                held, n_held = [], 0
     if held:
-        yield _join(held_X, held_y)
+        yield _join(held)
 
 
-def _join(Xs, ys):
-    if len(Xs) == 1:
-        return Xs[0], ys[0]
-    return np.concatenate(Xs), None if ys[0] is None else np.concatenate(ys)
+def _join(blocks):
+    if len(blocks) == 1:
+        return blocks[0]
+    parts = zip(*blocks, strict=True)
+    return [None if part[0] is None else np.concatenate(part) for part in parts]

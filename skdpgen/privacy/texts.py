@@ -18,7 +18,11 @@ TEXT_KINDS = ("whole", "number", "boolean", "date", "text", "missing")
 # How booleans may be written where a column is said to be of them.
 BOOLEANS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
 
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2})?)?")
+_DATE = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
+    r"(?:[ T]([0-9]{2}:[0-9]{2})(:[0-9]{2})?(?:\.([0-9]{1,6})[0-9]*)?"
+    r"(?:(Z)|([+-][0-9]{2})(?::?([0-9]{2}))?)?)?"
+)
 _EXPECTED = ("number", "integer", "boolean", "date")
 _HALVES = re.compile("[\ud800-\udfff]")
 _SPACES = " \u00a0\u202f"
@@ -83,12 +87,25 @@ class TextStyle:
         with contextlib.suppress(ValueError, OverflowError):
             if self.date_format is not None:
                 return datetime.datetime.strptime(text, self.date_format)
-            if _DATE.fullmatch(text):
-                return datetime.datetime.fromisoformat(text)
+            date = read_iso_date(text)
+            return date if date is not None and date.tzinfo is None else None
         return None
 
 
 PLAIN = TextStyle()
+
+
+def read_iso_date(text):
+    """Return a date in ISO 8601, with a time zone if it has one; None if a text is none."""
+    found = _DATE.fullmatch(text)
+    if found is None:
+        return None
+    day, minute, second, fraction, utc, hours, minutes = found.groups()
+    time = "" if minute is None else f"T{minute}{second or ':00'}.{(fraction or '0').ljust(6, '0')}"
+    zone = "+00:00" if utc else f"{hours}:{minutes or '00'}" if hours else ""
+    with contextlib.suppress(ValueError):
+        return datetime.datetime.fromisoformat(f"{day}{time}{zone}")
+    return None
 
 
 def is_writable(value):

@@ -288,11 +288,13 @@ def test_categories_of_another_type_become_other(cells, kind):
         warnings.simplefilter("always")
         found = infer(pd.DataFrame({"here": pd.Series(cells, dtype=object)}), schema)["here"]
     other = schema["here"].other
-    of_type = {cell for cell in cells if isinstance(cell, str) == isinstance(other, str)}
+    # A number may be a code, and a reader has made it one of a text.
+    of_type = {str(cell) for cell in cells} if isinstance(other, str) else set()
     assert set(found.levels) == {*of_type, other}
     assert [w.category for w in caught] == [] if of_type else [FitQualityWarning]
     # Strict estimators refuse them.
-    with pytest.raises(TableError, match="'here' holds categories that are not"):
+    refused = pytest.raises(TableError, match="'here' holds categories that are not")
+    with contextlib.nullcontext() if of_type else refused:
         SchemaInference(schema).refuse(np.array(cells, dtype=object)[:, None])
 
 
@@ -585,9 +587,9 @@ def test_cells_are_read_one_by_one():
     assert_allclose(format.encode(values.to_numpy(dtype=object)), together[:1])
 
 
-def test_cells_that_are_no_texts_are_missing_where_nothing_is_known():
+def test_numbers_among_texts_are_texts_where_nothing_is_known():
     frame = pd.DataFrame({"a": pd.Series([1, "x", "y", None] * 200, dtype=object)})
-    assert set(infer(frame, Schema({"a": Unknown()}))["a"].levels) == {"x", "y", "other"}
+    assert set(infer(frame, Schema({"a": Unknown()}))["a"].levels) == {"1", "x", "y", "other"}
 
 
 def test_the_most_frequent_categories_are_told_apart():

@@ -434,15 +434,17 @@ def test_persons_are_asked_for_by_routing():
     assert pipeline[-1].privacy_.n_records == 60
 
 
-def test_chunks_of_a_table_take_chunks_of_persons():
+def test_chunks_of_a_table_name_the_column_of_persons():
     table, persons = make_table(20)
-    cut = 130
-    chunks = lambda: iter([table[:cut], table[cut:]])  # noqa: E731
-    whose = lambda: iter([persons[:cut], persons[cut:]])  # noqa: E731
+    whole = table.assign(patient=persons)
+    chunks = lambda: iter([whole[:130], whole[130:]])  # noqa: E731
     estimator = clone(TABLES["declared"]).set_params(max_rows_per_person=2)
     made = [
-        clone(estimator).fit(*data, persons=given).sample(50)
-        for *data, given in [(table, persons), (chunks, persons), (chunks, whose)]
+        clone(estimator).fit(data, persons=given).sample(50)
+        for data, given in [(table, persons), (whole, "patient"), (chunks, "patient")]
     ]
     for other in made[1:]:
         assert made[0].astype(object).equals(other.astype(object))
+    for by_position in (persons, lambda: iter([persons])):
+        with pytest.raises(ValueError, match="must be the name of the column"):
+            clone(estimator).fit(lambda: iter([table]), persons=by_position)

@@ -323,7 +323,7 @@ def test_a_record_with_a_bad_cell_counts_as_absent(name, value, dtype):
 @pytest.mark.parametrize(
     ("table", "match"),
     [
-        (make_table().assign(age="7"), "no numbers"),
+        (make_table().assign(age=pd.Timestamp("2020-01-01")), "no numbers"),
         (make_table().assign(admitted=7), "no dates"),
         (make_table().drop(columns="age"), "lacks columns"),
         (make_table().assign(name=SECRET), "does not declare"),
@@ -509,8 +509,10 @@ def test_stock_objects_come_back_as_what_they_are(name):
     is_missing = column.isna() | column.isin([" ", "", "NA"])
     assert made.isna().any() == is_missing.any()
     if dtype == "object":
-        assert set(kind.levels) == {"x", "y", "other"}
-        assert {"x", "y"} <= set(made.dropna()) <= set(kind.levels)
+        # Whether a number was one or its text follows from other cells, where readers are at work.
+        as_texts = {str(cell) for cell in column[~is_missing]}
+        assert set(kind.levels) == {*as_texts, "other"}
+        assert as_texts <= set(made.dropna()) <= set(kind.levels)
     elif dtype == "boolean":
         assert set(made.dropna()) == {True, False}
     else:

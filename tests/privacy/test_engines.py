@@ -192,8 +192,8 @@ def test_persons_in_partitions_give_what_the_table_gives(max_rows, stops):
     sampler.set_params(max_rows_per_person=max_rows)
     whole = sampler.fit(visits.drop(columns="patient"), persons=visits["patient"])
     rows, certificate = whole.sample(50), whole.privacy_
-    # The name of a column says the same, in memory and in chunks.
-    for table in (visits, lambda: iter([visits[:7], visits[7:]]), cut(visits, *stops)):
+    # The name of a column says the same, in memory and in partitions.
+    for table in (visits, cut(visits, *stops)):
         fitted = sampler.fit(table, persons="patient")
         assert fitted.privacy_ == certificate
         assert fitted.privacy_.digest == certificate.digest
@@ -244,6 +244,14 @@ def test_of_equal_numbers_and_texts_in_other_partitions_one_person_is_made():
     persons = pd.Series(persons, dtype=object)
     table = pd.DataFrame({"age": range(len(persons)), "patient": persons})
     assert cut(table, *range(1, len(table))).of_persons("patient").n_units == 5
+
+
+def test_numbers_and_texts_that_read_alike_are_one_person():
+    persons = pd.Series(
+        [7, "7", 7.0, "007", " 7.0 ", "a", 10**17 + 1, str(10**17 + 1)], dtype=object
+    )
+    table = pd.DataFrame({"age": range(len(persons)), "patient": persons})
+    assert cut(table, *range(1, len(table))).of_persons("patient").n_units == 3
 
 
 def test_rows_of_nobody_are_refused():

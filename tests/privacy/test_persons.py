@@ -3,6 +3,7 @@
 import math
 import pickle
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -84,10 +85,9 @@ def open_curator(X, persons, *, y=None, relation="zero_out", max_rows=3, chunks=
     plan = gaussian_plan({"sum": 1.0}, 1.0, 1e-5, relation=relation)
     classes = None if y is None else [0, 1]
     if chunks is not None:
-        rows, labels = X, y
-        cuts = list(zip([0, *chunks], [*chunks, len(rows)], strict=True))
-        X = lambda: iter([(rows[a:b], None if labels is None else labels[a:b]) for a, b in cuts])  # noqa: E731
-        y = None
+        parts, cuts = (X, y, np.array([*persons, None], dtype=object)[:-1]), [0, *chunks, len(X)]
+        cut = [tuple(p if p is None else p[a:b] for p in parts) for a, b in pairwise(cuts)]
+        X, y, persons = lambda: iter(cut), None, Persons(lambda: iter([c[2] for c in cut]))
     return Curator(
         X,
         y,
@@ -441,7 +441,7 @@ def test_identifiers_of_any_kind_are_taken_by_position(persons):
     [
         ("patient", TypeError, "must hold one identifier for each row"),
         (7, TypeError, "must hold one identifier for each row"),
-        ([[SECRET], [SECRET]], TypeError, "what is no identifier"),
+        ([[SECRET], [SECRET]], ValueError, "holds no identifier"),
         (np.array([[1, 2]]), ValueError, "must be 1-dimensional"),
         (np.array(3), ValueError, "must be 1-dimensional"),
         (pd.DataFrame({"a": [1]}), ValueError, "must be 1-dimensional"),
@@ -460,10 +460,9 @@ def test_identifiers_are_not_copied():
         pickle.dumps(Persons([1, 2]))
 
 
-@pytest.mark.parametrize("as_chunks", [False, True])
-def test_another_number_of_identifiers_is_refused_and_no_number_told(as_chunks):
+def test_another_number_of_identifiers_is_refused_and_no_number_told():
     with pytest.raises(ValueError, match="has another length") as raised:
-        open_curator(np.zeros((7, 2)), [1] * 9, chunks=[] if as_chunks else None)
+        open_curator(np.zeros((7, 2)), [1] * 9)
     assert not any(digit in str(raised.value) for digit in "79")
 
 
@@ -564,7 +563,8 @@ def test_a_budget_is_for_records_or_for_persons():
 @pytest.mark.parametrize("kind", ["objects", "tensors"])
 def test_what_equals_no_copy_of_itself_is_no_identifier(kind):
     persons = [object()] * 4 if kind == "objects" else list(torch.zeros(4))
-    with pytest.raises(TypeError, match="no identifier"):
+    with pytest.raises(ValueError, match="no identifier"):
         Persons(persons)
+    assert Persons([*persons, "a"]).n_persons == 1
     assert Persons(torch.tensor([1, 1, 2])).n_persons == 2
     assert Persons([pd.Timestamp("2020-01-01"), ("a", 1), ("a", 1), b"x"]).n_persons == 3

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What is released once: noisy sums over all records, and counts of categories."""
 
-import contextlib
 import math
-import numbers
 from collections import Counter
 from dataclasses import dataclass
 
@@ -15,6 +13,7 @@ from scipy.stats import norm
 from ...accounting.events import ThresholdDpEvent, plain_multiplier
 from ...exceptions import PlanError
 from ...transport import slice_diameter
+from ..cells import name_cell
 from ..record_functions import RecordFunction, check_function
 from .base import (
     GRID_BITS,
@@ -273,8 +272,8 @@ class CategoryCountsMechanism(Mechanism):
     Parameters
     ----------
     columns : dict of str to int
-        Their names, and their positions among the cells. Strings and finite numbers are counted,
-        whole ones as int; missing cells and all others are not.
+        Their names, and their positions among the cells. Cells with a value are counted, as they
+        are written down in canonical form.
 
     References
     ----------
@@ -315,13 +314,13 @@ class CategoryCountsMechanism(Mechanism):
         for cells, membership in source.cells(self.name):
             cells = cells[membership.sum(1).bool().numpy()]
             for name, position in self.columns.items():
-                keys = map(_as_category, cells[:, position].tolist())
+                keys = map(name_cell, cells[:, position].tolist())
                 counts.update((name, key) for key in keys if key is not None)
         return counts
 
     def _sort_key(self, pair):
         name, key = pair
-        return self.columns[name], isinstance(key, str), key
+        return self.columns[name], key
 
     def _present(self, noisy, measured):
         keys, threshold = measured.context
@@ -330,17 +329,3 @@ class CategoryCountsMechanism(Mechanism):
             if count > threshold:
                 passed[name][key] = count
         return passed
-
-
-def _as_category(value):
-    """Return the one of all equal categories that is released; None for what is none.
-
-    Equal keys can differ, as 1, 1.0 and True do, or carry more than their value.
-    """
-    if isinstance(value, str):
-        return str.__str__(value)
-    # Some numbers raise where they are compared or converted, as those too large for a float.
-    with contextlib.suppress(Exception):
-        if isinstance(value, numbers.Real) and math.isfinite(value):
-            return int(value) if value == int(value) else float(value)
-    return None

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Private tables that a function gives in chunks."""
+
+import copy
+from functools import cached_property
+
+import pandas as pd
+
+from ..exceptions import TableError
+from .record_functions import muted
+
+
+class TableChunks:
+    """A table in chunks, from a function that returns a fresh iterator over them at each call.
+
+    Errors of the function are withheld, as they may quote rows. Nothing is kept by position between
+    two calls, which may give the rows in different orders.
+
+    Parameters
+    ----------
+    function : callable
+
+    Attributes
+    ----------
+    states_dtypes : bool
+        Whether dtypes follow from the source alone, as those that a Parquet file states; not those
+        that a reader chooses by the cells of each chunk.
+    are_parsed : bool
+        Whether texts were already read as what the schema declares.
+    person_column : str or None
+        The column that says whose each row is. It is no data.
+    """
+
+    def __init__(self, function):
+        self._function = function
+        self.states_dtypes = getattr(function, "states_dtypes", False)
+        self.are_parsed = getattr(function, "are_parsed", False)
+        self.person_column = None
+
+    def of_persons(self, column):
+        """Return the table as one of persons, whose identifiers a column holds."""
+        table = copy.copy(self)
+        table.person_column = column
+        return table
+
+    @cached_property
+    def head(self):
+        """The first chunk that holds rows, whose names of columns are public."""
+        table = next(self(), None)
+        if table is None:
+            raise TableError("The table has no rows.")
+        return table
+
+    def __call__(self):
+        """Return a fresh iterator over the chunks that hold rows, without identifiers."""
+        return (table for table, _ in self.with_persons())
+
+    def with_persons(self):
+        """Return a fresh iterator over pairs of a chunk and its identifiers, or None."""
+        for chunk in self._withhold():
+            if self.person_column is None or not isinstance(chunk, pd.DataFrame):
+                yield chunk, None
+            elif self.person_column not in chunk:
+                raise TableError(f"A chunk has no column {self.person_column!r} of persons.")
+            else:
+                yield chunk.drop(columns=self.person_column), chunk[self.person_column]
+
+    def persons(self):
+        """Return a fresh iterator over chunks of identifiers."""
+        return (persons for _, persons in self.with_persons())
+
+    def _withhold(self):
+        """Yield chunks; what the function raises or warns of may quote private cells."""
+        chunks, failure = None, None
+        while True:
+            try:
+                with muted():
+                    chunks = iter(self._function()) if chunks is None else chunks
+                    chunk = next(chunks)
+            except StopIteration:
+                return
+            except TableError:
+                raise
+            except Exception as error:
+                failure = type(error).__name__
+            if failure is not None:
+                raise TableError(
+                    f"The function that gives the chunks of X failed ({failure}). Its message is "
+                    "withheld, as it may quote rows: call the function yourself to read it."
+                )
+            # Readers may end with an empty chunk.
+            if not isinstance(chunk, pd.DataFrame) or len(chunk):
+                yield chunk

@@ -1,0 +1,364 @@
+"""Pairs of tables that differ in one record: what all other records add is the same to the bit.
+
+Readers choose dtypes by all cells that they see at once, so that one cell decides what the others
+of its chunk are: whole numbers, floats, texts, booleans or dates.
+"""
+
+import datetime
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skdpgen import Boolean, Category, Date, DPSWFlowSampler, Number, Schema, Unknown
+from skdpgen._cli.parser import make_parser
+from skdpgen._cli.tables import TableOptions
+from skdpgen.formats.table import TableFormat, TableKind, declare
+from skdpgen.privacy.cells import find_alike, find_levels, name_cell, read_cell, read_numbers
+from skdpgen.privacy.engines import hold
+from skdpgen.privacy.persons import Persons
+from skdpgen.privacy.records import read_table, take_out
+from skdpgen.privacy.texts import PLAIN, TextStyle
+
+N, CHANGED = 24, 10
+# What one record may hold in place of what the others look like.
+CELLS = [
+    "?",
+    " ",
+    "",
+    "A7",
+    "1e5",
+    "07",
+    " 8 ",
+    "-0",
+    "0.5",
+    "9" * 30,
+    "18446744073709551616",
+    "123456789012345678",
+    "nan",
+    "NA",
+    "None",
+    "inf",
+    "True",
+    "false",
+    "yes",
+    "2020-02-30",
+    "2020-01-01",
+    "20200101",
+    "2020-01-01 10:00",
+    "2020-01-01 10:00:00.5",
+    "2020-01-01T10:00:00Z",
+    "2020-01-01T10:00:00+02:00",
+    "Smith",
+    "1,5",
+    "٣",
+]
+DECLARED = Schema(
+    {
+        "age": Number(0, 120, decimals=0, missing=True),
+        "amount": Number(-5, 5),
+        "code": Category(["07", "08", "1e5", "A7"], other="another"),
+        "number": Category([1, 2, 3], missing=True),
+        "flag": Boolean(missing=True),
+        "day": Date("2019-01-01", "2021-12-31", missing=True),
+        "time": Date("2019-01-01", "2021-12-31", "second", missing=True, zone="Europe/Vienna"),
+    }
+)
+OPEN = Schema(
+    {
+        "age": Number(decimals=0, missing=True),
+        "amount": Number(),
+        "code": Category(),
+        "number": Category(other=-1),
+        "flag": Unknown(),
+        "day": Date(unit=None, missing=True),
+        "time": Unknown(),
+    }
+)
+UNKNOWN = Schema(dict.fromkeys(DECLARED, Unknown()))
+
+
+def list_columns():
+    """Return the texts of N records, as a file holds them."""
+    rng = np.random.RandomState(0)
+    days = [
+        datetime.date(2020, 1, 1) + datetime.timedelta(int(d)) for d in rng.randint(300, size=N)
+    ]
+    return {
+        "age": rng.randint(18, 90, N).astype(str).tolist(),
+        "amount": list(map(repr, rng.normal(size=N).tolist())),
+        "code": rng.choice(["07", "08"], N).tolist(),
+        "number": rng.choice(["1", "2", "3"], N).tolist(),
+        "flag": rng.choice(["True", "False"], N).tolist(),
+        "day": list(map(str, days)),
+        "time": [f"{day}T{hour:02}:00:00Z" for hour, day in enumerate(days)],
+    }
+
+
+def write(columns):
+    return pd.DataFrame(columns).to_csv(index=False)
+
+
+def read_chunks(text, size, **options):
+    options = {"parse_dates": ["day", "time"], **options}
+    return lambda: pd.read_csv(io.StringIO(text), chunksize=size, **options)
+
+
+CONTAINERS = {
+    "whole": lambda text: pd.read_csv(io.StringIO(text), parse_dates=["day", "time"]),
+    # As pandas reads a long file, piece by piece.
+    "mixed": lambda text: pd.concat(list(read_chunks(text, 8)())).astype(object),
+    "chunks of 7": lambda text: read_chunks(text, 7),
+    "chunks of texts": lambda text: read_chunks(text, 7, dtype=str, parse_dates=None),
+}
+MORE_CONTAINERS = {
+    "chunks of 1": lambda text: read_chunks(text, 1),
+    "chunks of 20": lambda text: read_chunks(text, 20),
+    "chunks, blanks are texts": lambda text: read_chunks(text, 7, keep_default_na=False),
+    "chunks, nullable": lambda text: read_chunks(text, 7, dtype_backend="numpy_nullable"),
+}
+
+
+def read(X, schema):
+    """Return the cells of each record as a curator reads them, and what they add to releases."""
+    X = hold(X)
+    format = TableFormat(declare(schema, X, None))
+    records = read_table(DPSWFlowSampler(schema=schema), X, None, None, format)
+    given, _, _ = records.hand_over()
+    chunks = list(given()) if callable(given) else [given]
+    cells = np.concatenate([records.reader(chunk) for chunk in chunks])
+    return cells, format.encode(cells)
+
+
+def same(cells, others):
+    """Whether cells are equal to the bit, and of the same type."""
+    return [
+        (type(a), repr(a)) == (type(b), repr(b)) or (pd.isna(a) and pd.isna(b))
+        for a, b in zip(cells.ravel().tolist(), others.ravel().tolist(), strict=True)
+    ]
+
+
+def check(change, read, *args, has_stated_dtypes=False):
+    """Check that a changed cell changes nothing for other records; see `CELLS`."""
+    others = np.arange(N) != CHANGED
+    cells, rows = read(change(None), *args)
+    for cell in CELLS:
+        beside, of_beside = read(change(cell), *args)
+        if not has_stated_dtypes:
+            equal = same(cells[others], beside[others])
+            assert all(equal), (cell, cells[others].ravel()[np.argmin(equal)])
+        np.testing.assert_array_equal(rows[others], of_beside[others], err_msg=cell)
+
+
+def change(column, cell):
+    """Return the text of a file in which one cell is another; None leaves it as it is."""
+    columns = list_columns()
+    if cell is not None:
+        columns[column][CHANGED] = cell
+    return write(columns)
+
+
+@pytest.mark.parametrize(
+    "container",
+    [*CONTAINERS, *(pytest.param(name, marks=pytest.mark.slow) for name in MORE_CONTAINERS)],
+)
+@pytest.mark.parametrize("column", DECLARED)
+def test_one_cell_changes_nothing_for_other_records(column, container):
+    def make(cell):
+        return (CONTAINERS | MORE_CONTAINERS)[container](change(column, cell))
+
+    # The dtypes of a table in memory are public, and so is what follows from them.
+    check(make, read, DECLARED, has_stated_dtypes=container == "whole")
+    if container != "whole":
+        check(make, read, UNKNOWN)
+
+
+@pytest.mark.parametrize("column", OPEN)
+def test_one_cell_changes_no_counts_of_other_records(column):
+    check(lambda cell: read_chunks(change(column, cell), 7), read, OPEN)
+
+
+def test_without_one_reading_the_cells_of_a_chunk_would_decide_for_each_other():
+    """The test above has something to find."""
+    columns = list_columns()
+    columns["age"][CHANGED] = "?"
+    types = {type(c) for chunk in read_chunks(write(columns), 12)() for c in chunk["age"].tolist()}
+    assert types == {int, str}
+
+
+@pytest.mark.parametrize("schema", ["private", DECLARED])
+def test_a_fit_to_chunks_follows_from_other_records_alike(schema):
+    """Through `fit`: exact sums differ by what one record can add, and the plan is the same."""
+    columns, sums = list_columns(), []
+    for cell in ("44", "?"):
+        columns["age"][CHANGED] = cell
+        sampler = DPSWFlowSampler(np.inf, 1e-5, schema=schema, n_steps=1, random_state=0)
+        fitted = sampler.fit(read_chunks(write(columns), 12))
+        sums.append(fitted.privacy_.releases)
+    assert sums[0] == sums[1]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("column", ["age", "code", "day"])
+def test_one_cell_of_a_file_changes_nothing_for_other_records(column, suffix, tmp_path):
+    path = tmp_path / f"table.{suffix}"
+
+    def make(cell):
+        text = change(column, cell)
+        if suffix == "csv":
+            path.write_text(text, encoding="utf-8")
+        else:
+            pytest.importorskip("pyarrow")
+            pd.read_csv(io.StringIO(text), dtype=str).to_parquet(path)
+        given = ["synthesize", str(path), "--infer", "private", "--epsilon", "1", "--delta", "1e-5"]
+        options = make_parser().parse_args([*given, "--output", str(tmp_path / "made.csv")])
+        return TableOptions(options)
+
+    check(make, lambda table: read(table.rows, table.schema))
+
+
+@pytest.mark.parametrize("size", [1, 7, 50])
+@pytest.mark.parametrize("options", [{}, {"dtype": str}])
+def test_one_identifier_changes_nothing_for_other_records(size, options):
+    rng = np.random.RandomState(0)
+    whose = rng.randint(1, 9, N).astype(str).tolist()
+    whose[::9] = [f"0{name}" for name in whose[::9]]
+    found = []
+    for cell in ["5", *CELLS]:
+        whose[CHANGED] = cell
+        text = pd.DataFrame({"patient": whose, "age": range(N)}).to_csv(index=False)
+        chunks = pd.read_csv(io.StringIO(text), chunksize=size, **options)
+        X, _ = take_out(hold(lambda chunks=list(chunks): iter(chunks)), "patient")
+        persons = Persons(X.persons)
+        names = [None if code < 0 else persons.names[code] for code in persons.codes]
+        found.append(names[:CHANGED] + names[CHANGED + 1 :])
+    assert all(names == found[0] for names in found)
+
+
+# --- single cells --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "forms",
+    [
+        [7, 7.0, "7", "07", " 7 ", "7.0", "+7", "70e-1", np.int8(7), np.float32(7)],
+        [True, "True", "TRUE", "true", np.bool_(True)],
+        [0, 0.0, -0.0, "0", "-0", "00"],
+        [float("inf"), "inf", "Infinity", "+INF", "1e999"],
+        [
+            datetime.datetime(2020, 1, 2),
+            datetime.date(2020, 1, 2),
+            pd.Timestamp("2020-01-02"),
+            np.datetime64("2020-01-02", "ns"),
+            "2020-01-02",
+            "2020-01-02 00:00",
+            "2020-01-02T00:00:00.000",
+        ],
+        [
+            pd.Timestamp("2020-01-02T03:04:05.5", tz="Europe/Vienna"),
+            "2020-01-02T03:04:05.5+01:00",
+            "2020-01-02 02:04:05.500Z",
+            "2020-01-02T02:04:05.5+00",
+            datetime.datetime(2020, 1, 2, 2, 4, 5, 500_000, datetime.timezone.utc),
+        ],
+        [10**30, float(10**30), "1" + "0" * 30, "1e30"],
+        [2**63, "9223372036854775808", np.uint64(2**63), float(2**63)],
+    ],
+)
+def test_forms_of_one_value_are_one(forms):
+    read = [read_cell(form, PLAIN) for form in forms]
+    assert len({name_cell(cell) for cell in read}) == 1
+    assert len({repr(float(c)) if isinstance(c, int | float) else repr(c) for c in read}) == 1
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [["?", "A7", "1_0", "0x1", "1,5", "٣", "nan", "", "e5", ".", "yes", "2020-13-01", "1 2"]],
+)
+def test_what_no_reader_converts_stays_a_text(cells):
+    assert [read_cell(cell, PLAIN) for cell in cells] == cells
+
+
+@pytest.mark.parametrize(
+    ("cell", "style", "value"),
+    [
+        ("20190704", {"date_format": "%Y%m%d"}, datetime.datetime(2019, 7, 4)),
+        (20190704, {"date_format": "%Y%m%d"}, datetime.datetime(2019, 7, 4)),
+        (4072019.0, {"date_format": "%d%m%Y"}, datetime.datetime(2019, 7, 4)),
+        ("04.07.2019", {"date_format": "%d.%m.%Y"}, datetime.datetime(2019, 7, 4)),
+        ("20190704", {"expected": "date"}, datetime.datetime(2019, 7, 4)),
+        (2019, {"expected": "date"}, datetime.datetime(2019, 1, 1)),
+        (31, {"expected": "date"}, 31),
+        ("1.234,50", {"decimal": ",", "thousands": "."}, 1234.5),
+        ("007,5", {"decimal": ","}, 7.5),
+        ("yes", {"expected": "boolean"}, True),
+        (0.0, {"expected": "boolean"}, False),
+        ("2", {"expected": "boolean"}, 2.0),
+    ],
+)
+def test_cells_are_read_as_columns_are_written(cell, style, value):
+    assert read_cell(cell, TextStyle(**style)) == value
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**63), 2**63))
+def test_numbers_are_those_that_pandas_reads(number):
+    texts = [repr(number), "0.5"]
+    expected = pd.read_csv(io.StringIO("\n".join(["a", *texts])))["a"][0]
+    assert read_numbers(texts)[0] == expected == read_numbers(texts[:1])[0]
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.lists(st.text(max_size=6) | st.sampled_from(CELLS), min_size=1, max_size=8))
+def test_a_cell_is_read_as_it_is_alone(cells):
+    array = np.empty((len(cells), 1), dtype=object)
+    array[:, 0] = cells
+    format = TableFormat(Schema({"a": Unknown()}))
+    together = format.make_reader(())(array)[:, 0]
+    assert all(same(together, np.array([read_cell(c, PLAIN) for c in cells], dtype=object)))
+
+
+def test_texts_that_a_container_states_stay_codes():
+    codes = pd.DataFrame({"zip": pd.array(["01234", "99999"] * 100, dtype="str")})
+    for table, first in ((codes, "01234"), (codes.astype(object), 1234.0)):
+        cells, _ = read(
+            table,
+            Schema({"zip": Unknown()}),
+        )
+        assert cells[0, 0] == first
+
+
+def test_levels_are_found_by_value():
+    cells = np.array(
+        ["07", 7, 7.0, "7", "8", 8, True, "TRUE", "x", None, [1], "1e1", 10], dtype=object
+    )
+    levels = ("07", "x", "True", "10")
+    assert find_levels(cells, levels).tolist() == [0, 0, 0, 0, -1, -1, 2, 2, 1, -1, -1, 3, 3]
+    # A level that is just that text comes first.
+    assert find_levels(cells[:4], ("7", "07")).tolist() == [1, 0, 0, 0]
+    numbers = np.array([1, 1.0, True, "1", "01", 2, "2.0", "x", np.nan], dtype=object)
+    assert find_levels(numbers, (2, 1)).tolist() == [1, 1, 1, 1, 1, 0, 0, -1, -1]
+
+
+def test_categories_that_readers_may_confuse_are_refused_for_nothing():
+    schema = Schema({"a": Category(["7", "07", "x"])})
+    frame = pd.DataFrame({"a": ["7", "07", "x"] * 40})
+    assert find_alike(["7", "x", "07"]) == ("7", "07")
+    assert find_alike(["0", "False", "no"]) is None
+    with pytest.raises(ValueError, match="'a' has categories '7' and '07'"):
+        DPSWFlowSampler(schema=schema).fit(lambda: iter([frame]))
+    made = DPSWFlowSampler(np.inf, 1e-5, schema=schema, n_steps=5, random_state=0).fit(frame)
+    assert set(made.sample(50)["a"]) <= {"7", "07", "x"}
+
+
+def test_first_chunks_say_names_only():
+    """Their dtypes follow from their cells: nothing else does."""
+    columns = list_columns()
+    for cell in ("31", "?"):
+        columns["age"][0] = cell
+        X = hold(read_chunks(write(columns), 12))
+        assert dict(declare("private", X, None)) == dict(UNKNOWN)
+        assert TableKind.of(UNKNOWN, X, None, None).dtypes == {}
