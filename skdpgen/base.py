@@ -28,9 +28,9 @@ from ._validation import (
     warn_of_delta,
 )
 from .accounting.calibration import calibrate_gaussian
-from .accounting.certificate import naming_what_was_spent
 from .accounting.figures import plain_numbers
 from .accounting.plan import Terms
+from .accounting.spending import naming_what_was_spent
 from .accounting.units import ONE_RECORD, count_worth, show_rows
 from .encoders import ENCODERS, choose_components, split_encoder
 from .exceptions import PrivacyLeakWarning

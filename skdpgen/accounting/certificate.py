@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a fitted estimator can show: a statement of privacy, computed from its ledger."""
 
-import contextlib
 import json
 import math
 import numbers
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from dp_accounting import NonPrivateDpEvent, UnsupportedEventError
 
 from .._html import make_table
-from ..exceptions import BudgetExceededError, PlanError, PrivacyLeakWarning, SpentError, TableError
+from ..exceptions import PrivacyLeakWarning
 from .accountants import check_relation, ledger_delta, ledger_epsilon
 from .calibration import check_delta, check_epsilon
 from .events import (
@@ -475,29 +474,3 @@ def compose(*certificates: Certificate) -> Certificate:
         max_rows=None if None in max_rows else max(max_rows),
         origin=join_origins([certificate.origin for certificate in certificates]),
     )
-
-
-@contextlib.contextmanager
-def naming_what_was_spent(certificate):
-    """Let what fails inside, after a release, say what was spent: by a `SpentError`.
-
-    What fails is learning from releases, whose errors hold nothing private.
-
-    Parameters
-    ----------
-    certificate : callable
-        Returns the `Certificate` of what was released until then.
-    """
-    try:
-        yield
-    except (BudgetExceededError, PlanError, SpentError, TableError):
-        raise
-    except (ArithmeticError, MemoryError, RuntimeError, ValueError) as error:
-        spent = certificate()
-        if not spent.events:
-            raise
-        releases = ", ".join(spent.releases)
-        raise SpentError(
-            f"{error} Until then ε = {show(spent.epsilon)} at δ = {show(spent.delta)} was spent, "
-            f"on: {releases}."
-        ) from error

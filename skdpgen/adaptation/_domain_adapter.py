@@ -19,6 +19,7 @@ from .._parameters import parameters
 from .._validation import in_range, undo_on_failure
 from ..accounting.events import gaussian_event
 from ..accounting.figures import plain_numbers
+from ..accounting.spending import naming_what_was_spent
 from ..base import BaseGenerator, CentralGenerator
 from ..encoders import PrivatePCA, split_encoder
 from ..formats.box import BoxFormat
@@ -226,8 +227,8 @@ class DPSWDDomainAdapter(BaseAdapter):
         """
         with undo_on_failure(self), plain_numbers(self):
             start = self._start(X, y)
-            self.target_sampler_, self.n_target_ = sampler, sampler.n_samples_
-            return self._train_on_samples(start)
+            self.n_target_ = sampler.n_samples_
+            return self._train_on_samples(start, sampler)
 
     def _stay(self, start):
         self.target_sampler_ = None
@@ -235,8 +236,7 @@ class DPSWDDomainAdapter(BaseAdapter):
 
     def _adapt(self, start, X_target):
         sampler = self._make_sampler(start.X, start.bounds, self.n_target_)
-        self.target_sampler_ = sampler.fit(X_target)
-        return self._train_on_samples(start)
+        return self._train_on_samples(start, sampler.fit(X_target))
 
     def _make_sampler(self, X, bounds, n_target):
         """Return the sampler of synthetic target rows, in units that follow from the source."""
@@ -275,23 +275,24 @@ class DPSWDDomainAdapter(BaseAdapter):
         public = make_pipeline(StandardScaler(), components).fit(np.clip(X, *bounds))
         return FrozenEstimator(public)
 
-    def _train_on_samples(self, start):
+    def _train_on_samples(self, start, sampler):
         """Train on the source and on synthetic target rows, and take over the certificate."""
-        sampler, rows = self.target_sampler_, start.source[0]
-        made = sampler.sample(min(_MOST, max(_FEWEST, self.n_target_)))
-        target, seen = (self._as_seen(part).to(rows) for part in (made, start.X))
+        self.target_sampler_, rows = sampler, start.source[0]
         certificate = replace(
             sampler.privacy_, assumptions=(*ASSUMED, *sampler.privacy_.assumptions)
         )
-        return self._train(
-            start,
-            certificate,
-            target,
-            seen=None if torch.allclose(seen, rows, atol=1e-5) else seen,
-            align_weight=self.align_weight,
-            class_align_weight=self.class_align_weight,
-            n_projections=self.n_projections,
-        )
+        with naming_what_was_spent(lambda: certificate):
+            made = sampler.sample(min(_MOST, max(_FEWEST, self.n_target_)))
+            target, seen = (self._as_seen(part).to(rows) for part in (made, start.X))
+            return self._train(
+                start,
+                certificate,
+                target,
+                seen=None if torch.allclose(seen, rows, atol=1e-5) else seen,
+                align_weight=self.align_weight,
+                class_align_weight=self.class_align_weight,
+                n_projections=self.n_projections,
+            )
 
     def _as_seen(self, X):
         """Return what the network reads of rows without what the sampler has not seen."""

@@ -22,6 +22,7 @@ from ..accounting.accountants import ledger_epsilon
 from ..accounting.calibration import check_delta
 from ..accounting.certificate import Certificate
 from ..accounting.selection import select_best, selection_plan
+from ..accounting.spending import naming_what_was_spent
 from ..privacy import NoiseSource
 from ._base import SAID_OF_ALL, BaseAdapter, refuse_persons
 from ._domain_classifier import DPSWDDomainClassifier
@@ -202,12 +203,14 @@ class PrivateSearch(MetaEstimatorMixin, DocumentedEstimator):
             # Bad parameters cost nothing.
             model.check_fit(X, y)
         best = clone(self.estimator).fit(X, y, X_target=X_target)
-        best_score = self._score(best, X, y)
-        for model in candidates:
-            model.fit_to_sampler(X, y, best.target_sampler_)
-            score = self._score(model, X, y)
-            if score > best_score:
-                best_score, best = score, model
+        sampler = best.target_sampler_
+        with naming_what_was_spent(lambda: sampler.privacy_):
+            best_score = self._score(best, X, y)
+            for model in candidates:
+                model.fit_to_sampler(X, y, sampler)
+                score = self._score(model, X, y)
+                if score > best_score:
+                    best_score, best = score, model
         return best_score, best
 
     def _search_releases(self, X, y, X_target, noise, names):

@@ -429,10 +429,10 @@ if cost > self.epsilon * (1 + 1e-2):
     ),
     "rows are looked at before the budget": Mutation(
         "        self._reservation = Reservation(plan, noise.reproducible)\n"
-        "        with _naming_what_is_charged(plan):\n",
+        "        with naming_what_is_charged(plan):\n",
         "        self._source.open()\n"
         "        self._reservation = Reservation(plan, noise.reproducible)\n"
-        "        with _naming_what_is_charged(plan):\n",
+        "        with naming_what_is_charged(plan):\n",
         _common("check_refusal_is_reserved"),
     ),
     "a refusal is for nothing": Mutation(
@@ -2134,8 +2134,23 @@ FUZZ = {
         "return value in choices",
         "tests/formats/test_schema.py::test_what_is_of_another_type_is_named[bad4]",
     ),
+    "a run that has failed states its own price": Mutation(
+        "raise SpentError(str(error) + price * (not is_part())) from error",
+        "raise SpentError(str(error) + price) from error",
+        _search("an_error_states_the_price_of_the_search_and_no_other"),
+    ),
+    "a refusal in a run states the price of the run": Mutation(
+        "return _restate(error, str(error) + price * (not is_part()))",
+        "return _restate(error, str(error) + price)",
+        _search("an_error_states_the_price_of_the_search_and_no_other"),
+    ),
+    "a search that has failed does not say what is charged": Mutation(
+        "if released and isinstance(error, Exception):",
+        "if False:",
+        _search("an_error_states_the_price_of_the_search_and_no_other"),
+    ),
     "a refusal does not say what is charged": Mutation(
-        "with _naming_what_is_charged(plan):",
+        "with naming_what_is_charged(plan):",
         "with contextlib.nullcontext():",
         "tests/test_edges.py::test_rows_that_are_refused_say_what_is_charged[False]",
     ),
