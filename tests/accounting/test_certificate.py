@@ -94,9 +94,17 @@ def test_verify_prices_every_event(n_events):
             verify(json.dumps(forged))
 
 
-def test_verify_accepts_a_larger_epsilon():
-    forged = json.loads(certificate(EVENTS["Gaussian"]).to_json()) | {"epsilon": "inf"}
-    assert verify(json.dumps(forged)) == certificate(EVENTS["Gaussian"]).epsilon
+@pytest.mark.parametrize("name", ["epsilon", "mu", "rho"])
+@pytest.mark.parametrize("change", [lambda x: x * 1.01, lambda x: x * 0.99, lambda x: "inf"])
+def test_what_follows_from_events_cannot_be_stated_otherwise(name, change):
+    stated = json.loads(certificate(EVENTS["Gaussian"]).to_json())
+    forged = json.dumps(stated | {name: change(stated[name])})
+    for read in (verify, Certificate.from_json):
+        with pytest.raises(ValueError, match=f"states {name} = .*, but its events cost"):
+            read(forged)
+    # What differs in digits that depend on the processor is the same.
+    nearly = json.dumps(stated | {name: stated[name] * (1 + 1e-9)})
+    assert verify(nearly) == certificate(EVENTS["Gaussian"]).epsilon
 
 
 @pytest.mark.parametrize(

@@ -241,8 +241,9 @@ def _of_persons(test):
 # What must not break: privacy, and what is certified of it.
 PRIVACY = {
     "alignment with raw target rows": Mutation(
-        "self.target_sampler_ = sampler.fit(X_target)",
-        "self.target_sampler_ = sampler.fit(X_target)\n        sampler.sample = lambda n: X_target",
+        "return self._train_on_samples(start, sampler.fit(X_target))",
+        "sampler.fit(X_target)\n        sampler.sample = lambda n: X_target\n"
+        "        return self._train_on_samples(start, sampler)",
         _adaptation("all_but_the_sketch_is_post_processing"),
     ),
     "target rows scaled by the largest among them": Mutation(
@@ -355,10 +356,10 @@ if cost > self.epsilon * (1 + 1e-2):
         "tests/test_base.py::test_samples_do_not_come_from_the_stream_of_the_noise",
     ),
     "the last event is not verified": Mutation(
-        "        epsilon = certificate.epsilon\n        costs",
-        "        events = certificate.events[:-1] or certificate.events\n"
-        '        object.__setattr__(certificate, "events", events)\n'
-        "        epsilon = certificate.epsilon\n        costs",
+        "            costs = {name:",
+        "            events = certificate.events[:-1] or certificate.events\n"
+        '            object.__setattr__(certificate, "events", events)\n'
+        "            costs = {name:",
         "tests/accounting/test_certificate.py::test_verify_prices_every_event",
     ),
     "the certificate hides that the seed was fixed": Mutation(
@@ -1080,6 +1081,45 @@ if cost > self.epsilon * (1 + 1e-2):
         "setattr(estimator, name, plain(value))",
         "setattr(estimator, name, value)",
         _figures("parameters_are_plain_inside_and_as_given_outside"),
+    ),
+    "a name may occur twice in a certificate": Mutation(
+        "if len(members) < len(pairs):",
+        "if False:",
+        "tests/accounting/test_signatures.py::test_what_is_signed_says_everything_once",
+    ),
+    "a certificate may have unknown members": Mutation(
+        "if unknown := data.keys() - known.keys():",
+        "if unknown := set():",
+        "tests/accounting/test_certificate_edits.py::test_all_edits_are_refused_or_seen[full]",
+    ),
+    "members of a certificate may be anything": Mutation(
+        "if not known[name].allows(value):",
+        "if False:",
+        "tests/accounting/test_certificate_edits.py"
+        "::test_what_contradicts_itself_or_says_nothing_is_refused",
+    ),
+    "a certificate may state a larger price": Mutation(
+        "math.isclose(float(stated), cost, rel_tol=_TOLERANCE)",
+        "float(stated) >= cost * (1 - _TOLERANCE)",
+        "tests/accounting/test_certificate.py"
+        "::test_what_follows_from_events_cannot_be_stated_otherwise",
+    ),
+    "a release may touch no data": Mutation(
+        "if not touches_data(event):",
+        "if False:",
+        "tests/accounting/test_certificate_edits.py"
+        "::test_what_contradicts_itself_or_says_nothing_is_refused",
+    ),
+    "a unit may contradict what is assumed": Mutation(
+        "if others in assumptions:",
+        "if False:",
+        "tests/accounting/test_certificate_edits.py"
+        "::test_what_contradicts_itself_or_says_nothing_is_refused",
+    ),
+    "a digest is not printed": Mutation(
+        "if self.digest is not None:",
+        "if False:",
+        "tests/accounting/test_certificate_edits.py::test_all_that_a_certificate_states_is_printed",
     ),
     "a certificate of nothing is verified": Mutation(
         "if not certificate.events:",
