@@ -26,13 +26,14 @@ from .events import (
     flatten,
     gaussian_mu,
     pure_epsilon,
+    step_multiplier,
     touches_data,
 )
 from .figures import show
 from .origin import Origin, join_origins
 from .shuffling import shuffled_epsilon
 from .strict_json import TEXT
-from .units import assume_of_unit, check_unit, describe_unit
+from .units import assume_of_unit, check_unit, describe_unit, largest_change
 
 # Lines of text are this long at most.
 _WIDTH = 88
@@ -148,6 +149,19 @@ class Certificate:
             n_records=n_records,
             max_rows=plan.max_rows,
         )
+
+    def find_sigma(self, name, sensitivity):
+        """Return the standard deviation of the noise on a release, from its event.
+
+        Parameters
+        ----------
+        name : str
+            Of the release.
+        sensitivity : callable
+            Of a relation, as `largest_change` takes it.
+        """
+        event = dict(zip(self.releases, self.events, strict=True))[name]
+        return step_multiplier(event) * largest_change(sensitivity, self.relation, self.max_rows)
 
     def made_by(self, estimator) -> "Certificate":
         """Return the certificate with the origin that an estimator is, today."""

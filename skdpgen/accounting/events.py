@@ -247,6 +247,12 @@ def plain_multiplier(event):
     return event.noise_multiplier
 
 
+def step_multiplier(event):
+    """Return the noise multiplier of a step of a release; 0 for no noise."""
+    base = split_sampling(split_repetition(event)[0])[0]
+    return 0.0 if isinstance(base, NonPrivateDpEvent) else base.noise_multiplier
+
+
 def pure_epsilon(event):
     """Return the ε that a release has at δ = 0, or None for events of which none is known.
 

@@ -363,8 +363,11 @@ class BaseAdapter(
         with naming_what_was_spent(lambda: certificate):
             check_finite(*self._encoder.parameters(), *self._head.parameters())
         self.privacy_ = certificate.made_by(self)
-        self.epsilon_, self.sigma_ = certificate.epsilon, certificate.sigma
         return self
+
+    def _list_certified(self):
+        yield from super()._list_certified()
+        yield "n_target_", self.n_target_, self.privacy_.n_records or 0
 
     def transform(self, X):
         """Map rows of either domain to the representation.

@@ -2,7 +2,7 @@
 """Adapt a representation to a private target domain, by synthetic rows of it."""
 
 import numbers
-from dataclasses import replace
+from dataclasses import fields, replace
 from inspect import signature
 
 import numpy as np
@@ -17,6 +17,7 @@ from sklearn.utils import resample
 from .._choices import check_choice
 from .._parameters import parameters
 from .._validation import in_range, undo_on_failure
+from ..accounting.certificate import Certificate
 from ..accounting.events import gaussian_event
 from ..accounting.figures import plain_numbers
 from ..accounting.spending import naming_what_was_spent
@@ -31,6 +32,8 @@ from ._base import ASSUMED, SAID_OF_ALL, BaseAdapter
 
 # Of these a sampler says nothing, or what the adapter says.
 _SAID_ONCE = ("epsilon", "delta", "relation", "random_state")
+# What an adapter's certificate says beside that of its sampler.
+_OWN = ("assumptions", "notes", "origin")
 # From so many target rows on, their own principal components are worth their price.
 _MANY_ROWS = 1000
 # Columns that a sketch can do with as they are; components of the source, of few target rows.
@@ -197,6 +200,21 @@ class DPSWDDomainAdapter(BaseAdapter):
     def free_parameters(self):
         """Names of the parameters that act on synthetic rows; others can be tried for nothing."""
         return set(self.get_params(deep=False)) - {"sampler", "bounds", *SAID_OF_ALL}
+
+    def _list_certified(self):
+        sampler = self.target_sampler_
+        if sampler is None:
+            yield from super()._list_certified()
+            return
+        # It is the sampler, with its parameters, that has spent something.
+        yield "n_target_", self.n_target_, sampler.n_samples_
+        for name in (field.name for field in fields(Certificate)):
+            if name not in _OWN:
+                own, certified = getattr(self.privacy_, name), getattr(sampler.privacy_, name)
+                yield f"{name} of target_sampler_", own, certified
+
+    def _find_sigma(self):
+        return self.target_sampler_.sigma_
 
     def event_function(self, n_features, n_classes, n_target):
         # Shares of a sketch and of components add up to one Gaussian release.

@@ -193,8 +193,12 @@ class PrivateSearch(MetaEstimatorMixin, DocumentedEstimator):
         params = best.get_params()
         self.best_estimator_, self.best_score_ = best, best_score
         self.best_params_ = {name: params[name] for name in sorted(names) if name in params}
-        self.privacy_, self.epsilon_ = best.privacy_, best.epsilon_
+        self.privacy_ = best.privacy_
         return self
+
+    @property
+    def epsilon_(self):
+        return self.privacy_.epsilon
 
     def _search_one_release(self, X, y, X_target, noise):
         """Return the best of fits to one sampler: all are post-processing of it."""
@@ -362,7 +366,7 @@ def _say(model, **params):
 def _certify(model, certificate):
     """Replace the certificate of a fit, wherever it is kept."""
     for fitted in _fitted(model):
-        fitted.privacy_, fitted.epsilon_ = certificate, certificate.epsilon
+        fitted.privacy_ = certificate
 
 
 def _fitted(model):
