@@ -1082,6 +1082,46 @@ if cost > self.epsilon * (1 + 1e-2):
         "setattr(estimator, name, value)",
         _figures("parameters_are_plain_inside_and_as_given_outside"),
     ),
+    "a file may be edited": Mutation(
+        "if file.read(_DIGEST) != digest.hexdigest().encode():",
+        "if False:",
+        "tests/test_saving.py::test_a_file_cannot_contradict_its_certificate",
+    ),
+    "the digest leaves arrays out": Mutation(
+        "            while block := entry.read(_BLOCK):",
+        "            while (block := entry.read(_BLOCK)) and name == _CONTENTS:",
+        "tests/test_saved_edits.py::test_a_few_edits_of_files[particles]",
+    ),
+    "a file may contradict its certificate": Mutation(
+        "if own != certified:",
+        "if False:",
+        "tests/test_saving.py::test_terms_are_compared_also_where_the_origin_says_the_same",
+    ),
+    "a file may state less noise than there is": Mutation(
+        "if not _is_close(certificate.sigma, sigma):",
+        "if False:",
+        "tests/test_saving.py::test_the_noise_is_that_of_the_certificate[sketch]",
+    ),
+    "a budget may be smaller than what was spent": Mutation(
+        "if certificate.epsilon > epsilon * (1 + _TOLERANCE):",
+        "if False:",
+        "tests/test_saving.py::test_terms_are_compared_also_where_the_origin_says_the_same",
+    ),
+    "parameters may be other than those of the fit": Mutation(
+        "if changed := sorted({name for name, _ in fitted.items() ^ given.items()}):",
+        "if changed := []:",
+        "tests/test_saving.py::test_a_file_cannot_contradict_its_certificate",
+    ),
+    "what a file says is not checked as it is read": Mutation(
+        "            made.check_loaded()\n",
+        "            pass\n",
+        "tests/test_saving.py::test_a_file_cannot_contradict_its_certificate",
+    ),
+    "what follows from a certificate is read": Mutation(
+        "is_computed = isinstance(getattr(cls, name, None), property)",
+        "is_computed = False",
+        "tests/test_saving.py::test_a_file_cannot_contradict_its_certificate",
+    ),
     "a name may occur twice in a certificate": Mutation(
         "if len(members) < len(pairs):",
         "if False:",
