@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fitted estimators in files: JSON and arrays, of which nothing is run.
 
-A file is a zip archive of ``estimator.json`` and of arrays in NumPy's format. Objects are written
-as the name of their class and what they hold. Names are looked up in a closed list, so that a file
-makes nothing but our estimators and what these consist of, and arrays hold numbers and texts only.
+A file is a zip archive of ``estimator.json``, of arrays in NumPy's format and of a digest of all of
+these. Objects are written as the name of their class and what they hold. Names are looked up in a
+closed list, so that a file makes nothing but our estimators and what these consist of, and arrays
+hold numbers and texts only.
 """
 
 import dataclasses
 import functools
+import hashlib
 import json
+import math
 import zipfile
 from os import PathLike
 
@@ -16,6 +19,7 @@ import numpy as np
 import pandas as pd
 import torch
 from dp_accounting import DpEvent
+from dp_accounting.dp_event import RepeatAndSelectDpEvent
 from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -23,21 +27,67 @@ from torch import nn
 
 from ._files import as_path
 from ._version import __version__
+from .accounting.calibration import check_delta, check_epsilon
 from .accounting.certificate import Certificate
 from .accounting.events import event_from_dict, event_to_dict
+from .accounting.strict_json import parse_json
 from .formats.schema import Schema
 
 # Raised by one in front of what older versions cannot read, and behind for what they can.
-_FORMAT = (2, 0)
-_CONTENTS, _ARRAY = "estimator.json", "arrays/{}.npy"
+_FORMAT = (3, 0)
+_CONTENTS, _ARRAY, _DIGEST = "estimator.json", "arrays/{}.npy", "digest"
+# Bytes that are read at once for a digest.
+_BLOCK = 2**20
+# ε and noise that processors and versions of libraries agree on.
+_TOLERANCE = 1e-6
 _TORCH_DTYPES = {str(dtype): dtype for dtype in (torch.float32, torch.float64)}
 
 
 class Saves:
-    """The method `save`, of estimators with a certificate."""
+    """What estimators with a certificate have: its numbers, and the method `save`."""
+
+    @property
+    def epsilon_(self):
+        return self.privacy_.epsilon
+
+    @property
+    def sigma_(self):
+        return self.privacy_.sigma
 
     def check_loaded(self):
         """Raise an error if what was read from a file is not to be relied on."""
+        self.check_certified()
+
+    def check_certified(self):
+        """Raise a ValueError if a parameter or an attribute contradicts the certificate."""
+        certificate = self.privacy_
+        if certificate.origin is not None:
+            certificate.origin.check(self)
+        for name, own, certified in self._list_certified():
+            if own != certified:
+                raise ValueError(
+                    f"{name} of {type(self).__name__} is {own!r}, and its certificate says "
+                    f"{certified!r}. Fit again, or set it back."
+                )
+        # The noise of the best of several fits is that of its own plan, which is on no certificate.
+        if any(isinstance(event, RepeatAndSelectDpEvent) for event in certificate.events):
+            return
+        sigma = self._find_sigma() if certificate.events else None
+        if not _is_close(certificate.sigma, sigma):
+            raise ValueError(f"sigma_ is {certificate.sigma!r}, and the releases have {sigma!r}.")
+
+    def _list_certified(self):
+        """Give the names of what the certificate also says, what it is, and what that says."""
+        certificate, epsilon = self.privacy_, check_epsilon(self.epsilon)
+        yield "delta", check_delta(self.delta), certificate.delta
+        yield "relation", self.relation, certificate.relation
+        yield "accountant", self.accountant, certificate.accountant
+        if certificate.epsilon > epsilon * (1 + _TOLERANCE):
+            yield "epsilon", epsilon, certificate.epsilon
+
+    def _find_sigma(self):
+        """Return the standard deviation of the noise, from the certificate and the release."""
+        raise NotImplementedError
 
     def save(self, path: str | PathLike) -> None:
         """Write the fitted estimator to a file, from which `skdpgen.load` reads it.
@@ -56,7 +106,7 @@ class Saves:
         ValueError
             For parameters that are code: networks given as factories, encoders that are not of this
             library, and a `random_state` that is no number. Pickle those, and tell whoever reads
-            the pickle to trust it.
+            the pickle to trust it. For parameters that are not those of the fit.
         """
         check_is_fitted(self, "privacy_")
         path, writer = path if hasattr(path, "write") else as_path(path), _Writer()
@@ -66,11 +116,71 @@ class Saves:
             "estimator": writer.write(self, type(self).__name__),
         }
         # All that is refused is refused before there is a file.
+        digest = _start_digest()
         with zipfile.ZipFile(path, "w") as file:
-            file.writestr(_describe(_CONTENTS), json.dumps(contents))
+            with _Entry(file, _CONTENTS, digest) as entry:
+                entry.write(json.dumps(contents).encode())
             for i, array in enumerate(writer.arrays):
-                with file.open(_describe(_ARRAY.format(i)), "w", force_zip64=True) as entry:
+                with _Entry(file, _ARRAY.format(i), digest) as entry:
                     np.lib.format.write_array(entry, array, allow_pickle=False)
+            file.writestr(_describe(_DIGEST), digest.hexdigest())
+
+
+def list_certified_sizes(estimator):
+    """Give what `Saves.check_certified` compares, of fits to records or to persons."""
+    certificate = estimator.privacy_
+    yield "n_samples_", estimator.n_samples_, certificate.n_records
+    if certificate.max_rows is not None:
+        yield "max_rows_per_person", estimator.max_rows_per_person, certificate.max_rows
+
+
+def _is_close(stated, found):
+    if stated is None or found is None:
+        return stated is found
+    return math.isclose(stated, found, rel_tol=_TOLERANCE)
+
+
+def _start_digest():
+    return hashlib.blake2b(digest_size=32)
+
+
+class _Entry:
+    """An entry of an archive that is being written, and added to a digest."""
+
+    def __init__(self, file, name, digest):
+        self._entry, self._digest = file.open(_describe(name), "w", force_zip64=True), digest
+        digest.update(name.encode())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc_info):
+        self._entry.close()
+
+    def write(self, data):
+        self._digest.update(data)
+        return self._entry.write(data)
+
+
+def _check_digest(file):
+    """Refuse an archive with other entries than were written, or with other bytes in them."""
+    *names, last = file.namelist()
+    if [*names, last] != [_CONTENTS, *(_ARRAY.format(i) for i in range(len(names) - 1)), _DIGEST]:
+        raise ValueError("the file has other entries than were written.")
+    digest = _start_digest()
+    for name in names:
+        digest.update(name.encode())
+        with file.open(name) as entry:
+            while block := entry.read(_BLOCK):
+                digest.update(block)
+    if file.read(_DIGEST) != digest.hexdigest().encode():
+        raise ValueError("the file was damaged or edited.")
+
+
+def _check_names(node, *names):
+    """Refuse a part of the contents with other members than were written."""
+    if node.keys() != set(names):
+        raise ValueError(f"a part of the file has the members {sorted(node)}.")
 
 
 def _describe(name):
@@ -84,7 +194,10 @@ def load(path: str | PathLike):
     """Read a fitted estimator that its method `save` has written.
 
     No code of the file is run. Whether what it makes is private is another matter: its certificate
-    is what the file says.
+    is what the file says. Numbers that follow from the certificate are computed, and parameters
+    and sizes must agree with it. A digest of the content shows damage and careless edits. It does
+    not stop a forger, who can compute it anew, and change what is learnt: a file from elsewhere is
+    as good as whoever signs it, and `skdpgen.privacy.sign` signs its certificate only.
 
     Parameters
     ----------
@@ -98,7 +211,8 @@ def load(path: str | PathLike):
     Raises
     ------
     ValueError
-        If the file is none of those, is damaged, or was written by a version with another format.
+        If the file is none of those, is damaged or edited, contradicts its certificate, or was
+        written by a version with another format.
 
     Examples
     --------
@@ -117,16 +231,18 @@ def load(path: str | PathLike):
     with as_path(path).open("rb") as opened:
         try:
             with zipfile.ZipFile(opened) as file:
-                contents = json.loads(file.read(_CONTENTS))
+                contents = parse_json(file.read(_CONTENTS), _CONTENTS)
                 major = contents["format"][0]
                 if major == _FORMAT[0]:
+                    _check_digest(file)
+                    _check_names(contents, "format", "version", "estimator")
                     estimator = _Reader(file).read(contents["estimator"])
-                    check_is_fitted(estimator, "privacy_")
-                    estimator.check_loaded()
+                    if not _is_certified(estimator):
+                        raise ValueError("it holds no fitted estimator.")
         # Whatever a file that is damaged, or made to be so, can raise.
         except Exception as error:
             raise ValueError(
-                f"{path} is no file of a fitted skdpgen estimator, or it is damaged."
+                f"{path} is no file of a fitted skdpgen estimator, or it is damaged: {error}"
             ) from error
     if major != _FORMAT[0]:
         raise ValueError(
@@ -171,6 +287,10 @@ def _list_classes():
     return {cls.__name__: cls for cls in listed}
 
 
+def _is_certified(value):
+    return isinstance(value, Saves) and "privacy_" in vars(value)
+
+
 def _is_ours(value, room):
     return isinstance(value, type) and value.__module__ == room.__name__
 
@@ -201,6 +321,8 @@ class _Writer:
 
     def _write_parts(self, value, where):
         """Return the attributes of an object, and what else it holds, as JSON."""
+        if _is_certified(value):
+            value.check_certified()
         parts = {"attributes": vars(value)}
         if isinstance(value, nn.Module):
             inner = vars(nn.Module())
@@ -240,6 +362,7 @@ class _Reader:
             return [self.read(part) for part in node]
         if not isinstance(node, dict):
             return node
+        _check_names(node, "is", "of")
         kind, content = node["is"], node["of"]
         if kind in _KINDS:
             return _KINDS[kind][2](self, content)
@@ -250,8 +373,15 @@ class _Reader:
         # What would hide a method, or be a hook of a module, is no attribute.
         for name in attributes:
             is_hook = issubclass(cls, nn.Module) and hasattr(nn.Module(), name)
-            if name.startswith("__") or is_hook or callable(getattr(cls, name, None)):
+            is_computed = isinstance(getattr(cls, name, None), property)
+            if (
+                name.startswith("__")
+                or is_hook
+                or is_computed
+                or callable(getattr(cls, name, None))
+            ):
                 raise ValueError(f"{name} is no attribute.")
+        _check_names(content, *(_OF_MODULES if issubclass(cls, nn.Module) else ["attributes"]))
         if dataclasses.is_dataclass(cls) and not issubclass(cls, BaseEstimator):
             return cls(**attributes)
         made = cls.__new__(cls)
@@ -265,6 +395,8 @@ class _Reader:
                 made.add_module(name, self.read(module))
             made.train(content["training"] is True)
         vars(made).update(attributes)
+        if _is_certified(made):
+            made.check_loaded()
         return made
 
     def _as_parameter(self, node):
@@ -311,6 +443,13 @@ def _write_dict(writer, value, where):
     ]
 
 
+def _read_dict(reader, content):
+    value = {reader.read(key): reader.read(v) for key, v in content}
+    if len(value) < len(content):
+        raise ValueError("a dict has a key more than once.")
+    return value
+
+
 def _read_dtype(reader, content):
     return pd.api.types.pandas_dtype(content)
 
@@ -349,6 +488,8 @@ def _read_certificate(reader, content):
     return dataclasses.replace(Certificate.from_json(content[0]), sigma=content[1])
 
 
+# What is written of a module.
+_OF_MODULES = ("attributes", "parameters", "buffers", "passing", "modules", "training")
 # What is no object of ours: how it is told, written and read.
 _KINDS = {
     "tuple": (
@@ -359,7 +500,7 @@ _KINDS = {
     "dict": (
         dict,
         _write_dict,
-        lambda reader, content: {reader.read(k): reader.read(v) for k, v in content},
+        _read_dict,
     ),
     "range": (
         range,

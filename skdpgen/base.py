@@ -16,7 +16,7 @@ from ._documentation import DocumentedEstimator
 from ._parameters import parameters
 from ._previews import Previews
 from ._quality import warn_of_few_rows, warn_of_pixels
-from ._saving import Saves
+from ._saving import Saves, list_certified_sizes
 from ._specification import TakesSpecifications
 from ._validation import (
     CENTRAL_CHECKS,
@@ -28,9 +28,9 @@ from ._validation import (
     warn_of_delta,
 )
 from .accounting.calibration import calibrate_gaussian
-from .accounting.certificate import naming_what_was_spent
 from .accounting.figures import plain_numbers
 from .accounting.plan import Terms
+from .accounting.spending import naming_what_was_spent
 from .accounting.units import ONE_RECORD, count_worth, show_rows
 from .encoders import ENCODERS, choose_components, split_encoder
 from .exceptions import PrivacyLeakWarning
@@ -170,9 +170,9 @@ class BaseGenerator(
             self._learn(curator, format, noise)
             certificate = curator.certificate(self._list_assumptions(format))
         self.release_ = release
-        return self._finish(format, n_samples, plan.sigma, certificate)
+        return self._finish(format, n_samples, certificate)
 
-    def _finish(self, format, n_samples, sigma, certificate):
+    def _finish(self, format, n_samples, certificate):
         """Set what every fitted generator has."""
         self._format = format
         vars(self).update(format.found)
@@ -181,9 +181,7 @@ class BaseGenerator(
         if format.classes is not None:
             self.classes_ = format.classes
         self.n_samples_ = n_samples
-        self.sigma_ = sigma
         self.privacy_ = certificate.made_by(self)
-        self.epsilon_ = certificate.epsilon
         with naming_what_was_spent(lambda: self.privacy_):
             self._check_learnt()
             self._format = format.even(self._generate_finite)
@@ -222,6 +220,14 @@ class BaseGenerator(
             kind=kind,
         )
         return format, records
+
+    def _list_certified(self):
+        yield from super()._list_certified()
+        yield from list_certified_sizes(self)
+
+    def _find_sigma(self):
+        n_classes = len(getattr(self, "classes_", [None]))
+        return self.release_.find_sigma(self.privacy_, n_classes)
 
     def _find_max_rows(self, has_persons):
         """Return how many rows of a person count, or None; refuse persons where none can."""

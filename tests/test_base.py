@@ -128,7 +128,6 @@ def test_fitted_attributes_are_those_that_are_documented(X, y):
     """A new attribute could be a leak: whoever adds one says here that it is post-processing."""
     fitted = make(encoder="dp-pca").fit(pd.DataFrame(X, columns=list("abc")), y)
     public = {"n_samples_", "n_features_in_", "feature_names_in_", "classes_", "privacy_"}
-    public |= {"epsilon_", "sigma_"}
     public |= {"release_", "encoder_"}
     released = {"class_probabilities_", "loss_curve_", "n_iter_", "bounds_", "clip_norm_"}
     private = {"_format", "_network"}

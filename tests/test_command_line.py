@@ -189,15 +189,17 @@ def test_verify_says_what_is_not_as_it_should_be(folder, capsys):
     assert synthesize("--certificate", "certificate.json", "--delta", "0.004") == 0
     path = folder / "certificate.json"
     stated = json.loads(path.read_text())
-    path.write_text(json.dumps({**stated, "epsilon": 3.00001}))
     capsys.readouterr()
     assert main(["verify", "certificate.json"]) == 0
     printed = capsys.readouterr()
-    last = "The events cost ε = 1, and the certificate states ε = 3.001."
-    assert printed.out.splitlines()[-1] == last
+    assert printed.out.splitlines()[-1] == "The events cost ε = 1, as stated."
     warning = "skdpgen: warning: δ = 0.004 is above 0.001"
     assert printed.err.startswith(warning)
-    path.write_text(json.dumps({**stated, "releases": [], "epsilon": 0.0}))
+    path.write_text(json.dumps({**stated, "epsilon": 3.00001}))
+    assert main(["verify", "certificate.json"]) == 1
+    assert "states epsilon = 3.00001, but its events cost" in capsys.readouterr().err
+    nothing = {"releases": [], "epsilon": 0.0, "mu": 0.0, "rho": 0.0}
+    path.write_text(json.dumps({**stated, **nothing}))
     assert main(["verify", "certificate.json"]) == 1
     assert "lists no release" in capsys.readouterr().err
 

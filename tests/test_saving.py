@@ -1,5 +1,6 @@
 """A file holds a fitted estimator to the bit, and nothing that could run."""
 
+import hashlib
 import io
 import json
 import math
@@ -35,7 +36,7 @@ from skdpgen import (
     Schema,
     SlicedRows,
 )
-from skdpgen.adaptation import DPSWDRowAdapter
+from skdpgen.adaptation import DPSWDRowAdapter, PrivateSearch
 from skdpgen.preprocessing import LowFrequencies
 from skdpgen.testing.common import differ
 
@@ -135,6 +136,22 @@ FITS = {
     "privatizer": lambda: LocalPrivatizer("gaussian", 5.0, bounds=(0, 1), classes=["a", "b"]).fit(
         X
     ),
+    "persons": lambda: DPSWFlowSampler(**IMAGES, n_steps=2, max_rows_per_person=2).fit(
+        X[:, :3], persons=np.arange(60) // 3
+    ),
+    "components of persons": lambda: DPPCA(
+        3, **IMAGES, relation="replace_one", max_rows_per_person=2
+    ).fit(X, persons=np.arange(60) // 3),
+    "noised rows": lambda: LDPEntropicGAN(n_steps=2).fit_privatized(
+        X[:, :2], privatizer=LocalPrivatizer("gaussian", 5.0, bounds=(0, 1)).fit(X[:, :2])
+    ),
+    "rows without noise": lambda: DPSWFlowSampler(
+        math.inf, bounds=(0, 1), release=SlicedRows(n_steps=2)
+    ).fit(X[:, :3]),
+    "no target": lambda: DPSWDDomainAdapter(5.0, n_steps=3).fit(X, Y),
+    "to a sampler": lambda: DPSWDDomainAdapter(0.1, n_steps=3).fit_to_sampler(
+        X, Y, DPSWFlowSampler(5.0, 1e-6, n_steps=2, bounds=(0, 1)).fit(X)
+    ),
 }
 
 
@@ -201,6 +218,8 @@ def test_a_file_is_json_and_arrays():
             held = file.read(name)
             if name == "estimator.json":
                 json.loads(held)
+            elif name == "digest":
+                assert len(bytes.fromhex(held.decode())) == 32
             else:
                 np.lib.format.read_array(io.BytesIO(held), allow_pickle=False)
 
@@ -250,18 +269,31 @@ def content():
     return _save(DPSWFlowSampler(**IMAGES, n_steps=2).fit(X))
 
 
-def _changed(content, change):
-    """Write the archive anew, with other JSON."""
-    file = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(file, "w") as new:
-        for name in old.namelist():
-            held = old.read(name)
-            if name == "estimator.json":
-                held = json.loads(held)
-                change(held)
-                held = json.dumps(held)
+def _unpack(content):
+    with zipfile.ZipFile(io.BytesIO(content)) as file:
+        return {name: file.read(name) for name in file.namelist()}
+
+
+def _pack(entries, *, is_forged=True):
+    """Write an archive, as a forger would, who computes its digest anew."""
+    digest, file = hashlib.blake2b(digest_size=32), io.BytesIO()
+    with zipfile.ZipFile(file, "w") as new:
+        for name, held in entries.items():
+            if name != "digest":
+                digest.update(name.encode() + held)
+            elif is_forged:
+                held = digest.hexdigest()
             new.writestr(name, held)
     return file.getvalue()
+
+
+def _changed(content, change, *, is_forged=True):
+    """Write the archive anew, with other JSON."""
+    entries = _unpack(content)
+    held = json.loads(entries["estimator.json"])
+    change(held)
+    entries["estimator.json"] = json.dumps(held).encode()
+    return _pack(entries, is_forged=is_forged)
 
 
 CHANGES = {
@@ -331,20 +363,146 @@ def test_what_is_no_file_of_ours_is_refused(content, tmp_path):
 
 
 def test_other_formats_are_refused(content, tmp_path):
-    with pytest.raises(ValueError, match="was written in format 3, by skdpgen 9"):
-        _load(_changed(content, lambda held: held.update(format=[3, 0], version="9")), tmp_path)
-    with pytest.raises(ValueError, match="was written in format 1, by skdpgen"):
-        _load(_changed(content, lambda held: held.update(format=[1, 0])), tmp_path)
-    _load(_changed(content, lambda held: held.update(format=[2, 7])), tmp_path)
+    with pytest.raises(ValueError, match="was written in format 4, by skdpgen 9"):
+        _load(_changed(content, lambda held: held.update(format=[4, 0], version="9")), tmp_path)
+    with pytest.raises(ValueError, match="was written in format 2, by skdpgen"):
+        _load(_changed(content, lambda held: held.update(format=[2, 0])), tmp_path)
+    _load(_changed(content, lambda held: held.update(format=[3, 7])), tmp_path)
 
 
 def test_a_privatizer_from_elsewhere_has_its_own_noise_and_its_own_price(monkeypatch, tmp_path):
     """Else whoever wrote the file could recompute the noise that owners add."""
     monkeypatch.setattr(LocalPrivatizer, "save", skdpgen._saving.Saves.save)
     seeded = LocalPrivatizer(epsilon=1.0, random_state=7).fit(X).set_params(random_state=None)
+    with pytest.raises(ValueError, match="The noise follows from a seed"):
+        _load(_save(seeded), tmp_path)
     cheap = LocalPrivatizer(epsilon=1.0).fit(X)
     cheap.plan_ = LocalPrivatizer(epsilon=9.0).fit(X).plan_
-    for fitted in (seeded, cheap):
-        content = _save(fitted)
-        with pytest.raises(ValueError, match="no file of a fitted skdpgen estimator"):
-            _load(content, tmp_path)
+    with pytest.raises(ValueError, match=r"plan_ of LocalPrivatizer is Plan\("):
+        _save(cheap)
+    monkeypatch.setattr(LocalPrivatizer, "check_certified", lambda self: None)
+    content = _save(cheap)
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match=r"plan_ of LocalPrivatizer is Plan\("):
+        _load(content, tmp_path)
+
+
+# What a file cannot say beside its certificate, by how the JSON of its attributes is changed.
+CONTRADICTIONS = {
+    "a smaller price": (dict(epsilon_=0.1), "epsilon_ is no attribute"),
+    "more noise": (dict(sigma_=99.0), "sigma_ is no attribute"),
+    "other records": (dict(n_samples_=7), "n_samples_ of DPSWFlowSampler is 7"),
+    "a smaller budget": (dict(epsilon=0.1), "epsilon of DPSWFlowSampler differs"),
+    "another delta": (dict(delta=1e-9), "delta of DPSWFlowSampler differs"),
+    "another relation": (dict(relation="replace_one"), "relation of DPSWFlowSampler differs"),
+    "another accountant": (dict(accountant="rdp"), "accountant of DPSWFlowSampler differs"),
+    "other bounds": (dict(bounds=None), "bounds of DPSWFlowSampler differs"),
+}
+
+
+@pytest.mark.parametrize("name", CONTRADICTIONS)
+def test_a_file_cannot_contradict_its_certificate(name, content, tmp_path):
+    change, match = CONTRADICTIONS[name]
+
+    def edit(held):
+        held["estimator"]["of"]["attributes"].update(change)
+
+    with pytest.raises(ValueError, match=match):
+        _load(_changed(content, edit), tmp_path)
+    with pytest.raises(ValueError, match="was damaged or edited"):
+        _load(_changed(content, edit, is_forged=False), tmp_path)
+
+
+def test_terms_are_compared_also_where_the_origin_says_the_same(content, tmp_path):
+    """Whoever edits parameters may edit what the certificate says of them, too."""
+
+    def edit(held):
+        attributes = held["estimator"]["of"]["attributes"]
+        attributes["epsilon"] = 0.1
+        written = attributes["privacy_"]["of"]
+        certificate = json.loads(written[0])
+        certificate["made_by"]["parameters"]["epsilon"] = "0.1"
+        written[0] = json.dumps(certificate)
+
+    with pytest.raises(
+        ValueError, match=r"epsilon of DPSWFlowSampler is 0\.1, and its certificate"
+    ):
+        _load(_changed(content, edit), tmp_path)
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_the_noise_is_that_of_the_certificate(name, tmp_path):
+    fitted = FITS[name]()
+
+    def edit(held):
+        of_certificate = held["estimator"]["of"]["attributes"]["privacy_"]["of"]
+        of_certificate[1] = 0.25 if of_certificate[1] is None else 1.01 * of_certificate[1] + 1e-3
+
+    of_sampler = "sigma of target_sampler_ of DPSWDDomainAdapter is"
+    match = {
+        "adapter": of_sampler,
+        "to a sampler": of_sampler,
+        "privatizer": "plan_ of LocalPrivatizer is",
+    }.get(name, "sigma_ is .*, and the releases have")
+    with pytest.raises(ValueError, match=match):
+        _load(_changed(_save(fitted), edit), tmp_path)
+
+
+@pytest.mark.parametrize("kind", [DPSWDDomainAdapter, DPSWDRowAdapter])
+def test_the_best_of_a_search_is_saved_with_the_price_of_the_search(kind, tmp_path):
+    options = {"sampler": DPSWFlowSampler(n_steps=2)} if kind is DPSWDDomainAdapter else {}
+    adapter = kind(5.0, network="mlp", n_steps=3, n_components=4, **options)
+    searched = {"sampler__clip_norm": [1.0, 2.0]} if options else {"grad_clip": [1.0, 2.0]}
+    search = PrivateSearch(adapter, searched, n_candidates=2, scoring=lambda model, X, y: 1.0)
+    best = search.fit(X, Y, X_target=X[:, ::-1]).best_estimator_
+    loaded = _load(_save(best), tmp_path)
+    assert loaded.privacy_.releases == ("best of several fits",)
+    assert (loaded.epsilon_, loaded.sigma_) == (best.epsilon_, best.sigma_)
+    assert loaded.epsilon_ == search.epsilon_ > 4.9
+
+
+def test_parameters_that_were_changed_after_the_fit_are_not_saved(tmp_path):
+    fitted = DPSWFlowSampler(**IMAGES, n_steps=2).fit(X[:, :2])
+    fitted.set_params(epsilon=0.1)
+    with pytest.raises(ValueError, match=r"epsilon of DPSWFlowSampler differs .* Fit again"):
+        fitted.save(tmp_path / "sampler")
+    assert not (tmp_path / "sampler").exists()
+    # A seed, a device and what is shown are no part of it.
+    fitted.set_params(epsilon=5.0, random_state=3, verbose=1, device="auto")
+    _load(_save(fitted), tmp_path)
+    with pytest.raises(AttributeError):
+        fitted.epsilon_ = 0.1
+
+
+def test_names_occur_once_and_entries_are_those_that_were_written(content, tmp_path):
+    entries = _unpack(content)
+    text = entries["estimator.json"]
+    twice = text.replace(b'"format":', b'"format": [9, 9], "format":', 1)
+    with pytest.raises(ValueError, match=r"\['format'\] more than once"):
+        _load(_pack({**entries, "estimator.json": twice}), tmp_path)
+    nested = text.replace(b'"epsilon":', b'"epsilon": 0.1, "epsilon":', 1)
+    with pytest.raises(ValueError, match=r"\['epsilon'\] more than once"):
+        _load(_pack({**entries, "estimator.json": nested}), tmp_path)
+    others = {"estimator.json": text, "arrays/99.npy": entries["arrays/0.npy"], **entries}
+    without = {name: held for name, held in entries.items() if name != "digest"}
+    for changed in (others, without, dict(reversed(entries.items()))):
+        with pytest.raises(ValueError, match="other entries than were written"):
+            _load(_pack(changed), tmp_path)
+    further = _changed(content, lambda held: held.update(epsilon_=0.1))
+    with pytest.raises(ValueError, match="a part of the file has the members"):
+        _load(further, tmp_path)
+
+
+def test_a_dict_has_a_key_once(tmp_path):
+    content = _save(FITS["table"]())
+    assert b'"is": "dict"' in _unpack(content)["estimator.json"]
+
+    def double(node):
+        if isinstance(node, dict) and node.get("is") == "dict" and node["of"]:
+            node["of"].append(node["of"][0])
+            return True
+        parts = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+        return any(map(double, parts))
+
+    with pytest.raises(ValueError, match="a key more than once"):
+        _load(_changed(content, lambda held: double(held["estimator"])), tmp_path)

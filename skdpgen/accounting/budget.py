@@ -302,6 +302,11 @@ def find_open():
     return budgets + [PrivacyBudget.from_file(path) for path in _list_told() if path not in known]
 
 
+def is_part():
+    """Whether fits in this thread are runs of a search, which pays for them and says its price."""
+    return _paid_run.get() is not None
+
+
 class PaidRun:
     """One run of a search, which takes the place of the budgets that are open, in this thread.
 

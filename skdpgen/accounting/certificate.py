@@ -1,37 +1,57 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a fitted estimator can show: a statement of privacy, computed from its ledger."""
 
-import contextlib
 import json
 import math
 import numbers
 import textwrap
-import warnings
 from dataclasses import dataclass, field, replace
 
-from dp_accounting import NonPrivateDpEvent, UnsupportedEventError
+from dp_accounting import (
+    GaussianDpEvent,
+    LaplaceDpEvent,
+    NonPrivateDpEvent,
+    RandomizedResponseDpEvent,
+    UnsupportedEventError,
+)
 
 from .._html import make_table
-from ..exceptions import BudgetExceededError, PlanError, PrivacyLeakWarning, SpentError, TableError
 from .accountants import check_relation, ledger_delta, ledger_epsilon
 from .calibration import check_delta, check_epsilon
+from .certificate_form import INFINITE, STATEMENT, read_form
 from .events import (
     concentrated_rho,
     event_from_dict,
     event_to_dict,
     flatten,
     gaussian_mu,
-    is_pure,
     pure_epsilon,
+    step_multiplier,
+    touches_data,
 )
 from .figures import show
 from .origin import Origin, join_origins
 from .shuffling import shuffled_epsilon
-from .signatures import check_signature
-from .units import assume_of_unit, describe_unit
+from .strict_json import TEXT
+from .units import assume_of_unit, check_unit, describe_unit, largest_change
 
 # Lines of text are this long at most.
 _WIDTH = 88
+# Numbers that follow from the events. Processors and versions of libraries agree on them to many
+# more digits than this.
+_COSTS, _TOLERANCE = ("epsilon", "mu", "rho"), 1e-6
+# Events that a record's owner can make alone.
+_LOCAL = GaussianDpEvent, LaplaceDpEvent, NonPrivateDpEvent, RandomizedResponseDpEvent
+# What pricing a malformed certificate can raise.
+_MALFORMED = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    UnsupportedEventError,
+    ValueError,
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -108,6 +128,10 @@ class Certificate:
         check_relation(self.relation)
         if self.local and self.relation != "replace_one":
             raise ValueError("Local releases are stated under relation='replace_one'.")
+        if self.local and self.max_rows is not None:
+            raise ValueError("Local releases are of records: max_rows is for sums of several.")
+        if self.local and not all(isinstance(leaf, _LOCAL) for leaf in flatten(self.events)):
+            raise ValueError("Local releases noise each record: samples and thresholds are not.")
 
     @classmethod
     def of_plan(cls, plan, assumptions=(), *, reproducible=False, n_records=None):
@@ -125,6 +149,19 @@ class Certificate:
             n_records=n_records,
             max_rows=plan.max_rows,
         )
+
+    def find_sigma(self, name, sensitivity):
+        """Return the standard deviation of the noise on a release, from its event.
+
+        Parameters
+        ----------
+        name : str
+            Of the release.
+        sensitivity : callable
+            Of a relation, as `largest_change` takes it.
+        """
+        event = dict(zip(self.releases, self.events, strict=True))[name]
+        return step_multiplier(event) * largest_change(sensitivity, self.relation, self.max_rows)
 
     def made_by(self, estimator) -> "Certificate":
         """Return the certificate with the origin that an estimator is, today."""
@@ -239,7 +276,7 @@ class Certificate:
             others["made_by"] = self.origin.to_dict()
         return json.dumps(
             {
-                "statement": "differential privacy",
+                "statement": STATEMENT,
                 "epsilon": _to_json(epsilon),
                 "delta": self.delta,
                 "relation": self.relation,
@@ -259,25 +296,54 @@ class Certificate:
 
     @classmethod
     def from_json(cls, text: str) -> "Certificate":
-        """Read what `to_json` wrote. The stated ε is not trusted; it is computed again."""
-        data = json.loads(text)
-        releases = [dict(release) for release in data["releases"]]
-        names = tuple(release.pop("name") for release in releases)
-        return cls(
-            events=tuple(event_from_dict(release) for release in releases),
-            releases=names,
-            relation=data["relation"],
-            accountant=data["accountant"],
-            delta=data["delta"],
-            assumptions=tuple(data["assumptions"]),
-            reproducible=data["reproducible"],
-            local=bool(data.get("local", False)),
-            n_records=data.get("n_records", data.get("n_persons")),
-            max_rows=data.get("max_rows"),
-            origin=Origin.from_dict(data["made_by"]) if "made_by" in data else None,
-            digest=data.get("digest"),
-            engine=data.get("engine"),
-        )
+        """Read what `to_json` wrote; numbers that follow from the events are computed again.
+
+        Parameters
+        ----------
+        text : str
+
+        Returns
+        -------
+        Certificate
+
+        Raises
+        ------
+        ValueError
+            If the text is no certificate, to the last member; if it contradicts itself; if it
+            states another ε, μ or ρ than its events cost, be it larger or smaller.
+        """
+        try:
+            data = read_form(text)
+            max_rows = data.get("max_rows")
+            certificate = cls(
+                events=tuple(map(_read_event, data["releases"])),
+                releases=tuple(release["name"] for release in data["releases"]),
+                relation=data["relation"],
+                accountant=data["accountant"],
+                delta=data["delta"],
+                assumptions=tuple(data["assumptions"]),
+                reproducible=data["reproducible"],
+                local=data["local"],
+                n_records=data["n_records" if max_rows is None else "n_persons"],
+                max_rows=max_rows,
+                origin=Origin.from_dict(data["made_by"]) if "made_by" in data else None,
+                digest=data.get("digest"),
+                engine=data.get("engine"),
+            )
+            check_unit(certificate.assumptions, max_rows)
+            costs = {name: getattr(certificate, name) for name in _COSTS}
+        except _MALFORMED as error:
+            raise ValueError(f"Not a certificate: {error}") from error
+        for name, cost in costs.items():
+            stated = data.get(name, cost)
+            is_same = stated == cost or (
+                cost is not None and math.isclose(float(stated), cost, rel_tol=_TOLERANCE)
+            )
+            if not is_same:
+                raise ValueError(
+                    f"The certificate states {name} = {stated!r}, but its events cost {cost!r}."
+                )
+        return certificate
 
     def _list_statements(self):
         """Say what is guaranteed, line by line."""
@@ -306,6 +372,8 @@ class Certificate:
                 f"Rows were added up by {self.engine}: its workers, logs and files had sums "
                 "without noise, and are as private as the rows."
             )
+        if self.digest is not None:
+            lines.append(f"Digest of the releases: {self.digest}")
         return lines + (self.origin.describe() if self.origin else [])
 
     def __repr__(self):
@@ -335,9 +403,27 @@ class Certificate:
         return "\n".join(_wrap(line) for line in lines)
 
 
+def read_certified(text):
+    """Return the certificate of a text, of one release at least; see `Certificate.from_json`."""
+    certificate = Certificate.from_json(text)
+    if not certificate.events:
+        raise ValueError("The certificate lists no release: there is nothing that it certifies.")
+    return certificate
+
+
+def _read_event(release):
+    """Return the event of a named release, which reads records."""
+    if not isinstance(release, dict) or not TEXT.allows(release.get("name")):
+        raise ValueError(f"a release must have a name, which is {TEXT.what}.")
+    event = event_from_dict({key: value for key, value in release.items() if key != "name"})
+    if not touches_data(event):
+        raise ValueError(f"{release['name']!r} releases nothing: {event}.")
+    return event
+
+
 def _to_json(value):
     """Return a number that JSON has: it has no infinity."""
-    return "inf" if value == math.inf else value
+    return INFINITE if value == math.inf else value
 
 
 def _wrap(line):
@@ -349,84 +435,6 @@ def _wrap(line):
         break_long_words=False,
         break_on_hyphens=False,
     )
-
-
-# A δ above this, or above 1 over the number of records, says little.
-_LARGEST_DELTA = 1e-3
-
-# What reading or pricing a malformed certificate can raise.
-_MALFORMED = (
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    RecursionError,
-    TypeError,
-    UnsupportedEventError,
-    ValueError,
-)
-
-
-def verify(text: str, public_key: str | bytes | None = None) -> float:
-    """Recompute ε of a certificate that was written by `Certificate.to_json`.
-
-    This checks the arithmetic: that the stated events, under the stated relation, cost what is
-    stated. Whether they happened, and whether the seed of a reproducible fit is secret, it cannot
-    know. It warns of a δ above 0.001, or above 1 over the number of records.
-
-    Parameters
-    ----------
-    text : str
-        The JSON.
-    public_key : str or bytes, default=None
-        In PEM format. The certificate then has to be signed by the key that belongs to it: see
-        `sign`.
-
-    Returns
-    -------
-    float
-        ε at the certificate's δ, from its events alone.
-
-    Raises
-    ------
-    ValueError
-        If the text is no certificate, lists no release, or states a smaller ε than its events
-        cost; if it is not signed by that key.
-    """
-    try:
-        certificate = Certificate.from_json(text)
-        stated = {n: float(v) for n, v in json.loads(text).items() if n in ("epsilon", "mu", "rho")}
-        epsilon = certificate.epsilon
-        costs = {"epsilon": epsilon, "mu": certificate.mu, "rho": certificate.rho}
-        largest = min(_LARGEST_DELTA, 1 / (certificate.n_records or 1))
-    except _MALFORMED as error:
-        raise ValueError(f"Not a certificate that can be priced: {error}") from error
-    if not certificate.events:
-        raise ValueError("The certificate lists no release: there is nothing that it certifies.")
-    if certificate.delta > largest and not is_pure(certificate.events):
-        warnings.warn(
-            f"δ = {show(certificate.delta)} is above {largest:.3g}: it allows to publish some "
-            "records outright.",
-            UserWarning,
-            stacklevel=2,
-        )
-    if certificate.reproducible:
-        warnings.warn(
-            "The certificate is of a fit with a fixed seed: it proves nothing towards anybody who "
-            "holds or guesses the seed.",
-            PrivacyLeakWarning,
-            stacklevel=2,
-        )
-    if "epsilon" not in stated:
-        raise ValueError("The certificate states no epsilon.")
-    for name, value in stated.items():
-        cost = math.inf if costs[name] is None else costs[name]
-        if not value >= cost * (1 - 1e-9):
-            raise ValueError(
-                f"The certificate states {name} = {value!r}, but its events cost {cost!r}."
-            )
-    if public_key is not None:
-        check_signature(text, public_key)
-    return epsilon
 
 
 def compose(*certificates: Certificate) -> Certificate:
@@ -475,29 +483,3 @@ def compose(*certificates: Certificate) -> Certificate:
         max_rows=None if None in max_rows else max(max_rows),
         origin=join_origins([certificate.origin for certificate in certificates]),
     )
-
-
-@contextlib.contextmanager
-def naming_what_was_spent(certificate):
-    """Let what fails inside, after a release, say what was spent: by a `SpentError`.
-
-    What fails is learning from releases, whose errors hold nothing private.
-
-    Parameters
-    ----------
-    certificate : callable
-        Returns the `Certificate` of what was released until then.
-    """
-    try:
-        yield
-    except (BudgetExceededError, PlanError, SpentError, TableError):
-        raise
-    except (ArithmeticError, MemoryError, RuntimeError, ValueError) as error:
-        spent = certificate()
-        if not spent.events:
-            raise
-        releases = ", ".join(spent.releases)
-        raise SpentError(
-            f"{error} Until then ε = {show(spent.epsilon)} at δ = {show(spent.delta)} was spent, "
-            f"on: {releases}."
-        ) from error

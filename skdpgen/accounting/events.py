@@ -26,6 +26,7 @@ from dp_accounting import (
 from dp_accounting.dp_event import RepeatAndSelectDpEvent
 
 from ..exceptions import PlanError
+from .strict_json import ANY, FLAG, Member, check_members, number, whole
 
 # Beyond this many repetitions pricing takes forever.
 _MAX_COUNT = 10**7
@@ -189,6 +190,34 @@ _KNOWN = {
     )
 }
 
+# What members of events may be, by their names. No noise at all has a price, which is infinite;
+# infinite noise would be an event that is none.
+_RATE = number("a number in (0, 1]", lambda given: 0 < given <= 1)
+_MEMBERS = {
+    "noise_multiplier": number(
+        "0 or a number from 1e-9 to 1e100", lambda given: given == 0 or 1e-9 <= given <= 1e100
+    ),
+    "noise_parameter": number("a number in [0, 1]", lambda given: 0 <= given <= 1),
+    "num_buckets": whole(),
+    "sampling_probability": _RATE,
+    "source_dataset_size": whole(),
+    "sample_size": whole(),
+    "count": whole(most=_MAX_COUNT),
+    "n_features": whole(),
+    "n_projections": whole(),
+    "orthogonal": FLAG,
+    "n_classes": whole(),
+    "beside": number("a number of at least 0", lambda given: given >= 0),
+    "delta": number("a number in [0, 1)", lambda given: 0 <= given < 1),
+    "n_owners": whole(),
+    "n_dropouts": whole(least=0),
+    "n_colluding": whole(least=0),
+    "mean": number("a number of at least 1", lambda given: given >= 1),
+    "shape": number("a number of at least 0", lambda given: given >= 0),
+    "event": ANY,
+    "events": Member("a list", lambda given: type(given) is list),
+}
+
 
 def check_owners(n_owners, n_dropouts, n_colluding):
     """Refuse numbers of owners by which nobody is left whose noise counts."""
@@ -216,6 +245,12 @@ def plain_multiplier(event):
     if not isinstance(event, (GaussianDpEvent, SharedGaussianDpEvent, ThresholdDpEvent)):
         raise PlanError(f"{event} is no plain Gaussian release.")
     return event.noise_multiplier
+
+
+def step_multiplier(event):
+    """Return the noise multiplier of a step of a release; 0 for no noise."""
+    base = split_sampling(split_repetition(event)[0])[0]
+    return 0.0 if isinstance(base, NonPrivateDpEvent) else base.noise_multiplier
 
 
 def pure_epsilon(event):
@@ -369,14 +404,32 @@ def event_to_dict(event):
 
 
 def event_from_dict(data):
-    """Inverse of `event_to_dict`; knows a fixed list of events and imports nothing by name."""
+    """Inverse of `event_to_dict`; knows a fixed list of events and imports nothing by name.
+
+    Raises
+    ------
+    ValueError
+        If a member is missing, unknown, of another type or out of its range.
+    """
+    if not isinstance(data, dict):
+        raise ValueError(f"An event must be an object of JSON; got {data!r:.60}.")
     fields = dict(data)
     name = fields.pop("type", None)
-    if name not in _KNOWN:
-        raise ValueError(f"Unknown event {name!r}; known are {sorted(_KNOWN)}.")
-    for field, value in fields.items():
-        if isinstance(value, dict):
-            fields[field] = event_from_dict(value)
-        elif isinstance(value, list):
-            fields[field] = [event_from_dict(part) for part in value]
+    if not isinstance(name, str) or name not in _KNOWN:
+        raise ValueError(f"Unknown event {name!r:.60}; known are {sorted(_KNOWN)}.")
+    required = {field.name: _MEMBERS[field.name] for field in attrs.fields(_KNOWN[name])}
+    check_members(fields, name, required)
+    if "event" in fields:
+        fields["event"] = event_from_dict(fields["event"])
+    if "events" in fields:
+        fields["events"] = [event_from_dict(part) for part in fields["events"]]
     return _KNOWN[name](**fields)
+
+
+def touches_data(event):
+    """Whether any part of an event reads records, whatever noise there is."""
+    if isinstance(event, ComposedDpEvent):
+        return any(map(touches_data, event.events))
+    if hasattr(event, "event"):
+        return touches_data(event.event)
+    return not isinstance(event, NoOpDpEvent)

@@ -50,6 +50,21 @@ class Origin:
         parameters = tuple((str(k), str(v)) for k, v in data["parameters"].items())
         return cls(str(data["estimator"]), parameters, str(data["version"]), str(data["date"]))
 
+    def check(self, estimator):
+        """Refuse an estimator whose parameters are not those that it was fitted with.
+
+        Defaults may differ between versions, and a search states its own parameters: nothing is
+        known then.
+        """
+        if (self.estimator, self.version) != (type(estimator).__name__, __version__):
+            return
+        fitted, given = dict(self.parameters), dict(_list_parameters(estimator))
+        if changed := sorted({name for name, _ in fitted.items() ^ given.items()}):
+            raise ValueError(
+                f"{', '.join(changed)} of {self.estimator} differs from the certificate, which "
+                "states the parameters of the fit. Fit again, or set it back."
+            )
+
     def to_dict(self):
         """Return what is written to JSON."""
         return {

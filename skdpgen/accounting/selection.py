@@ -12,6 +12,7 @@ from .accountants import ledger_epsilon
 from .budget import PaidRun, Reservation
 from .calibration import calibrate_under, check_delta, check_epsilon
 from .plan import Plan
+from .spending import restate_charged
 
 
 def selection_plan(name, run_at, mean, shape, epsilon, delta, *, relation="zero_out"):
@@ -54,8 +55,8 @@ def select_best(run, plan, noise):
     law. A run is one fit, in this thread, and that it releases at most the planned event is checked
     before it does. It also takes that nothing else is told: of other runs nothing is kept, warnings
     are silenced, and how many there were is forgotten. An error counts as the best of all outcomes,
-    and so ends the search. Of equally good runs the first is taken, which is as likely to be one as
-    another.
+    and so ends the search; it states the price of the search, never that of a run. The first of
+    equally good runs is taken, which is as likely to be one as another.
 
     Parameters
     ----------
@@ -91,8 +92,10 @@ def select_best(run, plan, noise):
                     raise ValueError("A score is nan.")
                 if best is None or found[0] > best[0]:
                     best = found
-    except BaseException:
+    except BaseException as error:
         best = found = paid = None  # of which a traceback would tell
+        if released and isinstance(error, Exception):
+            raise restate_charged(error, "All of the search is charged", plan) from error
         raise
     finally:
         reservation.settle(plan.events if released else ())

@@ -3,6 +3,9 @@
 
 import json
 
+from .certificate import read_certified
+from .certificate_form import read_form
+
 
 def sign(text, private_key, password=None):
     """Sign a certificate, by Ed25519.
@@ -29,7 +32,7 @@ def sign(text, private_key, password=None):
     ImportError
         Without the package cryptography.
     ValueError
-        For other keys, and for what is no JSON object.
+        For other keys, and for what `verify` would refuse.
 
     Examples
     --------
@@ -70,12 +73,10 @@ def check_signature(text, public_key):
         raise ValueError(f"public_key is no PEM key that can be read: {error}") from error
     if not isinstance(key, ed25519.Ed25519PublicKey):
         raise ValueError("public_key must be an Ed25519 key.")
+    if "signature" not in data:
+        raise ValueError("The certificate is not signed.")
     try:
-        value = bytes.fromhex(data["signature"]["value"])
-    except (KeyError, TypeError, ValueError):
-        raise ValueError("The certificate is not signed.") from None
-    try:
-        key.verify(value, _canonical(data))
+        key.verify(bytes.fromhex(data["signature"]["value"]), _canonical(data))
     except InvalidSignature:
         raise ValueError(
             "The certificate is not signed by that key, or was changed afterwards."
@@ -89,10 +90,9 @@ def _canonical(data):
 
 
 def _read(text):
-    data = json.loads(text)
-    if not isinstance(data, dict):
-        raise ValueError("A certificate is a JSON object.")
-    return data
+    """Return the members of a certificate, all of which are checked."""
+    read_certified(text)
+    return read_form(text)
 
 
 def _to_bytes(key):

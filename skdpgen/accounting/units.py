@@ -61,6 +61,14 @@ def assume_of_unit(assumptions, max_rows=None):
     return tuple(_ONE_IDENTIFIER if a == ONE_RECORD else a for a in assumptions)
 
 
+def check_unit(assumptions, max_rows=None):
+    """Refuse assumptions that are those of the other unit."""
+    others = _ONE_IDENTIFIER if max_rows is None else ONE_RECORD
+    if others in assumptions:
+        unit = "records" if max_rows is None else "persons"
+        raise ValueError(f"a certificate for {unit} does not rest on it that {others}.")
+
+
 def describe_unit(relation, max_rows=None, n_units=None):
     """List what a certificate says of units, line by line."""
     number = "" if n_units is None else f", {n_units:,},"

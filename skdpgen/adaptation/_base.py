@@ -30,8 +30,9 @@ from .._validation import (
     whole,
 )
 from ..accounting.accountants import RELATIONS
-from ..accounting.certificate import Certificate, naming_what_was_spent
+from ..accounting.certificate import Certificate
 from ..accounting.figures import plain_numbers
+from ..accounting.spending import naming_what_was_spent
 from ..formats.arrays import check_bounds
 from ..learners.adaptation import fit_adaptation
 from ..networks import ENCODERS, build_encoder
@@ -337,20 +338,19 @@ class BaseAdapter(
     def _train(self, start, certificate, target=None, **alignment):
         """Train on the source, and on public rows in place of the target's, if there are any."""
         self.n_iter_ = self.n_steps or self._default_n_steps(len(start.X))
-        with naming_what_was_spent(lambda: certificate):
-            self.loss_curve_ = fit_adaptation(
-                start.encoder,
-                start.head,
-                start.source,
-                target,
-                n_steps=self.n_iter_,
-                batch_size=self.batch_size,
-                learning_rate=self.learning_rate,
-                augment=self._augment,
-                generator=start.noise.torch_generator(),
-                verbose=self.verbose,
-                **alignment,
-            )
+        self.loss_curve_ = fit_adaptation(
+            start.encoder,
+            start.head,
+            start.source,
+            target,
+            n_steps=self.n_iter_,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            augment=self._augment,
+            generator=start.noise.torch_generator(),
+            verbose=self.verbose,
+            **alignment,
+        )
         return self._finish(start, certificate)
 
     def _default_n_steps(self, n_source):
@@ -363,8 +363,11 @@ class BaseAdapter(
         with naming_what_was_spent(lambda: certificate):
             check_finite(*self._encoder.parameters(), *self._head.parameters())
         self.privacy_ = certificate.made_by(self)
-        self.epsilon_, self.sigma_ = certificate.epsilon, certificate.sigma
         return self
+
+    def _list_certified(self):
+        yield from super()._list_certified()
+        yield "n_target_", self.n_target_, self.privacy_.n_records or 0
 
     def transform(self, X):
         """Map rows of either domain to the representation.

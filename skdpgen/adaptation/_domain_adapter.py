@@ -2,7 +2,7 @@
 """Adapt a representation to a private target domain, by synthetic rows of it."""
 
 import numbers
-from dataclasses import replace
+from dataclasses import fields, replace
 from inspect import signature
 
 import numpy as np
@@ -17,8 +17,10 @@ from sklearn.utils import resample
 from .._choices import check_choice
 from .._parameters import parameters
 from .._validation import in_range, undo_on_failure
+from ..accounting.certificate import Certificate
 from ..accounting.events import gaussian_event
 from ..accounting.figures import plain_numbers
+from ..accounting.spending import naming_what_was_spent
 from ..base import BaseGenerator, CentralGenerator
 from ..encoders import PrivatePCA, split_encoder
 from ..formats.box import BoxFormat
@@ -30,6 +32,8 @@ from ._base import ASSUMED, SAID_OF_ALL, BaseAdapter
 
 # Of these a sampler says nothing, or what the adapter says.
 _SAID_ONCE = ("epsilon", "delta", "relation", "random_state")
+# What an adapter's certificate says beside that of its sampler.
+_OWN = ("assumptions", "notes", "origin")
 # From so many target rows on, their own principal components are worth their price.
 _MANY_ROWS = 1000
 # Columns that a sketch can do with as they are; components of the source, of few target rows.
@@ -197,6 +201,21 @@ class DPSWDDomainAdapter(BaseAdapter):
         """Names of the parameters that act on synthetic rows; others can be tried for nothing."""
         return set(self.get_params(deep=False)) - {"sampler", "bounds", *SAID_OF_ALL}
 
+    def _list_certified(self):
+        sampler = self.target_sampler_
+        if sampler is None:
+            yield from super()._list_certified()
+            return
+        # It is the sampler, with its parameters, that has spent something.
+        yield "n_target_", self.n_target_, sampler.n_samples_
+        for name in (field.name for field in fields(Certificate)):
+            if name not in _OWN:
+                own, certified = getattr(self.privacy_, name), getattr(sampler.privacy_, name)
+                yield f"{name} of target_sampler_", own, certified
+
+    def _find_sigma(self):
+        return self.target_sampler_.sigma_
+
     def event_function(self, n_features, n_classes, n_target):
         # Shares of a sketch and of components add up to one Gaussian release.
         return gaussian_event
@@ -226,8 +245,8 @@ class DPSWDDomainAdapter(BaseAdapter):
         """
         with undo_on_failure(self), plain_numbers(self):
             start = self._start(X, y)
-            self.target_sampler_, self.n_target_ = sampler, sampler.n_samples_
-            return self._train_on_samples(start)
+            self.n_target_ = sampler.n_samples_
+            return self._train_on_samples(start, sampler)
 
     def _stay(self, start):
         self.target_sampler_ = None
@@ -235,8 +254,7 @@ class DPSWDDomainAdapter(BaseAdapter):
 
     def _adapt(self, start, X_target):
         sampler = self._make_sampler(start.X, start.bounds, self.n_target_)
-        self.target_sampler_ = sampler.fit(X_target)
-        return self._train_on_samples(start)
+        return self._train_on_samples(start, sampler.fit(X_target))
 
     def _make_sampler(self, X, bounds, n_target):
         """Return the sampler of synthetic target rows, in units that follow from the source."""
@@ -275,23 +293,24 @@ class DPSWDDomainAdapter(BaseAdapter):
         public = make_pipeline(StandardScaler(), components).fit(np.clip(X, *bounds))
         return FrozenEstimator(public)
 
-    def _train_on_samples(self, start):
+    def _train_on_samples(self, start, sampler):
         """Train on the source and on synthetic target rows, and take over the certificate."""
-        sampler, rows = self.target_sampler_, start.source[0]
-        made = sampler.sample(min(_MOST, max(_FEWEST, self.n_target_)))
-        target, seen = (self._as_seen(part).to(rows) for part in (made, start.X))
+        self.target_sampler_, rows = sampler, start.source[0]
         certificate = replace(
             sampler.privacy_, assumptions=(*ASSUMED, *sampler.privacy_.assumptions)
         )
-        return self._train(
-            start,
-            certificate,
-            target,
-            seen=None if torch.allclose(seen, rows, atol=1e-5) else seen,
-            align_weight=self.align_weight,
-            class_align_weight=self.class_align_weight,
-            n_projections=self.n_projections,
-        )
+        with naming_what_was_spent(lambda: certificate):
+            made = sampler.sample(min(_MOST, max(_FEWEST, self.n_target_)))
+            target, seen = (self._as_seen(part).to(rows) for part in (made, start.X))
+            return self._train(
+                start,
+                certificate,
+                target,
+                seen=None if torch.allclose(seen, rows, atol=1e-5) else seen,
+                align_weight=self.align_weight,
+                class_align_weight=self.class_align_weight,
+                n_projections=self.n_projections,
+            )
 
     def _as_seen(self, X):
         """Return what the network reads of rows without what the sampler has not seen."""

@@ -22,6 +22,7 @@ from ..accounting.accountants import ledger_epsilon
 from ..accounting.calibration import check_delta
 from ..accounting.certificate import Certificate
 from ..accounting.selection import select_best, selection_plan
+from ..accounting.spending import naming_what_was_spent
 from ..privacy import NoiseSource
 from ._base import SAID_OF_ALL, BaseAdapter, refuse_persons
 from ._domain_classifier import DPSWDDomainClassifier
@@ -192,8 +193,12 @@ class PrivateSearch(MetaEstimatorMixin, DocumentedEstimator):
         params = best.get_params()
         self.best_estimator_, self.best_score_ = best, best_score
         self.best_params_ = {name: params[name] for name in sorted(names) if name in params}
-        self.privacy_, self.epsilon_ = best.privacy_, best.epsilon_
+        self.privacy_ = best.privacy_
         return self
+
+    @property
+    def epsilon_(self):
+        return self.privacy_.epsilon
 
     def _search_one_release(self, X, y, X_target, noise):
         """Return the best of fits to one sampler: all are post-processing of it."""
@@ -202,12 +207,14 @@ class PrivateSearch(MetaEstimatorMixin, DocumentedEstimator):
             # Bad parameters cost nothing.
             model.check_fit(X, y)
         best = clone(self.estimator).fit(X, y, X_target=X_target)
-        best_score = self._score(best, X, y)
-        for model in candidates:
-            model.fit_to_sampler(X, y, best.target_sampler_)
-            score = self._score(model, X, y)
-            if score > best_score:
-                best_score, best = score, model
+        sampler = best.target_sampler_
+        with naming_what_was_spent(lambda: sampler.privacy_):
+            best_score = self._score(best, X, y)
+            for model in candidates:
+                model.fit_to_sampler(X, y, sampler)
+                score = self._score(model, X, y)
+                if score > best_score:
+                    best_score, best = score, model
         return best_score, best
 
     def _search_releases(self, X, y, X_target, noise, names):
@@ -359,7 +366,7 @@ def _say(model, **params):
 def _certify(model, certificate):
     """Replace the certificate of a fit, wherever it is kept."""
     for fitted in _fitted(model):
-        fitted.privacy_, fitted.epsilon_ = certificate, certificate.epsilon
+        fitted.privacy_ = certificate
 
 
 def _fitted(model):

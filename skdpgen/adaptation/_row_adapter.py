@@ -129,7 +129,7 @@ class DPSWDRowAdapter(BaseAdapter):
             self.delta,
             relation=self.relation,
             accountant=self.accountant,
-            sensitivity=SlicedRowsMechanism(n_columns).sensitivity(self.relation),
+            sensitivity=SlicedRowsMechanism.sensitivity_of(self.relation),
         )
         format = BoxFormat(start.X.shape[1], bounds=start.bounds)
         with open_curator(
@@ -159,6 +159,11 @@ class DPSWDRowAdapter(BaseAdapter):
             assumed = list_assumptions(format)
             certificate = curator.certificate((*ASSUMED, *assumed, ASSUMED_OF_DIRECTIONS))
         return self._finish(start, certificate)
+
+    def _find_sigma(self):
+        return self.privacy_.find_sigma(
+            SlicedRowsMechanism.name, SlicedRowsMechanism.sensitivity_of
+        )
 
     def event_function(self, n_features, n_classes, n_target):
         factory, n_steps = self._factory, self._n_private_steps(n_target)

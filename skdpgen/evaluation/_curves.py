@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 from ..accounting.certificate import Certificate, compose
 from ..accounting.figures import show
+from ..accounting.spending import naming_fits_before
 from ..exceptions import PrivacyLeakWarning
 from ._displays import Display
 
@@ -206,9 +207,9 @@ class UtilityCurveDisplay(Display):
         for value in epsilon:
             for _ in range(n_repeats):
                 fitted = clone(estimator).set_params(epsilon=value)
-                fitted.fit(X, y, **(fit_params or {}))
-                certificates.append(fitted.privacy_)
-                with warnings.catch_warnings():
+                with naming_fits_before(certificates), warnings.catch_warnings():
+                    fitted.fit(X, y, **(fit_params or {}))
+                    certificates.append(fitted.privacy_)
                     # What this says is said above.
                     warnings.simplefilter("ignore", PrivacyLeakWarning)
                     scores.append(float(scoring(fitted)))

@@ -19,6 +19,7 @@ from ..preprocessing import LocalPrivatizer
 from ..privacy import LocalLabelsMechanism, LocalRowsMechanism, NoiseSource
 from ..privacy.mechanisms.local import DEVIATIONS
 from ..releases import LocalNoise
+from ..releases.local_noise import find_local_sigma
 
 # Rows a step, without labels and for each label; and steps.
 _BATCH_SIZE, _CLASS_BATCH_SIZE, _FEWEST_ROWS = 256, 100, 32
@@ -222,13 +223,19 @@ class LDPEntropicGAN(BaseGenerator):
         return self._finish(
             replace(format, kind=kind, classes=classes),
             len(Y),
-            plan.sigma,
             Certificate.of_plan(
                 plan,
                 privatizer.privacy_.assumptions,
                 reproducible=privatizer.privacy_.reproducible,
             ),
         )
+
+    def _list_certified(self):
+        # Rows that arrived noised were planned by the parameters of a privatizer.
+        return super()._list_certified() if hasattr(self, "release_") else ()
+
+    def _find_sigma(self):
+        return find_local_sigma(self.privacy_, self._format)
 
     def check_params(self):
         super().check_params()

@@ -12,7 +12,7 @@ from .._arrays import read_numbers
 from .._audits import Audits
 from .._documentation import DocumentedEstimator
 from .._parameters import parameters
-from .._saving import Saves
+from .._saving import Saves, list_certified_sizes
 from .._validation import (
     CENTRAL_CHECKS,
     Checked,
@@ -220,9 +220,7 @@ class DPPCA(
         self.n_components_ = self._n_features_out = n_components
         self._format, self.clip_norm_, self.bounds_ = format, format.clip_norm, format.bounds
         self.n_samples_ = n_samples
-        self.sigma_ = plan.sigma
         self.privacy_ = certificate.made_by(self)
-        self.epsilon_ = certificate.epsilon
         return self
 
     @forgetting()
@@ -298,6 +296,15 @@ class DPPCA(
         plan = replace(plan, max_rows=max_rows)
         sensitivity = plan.bound(CovarianceMechanism.sensitivity_of)
         return replace(plan, sigma=plan.multiplier(CovarianceMechanism.name) * sensitivity)
+
+    def _list_certified(self):
+        yield from super()._list_certified()
+        yield from list_certified_sizes(self)
+
+    def _find_sigma(self):
+        return self.privacy_.find_sigma(
+            CovarianceMechanism.name, CovarianceMechanism.sensitivity_of
+        )
 
     def _preview(self, n_samples, n_features, n_classes, has_persons=False):
         """Price a fit without data; see `skdpgen.privacy.preview`."""

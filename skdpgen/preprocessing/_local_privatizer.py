@@ -18,7 +18,7 @@ from .._saving import Saves
 from .._validation import PRIVACY_CHECKS, Checked, positive, undo_on_failure
 from ..accounting.certificate import Certificate
 from ..accounting.figures import plain_numbers
-from ..accounting.plan import Terms
+from ..accounting.plan import Plan, Terms
 from ..exceptions import warn_of_seed
 from ..formats.arrays import ArrayKind
 from ..privacy import LocalLabelsMechanism, LocalRowsMechanism, NoiseSource
@@ -34,6 +34,7 @@ from ..privacy.records import (
     take_rows,
 )
 from ..releases import LocalNoise
+from ..releases.local_noise import find_local_sigma
 
 _ASSUMED = (
     "all cells are numbers: where the dtype of X does not say so, others are refused",
@@ -162,6 +163,8 @@ class LocalPrivatizer(
     random_state: object = None
     strict: bool = False
 
+    relation = "replace_one"
+
     def set_params(self, **params):
         super().set_params(**params)
         if "random_state" in params:
@@ -202,9 +205,7 @@ class LocalPrivatizer(
         self._is_strict = self.strict
         self._counter = getattr(self, "_counter", [0])
         self._seed = self.random_state, self._counter
-        self.sigma_ = plan.sigma
         self.privacy_ = self._certify(plan)
-        self.epsilon_ = self.privacy_.epsilon
         return self
 
     def transform(self, X):
@@ -311,8 +312,24 @@ class LocalPrivatizer(
         """Refuse noise that somebody can make again, and that is not what is certified."""
         if self.random_state is not None or self._seed[0] is not None:
             raise ValueError("The noise follows from a seed.")
-        if self.plan_.events != self.privacy_.events:
-            raise ValueError("The certificate is of another plan.")
+        super().check_loaded()
+
+    def _list_certified(self):
+        yield from super()._list_certified()
+        certificate = self.privacy_
+        certified = Plan(
+            tuple(zip(certificate.releases, certificate.events, strict=True)),
+            self.epsilon,
+            certificate.delta,
+            certificate.relation,
+            certificate.accountant,
+            certificate.sigma,
+            certificate.local,
+        )
+        yield "plan_", self.plan_, certified
+
+    def _find_sigma(self):
+        return find_local_sigma(self.privacy_, self.format_)
 
     def check_noised(self, X):
         """Return an array that could come from `transform`, by its width, or raise a ValueError."""

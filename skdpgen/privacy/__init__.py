@@ -8,7 +8,7 @@ from ..accounting.calibration import (
     calibrate_sliced_gaussian,
     sliced_gaussian_epsilon,
 )
-from ..accounting.certificate import Certificate, compose, verify
+from ..accounting.certificate import Certificate, compose
 from ..accounting.directions import SensitivityLaw, sensitivity_bound, sensitivity_law
 from ..accounting.events import (
     DiameterGaussianDpEvent,
@@ -21,6 +21,7 @@ from ..accounting.previews import preview
 from ..accounting.selection import select_best, selection_plan
 from ..accounting.sharing import Sharing
 from ..accounting.signatures import sign
+from ..accounting.verification import verify
 from ..exceptions import (
     BudgetExceededError,
     FitQualityWarning,

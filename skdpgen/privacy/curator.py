@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from dp_accounting import DpEvent
 
 from ..accounting.budget import Reservation
-from ..accounting.certificate import Certificate, naming_what_was_spent
+from ..accounting.certificate import Certificate
 from ..accounting.events import repeat, split_repetition
-from ..accounting.figures import show
-from ..exceptions import PlanError, SpentError, TableError, warn_of_seed
+from ..accounting.spending import naming_what_is_charged, naming_what_was_spent
+from ..exceptions import PlanError, warn_of_seed
 from .digests import Digest
 from .engines import PartitionedTable
 from .mechanisms.sums import RowCountMechanism
@@ -69,26 +69,6 @@ def open_curator(records, codec, plan, noise, *, strict, clip_norm=1.0, device="
     with curator, naming_what_was_spent(curator.certificate):
         curator.count_rows()
         yield curator
-
-
-@contextlib.contextmanager
-def _naming_what_is_charged(plan):
-    """Let what fails as rows are read say that the reservation stays: it may follow from them.
-
-    Errors that are no refusals come from where chunks do.
-    """
-    try:
-        yield
-        return
-    except Exception as error:
-        kinds = TableError, TypeError, ValueError
-        kind = next((kind for kind in kinds if isinstance(error, kind)), SpentError)
-        said = str(error)
-    # Raised here, so that it carries no other error.
-    raise kind(
-        f"{said} As this may follow from private cells, all of the fit is charged: "
-        f"ε = {show(plan.epsilon)} at δ = {show(plan.delta)}."
-    )
 
 
 @contextlib.contextmanager
@@ -221,7 +201,7 @@ class Curator:
             verbose=verbose,
         )
         self._reservation = Reservation(plan, noise.reproducible)
-        with _naming_what_is_charged(plan):
+        with naming_what_is_charged(plan):
             self._source.open()
         self.n_records, self.n_classes = self._source.n_units, self._source.n_classes
         self.n_rows = self.n_records

@@ -70,6 +70,7 @@ class ForwardAggregates(Release):
 
     # Names of the releases of the two phases.
     first, second = "classifier's aggregate", "discriminator's aggregate"
+    name = second
 
     def plan(self, terms, format):
         """Return the `Plan`, from public numbers only."""
@@ -98,8 +99,11 @@ class ForwardAggregates(Release):
             step,
             n_steps,
             before=before,
-            sensitivity=ForwardAggregateMechanism.sensitivity_of(terms.relation),
+            sensitivity=self.sensitivity(terms.relation, terms.n_classes),
         )
+
+    def sensitivity(self, relation, n_classes):
+        return ForwardAggregateMechanism.sensitivity_of(relation)
 
     def _count(self, plan, terms):
         return {

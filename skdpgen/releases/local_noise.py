@@ -11,7 +11,8 @@ from .._parameters import parameters
 from .._validation import budget_share, one_of, positive
 from ..exceptions import FitQualityWarning
 from ..formats.ball import BallFormat
-from ..privacy import local_plan
+from ..privacy import LocalRowsMechanism, local_plan
+from ..privacy.mechanisms.local import DEVIATIONS
 from .release import Release
 
 # Which norm, and which cost ‖·‖_p^p, goes with which local noise.
@@ -104,6 +105,13 @@ class LocalNoise(Release):
                 else math.expm1(epsilon) / (math.expm1(epsilon) + terms.n_classes)
             )
         return math.ceil(terms.n_classes * (noise / told) ** 2)
+
+
+def find_local_sigma(certificate, format):
+    """Return the standard deviation of the noise on rows of a format, as certified."""
+    mechanism = LocalRowsMechanism(format.p)
+    scale = certificate.find_sigma(mechanism.name, mechanism.sensitivity)
+    return scale * DEVIATIONS[format.p] * format.radius
 
 
 def _check_image_shape(name, value):

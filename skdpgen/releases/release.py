@@ -26,6 +26,16 @@ class Release(Specification):
         left = {name: n for name, n in chosen.items() if getattr(self, name) is None}
         return clone(self).set_params(**left)
 
+    def sensitivity(self, relation, n_classes):
+        """Return the sensitivity of the settled release called `name`."""
+        raise NotImplementedError
+
+    def find_sigma(self, certificate, n_classes):
+        """Return the standard deviation of the noise of the settled release, as certified."""
+        return certificate.find_sigma(
+            self.name, lambda relation: self.sensitivity(relation, n_classes)
+        )
+
     def _count(self, plan, terms):
         """Return the numbers that follow from a plan and its terms, by the names of parameters."""
         return {}

@@ -64,6 +64,7 @@ class SampledGradients(Release):
         "perturb": one_of("images", "parameters"),
     }
 
+    name = ClippedGradientMechanism.name
     n_components, scaling = 40, {"whiten": 0.0}
 
     def check_params(self):
@@ -85,12 +86,15 @@ class SampledGradients(Release):
             return PoissonSampledDpEvent(rate, DiameterGaussianDpEvent(multiplier))
 
         return terms.plan_steps(
-            ClippedGradientMechanism.name,
+            self.name,
             step,
             self.count_steps(terms.n_samples),
             shares={ClassCountsMechanism.name: _COUNTS_SHARE} if terms.n_classes > 1 else {},
-            sensitivity=ClippedGradientMechanism.sensitivity_of(self.grad_clip),
+            sensitivity=self.sensitivity(terms.relation, terms.n_classes),
         )
+
+    def sensitivity(self, relation, n_classes):
+        return ClippedGradientMechanism.sensitivity_of(self.grad_clip)
 
     def _count(self, plan, terms):
         return {

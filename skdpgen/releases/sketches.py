@@ -83,10 +83,14 @@ class SliceSketch(Release):
         check_size("n_projections", terms.n_columns, self._fewest(terms.n_columns))
 
         def sensitivity(plan, relation):
-            k, n_harmonics = self.count(plan, terms.n_columns, terms.n_classes, terms.n_samples)
-            return SliceSketchMechanism.sensitivity_of(k, n_harmonics, terms.n_classes, relation)
+            return self.settled(plan, terms).sensitivity(relation, terms.n_classes)
 
         return terms.plan_once({self.name: 1.0}, sensitivity)
+
+    def sensitivity(self, relation, n_classes):
+        return SliceSketchMechanism.sensitivity_of(
+            self.n_projections, self.n_harmonics, n_classes, relation
+        )
 
     def _count(self, plan, terms):
         k, n_harmonics = self.count(plan, terms.n_columns, terms.n_classes, terms.n_samples)

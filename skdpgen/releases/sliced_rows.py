@@ -99,8 +99,11 @@ class SlicedRows(Release):
             self.name,
             step,
             self.count_steps(terms.n_samples),
-            sensitivity=mechanism.sensitivity(terms.relation),
+            sensitivity=self.sensitivity(terms.relation, terms.n_classes),
         )
+
+    def sensitivity(self, relation, n_classes):
+        return SlicedRowsMechanism.sensitivity_of(relation)
 
     def _count(self, plan, terms):
         n_features = SlicedRowsMechanism(terms.n_columns, terms.n_classes).n_features

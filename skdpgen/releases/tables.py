@@ -42,7 +42,7 @@ class TwoWayTables(Release):
         """Return the `Plan`, from public numbers only."""
 
         def sensitivity(plan, relation):
-            return TablesMechanism.sensitivity_of(relation)
+            return self.sensitivity(relation, terms.n_classes)
 
         plan, n_triples = None, math.comb(len(format.schema.learnt), 3)
         n_levels = 0 if format.schema.open_names else sum(format.block_sizes)
@@ -60,6 +60,9 @@ class TwoWayTables(Release):
         if not format.schema.open_names:
             _check_size(plan, format.block_sizes)
         return plan
+
+    def sensitivity(self, relation, n_classes):
+        return TablesMechanism.sensitivity_of(relation)
 
     def count_needed(self, plan, terms, format):
         """Return at how many records that is so of two-way tables; found on Adult.

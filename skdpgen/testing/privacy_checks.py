@@ -18,8 +18,8 @@ from sklearn.exceptions import NotFittedError
 
 from ..accounting.accountants import ACCOUNTANTS, RELATIONS
 from ..accounting.budget import PrivacyBudget
-from ..accounting.certificate import verify
 from ..accounting.events import split_repetition, split_sampling
+from ..accounting.verification import verify
 from ..exceptions import BudgetExceededError, FitQualityWarning
 from .common import (
     EXTREMES,

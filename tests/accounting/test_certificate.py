@@ -85,18 +85,27 @@ def test_verify_refuses_a_smaller_epsilon(name):
 def test_verify_prices_every_event(n_events):
     events = [GaussianDpEvent(s) for s in (3.0, 4.0, 5.0)[:n_events]]
     whole = Certificate(tuple(events), ("release",) * n_events)
-    assert verify(whole.to_json()) == whole.epsilon
     for i in range(n_events):
         others = tuple(events[:i] + events[i + 1 :])
         forged = json.loads(whole.to_json())
-        forged["epsilon"] = Certificate(others, ("release",) * len(others)).epsilon
+        cheaper = Certificate(others, ("release",) * len(others))
+        forged |= {name: getattr(cheaper, name) for name in ("epsilon", "mu", "rho")}
         with pytest.raises(ValueError, match="but its events cost"):
             verify(json.dumps(forged))
+    assert verify(whole.to_json()) == whole.epsilon
 
 
-def test_verify_accepts_a_larger_epsilon():
-    forged = json.loads(certificate(EVENTS["Gaussian"]).to_json()) | {"epsilon": "inf"}
-    assert verify(json.dumps(forged)) == certificate(EVENTS["Gaussian"]).epsilon
+@pytest.mark.parametrize("name", ["epsilon", "mu", "rho"])
+@pytest.mark.parametrize("change", [lambda x: x * 1.01, lambda x: x * 0.99, lambda x: "inf"])
+def test_what_follows_from_events_cannot_be_stated_otherwise(name, change):
+    stated = json.loads(certificate(EVENTS["Gaussian"]).to_json())
+    forged = json.dumps(stated | {name: change(stated[name])})
+    for read in (verify, Certificate.from_json):
+        with pytest.raises(ValueError, match=f"states {name} = .*, but its events cost"):
+            read(forged)
+    # What differs in digits that depend on the processor is the same.
+    nearly = json.dumps(stated | {name: stated[name] * (1 + 1e-9)})
+    assert verify(nearly) == certificate(EVENTS["Gaussian"]).epsilon
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from dp_accounting import (
 
 from skdpgen import DPSWFlowSampler
 from skdpgen.__main__ import main
+from skdpgen.accounting.signatures import check_signature
 from skdpgen.privacy import Certificate, sign, verify
 
 OLD = sorted(Path(__file__).with_name("certificates").glob("*.json"))
@@ -47,7 +48,7 @@ def test_a_signature_is_of_all_that_is_said():
     assert verify(signed, public) == verify(signed) == CERTIFICATE.epsilon
     # How it is written does not matter, and what is said does.
     assert verify(json.dumps(json.loads(signed)), public.decode()) == CERTIFICATE.epsilon
-    for name, value in [("assumptions", ["none"]), ("n_records", 1001), ("note", "all is well")]:
+    for name, value in [("assumptions", ["none"]), ("n_records", 1001), ("reproducible", True)]:
         changed = json.dumps({**json.loads(signed), name: value})
         with pytest.raises(ValueError, match="changed afterwards"):
             verify(changed, public)
@@ -115,6 +116,45 @@ def test_a_reading_that_is_too_small_is_refused(name):
     data = json.loads(CERTIFICATE.to_json())
     with pytest.raises(ValueError, match=f"states {name} ="):
         verify(json.dumps({**data, name: data[name] * 0.99}))
+
+
+def test_what_is_signed_says_everything_once(tmp_path):
+    """Whoever reads the first of two members would see another text than who signs the last."""
+    private, public = make_keys()
+    signed = sign(CERTIFICATE.to_json(), private)
+    forged = signed.replace('"epsilon":', '"epsilon": 0.1, "epsilon":', 1)
+    assert json.loads(forged) == json.loads(signed)
+    for read in (
+        lambda: verify(forged, public),
+        lambda: verify(forged),
+        lambda: sign(forged, private),
+        lambda: check_signature(forged, public),
+        lambda: Certificate.from_json(forged),
+    ):
+        with pytest.raises(ValueError, match=r"has \['epsilon'\] more than once"):
+            read()
+    nested = signed.replace('"algorithm":', '"algorithm": "none", "algorithm":', 1)
+    with pytest.raises(ValueError, match=r"has \['algorithm'\] more than once"):
+        verify(nested, public)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"algorithm": "none"},
+        {"value": "00"},
+        {"value": "FF" * 64},
+        {"value": " ".join(["ff"] * 64)},
+        {"key": "mine"},
+    ],
+    ids=str,
+)
+def test_signatures_have_one_form(change):
+    private, public = make_keys()
+    data = json.loads(sign(CERTIFICATE.to_json(), private))
+    data["signature"] |= change
+    with pytest.raises(ValueError, match="Not a certificate: signature "):
+        verify(json.dumps(data), public)
 
 
 def test_a_reading_that_is_not_known_is_refused():

@@ -1,6 +1,7 @@
 """Searches over a domain adapter: what they cost, and what comes out of them."""
 
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from torch import nn
 
 from skdpgen import DPSWDDomainAdapter, DPSWFlowSampler, PrivacyBudget, PrivatePCA, SlicedRows
+from skdpgen.accounting.figures import show
 from skdpgen.accounting.moments import ORDERS
 from skdpgen.adaptation import (
     DPSWDDomainClassifier,
@@ -27,7 +29,7 @@ from skdpgen.adaptation import (
 )
 from skdpgen.generators import _sliced_flow
 from skdpgen.learners.particles import fit_particles_to_sketch
-from skdpgen.privacy import BudgetExceededError
+from skdpgen.privacy import BudgetExceededError, SpentError
 
 QUICK = {"epsilon": 5.0, "delta": 1e-4, "n_steps": 5, "n_projections": 5, "network": "mlp"}
 RADIUS = {"sampler__clip_norm": uniform(0.5, 1.0)}
@@ -236,6 +238,49 @@ def test_bad_candidates_cost_nothing(data, params):
     with PrivacyBudget(5.0, 1e-4) as budget, pytest.raises(ValueError, match=r"rate|784 pixels"):
         search(data, params)
     assert budget.spent == 0
+
+
+def _fail(model, X, y):
+    raise KeyError("No score.")
+
+
+# How a run fails: its parameters, and which error then tells the price.
+FAILURES = {
+    "a run diverges": ({"learning_rate": 1e14}, None, SpentError),
+    "a score fails": ({}, _fail, SpentError),
+    "a score is nan": ({}, lambda model, X, y: np.nan, ValueError),
+    "rows are refused": ({"strict": True}, None, ValueError),
+}
+
+
+def _prices(error):
+    return re.findall(r"ε = (\S+) at", str(error))
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_an_error_states_the_price_of_the_search_and_no_other(data, name):
+    options, scoring, kind = FAILURES[name]
+    X, y, X_target = data
+    if name == "rows are refused":
+        X_target[3, 0] = np.nan
+    budget = PrivacyBudget(5.0, 1e-4)
+    with budget, pytest.raises(kind, match="All of the search is charged: ε = 5 at") as raised:
+        search((X, y, X_target), RADIUS, scoring, **options)
+    assert _prices(raised.value) == ["5"] == [show(budget.spent)]
+
+
+def test_an_error_of_a_candidate_that_costs_nothing_states_the_price_of_the_search(data):
+    scores = [2.0, 1.0]
+
+    def fail_at_last(model, X, y):
+        if not scores:
+            raise ValueError("No score.")
+        return scores.pop()
+
+    budget = PrivacyBudget(5.0, 1e-4)
+    with budget, pytest.raises(SpentError, match=r"No score\. Until then") as raised:
+        search(data, WEIGHT, fail_at_last)
+    assert _prices(raised.value) == [show(budget.spent)]
 
 
 def test_rows_are_released_anew_by_each_candidate(data):

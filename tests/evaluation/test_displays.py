@@ -16,6 +16,7 @@ from numpy.testing import assert_allclose
 from sklearn.exceptions import NotFittedError
 
 from skdpgen import DPPCA, DPSWFlowSampler, PrivacyBudget
+from skdpgen.accounting.figures import show
 from skdpgen.evaluation import (
     MarginalsDisplay,
     PairwiseDisplay,
@@ -23,7 +24,7 @@ from skdpgen.evaluation import (
     SyntheticSamplesDisplay,
     UtilityCurveDisplay,
 )
-from skdpgen.privacy import Certificate
+from skdpgen.privacy import Certificate, compose
 
 DISPLAYS = [
     MarginalsDisplay,
@@ -143,6 +144,20 @@ def test_a_curve_fits_copies_and_says_what_they_cost(rows):
     assert len(display.privacy.events) == 4
     assert display.privacy.epsilon == pytest.approx(budget.spent)
     assert display.privacy.epsilon > 4
+
+
+def test_an_error_of_one_fit_names_what_all_have_spent(rows):
+    estimator, scored = DPPCA(bounds=(0, 1), clip_norm=1.0, n_components=2), []
+
+    def scoring(fitted):
+        scored.append(fitted.privacy_)
+        if len(scored) == 3:
+            raise ValueError("No score.")
+        return 0.0
+
+    with pytest.raises(ValueError, match=r"^No score\. The 3 fits .* adds to that\.$") as raised:
+        UtilityCurveDisplay.from_estimator(estimator, rows, scoring=scoring, epsilon=[1, 2, 3])
+    assert f"spent ε = {show(compose(*scored).epsilon)} at δ = 1e-05 together" in str(raised.value)
 
 
 def test_without_matplotlib_it_is_said_how_to_get_it():

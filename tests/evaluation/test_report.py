@@ -373,7 +373,7 @@ def test_files_of_something_else_are_refused(tables, name, text, message):
 def test_long_lists_are_folded(tables):
     cells = [f"level {i:02d}" for i in range(25) for _ in range(30 - i)]
     table = pd.DataFrame({"a": cells})
-    certificate = replace(CERTIFICATE, assumptions=("a, " * 200,))
+    certificate = replace(CERTIFICATE, assumptions=(", ".join("a" * 200),))
     page = report(table, table, certificate=certificate).to_html()
     assert "<summary>11 more values</summary>" in page
     folded = "".join(re.findall("<details>(.*?)</details>", page, re.DOTALL))

@@ -394,7 +394,7 @@ def test_fitted_attributes_are_those_that_are_documented():
     """A new attribute could be a leak: whoever adds one says here that it is post-processing."""
     X, y = np.random.RandomState(0).normal(size=(40, 3)), np.arange(40) % 2
     fitted = make(classes=[0, 1], release=SampledGradients(n_steps=3)).fit(X, y)
-    public = {"n_samples_", "n_features_in_", "classes_", "privacy_", "epsilon_", "sigma_"}
+    public = {"n_samples_", "n_features_in_", "classes_", "privacy_"}
     released = {"class_probabilities_", "loss_curve_", "n_iter_", "_network"}
     declared = {"bounds_", "clip_norm_", "encoder_", "release_"}
     known = public | declared | released | {"_format"}

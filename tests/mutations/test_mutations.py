@@ -241,8 +241,9 @@ def _of_persons(test):
 # What must not break: privacy, and what is certified of it.
 PRIVACY = {
     "alignment with raw target rows": Mutation(
-        "self.target_sampler_ = sampler.fit(X_target)",
-        "self.target_sampler_ = sampler.fit(X_target)\n        sampler.sample = lambda n: X_target",
+        "return self._train_on_samples(start, sampler.fit(X_target))",
+        "sampler.fit(X_target)\n        sampler.sample = lambda n: X_target\n"
+        "        return self._train_on_samples(start, sampler)",
         _adaptation("all_but_the_sketch_is_post_processing"),
     ),
     "target rows scaled by the largest among them": Mutation(
@@ -355,10 +356,10 @@ if cost > self.epsilon * (1 + 1e-2):
         "tests/test_base.py::test_samples_do_not_come_from_the_stream_of_the_noise",
     ),
     "the last event is not verified": Mutation(
-        "        epsilon = certificate.epsilon\n        costs",
-        "        events = certificate.events[:-1] or certificate.events\n"
-        '        object.__setattr__(certificate, "events", events)\n'
-        "        epsilon = certificate.epsilon\n        costs",
+        "            costs = {name:",
+        "            events = certificate.events[:-1] or certificate.events\n"
+        '            object.__setattr__(certificate, "events", events)\n'
+        "            costs = {name:",
         "tests/accounting/test_certificate.py::test_verify_prices_every_event",
     ),
     "the certificate hides that the seed was fixed": Mutation(
@@ -429,10 +430,10 @@ if cost > self.epsilon * (1 + 1e-2):
     ),
     "rows are looked at before the budget": Mutation(
         "        self._reservation = Reservation(plan, noise.reproducible)\n"
-        "        with _naming_what_is_charged(plan):\n",
+        "        with naming_what_is_charged(plan):\n",
         "        self._source.open()\n"
         "        self._reservation = Reservation(plan, noise.reproducible)\n"
-        "        with _naming_what_is_charged(plan):\n",
+        "        with naming_what_is_charged(plan):\n",
         _common("check_refusal_is_reserved"),
     ),
     "a refusal is for nothing": Mutation(
@@ -1080,6 +1081,81 @@ if cost > self.epsilon * (1 + 1e-2):
         "setattr(estimator, name, plain(value))",
         "setattr(estimator, name, value)",
         _figures("parameters_are_plain_inside_and_as_given_outside"),
+    ),
+    "a file may be edited": Mutation(
+        "if file.read(_DIGEST) != digest.hexdigest().encode():",
+        "if False:",
+        "tests/test_saving.py::test_a_file_cannot_contradict_its_certificate",
+    ),
+    "a file may contradict its certificate": Mutation(
+        "if own != certified:",
+        "if False:",
+        "tests/test_saving.py::test_terms_are_compared_also_where_the_origin_says_the_same",
+    ),
+    "a file may state less noise than there is": Mutation(
+        "if not _is_close(certificate.sigma, sigma):",
+        "if False:",
+        "tests/test_saving.py::test_the_noise_is_that_of_the_certificate[sketch]",
+    ),
+    "a budget may be smaller than what was spent": Mutation(
+        "if certificate.epsilon > epsilon * (1 + _TOLERANCE):",
+        "if False:",
+        "tests/test_saving.py::test_terms_are_compared_also_where_the_origin_says_the_same",
+    ),
+    "parameters may be other than those of the fit": Mutation(
+        "if changed := sorted({name for name, _ in fitted.items() ^ given.items()}):",
+        "if changed := []:",
+        "tests/test_saving.py::test_a_file_cannot_contradict_its_certificate",
+    ),
+    "what a file says is not checked as it is read": Mutation(
+        "            made.check_loaded()\n",
+        "            pass\n",
+        "tests/test_saving.py::test_a_file_cannot_contradict_its_certificate",
+    ),
+    "what follows from a certificate is read": Mutation(
+        "is_computed = isinstance(getattr(cls, name, None), property)",
+        "is_computed = False",
+        "tests/test_saving.py::test_a_file_cannot_contradict_its_certificate",
+    ),
+    "a name may occur twice in a certificate": Mutation(
+        "if len(members) < len(pairs):",
+        "if False:",
+        "tests/accounting/test_signatures.py::test_what_is_signed_says_everything_once",
+    ),
+    "a certificate may have unknown members": Mutation(
+        "if unknown := data.keys() - known.keys():",
+        "data = {name: value for name, value in data.items() if name in known}\n"
+        "    if unknown := set():",
+        "tests/accounting/test_certificate_edits.py::test_all_edits_are_refused_or_seen[full]",
+    ),
+    "members of a certificate may be anything": Mutation(
+        "if not known[name].allows(value):",
+        "if False:",
+        "tests/accounting/test_certificate_edits.py"
+        "::test_what_contradicts_itself_or_says_nothing_is_refused",
+    ),
+    "a certificate may state a larger price": Mutation(
+        "math.isclose(float(stated), cost, rel_tol=_TOLERANCE)",
+        "float(stated) >= cost * (1 - _TOLERANCE)",
+        "tests/accounting/test_certificate.py"
+        "::test_what_follows_from_events_cannot_be_stated_otherwise",
+    ),
+    "a release may touch no data": Mutation(
+        "if not touches_data(event):",
+        "if False:",
+        "tests/accounting/test_certificate_edits.py"
+        "::test_what_contradicts_itself_or_says_nothing_is_refused",
+    ),
+    "a unit may contradict what is assumed": Mutation(
+        "if others in assumptions:",
+        "if False:",
+        "tests/accounting/test_certificate_edits.py"
+        "::test_what_contradicts_itself_or_says_nothing_is_refused",
+    ),
+    "a digest is not printed": Mutation(
+        "if self.digest is not None:",
+        "if False:",
+        "tests/accounting/test_certificate_edits.py::test_all_that_a_certificate_states_is_printed",
     ),
     "a certificate of nothing is verified": Mutation(
         "if not certificate.events:",
@@ -2134,8 +2210,23 @@ FUZZ = {
         "return value in choices",
         "tests/formats/test_schema.py::test_what_is_of_another_type_is_named[bad4]",
     ),
+    "a run that has failed states its own price": Mutation(
+        "raise SpentError(str(error) + price * (not is_part())) from error",
+        "raise SpentError(str(error) + price) from error",
+        _search("an_error_states_the_price_of_the_search_and_no_other"),
+    ),
+    "a refusal in a run states the price of the run": Mutation(
+        "return _restate(error, str(error) + price * (not is_part()))",
+        "return _restate(error, str(error) + price)",
+        _search("an_error_states_the_price_of_the_search_and_no_other"),
+    ),
+    "a search that has failed does not say what is charged": Mutation(
+        "if released and isinstance(error, Exception):",
+        "if False:",
+        _search("an_error_states_the_price_of_the_search_and_no_other"),
+    ),
     "a refusal does not say what is charged": Mutation(
-        "with _naming_what_is_charged(plan):",
+        "with naming_what_is_charged(plan):",
         "with contextlib.nullcontext():",
         "tests/test_edges.py::test_rows_that_are_refused_say_what_is_charged[False]",
     ),

@@ -169,9 +169,13 @@ class SlicedRowsMechanism(SampledMechanism):
         self.grad_clip = grad_clip
         self.beside = beside
 
-    def sensitivity(self, relation):
+    @staticmethod
+    def sensitivity_of(relation):
         """Return by how much a row can change, before it is projected."""
         return {"zero_out": 1.0, "replace_one": 2.0}[relation]
+
+    def sensitivity(self, relation):
+        return self.sensitivity_of(relation)
 
     @property
     def n_features(self):

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Strict reading of JSON: no name twice, no unknown member, no value outside its range."""
+
+import json
+import math
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+
+# Longer values are cut in errors.
+_MOST_SIGNS = 60
+_LARGEST = sys.float_info.max
+
+
+def parse_json(text, what, **options):
+    """Return what a JSON text says; refuse a name that an object has more than once.
+
+    A reader that takes the first of two members would see another text than one that takes the
+    last.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_dict_of_distinct, **options)
+    except RecursionError:
+        pass
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{what} is not valid JSON: {error}") from None
+    raise ValueError(f"{what} is not valid JSON: it is nested too deeply.")
+
+
+def refuse_constant(name):
+    """Refuse NaN and Infinity, which are no JSON; a hook of `parse_json`."""
+    raise ValueError(f"{name} is no number of JSON.")
+
+
+def _dict_of_distinct(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        raise ValueError(f"an object has {repeated} more than once.")
+    return members
+
+
+@dataclass(frozen=True)
+class Member:
+    """What a member of an object may be.
+
+    Attributes
+    ----------
+    what : str
+        In words, for errors.
+    allows : callable
+        Whether a value is allowed.
+    """
+
+    what: str
+    allows: Callable
+
+
+def check_members(data, where, required, optional=None):
+    """Refuse an object with members that are missing, unknown or out of range.
+
+    Parameters
+    ----------
+    data : object
+        What was parsed.
+    where : str
+        What it is, for errors.
+    required, optional : dict of str to Member
+    """
+    known = required | (optional or {})
+    if not isinstance(data, dict):
+        raise ValueError(f"{where} must be an object of JSON; got {_cut(data)}.")
+    if unknown := data.keys() - known.keys():
+        raise ValueError(f"{where} has unknown members: {_cut(sorted(unknown))}.")
+    if missing := required.keys() - data.keys():
+        raise ValueError(f"{where} lacks {sorted(missing)}.")
+    for name, value in data.items():
+        if not known[name].allows(value):
+            raise ValueError(f"{where} must have {known[name].what} as {name}; got {_cut(value)}.")
+
+
+def _cut(value):
+    text = repr(value)
+    return text if len(text) <= _MOST_SIGNS else f"{text[:_MOST_SIGNS]}..."
+
+
+def constant(value):
+    """Declare the one value that a member has."""
+    return Member(repr(value), lambda given: type(given) is type(value) and given == value)
+
+
+def choice(*values):
+    """Declare one of several strings."""
+    return Member(f"one of {list(values)}", lambda given: type(given) is str and given in values)
+
+
+def number(what, allows):
+    """Declare a finite number in a range; True is none, and neither is what no double holds."""
+    return Member(
+        what, lambda given: type(given) in (int, float) and abs(given) <= _LARGEST and allows(given)
+    )
+
+
+def whole(least=1, most=math.inf):
+    """Declare a whole number."""
+    what = f"a whole number of at least {least}"
+    return Member(
+        what if most == math.inf else f"{what} and at most {most}",
+        lambda given: type(given) is int and least <= given <= most,
+    )
+
+
+def optional(member):
+    """Declare a member that may be null."""
+    return Member(f"{member.what} or null", lambda given: given is None or member.allows(given))
+
+
+def hexadecimal(n_bytes):
+    """Declare bytes in lower-case hexadecimal digits."""
+    pattern = re.compile(f"[0-9a-f]{{{2 * n_bytes}}}")
+    return Member(
+        f"{2 * n_bytes} lower-case hexadecimal digits",
+        lambda given: type(given) is str and pattern.fullmatch(given) is not None,
+    )
+
+
+def list_of(member):
+    """Declare a list."""
+    return Member(
+        f"a list, of which each is {member.what}",
+        lambda given: type(given) is list and all(map(member.allows, given)),
+    )
+
+
+def _is_text(given):
+    # What a page or a terminal does not show, or shows in another order, could hide an edit.
+    return type(given) is str and given.isprintable() and given == given.strip() != ""
+
+
+def _is_date(given):
+    try:
+        return date.fromisoformat(given).isoformat() == given
+    except (TypeError, ValueError):
+        return False
+
+
+FLAG = Member("true or false", lambda given: type(given) is bool)
+TEXT = Member("a text of visible signs, without spaces at its ends", _is_text)
+DATE = Member("a date, as in 2026-01-31", _is_date)
+ANY = Member("anything", lambda given: True)
