@@ -1,0 +1,244 @@
+"""Functions of chunks: readings that differ, persons across them, and errors that quote rows."""
+
+import traceback
+import warnings
+from collections import Counter
+from contextlib import nullcontext
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from skdpgen import Boolean, DPSWFlowSampler, Number, PrivacyBudget, Schema
+from skdpgen.exceptions import FitQualityWarning, SpentError, TableError
+from skdpgen.privacy.curator import watching
+from skdpgen.privacy.persons import Persons, RowLimit
+from skdpgen.testing.common import assert_untold
+
+SECRET = "Smith-271828"
+SCHEMA = Schema({"age": Number(0, 120, n_knots=9), "ill": Boolean()})
+KEY = bytes(32)
+N_ROWS = 100
+
+
+def make_visits():
+    """Return 200 persons of one row each, and one of a hundred."""
+    rng = np.random.RandomState(0)
+    return pd.DataFrame(
+        {
+            "patient": ["me"] * N_ROWS + [f"p{i}" for i in range(200)],
+            "age": np.r_[np.full(N_ROWS, 90.0), rng.randint(18, 60, 200)],
+            "ill": [True] * N_ROWS + [False] * 200,
+        }
+    )
+
+
+def fit(read, *, epsilon=2.0, max_rows=1, persons="patient"):
+    """Fit to a function of the number of the reading."""
+    calls = []
+
+    def chunks():
+        calls.append(1)
+        return iter(read(len(calls)))
+
+    sampler = DPSWFlowSampler(epsilon, 1e-5, schema=SCHEMA, n_steps=1)
+    return sampler.set_params(max_rows_per_person=max_rows).fit(chunks, persons=persons)
+
+
+def measure(fit):
+    """Return the exact numbers of each release of a fit, in units of its sensitivity."""
+    found = {}
+
+    def watch(curator, mechanism, release):
+        of = type(mechanism)
+        run = of._measure
+
+        def measuring(self, source, event, relation, noise):
+            measured = run(self, source, event, relation, noise)
+            unit = np.asarray(measured.std) * measured.scale / event.noise_multiplier
+            found[self.name] = (measured.exact / unit).ravel()
+            return measured
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(of, "_measure", measuring)
+            return release(mechanism)
+
+    with watching(watch):
+        fit()
+    return found
+
+
+ORDERS = {
+    "same": lambda table, reading: [table[:150], table[150:]],
+    "shuffled": lambda table, reading: [table.sample(frac=1, random_state=reading)],
+    "turned": lambda table, reading: [table if reading < 4 else table[::-1]],
+    "in other chunks": lambda table, reading: [table[: 30 * reading], table[30 * reading :]],
+    "repeated": lambda table, reading: [table] * min(reading, 4),
+    "more of one": lambda table, reading: [table, table[: 40 * (reading > 3)]],
+    "fewer": lambda table, reading: [table[: 300 - 5 * (reading > 3)]],
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("max_rows", [1, 3])
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_person_of_many_rows_moves_sums_within_the_claim(order, max_rows):
+    """However the source gives its rows in later readings."""
+    visits, found = make_visits(), []
+    absent = visits.assign(ill=visits["ill"].where(visits["patient"] != "me", None))
+    for table in (visits, absent):
+        read = lambda reading, table=table: ORDERS[order](table, reading)  # noqa: E731
+        found.append(measure(lambda read=read: fit(read, max_rows=max_rows)))
+    assert found[0].keys() == found[1].keys()
+    moved = {name: np.linalg.norm(found[0][name] - found[1][name]) for name in found[0]}
+    assert max(moved.values()) <= 1 + 1e-6
+    assert moved["two-way tables"] > 0.9, "The person of many rows was not seen."
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(
+    st.lists(st.tuples(st.sampled_from("abc-"), st.integers(0, 3)), min_size=1, max_size=40),
+    st.lists(st.tuples(st.sampled_from("abcd-"), st.integers(0, 4)), max_size=60),
+    st.integers(1, 3),
+)
+def test_later_readings_count_no_more_of_anybody(first, later, max_rows):
+    def cut(rows):
+        X = np.array([[cell] for _, cell in rows], dtype=object).reshape(-1, 1)
+        return X, [None if name == "-" else name for name, _ in rows]
+
+    X, whose = cut(first)
+    assume(any(whose))
+    persons = Persons(whose)
+    limit = RowLimit(persons, max_rows, KEY, [(X, None, persons.codes)])
+    held = []
+    for rows in (first, first[::-1], later):
+        X, whose = cut(rows)
+        others, reading = set(), limit.start()
+        codes = persons.find_codes(whose, others)
+        half = len(X) // 2
+        chosen = np.r_[
+            reading.choose(X[:half], None, codes[:half]),
+            reading.choose(X[half:], None, codes[half:]),
+        ]
+        counted = Counter(np.array(whose, dtype=object)[chosen].tolist())
+        assert all(counted[name] <= max_rows for name in counted)
+        assert None not in counted
+        assert not others & set(counted)
+        if rows is not later:
+            # In another order just the same rows count.
+            assert chosen.sum() == limit.n_rows
+            held.append(Counter(zip(np.array(whose)[chosen], X[chosen, 0], strict=True)))
+    assert held[0] == held[1]
+
+
+def test_other_persons_in_a_later_reading_are_told_by_their_number():
+    visits = make_visits()
+    new = visits.assign(patient=visits["patient"].where(visits["patient"] == "me", "q7"))
+    with pytest.warns(FitQualityWarning, match=r"gave 201 persons at first and 2 in a later"):
+        fit(lambda reading: [visits if reading < 4 else new])
+
+
+@pytest.mark.parametrize("order", ["same", "shuffled", "turned", "more of one", "repeated"])
+def test_nothing_is_told_of_how_many_rows_persons_have(order):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FitQualityWarning)
+        warnings.filterwarnings("ignore", "DPSWFlowSampler", FitQualityWarning)
+        fit(lambda reading: ORDERS[order](make_visits(), reading))
+
+
+def test_records_that_change_their_number_stop_the_fit():
+    table = make_visits().drop(columns="patient")
+    with pytest.raises((ValueError, SpentError), match="another number of rows"):
+        fit(lambda reading: [table[: 300 - (reading > 3)]], persons=None)
+
+
+class Unlike:
+    """An object that equals nothing."""
+
+    def __eq__(self, other):
+        raise ValueError(SECRET)
+
+    __hash__ = None
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [[SECRET], {SECRET: 1}, Unlike(), object(), np.nan, "NA", pd.NaT, 1e300, float("inf"), 2.0**54],
+    ids=lambda cell: type(cell).__name__,
+)
+def test_what_is_no_identifier_concerns_its_row_alone(cell):
+    visits = make_visits()
+    whose = visits.pop("patient").tolist()
+    found = []
+    for first in (None, cell):
+        budget = PrivacyBudget(9.0, 1e-4)
+        with budget:
+            sampler = DPSWFlowSampler(1.0, 1e-5, schema=SCHEMA, n_steps=1)
+            found.append(sampler.fit(visits, persons=[*whose[:-1], first]).privacy_.n_records)
+        assert budget.spent > 0
+    assert found == [200, 200]
+
+
+@pytest.mark.parametrize("has_same_labels", [True, False])
+def test_persons_in_another_order_of_the_index_are_refused(has_same_labels):
+    visits = make_visits()
+    whose = visits.pop("patient")[::-1]
+    if not has_same_labels:
+        # By position, as everywhere in scikit-learn.
+        whose = whose.reset_index(drop=True).set_axis(range(1000, 1300))
+    refused = pytest.raises(ValueError, match=r"in another order.*persons\.loc\[X\.index\]")
+    with refused if has_same_labels else nullcontext():
+        DPSWFlowSampler(1.0, 1e-5, schema=SCHEMA, n_steps=1).fit(visits, persons=whose)
+
+
+@pytest.mark.parametrize("when", ["called", "first", "later", "warned"])
+@pytest.mark.parametrize("persons", [None, "patient"])
+def test_errors_of_a_function_of_chunks_are_withheld(when, persons):
+    table = make_visits()
+    table = table if persons else table.drop(columns="patient")
+
+    def chunks():
+        if when == "first":
+            raise ValueError(SECRET)
+        yield table[:100]
+        if when == "warned":
+            warnings.warn(SECRET, stacklevel=1)
+        if when == "later":
+            raise KeyError(SECRET)
+        yield table[100:]
+
+    def called():
+        raise OSError(SECRET)
+
+    sampler = DPSWFlowSampler(1.0, 1e-5, schema=SCHEMA, n_steps=1)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if when == "warned":
+            sampler.fit(chunks, persons=persons)
+        else:
+            with pytest.raises(TableError, match="withheld, as it may quote rows") as raised:
+                sampler.fit(called if when == "called" else chunks, persons=persons)
+            assert_untold(raised.value, SECRET)
+            shown = "".join(traceback.format_exception(raised.value))
+            assert shown.count(SECRET) == 0
+    assert not any(SECRET in str(warning.message) for warning in caught)
+
+
+def test_a_function_that_fails_after_a_release_says_what_was_spent():
+    def read(reading):
+        if reading > 3:
+            raise ValueError(SECRET)
+        return [make_visits().drop(columns="patient")]
+
+    with pytest.raises((TableError, SpentError)) as raised:
+        fit(read, persons=None)
+    assert_untold(raised.value, SECRET)
+
+
+def test_chunks_without_the_column_of_persons_are_refused():
+    visits = make_visits()
+    for parts in ([visits.drop(columns="patient")], [visits, visits.drop(columns="patient")]):
+        with pytest.raises(TableError, match="no column 'patient' of persons"):
+            fit(lambda reading, parts=parts: parts)
