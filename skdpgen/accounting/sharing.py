@@ -79,9 +79,11 @@ class Sharing:
         return (
             f"of {self.n_owners} owners, {self.n_colluding} at most tell anybody their noise or "
             "masks",
-            "owners and the server do as this library does; who drops out follows from no row",
-            "the public keys that owners were given are those of owners; masks hide what they are "
-            "added to (X25519, HKDF and ChaCha20)",
+            "the server is trusted to follow the protocol: it hands out the owners' own public "
+            "keys and tells all owners the same list of who stayed; one that does not can read the "
+            "sum of a single owner",
+            "owners run this library unchanged; who drops out follows from no row",
+            "masks hide what they are added to (X25519, HKDF and ChaCha20)",
         )
 
 
