@@ -65,7 +65,7 @@ def find_growing(steps, counts, power=2):
 
 def make_row(width, steps, power=2, dtype=torch.float64):
     """Return a row of norm 1, of which each entry would grow; every third is negative."""
-    n_equal = find_growing(steps, np.arange(width // 16, width + 1), power)
+    n_equal = find_growing(steps, np.arange(1 + width // 1000, width + 1), power)
     row = torch.zeros(width, dtype=dtype)
     row[:n_equal] = n_equal ** (-1 / power)
     row[::3] *= -1
