@@ -25,7 +25,7 @@ from .events import (
     pure_epsilon,
 )
 from .figures import show
-from .origin import Origin, join_origins
+from .origin import Origin, join_names, join_origins
 from .shuffling import shuffled_epsilon
 from .signatures import check_signature
 from .units import assume_of_unit, describe_unit
@@ -474,6 +474,7 @@ def compose(*certificates: Certificate) -> Certificate:
         n_records=n_records.pop() if len(n_records) == 1 else None,
         max_rows=None if None in max_rows else max(max_rows),
         origin=join_origins([certificate.origin for certificate in certificates]),
+        engine=join_names(c.engine for c in certificates if c.engine is not None) or None,
     )
 
 
