@@ -14,6 +14,9 @@ from .events import SharedGaussianDpEvent, check_owners
 class Sharing:
     """How many owners add up their rows together, and whose noise does not count.
 
+    The server is honest but curious: it follows the protocol, and may look at everything. Owners
+    do not check that it tells all of them the same list of who stayed.
+
     Parameters
     ----------
     n_owners : int

@@ -36,6 +36,8 @@ from .engines import PartitionedTable
 class JointFit:
     """What owners and a server agree on before anybody reads a row; all of it is public.
 
+    Joint fits are experimental: the server is trusted to follow the protocol (see `Sharing`).
+
     Parameters
     ----------
     generator : estimator
