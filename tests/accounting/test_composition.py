@@ -87,11 +87,11 @@ def same(certificate):
         "events": sorted(parts),
         "releases": sorted(said["releases"]),
         "assumptions": set(said["assumptions"]),
-        "engine": set((said["engine"] or "").split(" and ")),
+        "engine": sorted((said["engine"] or "").split(" and ")),
         "origin": said["origin"]
         and (
-            set(said["origin"].estimator.split(" and ")),
-            set(said["origin"].version.split(" and ")),
+            sorted(said["origin"].estimator.split(" and ")),
+            sorted(said["origin"].version.split(" and ")),
             said["origin"].parameters,
             said["origin"].date,
         ),

@@ -2,9 +2,11 @@
 
 import itertools
 import os
+import re
 import secrets
 import time
 import uuid
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +15,7 @@ import torch
 from cryptography.hazmat.primitives.asymmetric import x25519
 from randomgen import ChaCha
 
+import skdpgen
 from skdpgen import Boolean, DPSWFlowSampler, Schema
 from skdpgen.privacy import JointFit, NoiseSource, Owner, Sharing, engines, noise, owners
 
@@ -81,6 +84,21 @@ def test_each_bit_is_drawn_whatever_the_time_the_process_and_seeds_are(name, mon
     # Two bits are equal, or opposite, 64 times with a chance of 2^-63: 4e-15 for all pairs.
     varying = bits[:, bits.min(0) != bits.max(0)].T
     assert len({tuple(bit ^ bit[0]) for bit in varying}) == n_bits
+
+
+def test_no_other_module_draws_secrets():
+    """One that does so has its secrets tried here."""
+    package = Path(skdpgen.__file__).parent
+    sources = r"^(import|from) (secrets|uuid|random|randomgen)\b|urandom|Key\.generate\("
+    texts = {path: path.read_text(encoding="utf-8") for path in package.rglob("*.py")}
+    found = {path for path, text in texts.items() if re.search(sources, text, re.MULTILINE)}
+    assert {path.relative_to(package).as_posix() for path in found} == {
+        "accounting/signatures.py",  # an example
+        "formats/identifiers.py",  # how identifiers of synthetic rows are written
+        "privacy/engines.py",
+        "privacy/noise.py",
+        "privacy/owners.py",
+    }
 
 
 ENTROPY = bytes(range(7, 39))
