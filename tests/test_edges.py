@@ -13,6 +13,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.preprocessing import FunctionTransformer
 
+import skdpgen
 from skdpgen import (
     DPPCA,
     DPAFGenerator,
@@ -297,7 +298,9 @@ def find_kept(error):
     The first frame of ours is called by the test, and has what it was given.
     """
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    ours = [frame for frame in frames if "skdpgen" in Path(frame.f_code.co_filename).parts]
+    # By the package's own folder: a clone may be called like it, with tests and packages inside.
+    package = Path(skdpgen.__file__).parent
+    ours = [frame for frame in frames if package in Path(frame.f_code.co_filename).parents]
     first = next(i for i, frame in enumerate(ours) if frame.f_code.co_name != "inner")
     return [name for frame in ours[first + 1 :] for name in frame.f_locals]
 

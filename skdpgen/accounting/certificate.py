@@ -30,7 +30,7 @@ from .events import (
     touches_data,
 )
 from .figures import show
-from .origin import Origin, join_origins
+from .origin import Origin, join_names, join_origins
 from .shuffling import shuffled_epsilon
 from .strict_json import TEXT
 from .units import assume_of_unit, check_unit, describe_unit, largest_change
@@ -482,4 +482,5 @@ def compose(*certificates: Certificate) -> Certificate:
         n_records=n_records.pop() if len(n_records) == 1 else None,
         max_rows=None if None in max_rows else max(max_rows),
         origin=join_origins([certificate.origin for certificate in certificates]),
+        engine=join_names(c.engine for c in certificates if c.engine is not None) or None,
     )

@@ -87,12 +87,16 @@ def join_origins(origins):
     """Return the origin of several fits together, or None if it is not known of all."""
     if None in origins:
         return None
-    versions = dict.fromkeys(origin.version for origin in origins)
     return Origin(
-        " and ".join(dict.fromkeys(origin.estimator for origin in origins)),
-        version=" and ".join(versions),
+        join_names(origin.estimator for origin in origins),
+        version=join_names(origin.version for origin in origins),
         date=max(origin.date for origin in origins),
     )
+
+
+def join_names(texts):
+    """List names, each once, by a text; texts may be such lists themselves."""
+    return " and ".join(dict.fromkeys(name for text in texts for name in text.split(" and ")))
 
 
 def _list_parameters(estimator):

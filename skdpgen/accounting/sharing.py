@@ -14,6 +14,9 @@ from .events import SharedGaussianDpEvent, check_owners
 class Sharing:
     """How many owners add up their rows together, and whose noise does not count.
 
+    The server is honest but curious: it follows the protocol, and may look at everything. Owners
+    do not check that it tells all of them the same list of who stayed.
+
     Parameters
     ----------
     n_owners : int
@@ -79,9 +82,11 @@ class Sharing:
         return (
             f"of {self.n_owners} owners, {self.n_colluding} at most tell anybody their noise or "
             "masks",
-            "owners and the server do as this library does; who drops out follows from no row",
-            "the public keys that owners were given are those of owners; masks hide what they are "
-            "added to (X25519, HKDF and ChaCha20)",
+            "the server is trusted to follow the protocol: it hands out the owners' own public "
+            "keys and tells all owners the same list of who stayed; one that does not can read the "
+            "sum of a single owner",
+            "owners run this library unchanged; who drops out follows from no row",
+            "masks hide what they are added to (X25519, HKDF and ChaCha20)",
         )
 
 

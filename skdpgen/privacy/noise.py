@@ -123,11 +123,17 @@ class NoiseSource:
         return self._draw().bytes(32)
 
     def public_generator(self):
-        """Return a fast generator with a 256-bit seed from the stream, for what will be public."""
+        """Return a fast generator, seeded from the stream, for what will be public.
+
+        NumPy hashes its seed to 128 bits.
+        """
         return np.random.Generator(np.random.SFC64(self._draw().integers(2**63, size=5).tolist()))
 
     def torch_generator(self):
-        """Return a CPU ``torch.Generator`` seeded from the stream."""
+        """Return a CPU ``torch.Generator`` seeded from the stream, for what is not private.
+
+        torch keeps 32 bits of its seed.
+        """
         return torch.Generator().manual_seed(self.seed())
 
     def seed(self):

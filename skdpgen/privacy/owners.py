@@ -11,8 +11,10 @@ was taken for lost, and come late, keep the mask of its own, which nobody asks f
 
 That is the protocol of Bonawitz et al., "Practical Secure Aggregation for Privacy-Preserving
 Machine Learning", CCS 2017, without its secret sharing: who drops out between the sum and the masks
-makes all of it fail, before anything is seen. It is safe against a server that follows it, and
-looks at everything, with as many owners as `Sharing` says.
+makes all of it fail, before anything is seen. It is secure against an honest-but-curious server,
+which follows the protocol and looks at everything, with as many colluding owners as `Sharing` says.
+It is not secure against a server that departs from the protocol: owners do not compare the lists of
+who stayed that they are told, and one who is in some of these lists only can be unmasked alone.
 """
 
 import hashlib
@@ -33,6 +35,8 @@ from .engines import PartitionedTable
 @dataclass(frozen=True, eq=False)
 class JointFit:
     """What owners and a server agree on before anybody reads a row; all of it is public.
+
+    Joint fits are experimental: the server is trusted to follow the protocol (see `Sharing`).
 
     Parameters
     ----------
@@ -175,20 +179,25 @@ class Owner:
         Raises
         ------
         PlanError
-            If it has contributed before, or keys are missing; no row is read then.
+            If it has contributed before, or its own key is missing; no row is read then.
+        RuntimeError
+            If too few owners gave a key; nor is a row read then.
+        ValueError
+            If a key is none, or is there twice; nor is a row read then.
         """
         if self._keys is not None:
             raise PlanError("An owner contributes once: another sum takes new owners, and noise.")
         _check_keys(self.joint, public_keys)
         if public_keys.get(self.position) != self.public_key:
             raise PlanError("The owner's own public key is not among those that it was given.")
+        others = {other: key for other, key in public_keys.items() if other != self.position}
+        seeds = {other: self._agree(key) for other, key in others.items()}
         self._keys = dict(public_keys)
         share = make_share(self.joint, X)
         masked = share.view(np.uint64).ravel() + expand(self._own_seed, share.size)
-        for other in self._keys:
-            if other != self.position:
-                mask = expand(self._agree(other), share.size)
-                masked += mask if self.position < other else -mask
+        for other, seed in seeds.items():
+            mask = expand(seed, share.size)
+            masked += mask if self.position < other else -mask
         return Contribution(self.position, self.joint.digest, masked.reshape(share.shape))
 
     def unmask(self, stayed):
@@ -220,17 +229,20 @@ class Owner:
             )
         self._has_unmasked = True
         lost = set(self._keys) - stayed
-        return {self.position: self._own_seed, **{other: self._agree(other) for other in lost}}
+        agreed = {other: self._agree(self._keys[other]) for other in lost}
+        return {self.position: self._own_seed, **agreed}
 
-    def _agree(self, other):
-        """Return the seed that only this owner and another one know."""
+    def _agree(self, public_key):
+        """Return the seed that only this owner and the one with a public key know."""
         from cryptography.hazmat.primitives.hashes import SHA256
         from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-        x25519, both = _x25519(), sorted([self.public_key, self._keys[other]])
-        secret = x25519.X25519PrivateKey.from_private_bytes(self._private_key).exchange(
-            x25519.X25519PublicKey.from_public_bytes(self._keys[other])
-        )
+        x25519, both = _x25519(), sorted([self.public_key, public_key])
+        own = x25519.X25519PrivateKey.from_private_bytes(self._private_key)
+        try:
+            secret = own.exchange(x25519.X25519PublicKey.from_public_bytes(public_key))
+        except ValueError:  # a point of small order, with which everybody has the same secret
+            raise ValueError(f"{public_key.hex()} is no public key of an owner.") from None
         info = b"".join([b"skdpgen pair mask", *both, self.joint.digest.encode()])
         return HKDF(SHA256(), 32, salt=None, info=info).derive(secret)
 
@@ -333,9 +345,10 @@ class Adder:
         Raises
         ------
         RuntimeError
-            If somebody's is missing: then the sum stays masked.
+            If a seed of somebody is missing: then the sum stays masked.
         """
-        if self._lost is None or set(revealed) != set(self._stayed):
+        due = {position: {position, *(self._lost or ())} for position in self._stayed}
+        if self._lost is None or {name: set(seeds) for name, seeds in revealed.items()} != due:
             raise RuntimeError(
                 "The masks of all who stayed are needed. The sum stays as it is: masked."
             )

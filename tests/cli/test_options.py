@@ -233,7 +233,7 @@ def test_types_do_without_a_schema(folder, synthesize, capsys):
 
 @pytest.mark.parametrize(("column", "kind"), [("ward", "integer"), ("age", "boolean")])
 def test_it_stops_where_a_column_is_not_what_it_was_said_to_be(folder, infer, capsys, column, kind):
-    frame = pd.read_csv("private.csv").sample(2000, replace=True)
+    frame = pd.read_csv("private.csv").sample(2000, replace=True, random_state=0)
     frame.to_csv("private.csv", index=False)
     assert infer("--types", f"{column}={kind}") == 1
     printed = capsys.readouterr().err

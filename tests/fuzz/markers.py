@@ -3,6 +3,7 @@
 import datetime
 import struct
 import types
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -47,7 +48,7 @@ def find_in_error(error, given):
         trace = error.__traceback__
         while trace is not None:
             frame, trace = trace.tb_frame, trace.tb_next
-            if "/tests/fuzz/" in frame.f_code.co_filename.replace("\\", "/"):
+            if Path(__file__).parent in Path(frame.f_code.co_filename).parents:
                 continue
             where = f"{name}: {frame.f_code.co_qualname}"
             for local, value in list(frame.f_locals.items()):

@@ -230,6 +230,19 @@ def _sharing(test):
     return f"tests/accounting/test_sharing.py::test_{test}"
 
 
+def _secrets(test):
+    return f"tests/privacy/test_secrets.py::test_{test}"
+
+
+def _rounding(case):
+    test = "no_vector_of_whole_numbers_is_longer_than_its_bound"
+    return f"tests/privacy/mechanisms/test_rounding.py::test_{test}[{case}]"
+
+
+def _composition(test):
+    return f"tests/accounting/test_composition.py::test_{test}"
+
+
 def _engines(test):
     return f"tests/privacy/test_engines.py::test_{test}"
 
@@ -1990,6 +2003,50 @@ OWNERS = {
         "        if False:\n            raise PlanError",
         _owners("an_owner_contributes_once"),
     ),
+    "who gave no key contributes": Mutation(
+        "contribution.position not in self._taking or",
+        "",
+        _owners("who_gave_no_key_is_as_dropped_out[keyless1]"),
+    ),
+    "an owner need not see its own key": Mutation(
+        "if public_keys.get(self.position) != self.public_key:",
+        "if False:",
+        _owners("who_gave_no_key_is_as_dropped_out[keyless1]"),
+    ),
+    "owners unmask sums of who gave no key": Mutation(
+        "or not stayed <= set(self._keys) or",
+        "or",
+        _owners("who_gave_no_key_is_as_dropped_out[keyless1]"),
+    ),
+    "owners unmask sums that they are not in": Mutation(
+        "if self.position not in stayed or",
+        "if",
+        _owners("lists_of_who_stayed_that_are_not_unmasked[stayed3]"),
+    ),
+    "two owners may have one key": Mutation(
+        "if len(set(public_keys.values())) < len(public_keys):",
+        "if False:",
+        _owners("bad_keys_are_refused_before_a_row_is_read[repeated]"),
+    ),
+    "few keys are enough": Mutation(
+        "if len(public_keys) < joint.sharing.n_needed:",
+        "if not public_keys:",
+        _owners("bad_keys_are_refused_before_a_row_is_read[of too few]"),
+    ),
+    "keys are agreed on after rows are read": Mutation(
+        "        seeds = {other: self._agree(key) for other, key in others.items()}\n"
+        "        self._keys = dict(public_keys)\n"
+        "        share = make_share(self.joint, X)\n",
+        "        self._keys = dict(public_keys)\n"
+        "        share = make_share(self.joint, X)\n"
+        "        seeds = {other: self._agree(key) for other, key in others.items()}\n",
+        _owners("keys_with_which_everybody_has_the_same_secret_are_refused[00000000]"),
+    ),
+    "the certificate does not say that the server is trusted": Mutation(
+        '"the server is trusted to follow the protocol: ',
+        '"the server follows the protocol: ',
+        _owners("a_server_that_lies_about_who_stayed_is_trusted_not_to"),
+    ),
     "numbers that come late are added": Mutation(
         "if self._lost is not None:",
         "if False:",
@@ -2004,6 +2061,207 @@ OWNERS = {
         "self.sharing, self.n_units = joint.sharing, joint.n_records",
         "self.sharing, self.n_units = joint.sharing, len(frame) or joint.n_records",
         _owners("the_grid_follows_from_the_number_of_all_rows"),
+    ),
+}
+
+# Vectors of many numbers that are rounded to nearest.
+ROUNDING = {
+    "vectors": Mutation(
+        "(scale * (1 - MARGIN))).trunc_()",
+        "(scale * (1 - MARGIN))).round_()",
+        _rounding("Gaussian sum-1000000-20"),
+    ),
+    "sums": Mutation(
+        "vectors = to_grid(clip_rows(vectors, self.radius), scale)",
+        "vectors = (clip_rows(vectors, self.radius) * (1 - MARGIN) * scale).round()",
+        _rounding("Gaussian sum of radius 3-100003-20"),
+    ),
+    "second moments": Mutation(
+        "whole = to_grid(rows, half) *",
+        "whole = (rows * (1 - MARGIN) * half).round() *",
+        _rounding("second moments-1000000-20"),
+    ),
+    "two-way tables": Mutation(
+        "to_whole = partial(to_grid, scale=half / math.sqrt(self.records))",
+        "to_whole = lambda rows: (rows * ((1 - 1e-5) * half / math.sqrt(self.records))).round()",
+        _rounding("two-way tables-1000000-20"),
+    ),
+    "three-way tables": Mutation(
+        "product = to_grid(pairs.flatten(1), half).T",
+        "product = (pairs.flatten(1) * ((1 - 1e-5) * half)).round().T",
+        _rounding("three-way tables-10000-20"),
+    ),
+    "gradients": Mutation(
+        "exact = to_grid(clip_whole(gradient, self.grad_clip), scale)",
+        "exact = (clip_whole(gradient, self.grad_clip) * ((1 - 1e-5) * scale)).round()",
+        _rounding("clipped gradient-100003-20"),
+    ),
+    "features": Mutation(
+        "to_grid(self._join(features), scale)",
+        "(self._join(features) * ((1 - 1e-5) * scale)).round().double()",
+        _rounding("features in float32-100003-20"),
+    ),
+    "products": Mutation(
+        "(one_hot.sum(1) @ to_grid(bounded, scale))",
+        "(one_hot.sum(1) @ (bounded * ((1 - 1e-5) * scale)).round().double())",
+        _rounding("products in float32-100003-20"),
+    ),
+    "products beside slices": Mutation(
+        "(membership.sum(1) @ to_grid(bounded, scale))",
+        "(membership.sum(1) @ (bounded * ((1 - 1e-5) * scale)).round().double())",
+        _rounding("products beside slices-100003-20"),
+    ),
+    "slices": Mutation(
+        "projected = to_grid(directions.T.to(joined.device) @ joined.T, scale)",
+        "projected = (directions.T @ joined.T * ((1 - 1e-5) * scale)).round()",
+        "tests/privacy/mechanisms/test_rounding.py::test_projections_are_no_longer_than_before"
+        "[10000-2]",
+    ),
+    "local rows": Mutation(
+        "parts.append(to_grid(rows, scale)",
+        "parts.append((rows * ((1 - 1e-5) * scale)).round()",
+        _rounding("local rows, L1-10000-20"),
+    ),
+}
+ROUNDING = {f"{name} are rounded to nearest": mutation for name, mutation in ROUNDING.items()}
+
+SECRETS = {
+    "a key is stretched": Mutation(
+        "key = secrets.randbits(256)",
+        "key = int.from_bytes(__import__('hashlib').sha256(secrets.token_bytes(4)).digest())",
+        _secrets("keys_are_what_the_operating_system_gave"),
+    ),
+    "a key follows from the process": Mutation(
+        "key = secrets.randbits(256)",
+        "key = int.from_bytes(__import__('hashlib').sha256(b'%d' % os.getpid()).digest())",
+        _secrets("each_bit_is_drawn_whatever_the_time_the_process_and_seeds_are[key of the noise]"),
+    ),
+    "rows of persons are hashed with 32 bits": Mutation(
+        "return self._draw().bytes(32)",
+        "return self._draw().bytes(4) * 8",
+        _secrets(
+            "each_bit_is_drawn_whatever_the_time_the_process_and_seeds_are"
+            "[key of the hashes of persons]"
+        ),
+    ),
+    "an owner's mask has 32 bits": Mutation(
+        "self._own_seed = secrets.token_bytes(32)",
+        "self._own_seed = hashlib.sha256(secrets.token_bytes(4)).digest()",
+        _secrets("keys_are_what_the_operating_system_gave"),
+    ),
+    "an owner's mask follows from its position": Mutation(
+        "self._own_seed = secrets.token_bytes(32)",
+        "self._own_seed = hashlib.sha256(b'%d' % position).digest()",
+        _secrets(
+            "each_bit_is_drawn_whatever_the_time_the_process_and_seeds_are"
+            "[seed of an owner's own mask]"
+        ),
+    ),
+    "a mask follows from half of its seed": Mutation(
+        'ChaCha(key=int.from_bytes(seed, "little"), rounds=20).random_raw(n)',
+        'ChaCha(key=int.from_bytes(seed[:16], "little"), rounds=20).random_raw(n)',
+        _secrets("each_bit_of_a_key_changes_the_stream[masks]"),
+    ),
+    "two owners agree on 32 bits": Mutation(
+        "return HKDF(SHA256(), 32, salt=None, info=info).derive(secret)",
+        "return HKDF(SHA256(), 4, salt=None, info=info).derive(secret) * 8",
+        _secrets(
+            "each_bit_is_drawn_whatever_the_time_the_process_and_seeds_are"
+            "[seed of a mask of two owners]"
+        ),
+    ),
+    "two owners have the same masks in all joint fits": Mutation(
+        "*both, self.joint.digest.encode()])",
+        "*both])",
+        _secrets("seeds_of_two_owners_are_known_to_them_alone"),
+    ),
+    "names of tasks are short": Mutation(
+        'return f"skdpgen-{uuid4().hex}"',
+        'return f"skdpgen-{4 * uuid4().hex[:8]}"',
+        _secrets("each_bit_is_drawn_whatever_the_time_the_process_and_seeds_are[name of a task]"),
+    ),
+}
+
+COMPOSITION = {
+    "of persons the least number of rows is said": Mutation(
+        "max_rows=None if None in max_rows else max(max_rows),",
+        "max_rows=None if None in max_rows else min(max_rows),",
+        _composition("persons_of_different_numbers_of_rows[max_rows0]"),
+    ),
+    "of persons the first number of rows is said": Mutation(
+        "max_rows=None if None in max_rows else max(max_rows),",
+        "max_rows=max_rows[0],",
+        _composition("persons_of_different_numbers_of_rows[max_rows0]"),
+    ),
+    "one seed among several fits is not said": Mutation(
+        "reproducible=any(certificate.reproducible for certificate in certificates),",
+        "reproducible=all(certificate.reproducible for certificate in certificates),",
+        _composition("each_member_of_a_composition[Gaussian-seeded]"),
+    ),
+    "several seeds are not said to be different": Mutation(
+        "if sum(certificate.reproducible for certificate in certificates) > 1:",
+        "if sum(certificate.reproducible for certificate in certificates) > 2:",
+        _composition("each_member_of_a_composition[seeded-responses]"),
+    ),
+    "any number of records is that of all fits": Mutation(
+        "n_records=n_records.pop() if len(n_records) == 1 else None,",
+        "n_records=certificates[0].n_records,",
+        _composition("numbers_of_records_are_said_where_all_are_the_same[n_records1-None]"),
+    ),
+    "δ of several fits is the least": Mutation(
+        "delta=max(certificate.delta for certificate in certificates),",
+        "delta=min(certificate.delta for certificate in certificates),",
+        _composition("each_member_of_a_composition[Gaussian-Laplace]"),
+    ),
+    "accountants are mixed": Mutation(
+        'for name in ("relation", "accountant"):',
+        'for name in ("relation",):',
+        _composition("unlike_terms_are_refused_in_any_order[option1]"),
+    ),
+    "relations are mixed": Mutation(
+        'for name in ("relation", "accountant"):',
+        'for name in ("accountant",):',
+        _composition("unlike_terms_are_refused_in_any_order[option0]"),
+    ),
+    "assumptions are those of the first fit": Mutation(
+        "assumptions = dict.fromkeys(a for c in certificates for a in c.assumptions)",
+        "assumptions = dict.fromkeys(certificates[0].assumptions)",
+        _composition("each_member_of_a_composition[Gaussian-shared]"),
+    ),
+    "engines of several fits are not said": Mutation(
+        "engine=join_names(c.engine for c in certificates if c.engine is not None) or None,",
+        "engine=None,",
+        _composition("whose_engines_held_rows_is_said"),
+    ),
+    "names of estimators add up": Mutation(
+        'for text in texts for name in text.split(" and ")',
+        "for text in texts for name in [text]",
+        _composition("compositions_are_composed_as_their_parts_are[Gaussian-seeded-responses]"),
+    ),
+    "ρ of pure releases is half of what it is": Mutation(
+        "mu = gaussian_mu([event]) if epsilon is None else epsilon\n",
+        "mu = gaussian_mu([event]) if epsilon is None else epsilon / math.sqrt(2)\n",
+        _composition("readings_of_a_composition_in_closed_form[Gaussian-Laplace]"),
+    ),
+    "ρ counts releases that are repeated once": Mutation(
+        "total += count * mu**2 / 2",
+        "total += mu**2 / 2",
+        _composition("readings_of_a_composition_in_closed_form[Laplace-responses]"),
+    ),
+    "ρ of what is not known is left out": Mutation(
+        "        if mu is None:\n            return None\n        total +=",
+        "        if mu is None:\n            continue\n        total +=",
+        _composition("readings_of_a_composition_in_closed_form[Gaussian-sampled]"),
+    ),
+    "pure releases are priced once": Mutation(
+        "self._pure_epsilon += times * count * pure",
+        "self._pure_epsilon = max(self._pure_epsilon, times * count * pure)",
+        _composition("costs_of_a_composition_in_closed_form[Laplace-responses-1e-05]"),
+    ),
+    "maps without signs hide those with signs": Mutation(
+        "is_signed = any((groups < 0).any() for groups in self.maps)",
+        "is_signed = all((groups < 0).any() for groups in self.maps)",
+        _three_way("sensitivity[signs first]"),
     ),
 }
 
@@ -2307,7 +2565,15 @@ WORDS = {
 }
 
 KINDS = {
-    "privacy": PRIVACY | PERSONS | ENGINES | OWNERS | AUDITS | FUZZ,
+    "privacy": PRIVACY
+    | ROUNDING
+    | SECRETS
+    | COMPOSITION
+    | PERSONS
+    | ENGINES
+    | OWNERS
+    | AUDITS
+    | FUZZ,
     "function": FUNCTION | RULES | WORDS,
 }
 MUTATIONS = KINDS["privacy"] | KINDS["function"]
@@ -2338,6 +2604,7 @@ def _run(folder, *tests):
 
 def test_no_mutation_hides_another():
     groups = [PRIVACY, FUNCTION, RULES, PERSONS, ENGINES, OWNERS, AUDITS, FUZZ, WORDS]
+    groups += [ROUNDING, SECRETS, COMPOSITION]
     assert len(MUTATIONS) == sum(map(len, groups))
 
 

@@ -335,19 +335,160 @@ def test_owners_agree_on_all_that_is_public(other):
             adder.take(Contribution(position, joint.digest, numbers))
 
 
-def test_keys_are_checked():
+BAD_KEYS = {
+    "of too few": (lambda keys: {i: keys[i] for i in (0, 1)}, RuntimeError, "2 of 5 owners gave"),
+    "repeated": (lambda keys: {**keys, 1: keys[2]}, ValueError, "the same public key"),
+    "short": (lambda keys: {**keys, 1: keys[1][:-1]}, ValueError, "32 bytes"),
+    "a text": (lambda keys: {**keys, 1: keys[1].hex()}, ValueError, "32 bytes"),
+    "of nobody": (lambda keys: {**keys, 5: bytes(32)}, ValueError, "0 to 4"),
+}
+# With a point of small order everybody agrees on the same secret, 0.
+SMALL_ORDER = [
+    bytes(32),
+    (1).to_bytes(32, "little"),
+    (2**255 - 20).to_bytes(32, "little"),
+    bytes.fromhex("e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800"),
+]
+
+
+class Unread(pd.DataFrame):
+    """Rows that nobody may read."""
+
+    @property
+    def _constructor(self):
+        return pd.DataFrame
+
+    def to_numpy(self, *args, **kwargs):
+        raise AssertionError("A row was read.")
+
+
+@pytest.mark.parametrize("name", BAD_KEYS)
+def test_bad_keys_are_refused_before_a_row_is_read(name):
     joint = agree()
-    keys = start(joint)[1]
-    with pytest.raises(RuntimeError, match="2 of 5 owners gave"):
-        Adder(joint, {i: keys[i] for i in range(2)})
-    with pytest.raises(ValueError, match="the same public key"):
-        Adder(joint, {**keys, 1: keys[0]})
-    with pytest.raises(ValueError, match="32 bytes"):
-        Adder(joint, {**keys, 1: b"short"})
+    owners, keys = start(joint)
+    change, error, match = BAD_KEYS[name]
+    with pytest.raises(error, match=match):
+        Adder(joint, change(keys))
+    with PrivacyBudget(2.5, 1e-5) as budget:
+        with pytest.raises(error, match=match):
+            owners[0].contribute(Unread(make_table()), change(keys))
+        assert budget.spent == 0
+        # Nothing was sent: with good keys it still contributes.
+        assert owners[0].contribute(cut(make_table())[0], keys).position == 0
+
+
+@pytest.mark.parametrize("key", SMALL_ORDER, ids=lambda key: key.hex()[:8])
+def test_keys_with_which_everybody_has_the_same_secret_are_refused(key):
+    joint = agree()
+    owners, keys = start(joint)
+    with PrivacyBudget(2.5, 1e-5) as budget:
+        with pytest.raises(ValueError, match="is no public key of an owner"):
+            owners[0].contribute(Unread(make_table()), {**keys, 1: key})
+        assert budget.spent == 0
+    assert owners[0].contribute(cut(make_table())[0], keys).position == 0
+
+
+@pytest.mark.parametrize("keyless", [(), (1,), (0, 3)])
+def test_who_gave_no_key_is_as_dropped_out(keyless, monkeypatch):
+    quieten(monkeypatch)
+    joint, parts = agree(), cut(make_table())
+    owners, keys = start(joint)
+    given = {position: key for position, key in keys.items() if position not in keyless}
+    adder = Adder(joint, given)
+    for position in keyless:
+        with pytest.raises(PlanError, match="own public key is not among those"):
+            owners[position].contribute(Unread(parts[position]), given)
+        sent = owners[position].contribute(parts[position], keys)
+        with pytest.raises(ValueError, match=f"No contribution is due of owner {position}"):
+            adder.take(sent)
+    for position in given:
+        adder.take(owners[position].contribute(parts[position], given))
+    stayed = adder.close()
+    assert stayed == list(given)
+    if keyless:
+        # Nobody unmasks a sum with somebody in it with whom it shares no mask.
+        with pytest.raises(PlanError, match="of at least 3 owners who gave keys"):
+            owners[stayed[0]].unmask(range(5))
+    total = adder.unmask({position: owners[position].unmask(stayed) for position in stayed})
+    expected = sum(make_share(joint, parts[position]) for position in given)
+    assert (total == expected).all()
+
+
+def test_one_dropout_too_many_after_keys_were_given_leaves_all_masked():
+    """Who gave no key counts among those who may drop out."""
+    joint, parts = agree(), cut(make_table())
+    owners, keys = start(joint)
+    given = {position: keys[position] for position in (0, 2, 4)}
+    adder = Adder(joint, given)
+    for position in (0, 2):
+        adder.take(owners[position].contribute(parts[position], given))
+    with pytest.raises(RuntimeError, match="2 of 5 owners have contributed, and 3 are needed"):
+        adder.close()
+    with pytest.raises(RuntimeError, match="stays as it is: masked"):
+        adder.unmask({})
+    for position in (0, 2):
+        with pytest.raises(PlanError, match="of at least 3 owners"):
+            owners[position].unmask([0, 2])
+
+
+@pytest.mark.parametrize("stayed", [(), (0, 1), (0, 0, 0, 0), (1, 2, 3), (0, 1, 2, 7), (0, 1, 9)])
+def test_lists_of_who_stayed_that_are_not_unmasked(stayed):
+    owners, _, _ = contribute(agree())
+    with pytest.raises(PlanError, match="unmasks a sum that it is in, of at least 3 owners"):
+        owners[0].unmask(stayed)
+    # What is refused reveals nothing, and is asked for again.
+    assert set(owners[0].unmask((0, 1, 2))) == {0, 3, 4}
+
+
+@pytest.mark.parametrize("lost", [(), (4,), (0, 3)])
+def test_all_seeds_are_needed(lost):
+    owners, keys, sent = contribute(joint := agree(), lost)
+    adder = Adder(joint, keys)
+    for contribution in sent:
+        adder.take(contribution)
+    stayed = adder.close()
+    revealed = {position: owners[position].unmask(stayed) for position in stayed}
+    for position in stayed:
+        for seed in revealed[position]:
+            some = {name: value for name, value in revealed[position].items() if name != seed}
+            with pytest.raises(RuntimeError, match="stays as it is: masked"):
+                adder.unmask({**revealed, position: some})
+    assert not looks_random(adder.unmask(revealed).view(np.uint64))
+
+
+def test_with_a_wrong_key_of_one_owner_the_sum_stays_masked(wide):
+    """Somebody else's key in place of an owner's, towards one other owner."""
+    joint, parts = wide
+    owners, keys = start(joint)
+    stranger = Owner(joint, 1).public_key
+    adder = Adder(joint, keys)
+    for owner in owners:
+        wrong = {**keys, 1: stranger} if owner.position == 3 else keys
+        adder.take(owner.contribute(parts[owner.position], wrong))
+    stayed = adder.close()
+    revealed = {position: owners[position].unmask(stayed) for position in stayed}
+    assert looks_random(adder.unmask(revealed).view(np.uint64))
+
+
+def test_a_server_that_lies_about_who_stayed_is_trusted_not_to(wide):
+    """It tells an owner that it stayed, and the others that it did not: the certificate says so."""
+    joint, parts = wide
+    owners, _, sent = contribute(joint, parts=parts)
+    others = [owner.unmask([1, 2, 3, 4]) for owner in owners[1:]]
+    own = owners[0].unmask(range(5))
+    size, shape = sent[0].numbers.size, sent[0].numbers.shape
+    masks = expand(own[0], size) + sum(expand(seeds[0], size) for seeds in others)
+    read = (sent[0].numbers.ravel() - masks).reshape(shape)
+    assert not looks_random(read)
+    (trusted,) = (text for text in joint.sharing.assumptions if "server" in text)
+    assert "trusted to follow the protocol" in trusted
+    assert "same list of who stayed" in trusted
+    assert "can read the sum of a single owner" in trusted
+
+
+def test_numbers_of_owners_and_rows_are_checked():
     with pytest.raises(ValueError, match="0 to 4"):
-        Adder(joint, {**keys, 5: keys[0]})
-    with pytest.raises(ValueError, match="0 to 4"):
-        Owner(joint, 5)
+        Owner(agree(), 5)
     with pytest.raises(ValueError, match="one row of each owner"):
         agree(n=4)
 
@@ -363,14 +504,6 @@ def test_keys_are_checked():
     ],
 )
 def test_what_has_no_shares_is_refused_before_a_row_is_read(params, match):
-    class Closed(pd.DataFrame):
-        @property
-        def _constructor(self):
-            return pd.DataFrame
-
-        def to_numpy(self, *args, **kwargs):
-            raise AssertionError("A row was read.")
-
     joint = agree(**params)
     asked = []
     with pytest.raises((ValueError, PlanError), match=match):
@@ -378,7 +511,7 @@ def test_what_has_no_shares_is_refused_before_a_row_is_read(params, match):
     assert not asked
     owners, keys = start(joint)
     with pytest.raises((ValueError, PlanError), match=match):
-        owners[0].contribute(Closed(make_table()), keys)
+        owners[0].contribute(Unread(make_table()), keys)
 
 
 def test_sizes_of_owners():

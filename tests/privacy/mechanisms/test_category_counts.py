@@ -35,9 +35,9 @@ from skdpgen.privacy import (
 DELTA = 1e-5
 
 
-def release(cells, event, *, columns=None, relation="zero_out", seed=None, null=None, repeats=1):
+def release(cells, event, *, columns=None, relation="zero_out", null=None, repeats=1):
     plan = Plan((("category counts", event),), math.inf, 1e-2, relation)
-    for _ in range(repeats):
+    for seed in range(repeats):
         curator = Curator(
             np.array(cells, dtype=object),
             plan=plan,

@@ -1,0 +1,283 @@
+"""Composition of unlike certificates: what it costs, and what the certificate of all says."""
+
+import itertools
+import math
+from dataclasses import fields, replace
+
+import pytest
+from dp_accounting import (
+    GaussianDpEvent,
+    LaplaceDpEvent,
+    NonPrivateDpEvent,
+    NoOpDpEvent,
+    PoissonSampledDpEvent,
+    RandomizedResponseDpEvent,
+    SelfComposedDpEvent,
+    get_epsilon_gaussian,
+)
+
+from skdpgen.accounting.origin import Origin
+from skdpgen.privacy import (
+    Certificate,
+    SharedGaussianDpEvent,
+    SlicedGaussianDpEvent,
+    ThresholdDpEvent,
+    compose,
+    verify,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+RESPONSE = RandomizedResponseDpEvent(0.4, 3)
+RESPONSE_EPSILON = math.log1p(3 * 0.6 / 0.4)
+
+
+def make(*events, **options):
+    options = {"relation": "replace_one"} | options
+    return Certificate(events, tuple(f"release {i}" for i in range(len(events))), **options)
+
+
+# Certificates that differ in each member, of events of each kind.
+PARTS = {
+    "Gaussian": make(
+        GaussianDpEvent(4.0),
+        delta=1e-6,
+        assumptions=("a", "b"),
+        sigma=2.0,
+        n_records=100,
+        origin=Origin("First", (("epsilon", "2"),), "0.1.0", "2026-01-02"),
+        digest="aa",
+        engine="dask",
+    ),
+    "shared": make(SharedGaussianDpEvent(6.0, 5, 1, 1), delta=1e-5, assumptions=("c",)),
+    "seeded": make(
+        GaussianDpEvent(5.0),
+        GaussianDpEvent(7.0),
+        assumptions=("b",),
+        reproducible=True,
+        n_records=100,
+        origin=Origin("Second", (), "0.2.0", "2026-03-01"),
+        digest="bb",
+        engine="spark",
+    ),
+    "Laplace": make(LaplaceDpEvent(2.0), delta=1e-7, local=True, n_records=90, sigma=1.0),
+    "responses": make(SelfComposedDpEvent(RESPONSE, 2), reproducible=True, engine="dask"),
+    "threshold": make(ThresholdDpEvent(5.0, 1e-7), notes=("few rows",)),
+    "sliced": make(SlicedGaussianDpEvent(3.0, 20, 10, True), delta=1e-4),
+    "sampled": make(PoissonSampledDpEvent(0.1, GaussianDpEvent(2.0))),
+    "nothing": make(NoOpDpEvent()),
+    "none": make(NonPrivateDpEvent()),
+}
+PAIRS = [*itertools.combinations_with_replacement(PARTS, 2)]
+MU = {"Gaussian": 1 / 4, "shared": 1 / 6, "seeded": math.hypot(1 / 5, 1 / 7), "nothing": 0.0}
+PURE = {"Laplace": 0.5, "responses": 2 * RESPONSE_EPSILON}
+RHO = (
+    {name: mu**2 / 2 for name, mu in MU.items()}
+    | {"Laplace": 0.5**2 / 2, "responses": RESPONSE_EPSILON**2}
+    | {"none": math.inf}
+)
+SEEDS = "the seeds of the fits are different: fits that share a seed share noise"
+
+
+def same(certificate):
+    """All that a certificate says, but for the order of its parts."""
+    said = {field.name: getattr(certificate, field.name) for field in fields(certificate)}
+    parts = zip(certificate.releases, map(repr, certificate.events), strict=True)
+    return said | {
+        "events": sorted(parts),
+        "releases": sorted(said["releases"]),
+        "assumptions": set(said["assumptions"]),
+        "engine": sorted((said["engine"] or "").split(" and ")),
+        "origin": said["origin"]
+        and (
+            sorted(said["origin"].estimator.split(" and ")),
+            sorted(said["origin"].version.split(" and ")),
+            said["origin"].parameters,
+            said["origin"].date,
+        ),
+    }
+
+
+@pytest.mark.parametrize(("first", "second"), PAIRS)
+def test_each_member_of_a_composition(first, second):
+    one, other = parts = PARTS[first], PARTS[second]
+    both = compose(one, other)
+    n_records = one.n_records if one.n_records == other.n_records else None
+    assumptions = dict.fromkeys(one.assumptions + other.assumptions)
+    engines = dict.fromkeys(part.engine for part in parts if part.engine)
+    expected = {
+        "events": one.events + other.events,
+        "releases": one.releases + other.releases,
+        "relation": "replace_one",
+        "accountant": "pld",
+        "delta": max(one.delta, other.delta),
+        "assumptions": (*assumptions, *[SEEDS] * (one.reproducible and other.reproducible)),
+        "reproducible": one.reproducible or other.reproducible,
+        # There is no one level of noise, nor one release to look for, nor is each record noised
+        # once; notes are of fits that are planned.
+        "sigma": None,
+        "local": False,
+        "notes": (),
+        "digest": None,
+        "n_records": n_records,
+        "max_rows": None,
+        "engine": " and ".join(engines) or None,
+    }
+    if one.origin is None or other.origin is None:
+        expected["origin"] = None
+    else:
+        names = {part.origin.estimator: part.origin.version for part in parts}
+        date = max(part.origin.date for part in parts)
+        expected["origin"] = Origin(" and ".join(names), (), " and ".join(names.values()), date)
+    assert {field.name for field in fields(Certificate)} == set(expected), "A member is not tried."
+    for name, value in expected.items():
+        assert getattr(both, name) == value, name
+    assert both.reproducible == ("REPRODUCIBLE" in repr(both)) == ("NOT A PRIVATE" in str(both))
+    assert Certificate.from_json(both.to_json()) == both
+    assert verify(both.to_json()) == both.epsilon
+
+
+@pytest.mark.parametrize(("first", "second"), PAIRS)
+def test_readings_of_a_composition_in_closed_form(first, second):
+    both, names = compose(PARTS[first], PARTS[second]), (first, second)
+    if "none" in names:
+        assert both.mu == math.inf
+    else:
+        mu = math.hypot(*(MU.get(name, math.nan) for name in names))
+        assert both.mu == (None if math.isnan(mu) else pytest.approx(mu, rel=1e-12))
+    rho = sum(RHO.get(name, math.nan) for name in names)
+    assert both.rho == (None if math.isnan(rho) else pytest.approx(rho, rel=1e-12))
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1e-5])
+@pytest.mark.parametrize(("first", "second"), PAIRS)
+def test_costs_of_a_composition_in_closed_form(first, second, delta):
+    """Where all others are Gaussian, pure ε add up, and thresholds take their δ away."""
+    both, names = compose(PARTS[first], PARTS[second]), (first, second)
+    n_thresholds = names.count("threshold")
+    left = delta - 1e-7 * n_thresholds
+    if "none" in names or (n_thresholds and left <= 0):
+        assert both.epsilon_at(delta) == math.inf
+        return
+    beside = sum(PURE.get(name, 0.0) for name in names) - n_thresholds * math.log1p(-1e-7)
+    mus = [{**MU, "threshold": 1 / 5}.get(name, 0.0) for name in names]
+    mu = math.hypot(*mus)
+    gaussian = get_epsilon_gaussian(1 / mu, left) if mu else 0.0
+    found = both.epsilon_at(delta)
+    if {"sliced", "sampled"}.isdisjoint(names):
+        assert found == pytest.approx(gaussian + beside, rel=1e-9)
+    else:
+        # What else there is costs something, and no more than on its own, at half of δ.
+        alone = [PARTS[n].epsilon_at(left / 2) for n in names if n in ("sliced", "sampled")]
+        rest = get_epsilon_gaussian(1 / mu, left / 2) if mu else 0.0
+        assert gaussian + beside < found <= sum(alone) + rest + beside + 1e-6
+
+
+@pytest.mark.parametrize(("first", "second"), PAIRS)
+def test_the_order_of_parts_says_nothing(first, second):
+    one, other = PARTS[first], PARTS[second]
+    here, there = compose(one, other), compose(other, one)
+    assert same(here) == same(there)
+    for delta in (1e-9, 1e-5, 1e-3):
+        assert here.epsilon_at(delta) == pytest.approx(there.epsilon_at(delta), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "names", [*itertools.permutations(["Gaussian", "seeded", "responses"])], ids="-".join
+)
+def test_compositions_are_composed_as_their_parts_are(names):
+    a, b, c = (PARTS[name] for name in names)
+    for left, right in [
+        (compose(compose(a, b), c), compose(a, b, c)),
+        (compose(a, compose(b, c)), compose(a, b, c)),
+        (compose(compose(a, b), a), compose(a, b, a)),
+    ]:
+        assert same(left) == same(right)
+        assert left.epsilon == right.epsilon
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_composition_of_one_is_that_one(name):
+    one = PARTS[name]
+    alone = compose(one)
+    origin = one.origin and replace(one.origin, parameters=())
+    assert alone == replace(one, local=False)
+    assert (alone.origin, alone.engine) == (origin, one.engine)
+    for delta in (1e-9, 1e-5):
+        assert alone.epsilon_at(delta) == one.epsilon_at(delta)
+    assert (alone.mu, alone.rho) == (one.mu, one.rho)
+
+
+@pytest.mark.parametrize(("first", "second"), PAIRS)
+def test_no_part_is_for_free(first, second):
+    one, other = PARTS[first], PARTS[second]
+    both = compose(one, other)
+    for delta in (1e-6, 1e-4):
+        costs = [part.epsilon_at(delta) for part in (one, other)]
+        assert both.epsilon_at(delta) >= max(costs) - 1e-9
+    nothing = "nothing" in (first, second)
+    if "none" not in (first, second) and not nothing:
+        assert both.epsilon_at(1e-6) > max(part.epsilon_at(1e-6) for part in (one, other))
+
+
+def test_a_fit_that_is_there_twice_is_paid_for_twice():
+    """Even where it is the same release: who composes says that there were two."""
+    one = PARTS["Gaussian"]
+    assert compose(one, one).mu == pytest.approx(math.sqrt(2) / 4)
+    twice = make(SelfComposedDpEvent(GaussianDpEvent(4.0), 2))
+    assert compose(one, one).epsilon_at(1e-5) == twice.epsilon_at(1e-5)
+
+
+@pytest.mark.parametrize("max_rows", [(2, 3), (3, 2), (1, 1), (5, 1, 2)])
+def test_persons_of_different_numbers_of_rows(max_rows):
+    """Each multiplier is relative to what a person moves with so many rows: it stays as it is."""
+    parts = [make(GaussianDpEvent(4.0), max_rows=m, n_records=50) for m in max_rows]
+    together = compose(*parts)
+    assert together.max_rows == max(max_rows)
+    assert together.mu == pytest.approx(math.sqrt(len(parts)) / 4)
+    assert together.n_records == 50
+    assert f"at most {max(max_rows)} of them are used" in str(together)
+    assert verify(together.to_json()) == together.epsilon
+    for mixed in ((*parts, PARTS["Gaussian"]), (PARTS["Gaussian"], *parts)):
+        with pytest.raises(ValueError, match="for records and for persons cannot be composed"):
+            compose(*mixed)
+
+
+@pytest.mark.parametrize(
+    ("n_records", "expected"),
+    [((5, 5), 5), ((5, 6), None), ((5, None), None), ((None, None), None), ((5, 6, 5), None)],
+)
+def test_numbers_of_records_are_said_where_all_are_the_same(n_records, expected):
+    together = compose(*(make(GaussianDpEvent(4.0), n_records=n) for n in n_records))
+    assert together.n_records == expected
+    assert (f", {expected}," in str(together)) == (expected is not None)
+
+
+@pytest.mark.parametrize(
+    "option", [{"relation": "zero_out"}, {"accountant": "rdp"}, {"accountant": "autodp"}]
+)
+def test_unlike_terms_are_refused_in_any_order(option):
+    one, other = make(GaussianDpEvent(4.0)), make(GaussianDpEvent(4.0), **option)
+    (name,) = option
+    for parts in itertools.permutations([one, one, other]):
+        with pytest.raises(ValueError, match=f"different {name} cannot be composed"):
+            compose(*parts)
+
+
+@pytest.mark.parametrize("accountant", ["pld", "rdp", "autodp"])
+def test_each_accountant_prices_all_parts(accountant):
+    parts = [
+        replace(PARTS[name], accountant=accountant)
+        for name in ("Gaussian", "threshold", "Laplace", "sampled")
+    ]
+    together = compose(*parts)
+    assert together.accountant == accountant
+    costs = [compose(*parts[:i], *parts[i + 1 :]).epsilon_at(1e-5) for i in range(len(parts))]
+    # Each of them shows.
+    assert together.epsilon_at(1e-5) > 1.001 * max(costs)
+
+
+def test_whose_engines_held_rows_is_said():
+    text = " ".join(str(compose(*(PARTS[n] for n in ("Gaussian", "shared", "seeded")))).split())
+    assert "Rows were added up by dask and spark: its workers" in text
+    assert "added up by" not in str(compose(PARTS["shared"], PARTS["Laplace"]))

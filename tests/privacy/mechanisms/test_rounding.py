@@ -1,0 +1,300 @@
+"""Rounding towards zero, at 10⁴ to 10⁶ numbers: no vector of whole numbers is longer than allowed.
+
+Rounded to nearest, a vector of d equal numbers grows by up to half a step in each: by √d/2 steps,
+where the margin is 1e-5 of its norm. At d = 10⁶ that is 5e-4 of a norm of 2^20 steps.
+"""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from dp_accounting import GaussianDpEvent, LaplaceDpEvent, NonPrivateDpEvent
+
+from skdpgen.privacy import (
+    BatchFunction,
+    ClippedGradientMechanism,
+    CovarianceMechanism,
+    ForwardAggregateMechanism,
+    GaussianSumMechanism,
+    LocalRowsMechanism,
+    NoiseSource,
+    PullingFunction,
+    RecordFunction,
+    SlicedGaussianDpEvent,
+    SlicedRowsMechanism,
+    SliceSketchMechanism,
+    TablesMechanism,
+    ThreeWayMechanism,
+)
+from skdpgen.privacy.mechanisms import gradients as _gradients
+from skdpgen.privacy.mechanisms import local as _local
+from skdpgen.privacy.mechanisms.base import GRID_BITS, MARGIN, NOISE_BITS
+from skdpgen.privacy.mechanisms.tables import count_cells
+from skdpgen.transport import SliceBasis
+
+WIDTHS = [10_000, 100_003, 1_000_000]
+
+
+class OneRecord:
+    """A source of one record, of as many as are said."""
+
+    max_rows, n_classes = None, 1
+
+    def __init__(self, row, n_records=1):
+        self._row, self.n_records = torch.as_tensor(row)[None], n_records
+
+    def add_up(self, function):
+        return function(self)
+
+    def blocks(self, name, size=None):
+        yield self._row, torch.ones(1, 1, dtype=torch.float64)
+
+    places = blocks
+
+
+def find_growing(steps, counts, power=2):
+    """Return which of some numbers of equal entries grow most, if each is rounded to nearest.
+
+    The norm of all of them is `steps`, of a power.
+    """
+    entries = steps * (1 - MARGIN) / np.asarray(counts) ** (1 / power)
+    # Not those that are just above a half, which float32 may round down.
+    return counts[np.argmax(np.rint(entries - 1e-3) / entries)]
+
+
+def make_row(width, steps, power=2, dtype=torch.float64):
+    """Return a row of norm 1, of which each entry would grow; every third is negative."""
+    n_equal = find_growing(steps, np.arange(1 + width // 1000, width + 1), power)
+    row = torch.zeros(width, dtype=dtype)
+    row[:n_equal] = n_equal ** (-1 / power)
+    row[::3] *= -1
+    return row
+
+
+def noise_of(bits, noise_bits=NOISE_BITS):
+    """Return the level of noise for which the grid has so many bits a unit."""
+    return 2.0 ** (noise_bits - bits)
+
+
+def nearest(vectors, scale):
+    return (vectors * (scale * (1 - MARGIN))).round().double()
+
+
+def measure(mechanism, source, event):
+    return mechanism._measure(source, event, "zero_out", NoiseSource(0))
+
+
+def measure_batch(mechanism, base, row=(0.0,)):
+    rows, membership = torch.tensor([row], dtype=torch.float64), torch.ones(1, 1).double()
+    return mechanism._measure_batch(rows, membership, base, "zero_out", NoiseSource(0))
+
+
+# Each case measures one record, and returns whole numbers and how long they may be, in steps.
+
+
+def of_sum(width, bits, radius=1.0):
+    # The grid follows the radius, to a power of 2.
+    fine = bits - math.ceil(math.log2(radius))
+    row = 2 * radius * make_row(width, radius * 2.0**fine)
+    mechanism = GaussianSumMechanism(RecordFunction(lambda rows: rows), radius)
+    measured = measure(mechanism, OneRecord(row), GaussianDpEvent(noise_of(fine) / radius))
+    assert measured.scale == 2.0**fine
+    return measured.exact, radius * measured.scale
+
+
+def of_moments(width, bits):
+    """Of √width columns: second moments are the products of their numbers."""
+    n_columns, half = math.isqrt(width), 2.0 ** (bits - 4)
+    # So many records, with so much noise, that products have 2·bits - 8 bits.
+    row, n_records = make_row(n_columns, half), 2 ** (62 - 2 * (bits - 4)) - 1
+    mechanism = CovarianceMechanism()
+    measured = measure(mechanism, OneRecord(row, n_records), NonPrivateDpEvent())
+    assert measured.scale == half**2
+    return measured.exact, measured.scale
+
+
+def of_tables(width, bits):
+    """Of binary columns, in tables of four cells."""
+    most, half = round(math.sqrt(width / 2)), 2.0 ** (bits - 4)
+    n_records = 2 ** (62 - 2 * (bits - 4)) - 1
+    # Each number of a column is divided by the root of the number of records that the unit is.
+    units = {TablesMechanism([2] * m).records: m for m in range(most // 4, most + 1)}
+    sizes = [2] * units[find_growing(half, [*units])]
+    mechanism = TablesMechanism(sizes)
+    place = torch.arange(len(sizes), dtype=torch.float64) % 2
+    measured = measure(mechanism, OneRecord(place, n_records), NonPrivateDpEvent())
+    assert measured.scale == half**2
+    assert measured.exact.size == count_cells(sizes) + sum(sizes)
+    return measured.exact, measured.scale / math.sqrt(2)
+
+
+def of_three_way(width, bits):
+    """Of signs of columns: a table is a single number."""
+    most, half = round((6 * width) ** (1 / 3)), 2.0 ** (bits - 4)
+    n_columns = np.arange(most // 4, most + 1)
+    n_columns = dict(zip((math.comb(m, 3) for m in n_columns.tolist()), n_columns, strict=True))
+    m = n_columns[find_growing(half, [*n_columns])]
+    triples = [(a, b, c) for c in range(m) for b in range(c) for a in range(b)]
+    signs = [torch.tensor([[-1.0], [1.0]], dtype=torch.float64)] * m
+    mechanism = ThreeWayMechanism("three-way tables", signs, triples)
+    place = torch.arange(m, dtype=torch.float64) % 2
+    n_records = 2 ** (62 - 2 * (bits - 4)) - 1
+    measured = measure(mechanism, OneRecord(place, n_records), NonPrivateDpEvent())
+    assert measured.scale == half**2
+    return measured.exact, measured.scale
+
+
+def of_gradient(width, bits, dtype=torch.float64):
+    row = 3 * make_row(width, 2.0 ** min(bits, _gradients._BITS), dtype=dtype)
+    mechanism = ClippedGradientMechanism(BatchFunction(lambda *_: row), (width,), 1.0)
+    measured = measure_batch(mechanism, GaussianDpEvent(noise_of(bits) / 2))
+    return measured.exact, measured.scale
+
+
+def aggregate(width, bits, dtype):
+    """Measure features and products; the features' norm is what the count leaves of the half."""
+    w = ForwardAggregateMechanism.count_weight
+    weight = math.sqrt(0.5 * (1 - w**2))
+    features = 3 * make_row(width, weight * 2.0**bits, dtype=dtype)[None]
+    products = 3 * make_row(width, math.sqrt(0.5) * 2.0**bits, dtype=dtype)[None]
+
+    def function(rows, membership):
+        return features.expand(len(rows), -1), lambda cotangents: products.expand(len(rows), -1)
+
+    mechanism = ForwardAggregateMechanism(
+        PullingFunction(function),
+        width,
+        cotangent=lambda aggregate: torch.zeros(1, width),
+        n_products=width,
+        share=0.5,
+    )
+    first = measure_batch(mechanism, GaussianDpEvent(noise_of(bits)))
+    second = first.then(first.exact / first.scale)
+    return first.exact, second.exact, math.sqrt(0.5) * first.scale
+
+
+def of_features(width, bits, dtype=torch.float64):
+    features, _, bound = aggregate(width, bits, dtype)
+    return features, bound
+
+
+def of_products(width, bits, dtype=torch.float64):
+    _, products, bound = aggregate(width, bits, dtype)
+    return products, bound
+
+
+def of_products_beside_slices(width, bits):
+    beside = 0.25
+    products = 3 * make_row(width, math.sqrt(beside) * 2.0**bits)[None]
+
+    def function(rows):
+        return rows, lambda cotangents: products.expand(len(cotangents), -1)
+
+    mechanism = SlicedRowsMechanism(
+        2,
+        encode=PullingFunction(function),
+        cotangent=lambda released: torch.zeros(1, 2),
+        n_products=width,
+        beside=beside,
+    )
+    base = SlicedGaussianDpEvent(noise_of(bits), 2, 2, True, 1, beside)
+    first = measure_batch(mechanism, base, (0.6, 0.8))
+    second = first.then(first.exact / first.scale)
+    return second.exact, math.sqrt(beside) * second.scale
+
+
+def of_local_rows(width, bits, p=2):
+    row = 5 * make_row(width, 2.0**bits, p)
+    event = LaplaceDpEvent if p == 1 else GaussianDpEvent
+    event = event(noise_of(bits, _local.NOISE_BITS) / 2)
+    measured = LocalRowsMechanism(p)._measure(OneRecord(row), event, "replace_one", NoiseSource(0))
+    return measured.exact, measured.scale, p
+
+
+def of_laplace_rows(width, bits):
+    return of_local_rows(width, bits, p=1)
+
+
+# With the module in which each is rounded.
+CASES = {
+    "Gaussian sum": (of_sum, "sums"),
+    "Gaussian sum of radius 3": (lambda *sizes: of_sum(*sizes, radius=3.0), "sums"),
+    "Gaussian sum of radius 0.2": (lambda *sizes: of_sum(*sizes, radius=0.2), "sums"),
+    "second moments": (of_moments, "sums"),
+    "two-way tables": (of_tables, "tables"),
+    "three-way tables": (of_three_way, "three_way"),
+    "clipped gradient": (of_gradient, "gradients"),
+    "features": (of_features, "aggregates"),
+    "features in float32": (lambda *sizes: of_features(*sizes, torch.float32), "aggregates"),
+    "products": (of_products, "aggregates"),
+    "products in float32": (lambda *sizes: of_products(*sizes, torch.float32), "aggregates"),
+    "products beside slices": (of_products_beside_slices, "sampled"),
+    "local rows, L1": (of_laplace_rows, "local"),
+    "local rows, L2": (of_local_rows, "local"),
+}
+
+SLOW = {"three-way tables"}
+
+
+def excess(exact, bound, p=2):
+    """Return by how much whole numbers are longer than they may be, relative to that."""
+    assert exact.dtype == np.int64
+    return np.linalg.norm(exact.ravel().astype(float), ord=p) / bound - 1
+
+
+@pytest.mark.parametrize("bits", [GRID_BITS, 12])
+@pytest.mark.parametrize(
+    ("name", "width"),
+    [
+        # Tables of signs are looked at one by one: so many take a while.
+        pytest.param(name, width, marks=pytest.mark.slow if name in SLOW and width > 1e4 else ())
+        for name in CASES
+        for width in WIDTHS[: 2 if name in SLOW else 3]
+    ],
+)
+def test_no_vector_of_whole_numbers_is_longer_than_its_bound(name, width, bits, monkeypatch):
+    case, module = CASES[name]
+    found = excess(*case(width, bits))
+    assert found <= 0
+    assert found > -0.5 or bits < GRID_BITS
+    # To nearest, they are longer: rows show what they are made for.
+    monkeypatch.setattr(f"skdpgen.privacy.mechanisms.{module}.to_grid", nearest)
+    assert excess(*case(width, bits)) > 0
+
+
+@pytest.mark.parametrize("bits", [GRID_BITS, 12])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_sums_of_slices_are_no_longer_than_their_bound(width, bits):
+    """All slices along one direction: their numbers are the same, and so is how they round."""
+    n_harmonics = 3
+    k = width // (2 * n_harmonics)
+    basis = SliceBasis(torch.ones(1, k, dtype=torch.float64), 1.0, n_harmonics)
+    mechanism = SliceSketchMechanism(basis)
+    bound = mechanism.sensitivity("zero_out")
+    event = GaussianDpEvent(noise_of(bits) / bound)
+    for x in np.linspace(-0.9, 0.9, 3 if width == WIDTHS[-1] else 20):
+        measured = measure(mechanism, OneRecord([x]), event)
+        assert measured.scale == 2.0**bits
+        assert -0.01 < excess(measured.exact, bound * measured.scale) <= 0
+
+
+@pytest.mark.parametrize("bits", [GRID_BITS, 2])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_projections_are_no_longer_than_before(width, bits, monkeypatch):
+    """By the law of H, what is released has to be no longer than zᵀU is."""
+    row, mechanism = (0.6, 0.8), SlicedRowsMechanism(2)
+    base = SlicedGaussianDpEvent(noise_of(bits), 2, width, True)
+
+    def growth():
+        measured = measure_batch(mechanism, base, row)
+        exact = (torch.tensor(row, dtype=torch.float64) @ measured.context).numpy()
+        whole = np.abs(measured.exact.ravel())
+        grown = (whole > np.abs(exact) * measured.scale).any()
+        return grown, excess(measured.exact, np.linalg.norm(exact) * measured.scale)
+
+    grown, found = growth()
+    assert not grown
+    assert -0.5 < found <= 0
+    monkeypatch.setattr("skdpgen.privacy.mechanisms.sampled.to_grid", nearest)
+    assert growth()[0] or bits == GRID_BITS
