@@ -2069,6 +2069,31 @@ AUDITS = {
         "        if self.bound > 2 * self.claim:\n            reasons",
         _audit("noise_of_half_the_variance[tables]"),
     ),
+    "made records are at the edge": Mutation(
+        "sizes = _INSIDE * generator",
+        "sizes = 1.0 * generator",
+        _audit("records_that_are_not_clipped[auto]"),
+    ),
+    "inferred bounds cover whoever may take the seat": Mutation(
+        'np.isin(np.arange(len(data["X"])), seat.candidates)',
+        "None",
+        _audit("records_that_are_not_clipped[auto]"),
+    ),
+    "an audit runs on one neighbour": Mutation(
+        "cycle(zip(sources, runs, strict=True))",
+        "cycle([(sources[0], runs[0])])",
+        _audit("noise_that_depends_on_presence[slice sketch-0.5-present]"),
+    ),
+    "an audit of samples looks at the noise of one neighbour": Mutation(
+        "for turn in cycle((0, 1)):",
+        "for turn in cycle((0,)):",
+        _audit("noise_that_depends_on_presence[gradients-0.5-present]"),
+    ),
+    "an audit knows no thresholds": Mutation(
+        "self.threshold[1] > self.threshold[0]",
+        "self.threshold[1] > 1",
+        _audit("a_threshold_of_0[None]"),
+    ),
     "an audit does not count who joins": Mutation(
         "self.rate[1] > self.rate[0]",
         "self.rate[1] > 1",
