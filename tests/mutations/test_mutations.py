@@ -141,6 +141,10 @@ def _by_level(test):
     return f"tests/learners/test_levels.py::test_{test}"
 
 
+def _budget_processes(test):
+    return f"tests/accounting/test_budget_processes.py::test_{test}"
+
+
 def _audit(test):
     return f"tests/privacy/test_audit.py::test_{test}"
 
@@ -762,9 +766,39 @@ if cost > self.epsilon * (1 + 1e-2):
         _budget_files("a_copy_warns"),
     ),
     "other processes know of no budget": Mutation(
-        "for path in _list_told() if path not in known",
+        "for path in _inherited if path not in known",
         "for path in ()",
         _budget_files("processes_that_are_started_inside_know_of_it"),
+    ),
+    "processes are told of the budget that was opened first": Mutation(
+        "[*_inherited, *opened]",
+        "[*_inherited, *opened[:1]]",
+        _budget_processes("interleaved_budgets[crossed]"),
+    ),
+    "processes are told of what was inherited only while a budget is open": Mutation(
+        "dict.fromkeys([*_inherited, *opened])",
+        "dict.fromkeys(opened)",
+        _budget_processes("what_a_process_has_inherited_stays"),
+    ),
+    "children copy a lock that is held": Mutation(
+        "before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release",
+        "before=lambda: None",
+        _budget_processes("a_fork_while_another_thread_reserves"),
+    ),
+    "budgets are closed in the reverse order of their opening": Mutation(
+        "while _configs.entered and _configs.entered[-1]._is_closed:",
+        "if _configs.entered:",
+        _budget_processes("budgets_that_are_closed_out_of_order_leave_the_backend_as_it_was"),
+    ),
+    "charges are not synced": Mutation(
+        '"PRAGMA synchronous=FULL"',
+        '"PRAGMA synchronous=OFF"',
+        _budget_files("what_is_written_is_on_the_disk"),
+    ),
+    "a folder is not synced": Mutation(
+        "            os.fsync(folder)\n",
+        "",
+        _budget_files("what_is_written_is_on_the_disk"),
     ),
     "another budget takes over a file": Mutation(
         "if kept != terms:",
