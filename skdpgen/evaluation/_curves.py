@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Curves over ε: what a certificate proves at other δ, and what ε buys."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from sklearn.base import clone
 
+from .._muting import muted
 from ..accounting.certificate import Certificate, compose
 from ..accounting.figures import show
 from ..exceptions import PrivacyLeakWarning
@@ -208,9 +208,8 @@ class UtilityCurveDisplay(Display):
                 fitted = clone(estimator).set_params(epsilon=value)
                 fitted.fit(X, y, **(fit_params or {}))
                 certificates.append(fitted.privacy_)
-                with warnings.catch_warnings():
-                    # What this says is said above.
-                    warnings.simplefilter("ignore", PrivacyLeakWarning)
+                # What this says is said above.
+                with muted(PrivacyLeakWarning):
                     scores.append(float(scoring(fitted)))
         scores = np.reshape(scores, (len(epsilon), n_repeats))
         kwargs = {"label": name or type(estimator).__name__, **kwargs}

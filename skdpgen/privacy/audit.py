@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from .._html import make_table
+from .._muting import muted
 from ..accounting.accountants import ledger_epsilon
 from ..accounting.budget import find_open
 from ..accounting.certificate import Certificate
@@ -303,11 +304,7 @@ def audit(
                 raise _Audited
         return release(mechanism)
 
-    with (
-        watching(watch, np.isin(np.arange(len(data["X"])), seat.candidates)),
-        warnings.catch_warnings(),
-    ):
-        warnings.simplefilter("ignore")
+    with watching(watch, np.isin(np.arange(len(data["X"])), seat.candidates)), muted():
         try:
             copied._fit_audited(data, int(seeds.integers(2**32)))
         except _Audited:

@@ -24,11 +24,12 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from .._muting import muted, raised
 from ..accounting.sharing import Sharing
 from ..exceptions import FitQualityWarning, PrivacyLeakWarning, TableError
 from .engines import PartitionedTable
 from .persons import NO_IDENTIFIER, UNKNOWN_COLUMN, Persons, check_beside
-from .record_functions import call_quietly, muted
+from .record_functions import call_quietly
 from .tensors import as_array
 from .texts import is_writable
 
@@ -240,8 +241,8 @@ def parse_rows(X):
 
 
 def _parse_at_once(X):
-    warnings.simplefilter("error")
-    return X.astype(np.float64)
+    with raised():
+        return X.astype(np.float64)
 
 
 def _parse_cell(cell):

@@ -472,8 +472,8 @@ if cost > self.epsilon * (1 + 1e-2):
         _curator("a_record_for_which_an_encoder_fails_counts_as_absent"),
     ),
     "an encoder's warnings leave the fit": Mutation(
-        'warnings.simplefilter("ignore", category)',
-        'warnings.simplefilter("default", category)',
+        'with _acting("ignore", category):',
+        'with _acting("default", category):',
         _curator("warnings_of_an_encoder_are_withheld"),
     ),
     "a product that fails takes those of others with it": Mutation(
@@ -799,6 +799,16 @@ if cost > self.epsilon * (1 + 1e-2):
         "            os.fsync(folder)\n",
         "",
         _budget_files("what_is_written_is_on_the_disk"),
+    ),
+    "threads are muted one by one": Mutation(
+        'others = [("ignore", muted) for muted in tuple(_muted)]',
+        "others = []",
+        "tests/test_muting.py::test_threads_that_are_started_inside",
+    ),
+    "filters that others put first win": Mutation(
+        "if warnings.filters[: len(_FILTERS)] != _FILTERS:",
+        "if not set(_FILTERS) <= set(warnings.filters):",
+        "tests/test_muting.py::test_filters_that_were_put_first_afterwards",
     ),
     "another budget takes over a file": Mutation(
         "if kept != terms:",
