@@ -785,10 +785,10 @@ if cost > self.epsilon * (1 + 1e-2):
         "before=lambda: None",
         _budget_processes("a_fork_while_another_thread_reserves"),
     ),
-    "budgets are closed in the reverse order of their opening": Mutation(
+    "a budget that is closed takes the configuration of another one": Mutation(
         "while _configs.entered and _configs.entered[-1]._is_closed:",
         "if _configs.entered:",
-        _budget_processes("budgets_that_are_closed_out_of_order_leave_the_backend_as_it_was"),
+        _budget_processes("interleaved_budgets[nested]"),
     ),
     "charges are not synced": Mutation(
         '"PRAGMA synchronous=FULL"',
@@ -2121,7 +2121,7 @@ AUDITS = {
     "inferred bounds cover whoever may take the seat": Mutation(
         'np.isin(np.arange(len(data["X"])), seat.candidates)',
         "None",
-        _audit("records_that_are_not_clipped[auto]"),
+        _audit("records_that_are_not_clipped[auto, few records]"),
     ),
     "an audit runs on one neighbour": Mutation(
         "cycle(zip(sources, runs, strict=True))",
