@@ -28,9 +28,12 @@ _SAID = {
     "date": Category(["2020-02-29", "2021-06-30"]),
     "boolean": Category(["true", "false"]),
 }
-# Norms of rows, in units of the radius, which not all of them keep to. Beside a small one, a large
-# one turns gradients round.
+# Norms of extreme rows, in units of the radius. Beside a small one, a large one turns gradients
+# round.
 _SIZES = (1.0, 1e6, 0.1)
+# Greatest norm of the rows that are not extreme: extreme ones lie far outside of a radius that is
+# inferred from them.
+_INSIDE = 0.1
 
 
 class Audits:
@@ -39,7 +42,8 @@ class Audits:
     def _make_audited(self, n_rows, n_features, n_classes, generator, *, has_extremes=True):
         """Return a clone, and made records: the arguments of `fit` beside persons.
 
-        If there are extreme ones, they are the first; all others are at random at the edge.
+        If there are extreme ones, they are the first, and all others are at random well inside of
+        the ball; else all are at random at the edge.
         """
         copied = clone(self)
         copied.check_params()
@@ -72,11 +76,13 @@ def _make_arrays(estimator, n_rows, n_features, n_classes, generator, has_extrem
             estimator.set_params(classes=classes)
     n_features = n_features or _find_width(params)
     has_bounds = params.get("bounds") is not None
-    rows = generator.normal(size=(n_rows, n_features))
-    rows = np.sign(rows) if has_bounds else rows / np.linalg.norm(rows, axis=1, keepdims=True)
     if has_extremes:
+        rows = _draw_inside(n_rows, n_features, has_bounds, generator)
         extremes = _list_extremes(n_features, has_bounds)[: max(1, n_rows // 2)]
         rows[: len(extremes)] = extremes
+    else:
+        rows = generator.normal(size=(n_rows, n_features))
+        rows = np.sign(rows) if has_bounds else rows / np.linalg.norm(rows, axis=1, keepdims=True)
     if has_bounds:
         lower, upper = (np.asarray(bound, dtype=float) for bound in params["bounds"])
         rows = lower + (rows + 1) / 2 * (upper - lower)
@@ -96,6 +102,13 @@ def _find_width(params):
     encoder = params.get("encoder")
     public, _ = (None, None) if encoder is None else split_encoder(encoder)
     return getattr(public, "n_features_in_", 4)
+
+
+def _draw_inside(n_rows, n_features, in_box, generator):
+    """Return rows near the centre of the ball, which is the lower corner of a box."""
+    sizes = _INSIDE * generator.uniform(size=(n_rows, 1))
+    rows = sizes * generator.uniform(size=(n_rows, n_features))
+    return 2 * rows - 1 if in_box else rows / math.sqrt(n_features)
 
 
 def _list_extremes(n_features, in_box):

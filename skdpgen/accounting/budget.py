@@ -3,6 +3,7 @@
 
 import contextlib
 import itertools
+import json
 import math
 import numbers
 import os
@@ -32,8 +33,15 @@ from .figures import at_most, show
 # The open budgets of this process, seen by every thread: a fit in a worker thread is charged too.
 _open_budgets = []
 _lock = threading.RLock()
-# By which processes that are started inside a budget with a path are told of it.
+if hasattr(os, "register_at_fork"):
+    # Else a child could wait for ever for a lock that another thread of its parent had.
+    os.register_at_fork(
+        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+    )
+# The environment variable that tells processes, as they start, of the budgets with a path.
 _VARIABLE = "SKDPGEN_BUDGETS"
+# Paths of those that were open in the parent when this process was started.
+_inherited = tuple(json.loads(os.environ.get(_VARIABLE, "[]")))
 # The run of a search that this thread is in, which is paid for.
 _paid_run = ContextVar("paid run", default=None)
 
@@ -69,12 +77,18 @@ class PrivacyBudget:
     if what one kind of release leaves were open to the other, the choice between them could be
     made to cost up to twice δ. Of a private search ε and δ are set aside, and what it leaves is for
     Gaussian releases; so it has to come first, before anything is known to choose by. Other events
-    are refused, as are fits with an int `random_state`, which share noise. Without a `path` the
-    budget belongs to this process: inside ``with budget:`` joblib runs in threads by default; fits
-    that are sent to other processes all the same are not seen. Scores of private rows are not
-    charged either: they are reads outside of every ledger.
-    With a `path`, processes that are started inside ``with budget:`` are charged, too (those that
-    were before are not). What a fit plans is in the file, and on the disk, before a row is read;
+    are refused, as are fits with an int `random_state`, which share noise. Scores of private rows
+    are not charged: they are reads outside of every ledger.
+
+    All threads of the process are charged. In the thread that opens the budget, joblib runs in
+    threads by default. Fits in *other processes* are charged only if the budget has a `path`, and
+    depending on when the process was started: a process that was started inside ``with budget:``
+    is charged for as long as it lives, even after the block has ended; a process that was started
+    before is never charged. That holds for each worker that joblib (loky) keeps and reuses, and for
+    multiprocessing's fork server, whose start counts for all that it forks. Without a `path`, fits
+    in forked children are refused, and those in other processes are not seen.
+
+    With a `path`, what a fit plans is in the file, and on the disk, before a row is read;
     where a process is killed, all of that counts as spent. Nothing prevents that the file is
     copied, put back or deleted: keep it where only those can write who may spend it. A file that
     is not where it was made gives a `PrivacyLeakWarning`.
@@ -127,7 +141,7 @@ class PrivacyBudget:
             "threshold_delta": self.threshold_delta,
         }
         self._store = MemoryStore() if path is None else FileStore(path, terms)
-        self._entered = []
+        self._configs = []
 
     @classmethod
     def from_file(cls, path: str | PathLike) -> "PrivacyBudget":
@@ -157,17 +171,18 @@ class PrivacyBudget:
     def __enter__(self):
         with _lock:
             _open_budgets.append(self)
-        entered = contextlib.ExitStack()
-        entered.enter_context(parallel_config(backend="threading"))
-        if self.path is not None:
-            entered.enter_context(_told_to_processes(self.path))
-        self._entered.append(entered)
+            _tell_processes()
+            self._configs.append(_ThreadingConfig())
         return self
 
     def __exit__(self, *exc_info):
-        self._entered.pop().close()
         with _lock:
             _open_budgets.remove(self)
+            _tell_processes()
+            # One of this thread, if it has one: budgets may be open in several.
+            config = max(self._configs, key=lambda config: config in _configs.entered)
+            self._configs.remove(config)
+        config.close()
 
     def __repr__(self):
         return f"<PrivacyBudget: {self._describe()}>"
@@ -277,29 +292,47 @@ def _has_search(events):
     return any(isinstance(event, RepeatAndSelectDpEvent) for event in events)
 
 
-@contextlib.contextmanager
-def _told_to_processes(path):
-    """Let processes that are started inside know of a budget."""
-    before = os.environ.get(_VARIABLE)
-    os.environ[_VARIABLE] = os.pathsep.join([*_list_told(), str(path)])
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[_VARIABLE]
-        else:
-            os.environ[_VARIABLE] = before
+class _Configs(threading.local):
+    """The configurations of joblib that budgets have entered in this thread, in order."""
+
+    def __init__(self):
+        self.entered = []
 
 
-def _list_told():
-    return [path for path in os.environ.get(_VARIABLE, "").split(os.pathsep) if path]
+_configs = _Configs()
+
+
+class _ThreadingConfig:
+    """Threads as the default of joblib, in this thread, until it is closed.
+
+    joblib restores what was there before. So one that is closed before others that were entered
+    later stays until these are closed, too.
+    """
+
+    def __init__(self):
+        self._config, self._is_closed = parallel_config(backend="threading"), False
+        _configs.entered.append(self)
+
+    def close(self):
+        self._is_closed = True
+        while _configs.entered and _configs.entered[-1]._is_closed:
+            _configs.entered.pop()._config.unregister()
+
+
+def _tell_processes():
+    """Let processes that are started from now on know of the budgets with a path."""
+    opened = [str(budget.path) for budget in _open_budgets if budget.path is not None]
+    if paths := list(dict.fromkeys([*_inherited, *opened])):
+        os.environ[_VARIABLE] = json.dumps(paths)
+    else:
+        os.environ.pop(_VARIABLE, None)
 
 
 def find_open():
     """Return the budgets that a fit is charged to, each once."""
     budgets = list(dict.fromkeys(_open_budgets))
     known = {str(budget.path) for budget in budgets}
-    return budgets + [PrivacyBudget.from_file(path) for path in _list_told() if path not in known]
+    return budgets + [PrivacyBudget.from_file(path) for path in _inherited if path not in known]
 
 
 def is_part():

@@ -3,10 +3,10 @@
 
 import itertools
 import math
-import warnings
 
 from dp_accounting.dp_event import RepeatAndSelectDpEvent
 
+from .._muting import muted
 from ..exceptions import PlanError
 from .accountants import ledger_epsilon
 from .budget import PaidRun, Reservation
@@ -77,8 +77,7 @@ def select_best(run, plan, noise):
     reservation = Reservation(plan, noise.reproducible)
     best, found, released = None, None, False
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with muted():
             # No name is bound to how many there were, or will be.
             for _ in itertools.repeat(None, noise.number_of_runs(event.mean, event.shape)):
                 with PaidRun(event.event, plan.relation) as paid:

@@ -3,7 +3,6 @@
 
 import copy
 import numbers
-import warnings
 from dataclasses import KW_ONLY, replace
 
 import numpy as np
@@ -16,6 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_features, _num_samples, check_is_fitted
 
 from .._documentation import DocumentedEstimator
+from .._muting import muted
 from .._parameters import parameters
 from .._validation import warn_of_delta
 from ..accounting.accountants import ledger_epsilon
@@ -402,8 +402,7 @@ def reverse_validation_score(model, X, y, X_synthetic) -> float:
     if len(np.unique(guesses)) < 2:
         return 0.0
     reverse = LogisticRegression(max_iter=200)
-    with warnings.catch_warnings():
-        # A last digit of the score is not worth a warning for each model.
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    # A last digit of the score is not worth a warning for each model.
+    with muted(ConvergenceWarning):
         reverse.fit(model.transform(X_synthetic), guesses)
     return float(reverse.score(model.transform(X), y))

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Curves over ε: what a certificate proves at other δ, and what ε buys."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from sklearn.base import clone
 
+from .._muting import muted
 from ..accounting.certificate import Certificate, compose
 from ..accounting.figures import show
 from ..accounting.spending import naming_fits_before
@@ -207,12 +207,12 @@ class UtilityCurveDisplay(Display):
         for value in epsilon:
             for _ in range(n_repeats):
                 fitted = clone(estimator).set_params(epsilon=value)
-                with naming_fits_before(certificates), warnings.catch_warnings():
+                with naming_fits_before(certificates):
                     fitted.fit(X, y, **(fit_params or {}))
                     certificates.append(fitted.privacy_)
                     # What this says is said above.
-                    warnings.simplefilter("ignore", PrivacyLeakWarning)
-                    scores.append(float(scoring(fitted)))
+                    with muted(PrivacyLeakWarning):
+                        scores.append(float(scoring(fitted)))
         scores = np.reshape(scores, (len(epsilon), n_repeats))
         kwargs = {"label": name or type(estimator).__name__, **kwargs}
         display = cls(np.asarray(epsilon, dtype=float), scores, compose(*certificates))

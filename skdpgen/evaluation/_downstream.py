@@ -2,7 +2,6 @@
 """Train a classifier on synthetic rows, score it on real ones."""
 
 import math
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -18,6 +17,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from torch import nn
+
+from .._muting import muted
 
 _CLASSIFIERS = ("logistic", "mlp", "cnn")
 _METRICS = ("accuracy", "roc_auc")
@@ -190,8 +191,7 @@ def _fit_predict(X, codes, X_test, classifier, seed):
         model = MLPClassifier((100,), max_iter=15, random_state=seed)
     else:
         model = LogisticRegression(max_iter=60)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with muted(ConvergenceWarning):
         return model.fit(X, codes).predict_proba(X_test)
 
 

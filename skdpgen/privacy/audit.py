@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from .._html import make_table
+from .._muting import muted
 from ..accounting.accountants import ledger_epsilon
 from ..accounting.budget import find_open
 from ..accounting.certificate import Certificate
@@ -120,6 +121,7 @@ class AuditReport:
                         "claim": _plain(found.claim),
                         "n_runs": found.n_runs,
                         "rate": found.rate and list(found.rate),
+                        "threshold": found.threshold and list(found.threshold),
                         "tests": found.tests,
                     }
                     for found in self.releases
@@ -158,15 +160,21 @@ class AuditReport:
     def _list_rows(self):
         for found in self.releases:
             symbol = {"mu": "μ", "epsilon": "ε"}[found.measure]
-            rate = ""
+            beside = ""
             if found.rate is not None:
                 claimed, shown = found.rate
-                rate = f"; a record joins at a rate > {shown:.3g}, of {claimed:.3g} claimed"
+                beside = f"; a record joins at a rate > {shown:.3g}, of {claimed:.3g} claimed"
+            if found.threshold is not None:
+                claimed, shown = found.threshold
+                beside = (
+                    "; what one record alone holds is released with probability > "
+                    f"{shown:.3g}, of {claimed:.3g} claimed"
+                )
             yield (
                 found.name,
                 f"{symbol} > {found.bound:.4g}",
                 f"{symbol} = {found.claim:.4g}",
-                "; ".join(found.reasons or ("consistent",)) + rate,
+                "; ".join(found.reasons or ("consistent",)) + beside,
             )
 
     def _list_statements(self):
@@ -296,8 +304,7 @@ def audit(
                 raise _Audited
         return release(mechanism)
 
-    with watching(watch), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with watching(watch, np.isin(np.arange(len(data["X"])), seat.candidates)), muted():
         try:
             copied._fit_audited(data, int(seeds.integers(2**32)))
         except _Audited:

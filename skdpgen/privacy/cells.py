@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from .record_functions import call_quietly, muted
+from .._muting import muted
+from .record_functions import call_quietly
 from .texts import BOOLEANS, PLAIN, read_iso_date
 
 # Texts that readers take for numbers, with zeros in front or spaces around them.
@@ -84,11 +85,9 @@ def read_cell(cell, style):
 
 def _read_texts(texts, style):
     """Return what texts are read as: numbers, booleans or dates; all others stay texts."""
-    plain = texts
-    if not style.has_python_numbers:
-        # Readers that are told how numbers are written take zeros in front, too.
-        style_of_numbers = replace(style, expected="number")
-        plain = [style_of_numbers.plain_number(text.strip()) or "" for text in texts]
+    # Readers that are told how numbers are written take zeros in front, too.
+    of_numbers, is_plain = replace(style, expected="number"), style.has_python_numbers
+    plain = texts if is_plain else [of_numbers.plain_number(t.strip()) or "" for t in texts]
     numbers_read = read_numbers(plain)
     return [
         _expect(_read_text(text, number, style), style)

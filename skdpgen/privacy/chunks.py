@@ -6,8 +6,8 @@ from functools import cached_property
 
 import pandas as pd
 
+from .._muting import muted
 from ..exceptions import TableError
-from .record_functions import muted
 
 
 class TableChunks:
@@ -71,7 +71,7 @@ class TableChunks:
 
     def _withhold(self):
         """Yield chunks; what the function raises or warns of may quote private cells."""
-        chunks, failure = None, None
+        chunks, kind = None, None
         while True:
             try:
                 with muted():
@@ -82,10 +82,10 @@ class TableChunks:
             except TableError:
                 raise
             except Exception as error:
-                failure = type(error).__name__
-            if failure is not None:
+                kind = type(error).__name__
+            if kind is not None:
                 raise TableError(
-                    f"The function that gives the chunks of X failed ({failure}). Its message is "
+                    f"The function that gives the chunks of X failed ({kind}). Its message is "
                     "withheld, as it may quote rows: call the function yourself to read it."
                 )
             # Readers may end with an empty chunk.

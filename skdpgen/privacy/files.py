@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from .._muting import muted
 from ..exceptions import TableError
 from .engines import READERS
-from .record_functions import muted
 from .texts import read_text
 
 _CHUNK_ROWS = 50_000

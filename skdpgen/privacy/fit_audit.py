@@ -3,12 +3,12 @@
 
 import json
 import numbers
-import warnings
 from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from .._choices import check_choice
+from .._muting import muted
 from .audit import _seeds
 from .auditing.guesses import SCORES, HeardAll, Listener, guess
 from .auditing.refuting import find_bound, refute_by_fits, refute_by_guesses
@@ -190,8 +190,7 @@ def _attack(estimator, sizes, attack, null, n_canaries, seeds):
     copied, data = make()
     listener = Listener(n_canaries, seeds)
     watch = listener.listen if attack == "releases" else _release
-    with watching(watch, null), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with watching(watch, null), muted():
         try:
             copied._fit_audited(data, int(seeds.integers(2**32)))
         except HeardAll as heard:

@@ -10,18 +10,11 @@ sensitivity bounds.
 import contextlib
 import sys
 import traceback
-import warnings
 
 import numpy as np
 import torch
 
-
-@contextlib.contextmanager
-def muted(category=Warning):
-    """Drop warnings."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", category)
-        yield
+from .._muting import muted
 
 
 @contextlib.contextmanager

@@ -25,13 +25,14 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from .._muting import muted, raised
 from ..accounting.sharing import Sharing
 from ..exceptions import FitQualityWarning, PrivacyLeakWarning, TableError
 from .cells import CellReader, find_levels
 from .chunks import TableChunks
 from .engines import PartitionedTable
 from .persons import NO_IDENTIFIER, UNKNOWN_COLUMN, Persons, check_beside
-from .record_functions import call_quietly, muted
+from .record_functions import call_quietly
 from .tensors import as_array
 from .texts import is_writable
 
@@ -239,8 +240,8 @@ def parse_rows(X):
 
 
 def _parse_at_once(X):
-    warnings.simplefilter("error")
-    return X.astype(np.float64)
+    with raised():
+        return X.astype(np.float64)
 
 
 def _parse_cell(cell):

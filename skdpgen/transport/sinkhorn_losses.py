@@ -2,11 +2,11 @@
 """Entropic transport costs and losses between rows, and the gradients of one of them."""
 
 import math
-import warnings
 
 import torch
 from sklearn.exceptions import ConvergenceWarning
 
+from .._muting import muted
 from .sinkhorn import as_pair, sinkhorn_plan, transport
 
 # Of the plans of gradients, which are clipped and noised far above this.
@@ -350,9 +350,8 @@ class SinkhornGradient:
                 # can gain. Plans of costs that spread less are found sooner.
                 apart = min(apart, cost.max().item() + 10 * self.reg)
             cost += apart * (x_classes[:, None] != y_classes)
-        with warnings.catch_warnings():
-            # A plan that is nearly there will do, and is no news at each of many steps.
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        # A plan that is nearly there will do, and is no news at each of many steps.
+        with muted(ConvergenceWarning):
             plan = sinkhorn_plan(cost, self.reg, b=b, n_iter=_N_ITER, tol=_TOL)
         in_x = 2 * (plan.sum(1, keepdim=True) * X - plan @ Y)
         in_y = 2 * (plan.sum(0)[:, None] * Y - plan.T @ X)

@@ -1,17 +1,18 @@
 """Budgets that outlive a process: whatever is killed, copied or full, nothing is forgotten."""
 
+import json
 import multiprocessing
 import os
 import pickle
 import resource
 import shutil
 import signal
+import sqlite3
 import sys
 import warnings
 
 import numpy as np
 import pytest
-from joblib import Parallel, delayed
 
 from skdpgen.accounting import budget as _budget
 from skdpgen.accounting import budget_stores as _stores
@@ -183,20 +184,45 @@ def test_forked_children_are_charged(path):
 def test_processes_that_are_started_inside_know_of_it(path):
     assert _budget._VARIABLE not in os.environ
     with PrivacyBudget(2.0, 1e-5, path=path) as budget:
-        assert os.environ[_budget._VARIABLE] == str(path)
+        told = json.loads(os.environ[_budget._VARIABLE])
+        assert told == [str(path)]
         # As in a process of its own, which has the environment only.
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(_budget, "_open_budgets", [])
+            patch.setattr(_budget, "_inherited", tuple(told))
             fit(1.0)
     assert budget.spent == pytest.approx(together(1.0))
     assert _budget._VARIABLE not in os.environ
 
 
-@pytest.mark.slow
-def test_workers_of_loky_are_charged(path):
-    with PrivacyBudget(5.0, 1e-5, path=path) as budget:
-        Parallel(n_jobs=2, backend="loky")(delayed(fit)(1.0) for _ in range(3))
-    assert budget.spent == pytest.approx(together(1.0, 1.0, 1.0))
+def test_what_is_written_is_on_the_disk(path, monkeypatch):
+    """Each connection syncs in full; the folder is synced after the file is in it."""
+    committed, synced, connect, fsync = [], [], sqlite3.connect, os.fsync
+
+    class Connection(sqlite3.Connection):
+        def execute(self, statement, *args):
+            if statement == "COMMIT":
+                (level,) = super().execute("PRAGMA synchronous").fetchone()
+                committed.append(level)
+            return super().execute(statement, *args)
+
+    def sync(file):
+        synced.append((os.fstat(file).st_ino, path.exists()))
+        fsync(file)
+
+    monkeypatch.setattr(
+        sqlite3, "connect", lambda *args, **options: connect(*args, factory=Connection, **options)
+    )
+    monkeypatch.setattr(os, "fsync", sync)
+    with PrivacyBudget(2.0, 1e-5, path=path) as budget:
+        made = len(committed)
+        assert made >= 1
+        assert (path.parent.stat().st_ino, True) in synced
+        fit(1.0)
+        assert len(committed) >= made + 2  # reserved, and settled
+    budget.close()
+    full = 2
+    assert set(committed) == {full}
 
 
 def test_a_full_disk_lets_nothing_out(path):

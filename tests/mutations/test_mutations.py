@@ -141,6 +141,10 @@ def _by_level(test):
     return f"tests/learners/test_levels.py::test_{test}"
 
 
+def _budget_processes(test):
+    return f"tests/accounting/test_budget_processes.py::test_{test}"
+
+
 def _audit(test):
     return f"tests/privacy/test_audit.py::test_{test}"
 
@@ -482,8 +486,8 @@ if cost > self.epsilon * (1 + 1e-2):
         _curator("a_record_for_which_an_encoder_fails_counts_as_absent"),
     ),
     "an encoder's warnings leave the fit": Mutation(
-        'warnings.simplefilter("ignore", category)',
-        'warnings.simplefilter("default", category)',
+        'with _acting("ignore", category):',
+        'with _acting("default", category):',
         _curator("warnings_of_an_encoder_are_withheld"),
     ),
     "a product that fails takes those of others with it": Mutation(
@@ -776,9 +780,49 @@ if cost > self.epsilon * (1 + 1e-2):
         _budget_files("a_copy_warns"),
     ),
     "other processes know of no budget": Mutation(
-        "for path in _list_told() if path not in known",
+        "for path in _inherited if path not in known",
         "for path in ()",
         _budget_files("processes_that_are_started_inside_know_of_it"),
+    ),
+    "processes are told of the budget that was opened first": Mutation(
+        "[*_inherited, *opened]",
+        "[*_inherited, *opened[:1]]",
+        _budget_processes("interleaved_budgets[crossed]"),
+    ),
+    "processes are told of what was inherited only while a budget is open": Mutation(
+        "dict.fromkeys([*_inherited, *opened])",
+        "dict.fromkeys(opened)",
+        _budget_processes("what_a_process_has_inherited_stays"),
+    ),
+    "children copy a lock that is held": Mutation(
+        "before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release",
+        "before=lambda: None",
+        _budget_processes("a_fork_while_another_thread_reserves"),
+    ),
+    "a budget that is closed takes the configuration of another one": Mutation(
+        "while _configs.entered and _configs.entered[-1]._is_closed:",
+        "if _configs.entered:",
+        _budget_processes("interleaved_budgets[nested]"),
+    ),
+    "charges are not synced": Mutation(
+        '"PRAGMA synchronous=FULL"',
+        '"PRAGMA synchronous=OFF"',
+        _budget_files("what_is_written_is_on_the_disk"),
+    ),
+    "a folder is not synced": Mutation(
+        "            os.fsync(folder)\n",
+        "",
+        _budget_files("what_is_written_is_on_the_disk"),
+    ),
+    "threads are muted one by one": Mutation(
+        'others = [("ignore", muted) for muted in tuple(_muted)]',
+        "others = []",
+        "tests/test_muting.py::test_threads_that_are_started_inside",
+    ),
+    "filters that others put first win": Mutation(
+        "if warnings.filters[: len(_FILTERS)] != _FILTERS:",
+        "if not set(_FILTERS) <= set(warnings.filters):",
+        "tests/test_muting.py::test_filters_that_were_put_first_afterwards",
     ),
     "another budget takes over a file": Mutation(
         "if kept != terms:",
@@ -822,7 +866,7 @@ if cost > self.epsilon * (1 + 1e-2):
         _two_way("sensitivity"),
     ),
     "null records are counted": Mutation(
-        "membership[self._null[positions]] = 0",
+        "membership[null] = 0",
         "pass",
         _common("check_neighbours", "sliced"),
     ),
@@ -1900,8 +1944,8 @@ ENGINES = {
         _engines("persons_in_partitions_give_what_the_table_gives[stops0-1]"),
     ),
     "equal identifiers are brought to different places": Mutation(
-        "name = str.strip(name)\n        return",
-        "return",
+        "        text = str.strip(name)\n",
+        "        text = name\n",
         _engines("of_equal_numbers_and_texts_in_other_partitions_one_person_is_made"),
     ),
     "engines take tables without a schema": Mutation(
@@ -2277,19 +2321,18 @@ PERSONS = {
         _persons("a_person_moves_sums_by_no_more_than_is_claimed[always one-replace_one-4]"),
     ),
     "rows of a person are bounded within chunks": Mutation(
-        "numbered.setdefault(name, len(numbered))",
-        "numbered.setdefault(f'{len(codes)} {name}', len(numbered))",
+        "if name is not None and name not in self._numbered and (code := number(name)) >= 0:",
+        "if name is not None and (code := number(name)) >= 0:",
         _persons("chunks_of_identifiers_are_the_same_as_all_of_them"),
     ),
     "rows of a person are bounded in the first block": Mutation(
-        "membership[self._null[positions]] = 0",
-        "membership[self._null[: len(positions)]] = 0",
+        "None if self._null is None else self._null[start:stop]",
+        "None if self._null is None else self._null[: len(X)]",
         _persons("rows_are_bounded_over_all_blocks_and_chunks[None]"),
     ),
     "rows of nobody count": Mutation(
-        "chosen = self._codes >= 0\n",
-        "chosen = self._codes >= 0\n        self._codes = self._codes.clip(0)\n"
-        "        chosen = self._codes >= 0\n",
+        "chosen = codes >= 0\n        self._seen",
+        "codes = codes.clip(0)\n        chosen = codes >= 0\n        self._seen",
         _persons("categories_are_counted_in_rows_that_count"),
     ),
     "rows that do not count are not left out": Mutation(
@@ -2298,8 +2341,8 @@ PERSONS = {
         _persons("a_person_moves_sums_by_no_more_than_is_claimed[class counts-zero_out-1]"),
     ),
     "of all persons the same rows count": Mutation(
-        "hashes += map(partial(_hash, key), names, written)",
-        "hashes += [len(row) for row in written]",
+        "_as_hashes(map(partial(_hash, self._key), names, written))",
+        "_as_hashes(len(row) for row in written)",
         _persons("each_row_is_as_likely_to_count"),
     ),
     "of equal rows of a person all count or none": Mutation(
@@ -2333,8 +2376,8 @@ PERSONS = {
         _persons("what_is_public_follows_from_persons_alone"),
     ),
     "progress tells the number of rows": Mutation(
-        "is_told = 0, self.max_rows is None",
-        "is_told = 0, True",
+        "is_told = self.max_rows is None",
+        "is_told = True",
         _persons("progress_does_not_tell_how_many_rows_there_are[5000]"),
     ),
     "sizes follow from the number of rows": Mutation(
@@ -2402,6 +2445,31 @@ AUDITS = {
         "        if self.bound > self.claim:\n            reasons",
         "        if self.bound > 2 * self.claim:\n            reasons",
         _audit("noise_of_half_the_variance[tables]"),
+    ),
+    "made records are at the edge": Mutation(
+        "sizes = _INSIDE * generator",
+        "sizes = 1.0 * generator",
+        _audit("records_that_are_not_clipped[auto]"),
+    ),
+    "inferred bounds cover whoever may take the seat": Mutation(
+        'np.isin(np.arange(len(data["X"])), seat.candidates)',
+        "None",
+        _audit("records_that_are_not_clipped[auto, few records]"),
+    ),
+    "an audit runs on one neighbour": Mutation(
+        "cycle(zip(sources, runs, strict=True))",
+        "cycle([(sources[0], runs[0])])",
+        _audit("noise_that_depends_on_presence[slice sketch-0.5-present]"),
+    ),
+    "an audit of samples looks at the noise of one neighbour": Mutation(
+        "for turn in cycle((0, 1)):",
+        "for turn in cycle((0,)):",
+        _audit("noise_that_depends_on_presence[gradients-0.5-present]"),
+    ),
+    "an audit knows no thresholds": Mutation(
+        "self.threshold[1] > self.threshold[0]",
+        "self.threshold[1] > 1",
+        _audit("a_threshold_of_0[None]"),
     ),
     "an audit does not count who joins": Mutation(
         "self.rate[1] > self.rate[0]",
@@ -2494,8 +2562,8 @@ FUZZ = {
         "tests/test_edges.py::test_samples_of_chunks_are_refused_before_anything_is_read",
     ),
     "all that has a hash is an identifier": Mutation(
-        "if found is None or not all(map(_is_identifier, found[1])):",
-        "if found is None:",
+        "or name is pd.NaT or not _is_identifier(name)",
+        "or name is pd.NaT",
         _persons("what_equals_no_copy_of_itself_is_no_identifier[objects]"),
     ),
 }

@@ -1,6 +1,8 @@
 """Audits: what is sound is consistent, and shown to be nearly what is claimed; faults are found."""
 
 import math
+from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -25,6 +27,7 @@ from skdpgen import (
     Unknown,
 )
 from skdpgen.privacy import (
+    CategoryCountsMechanism,
     CovarianceMechanism,
     NoiseSource,
     SumMechanism,
@@ -32,6 +35,8 @@ from skdpgen.privacy import (
 )
 from skdpgen.privacy import source as sources
 from skdpgen.privacy.mechanisms import sums
+from skdpgen.privacy.mechanisms.base import Mechanism
+from skdpgen.privacy.mechanisms.local import LocalRowsMechanism
 from skdpgen.privacy.persons import Reading
 
 KINDS = {
@@ -266,12 +271,122 @@ def test_noise_that_follows_from_the_record(monkeypatch):
     assert "its noise follows from the record" in reasons
 
 
-def test_records_that_are_not_clipped(monkeypatch):
+@pytest.mark.parametrize(
+    ("estimator", "n_samples", "n_features", "least"),
+    [
+        (DPPCA(clip_norm=1.0), 24, None, 4),
+        # Radii that are inferred, from enough records to see them despite the noise.
+        (DPPCA(bounds=(0, 1)), 300, None, 50),
+        (DPPCA(bounds=(0, 1), relation="replace_one"), 300, None, 50),
+        # Nearly half of the records are extreme, and would be inside if they were there.
+        (DPPCA(epsilon=10.0, bounds=(0, 1)), 60, None, 50),
+        (DPPCA(epsilon=4.0), 300, 30, 2),
+    ],
+    ids=["declared", "auto", "auto, replaced", "auto, few records", "auto, inferred bounds"],
+)
+def test_records_that_are_not_clipped(estimator, n_samples, n_features, least, monkeypatch):
+    assert find(estimator, n_samples, n_features, n_runs=200).verdict == "consistent"
     monkeypatch.setattr(sources, "clip_rows", lambda rows, radius: rows)
-    estimator = DPPCA(clip_norm=1.0, relation="zero_out")
-    (found,) = find(estimator).releases
+    report = find(estimator, n_samples, n_features, n_runs=200)
+    found = report.releases[-1]
+    assert found.name == "second moments"
     assert MORE in found.reasons
-    assert found.bound > 1e6 * found.claim
+    assert found.bound > least * found.claim
+    # What is clipped elsewhere is as it was.
+    assert all(other.verdict == "consistent" for other in report.releases[:-1])
+
+
+def scale_noise_of(mechanism, monkeypatch, factor, is_changed):
+    """Let noise be `factor` times as large on sources for which that holds."""
+    run = mechanism.run
+
+    def changed(self, source, event, *, relation, noise):
+        if not is_changed(source):
+            return run(self, source, event, relation=relation, noise=noise)
+        scaled = mock.Mock(wraps=noise)
+        for name in ("rounded_gaussian", "rounded_laplace"):
+            draw = getattr(noise, name)
+            getattr(scaled, name).side_effect = lambda scale, draw=draw: draw(factor * scale)
+        return run(self, source, event, relation=relation, noise=scaled)
+
+    monkeypatch.setattr(mechanism, "run", changed)
+
+
+UNEQUAL = "noise fails the test of equal scale for both neighbours"
+
+
+@pytest.mark.parametrize("is_present", [True, False], ids=["present", "absent"])
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+@pytest.mark.parametrize("name", ["slice sketch", "tables", "gradients"])
+def test_noise_that_depends_on_presence(name, factor, is_present, monkeypatch):
+    """As its scale, and not its stated deviation, follows from whether the record is there."""
+    scale_noise_of(
+        Mechanism, monkeypatch, factor, lambda source: bool(source._null[-1]) != is_present
+    )
+    estimator, _ = (SOUND | RANDOM)[name]
+    report = find(estimator, 8 if name == "gradients" else 24, n_runs=200)
+    assert all(UNEQUAL in found.reasons for found in report.releases), report
+
+
+@pytest.mark.parametrize("name", ["local, Laplace noise", "local, Gaussian noise"])
+def test_local_noise_that_depends_on_the_record(name, monkeypatch):
+    estimator = SOUND[name][0]
+    assert find(estimator, n_runs=200).verdict == "consistent"
+    # Opposite corners of the box are compared.
+    scale_noise_of(
+        LocalRowsMechanism, monkeypatch, 0.5, lambda source: source._arrays[0][0, 0] > 0.5
+    )
+    assert UNEQUAL in convicted(estimator, n_runs=200)["noised rows"]
+
+
+# --- thresholds ----------------------------------------------------------------------------------
+
+ALONE = "what one record alone holds is released more often than is claimed"
+
+
+def audit_threshold(monkeypatch, change, max_rows=None):
+    """Return what is found of category counts whose threshold is changed."""
+    estimator, given = SOUND["open tables"][0], {}
+    if max_rows is not None:
+        estimator, given = (
+            clone(estimator).set_params(max_rows_per_person=max_rows),
+            {"persons": True},
+        )
+    present = CategoryCountsMechanism._present
+
+    def changed(self, noisy, measured):
+        keys, threshold = measured.context
+        return present(self, noisy, replace(measured, context=(keys, change(threshold))))
+
+    monkeypatch.setattr(CategoryCountsMechanism, "_present", changed)
+    return next(
+        found for found in find(estimator, **given).releases if found.name == "category counts"
+    )
+
+
+@pytest.mark.parametrize("max_rows", [None, 3, 20])
+def test_thresholds(max_rows, monkeypatch):
+    found = audit_threshold(monkeypatch, lambda threshold: threshold, max_rows)
+    claimed, shown = found.threshold
+    assert claimed == pytest.approx(1e-5)
+    assert 1e-12 < shown <= claimed
+    assert found.verdict == "consistent"
+
+
+@pytest.mark.parametrize("max_rows", [None, 3])
+def test_a_threshold_of_0(max_rows, monkeypatch):
+    """A count of 1 passes with a probability of more than a half, and that of one of several."""
+    found = audit_threshold(monkeypatch, lambda threshold: 0, max_rows)
+    assert found.reasons == (ALONE,)
+    assert found.threshold[1] > 0.4
+
+
+@pytest.mark.parametrize("max_rows", [None, 3])
+def test_a_threshold_that_is_too_low(max_rows, monkeypatch):
+    """It is passed far too seldom to be seen in 400 runs."""
+    found = audit_threshold(monkeypatch, lambda threshold: 0.6 * threshold, max_rows)
+    assert found.reasons == (ALONE,)
+    assert found.threshold[1] < 1 / 400
 
 
 def test_a_sensitivity_that_is_too_small(monkeypatch):

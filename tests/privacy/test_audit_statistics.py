@@ -7,20 +7,25 @@ from scipy import stats
 from skdpgen.privacy.auditing.statistics import (
     Lags,
     deviation_above,
+    deviation_below,
+    equal_scale,
     find_equal,
     mean_below,
     normality,
     share_above,
     share_below,
+    standardize,
 )
 
 
 @pytest.mark.parametrize("alpha", [0.1, 0.01])
 def test_bounds_hold_as_often_as_they_say(alpha):
-    rng, n_wrong = np.random.default_rng(0), {"deviation": 0, "mean": 0, "below": 0, "above": 0}
+    rng = np.random.default_rng(0)
+    n_wrong = {"deviation": 0, "deviation below": 0, "mean": 0, "below": 0, "above": 0}
     for _ in range(1500):
         values = rng.normal(3.0, 2.0, size=200)
         n_wrong["deviation"] += deviation_above(values, alpha) < 2.0
+        n_wrong["deviation below"] += deviation_below(values, alpha) > 2.0
         n_wrong["mean"] += mean_below(values, alpha) > 3.0
         n_found = rng.binomial(200, 0.3)
         n_wrong["below"] += share_below(n_found, 200, alpha) > 0.3
@@ -52,6 +57,36 @@ def test_normality():
     assert normality(rng.laplace(size=2000)) < 1e-9
     assert normality(rng.uniform(size=2000)) < 1e-9
     assert normality(samples[0], rng.uniform(size=2000)) < 1e-9
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_equal_scale(power):
+    """Of normal numbers by their squares, of Laplace noise by its sizes."""
+    rng, n_rows = np.random.default_rng(power), (40, 60)
+    degrees = [(2 if power == 1 else 1) * n for n in n_rows]
+    draw = rng.laplace if power == 1 else rng.normal
+
+    def compare(factors, scale):
+        drawn = [np.abs(draw(size=(n, 5))) * scale for n in n_rows]
+        drawn[1] = drawn[1] * factors
+        return equal_scale([(part**power).sum(0) for part in drawn], degrees)
+
+    scale = np.array([0.1, 1, 1, 3, 0])
+    p_values = np.array([compare(1.0, scale) for _ in range(2000)])
+    # Of 4 numbers, and all together, by Bonferroni's inequality.
+    assert 0.05 < np.mean(p_values < 0.1) < 0.13
+    assert np.mean(p_values < 0.01) < 0.02
+    for factors in (3.0, 1 / 3, [1, 4, 1, 1, 1], [1, 0, 1, 1, 1]):
+        assert compare(np.array(factors), scale) < 1e-6
+    assert equal_scale([np.zeros(2), np.zeros(2)], (5, 5)) == 1
+
+
+def test_groups_of_different_scales_are_normal_together():
+    rng = np.random.default_rng(0)
+    groups = rng.normal(size=1000), rng.normal(3, 10, size=1000)
+    assert normality(np.concatenate(groups)) < 1e-9
+    assert normality(standardize(*groups)) > 1e-3
+    assert standardize(np.ones(3), [1.0, 3.0]).tolist() == [0, 0, 0, -1, 1]
 
 
 @pytest.mark.parametrize("n", [2, 7, 12])

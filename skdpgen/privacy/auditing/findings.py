@@ -35,6 +35,9 @@ class ReleaseAudit:
         What was found that needs no statistics.
     rate : tuple of (float, float) or None
         If it samples records: how often a record is said to join, and what it is shown to be above.
+    threshold : tuple of (float, float) or None
+        If it is by a threshold: δ', and the probability that something is released which one record
+        (or person) alone holds is shown to be above.
     alpha : float
         Probability with which a bound or a test is wrong.
     """
@@ -47,6 +50,7 @@ class ReleaseAudit:
     tests: dict
     faults: tuple = ()
     rate: tuple | None = None
+    threshold: tuple | None = None
     alpha: float = 1e-6
     # The square of the bound for each two who may take the seat, if noise is alike all around.
     squares: object = field(default=0.0, compare=False, repr=False)
@@ -61,6 +65,8 @@ class ReleaseAudit:
             reasons.append("more can be told from it than is claimed")
         if self.rate is not None and self.rate[1] > self.rate[0]:
             reasons.append("records join more often than is claimed")
+        if self.threshold is not None and self.threshold[1] > self.threshold[0]:
+            reasons.append("what one record alone holds is released more often than is claimed")
         return (*self.faults, *reasons)
 
     @property
@@ -99,7 +105,7 @@ class WhiteBox(ABC):
         """Return the `ReleaseAudit`."""
 
     def _run(self, source, seed, told=None, measured=None):
-        noise = seed if isinstance(seed, NoiseSource) else NoiseSource(seed)
+        noise = NoiseSource(seed) if isinstance(seed, int) else seed
         return Run(
             self._mechanism,
             source,
@@ -110,7 +116,7 @@ class WhiteBox(ABC):
             measured=measured,
         )
 
-    def _report(self, bound, tests, faults, squares=0.0, rate=None, n_runs=None):
+    def _report(self, bound, tests, faults, squares=0.0, rate=None, threshold=None, n_runs=None):
         claim, measure = _find_claim(self._base)
         return ReleaseAudit(
             name=self._mechanism.name,
@@ -121,6 +127,7 @@ class WhiteBox(ABC):
             tests=tests,
             faults=tuple(sorted(faults)),
             rate=rate,
+            threshold=threshold,
             alpha=self._alpha,
             squares=squares,
         )

@@ -5,12 +5,23 @@ One record takes a seat, or another one, or none. For each, the mechanism measur
 numbers before their noise, from which it follows by how much neighbours move them, exactly. Then it
 runs with fresh noise. Along the direction of the largest move, the deviation of the noise is
 bounded from above. So no less than the move over that can be told from a release, if noise is what
-it is tested to be: normal, and of each number and each run its own.
+it is tested to be: normal, of each number and each run its own, and the same for both neighbours.
+
+The neighbours take turns. If their deviations differ, s < s', the bound is for one in between,
+and holds. For N(0, s'²) and N(m, s²) give x < t, for t ≤ 0, probabilities that are at least, and
+just, those of N(0, s²) and N(m, s²). So ε(δ) is at least that of μ = m/s wherever this is μ²/2 or
+more, as it is for δ ≤ 1/2 - exp(μ²/2)·Φ(-μ).
+
+A release by a threshold also has δ', which bounds the probability that it releases something that
+only one record holds. Runs on that record alone, with given noise, find how much noise that takes.
+The probability of so much noise follows from its deviation, which is bounded from below.
 """
 
 import math
+from itertools import cycle, islice
 
 import numpy as np
+from scipy import stats
 from scipy.spatial.distance import cdist
 
 from ...accounting.events import ThresholdDpEvent
@@ -19,7 +30,17 @@ from ..mechanisms.sampled import SampledMechanism
 from ..noise import NoiseSource
 from .findings import WhiteBox
 from .runs import list_numbers
-from .statistics import Lags, deviation_above, find_equal, mean_below, normality, share_below
+from .statistics import (
+    Lags,
+    deviation_above,
+    deviation_below,
+    equal_scale,
+    find_equal,
+    mean_below,
+    normality,
+    share_below,
+    standardize,
+)
 
 # Runs that say how numbers are weighed, before those that count: at most, and for each of these.
 _N_PILOT, _PILOT_SHARE = 250, 0.25
@@ -29,6 +50,8 @@ _N_EQUAL, _FINE = 8, 1e-3
 _N_COMPANIES = 8
 # How many numbers are tested to be normal.
 _N_TESTED = 50_000
+# Deviations of noise beyond which a double knows no probability.
+_MOST_NOISE = 40
 # On a coarser grid, in deviations of the noise, rounded noise is far from normal.
 _COARSEST = 0.25
 
@@ -43,17 +66,17 @@ class GaussianAudit(WhiteBox):
         run = widest.runs[0]
         if "its noise follows from the record" in faults:
             return self._report(math.inf, {}, faults, n_runs=0)
-        distance = widest.distances.max()
+        distance, threshold = widest.distances.max(), self._audit_threshold()
         if run.coarseness > _COARSEST or distance == 0:
-            return self._report(0.0, {}, faults, n_runs=0)
+            return self._report(0.0, {}, faults, threshold=threshold, n_runs=0)
         one, other = np.unravel_index(widest.distances.argmax(), widest.distances.shape)
         noised, levels = widest.noised, widest.levels
         n_pilot = min(_N_PILOT, math.ceil(_PILOT_SHARE * self._n_runs))
         found = _Noise(self._alpha, _N_EQUAL if run.coarseness < _FINE else n_pilot)
         pairs = self._draw_pairs(widest.sources[one], widest.sources[other], noised)
-        for _, residual in (next(pairs) for _ in range(n_pilot)):
+        for _, residual in islice(pairs, n_pilot):
             found.weigh(residual)
-        for moved, residual in (next(pairs) for _ in range(self._n_runs)):
+        for moved, residual in islice(pairs, self._n_runs):
             found.add(moved, residual)
         bound, shared = found.bound(), found.find_shared(run.coarseness)
         if len(shared):
@@ -64,7 +87,7 @@ class GaussianAudit(WhiteBox):
         shares = np.square(widest.distances / distance)
         squares = np.multiply(bound**2, shares, where=shares > 0, out=np.zeros(shares.shape))
         rate = self._audit_rate(max(one, other))
-        return self._report(bound, found.p_values(), faults, squares, rate)
+        return self._report(bound, found.p_values(), faults, squares, rate, threshold)
 
     def _list_companies(self):
         """Yield who is there beside the record in question."""
@@ -78,21 +101,23 @@ class GaussianAudit(WhiteBox):
             yield from ([position] for position in self._seat.candidates[-_N_COMPANIES:])
 
     def _draw_pairs(self, source, other, noised):
-        """Yield how far neighbours are apart, and the noise of one, in stated deviations."""
-        first = self._run(source, self._seed())
-        std = first.std[noised]
-        if not isinstance(self._mechanism, SampledMechanism) and len(first.measured) == 1:
-            moved = (self._run(other, self._seed()).exact - first.exact)[noised] / std
-            noise, measured = NoiseSource(self._seed()), first.measured[0]
-            while True:
-                run = self._run(source, noise, measured=measured)
+        """Yield the distance of neighbours, and the noise of one in turn, in stated deviations."""
+        sources = source, other
+        runs = [self._run(source, self._seed()) for source in sources]
+        std = runs[0].std[noised]
+        if not isinstance(self._mechanism, SampledMechanism) and len(runs[0].measured) == 1:
+            moved = (runs[1].exact - runs[0].exact)[noised] / std
+            noise = NoiseSource(self._seed())
+            for taken, first in cycle(zip(sources, runs, strict=True)):
+                run = self._run(taken, noise, measured=first.measured[0])
                 yield moved, (run.noisy - first.exact)[noised] / std
-        while True:
+        for turn in cycle((0, 1)):
             # Slots, directions and coins of both are the same, and so is what was released before.
             seed = self._seed()
             run = self._run(source, seed)
-            moved = self._run(other, seed, run.told).exact - run.exact
-            yield moved[noised] / std, (run.noisy - run.exact)[noised] / std
+            runs = run, self._run(other, seed, run.told)
+            moved, residual = runs[1].exact - run.exact, runs[turn].noisy - runs[turn].exact
+            yield moved[noised] / std, residual[noised] / std
 
     def _compare(self, company):
         """Run the mechanism on all neighbours, with the same noise."""
@@ -121,6 +146,60 @@ class GaussianAudit(WhiteBox):
             )
             n_joined += bool(np.any(measured.exact))
         return self._rate, share_below(n_joined, self._n_runs, self._alpha)
+
+    def _audit_threshold(self):
+        """Return the event's δ', and what it is shown to be above."""
+        if not isinstance(self._base, ThresholdDpEvent):
+            return None
+        candidates = self._seat.candidates
+        # The last one is a person with unlike rows.
+        held = [*candidates, np.resize(candidates, len(self._seat.rows))]
+        sources = [self._seat.fill(self._source, rows, company=[]) for rows in held]
+        chances = [self._find_chance(source, 1.0) for source in sources]
+        source = sources[int(np.argmax(chances))]
+        first, noise = self._run(source, self._seed()), NoiseSource(self._seed())
+        if not first.std.size:
+            return self._base.delta, 0.0
+        # Rounding to whole numbers adds a twelfth to the variance.
+        std = np.sqrt(first.std**2 + 1 / 12)
+        drawn = [
+            (self._run(source, noise, measured=first.measured[0]).noisy - first.exact) / std
+            for _ in range(-(-self._n_runs // std.size))
+        ]
+        least = deviation_below(np.ravel(drawn), self._alpha)
+        return self._base.delta, self._find_chance(source, least)
+
+    def _find_chance(self, source, deviation):
+        """Return the probability that something is released of a record that is alone.
+
+        Its noise has `deviation` of its stated deviations. Where none is needed, it counts as 1.
+        """
+        first = self._run(source, self._seed())
+
+        def count_released(added):
+            run = self._run(source, _Given(added), measured=first.measured[0])
+            return len(list_numbers(run.result))
+
+        std = first.std.max(initial=0.0)
+        # Too little noise, and noise that is enough.
+        least, enough = 0, math.ceil(_MOST_NOISE * std)
+        while enough - least > 1:
+            middle = (least + enough) // 2
+            least, enough = (least, middle) if count_released(middle) else (middle, enough)
+        if std == 0 or not (n_released := count_released(enough)):
+            return 0.0
+        chance = stats.norm.sf((enough - 0.5) / (std * deviation))
+        return -math.expm1(n_released * math.log1p(-chance))
+
+
+class _Given:
+    """Stands in for a noise source that gives the same noise to all numbers."""
+
+    def __init__(self, added):
+        self._added = added
+
+    def rounded_gaussian(self, scale):
+        return np.full(scale.shape, self._added, dtype=np.int64)
 
 
 class _Neighbours:
@@ -162,6 +241,8 @@ class _Noise:
         self._alpha, self._n_kept = alpha, n_kept
         self._kept, self._n_weighed, self._weighed = [], 0, 0.0
         self._moves, self._along, self._lags, self._tested = [], [], None, []
+        # For each neighbour: their runs take turns.
+        self._squares = [0.0, 0.0]
 
     def weigh(self, residual):
         """Learn how large the noise of each number is, for the direction to look along."""
@@ -175,10 +256,11 @@ class _Noise:
         with np.errstate(divide="ignore"):
             precision = np.where(self._weighed > 0, self._n_weighed / self._weighed, 0.0)
         length = np.sqrt(np.sum(precision * moved**2))
+        self._squares[len(self._moves) % 2] += residual**2
         self._moves.append(length)
         self._along.append(0.0 if length == 0 else (precision * moved) @ residual / length)
         self._lags.add(residual)
-        if len(self._tested) * len(residual) < _N_TESTED:
+        if len(self._tested) < 2 or len(self._tested) * len(residual) < _N_TESTED:
             self._tested.append(residual)
 
     def bound(self):
@@ -190,8 +272,11 @@ class _Noise:
     def p_values(self):
         runs = Lags(len(self._along))
         runs.add(np.array(self._along))
+        tested = [np.ravel(self._tested[turn::2])[:_N_TESTED] for turn in (0, 1)]
+        along = [self._along[turn::2] for turn in (0, 1)]
         return {
-            "normality": normality(self._along, np.concatenate(self._tested)[:_N_TESTED]),
+            "normality": normality(standardize(*along), standardize(*tested)),
+            "equal scale for both neighbours": equal_scale(self._squares, [*map(len, along)]),
             "independence of numbers": self._lags.p_value(),
             "independence of runs": runs.p_value(),
         }

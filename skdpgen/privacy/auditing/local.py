@@ -9,7 +9,15 @@ from dp_accounting import LaplaceDpEvent
 
 from ..noise import NoiseSource
 from .findings import WhiteBox
-from .statistics import Lags, deviation_above, normality, share_above, share_below
+from .statistics import (
+    Lags,
+    deviation_above,
+    equal_scale,
+    normality,
+    share_above,
+    share_below,
+    standardize,
+)
 
 # Rows that are noised for each run that is asked for: likelihood ratios take many.
 _N_ROWS = 20
@@ -46,18 +54,31 @@ class RowsAudit(_LocalAudit):
             np.concatenate([self._run(taken[i], noise).result.values for _ in range(n_runs)])
             for i in (one, other)
         ]
-        residuals = (noised[0] - exact[one]) / std
-        lags = Lags(residuals.size)
-        lags.add(residuals.ravel())
-        tests = {"independence": lags.p_value()}
-        faults = []
-        is_long = residuals.shape[1] >= _N_APART
-        if is_long and len(np.unique(residuals, axis=0)) < len(residuals):
+        residuals = [
+            (values - exact[i]) / std for values, i in zip(noised, (one, other), strict=True)
+        ]
+        lags = Lags(residuals[0].size)
+        for residual in residuals:
+            lags.add(residual.ravel())
+        # Sums of squares of Gaussian noise are χ² variables, and those of sizes of Laplace noise.
+        is_laplace = isinstance(self._base, LaplaceDpEvent)
+        power, degrees = (1, 2) if is_laplace else (2, 1)
+        sums = [(np.abs(residual) ** power).sum(0) for residual in residuals]
+        tests = {
+            "independence": lags.p_value(),
+            "equal scale for both neighbours": equal_scale(sums, [degrees * len(noised[0])] * 2),
+        }
+        together, faults = np.concatenate(residuals), []
+        is_long = together.shape[1] >= _N_APART
+        if is_long and len(np.unique(together, axis=0)) < len(together):
             faults.append("rows share their noise")
         apart = exact[one] - exact[other]
-        if not isinstance(self._base, LaplaceDpEvent):
-            along = residuals @ apart / np.linalg.norm(apart)
-            tests["normality"] = normality(along, residuals.ravel()[:_N_TESTED])
+        if not is_laplace:
+            along = together @ apart / np.linalg.norm(apart)
+            tested = [residual.ravel()[:_N_TESTED] for residual in residuals]
+            tests["normality"] = normality(
+                standardize(*(residual @ apart for residual in residuals)), standardize(*tested)
+            )
             bound = np.linalg.norm(apart) / (std * deviation_above(along, self._alpha))
             return self._report(bound, tests, faults, n_runs=len(along))
         # How much likelier a row is under one than under the other, in units of 1 / std.

@@ -18,7 +18,8 @@ class Seat:
         Positions of its rows: one or, of a person, several.
     candidates : ndarray of int
         Positions of rows, each of which can take the place of all of those. Where they are
-        themselves they count as absent.
+        themselves they count as absent, from the fit on: so they may lie outside of whatever is
+        inferred.
     """
 
     rows: np.ndarray
@@ -41,6 +42,7 @@ class Seat:
         filled, rows = copy(source), self.rows if rows is None else rows
         X, y = source._arrays
         null = np.zeros(len(X), bool) if source._null is None else source._null.numpy().copy()
+        null[self.candidates] = False  # unless they stay away
         away = np.zeros(len(X), bool)
         if company is None:
             away[self.candidates] = True

@@ -16,6 +16,13 @@ def deviation_above(values, alpha):
     return math.sqrt(squares / stats.chi2.ppf(alpha, len(values) - 1))
 
 
+def deviation_below(values, alpha):
+    """Return what the standard deviation of normal numbers is above, but with probability alpha."""
+    values = np.asarray(values)
+    squares = np.square(values - np.mean(values)).sum()
+    return math.sqrt(squares / stats.chi2.isf(alpha, len(values) - 1))
+
+
 def mean_below(values, alpha):
     """Return what the mean of many numbers is above, but with about probability alpha."""
     error = np.std(values, ddof=1) / math.sqrt(len(values))
@@ -45,6 +52,35 @@ def normality(*samples):
         if np.std(sample)
     ]
     return min(1.0, len(p_values) * min(p_values, default=1.0))
+
+
+def equal_scale(sums, degrees):
+    """Return a p-value that independent numbers each have the same scale in two groups of rows.
+
+    They are compared one by one, by F-tests, and all together, by Fisher's combination of these.
+
+    Parameters
+    ----------
+    sums : pair of ndarray of shape (n,)
+        For each number, a χ² variable times its scale: squares of normal numbers, added up.
+    degrees : pair of int
+        Their degrees of freedom.
+    """
+    is_random = (sums[0] > 0) | (sums[1] > 0)
+    one, other = (total[is_random] / n for total, n in zip(sums, degrees, strict=True))
+    if not len(one):
+        return 1.0
+    with np.errstate(divide="ignore"):
+        ratios = one / other
+        tails = np.stack([stats.f.cdf(ratios, *degrees), stats.f.sf(ratios, *degrees)])
+        together = stats.chi2.sf(-2 * np.log(tails).sum(axis=1), 2 * len(ratios))
+    # Two ways, and two sides of each.
+    return float(min(1.0, 4 * min(len(ratios) * tails.min(), together.min())))
+
+
+def standardize(*groups):
+    """Return the numbers of all groups, each group with a mean of 0 and a deviation of 1."""
+    return np.concatenate([(group - np.mean(group)) / (np.std(group) or 1) for group in groups])
 
 
 class Lags:
