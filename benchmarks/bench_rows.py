@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from skdpgen.privacy import Curator, NoiseSource, SliceSketchMechanism, gaussian_plan
+from skdpgen.privacy.persons import Persons
 from skdpgen.transport import SliceBasis, random_directions
 
 _CHUNK, _COLUMNS, _HARMONICS = 10_000, 100, 4
@@ -29,11 +30,14 @@ def sketch(n_rows, k, rows, max_rows=None):
     starts, persons = range(0, n_rows, _CHUNK), None
 
     def chunks():
-        return (rows[: min(_CHUNK, n_rows - start)] for start in starts)
+        for start in starts:
+            stop = min(start + _CHUNK, n_rows)
+            chunk = rows[: stop - start]
+            yield chunk if max_rows is None else (chunk, None, np.arange(start, stop) // 5)
 
     if max_rows is not None:
         plan = replace(plan, max_rows=max_rows)
-        persons = lambda: (np.arange(i, min(i + _CHUNK, n_rows)) // 5 for i in starts)  # noqa: E731
+        persons = Persons(lambda: (whose for _, _, whose in chunks()))
     start = time.process_time()
     with Curator(chunks, persons=persons, plan=plan, noise=NoiseSource()) as curator:
         released = curator.release(mechanism)

@@ -67,12 +67,9 @@ def read_column(column, style):
     texts = {cell for cell in listed if isinstance(cell, str)}
     of_texts = dict(zip(texts, _read_texts(list(texts), style), strict=True))
     read = np.empty(len(listed), dtype=object)
-    for i, cell in enumerate(listed):
-        if isinstance(cell, str):
-            read[i] = of_texts[cell]
-        else:
-            value = call_quietly(_read_value, cell)
-            read[i] = _expect(cell if value is None else value, style)
+    with muted():
+        for i, cell in enumerate(listed):
+            read[i] = of_texts[cell] if isinstance(cell, str) else _read_other(cell, style)
     return read
 
 
@@ -122,6 +119,14 @@ def read_numbers(texts):
         if found := _INFINITE.fullmatch(texts[i]):
             values[i] = -math.inf if found[1] == "-" else math.inf
     return values + 0.0  # no negative zero
+
+
+def _read_other(cell, style):
+    value = None
+    # Some cells refuse to be converted: they stay what they are.
+    with contextlib.suppress(Exception):
+        value = _read_value(cell)
+    return _expect(cell if value is None else value, style)
 
 
 def _read_value(cell):

@@ -27,8 +27,9 @@ class TableFile:
     path : str or path
         A .parquet file, which needs pyarrow, or several with the same columns, as
         ``"folder/*.parquet"``; or else a CSV file with a header.
-    parse : callable
-        A public map from chunks of a CSV file, all of texts, to chunks of values.
+    parse : callable, default=None
+        A public map from chunks of a CSV file, all of texts, to chunks of values. None: texts stay,
+        and are read as what a schema declares.
     has_header : bool, default=None
         Whether the first line of a CSV file names the columns, and so is public. None: unless it
         looks like a record, with numbers or dates; such a file is refused.
@@ -46,7 +47,7 @@ class TableFile:
     def __init__(
         self,
         path,
-        parse,
+        parse=None,
         has_header=None,
         *,
         sep=",",
@@ -74,12 +75,12 @@ class TableFile:
 
     def __call__(self):
         chunks = (chunk.drop(columns=self._drop) for chunk in self._read_chunks())
-        return self._withhold(chunks if self._is_parquet else map(self._parse, chunks))
+        return self._withhold(map(self._parse, chunks) if self.are_parsed else chunks)
 
     @property
     def are_parsed(self):
         """Whether texts are read as what is declared, by `parse`."""
-        return not self._is_parquet
+        return not self._is_parquet and self._parse is not None
 
     def _read_chunks(self):
         return self._read_parquet() if self._is_parquet else self._read_csv()

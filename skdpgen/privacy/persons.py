@@ -222,8 +222,12 @@ class Reading:
 
 def _take(left, places):
     """Return which of some places can be taken, -1 never, and count down what is left of each."""
-    order = pd.Series(places).groupby(places).cumcount().to_numpy()
-    taken = (places >= 0) & (order < left[places])
+    order = np.argsort(places, kind="stable")
+    ordered = places[order]
+    # How many before a place are the same.
+    n_before = np.empty(len(places), dtype=np.int64)
+    n_before[order] = np.arange(len(places)) - np.searchsorted(ordered, ordered)
+    taken = (places >= 0) & (n_before < left[places])
     np.subtract.at(left, places[taken], 1)
     return taken
 
@@ -294,9 +298,18 @@ def _write_name(name):
         name = read_cell(text, PLAIN)
         if isinstance(name, str) or (isinstance(name, float) and not _is_exact(name)):
             return repr(text)
+    if type(name) is int:
+        return str(name)
     if name is None or name is pd.NA or name is pd.NaT or not _is_identifier(name):
         return None
-    return call_quietly(_write_other, name)
+    return _write_float(name) if type(name) is float else call_quietly(_write_other, name)
+
+
+def _write_float(number):
+    # Readers make floats of whole numbers: beyond this, of several the same.
+    if not _is_exact(number):
+        return None
+    return str(int(number)) if number.is_integer() else str(Fraction(number))
 
 
 def _is_exact(number):
@@ -309,8 +322,7 @@ def _write_other(name):
     if isinstance(name, bool | np.bool_):
         return str(int(name))
     if isinstance(name, float | np.floating):
-        # Readers make floats of whole numbers: beyond this, of several the same.
-        return str(Fraction(float(name))) if _is_exact(name) else None
+        return _write_float(float(name))
     if isinstance(name, numbers.Number):
         # Complex ones are no fractions.
         fraction = call_quietly(Fraction, name)

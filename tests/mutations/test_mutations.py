@@ -222,6 +222,14 @@ def _command_line(test):
     return f"tests/test_command_line.py::test_{test}"
 
 
+def _cells(test):
+    return f"tests/privacy/test_cells.py::test_{test}"
+
+
+def _chunks(test):
+    return f"tests/privacy/test_chunks.py::test_{test}"
+
+
 def _persons(test):
     return f"tests/privacy/test_persons.py::test_{test}"
 
@@ -2309,6 +2317,94 @@ COMPOSITION = {
     ),
 }
 
+READING = {
+    "texts that are numbers stay texts": Mutation(
+        "    if not math.isnan(number):\n        return number\n",
+        "",
+        _cells("one_cell_changes_nothing_for_other_records[age-chunks of 7]"),
+    ),
+    "texts that are booleans stay texts": Mutation(
+        'if stripped.lower() in ("true", "false"):',
+        'if stripped in ("true", "false"):',
+        _cells("one_cell_changes_nothing_for_other_records[flag-chunks of 7]"),
+    ),
+    "texts that are dates stay texts": Mutation(
+        "return str.__str__(text) if date is None else _in_utc(date)",
+        "return str.__str__(text)",
+        _cells("one_cell_changes_nothing_for_other_records[day-chunks of 7]"),
+    ),
+    "dates keep their time zones": Mutation(
+        "return date if date.tzinfo is None else date.astimezone(datetime.timezone.utc)",
+        "return date",
+        _cells("forms_of_one_value_are_one"),
+    ),
+    "levels are found by their text alone": Mutation(
+        "position = named.get(_find_key(cell, levels))",
+        "pass",
+        _cells("one_cell_changes_nothing_for_other_records[code-chunks of 7]"),
+    ),
+    "categories that are alike are let pass": Mutation(
+        "    if alike is not None:\n        raise ValueError(",
+        "    if False:\n        raise ValueError(",
+        _cells("categories_that_readers_may_confuse_are_refused_for_nothing"),
+    ),
+    "dtypes of the first chunk are public": Mutation(
+        "if isinstance(X, TableChunks) and not X.states_dtypes:",
+        "if False:",
+        _cells("first_chunks_say_names_only"),
+    ),
+    "texts of objects are codes": Mutation(
+        "return is_string_dtype(dtype) and isinstance(dtype, ExtensionDtype)",
+        "return is_string_dtype(dtype)",
+        _cells("one_cell_changes_nothing_for_other_records[code-mixed]"),
+    ),
+    "texts that a container states are numbers": Mutation(
+        "if is_stated or isinstance(kind, Identifier):",
+        "if isinstance(kind, Identifier):",
+        _cells("texts_that_a_container_states_stay_codes"),
+    ),
+    "rows that were not chosen count later": Mutation(
+        "taken = (places >= 0) & (n_before < left[places])",
+        "taken = n_before < left[places]",
+        _chunks("later_readings_count_no_more_of_anybody"),
+    ),
+    "rows of persons with few rows are not counted": Mutation(
+        "        chosen[chosen] = _take(self._left, codes[chosen])\n",
+        "",
+        _chunks("later_readings_count_no_more_of_anybody"),
+    ),
+    "rows are counted anew in each block": Mutation(
+        "    np.subtract.at(left, places[taken], 1)\n",
+        "",
+        _chunks("later_readings_count_no_more_of_anybody"),
+    ),
+    "other persons in a later reading are not told": Mutation(
+        "others = self._n_persons_read - {self.n_units}",
+        "others = set()",
+        _chunks("other_persons_in_a_later_reading_are_told_by_their_number"),
+    ),
+    "numbers and their texts are two persons": Mutation(
+        "if whole := _WHOLE.fullmatch(text):",
+        "if whole := None:",
+        _engines("numbers_and_texts_that_read_alike_are_one_person"),
+    ),
+    "floats that were rounded are persons": Mutation(
+        "    if not _is_exact(number):\n        return None\n",
+        "",
+        _chunks("what_is_no_identifier_concerns_its_row_alone"),
+    ),
+    "the order of an index is not looked at": Mutation(
+        "and not index.equals(other) and set(index) == set(other):",
+        "and False:",
+        _chunks("persons_in_another_order_of_the_index_are_refused"),
+    ),
+    "errors of a function of chunks are quoted": Mutation(
+        "                kind = type(error).__name__",
+        "                kind = str(error)",
+        _chunks("errors_of_a_function_of_chunks_are_withheld"),
+    ),
+}
+
 PERSONS = {
     "a person moves sums as a record does": Mutation(
         "return max_rows * max(",
@@ -2637,6 +2733,7 @@ KINDS = {
     | ROUNDING
     | SECRETS
     | COMPOSITION
+    | READING
     | PERSONS
     | ENGINES
     | OWNERS
@@ -2672,7 +2769,7 @@ def _run(folder, *tests):
 
 def test_no_mutation_hides_another():
     groups = [PRIVACY, FUNCTION, RULES, PERSONS, ENGINES, OWNERS, AUDITS, FUZZ, WORDS]
-    groups += [ROUNDING, SECRETS, COMPOSITION]
+    groups += [ROUNDING, SECRETS, COMPOSITION, READING]
     assert len(MUTATIONS) == sum(map(len, groups))
 
 
