@@ -92,6 +92,7 @@ def test_snippets_run_in_the_order_of_their_page(page, tmp_path, monkeypatch):
         for folder in ("table", "visits"):
             (tmp_path / folder).mkdir()
             names[folder].to_parquet(f"{folder}/0.parquet")
+        names["table"].to_csv("private.csv", index=False)
         for number, block in enumerate(read_blocks(page, "python"), 1):
             exec(compile(block, f"{page.name}, snippet {number}", "exec"), names)
 

@@ -3,9 +3,8 @@
 
 # What a certificate for records rests on, and one for persons in its place.
 ONE_RECORD = "one person has one record"
-_ONE_IDENTIFIER = (
-    "one person has one identifier, and nobody else has it: 7, 7.0, '7' and '007' are the same"
-)
+_ONE_IDENTIFIER = "one person has one identifier"
+_UNLIKE = "identifiers of two persons do not read alike, as 7, 7.0, '7' and '007' do"
 
 _RECORD = {
     "zero_out": "one record is replaced by a null record, which counts as absent",
@@ -58,7 +57,8 @@ def assume_of_unit(assumptions, max_rows=None):
     """Return what a certificate rests on; of one for persons, no more that they have one record."""
     if max_rows is None:
         return tuple(assumptions)
-    return tuple(_ONE_IDENTIFIER if a == ONE_RECORD else a for a in assumptions)
+    of_persons = {ONE_RECORD: (_ONE_IDENTIFIER, _UNLIKE)}
+    return tuple(a for assumed in assumptions for a in of_persons.get(assumed, (assumed,)))
 
 
 def check_unit(assumptions, max_rows=None):

@@ -124,7 +124,9 @@ def find_positions(y, classes):
 
 def _look_up_all(y, classes):
     labels = np.atleast_1d(np.asarray(as_array(y)))
-    return look_up(labels.astype(labels.dtype.newbyteorder("="), copy=False), classes)
+    found = look_up(labels.astype(labels.dtype.newbyteorder("="), copy=False), classes)
+    # What is asked for is public: a text is no number here.
+    return np.where(classes[found].astype(object) == labels.astype(object), found, -1)
 
 
 def check_bounds(bounds, n_features, name):

@@ -71,6 +71,8 @@ class TableChunks:
 
     def _withhold(self):
         """Yield chunks; what the function raises or warns of may quote private cells."""
+        # What files raise quotes none.
+        told = (ImportError, OSError, TableError) if self.states_dtypes else TableError
         chunks, kind = None, None
         while True:
             try:
@@ -79,10 +81,12 @@ class TableChunks:
                     chunk = next(chunks)
             except StopIteration:
                 return
-            except TableError:
+            except told:
                 raise
             except Exception as error:
                 kind = type(error).__name__
+                if isinstance(error, OSError) and error.errno is not None:
+                    kind = f"{kind}: {error.strerror}, {error.filename}"
             if kind is not None:
                 raise TableError(
                     f"The function that gives the chunks of X failed ({kind}). Its message is "

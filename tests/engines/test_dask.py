@@ -4,9 +4,10 @@ import os
 import signal
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
-from skdpgen import DPSWFlowSampler
+from skdpgen import Category, DPSWFlowSampler, Number, Schema
 from skdpgen.__main__ import main
 from skdpgen.privacy.engines import hold
 
@@ -40,6 +41,24 @@ def cut(table, *stops):
 @pytest.mark.parametrize("stops", [[], [0, 1, 2, 300], range(0, 600, 40)])
 def test_sums_are_those_of_one_machine(client, generator, stops):
     check_same(generator, make_table(), cut(make_table(), *stops))
+
+
+@pytest.mark.parametrize("cell", ["?", "Smith", "x9", "2020-01-01"])
+def test_one_cell_changes_nothing_for_others_of_its_partition(tmp_path, cell):
+    """Of records that are absent in any case, no release tells."""
+    digests = set()
+    for absent in ("", cell):
+        paths = []
+        for i in range(3):
+            rows = [f"{20 + i + k % 40},0{k % 3}" for k in range(50)]
+            rows[20] = f"{absent if i == 1 else 40},01"
+            paths.append(tmp_path / f"{i}.csv")
+            paths[-1].write_text("\n".join(["age,code", *rows]))
+        table = dd.from_map(pd.read_csv, paths, meta=pd.read_csv(paths[0])[:0])
+        schema = Schema({"age": Number(0, 90), "code": Category(["00", "01", "02"])})
+        sampler = DPSWFlowSampler(2.0, 1e-5, schema=schema, n_steps=2, random_state=0)
+        digests.add(sampler.fit(table).privacy_.digest)
+    assert len(digests) == 1
 
 
 def test_arrays_are_not_brought_here_unasked(generator):

@@ -12,6 +12,8 @@ import torch
 import torch._dynamo  # which sets variables of the environment when an optimizer is first made
 from tqdm import tqdm
 
+from skdpgen._muting import _FILTERS
+
 # Its first bar starts a thread that watches over all bars.
 tqdm(disable=True).close()
 
@@ -30,7 +32,8 @@ def look():
         "NumPy's errors": np.geterr(),
         "NumPy's printing": np.get_printoptions(),
         "pandas' printing": (options.max_rows, options.max_columns, options.precision),
-        "filters of warnings": list(warnings.filters),
+        # Those of the package stay in place.
+        "filters of warnings": [item for item in warnings.filters if item not in _FILTERS],
         "the way warnings are shown": warnings.showwarning,
         "the environment": dict(os.environ),
         "the folder": os.getcwd(),

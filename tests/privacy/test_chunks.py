@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from skdpgen import Boolean, DPSWFlowSampler, Number, PrivacyBudget, Schema
 from skdpgen.exceptions import FitQualityWarning, SpentError, TableError
+from skdpgen.privacy import TableFile
 from skdpgen.privacy.curator import watching
 from skdpgen.privacy.persons import Persons, RowLimit
 from skdpgen.testing.common import assert_untold
@@ -224,6 +225,14 @@ def test_errors_of_a_function_of_chunks_are_withheld(when, persons):
             shown = "".join(traceback.format_exception(raised.value))
             assert shown.count(SECRET) == 0
     assert not any(SECRET in str(warning.message) for warning in caught)
+
+
+def test_a_file_that_is_not_there_is_named():
+    sampler = DPSWFlowSampler(1.0, 1e-5, schema=SCHEMA, n_steps=1)
+    with pytest.raises(TableError, match=r"FileNotFoundError: No such file.*, none\.csv"):
+        sampler.fit(lambda: pd.read_csv("none.csv", chunksize=9))
+    with pytest.raises(FileNotFoundError, match=r"none\.csv"):
+        sampler.fit(TableFile("none.csv"))
 
 
 def test_a_function_that_fails_after_a_release_says_what_was_spent():
