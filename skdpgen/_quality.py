@@ -18,6 +18,8 @@ LEAST_SIGNAL = 0.2
 LEAST_HELD = 0.1
 # A column is hardly more than `other` if that is the share of it.
 MOSTLY_OTHER = 0.9
+# A column is hardly more than missing values if that is the share of them.
+MOSTLY_MISSING = 0.95
 # A range may be cut where an outermost knot has this share of a column, and so many times what
 # the knot beside it has.
 MUCH_AT_BOUND, MORE_THAN_BESIDE = 0.1, 4.0
@@ -187,6 +189,12 @@ def warn_of_table(report, schema, label, counts, std):
                 "categories are not among those that are declared or were found. Declare them in "
                 "the type that they have in the table, or the column as Identifier() if each row "
                 "has another."
+            )
+        if row["share_missing"] > MOSTLY_MISSING:
+            _warn(
+                f"About {row['share_missing']:.0%} of column {name!r} count as missing, by "
+                "released counts: cells are missing, or are no values of the declared type. Declare "
+                "it as another type, or how its values are written, as by Unknown(decimal=...)."
             )
         # From the lowest to the highest knot: without atoms, and missing values.
         has_knots = name in counts and hasattr(schema[name], "positions")

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from skdpgen import DPSWFlowSampler
 from skdpgen._quality import (
     LEAST_SIGNAL,
     MUCH_AT_BOUND,
@@ -16,7 +17,7 @@ from skdpgen._quality import (
     warn_of_sketch,
     warn_of_table,
 )
-from skdpgen.formats import Category, Number, Schema
+from skdpgen.formats import Boolean, Category, Number, Schema
 from skdpgen.formats.report import describe
 from skdpgen.privacy import FitQualityWarning
 
@@ -132,3 +133,10 @@ def test_describe_without_counts():
     assert report.loc["b", "n_levels"] == 2
     assert report[["share_other", "share_lower", "noise"]].isna().all(axis=None)
     assert pd.isna(report.loc["b", "share_missing"])
+
+
+def test_texts_that_are_declared_as_numbers_are_told():
+    table = pd.DataFrame({"a": ["Smith", "Jones"] * 1000, "b": [0, 1] * 1000})
+    schema = Schema({"a": Number(0, 9, missing=True), "b": Boolean()})
+    with pytest.warns(FitQualityWarning, match=r"100% of column 'a' count as missing"):
+        DPSWFlowSampler(4.0, 1e-5, schema=schema, n_steps=2).fit(table)

@@ -364,7 +364,9 @@ def _list_stated_texts(X, head):
 
 
 def _is_of_texts(dtype):
-    """Whether a dtype holds texts alone, which those of objects and of categories need not."""
+    """Whether a dtype, or that of the categories, holds texts alone, which objects need not."""
+    if isinstance(dtype, pd.CategoricalDtype):
+        dtype = dtype.categories.dtype
     return is_string_dtype(dtype) and isinstance(dtype, ExtensionDtype)
 
 

@@ -2341,7 +2341,7 @@ READING = {
     "levels are found by their text alone": Mutation(
         "position = named.get(_find_key(cell, levels))",
         "pass",
-        _cells("one_cell_changes_nothing_for_other_records[code-chunks of 7]"),
+        _cells("levels_are_found_by_value"),
     ),
     "categories that are alike are let pass": Mutation(
         "    if alike is not None:\n        raise ValueError(",
@@ -2417,8 +2417,8 @@ PERSONS = {
         _persons("a_person_moves_sums_by_no_more_than_is_claimed[always one-replace_one-4]"),
     ),
     "rows of a person are bounded within chunks": Mutation(
-        "if name is not None and name not in self._numbered and (code := number(name)) >= 0:",
-        "if name is not None and (code := number(name)) >= 0:",
+        "            codes.append(self._find_codes(",
+        "            self._numbered = {}\n            codes.append(self._find_codes(",
         _persons("chunks_of_identifiers_are_the_same_as_all_of_them"),
     ),
     "rows of a person are bounded in the first block": Mutation(
@@ -2427,9 +2427,9 @@ PERSONS = {
         _persons("rows_are_bounded_over_all_blocks_and_chunks[None]"),
     ),
     "rows of nobody count": Mutation(
-        "chosen = codes >= 0\n        self._seen",
-        "codes = codes.clip(0)\n        chosen = codes >= 0\n        self._seen",
-        _persons("categories_are_counted_in_rows_that_count"),
+        "of_names = np.full(len(names) + 1, -1)",
+        "of_names = np.zeros(len(names) + 1, dtype=np.int64)",
+        _persons("so_many_rows_of_each_count_and_none_that_is_nobodys"),
     ),
     "rows that do not count are not left out": Mutation(
         "self._null = left_out if self._null is None else self._null | left_out",
@@ -2448,7 +2448,7 @@ PERSONS = {
     ),
     "which rows count follows from their order": Mutation(
         "written = _write_rows(X[here], None if y is None else y[here])",
-        "written = [b'%d' % i for i in range(start, start + here.sum())]",
+        "written = [b'%d' % i for i in range(len(here))]",
         _persons("which_rows_count_follows_from_the_rows_of_that_person_alone"),
     ),
     "rows are chosen by a public key": Mutation(

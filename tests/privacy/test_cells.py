@@ -342,7 +342,8 @@ def test_a_cell_is_read_as_it_is_alone(cells):
 
 def test_texts_that_a_container_states_stay_codes():
     codes = pd.DataFrame({"zip": pd.array(["01234", "99999"] * 100, dtype="str")})
-    for table, first in ((codes, "01234"), (codes.astype(object), 1234.0)):
+    tables = [(codes, "01234"), (codes.astype("category"), "01234"), (codes.astype(object), 1234.0)]
+    for table, first in tables:
         cells, _ = read(
             table,
             Schema({"zip": Unknown()}),
