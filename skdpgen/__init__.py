@@ -75,7 +75,7 @@ __all__ = [
 ]
 
 # Where these names are from.
-_HOMES = (
+HOMES = (
     "formats",
     "privacy",
     "encoders",
@@ -91,7 +91,7 @@ _HOMES = (
 def __getattr__(name):
     """Import what is asked for once it is: torch takes seconds, and ``--help`` needs none of it."""
     if name in __all__:
-        homes = (import_module(f"{__name__}.{home}") for home in _HOMES)
+        homes = (import_module(f"{__name__}.{home}") for home in HOMES)
         value = next(getattr(home, name) for home in homes if hasattr(home, name))
         globals()[name] = value
         return value
@@ -106,4 +106,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *__all__, *_HOMES})
+    return sorted({*globals(), *__all__, *HOMES})

@@ -193,8 +193,8 @@ def warn_of_table(report, schema, label, counts, std):
         if row["share_missing"] > MOSTLY_MISSING:
             _warn(
                 f"About {row['share_missing']:.0%} of column {name!r} count as missing, by "
-                "released counts: cells are missing, or are no values of the declared type. Declare "
-                "it as another type, or how its values are written, as by Unknown(decimal=...)."
+                "released counts: cells are missing, or are no values of the declared type. "
+                "Declare it as another type, or say how it is written, as by Unknown(decimal=...)."
             )
         # From the lowest to the highest knot: without atoms, and missing values.
         has_knots = name in counts and hasattr(schema[name], "positions")

@@ -2,13 +2,12 @@
 """Fitted estimators in files: JSON and arrays, of which nothing is run.
 
 A file is a zip archive of ``estimator.json``, of arrays in NumPy's format and of a digest of all of
-these. Objects are written as the name of their class and what they hold. Names are looked up in a
-closed list, so that a file makes nothing but our estimators and what these consist of, and arrays
-hold numbers and texts only.
+these. Objects are written as the name of their class and what they hold. Names are looked up among
+the classes that were registered for it, so that a file makes nothing but estimators and what these
+consist of, and arrays hold numbers and texts only.
 """
 
 import dataclasses
-import functools
 import hashlib
 import json
 import math
@@ -26,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from ._files import as_path
+from ._registry import Savable, find_class, is_savable, savable
 from ._version import __version__
 from .accounting.calibration import check_delta, check_epsilon
 from .accounting.certificate import Certificate
@@ -40,10 +40,16 @@ _CONTENTS, _ARRAY, _DIGEST = "estimator.json", "arrays/{}.npy", "digest"
 _BLOCK = 2**20
 # ε and noise that processors and versions of libraries agree on.
 _TOLERANCE = 1e-6
+for _cls in (
+    *(nn.BatchNorm1d, nn.BatchNorm2d, nn.Conv2d, nn.ConvTranspose2d, nn.Flatten, nn.LeakyReLU),
+    *(nn.Linear, nn.MaxPool2d, nn.ReLU, nn.Sequential, nn.Sigmoid, nn.Unflatten, nn.Upsample),
+    FrozenEstimator,
+):
+    savable(_cls)
 _TORCH_DTYPES = {str(dtype): dtype for dtype in (torch.float32, torch.float64)}
 
 
-class Saves:
+class Saves(Savable):
     """What estimators with a certificate have: its numbers, and the method `save`."""
 
     @property
@@ -252,47 +258,8 @@ def load(path: str | PathLike):
     return estimator
 
 
-@functools.cache
-def _list_classes():
-    """Return the classes of what estimators consist of, by name."""
-    from . import adaptation, encoders, generators, losses, preprocessing, releases
-    from .accounting.plan import Plan
-    from .adaptation._base import _Input
-    from .formats.arrays import ArrayKind
-    from .formats.ball import BallFormat
-    from .formats.box import BoxFormat
-    from .formats.columns import Unknown
-    from .formats.table import TableFormat, TableKind
-    from .learners.entropic import LocalRowNetwork
-    from .learners.particles import Particles
-    from .learners.table_rows import RowsByLevel, SoftmaxBlocks, TableNetwork, TableParticles
-    from .learners.training import RowNetwork
-    from .networks.autoencoders import SphericalAutoencoder
-    from .networks.components import PrincipalComponents
-    from .networks.generators import ResidualUp, UpsampledConv2d
-
-    listed = [
-        *(getattr(adaptation, name) for name in ("DPSWDDomainAdapter", "DPSWDRowAdapter")),
-        *(getattr(room, name) for room in (generators, preprocessing) for name in room.__all__),
-        *(vars(releases)[name] for name in releases.__all__),
-        *(cls for room in (encoders, losses) for cls in vars(room).values() if _is_ours(cls, room)),
-        *(FrozenEstimator, Plan, ArrayKind, TableKind, BallFormat, BoxFormat, TableFormat),
-        Unknown,
-        *(Particles, _Input, RowNetwork, LocalRowNetwork, SoftmaxBlocks, TableNetwork),
-        *(TableParticles, RowsByLevel),
-        *(PrincipalComponents, ResidualUp, UpsampledConv2d, SphericalAutoencoder),
-        *(nn.BatchNorm1d, nn.BatchNorm2d, nn.Conv2d, nn.ConvTranspose2d, nn.Flatten, nn.LeakyReLU),
-        *(nn.Linear, nn.MaxPool2d, nn.ReLU, nn.Sequential, nn.Sigmoid, nn.Unflatten, nn.Upsample),
-    ]
-    return {cls.__name__: cls for cls in listed}
-
-
 def _is_certified(value):
     return isinstance(value, Saves) and "privacy_" in vars(value)
-
-
-def _is_ours(value, room):
-    return isinstance(value, type) and value.__module__ == room.__name__
 
 
 class _Writer:
@@ -310,8 +277,7 @@ class _Writer:
         for kind, (cls, write, _) in _KINDS.items():
             if isinstance(value, cls):
                 return {"is": kind, "of": write(self, value, where)}
-        known = _list_classes()
-        if known.get(type(value).__name__) is not type(value):
+        if not is_savable(type(value)):
             raise ValueError(
                 f"{where} cannot be saved: it is a {type(value).__name__}, and files hold no code. "
                 "Give a network by its name, an encoder as None or 'dp-pca', and random_state as "
@@ -366,7 +332,7 @@ class _Reader:
         kind, content = node["is"], node["of"]
         if kind in _KINDS:
             return _KINDS[kind][2](self, content)
-        return self._make(_list_classes()[kind], content)
+        return self._make(find_class(kind), content)
 
     def _make(self, cls, content):
         attributes = {name: self.read(node) for name, node in content["attributes"].items()}

@@ -4,11 +4,12 @@
 from sklearn.base import clone
 
 from ._documentation import DocumentedEstimator
+from ._registry import Savable
 from ._validation import Checked
 from .accounting.figures import plain
 
 
-class Specification(Checked, DocumentedEstimator):
+class Specification(Savable, Checked, DocumentedEstimator):
     """Parameters that belong together: no `fit`, no state.
 
     They are checked in the `fit` of the estimator that takes them.

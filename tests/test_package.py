@@ -1,6 +1,7 @@
 """The package itself: names are there when they are asked for, and not before."""
 
 import ast
+import graphlib
 import importlib
 import inspect
 import pickle
@@ -85,3 +86,27 @@ def test_scripts_import_what_is_there(path):
             for alias in node.names:
                 if not hasattr(home, alias.name):
                     importlib.import_module(f"{node.module}.{alias.name}")
+
+
+def test_no_import_of_the_package_is_circular():
+    """Also not by an import within a function."""
+    root = Path(skdpgen.__file__).parent
+    below = {}
+    for path in root.rglob("*.py"):
+        name = ".".join(path.relative_to(root.parent).with_suffix("").parts)
+        below[name.removesuffix(".__init__")] = path
+    graph = {name: _find_imports(name, path, below) for name, path in below.items()}
+    graphlib.TopologicalSorter(graph).prepare()
+
+
+def _find_imports(name, path, below):
+    """Return the modules of the package that a module imports, at the top or in a function."""
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            home = package.split(".")[: package.count(".") + 2 - node.level]
+            home = ".".join([*home, *([node.module] if node.module else [])])
+            names = (f"{home}.{alias.name}" for alias in node.names)
+            found |= {full if full in below else home for full in names}
+    return found & below.keys() - {name, "skdpgen"}

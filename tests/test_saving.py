@@ -36,7 +36,7 @@ from skdpgen import (
     Schema,
     SlicedRows,
 )
-from skdpgen.adaptation import DPSWDRowAdapter, PrivateSearch
+from skdpgen.adaptation import DPSWDDomainClassifier, DPSWDRowAdapter, PrivateSearch
 from skdpgen.preprocessing import LowFrequencies
 from skdpgen.testing.common import differ
 
@@ -506,3 +506,24 @@ def test_a_dict_has_a_key_once(tmp_path):
 
     with pytest.raises(ValueError, match="a key more than once"):
         _load(_changed(content, lambda held: double(held["estimator"])), tmp_path)
+
+
+def test_a_classifier_of_a_domain_saves(tmp_path):
+    X = np.random.RandomState(0).normal(size=(90, 3))
+    y = np.arange(90) % 2
+    adapter = DPSWDDomainClassifier(5.0, 1e-4, n_steps=3).fit(X, y, X_target=X)
+    adapter.save(tmp_path / "adapter")
+    assert (skdpgen.load(tmp_path / "adapter").predict(X) == adapter.predict(X)).all()
+
+
+class Shifted(DPSWFlowSampler):
+    """A generator of somebody else's: it is known to files since it is defined."""
+
+
+def test_a_generator_of_another_package_saves(tmp_path):
+    X = np.random.RandomState(0).normal(size=(90, 3))
+    Shifted(5.0, 1e-4, bounds=(-4, 4), n_steps=3).fit(X).save(tmp_path / "shifted")
+    loaded = skdpgen.load(tmp_path / "shifted")
+    assert type(loaded) is Shifted
+    with pytest.raises(TypeError, match="has registered another class Shifted"):
+        type("Shifted", (DPSWFlowSampler,), {"__module__": "elsewhere"})

@@ -4,6 +4,7 @@
 import math
 from dataclasses import dataclass, field, replace
 
+from .._registry import savable
 from ..exceptions import BudgetExceededError, PlanError
 from .accountants import ledger_epsilon
 from .calibration import calibrate_gaussian, calibrate_under, check_delta, check_epsilon
@@ -12,6 +13,7 @@ from .figures import show
 from .units import largest_change
 
 
+@savable
 @dataclass(frozen=True)
 class Plan:
     """What a curator may release, and in which order.

@@ -17,6 +17,7 @@ from .._audits import Audits
 from .._choices import check_choice
 from .._documentation import DocumentedEstimator
 from .._parameters import parameters
+from .._registry import savable
 from .._saving import Saves
 from .._validation import (
     PRIVACY_CHECKS,
@@ -88,6 +89,7 @@ class Start:
     noise: NoiseSource
 
 
+@savable
 class _Input:
     """The map of rows, of either domain, to what the network reads.
 

@@ -8,6 +8,7 @@ import pandas as pd
 import torch
 
 from .._arrays import as_array
+from .._registry import savable
 from ..privacy.record_functions import call_quietly
 from ..privacy.records import look_up, read_rows
 from .format import SAMPLE_BLOCK, Format, check_count
@@ -16,6 +17,7 @@ from .format import SAMPLE_BLOCK, Format, check_count
 _BOUNDS = {np.dtype(bool): (0, 1), np.dtype(np.uint8): (0, 255)}
 
 
+@savable
 @dataclass(frozen=True)
 class ArrayKind:
     """Of what kind arrays were given to `fit`, and are handed back."""

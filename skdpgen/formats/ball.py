@@ -7,12 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._frequencies import cosine_matrices
+from .._registry import savable
 from .arrays import ArrayFormat
 
 # Numbers are kept this small, so that sums of squares stay finite.
 _LARGEST = 1e150
 
 
+@savable
 @dataclass(frozen=True)
 class BallFormat(ArrayFormat):
     """Maps features, and a numeric target beside them, to the unit ball and back.

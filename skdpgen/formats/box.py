@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from .._frequencies import find_shape
+from .._registry import savable
 from .._windows import draw_windows
 from ..privacy.record_functions import call_quietly
 from .arrays import ArrayFormat
@@ -15,6 +16,7 @@ from .arrays import ArrayFormat
 _SIDE_OF_IMAGES = 16
 
 
+@savable
 @dataclass(frozen=True)
 class BoxFormat(ArrayFormat):
     """Maps features, and a numeric target beside them, to rows and back.

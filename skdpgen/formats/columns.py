@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from .._choices import is_one_of
+from .._registry import savable
 from ..privacy.texts import TextStyle
 from .column import (
     DATE_CODES,
@@ -442,6 +443,7 @@ class Date(Column):
         return dates.astype(np.float64)
 
 
+@savable
 @dataclass(frozen=True, repr=False)
 class Unknown(Column, TextStyle):
     """A column of which nothing is known, not even whether it holds numbers or texts.

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from .._registry import savable
 from ..privacy.cells import CellReader, find_alike
 from ..privacy.chunks import TableChunks
 from ..privacy.engines import PartitionedTable
@@ -38,6 +39,7 @@ _OPEN_SHARE, _KNOTS_SHARE = 0.2, 0.05
 _CANDIDATES = 4
 
 
+@savable
 @dataclass(frozen=True)
 class TableKind:
     """Of what kind a table was given to `fit`, and is handed back: columns, dtypes, the label."""
@@ -99,6 +101,7 @@ class TableKind:
         return X, y if self.is_series else y.to_numpy()
 
 
+@savable
 @dataclass(frozen=True)
 class TableFormat(Format):
     """Maps tables with a public schema to rows in the unit ball and back.

@@ -10,6 +10,7 @@ from scipy.optimize import linear_sum_assignment
 from tqdm import tqdm
 
 from .._frequencies import cosine_matrices
+from .._registry import savable
 from ..transport import entropic_wasserstein, pairwise_cost, sinkhorn_divergence
 from .training import RowNetwork, Training
 
@@ -17,6 +18,7 @@ from .training import RowNetwork, Training
 _TOL = 1e-3
 
 
+@savable
 class LocalRowNetwork(RowNetwork):
     """A generator network whose outputs are rows in a ball, in units of its radius.
 

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 from tqdm import tqdm
 
+from .._registry import savable
 from ..privacy.mechanisms.base import clip_rows
 from ..transport import sliced_drift
 from .sketch import read_sketch
@@ -23,6 +24,7 @@ _SLICES = 500
 _JITTER = 0.1
 
 
+@savable
 class Particles:
     """Encoded rows of each class, and rows like them.
 

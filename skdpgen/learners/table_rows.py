@@ -5,7 +5,10 @@ import numpy as np
 import torch
 from torch import nn
 
+from .._registry import savable
 
+
+@savable
 class SoftmaxBlocks(nn.Module):
     """Turns each block of columns into probabilities.
 
@@ -64,6 +67,7 @@ class TableRows(nn.Module):
         return rows / len(self.blocks.sizes) ** 0.5
 
 
+@savable
 class TableNetwork(TableRows):
     """A network from Gaussian codes to probabilities of levels, one for all parts.
 
@@ -110,6 +114,7 @@ class TableNetwork(TableRows):
         return codes.to(self.offset.device)
 
 
+@savable
 class TableParticles(TableRows):
     """Particles, each with its own probabilities of levels. Their codes are their positions.
 
@@ -151,6 +156,7 @@ class TableParticles(TableRows):
         return torch.cat(codes).to(self.offset.device)
 
 
+@savable
 class RowsByLevel(nn.Module):
     """Rows for each level of a column, in proportion to how many records each is taken to have.
 

@@ -9,6 +9,7 @@ from torch import nn
 from torch.optim.swa_utils import AveragedModel, update_bn
 from tqdm import tqdm
 
+from .._registry import savable
 from ..privacy.mechanisms.base import clip_rows
 
 # The running mean of the loss, which decides when it is down to the noise, is over so many steps.
@@ -20,6 +21,7 @@ _COOL_DOWN = 0.25
 _PRIOR_STD = 0.3
 
 
+@savable
 class RowNetwork(nn.Module):
     """A generator network with what turns its outputs into rows.
 

@@ -10,7 +10,10 @@ import math
 import torch
 from torch import nn
 
+from .._registry import savable
 
+
+@savable
 class SphericalAutoencoder(nn.Module):
     """An encoder and a decoder, between which codes are scaled to norm 1.
 

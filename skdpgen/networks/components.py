@@ -9,12 +9,14 @@ from torch import nn
 
 from .._frequencies import find_shape, lowest_frequencies
 from .._quality import warn_of_components
+from .._registry import savable
 from ..transport import ExactMatrix
 
 # Each space of low frequencies has about so many times the dimensions of the one before.
 _GROWTH = 1.3
 
 
+@savable
 class PrincipalComponents(nn.Module):
     """A linear map onto leading components, partly whitened, and back.
 

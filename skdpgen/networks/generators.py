@@ -14,9 +14,12 @@ import threading
 import torch
 from torch import nn
 
+from .._registry import savable
+
 _init_lock = threading.Lock()
 
 
+@savable
 class UpsampledConv2d(nn.Conv2d):
     """Upsampling ×2 (nearest) and a 5×5 convolution with padding 2, computed before upsampling.
 
@@ -108,6 +111,7 @@ def conv64(n_inputs, n_outputs):
     return nn.Sequential(*layers)
 
 
+@savable
 class ResidualUp(nn.Module):
     """Upsampling ×2 and two 3×3 convolutions, beside a 1×1 convolution: a block of BigGAN."""
 

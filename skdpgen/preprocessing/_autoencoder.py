@@ -16,6 +16,7 @@ from tqdm import tqdm
 from .._arrays import read_numbers
 from .._documentation import DocumentedEstimator
 from .._parameters import parameters
+from .._registry import savable
 from .._validation import Checked, choose_device, positive, whole
 from ..formats.arrays import check_bounds
 from ..networks import build, infer_image_shape, make_autoencoder
@@ -29,6 +30,7 @@ _N_STEPS, _MOST_EPOCHS = 2400, 50
 _WARM_UP = 0.1
 
 
+@savable
 @parameters
 class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator):
     """Autoencoder with codes on the unit sphere, **for public data only**.

@@ -11,9 +11,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._documentation import DocumentedEstimator
 from .._frequencies import cosine_matrices, find_shape
 from .._parameters import parameters
+from .._registry import savable
 from .._validation import Checked, whole
 
 
+@savable
 @parameters
 class LowFrequencies(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
