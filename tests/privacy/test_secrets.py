@@ -19,6 +19,8 @@ import skdpgen
 from skdpgen import Boolean, DPSWFlowSampler, Schema
 from skdpgen.privacy import JointFit, NoiseSource, Owner, Sharing, engines, noise, owners
 
+pytestmark = pytest.mark.fresh_entropy
+
 SCHEMA = Schema({"a": Boolean(), "b": Boolean(), "ill": Boolean()})
 JOINT = JointFit(DPSWFlowSampler(2.0, 1e-5, schema=SCHEMA), Sharing(3), 30, target="ill")
 
