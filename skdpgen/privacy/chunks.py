@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Private tables that a function gives in chunks."""
 
+import contextlib
 import copy
 from functools import cached_property
 
@@ -8,6 +9,7 @@ import pandas as pd
 
 from .._muting import muted
 from ..exceptions import TableError
+from .record_functions import call_quietly
 
 
 class TableChunks:
@@ -46,7 +48,8 @@ class TableChunks:
     @cached_property
     def head(self):
         """The first chunk that holds rows, whose names of columns are public."""
-        table = next(self(), None)
+        with contextlib.closing(self()) as chunks:
+            table = next(chunks, None)
         if table is None:
             raise TableError("The table has no rows.")
         return table
@@ -70,14 +73,24 @@ class TableChunks:
         return (persons for _, persons in self.with_persons())
 
     def _withhold(self):
-        """Yield chunks; what the function raises or warns of may quote private cells."""
+        """Yield chunks, and close their source at the end, or where nobody reads on.
+
+        What the function raises or warns of may quote private cells.
+        """
+        with contextlib.ExitStack() as opened:
+            yield from self._read_quietly(opened)
+
+    def _read_quietly(self, opened):
         # What files raise quotes none.
         told = (ImportError, OSError, TableError) if self.states_dtypes else TableError
         chunks, kind = None, None
         while True:
             try:
                 with muted():
-                    chunks = iter(self._function()) if chunks is None else chunks
+                    if chunks is None:
+                        source = self._function()
+                        opened.callback(call_quietly, getattr(source, "close", None))
+                        chunks = iter(source)
                     chunk = next(chunks)
             except StopIteration:
                 return

@@ -254,3 +254,16 @@ def test_chunks_without_the_column_of_persons_are_refused():
     for parts in ([visits.drop(columns="patient")], [visits, visits.drop(columns="patient")]):
         with pytest.raises(TableError, match="no column 'patient' of persons"):
             fit(lambda reading, parts=parts: parts)
+
+
+def test_files_are_closed_that_are_not_read_to_the_end(tmp_path):
+    visits, opened = make_visits(), []
+    visits.to_csv(tmp_path / "visits.csv", index=False)
+
+    def chunks():
+        opened.append(pd.read_csv(tmp_path / "visits.csv", chunksize=100))
+        return opened[-1]
+
+    DPSWFlowSampler(2.0, 1e-5, schema=SCHEMA, n_steps=1).fit(chunks, persons="patient")
+    assert len(opened) > 2
+    assert all(reader.handles.handle.closed for reader in opened)
