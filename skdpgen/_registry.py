@@ -41,7 +41,7 @@ def find_class(name):
     Raises
     ------
     KeyError
-        If there is none. Of other packages those are known that were imported before.
+        If there is none. A class of another package must have been imported before.
     """
     library = import_module(__package__)
     for home in library.HOMES:

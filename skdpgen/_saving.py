@@ -50,7 +50,7 @@ _TORCH_DTYPES = {str(dtype): dtype for dtype in (torch.float32, torch.float64)}
 
 
 class Saves(Savable):
-    """What estimators with a certificate have: its numbers, and the method `save`."""
+    """Mixin of estimators with a certificate: its numbers, and the method `save`."""
 
     @property
     def epsilon_(self):

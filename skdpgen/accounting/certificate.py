@@ -156,9 +156,9 @@ class Certificate:
         Parameters
         ----------
         name : str
-            Of the release.
+            Name of the release.
         sensitivity : callable
-            Of a relation, as `largest_change` takes it.
+            Sensitivity under a relation, as `largest_change` takes it.
         """
         event = dict(zip(self.releases, self.events, strict=True))[name]
         return step_multiplier(event) * largest_change(sensitivity, self.relation, self.max_rows)

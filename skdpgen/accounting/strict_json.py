@@ -45,7 +45,7 @@ def _dict_of_distinct(pairs):
 
 @dataclass(frozen=True)
 class Member:
-    """What a member of an object may be.
+    """Allowed values of a member of a JSON object.
 
     Attributes
     ----------
@@ -65,9 +65,9 @@ def check_members(data, where, required, optional=None):
     Parameters
     ----------
     data : object
-        What was parsed.
+        The parsed value.
     where : str
-        What it is, for errors.
+        Its name, for errors.
     required, optional : dict of str to Member
     """
     known = required | (optional or {})

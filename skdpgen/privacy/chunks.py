@@ -75,7 +75,7 @@ class TableChunks:
     def _withhold(self):
         """Yield chunks, and close their source at the end, or where nobody reads on.
 
-        What the function raises or warns of may quote private cells.
+        Errors and warnings of the function may quote private cells.
         """
         with contextlib.ExitStack() as opened:
             yield from self._read_quietly(opened)

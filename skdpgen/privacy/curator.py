@@ -132,8 +132,8 @@ class Curator:
         Rows that count as absent.
     persons : array-like of shape (n_samples,) or Persons, default=None
         For a plan for persons: whose each row is, which a `PartitionedTable` knows itself. With
-        chunks, `Persons` of the identifiers that these bring. Of a person at most
-        ``plan.max_rows`` rows count.
+        chunks, `Persons` of the identifiers that these bring. At most ``plan.max_rows`` rows of
+        a person count.
     refuse : callable, default=None
         ``refuse(X, y)`` raises an error if something is wrong with a block. If it is given, bad
         records are refused, too, rather than taken for absent.

@@ -132,7 +132,7 @@ class RowLimit:
     Rows of persons who have more are chosen by a keyed hash of the person and the row, and of how
     many equal ones the person has. So each is as likely, and which are chosen follows from the
     person's rows alone, whatever their order. Rows are known by that hash and never by position: in
-    a later reading no others of that person count. Of all other persons any M rows count.
+    a later reading no others of that person count. Any M rows of all other persons count.
 
     Parameters
     ----------

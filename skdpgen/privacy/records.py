@@ -68,7 +68,7 @@ class Records:
     has_objects : bool
         Whether no dtype says that cells are numbers, as they are to be.
     reader : CellReader or None
-        Of a table, whose cells are of any kind: brings them into canonical form.
+        Brings the cells of a table into canonical form; None for arrays of numbers.
     max_rows : int or None
         How many rows of a person count; None for records.
     sharing : Sharing or None
