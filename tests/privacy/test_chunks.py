@@ -1,9 +1,11 @@
 """Functions of chunks: readings that differ, persons across them, and errors that quote rows."""
 
+import io
 import traceback
 import warnings
 from collections import Counter
 from contextlib import nullcontext
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,9 +13,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from skdpgen import Boolean, DPSWFlowSampler, Number, PrivacyBudget, Schema
+from skdpgen import Boolean, DPSWFlowSampler, Identifier, Number, PrivacyBudget, Schema
 from skdpgen.exceptions import FitQualityWarning, SpentError, TableError
-from skdpgen.privacy import TableFile
+from skdpgen.privacy import Curator, NoiseSource, TableFile, gaussian_plan
 from skdpgen.privacy.curator import watching
 from skdpgen.privacy.persons import Persons, RowLimit
 from skdpgen.testing.common import assert_untold
@@ -96,6 +98,53 @@ def test_a_person_of_many_rows_moves_sums_within_the_claim(order, max_rows):
     moved = {name: np.linalg.norm(found[0][name] - found[1][name]) for name in found[0]}
     assert max(moved.values()) <= 1 + 1e-6
     assert moved["two-way tables"] > 0.9, "The person of many rows was not seen."
+
+
+def test_a_cell_of_an_identifier_chooses_no_rows_of_others():
+    """Beside a text, readers leave the identifiers of all other rows as they are written."""
+    rng, found = np.random.RandomState(0), []
+    visits = pd.DataFrame(
+        {
+            "patient": [f"p{i % 50}" for i in range(N_ROWS)],
+            "visit": [f"{i:05}" for i in range(N_ROWS)],
+            "age": rng.randint(18, 90, N_ROWS),
+            "ill": rng.randint(2, size=N_ROWS).astype(bool),
+        }
+    )
+    sampler = DPSWFlowSampler(schema=SCHEMA.replace({"visit": Identifier()}), n_steps=1)
+    for cell in ("00007", "?"):
+        visits.loc[7, "visit"] = cell
+        text = visits.to_csv(index=False)
+        read = lambda text=text: pd.read_csv(io.StringIO(text), chunksize=50)  # noqa: E731
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(NoiseSource, "key", lambda self: KEY)
+            found.append(measure(lambda read=read: sampler.fit(read, persons="patient")))
+    moved = [np.linalg.norm(found[0][name] - found[1][name]) for name in found[0]]
+    # Another of the patient's own two rows may count.
+    assert max(moved) <= 2**0.5 + 1e-6
+
+
+@pytest.mark.parametrize("size", [1, 10, 300])
+@pytest.mark.parametrize("has_persons", [False, True])
+def test_a_source_may_write_each_chunk_where_the_last_one_was(has_persons, size):
+    rng = np.random.RandomState(0)
+    X, y = rng.uniform(-0.1, 0.1, (600, 2)), rng.randint(2, size=600)
+    whose = np.arange(600)
+
+    def chunks():
+        buffers = np.empty((size, 2)), np.empty(size, dtype=int), np.empty(size, dtype=int)
+        for start in range(0, len(X), size):
+            for buffer, values in zip(buffers, (X, y, whose), strict=True):
+                buffer[:] = values[start : start + size]
+            yield buffers[: 3 if has_persons else 2]
+
+    max_rows = 1 if has_persons else None
+    plan = replace(gaussian_plan({"sum": 1.0}, 1.0, 1e-5), max_rows=max_rows)
+    persons = Persons(lambda: (chunk[2] for chunk in chunks())) if has_persons else None
+    curator = Curator(chunks, plan=plan, persons=persons, noise=NoiseSource(0), classes=[0, 1])
+    blocks = list(curator._source.blocks("sum"))
+    np.testing.assert_array_equal(np.concatenate([rows for rows, _ in blocks]), X)
+    np.testing.assert_array_equal(np.concatenate([m.argmax(axis=1) for _, m in blocks]), y)
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
@@ -214,7 +263,7 @@ def test_errors_of_a_function_of_chunks_are_withheld(when, persons):
         yield table[100:]
 
     def called():
-        raise OSError(SECRET)
+        raise OSError(2, SECRET, "visits.csv")
 
     sampler = DPSWFlowSampler(1.0, 1e-5, schema=SCHEMA, n_steps=1)
     with warnings.catch_warnings(record=True) as caught:
