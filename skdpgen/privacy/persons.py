@@ -241,7 +241,11 @@ def check_beside(X, persons):
     index, other = getattr(X, "index", None), getattr(persons, "index", None)
     if not (isinstance(index, pd.Index) and isinstance(other, pd.Index)):
         return
-    if len(index) == len(other) and not index.equals(other) and set(index) == set(other):
+    if (
+        len(index) == len(other)
+        and not index.equals(other)
+        and not len(index.symmetric_difference(other))
+    ):
         raise ValueError(
             "persons has the index of X in another order, and rows are taken by position: each "
             "would be another person's. Give persons.loc[X.index]."
@@ -305,8 +309,8 @@ def _write_name(name):
         name = read_cell(text, PLAIN)
         if isinstance(name, str) or (isinstance(name, float) and not _is_exact(name)):
             return repr(text)
-    if type(name) is int:
-        return str(name)
+    if type(name) is int and abs(name) < 2**64:
+        return str(name)  # Python refuses to write very long ones
     if name is None or name is pd.NA or name is pd.NaT or not _is_identifier(name):
         return None
     return _write_float(name) if type(name) is float else call_quietly(_write_other, name)

@@ -2368,6 +2368,11 @@ READING = {
         "error.strerror",
         _chunks("errors_of_a_function_of_chunks_are_withheld[patient-called]"),
     ),
+    "chunks of a function are taken to be read alike": Mutation(
+        "has_reader_dtypes=isinstance(X, TableChunks) and not X.states_dtypes",
+        "has_reader_dtypes=False",
+        _chunks("the_certificate_assumes_what_cannot_be_seen_of_a_function"),
+    ),
     "short floats are read as long ones": Mutation(
         "n_bits = np.finfo(type(number)).nmant + 1",
         "n_bits = 53",

@@ -218,7 +218,10 @@ class Unlike:
 
 @pytest.mark.parametrize(
     "cell",
-    [[SECRET], {SECRET: 1}, Unlike(), object(), np.nan, "NA", pd.NaT, 1e300, float("inf"), 2.0**54],
+    [
+        *([SECRET], {SECRET: 1}, Unlike(), object(), np.nan, "NA", pd.NaT),
+        *(1e300, float("inf"), 2.0**53, 10**5000),
+    ],
     ids=lambda cell: type(cell).__name__,
 )
 def test_what_is_no_identifier_concerns_its_row_alone(cell):
@@ -244,6 +247,14 @@ def test_persons_in_another_order_of_the_index_are_refused(has_same_labels):
     refused = pytest.raises(ValueError, match=r"in another order.*persons\.loc\[X\.index\]")
     with refused if has_same_labels else nullcontext():
         DPSWFlowSampler(1.0, 1e-5, schema=SCHEMA, n_steps=1).fit(visits, persons=whose)
+
+
+def test_persons_in_another_order_are_refused_where_a_label_is_missing():
+    index = [*map(float, range(299)), np.nan]
+    visits = make_visits().set_axis(index)
+    whose = visits.pop("patient")
+    with pytest.raises(ValueError, match="in another order"):
+        DPSWFlowSampler(1.0, 1e-5, schema=SCHEMA, n_steps=1).fit(visits, persons=whose[::-1])
 
 
 @pytest.mark.parametrize("when", ["called", "first", "later", "warned"])
@@ -296,6 +307,19 @@ def test_a_function_that_fails_after_a_release_says_what_was_spent():
     with pytest.raises((TableError, SpentError)) as raised:
         fit(read, persons=None)
     assert_untold(raised.value, SECRET)
+
+
+@pytest.mark.parametrize("persons", [None, "patient"])
+def test_the_certificate_assumes_what_cannot_be_seen_of_a_function(persons, tmp_path):
+    table = make_visits() if persons else make_visits().drop(columns="patient")
+    table.to_csv(tmp_path / "visits.csv", index=False)
+    sources = [(lambda: iter([table]), True), (table, False)]
+    if persons is None:
+        sources += [(TableFile(tmp_path / "visits.csv"), False)]
+    for X, is_assumed in sources:
+        sampler = DPSWFlowSampler(1.0, 1e-5, schema=SCHEMA, n_steps=1).fit(X, persons=persons)
+        told = [text for text in sampler.privacy_.assumptions if "the function of chunks" in text]
+        assert len(told) == is_assumed
 
 
 def test_chunks_without_the_column_of_persons_are_refused():
