@@ -271,9 +271,9 @@ def _find_key(cell, levels):
 
 
 def find_alike(levels):
-    """Return two texts among levels that readers may turn into the same value, or None."""
+    """Return two of levels that readers may turn into the same value, or None."""
     names = {}
-    for level in filter(lambda level: isinstance(level, str), levels):
+    for level in levels:
         alike = names.setdefault(name_cell(read_cell(level, PLAIN)), level)
         if alike != level:
             return alike, level

@@ -241,11 +241,11 @@ def check_beside(X, persons):
     index, other = getattr(X, "index", None), getattr(persons, "index", None)
     if not (isinstance(index, pd.Index) and isinstance(other, pd.Index)):
         return
-    if (
-        len(index) == len(other)
-        and not index.equals(other)
-        and not len(index.symmetric_difference(other))
-    ):
+    if len(index) != len(other) or index.equals(other):
+        return
+    # Some indexes cannot be compared.
+    apart = call_quietly(index.symmetric_difference, other, None, False)
+    if apart is not None and not len(apart):
         raise ValueError(
             "persons has the index of X in another order, and rows are taken by position: each "
             "would be another person's. Give persons.loc[X.index]."

@@ -28,7 +28,7 @@ from sklearn.utils.validation import (
 from .._muting import muted, raised
 from ..accounting.sharing import Sharing
 from ..exceptions import FitQualityWarning, PrivacyLeakWarning, TableError
-from .cells import CellReader, find_levels
+from .cells import CellReader, find_alike, find_levels
 from .chunks import TableChunks
 from .engines import PartitionedTable
 from .persons import NO_IDENTIFIER, UNKNOWN_COLUMN, Persons, check_beside
@@ -411,7 +411,13 @@ def take_labels(y, n_samples, classes=None, *, are_numbers=False):
     y = column_or_1d(y, warn=True)
     _check_length(y, n_samples)
     if classes is not None:
-        return y, _classes_for(check_classes(classes), y.dtype), False
+        classes = _classes_for(check_classes(classes), y.dtype)
+        if y.dtype == object and (alike := find_alike(classes.tolist())) is not None:
+            raise ValueError(
+                f"classes has {alike[0]!r} and {alike[1]!r}, which readers of files may turn into "
+                "the same label. Give y with the dtype of its labels, or declare one of them."
+            )
+        return y, classes, False
     if y.dtype.kind == "f" and not is_categorical:
         if not are_numbers:
             warnings.warn(

@@ -27,7 +27,7 @@ from skdpgen.privacy.cells import (
 )
 from skdpgen.privacy.engines import PartitionedTable, hold
 from skdpgen.privacy.persons import Persons
-from skdpgen.privacy.records import read_table, take_out
+from skdpgen.privacy.records import read_table, take_labels, take_out
 from skdpgen.privacy.texts import PLAIN, TextStyle
 
 N, CHANGED = 24, 10
@@ -408,10 +408,21 @@ def test_categories_that_readers_may_confuse_are_refused_for_nothing():
     frame = pd.DataFrame({"a": ["7", "07", "x"] * 40})
     assert find_alike(["7", "x", "07"]) == ("7", "07")
     assert find_alike(["0", "False", "no"]) is None
+    assert find_alike([1, 0.5, 2**53 - 1]) is None
+    # Floats, which readers make beside a missing cell, do not tell these apart.
+    assert find_alike([2**53, 1, 2**53 + 1]) == (2**53, 2**53 + 1)
     with pytest.raises(ValueError, match="'a' has categories '7' and '07'"):
         DPSWFlowSampler(schema=schema).fit(lambda: iter([frame]))
     made = DPSWFlowSampler(np.inf, 1e-5, schema=schema, n_steps=5, random_state=0).fit(frame)
     assert set(made.sample(50)["a"]) <= {"7", "07", "x"}
+
+
+@pytest.mark.parametrize("classes", [["7", "07"], [10**17, 10**17 + 1]])
+def test_labels_that_readers_may_confuse_are_refused_where_no_dtype_says_what_they_are(classes):
+    y = np.array(classes * 4)
+    assert take_labels(y, 8, classes)[0].tolist() == classes * 4
+    with pytest.raises(ValueError, match="may turn into the same label"):
+        take_labels(y.astype(object), 8, classes)
 
 
 def test_first_chunks_say_names_only():
