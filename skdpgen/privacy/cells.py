@@ -81,6 +81,9 @@ def read_column(column, style, missing=frozenset()):
     of_texts = dict(zip(texts, _read_texts(list(texts), style), strict=True))
     of_texts |= dict.fromkeys(texts & missing)
     read = np.empty(len(listed), dtype=object)
+    if types == {str}:
+        read[:] = [of_texts[cell] for cell in listed]
+        return read
     with muted():
         for i, cell in enumerate(listed):
             read[i] = of_texts[cell] if isinstance(cell, str) else _read_other(cell, style)
