@@ -21,7 +21,7 @@ from .decimals import DECIMALS, DECIMALS_WEIGHT
 from .evening import find_even_places
 from .feasibility import find_impossible
 from .format import SAMPLE_BLOCK, Format, check_count
-from .identifiers import Identifier, go_on
+from .identifiers import go_on
 from .inference import SchemaInference
 from .ranges import find_far
 from .rule_draws import RuleDraws
@@ -239,8 +239,10 @@ class TableFormat(Format):
             If two categories are alike for a reader that may take them for numbers.
         """
         if stated is None:
-            return CellReader((None,) * len(self.schema))
-        return CellReader(tuple(_style_of(n, k, n in stated) for n, k in self.schema.items()))
+            styles = (None,) * len(self.schema)
+        else:
+            styles = tuple(_style_of(n, k, n in stated) for n, k in self.schema.items())
+        return CellReader(styles, tuple(self._levels(name) or () for name in self.schema))
 
     def settle(self, curator):
         """Find what is open, and return a format that the curator then encodes rows by."""
@@ -333,7 +335,7 @@ def _style_of(name, kind, is_stated):
         return TextStyle(expected="date")
     if isinstance(kind, Boolean):
         return TextStyle(expected="boolean")
-    if is_stated or isinstance(kind, Identifier):
+    if is_stated:
         return None
     alike = find_alike(getattr(kind, "levels", None) or ())
     if alike is not None:

@@ -29,6 +29,13 @@ _INFINITE = re.compile(r"\s*([+-]?)inf(inity)?\s*", re.ASCII | re.IGNORECASE)
 # Floats tell whole numbers apart up to here.
 _LARGEST_EXACT = 2**53
 _YEARS = (1000, 9999)
+# Texts that `pandas.read_csv` takes for missing cells; but not beside whole numbers of 64 bits.
+MISSING = frozenset(
+    {
+        *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"),
+        *("1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -40,33 +47,43 @@ class CellReader:
     styles : tuple of TextStyle or None
         How texts are written in each column; ``expected`` says what the column is declared to be.
         None: the container states that the column holds texts, and these stay as they are.
+    levels : tuple of tuples
+        The declared categories of each column, which are texts even if they look missing.
     """
 
     styles: tuple
+    levels: tuple
 
     def __call__(self, cells):
         """Return cells, an array of objects of shape (n, n_columns), in canonical form."""
         read = {}
         for j, style in enumerate(self.styles):
             if style is not None:
-                read[j] = read_column(cells[:, j], style)
+                read[j] = read_column(cells[:, j], style, MISSING.difference(self.levels[j]))
         cells = cells.copy() if read else cells
         for j, column in read.items():
             cells[:, j] = column
         return cells
 
 
-def read_column(column, style):
-    """Return the canonical form of an array of objects."""
+def read_column(column, style, missing=frozenset()):
+    """Return the canonical form of an array of objects; None for texts that stand for missing."""
     listed = column.tolist()
     types = set(map(type, listed))
+    if any(issubclass(kind, str) and kind is not str for kind in types):
+        # Subclasses may refuse to be hashed.
+        listed = [str.__str__(cell) if isinstance(cell, str) else cell for cell in listed]
     if types <= {int, float} and style.expected in (None, "number") and style.date_format is None:
         plain = call_quietly(column.astype, np.float64)
         if plain is not None and (int not in types or np.nanmax(np.abs(plain)) < _LARGEST_EXACT):
             return (plain + 0.0).astype(object)
     texts = {cell for cell in listed if isinstance(cell, str)}
     of_texts = dict(zip(texts, _read_texts(list(texts), style), strict=True))
+    of_texts |= dict.fromkeys(texts & missing)
     read = np.empty(len(listed), dtype=object)
+    if types == {str}:
+        read[:] = [of_texts[cell] for cell in listed]
+        return read
     with muted():
         for i, cell in enumerate(listed):
             read[i] = of_texts[cell] if isinstance(cell, str) else _read_other(cell, style)
@@ -101,7 +118,8 @@ def _read_text(text, number, style):
     if stripped.lower() in ("true", "false"):
         return stripped.lower() == "true"
     date = read_iso_date(stripped) if style.date_format is None else None
-    return str.__str__(text) if date is None else _in_utc(date)
+    date = None if date is None else _in_utc(date)
+    return text if date is None else date
 
 
 def read_numbers(texts):
@@ -154,8 +172,12 @@ def _read_value(cell):
 
 
 def _in_utc(date):
-    """Return a date with a time zone as one in UTC, and others as they are."""
-    return date if date.tzinfo is None else date.astimezone(datetime.timezone.utc)
+    """Return a date with a time zone as one in UTC, None beyond its years; others as they are."""
+    if date.tzinfo is None:
+        return date
+    with contextlib.suppress(OverflowError):
+        return date.astimezone(datetime.timezone.utc)
+    return None
 
 
 def _expect(value, style):
@@ -252,9 +274,9 @@ def _find_key(cell, levels):
 
 
 def find_alike(levels):
-    """Return two texts among levels that readers may turn into the same value, or None."""
+    """Return two of levels that readers may turn into the same value, or None."""
     names = {}
-    for level in filter(lambda level: isinstance(level, str), levels):
+    for level in levels:
         alike = names.setdefault(name_cell(read_cell(level, PLAIN)), level)
         if alike != level:
             return alike, level

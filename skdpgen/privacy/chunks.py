@@ -3,6 +3,7 @@
 
 import contextlib
 import copy
+import os
 from functools import cached_property
 
 import pandas as pd
@@ -99,7 +100,8 @@ class TableChunks:
             except Exception as error:
                 kind = type(error).__name__
                 if isinstance(error, OSError) and error.errno is not None:
-                    kind = f"{kind}: {error.strerror}, {error.filename}"
+                    # The system's words, as those of an error may be anybody's.
+                    kind = f"{kind}: {os.strerror(error.errno)}, {error.filename}"
             if kind is not None:
                 raise TableError(
                     f"The function that gives the chunks of X failed ({kind}). Its message is "

@@ -26,8 +26,6 @@ UNKNOWN_COLUMN = "persons is a text that is the name of no column of X."
 NO_IDENTIFIER = "persons holds no identifier: all are missing."
 # Texts that readers take for whole numbers; they hold more digits than floats do.
 _WHOLE = re.compile(r"\s*([+-]?)0*(\d+)(\.0*)?\s*", re.ASCII)
-# Floats beyond this may have been another identifier.
-_LARGEST_EXACT = 2**53
 
 
 class Persons:
@@ -35,7 +33,7 @@ class Persons:
 
     Identifiers are told apart by their canonical form: 7, 7.0, "7" and "007" are one. A row without
     one counts as absent: one that is missing or blank, that is no identifier, as a list, or a float
-    beyond 2^53, which stands for several.
+    from 2^53 on (of 32 bits: from 2^24 on), which stands for several.
 
     Parameters
     ----------
@@ -243,7 +241,11 @@ def check_beside(X, persons):
     index, other = getattr(X, "index", None), getattr(persons, "index", None)
     if not (isinstance(index, pd.Index) and isinstance(other, pd.Index)):
         return
-    if len(index) == len(other) and not index.equals(other) and set(index) == set(other):
+    if len(index) != len(other) or index.equals(other):
+        return
+    # Some indexes cannot be compared.
+    apart = call_quietly(index.symmetric_difference, other, None, False)
+    if apart is not None and not len(apart):
         raise ValueError(
             "persons has the index of X in another order, and rows are taken by position: each "
             "would be another person's. Give persons.loc[X.index]."
@@ -269,7 +271,16 @@ def _find_names(persons):
         listed = [name if _is_identifier(name) else None for name in persons.tolist()]
         found = pd.factorize(_as_objects(listed))
     different = found[1]
-    return found[0], (pd.Series(different) if different.dtype.kind == "M" else different).tolist()
+    return found[0], _list_cells(pd.Series(different) if different.dtype.kind == "M" else different)
+
+
+def _list_cells(cells):
+    """Return cells as a list, in which floats of less than 64 bits show what they are."""
+    dtype = cells.dtype.categories.dtype if hasattr(cells.dtype, "categories") else cells.dtype
+    dtype = getattr(dtype, "numpy_dtype", dtype)
+    if dtype.kind == "f" and dtype.itemsize < 8:
+        return list(pd.Series(cells).to_numpy(dtype, na_value=np.nan))
+    return cells.tolist()
 
 
 def _as_objects(listed):
@@ -298,8 +309,8 @@ def _write_name(name):
         name = read_cell(text, PLAIN)
         if isinstance(name, str) or (isinstance(name, float) and not _is_exact(name)):
             return repr(text)
-    if type(name) is int:
-        return str(name)
+    if type(name) is int and abs(name) < 2**64:
+        return str(name)  # Python refuses to write very long ones
     if name is None or name is pd.NA or name is pd.NaT or not _is_identifier(name):
         return None
     return _write_float(name) if type(name) is float else call_quietly(_write_other, name)
@@ -309,11 +320,14 @@ def _write_float(number):
     # Readers make floats of whole numbers: beyond this, of several the same.
     if not _is_exact(number):
         return None
+    number = float(number)
     return str(int(number)) if number.is_integer() else str(Fraction(number))
 
 
 def _is_exact(number):
-    return abs(number) <= _LARGEST_EXACT
+    """Whether a float of any size is no rounded whole number."""
+    n_bits = np.finfo(type(number)).nmant + 1
+    return abs(float(number)) < 2.0 ** min(n_bits, 53)
 
 
 def _write_other(name):
@@ -322,7 +336,7 @@ def _write_other(name):
     if isinstance(name, bool | np.bool_):
         return str(int(name))
     if isinstance(name, float | np.floating):
-        return _write_float(float(name))
+        return _write_float(name)
     if isinstance(name, numbers.Number):
         # Complex ones are no fractions.
         fraction = call_quietly(Fraction, name)
@@ -336,7 +350,7 @@ def hash_persons(persons):
 
     Each is looked at on its own.
     """
-    names = map(_write_name, persons.tolist())
+    names = map(_write_name, _list_cells(persons))
     return [None if name is None else _hash(b"", _encode(name)) >> 1 for name in names]
 
 

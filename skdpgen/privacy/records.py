@@ -28,7 +28,7 @@ from sklearn.utils.validation import (
 from .._muting import muted, raised
 from ..accounting.sharing import Sharing
 from ..exceptions import FitQualityWarning, PrivacyLeakWarning, TableError
-from .cells import CellReader, find_levels
+from .cells import CellReader, find_alike, find_levels
 from .chunks import TableChunks
 from .engines import PartitionedTable
 from .persons import NO_IDENTIFIER, UNKNOWN_COLUMN, Persons, check_beside
@@ -46,6 +46,14 @@ _TABLES = (
     "kinds, bounds and categories of columns and pays for that, or schema=Schema(...) with what is "
     "public of them; else make them numbers first, by public rules (pandas.to_numeric, or an "
     "encoder fitted on public categories)."
+)
+
+
+# What `pandas.read_csv` makes of a cell by default has one canonical form; nothing more is known.
+_READ_ALIKE = (
+    "the function of chunks gives of each record what follows from that record alone, but for what "
+    "pandas.read_csv chooses by default: its options for numbers, booleans and dates may read a "
+    "cell by those beside it, and so may identifiers from 2^53 on that are no texts"
 )
 
 
@@ -73,6 +81,8 @@ class Records:
         How many rows of a person count; None for records.
     sharing : Sharing or None
         How several owners share the noise, if they hold the rows.
+    has_reader_dtypes : bool
+        Whether a function gave chunks, of which a reader chose the dtypes.
     """
 
     n_records: int
@@ -84,6 +94,7 @@ class Records:
     reader: CellReader | None
     max_rows: int | None
     sharing: Sharing | None
+    has_reader_dtypes: bool
     _held: list = field(repr=False)
 
     @classmethod
@@ -98,6 +109,7 @@ class Records:
         reader=None,
         persons=None,
         max_rows=None,
+        has_reader_dtypes=False,
     ):
         """Hold rows, or a function that gives chunks of them; labels or numbers; and persons."""
         if not isinstance(persons, Persons):
@@ -115,6 +127,7 @@ class Records:
             reader=reader,
             max_rows=max_rows,
             sharing=X.sharing if isinstance(X, PartitionedTable) else None,
+            has_reader_dtypes=has_reader_dtypes,
             _held=[(X, y, persons)],
         )
 
@@ -136,7 +149,8 @@ class Records:
         """List what a certificate rests on because of what the records are."""
         inferred = ("the set of classes, inferred from y, is public",) * self.is_inferred
         shared = () if self.sharing is None else self.sharing.assumptions
-        return (*shared, *inferred, *list_refusals(strict, self.has_objects))
+        alike = (_READ_ALIKE,) * self.has_reader_dtypes
+        return (*shared, *inferred, *alike, *list_refusals(strict, self.has_objects))
 
 
 def list_refusals(strict, has_objects=False):
@@ -340,6 +354,7 @@ def read_table(estimator, X, y, label, codec, *, reset=True, **whose):
         cells,
         n_rows=n_rows,
         reader=codec.make_reader(stated),
+        has_reader_dtypes=isinstance(X, TableChunks) and not X.states_dtypes,
         **whose,
     )
 
@@ -396,7 +411,13 @@ def take_labels(y, n_samples, classes=None, *, are_numbers=False):
     y = column_or_1d(y, warn=True)
     _check_length(y, n_samples)
     if classes is not None:
-        return y, _classes_for(check_classes(classes), y.dtype), False
+        classes = _classes_for(check_classes(classes), y.dtype)
+        if y.dtype == object and (alike := find_alike(classes.tolist())) is not None:
+            raise ValueError(
+                f"classes has {alike[0]!r} and {alike[1]!r}, which readers of files may turn into "
+                "the same label. Give y with the dtype of its labels, or declare one of them."
+            )
+        return y, classes, False
     if y.dtype.kind == "f" and not is_categorical:
         if not are_numbers:
             warnings.warn(

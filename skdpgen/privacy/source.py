@@ -399,9 +399,13 @@ def _rebatch(chunks, size):
         start = 0
         while start < len(chunk[0]):
             stop = min(len(chunk[0]), start + size - n_held)
-            held.append([None if part is None else part[start:stop] for part in chunk])
+            block = [None if part is None else part[start:stop] for part in chunk]
             n_held += stop - start
             start = stop
+            if n_held < size:
+                # Sources may write the next chunk where this one is.
+                block = [None if part is None else part.copy() for part in block]
+            held.append(block)
             if n_held == size:
                 yield _join(held)
                 held, n_held = [], 0

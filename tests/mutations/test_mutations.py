@@ -2329,14 +2329,49 @@ READING = {
         _cells("one_cell_changes_nothing_for_other_records[flag-chunks of 7]"),
     ),
     "texts that are dates stay texts": Mutation(
-        "return str.__str__(text) if date is None else _in_utc(date)",
-        "return str.__str__(text)",
+        "return text if date is None else date",
+        "return text",
         _cells("one_cell_changes_nothing_for_other_records[day-chunks of 7]"),
     ),
     "dates keep their time zones": Mutation(
-        "return date if date.tzinfo is None else date.astimezone(datetime.timezone.utc)",
+        "return date.astimezone(datetime.timezone.utc)",
         "return date",
         _cells("forms_of_one_value_are_one"),
+    ),
+    "texts that stand for missing cells are categories": Mutation(
+        "of_texts |= dict.fromkeys(texts & missing)",
+        "pass",
+        _cells("one_cell_changes_nothing_for_other_records[number-chunks of 7]"),
+    ),
+    "categories that look missing are": Mutation(
+        "MISSING.difference(self.levels[j])",
+        "MISSING",
+        _cells("categories_may_look_missing"),
+    ),
+    "identifiers in rows are read as they look": Mutation(
+        "    if is_stated:\n        return None\n",
+        "    if is_stated or type(kind).__name__ == 'Identifier':\n        return None\n",
+        _chunks("a_cell_of_an_identifier_chooses_no_rows_of_others"),
+    ),
+    "rows are held where the next ones are written": Mutation(
+        "            if n_held < size:\n",
+        "            if False:\n",
+        _chunks("a_source_may_write_each_chunk_where_the_last_one_was"),
+    ),
+    "the words of a system error are told": Mutation(
+        "os.strerror(error.errno)",
+        "error.strerror",
+        _chunks("errors_of_a_function_of_chunks_are_withheld[patient-called]"),
+    ),
+    "chunks of a function are taken to be read alike": Mutation(
+        "has_reader_dtypes=isinstance(X, TableChunks) and not X.states_dtypes",
+        "has_reader_dtypes=False",
+        _chunks("the_certificate_assumes_what_cannot_be_seen_of_a_function"),
+    ),
+    "short floats are read as long ones": Mutation(
+        "n_bits = np.finfo(type(number)).nmant + 1",
+        "n_bits = 53",
+        _persons("floats_that_may_be_rounded_are_nobodys"),
     ),
     "levels are found by their text alone": Mutation(
         "position = named.get(_find_key(cell, levels))",
@@ -2359,8 +2394,8 @@ READING = {
         _cells("one_cell_changes_nothing_for_other_records[code-mixed]"),
     ),
     "texts that a container states are numbers": Mutation(
-        "if is_stated or isinstance(kind, Identifier):",
-        "if isinstance(kind, Identifier):",
+        "    if is_stated:\n        return None\n",
+        "",
         _cells("texts_that_a_container_states_stay_codes"),
     ),
     "rows that were not chosen count later": Mutation(
@@ -2394,8 +2429,8 @@ READING = {
         _chunks("what_is_no_identifier_concerns_its_row_alone"),
     ),
     "the order of an index is not looked at": Mutation(
-        "and not index.equals(other) and set(index) == set(other):",
-        "and False:",
+        "    if apart is not None and not len(apart):",
+        "    if False:",
         _chunks("persons_in_another_order_of_the_index_are_refused"),
     ),
     "errors of a function of chunks are quoted": Mutation(

@@ -1,9 +1,11 @@
 """Functions of chunks: readings that differ, persons across them, and errors that quote rows."""
 
+import io
 import traceback
 import warnings
 from collections import Counter
 from contextlib import nullcontext
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,9 +13,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from skdpgen import Boolean, DPSWFlowSampler, Number, PrivacyBudget, Schema
+from skdpgen import Boolean, DPSWFlowSampler, Identifier, Number, PrivacyBudget, Schema
 from skdpgen.exceptions import FitQualityWarning, SpentError, TableError
-from skdpgen.privacy import TableFile
+from skdpgen.privacy import Curator, NoiseSource, TableFile, gaussian_plan
 from skdpgen.privacy.curator import watching
 from skdpgen.privacy.persons import Persons, RowLimit
 from skdpgen.testing.common import assert_untold
@@ -98,6 +100,53 @@ def test_a_person_of_many_rows_moves_sums_within_the_claim(order, max_rows):
     assert moved["two-way tables"] > 0.9, "The person of many rows was not seen."
 
 
+def test_a_cell_of_an_identifier_chooses_no_rows_of_others():
+    """Beside a text, readers leave the identifiers of all other rows as they are written."""
+    rng, found = np.random.RandomState(0), []
+    visits = pd.DataFrame(
+        {
+            "patient": [f"p{i % 50}" for i in range(N_ROWS)],
+            "visit": [f"{i:05}" for i in range(N_ROWS)],
+            "age": rng.randint(18, 90, N_ROWS),
+            "ill": rng.randint(2, size=N_ROWS).astype(bool),
+        }
+    )
+    sampler = DPSWFlowSampler(schema=SCHEMA.replace({"visit": Identifier()}), n_steps=1)
+    for cell in ("00007", "?"):
+        visits.loc[7, "visit"] = cell
+        text = visits.to_csv(index=False)
+        read = lambda text=text: pd.read_csv(io.StringIO(text), chunksize=50)  # noqa: E731
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(NoiseSource, "key", lambda self: KEY)
+            found.append(measure(lambda read=read: sampler.fit(read, persons="patient")))
+    moved = [np.linalg.norm(found[0][name] - found[1][name]) for name in found[0]]
+    # Another of the patient's own two rows may count.
+    assert max(moved) <= 2**0.5 + 1e-6
+
+
+@pytest.mark.parametrize("size", [1, 10, 300])
+@pytest.mark.parametrize("has_persons", [False, True])
+def test_a_source_may_write_each_chunk_where_the_last_one_was(has_persons, size):
+    rng = np.random.RandomState(0)
+    X, y = rng.uniform(-0.1, 0.1, (600, 2)), rng.randint(2, size=600)
+    whose = np.arange(600)
+
+    def chunks():
+        buffers = np.empty((size, 2)), np.empty(size, dtype=int), np.empty(size, dtype=int)
+        for start in range(0, len(X), size):
+            for buffer, values in zip(buffers, (X, y, whose), strict=True):
+                buffer[:] = values[start : start + size]
+            yield buffers[: 3 if has_persons else 2]
+
+    max_rows = 1 if has_persons else None
+    plan = replace(gaussian_plan({"sum": 1.0}, 1.0, 1e-5), max_rows=max_rows)
+    persons = Persons(lambda: (chunk[2] for chunk in chunks())) if has_persons else None
+    curator = Curator(chunks, plan=plan, persons=persons, noise=NoiseSource(0), classes=[0, 1])
+    blocks = list(curator._source.blocks("sum"))
+    np.testing.assert_array_equal(np.concatenate([rows for rows, _ in blocks]), X)
+    np.testing.assert_array_equal(np.concatenate([m.argmax(axis=1) for _, m in blocks]), y)
+
+
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(
     st.lists(st.tuples(st.sampled_from("abc-"), st.integers(0, 3)), min_size=1, max_size=40),
@@ -169,7 +218,10 @@ class Unlike:
 
 @pytest.mark.parametrize(
     "cell",
-    [[SECRET], {SECRET: 1}, Unlike(), object(), np.nan, "NA", pd.NaT, 1e300, float("inf"), 2.0**54],
+    [
+        *([SECRET], {SECRET: 1}, Unlike(), object(), np.nan, "NA", pd.NaT),
+        *(1e300, float("inf"), 2.0**53, 10**5000),
+    ],
     ids=lambda cell: type(cell).__name__,
 )
 def test_what_is_no_identifier_concerns_its_row_alone(cell):
@@ -197,6 +249,14 @@ def test_persons_in_another_order_of_the_index_are_refused(has_same_labels):
         DPSWFlowSampler(1.0, 1e-5, schema=SCHEMA, n_steps=1).fit(visits, persons=whose)
 
 
+def test_persons_in_another_order_are_refused_where_a_label_is_missing():
+    index = [*map(float, range(299)), np.nan]
+    visits = make_visits().set_axis(index)
+    whose = visits.pop("patient")
+    with pytest.raises(ValueError, match="in another order"):
+        DPSWFlowSampler(1.0, 1e-5, schema=SCHEMA, n_steps=1).fit(visits, persons=whose[::-1])
+
+
 @pytest.mark.parametrize("when", ["called", "first", "later", "warned"])
 @pytest.mark.parametrize("persons", [None, "patient"])
 def test_errors_of_a_function_of_chunks_are_withheld(when, persons):
@@ -214,7 +274,7 @@ def test_errors_of_a_function_of_chunks_are_withheld(when, persons):
         yield table[100:]
 
     def called():
-        raise OSError(SECRET)
+        raise OSError(2, SECRET, "visits.csv")
 
     sampler = DPSWFlowSampler(1.0, 1e-5, schema=SCHEMA, n_steps=1)
     with warnings.catch_warnings(record=True) as caught:
@@ -247,6 +307,19 @@ def test_a_function_that_fails_after_a_release_says_what_was_spent():
     with pytest.raises((TableError, SpentError)) as raised:
         fit(read, persons=None)
     assert_untold(raised.value, SECRET)
+
+
+@pytest.mark.parametrize("persons", [None, "patient"])
+def test_the_certificate_assumes_what_cannot_be_seen_of_a_function(persons, tmp_path):
+    table = make_visits() if persons else make_visits().drop(columns="patient")
+    table.to_csv(tmp_path / "visits.csv", index=False)
+    sources = [(lambda: iter([table]), True), (table, False)]
+    if persons is None:
+        sources += [(TableFile(tmp_path / "visits.csv"), False)]
+    for X, is_assumed in sources:
+        sampler = DPSWFlowSampler(1.0, 1e-5, schema=SCHEMA, n_steps=1).fit(X, persons=persons)
+        told = [text for text in sampler.privacy_.assumptions if "the function of chunks" in text]
+        assert len(told) == is_assumed
 
 
 def test_chunks_without_the_column_of_persons_are_refused():

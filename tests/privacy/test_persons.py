@@ -36,7 +36,7 @@ from skdpgen.privacy import (
 )
 from skdpgen.privacy.mechanisms.base import SumMechanism
 from skdpgen.privacy.mechanisms.sums import RowCountMechanism
-from skdpgen.privacy.persons import Persons
+from skdpgen.privacy.persons import Persons, _as_objects, hash_persons
 from skdpgen.testing.common import assert_untold
 from skdpgen.transport import SliceBasis
 
@@ -568,3 +568,17 @@ def test_what_equals_no_copy_of_itself_is_no_identifier(kind):
     assert Persons([*persons, "a"]).n_persons == 1
     assert Persons(torch.tensor([1, 1, 2])).n_persons == 2
     assert Persons([pd.Timestamp("2020-01-01"), ("a", 1), ("a", 1), b"x"]).n_persons == 3
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_floats_that_may_be_rounded_are_nobodys(dtype):
+    """Whatever holds them: the first number that two whole ones become belongs to neither."""
+    first = 2 ** (np.finfo(dtype).nmant + 1)
+    floats = np.array([first - 2, first - 1, first, first + 1, first + 2], dtype=dtype)
+    listed = _as_objects(list(floats))
+    for persons in (floats, listed, pd.Series(floats), pd.Series(floats).astype("category")):
+        assert Persons(persons).codes.tolist() == [0, 1, -1, -1, -1]
+        assert [h is None for h in hash_persons(pd.Series(persons))] == [False] * 2 + [True] * 3
+    nullable = pd.Series([*floats, None], dtype=f"Float{np.finfo(dtype).bits}")
+    assert Persons(nullable).codes.tolist() == [0, 1, -1, -1, -1, -1]
+    assert sum(h is not None for h in hash_persons(nullable)) == 2
