@@ -239,22 +239,22 @@ def find_levels(cells, levels):
     cells : ndarray of objects of shape (n,)
     levels : tuple
     """
-    exact, named = _index_levels(levels)
-    found, of_texts = np.full(len(cells), -1), {}
+    listed = cells.tolist()
     with muted():
-        for i, cell in enumerate(cells.tolist()):
-            position = of_texts.get(cell) if type(cell) is str else None
-            if position is None:
-                # Some cells refuse to be compared or converted: they are no level.
-                with contextlib.suppress(Exception):
-                    position = exact.get(cell)
-                    if position is None:
-                        position = named.get(_find_key(cell, levels))
-            position = -1 if position is None else position
-            if type(cell) is str:
-                of_texts[cell] = position
-            found[i] = position
-    return found
+        texts = {cell for cell in listed if type(cell) is str}
+        of_texts = {text: _find_level(text, levels) for text in texts}
+        found = [of_texts[c] if type(c) is str else _find_level(c, levels) for c in listed]
+    return np.array(found, dtype=np.int64)
+
+
+def _find_level(cell, levels):
+    exact, named = _index_levels(levels)
+    # Some cells refuse to be compared or converted: they are no level.
+    with contextlib.suppress(Exception):
+        if cell in exact:
+            return exact[cell]
+        return named.get(_find_key(cell, levels), -1)
+    return -1
 
 
 @functools.lru_cache(maxsize=256)

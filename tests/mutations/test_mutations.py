@@ -2374,8 +2374,8 @@ READING = {
         _persons("floats_that_may_be_rounded_are_nobodys"),
     ),
     "levels are found by their text alone": Mutation(
-        "position = named.get(_find_key(cell, levels))",
-        "pass",
+        "return named.get(_find_key(cell, levels), -1)",
+        "return -1",
         _cells("levels_are_found_by_value"),
     ),
     "categories that are alike are let pass": Mutation(
