@@ -26,7 +26,7 @@ UNKNOWN_COLUMN = "persons is a text that is the name of no column of X."
 NO_IDENTIFIER = "persons holds no identifier: all are missing."
 # Texts that readers take for whole numbers; they hold more digits than floats do.
 _WHOLE = re.compile(r"\s*([+-]?)0*(\d+)(\.0*)?\s*", re.ASCII)
-# Floats beyond this may have been another identifier.
+# Floats from here on may have been another identifier: 2^53 + 1 is rounded to 2^53.
 _LARGEST_EXACT = 2**53
 
 
@@ -35,7 +35,7 @@ class Persons:
 
     Identifiers are told apart by their canonical form: 7, 7.0, "7" and "007" are one. A row without
     one counts as absent: one that is missing or blank, that is no identifier, as a list, or a float
-    beyond 2^53, which stands for several.
+    of 2^53 or more, which stands for several.
 
     Parameters
     ----------
@@ -306,14 +306,14 @@ def _write_name(name):
 
 
 def _write_float(number):
-    # Readers make floats of whole numbers: beyond this, of several the same.
+    # Readers make floats of whole numbers: from 2^53 on, of several the same.
     if not _is_exact(number):
         return None
     return str(int(number)) if number.is_integer() else str(Fraction(number))
 
 
 def _is_exact(number):
-    return abs(number) <= _LARGEST_EXACT
+    return abs(number) < _LARGEST_EXACT
 
 
 def _write_other(name):

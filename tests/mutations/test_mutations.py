@@ -2338,6 +2338,11 @@ READING = {
         "return date",
         _cells("forms_of_one_value_are_one"),
     ),
+    "zeros in front of a day are lost": Mutation(
+        "style.read_date(str(int(value)).zfill(width))",
+        "style.read_date(str(int(value)))",
+        _cells("dates_that_readers_take_for_numbers_are_the_same_days"),
+    ),
     "levels are found by their text alone": Mutation(
         "position = named.get(_find_key(cell, levels))",
         "pass",
@@ -2391,6 +2396,11 @@ READING = {
     "floats that were rounded are persons": Mutation(
         "    if not _is_exact(number):\n        return None\n",
         "",
+        _chunks("what_is_no_identifier_concerns_its_row_alone"),
+    ),
+    "two persons are one float": Mutation(
+        "return abs(number) < _LARGEST_EXACT",
+        "return abs(number) <= _LARGEST_EXACT",
         _chunks("what_is_no_identifier_concerns_its_row_alone"),
     ),
     "the order of an index is not looked at": Mutation(
