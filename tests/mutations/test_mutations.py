@@ -370,6 +370,11 @@ if cost > self.epsilon * (1 + 1e-2):
                 f"With this fit ε""",
         "tests/accounting/test_budget.py::test_a_fit_that_overruns_by_a_millionth_is_refused",
     ),
+    "a budget adds nothing for thresholds": Mutation(
+        "return cost - math.log1p(-self.threshold_delta) if charged else 0.0",
+        "return cost if charged else 0.0",
+        "tests/accounting/test_budget.py::test_thresholds_cost_as_much_as_on_a_certificate[0.5]",
+    ),
     "a key of 32 bits": Mutation(
         "key = secrets.randbits(256)",
         "key = secrets.randbits(32)",
@@ -2214,6 +2219,16 @@ SECRETS = {
         'ChaCha(key=int.from_bytes(seed[:16], "little"), rounds=20).random_raw(n)',
         _secrets("each_bit_of_a_key_changes_the_stream[masks]"),
     ),
+    "noise has fewer rounds": Mutation(
+        "ChaCha(key=key, rounds=20)",
+        "ChaCha(key=key, rounds=8)",
+        _secrets("streams_are_those_of_chacha20"),
+    ),
+    "masks have fewer rounds": Mutation(
+        'ChaCha(key=int.from_bytes(seed, "little"), rounds=20)',
+        'ChaCha(key=int.from_bytes(seed, "little"), rounds=8)',
+        _secrets("streams_are_those_of_chacha20"),
+    ),
     "two owners agree on 32 bits": Mutation(
         "return HKDF(SHA256(), 32, salt=None, info=info).derive(secret)",
         "return HKDF(SHA256(), 4, salt=None, info=info).derive(secret) * 8",
@@ -2392,6 +2407,16 @@ READING = {
         "if whole := _WHOLE.fullmatch(text):",
         "if whole := None:",
         _engines("numbers_and_texts_that_read_alike_are_one_person"),
+    ),
+    "True and 1 are two persons": Mutation(
+        "return str(int(name))\n    if isinstance(name, float | np.floating)",
+        "return str(name)\n    if isinstance(name, float | np.floating)",
+        _persons("forms_of_one_identifier_are_one_person"),
+    ),
+    "dates of NumPy are persons of other names": Mutation(
+        '(pd.Series(different) if different.dtype.kind == "M" else different).tolist()',
+        "different.tolist()",
+        _persons("forms_of_one_identifier_are_one_person"),
     ),
     "floats that were rounded are persons": Mutation(
         "    if not _is_exact(number):\n        return None\n",

@@ -169,7 +169,7 @@ class Unlike:
 
 @pytest.mark.parametrize(
     "cell",
-    [[SECRET], {SECRET: 1}, Unlike(), object(), np.nan, "NA", pd.NaT, 1e300, float("inf"), -(2.0**53)],
+    [[SECRET], {SECRET: 1}, Unlike(), object(), np.nan, "NA", pd.NaT, 1e300, np.inf, -(2.0**53)],
     ids=lambda cell: type(cell).__name__,
 )
 def test_what_is_no_identifier_concerns_its_row_alone(cell):

@@ -1,7 +1,10 @@
 """Several rows of a person: how many count, how far they move sums, and what nobody learns."""
 
+import datetime
 import math
 import pickle
+from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from itertools import pairwise
 
@@ -434,6 +437,49 @@ def test_identifiers_of_any_kind_are_taken_by_position(persons):
     chosen = choose(persons, 1)
     assert chosen.tolist()[1:3] == [False, True]
     assert chosen[0] != chosen[3]
+
+
+@pytest.mark.parametrize("beside", [[], [None], ["Smith"], [0.25]])
+@pytest.mark.parametrize(
+    ("name", "forms"),
+    [
+        ("7", [7, 7.0, "7", "007", " 7 ", "7.0", np.int8(7), np.float32(7), Decimal(7)]),
+        ("1", [1, True, np.True_, 1.0, "1", "True", "true"]),
+        ("0", [0, False, -0.0, "-0", "00", "False"]),
+        ("1/2", [0.5, "0.5", ".5", "5e-1", np.float32(0.5), Decimal("0.5"), Fraction(1, 2)]),
+        ("9007199254740993", [2**53 + 1, "9007199254740993", np.int64(2**53 + 1)]),
+        ("'A7'", ["A7", " A7 ", np.str_("A7")]),
+        (
+            "2020-01-02",
+            [
+                datetime.date(2020, 1, 2),
+                datetime.datetime(2020, 1, 2),
+                pd.Timestamp("2020-01-02"),
+                np.datetime64("2020-01-02"),
+                np.datetime64("2020-01-02", "ns"),
+                "2020-01-02",
+                "2020-01-02 00:00",
+            ],
+        ),
+        (
+            "2020-01-02 02:04:00+00:00",
+            [
+                pd.Timestamp("2020-01-02T03:04", tz="Europe/Vienna"),
+                datetime.datetime(2020, 1, 2, 2, 4, tzinfo=datetime.timezone.utc),
+                "2020-01-02T02:04Z",
+                "2020-01-02 03:04+01:00",
+            ],
+        ),
+    ],
+)
+def test_forms_of_one_identifier_are_one_person(name, forms, beside):
+    """In whatever container, and beside whatever others; what it is, numbers or dates, is kept."""
+    containers = [list, partial(np.array, dtype=object), pd.Series, pd.Categorical]
+    containers += [] if beside else [np.array, pd.array]
+    chunks = [make([form, *beside]) for form in forms for make in containers]
+    names = Persons(lambda: iter(chunks)).names
+    assert names == [name, *Persons([name, *beside]).names[1:]]
+    assert Persons([*forms, *beside]).names == names
 
 
 @pytest.mark.parametrize(
