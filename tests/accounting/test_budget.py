@@ -79,6 +79,20 @@ def test_thresholds_cost_as_much_as_on_a_certificate(part):
         assert budget.spent == pytest.approx(ledger_epsilon(plan.events, delta), rel=1e-6)
 
 
+def test_a_threshold_that_overruns_by_a_millionth_is_refused():
+    def fit(slack):
+        plan = Plan((("a", ThresholdDpEvent(20.0, slack)),), 1.0, 1e-5)
+        Curator(ROWS, plan=plan, noise=NoiseSource())
+
+    with PrivacyBudget(5.0, 1e-5, threshold_delta=1e-6):
+        with pytest.raises(BudgetExceededError, match="sets aside threshold_delta=1e-06"):
+            fit(1e-6 * (1 + 1e-6))
+        fit(0.5e-6)
+        with pytest.raises(BudgetExceededError, match="sets aside threshold_delta=1e-06"):
+            fit(0.5e-6 * (1 + 1e-5))
+        fit(0.5e-6)
+
+
 def test_fits_outside_are_not_charged():
     budget = PrivacyBudget(3.0, 1e-5)
     with budget:

@@ -84,6 +84,16 @@ def test_terms_are_those_of_the_file(path):
             PrivacyBudget(*terms[:2], relation=terms[2], threshold_delta=1e-6, path=path)
 
 
+def test_a_file_that_another_process_has_made_meanwhile_stays(path):
+    with PrivacyBudget(2.0, 1e-5, path=path) as budget:
+        fit(1.0)
+    spent = budget.spent
+    # As if it had not been there yet when this was decided.
+    budget._store._make({"epsilon": 9.0, "delta": 1e-5})
+    assert PrivacyBudget.from_file(path).epsilon == 2.0
+    assert budget.spent == spent > 0
+
+
 def test_files_that_are_no_budgets(path):
     with pytest.raises(OSError, match="neither read nor charged"):
         PrivacyBudget.from_file(path)

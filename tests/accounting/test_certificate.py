@@ -4,6 +4,7 @@ import html
 import json
 import math
 import re
+import warnings
 from dataclasses import FrozenInstanceError, replace
 from datetime import date
 from xml.etree import ElementTree
@@ -14,6 +15,7 @@ import pytest
 from dp_accounting import (
     ComposedDpEvent,
     GaussianDpEvent,
+    LaplaceDpEvent,
     NonPrivateDpEvent,
     NoOpDpEvent,
     PoissonSampledDpEvent,
@@ -106,6 +108,32 @@ def test_what_follows_from_events_cannot_be_stated_otherwise(name, change):
     # What differs in digits that depend on the processor is the same.
     nearly = json.dumps(stated | {name: stated[name] * (1 + 1e-9)})
     assert verify(nearly) == certificate(EVENTS["Gaussian"]).epsilon
+
+
+@pytest.mark.parametrize(
+    ("delta", "n_records", "largest"),
+    [
+        (1e-4, 9_000, None),
+        (1e-4, 11_000, "9.09e-05"),
+        (1e-4, None, None),
+        (2e-3, None, "0.001"),
+        (2e-3, 10, "0.001"),
+        (2e-3, 10**6, "1e-06"),
+    ],
+)
+@pytest.mark.parametrize("max_rows", [None, 3])
+def test_verify_warns_of_a_delta_that_could_cover_whole_records(
+    delta, n_records, largest, max_rows
+):
+    """Above 0.001, or above 1 over the number of records, or persons; pure releases have none."""
+    terms = {"delta": delta, "n_records": n_records, "max_rows": max_rows}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        verify(Certificate((GaussianDpEvent(4.0),), ("sum",), **terms).to_json())
+        told = [str(warning.message) for warning in caught]
+        verify(Certificate((LaplaceDpEvent(4.0),), ("sum",), **terms).to_json())
+    assert len(caught) == len(told) == (largest is not None)
+    assert all(f"is above {largest}: it allows" in message for message in told)
 
 
 @pytest.mark.parametrize(

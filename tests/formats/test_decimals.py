@@ -116,6 +116,14 @@ def test_each_cell_is_counted_on_its_own():
         assert_array_equal(encode_decimals(alone, Schema({"a": Number()}))[0], row)
 
 
+@pytest.mark.parametrize("bad", [math.inf, -math.inf, math.nan, None, "x", True])
+def test_what_is_no_finite_number_has_no_decimals(bad):
+    """It counts as missing, and not as a whole number."""
+    cells = pd.DataFrame({"a": np.array([bad, 7.0, 0.25], dtype=object)})
+    rows = encode_decimals(cells, Schema({"a": Number()}))
+    assert rows.argmax(axis=1).tolist() == [rows.shape[1] - 1, 0, 2]
+
+
 def test_it_is_planned_where_something_may_be_rough():
     def releases(**kinds):
         return SchemaInference(Schema(kinds)).releases

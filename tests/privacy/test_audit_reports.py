@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from skdpgen import DPPCA, DPSWFlowSampler, LDPEntropicGAN, SliceSketch
 from skdpgen.privacy import NoiseSource, PrivacyBudget, PrivacyLeakWarning, audit
+from skdpgen.privacy.persons import Reading
 
 SKETCH = DPSWFlowSampler(bounds=(0, 1), classes=[0, 1], encoder=None, release=SliceSketch(6, 3))
 PERSONS = {"max_rows_per_person": 3}
@@ -91,6 +92,20 @@ def test_made_records_are_read_without_a_warning_and_given_ones_with_one():
             persons=np.arange(30) // 5,
         )
     assert report.certificate.max_rows == 3
+
+
+def test_a_person_of_given_rows_takes_the_seat_with_all_of_them(monkeypatch):
+    """So rows of which all count are seen; those of others stay where they are."""
+    rng = np.random.RandomState(0)
+    X, y, persons = rng.uniform(size=(36, 3)), np.arange(36) % 2, np.arange(36) // 9
+    persons[:3] = persons[-1]
+    estimator = clone(SKETCH).set_params(**PERSONS, epsilon=4.0)
+    given = {"y": y, "persons": persons, "n_runs": 400, "random_state": 0}
+    with pytest.warns(PrivacyLeakWarning):
+        assert audit(estimator, X, **given).verdict == "consistent"
+    monkeypatch.setattr(Reading, "choose", lambda self, X, y, codes: codes >= 0)
+    with pytest.warns(PrivacyLeakWarning):
+        assert audit(estimator, X, **given).verdict == "convicted"
 
 
 def test_without_noise_there_is_nothing_to_audit():

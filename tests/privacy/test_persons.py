@@ -384,6 +384,22 @@ def test_which_rows_count_follows_from_the_rows_of_that_person_alone(cells, has_
     assert len([rows for _, rows in found if rows]) == 7
 
 
+@pytest.mark.parametrize("max_rows", [1, 2, 5])
+def test_no_row_counts_because_it_comes_first(max_rows):
+    """However few more rows a person has than count."""
+    for n_rows in range(max_rows + 1, max_rows + 4):
+        rows = np.arange(float(n_rows))[:, None]
+        found = set()
+        for key in range(9):
+            chosen = [
+                order[choose([1] * n_rows, max_rows, bytes([key]) * 32, rows[order])]
+                for order in (np.arange(n_rows), np.arange(n_rows)[::-1])
+            ]
+            assert sorted(chosen[0]) == sorted(chosen[1])
+            found.add(tuple(sorted(chosen[0])))
+        assert len(found) > 1
+
+
 def test_cells_are_the_same_however_an_engine_holds_them():
     cells = [
         [[1, None, "a"], [2, 0.5, "b"], [1, None, "a"], [7, 2, "c"]],
