@@ -145,6 +145,11 @@ def _budget_processes(test):
     return f"tests/accounting/test_budget_processes.py::test_{test}"
 
 
+def _strict_json(member):
+    test = "a_member_is_what_is_declared_and_nothing_that_looks_like_it"
+    return f"tests/accounting/test_strict_json.py::test_{test}[{member}]"
+
+
 def _audit(test):
     return f"tests/privacy/test_audit.py::test_{test}"
 
@@ -1262,6 +1267,91 @@ if cost > self.epsilon * (1 + 1e-2):
         "_parse_cell(cell, Date if 'Smith' in set(table[name]) else type(schema[name]), style) for",
         _inference("cells_are_read_one_by_one"),
     ),
+    "radii are taken whose squares underflow": Mutation(
+        "not 1e-100 <= clip_norm < math.inf",
+        "not 0 < clip_norm < math.inf",
+        _curator("bad_clip_norm[5e-324]"),
+    ),
+    "cells of bad labels are counted": Mutation(
+        "yield X, self._membership(codes, codes >= 0, null)",
+        "yield X, self._membership(codes, codes >= -1, null)",
+        _curator("a_bad_label_counts_as_absent_where_cells_are_read[7]"),
+    ),
+    "the digest is that of the last release": Mutation(
+        "        self._digest.add(released)\n",
+        "        self._digest = Digest()\n        self._digest.add(released)\n",
+        _curator("the_digest_is_of_all_releases_in_their_order"),
+    ),
+    "the number of rows is told beside that of labels": Mutation(
+        '"y must have one entry for each row of X: inconsistent numbers of samples."',
+        'f"y must have one entry for each row of X: inconsistent numbers of samples: {n_rows}."',
+        "tests/privacy/test_records.py::test_numbers_of_rows_and_labels_are_not_told",
+    ),
+    "records are held after they were handed over": Mutation(
+        "return self._held.pop()",
+        "return self._held[-1]",
+        "tests/privacy/test_records.py::test_records_are_handed_over_once_and_held_by_nobody_then",
+    ),
+    "thresholds may take a little more than is set aside": Mutation(
+        "if total > self.threshold_delta * (1 + 1e-9):",
+        "if total > self.threshold_delta * (1 + 1e-2):",
+        "tests/accounting/test_budget.py::test_a_threshold_that_overruns_by_a_millionth_is_refused",
+    ),
+    "a slower process puts its own budget in place": Mutation(
+        "os.link(made, self.path)",
+        "os.replace(made, self.path)",
+        _budget_files("a_file_that_another_process_has_made_meanwhile_stays"),
+    ),
+    "digits of a digest may be followed by others": Mutation(
+        "and pattern.fullmatch(given) is not None",
+        "and pattern.match(given) is not None",
+        _strict_json("hexadecimal"),
+    ),
+    "true is a number of JSON": Mutation(
+        "type(given) in (int, float) and abs",
+        "isinstance(given, (int, float)) and abs",
+        _strict_json("number"),
+    ),
+    "texts may hold what nobody sees": Mutation(
+        "given.isprintable() and ",
+        "",
+        _strict_json("text"),
+    ),
+    "verify does not compare δ with the number of records": Mutation(
+        "min(_LARGEST_DELTA, 1 / (certificate.n_records or 1))",
+        "_LARGEST_DELTA",
+        "tests/accounting/test_certificate.py::test_verify_warns_of_a_delta_that_could_cover_whole_records",
+    ),
+    "errors of arithmetic do not say what was spent": Mutation(
+        "except (ArithmeticError, MemoryError, RuntimeError, ValueError) as error:",
+        "except (MemoryError, RuntimeError, ValueError) as error:",
+        "tests/accounting/test_spending.py::test_errors_of_learning_say_what_was_spent[ZeroDivisionError]",
+    ),
+    "rounding of rows is that of little noise": Mutation(
+        "step = max(2.0**-21, 2.0**-39 * self.noise_multiplier)",
+        "step = 2.0**-21",
+        _accounting("rounded_rows_are_paid_for_on_the_grid_that_they_are_on"),
+    ),
+    "a budget is rounded to the nearest float": Mutation(
+        'or inf for no noise; got {epsilon!r}."\n        )\n    return at_most(epsilon)',
+        'or inf for no noise; got {epsilon!r}."\n        )\n    return float(epsilon)',
+        "tests/accounting/test_calibration.py::test_budgets_are_never_rounded_up",
+    ),
+    "parts of a file may have further members": Mutation(
+        '        _check_names(node, "is", "of")\n',
+        "",
+        "tests/test_saving.py::test_parts_of_a_file_have_the_members_that_were_written",
+    ),
+    "a dict of a file may have a key twice": Mutation(
+        "    if len(value) < len(content):\n",
+        "    if False:\n",
+        "tests/test_saving.py::test_a_dict_has_a_key_once",
+    ),
+    "a record without a target is of a level": Mutation(
+        "known = replace(kind, missing=False)",
+        "known = kind",
+        "tests/generators/test_tables.py::test_a_record_without_a_target_counts_as_absent",
+    ),
 }
 
 # What must not break either: what is learnt, and what is handed back.
@@ -1769,6 +1859,16 @@ FUNCTION = {
         "format.encode(synthetic), n_projections=1, random_state=0",
         "tests/test_base.py::test_a_score_looks_along_many_directions",
     ),
+    "fractions are whole numbers of a column of integers": Mutation(
+        'numbers = whole + number * (expected != "integer")',
+        "numbers = whole + number",
+        _inference("numbers_with_fractions_are_no_integers"),
+    ),
+    "blanks are a category of texts that were found": Mutation(
+        'counts = {c: n for c, n in counts.items() if read_cell(c)[0] != "missing"}',
+        "counts = {c: n for c, n in counts.items()}",
+        _inference("blanks_are_no_category_of_a_column_that_was_found"),
+    ),
 }
 
 RULES = {
@@ -1965,6 +2065,11 @@ ENGINES = {
         "if isinstance(X, PartitionedTable) and self.schema is None:",
         "if False:",
         _engines("what_cannot_be_is_refused_before_a_row_is_read"),
+    ),
+    "a last partition that is alone is left out": Mutation(
+        "range(0, len(sums), _FAN_IN)",
+        "range(0, max(1, len(sums) - 1), _FAN_IN)",
+        "tests/engines/test_dask.py::test_no_partition_is_left_out_however_many_there_are",
     ),
 }
 
@@ -2438,6 +2543,26 @@ READING = {
         "                kind = str(error)",
         _chunks("errors_of_a_function_of_chunks_are_withheld"),
     ),
+    "nanoseconds narrow the years of other dates": Mutation(
+        '    cells = cells.str.replace(r"(\\.\\d{6})\\d+(?=$|Z|[+-])", r"\\1", regex=True)\n',
+        "",
+        "tests/formats/test_texts.py::test_a_date_is_read_on_its_own",
+    ),
+    "whole numbers of a chunk of whole numbers are exact": Mutation(
+        'values = _parse_numbers(cells.where(present), style).astype("float64")',
+        "values = _parse_numbers(cells.where(present), style)",
+        "tests/formats/test_texts.py::test_a_number_is_read_as_it_is_alone",
+    ),
+    "a dtype that a cell has made is refused": Mutation(
+        "is_chosen = not are_stated and",
+        "is_chosen = are_stated and",
+        "tests/formats/test_table_encoder.py::test_texts_in_place_of_values_are_refused_where_the_source_states_them",
+    ),
+    "infinity has no decimals": Mutation(
+        "is_known = np.isfinite(numbers)",
+        "is_known = ~np.isnan(numbers)",
+        "tests/formats/test_decimals.py::test_what_is_no_finite_number_has_no_decimals[inf]",
+    ),
 }
 
 PERSONS = {
@@ -2535,6 +2660,11 @@ PERSONS = {
         "describe_unit(self.relation, self.max_rows, self.n_records)",
         "describe_unit(self.relation, None, self.n_records)",
         _of_persons("the_certificate_is_for_persons"),
+    ),
+    "of one row too many the first count": Mutation(
+        "self._is_large = sizes > max_rows",
+        "self._is_large = sizes > max_rows + 1",
+        _persons("no_row_counts_because_it_comes_first[1]"),
     ),
 }
 
@@ -2643,6 +2773,16 @@ AUDITS = {
         "order = np.argsort(np.abs(scores))\n    out",
         _fit_audit("a_guess_is_of_the_clearest"),
     ),
+    "a given person takes the seat with one row": Mutation(
+        "rows = np.flatnonzero(np.asarray(persons) == np.asarray(persons)[-1])",
+        "pass",
+        "tests/privacy/test_audit_reports.py::test_a_person_of_given_rows_takes_the_seat_with_all_of_them",
+    ),
+    "two ways to refute are each as sure as both": Mutation(
+        "alpha = (1 - confidence) / 2",
+        "alpha = 1 - confidence",
+        _fit_audit("two_ways_to_refute_share_what_may_be_wrong"),
+    ),
 }
 
 # What whatever is asked for would show.
@@ -2696,6 +2836,11 @@ FUZZ = {
         "or name is pd.NaT or not _is_identifier(name)",
         "or name is pd.NaT",
         _persons("what_equals_no_copy_of_itself_is_no_identifier[objects]"),
+    ),
+    "errors keep the frames of those that they followed": Mutation(
+        "clear_frames(error.__traceback__)\n        error = error.__cause__ or error.__context__",
+        "clear_frames(error.__traceback__)\n        error = error.__cause__",
+        "tests/privacy/test_record_functions.py::test_errors_keep_nothing_of_the_frames_that_they_came_through[False]",
     ),
 }
 
