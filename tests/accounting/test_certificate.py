@@ -35,6 +35,8 @@ from skdpgen.privacy import (
     SlicedGaussianDpEvent,
     compose,
     gaussian_plan,
+    ledger_delta,
+    ledger_epsilon,
     preview,
     verify,
 )
@@ -72,6 +74,23 @@ def test_json_round_trip(name):
         assert verify(cert.to_json()) == cert.epsilon
     assert again.to_json() == cert.to_json()
     assert again == cert
+
+
+@pytest.mark.parametrize("accountant", ["pld", "rdp"])
+@pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
+def test_readings_are_under_the_relation_and_by_the_accountant(relation, accountant):
+    events = (PoissonSampledDpEvent(0.1, GaussianDpEvent(1.5)), GaussianDpEvent(2.0))
+    terms = {"relation": relation, "accountant": accountant}
+    certified = Certificate(events, ("a", "b"), **terms)
+    assert certified.epsilon_at(1e-6) == ledger_epsilon(events, 1e-6, **terms)
+    assert certified.delta_at(1.0) == ledger_delta(events, 1.0, **terms)
+    others = [
+        replace(certified, relation="zero_out" if relation == "replace_one" else "replace_one"),
+        replace(certified, accountant="rdp" if accountant == "pld" else "pld"),
+    ]
+    for other in others:
+        assert other.epsilon_at(1e-6) != certified.epsilon_at(1e-6)
+        assert other.delta_at(1.0) != certified.delta_at(1.0)
 
 
 @pytest.mark.parametrize("name", ["Gaussian", "sliced", "Poisson", "fixed", "composed", "none"])

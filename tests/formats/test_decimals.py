@@ -88,6 +88,14 @@ def test_bounds_that_are_declared_may_be_finer():
     assert found_of(dates, Date("2019-01-01", unit=None)).unit == "day"
 
 
+def test_bounds_may_be_too_far_from_zero_for_the_decimals():
+    """Open bounds are looked for where numbers of so many decimals are exact."""
+    assert found_of([7.125, 8.375] * 9, Number(lower=5)).decimals == 3
+    far = 2e12
+    for kind, sign in ((Number(lower=far), 1), (Number(upper=-far), -1)):
+        assert found_of([sign * (far + 0.125), sign * (far + 0.375)] * 9, kind) == kind
+
+
 def test_units_of_dates():
     days = pd.date_range("2020-01-01", periods=40, freq="D")
     assert found_of(days.tolist(), Date(unit=None)).unit == "day"

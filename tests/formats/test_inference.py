@@ -601,6 +601,17 @@ def test_blanks_are_no_category_of_a_column_that_was_found(blank):
     assert found.missing
 
 
+@pytest.mark.parametrize("code", ["00", "07", "007", "00123", " 0123 "])
+@pytest.mark.parametrize("number", ["0", "7", "0.5", "-1", "100"])
+def test_digits_after_a_zero_are_codes(code, number):
+    rows = SchemaInference(Schema({"a": Unknown()})).encode(
+        np.array([[code], [number], ["007"], ["x"]], dtype=object)
+    )
+    kinds = rows.argmax(axis=1)
+    assert kinds[0] == kinds[2]
+    assert len(set(kinds[1:].tolist())) == 3
+
+
 @pytest.mark.parametrize(("n_fractions", "stops"), [(0, False), (20, False), (2000, True)])
 def test_numbers_with_fractions_are_no_integers(n_fractions, stops):
     frame = pd.DataFrame({"a": ["7", "31.0"] * 1000 + ["0.5"] * n_fractions})

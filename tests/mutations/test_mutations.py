@@ -1352,6 +1352,42 @@ if cost > self.epsilon * (1 + 1e-2):
         "known = kind",
         "tests/generators/test_tables.py::test_a_record_without_a_target_counts_as_absent",
     ),
+    "a bad number beside a row is not looked at": Mutation(
+        "            for i, block in enumerate(blocks):\n",
+        "            for i, block in enumerate(blocks[:1]):\n",
+        _curator("a_bad_number_beside_a_row_makes_it_absent[inf]"),
+    ),
+    "records are tried in the first place": Mutation(
+        "        alone[i] = block[i]\n",
+        "        alone[0] = block[i]\n",
+        "tests/privacy/test_record_functions.py::test_records_keep_their_places_where_the_function_fails_for_others",
+    ),
+    "infinite numbers are large ones on the grid": Mutation(
+        "trunc_().nan_to_num_(0.0, 0.0, 0.0)",
+        "trunc_().nan_to_num_(0.0)",
+        "tests/privacy/mechanisms/test_rounding.py::test_what_is_no_number_is_0_on_the_grid",
+    ),
+    "a fit that ends takes from those that began later": Mutation(
+        'WHERE ticket = ?", (_write(events), ticket)',
+        'WHERE ticket >= ?", (_write(events), ticket)',
+        _budget_files("what_one_fit_has_left_is_taken_from_no_other"),
+    ),
+    "δ of a certificate is that of another relation": Mutation(
+        "self.events, epsilon, accountant=self.accountant, relation=self.relation",
+        "self.events, epsilon, accountant=self.accountant",
+        "tests/accounting/test_certificate.py::test_readings_are_under_the_relation_and_by_the_accountant",
+    ),
+    "persons are not said to have identifiers that are unlike": Mutation(
+        "of_persons = {ONE_RECORD: (_ONE_IDENTIFIER, _UNLIKE)}",
+        "of_persons = {ONE_RECORD: (_ONE_IDENTIFIER,)}",
+        "tests/accounting/test_units.py::test_what_a_certificate_for_persons_rests_on",
+    ),
+    "an error states the price of the last of the fits before": Mutation(
+        "spent = compose(*certificates)",
+        "spent = certificates[-1]",
+        "tests/accounting/test_spending.py::"
+        "test_an_error_of_one_of_several_fits_states_what_the_others_cost_together",
+    ),
 }
 
 # What must not break either: what is learnt, and what is handed back.
@@ -1868,6 +1904,16 @@ FUNCTION = {
         'counts = {c: n for c, n in counts.items() if read_cell(c)[0] != "missing"}',
         "counts = {c: n for c, n in counts.items()}",
         _inference("blanks_are_no_category_of_a_column_that_was_found"),
+    ),
+    "codes have two digits": Mutation(
+        're.compile(r"0[0-9]+")',
+        're.compile(r"0[0-9]")',
+        _inference("digits_after_a_zero_are_codes"),
+    ),
+    "bounds may be further off than numbers are looked for": Mutation(
+        "return refined if _is_within_reach(refined) else kind",
+        "return refined",
+        "tests/formats/test_decimals.py::test_bounds_may_be_too_far_from_zero_for_the_decimals",
     ),
 }
 
@@ -2563,6 +2609,16 @@ READING = {
         "is_known = ~np.isnan(numbers)",
         "tests/formats/test_decimals.py::test_what_is_no_finite_number_has_no_decimals[inf]",
     ),
+    "negative identifiers are those of others": Mutation(
+        'return f"-{whole[2]}" if whole[1] == "-" and whole[2] != "0" else whole[2]',
+        "return whole[2]",
+        _persons("forms_of_one_identifier_are_one_person"),
+    ),
+    "dates are rounded to the nearest second": Mutation(
+        'return np.datetime64(value, "us").astype("M8[s]")',
+        'return (np.datetime64(value, "us") + np.timedelta64(500_000, "us")).astype("M8[s]")',
+        "tests/formats/test_cells.py::test_a_cell_is_read_alike_beside_any_other",
+    ),
 }
 
 PERSONS = {
@@ -2782,6 +2838,12 @@ AUDITS = {
         "alpha = (1 - confidence) / 2",
         "alpha = 1 - confidence",
         _fit_audit("two_ways_to_refute_share_what_may_be_wrong"),
+    ),
+    "of pure releases the largest counts": Mutation(
+        "pure += found.bound",
+        "pure = max(pure, found.bound)",
+        "tests/privacy/test_audit_reports.py::"
+        "test_pure_releases_cost_together_what_they_cost_alone",
     ),
 }
 

@@ -418,6 +418,19 @@ def test_a_bad_label_counts_as_absent_where_cells_are_read(label):
     assert held.release(counts) == {"column": {"a": 1, "b": 1, "c": 1}}
 
 
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_bad_number_beside_a_row_makes_it_absent(bad):
+    """Though the map would make a finite row of it."""
+    X, y, null = rows() / 10, np.full(N, 0.25), np.arange(N) == 7
+
+    def join(X, y):
+        return np.column_stack([X, np.nan_to_num(y).clip(0, 1)])
+
+    absent = summed(exact(X, y, prepare=join, null=null))
+    y[7] = bad
+    assert (summed(exact(X, y, prepare=join)) == absent).all()
+
+
 @pytest.mark.parametrize("name", BAD_RECORDS)
 def test_strict_curators_refuse_bad_records_after_the_reservation(name):
     value, label = BAD_RECORDS[name]

@@ -460,6 +460,7 @@ def test_identifiers_of_any_kind_are_taken_by_position(persons):
     ("name", "forms"),
     [
         ("7", [7, 7.0, "7", "007", " 7 ", "7.0", np.int8(7), np.float32(7), Decimal(7)]),
+        ("-7", [-7, -7.0, "-7", "-007", " -7", "-7.0", np.int8(-7), Decimal(-7)]),
         ("1", [1, True, np.True_, 1.0, "1", "True", "true"]),
         ("0", [0, False, -0.0, "-0", "00", "False"]),
         ("1/2", [0.5, "0.5", ".5", "5e-1", np.float32(0.5), Decimal("0.5"), Fraction(1, 2)]),

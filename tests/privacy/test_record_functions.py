@@ -105,6 +105,21 @@ def test_the_width_is_that_of_a_public_row_of_zeros():
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
+def test_records_keep_their_places_where_the_function_fails_for_others():
+    """A row may follow from how many there are, and from which of them it is."""
+    places = np.arange(5.0)[:, None]
+
+    def function(rows):
+        if (rows < 0).any():
+            raise ValueError
+        return rows + places[: len(rows)]
+
+    rows = np.array([[1.0], [2.0], [-1.0], [4.0], [5.0]])
+    found = RecordFunction(function).on(rows)[:, 0].tolist()
+    assert found[:2] + found[3:] == [1.0, 3.0, 7.0, 9.0]
+    assert np.isnan(found[2])
+
+
 @pytest.mark.parametrize("is_caused", [False, True])
 def test_errors_keep_nothing_of_the_frames_that_they_came_through(is_caused):
     """Nor do errors that they were raised from, or while handling."""
