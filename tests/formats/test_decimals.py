@@ -12,6 +12,7 @@ from skdpgen.formats import Category, Date, Number, Schema, Unknown
 from skdpgen.formats.cells import read_dates
 from skdpgen.formats.decimals import encode_decimals, find_decimals
 from skdpgen.formats.inference import SchemaInference, _weights
+from skdpgen.formats.ranges import find_farthest
 from skdpgen.formats.table_encoder import TableEncoder
 from skdpgen.formats.texts import parse_texts
 from skdpgen.privacy import (
@@ -91,7 +92,7 @@ def test_bounds_that_are_declared_may_be_finer():
 def test_bounds_may_be_too_far_from_zero_for_the_decimals():
     """Open bounds are looked for where numbers of so many decimals are exact."""
     assert found_of([7.125, 8.375] * 9, Number(lower=5)).decimals == 3
-    far = 2e12
+    far = 1.25 * find_farthest(3)
     for kind, sign in ((Number(lower=far), 1), (Number(upper=-far), -1)):
         assert found_of([sign * (far + 0.125), sign * (far + 0.375)] * 9, kind) == kind
 

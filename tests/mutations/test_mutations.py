@@ -1388,6 +1388,11 @@ if cost > self.epsilon * (1 + 1e-2):
         "tests/accounting/test_spending.py::"
         "test_an_error_of_one_of_several_fits_states_what_the_others_cost_together",
     ),
+    "whoever leaves takes the muting of all with it": Mutation(
+        "        _muted.remove(category)\n",
+        "        _muted.clear()\n",
+        "tests/test_muting.py::test_threads_stay_muted_until_the_last_one_that_mutes_them_has_left",
+    ),
 }
 
 # What must not break either: what is learnt, and what is handed back.
@@ -2270,6 +2275,11 @@ OWNERS = {
         "self.sharing, self.n_units = joint.sharing, len(frame) or joint.n_records",
         _owners("the_grid_follows_from_the_number_of_all_rows"),
     ),
+    "owners of two versions agree": Mutation(
+        "repr([__version__, *words])",
+        "repr(words)",
+        _owners("owners_of_two_versions_do_not_agree"),
+    ),
 }
 
 # Vectors of many numbers that are rounded to nearest.
@@ -2619,6 +2629,12 @@ READING = {
         'return (np.datetime64(value, "us") + np.timedelta64(500_000, "us")).astype("M8[s]")',
         "tests/formats/test_cells.py::test_a_cell_is_read_alike_beside_any_other",
     ),
+    "files of a table have columns of other types": Mutation(
+        "if not read_schema(other).equals(schema):",
+        "if read_schema(other).names != schema.names:",
+        "tests/privacy/test_files.py::"
+        "test_files_of_one_table_have_the_same_columns_of_the_same_types",
+    ),
 }
 
 PERSONS = {
@@ -2721,6 +2737,16 @@ PERSONS = {
         "self._is_large = sizes > max_rows",
         "self._is_large = sizes > max_rows + 1",
         _persons("no_row_counts_because_it_comes_first[1]"),
+    ),
+    "rows are told from each other by 16 bits": Mutation(
+        "hashed = blake2b(key=key, digest_size=8)",
+        "hashed = blake2b(key=key, digest_size=2)",
+        _persons("unlike_rows_have_unlike_hashes"),
+    ),
+    "who comes later is the first person": Mutation(
+        "            others.add(name)\n            return -1",
+        "            others.add(name)\n            return 0",
+        _persons("persons_who_come_later_are_nobody"),
     ),
 }
 

@@ -39,7 +39,7 @@ from skdpgen.privacy import (
 )
 from skdpgen.privacy.mechanisms.base import SumMechanism
 from skdpgen.privacy.mechanisms.sums import RowCountMechanism
-from skdpgen.privacy.persons import Persons
+from skdpgen.privacy.persons import Persons, RowLimit
 from skdpgen.testing.common import assert_untold
 from skdpgen.transport import SliceBasis
 
@@ -382,6 +382,24 @@ def test_which_rows_count_follows_from_the_rows_of_that_person_alone(cells, has_
             found.add((str(person), tuple(sorted(map(str, written)))))
     assert {len(rows) for _, rows in found} - {0} == {3}
     assert len([rows for _, rows in found if rows]) == 7
+
+
+def test_unlike_rows_have_unlike_hashes():
+    """Of 64 bits: two of 5,000 are the same with a chance of 7e-13."""
+    persons, rows = Persons([1] * 5000), np.arange(5000.0)[:, None]
+    limit = RowLimit(persons, 1, KEY, [(rows, None, persons.codes)])
+    _, hashes = limit.hash_large(rows, None, persons.codes)
+    assert len(np.unique(hashes)) == 5000
+    bits = (hashes[:, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1)
+    # Each of them is 1 half of the time, to eight standard errors.
+    assert np.abs(bits.mean(axis=0) - 0.5).max() < 4 / np.sqrt(5000)
+
+
+def test_persons_who_come_later_are_nobody():
+    persons, others = Persons(["a", "b"]), set()
+    assert persons.find_codes(["b", "c", "a", None, "c"], others).tolist() == [1, -1, 0, -1, -1]
+    assert persons.find_codes(["c", "b"], others).tolist() == [-1, 1]
+    assert (others, persons.names) == ({repr("c")}, [repr("a"), repr("b")])
 
 
 @pytest.mark.parametrize("max_rows", [1, 2, 5])
