@@ -52,6 +52,17 @@ def test_threads_that_are_started_inside(said):
     assert said() == []
 
 
+def test_threads_stay_muted_until_the_last_one_that_mutes_them_has_left(said):
+    """Whatever else is muted meanwhile, and less."""
+    with muted():
+        with muted(UserWarning), muted():
+            pass
+        thread = threading.Thread(target=lambda: warnings.warn("Smith", stacklevel=1))
+        thread.start()
+        thread.join()
+    assert said() == []
+
+
 def test_categories_and_nesting(said):
     with muted(UserWarning):
         warnings.warn("a", UserWarning, stacklevel=1)

@@ -493,6 +493,29 @@ def test_names_occur_once_and_entries_are_those_that_were_written(content, tmp_p
         _load(further, tmp_path)
 
 
+def _list_parts(node):
+    """Give all parts of a file that say what they are."""
+    if isinstance(node, dict):
+        if node.keys() == {"is", "of"}:
+            yield node
+        node = node.values()
+    for part in node if not isinstance(node, str | int | float | None) else ():
+        yield from _list_parts(part)
+
+
+def test_parts_of_a_file_have_the_members_that_were_written(tmp_path):
+    entries = _unpack(_save(FITS["table"]()))
+    held = json.loads(entries["estimator.json"])
+    first = {part["is"]: part for part in _list_parts(held)}
+    assert {"array", "certificate", "dict", "schema", "tuple"} <= first.keys()
+    for part in first.values():
+        part["further"] = 1
+        changed = {**entries, "estimator.json": json.dumps(held).encode()}
+        with pytest.raises(ValueError, match=r"members \['further', 'is', 'of'\]"):
+            _load(_pack(changed), tmp_path)
+        del part["further"]
+
+
 def test_a_dict_has_a_key_once(tmp_path):
     content = _save(FITS["table"]())
     assert b'"is": "dict"' in _unpack(content)["estimator.json"]

@@ -36,6 +36,7 @@ from skdpgen.privacy import (
     ledger_epsilon,
     verify,
 )
+from skdpgen.privacy.mechanisms.base import MARGIN, grid_scale
 
 RELATIONS = ["zero_out", "replace_one"]
 SPECIAL = NeighboringRelation.REPLACE_SPECIAL
@@ -865,3 +866,13 @@ def test_fixed_size_samples_need_replace_one():
 def test_unknown_names_are_refused(option):
     with pytest.raises(ValueError, match=f"{option} must be one of .*; got 'guess'"):
         ledger_epsilon([GaussianDpEvent(1.0)], 1e-5, **{option: "guess"})
+
+
+@pytest.mark.parametrize("multiplier", 2.0 ** np.arange(-20, 60, 7))
+def test_rounded_rows_are_paid_for_on_the_grid_that_they_are_on(multiplier):
+    """Two rows of norm 1 differ by a step in each number; the noise is relative to twice that."""
+    event = SlicedGaussianDpEvent(multiplier, 50, 20)
+    step = 1 / grid_scale(2 * multiplier) / 2
+    # (1-m)√H + g√k is at most the root of H + g²k / (1 - (1-m)²), and reaches it for some H.
+    needed = 20 * step**2 / (1 - (1 - MARGIN) ** 2)
+    assert needed <= event.rounding < 5 * needed

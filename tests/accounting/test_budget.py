@@ -21,6 +21,7 @@ from skdpgen.privacy import (
     PrivacyBudget,
     RecordFunction,
     SlicedGaussianDpEvent,
+    ThresholdDpEvent,
     calibrate_gaussian,
     gaussian_plan,
     ledger_epsilon,
@@ -66,6 +67,30 @@ def test_fits_are_priced_together():
         fit(1.0)
         fit(1.0)
     assert budget.spent == pytest.approx(together(1.0, 1.0), rel=1e-6)
+
+
+@pytest.mark.parametrize("part", [0.01, 0.5, 0.9])
+def test_thresholds_cost_as_much_as_on_a_certificate(part):
+    """Their δ' is taken off δ, and adds -log(1 - δ') to ε, of which large ones show."""
+    delta, slack = 0.2, 0.2 * part
+    budget = PrivacyBudget(5.0, delta, threshold_delta=slack)
+    plan = Plan((("a", ThresholdDpEvent(2.0, slack)), ("b", GaussianDpEvent(2.0))), 5.0, delta)
+    with budget, Curator(ROWS, plan=plan, noise=NoiseSource()):
+        assert budget.spent == pytest.approx(ledger_epsilon(plan.events, delta), rel=1e-6)
+
+
+def test_a_threshold_that_overruns_by_a_millionth_is_refused():
+    def fit(slack):
+        plan = Plan((("a", ThresholdDpEvent(20.0, slack)),), 1.0, 1e-5)
+        Curator(ROWS, plan=plan, noise=NoiseSource())
+
+    with PrivacyBudget(5.0, 1e-5, threshold_delta=1e-6):
+        with pytest.raises(BudgetExceededError, match="sets aside threshold_delta=1e-06"):
+            fit(1e-6 * (1 + 1e-6))
+        fit(0.5e-6)
+        with pytest.raises(BudgetExceededError, match="sets aside threshold_delta=1e-06"):
+            fit(0.5e-6 * (1 + 1e-5))
+        fit(0.5e-6)
 
 
 def test_fits_outside_are_not_charged():

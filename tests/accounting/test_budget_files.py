@@ -84,6 +84,24 @@ def test_terms_are_those_of_the_file(path):
             PrivacyBudget(*terms[:2], relation=terms[2], threshold_delta=1e-6, path=path)
 
 
+def test_a_file_that_another_process_has_made_meanwhile_stays(path):
+    with PrivacyBudget(2.0, 1e-5, path=path) as budget:
+        fit(1.0)
+    spent = budget.spent
+    # As if it had not been there yet when this was decided.
+    budget._store._make(_stores.read_terms(path)[0])
+    assert budget.spent == spent > 0
+
+
+def test_what_one_fit_has_left_is_taken_from_no_other(path):
+    """Three are under way; the second of them ends."""
+    for budget in (PrivacyBudget(9.0, 1e-5, path=path), PrivacyBudget(9.0, 1e-5)):
+        store, plans = budget._store, [gaussian_plan({"a": 1.0}, e, 1e-5) for e in (1.0, 2.0, 3.0)]
+        tickets = [budget._reserve(plan, False) for plan in plans]
+        store.settle(tickets[1], ())
+        assert [charge.events for charge in store.read()] == [plans[0].events, (), plans[2].events]
+
+
 def test_files_that_are_no_budgets(path):
     with pytest.raises(OSError, match="neither read nor charged"):
         PrivacyBudget.from_file(path)

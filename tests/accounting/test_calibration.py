@@ -2,10 +2,13 @@
 
 import math
 import warnings
+from fractions import Fraction
 
+import numpy as np
 import pytest
 from dp_accounting import GaussianDpEvent
 
+from skdpgen.accounting.calibration import check_delta, check_epsilon
 from skdpgen.privacy import (
     calibrate_gaussian,
     calibrate_sliced_gaussian,
@@ -134,6 +137,14 @@ def test_clt_warns_once_and_not_at_each_sigma_that_is_tried():
         warnings.simplefilter("always")
         calibrate_sliced_gaussian(1.0, 1e-5, method="clt", **SMALL)
     assert len(caught) == 1
+
+
+@pytest.mark.parametrize("check", [check_epsilon, check_delta])
+@pytest.mark.parametrize("number", [Fraction(1, 10), Fraction(2, 3), np.longdouble("0.7")])
+def test_budgets_are_never_rounded_up(check, number):
+    taken = check(number)
+    assert type(taken) is float
+    assert number * (1 - 1e-15) < taken <= number
 
 
 def test_limits():

@@ -4,6 +4,7 @@ import html
 import json
 import math
 import re
+import warnings
 from dataclasses import FrozenInstanceError, replace
 from datetime import date
 from xml.etree import ElementTree
@@ -14,6 +15,7 @@ import pytest
 from dp_accounting import (
     ComposedDpEvent,
     GaussianDpEvent,
+    LaplaceDpEvent,
     NonPrivateDpEvent,
     NoOpDpEvent,
     PoissonSampledDpEvent,
@@ -33,6 +35,8 @@ from skdpgen.privacy import (
     SlicedGaussianDpEvent,
     compose,
     gaussian_plan,
+    ledger_delta,
+    ledger_epsilon,
     preview,
     verify,
 )
@@ -72,6 +76,23 @@ def test_json_round_trip(name):
     assert again == cert
 
 
+@pytest.mark.parametrize("accountant", ["pld", "rdp"])
+@pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
+def test_readings_are_under_the_relation_and_by_the_accountant(relation, accountant):
+    events = (PoissonSampledDpEvent(0.1, GaussianDpEvent(1.5)), GaussianDpEvent(2.0))
+    terms = {"relation": relation, "accountant": accountant}
+    certified = Certificate(events, ("a", "b"), **terms)
+    assert certified.epsilon_at(1e-6) == ledger_epsilon(events, 1e-6, **terms)
+    assert certified.delta_at(1.0) == ledger_delta(events, 1.0, **terms)
+    others = [
+        replace(certified, relation="zero_out" if relation == "replace_one" else "replace_one"),
+        replace(certified, accountant="rdp" if accountant == "pld" else "pld"),
+    ]
+    for other in others:
+        assert other.epsilon_at(1e-6) != certified.epsilon_at(1e-6)
+        assert other.delta_at(1.0) != certified.delta_at(1.0)
+
+
 @pytest.mark.parametrize("name", ["Gaussian", "sliced", "Poisson", "fixed", "composed", "none"])
 def test_verify_refuses_a_smaller_epsilon(name):
     cert = certificate(EVENTS[name])
@@ -106,6 +127,32 @@ def test_what_follows_from_events_cannot_be_stated_otherwise(name, change):
     # What differs in digits that depend on the processor is the same.
     nearly = json.dumps(stated | {name: stated[name] * (1 + 1e-9)})
     assert verify(nearly) == certificate(EVENTS["Gaussian"]).epsilon
+
+
+@pytest.mark.parametrize(
+    ("delta", "n_records", "largest"),
+    [
+        (1e-4, 9_000, None),
+        (1e-4, 11_000, "9.09e-05"),
+        (1e-4, None, None),
+        (2e-3, None, "0.001"),
+        (2e-3, 10, "0.001"),
+        (2e-3, 10**6, "1e-06"),
+    ],
+)
+@pytest.mark.parametrize("max_rows", [None, 3])
+def test_verify_warns_of_a_delta_that_could_cover_whole_records(
+    delta, n_records, largest, max_rows
+):
+    """Above 0.001, or above 1 over the number of records, or persons; pure releases have none."""
+    terms = {"delta": delta, "n_records": n_records, "max_rows": max_rows}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        verify(Certificate((GaussianDpEvent(4.0),), ("sum",), **terms).to_json())
+        told = [str(warning.message) for warning in caught]
+        verify(Certificate((LaplaceDpEvent(4.0),), ("sum",), **terms).to_json())
+    assert len(caught) == len(told) == (largest is not None)
+    assert all(f"is above {largest}: it allows" in message for message in told)
 
 
 @pytest.mark.parametrize(

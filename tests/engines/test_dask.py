@@ -43,6 +43,15 @@ def test_sums_are_those_of_one_machine(client, generator, stops):
     check_same(generator, make_table(), cut(make_table(), *stops))
 
 
+@pytest.mark.parametrize("n_parts", [*range(1, 19), 63, 64, 65, 73])
+def test_no_partition_is_left_out_however_many_there_are(n_parts):
+    """Sums are added up a few at once, and then the sums of these."""
+    table = hold(cut(pd.DataFrame({"a": [2.0**i for i in range(n_parts)]}), *range(1, n_parts)))
+    with dask.config.set(scheduler="synchronous"):
+        assert table.n_units == n_parts
+        assert table.add_up(lambda part: int(part["a"].sum())) == 2**n_parts - 1
+
+
 @pytest.mark.parametrize("cell", ["?", "Smith", "x9", "2020-01-01"])
 def test_one_cell_changes_nothing_for_others_of_its_partition(tmp_path, cell):
     """Of records that are absent in any case, no release tells."""

@@ -12,6 +12,7 @@ from skdpgen.formats import Category, Date, Number, Schema, Unknown
 from skdpgen.formats.cells import read_dates
 from skdpgen.formats.decimals import encode_decimals, find_decimals
 from skdpgen.formats.inference import SchemaInference, _weights
+from skdpgen.formats.ranges import find_farthest
 from skdpgen.formats.table_encoder import TableEncoder
 from skdpgen.formats.texts import parse_texts
 from skdpgen.privacy import (
@@ -88,6 +89,14 @@ def test_bounds_that_are_declared_may_be_finer():
     assert found_of(dates, Date("2019-01-01", unit=None)).unit == "day"
 
 
+def test_bounds_may_be_too_far_from_zero_for_the_decimals():
+    """Open bounds are looked for where numbers of so many decimals are exact."""
+    assert found_of([7.125, 8.375] * 9, Number(lower=5)).decimals == 3
+    far = 1.25 * find_farthest(3)
+    for kind, sign in ((Number(lower=far), 1), (Number(upper=-far), -1)):
+        assert found_of([sign * (far + 0.125), sign * (far + 0.375)] * 9, kind) == kind
+
+
 def test_units_of_dates():
     days = pd.date_range("2020-01-01", periods=40, freq="D")
     assert found_of(days.tolist(), Date(unit=None)).unit == "day"
@@ -114,6 +123,14 @@ def test_each_cell_is_counted_on_its_own():
     for i, row in enumerate(together):
         alone = pd.DataFrame({"a": cells[i : i + 1]})
         assert_array_equal(encode_decimals(alone, Schema({"a": Number()}))[0], row)
+
+
+@pytest.mark.parametrize("bad", [math.inf, -math.inf, math.nan, None, "x", True])
+def test_what_is_no_finite_number_has_no_decimals(bad):
+    """It counts as missing, and not as a whole number."""
+    cells = pd.DataFrame({"a": np.array([bad, 7.0, 0.25], dtype=object)})
+    rows = encode_decimals(cells, Schema({"a": Number()}))
+    assert rows.argmax(axis=1).tolist() == [rows.shape[1] - 1, 0, 2]
 
 
 def test_it_is_planned_where_something_may_be_rough():

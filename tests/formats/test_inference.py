@@ -592,6 +592,35 @@ def test_numbers_among_texts_are_texts_where_nothing_is_known():
     assert set(infer(frame, Schema({"a": Unknown()}))["a"].levels) == {"1", "x", "y", "other"}
 
 
+@pytest.mark.parametrize("blank", ["", " ", "NA", "None", "nan"])
+def test_blanks_are_no_category_of_a_column_that_was_found(blank):
+    """However many there are: they are encoded as missing."""
+    frame = pd.DataFrame({"a": ["x", "y", blank] * 500})
+    found = infer(frame, Schema({"a": Unknown()}))["a"]
+    assert set(found.levels) == {"x", "y", "other"}
+    assert found.missing
+
+
+@pytest.mark.parametrize("code", ["00", "07", "007", "00123", " 0123 "])
+@pytest.mark.parametrize("number", ["0", "7", "0.5", "-1", "100"])
+def test_digits_after_a_zero_are_codes(code, number):
+    rows = SchemaInference(Schema({"a": Unknown()})).encode(
+        np.array([[code], [number], ["007"], ["x"]], dtype=object)
+    )
+    kinds = rows.argmax(axis=1)
+    assert kinds[0] == kinds[2]
+    assert len(set(kinds[1:].tolist())) == 3
+
+
+@pytest.mark.parametrize(("n_fractions", "stops"), [(0, False), (20, False), (2000, True)])
+def test_numbers_with_fractions_are_no_integers(n_fractions, stops):
+    frame = pd.DataFrame({"a": ["7", "31.0"] * 1000 + ["0.5"] * n_fractions})
+    said = "was said to be of kind 'integer'"
+    with pytest.raises(ValueError, match=said) if stops else contextlib.nullcontext():
+        found = infer(frame, Schema({"a": Unknown(expected="integer")}))["a"]
+        assert found.decimals == 0
+
+
 def test_the_most_frequent_categories_are_told_apart():
     frame = pd.DataFrame({"a": ["x"] * 50 + [f"{i}" for i in range(2000)]})
     found = infer(frame, Schema({"a": Category()}))["a"]

@@ -12,7 +12,7 @@ from pandas.testing import assert_frame_equal
 
 from skdpgen.exceptions import TableError
 from skdpgen.formats import Boolean, Category, Date, Number, Ordinal, Schema
-from skdpgen.formats.table_encoder import TableEncoder
+from skdpgen.formats.table_encoder import TableEncoder, check_dtypes
 
 SCHEMA = Schema(
     {
@@ -646,6 +646,16 @@ def test_tables_that_are_refused(encoder, table, change, message):
     with pytest.raises(ValueError, match=message) as error:
         encoder.encode(change(table))
     assert_tells_nothing(error.value)
+
+
+@pytest.mark.parametrize("name", ["age", "kg", "fit", "ill", "born", "seen"])
+def test_texts_in_place_of_values_are_refused_where_the_source_states_them(table, name):
+    """A reader makes texts of a column for a single cell, of which a refusal would tell."""
+    texts = table.assign(**{name: table[name].astype("string")})
+    with pytest.raises(TableError, match=f"'{name}' holds values that are"):
+        check_dtypes(texts, SCHEMA, are_stated=True)
+    check_dtypes(texts, SCHEMA)
+    check_dtypes(table, SCHEMA, are_stated=True)
 
 
 def test_many_digits_survive():

@@ -6,7 +6,7 @@ import pytest
 
 from skdpgen.formats import Category, Date, Number, Ordinal, Schema
 from skdpgen.formats.texts import parse_texts
-from skdpgen.privacy.texts import MISSING_TEXTS, TextStyle
+from skdpgen.privacy.texts import MISSING_TEXTS, PLAIN, TextStyle
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -23,12 +23,15 @@ def test_declared_levels_are_no_missing_values(level, missing):
         assert column[2:].isna().all()
 
 
+@pytest.mark.parametrize("style", [PLAIN, TextStyle(thousands="'")])
+@pytest.mark.parametrize("kind", [Category(None, other=-1), Number(0, 1e16)])
 @pytest.mark.parametrize("other", ["", "abc", "inf", "2.5"])
-def test_a_number_is_read_as_it_is_alone(other):
+def test_a_number_is_read_as_it_is_alone(other, kind, style):
     """Large integers are not kept exactly in a column of integers only."""
-    large, kind = "9007199254740993", Category(None, other=-1)
-    alone = parse_texts(pd.DataFrame({"id": [large]}), Schema({"id": kind}))["id"][0]
-    beside = parse_texts(pd.DataFrame({"id": [large, other]}), Schema({"id": kind}))["id"][0]
+    schema, large = Schema({"id": kind}), "9007199254740993"
+    alone = parse_texts(pd.DataFrame({"id": [large]}), schema, style)["id"].tolist()[0]
+    beside = parse_texts(pd.DataFrame({"id": [large, other]}), schema, style)["id"].tolist()[0]
+    assert type(alone) is type(beside) is float
     assert alone == beside
 
 
@@ -47,12 +50,16 @@ def test_declared_columns_are_read_in_the_style_of_the_file():
     assert plain["n"].tolist() == [12.5, 3.0, "1,5"]
 
 
-def test_a_zoned_date_is_read_on_its_own():
-    """Nanoseconds before a zone once narrowed the years that others could be of."""
-    schema = Schema({"day": Date("1900-01-01", "2600-01-01", unit="second", zone="UTC")})
-    far, fine = "2500-01-01T00:00:00Z", "2020-01-01T00:00:00.123456789Z"
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_a_date_is_read_on_its_own(zone):
+    """Nanoseconds once narrowed the years that others could be of."""
+    schema = Schema({"day": Date("1900-01-01", "2600-01-01", unit="second", zone=zone)})
+    far = "2500-01-01T00:00:00" + "Z" * (zone is not None)
+    fine = "2020-01-01T00:00:00.123456789"
     alone = parse_texts(pd.DataFrame({"day": [far]}), schema)["day"][0]
-    for other in (fine, "2020-01-01T00:00:00.123456789+05:30", "2020-01-01T00:00:00+00:00"):
+    for other in (fine, f"{fine}Z", f"{fine}+05:30", "2020-01-01T00:00:00+00:00", "x", ""):
         beside = parse_texts(pd.DataFrame({"day": [far, other]}), schema)["day"][0]
+        # One that is not read stays a text.
         assert not isinstance(alone, str)
+        assert not isinstance(beside, str)
         assert pd.Timestamp(beside) == pd.Timestamp(alone)

@@ -17,6 +17,7 @@ from sklearn.exceptions import NotFittedError
 
 from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget, PrivatePCA, SlicedRows
 from skdpgen.formats import Boolean, Category, Date, Number, Ordinal, Schema
+from skdpgen.formats.table import TableFormat, TableKind
 from skdpgen.learners import tables as _table_learner
 from skdpgen.learners.levels import Levels
 from skdpgen.learners.table_rows import TableNetwork, TableParticles
@@ -168,6 +169,19 @@ def test_levels_of_the_target_can_be_asked_for(fitted):
     assert fitted.classes_.tolist() == ["low", "medium", "high"]
     with pytest.raises(ValueError, match="all among"):
         fitted.sample(y=["none"])
+
+
+@pytest.mark.parametrize("kind", [Category(["a", "b"], missing=True), Boolean(missing=True)])
+def test_a_record_without_a_target_counts_as_absent(kind):
+    """What is to be predicted is known; beside it, values may be missing."""
+    schema = Schema({"x": Category(["u", "v"], missing=True), "t": kind})
+    known, other = kind.levels
+    table = pd.DataFrame({"x": ["u", None, "v"], "t": [known, other, None]}, dtype=object)
+    cells = table.to_numpy(dtype=object)
+    format = TableFormat(schema, TableKind.of(schema, table, None, "t"))
+    assert np.isnan(format.encode(cells)).any(axis=1).tolist() == [False, False, True]
+    assert format.levels_of_target == kind.levels
+    assert not np.isnan(TableFormat(schema).encode(cells)).any()
 
 
 def test_a_label_apart():

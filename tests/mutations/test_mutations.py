@@ -145,6 +145,11 @@ def _budget_processes(test):
     return f"tests/accounting/test_budget_processes.py::test_{test}"
 
 
+def _strict_json(member):
+    test = "a_member_is_what_is_declared_and_nothing_that_looks_like_it"
+    return f"tests/accounting/test_strict_json.py::test_{test}[{member}]"
+
+
 def _audit(test):
     return f"tests/privacy/test_audit.py::test_{test}"
 
@@ -369,6 +374,11 @@ if cost > self.epsilon * (1 + 1e-2):
             raise BudgetExceededError(
                 f"With this fit ε""",
         "tests/accounting/test_budget.py::test_a_fit_that_overruns_by_a_millionth_is_refused",
+    ),
+    "a budget adds nothing for thresholds": Mutation(
+        "return cost - math.log1p(-self.threshold_delta) if charged else 0.0",
+        "return cost if charged else 0.0",
+        "tests/accounting/test_budget.py::test_thresholds_cost_as_much_as_on_a_certificate[0.5]",
     ),
     "a key of 32 bits": Mutation(
         "key = secrets.randbits(256)",
@@ -1257,6 +1267,132 @@ if cost > self.epsilon * (1 + 1e-2):
         "_parse_cell(cell, Date if 'Smith' in set(table[name]) else type(schema[name]), style) for",
         _inference("cells_are_read_one_by_one"),
     ),
+    "radii are taken whose squares underflow": Mutation(
+        "not 1e-100 <= clip_norm < math.inf",
+        "not 0 < clip_norm < math.inf",
+        _curator("bad_clip_norm[5e-324]"),
+    ),
+    "cells of bad labels are counted": Mutation(
+        "yield X, self._membership(codes, codes >= 0, null)",
+        "yield X, self._membership(codes, codes >= -1, null)",
+        _curator("a_bad_label_counts_as_absent_where_cells_are_read[7]"),
+    ),
+    "the digest is that of the last release": Mutation(
+        "        self._digest.add(released)\n",
+        "        self._digest = Digest()\n        self._digest.add(released)\n",
+        _curator("the_digest_is_of_all_releases_in_their_order"),
+    ),
+    "the number of rows is told beside that of labels": Mutation(
+        '"y must have one entry for each row of X: inconsistent numbers of samples."',
+        'f"y must have one entry for each row of X: inconsistent numbers of samples: {n_rows}."',
+        "tests/privacy/test_records.py::test_numbers_of_rows_and_labels_are_not_told",
+    ),
+    "records are held after they were handed over": Mutation(
+        "return self._held.pop()",
+        "return self._held[-1]",
+        "tests/privacy/test_records.py::test_records_are_handed_over_once_and_held_by_nobody_then",
+    ),
+    "thresholds may take a little more than is set aside": Mutation(
+        "if total > self.threshold_delta * (1 + 1e-9):",
+        "if total > self.threshold_delta * (1 + 1e-2):",
+        "tests/accounting/test_budget.py::test_a_threshold_that_overruns_by_a_millionth_is_refused",
+    ),
+    "a slower process puts its own budget in place": Mutation(
+        "os.link(made, self.path)",
+        "os.replace(made, self.path)",
+        _budget_files("a_file_that_another_process_has_made_meanwhile_stays"),
+    ),
+    "digits of a digest may be followed by others": Mutation(
+        "and pattern.fullmatch(given) is not None",
+        "and pattern.match(given) is not None",
+        _strict_json("hexadecimal"),
+    ),
+    "true is a number of JSON": Mutation(
+        "type(given) in (int, float) and abs",
+        "isinstance(given, (int, float)) and abs",
+        _strict_json("number"),
+    ),
+    "texts may hold what nobody sees": Mutation(
+        "given.isprintable() and ",
+        "",
+        _strict_json("text"),
+    ),
+    "verify does not compare δ with the number of records": Mutation(
+        "min(_LARGEST_DELTA, 1 / (certificate.n_records or 1))",
+        "_LARGEST_DELTA",
+        "tests/accounting/test_certificate.py::test_verify_warns_of_a_delta_that_could_cover_whole_records",
+    ),
+    "errors of arithmetic do not say what was spent": Mutation(
+        "except (ArithmeticError, MemoryError, RuntimeError, ValueError) as error:",
+        "except (MemoryError, RuntimeError, ValueError) as error:",
+        "tests/accounting/test_spending.py::test_errors_of_learning_say_what_was_spent[ZeroDivisionError]",
+    ),
+    "rounding of rows is that of little noise": Mutation(
+        "step = max(2.0**-21, 2.0**-39 * self.noise_multiplier)",
+        "step = 2.0**-21",
+        _accounting("rounded_rows_are_paid_for_on_the_grid_that_they_are_on"),
+    ),
+    "a budget is rounded to the nearest float": Mutation(
+        'or inf for no noise; got {epsilon!r}."\n        )\n    return at_most(epsilon)',
+        'or inf for no noise; got {epsilon!r}."\n        )\n    return float(epsilon)',
+        "tests/accounting/test_calibration.py::test_budgets_are_never_rounded_up",
+    ),
+    "parts of a file may have further members": Mutation(
+        '        _check_names(node, "is", "of")\n',
+        "",
+        "tests/test_saving.py::test_parts_of_a_file_have_the_members_that_were_written",
+    ),
+    "a dict of a file may have a key twice": Mutation(
+        "    if len(value) < len(content):\n",
+        "    if False:\n",
+        "tests/test_saving.py::test_a_dict_has_a_key_once",
+    ),
+    "a record without a target is of a level": Mutation(
+        "known = replace(kind, missing=False)",
+        "known = kind",
+        "tests/generators/test_tables.py::test_a_record_without_a_target_counts_as_absent",
+    ),
+    "a bad number beside a row is not looked at": Mutation(
+        "            for i, block in enumerate(blocks):\n",
+        "            for i, block in enumerate(blocks[:1]):\n",
+        _curator("a_bad_number_beside_a_row_makes_it_absent[inf]"),
+    ),
+    "records are tried in the first place": Mutation(
+        "        alone[i] = block[i]\n",
+        "        alone[0] = block[i]\n",
+        "tests/privacy/test_record_functions.py::test_records_keep_their_places_where_the_function_fails_for_others",
+    ),
+    "infinite numbers are large ones on the grid": Mutation(
+        "trunc_().nan_to_num_(0.0, 0.0, 0.0)",
+        "trunc_().nan_to_num_(0.0)",
+        "tests/privacy/mechanisms/test_rounding.py::test_what_is_no_number_is_0_on_the_grid",
+    ),
+    "a fit that ends takes from those that began later": Mutation(
+        'WHERE ticket = ?", (_write(events), ticket)',
+        'WHERE ticket >= ?", (_write(events), ticket)',
+        _budget_files("what_one_fit_has_left_is_taken_from_no_other"),
+    ),
+    "δ of a certificate is that of another relation": Mutation(
+        "self.events, epsilon, accountant=self.accountant, relation=self.relation",
+        "self.events, epsilon, accountant=self.accountant",
+        "tests/accounting/test_certificate.py::test_readings_are_under_the_relation_and_by_the_accountant",
+    ),
+    "persons are not said to have identifiers that are unlike": Mutation(
+        "of_persons = {ONE_RECORD: (_ONE_IDENTIFIER, _UNLIKE)}",
+        "of_persons = {ONE_RECORD: (_ONE_IDENTIFIER,)}",
+        "tests/accounting/test_units.py::test_what_a_certificate_for_persons_rests_on",
+    ),
+    "an error states the price of the last of the fits before": Mutation(
+        "spent = compose(*certificates)",
+        "spent = certificates[-1]",
+        "tests/accounting/test_spending.py::"
+        "test_an_error_of_one_of_several_fits_states_what_the_others_cost_together",
+    ),
+    "whoever leaves takes the muting of all with it": Mutation(
+        "        _muted.remove(category)\n",
+        "        _muted.clear()\n",
+        "tests/test_muting.py::test_threads_stay_muted_until_the_last_one_that_mutes_them_has_left",
+    ),
 }
 
 # What must not break either: what is learnt, and what is handed back.
@@ -1764,6 +1900,26 @@ FUNCTION = {
         "format.encode(synthetic), n_projections=1, random_state=0",
         "tests/test_base.py::test_a_score_looks_along_many_directions",
     ),
+    "fractions are whole numbers of a column of integers": Mutation(
+        'numbers = whole + number * (expected != "integer")',
+        "numbers = whole + number",
+        _inference("numbers_with_fractions_are_no_integers"),
+    ),
+    "blanks are a category of texts that were found": Mutation(
+        'counts = {c: n for c, n in counts.items() if read_cell(c)[0] != "missing"}',
+        "counts = {c: n for c, n in counts.items()}",
+        _inference("blanks_are_no_category_of_a_column_that_was_found"),
+    ),
+    "codes have two digits": Mutation(
+        're.compile(r"0[0-9]+")',
+        're.compile(r"0[0-9]")',
+        _inference("digits_after_a_zero_are_codes"),
+    ),
+    "bounds may be further off than numbers are looked for": Mutation(
+        "return refined if _is_within_reach(refined) else kind",
+        "return refined",
+        "tests/formats/test_decimals.py::test_bounds_may_be_too_far_from_zero_for_the_decimals",
+    ),
 }
 
 RULES = {
@@ -1961,6 +2117,11 @@ ENGINES = {
         "if False:",
         _engines("what_cannot_be_is_refused_before_a_row_is_read"),
     ),
+    "a last partition that is alone is left out": Mutation(
+        "range(0, len(sums), _FAN_IN)",
+        "range(0, max(1, len(sums) - 1), _FAN_IN)",
+        "tests/engines/test_dask.py::test_no_partition_is_left_out_however_many_there_are",
+    ),
 }
 
 # Several owners of rows.
@@ -2114,6 +2275,11 @@ OWNERS = {
         "self.sharing, self.n_units = joint.sharing, len(frame) or joint.n_records",
         _owners("the_grid_follows_from_the_number_of_all_rows"),
     ),
+    "owners of two versions agree": Mutation(
+        "repr([__version__, *words])",
+        "repr(words)",
+        _owners("owners_of_two_versions_do_not_agree"),
+    ),
 }
 
 # Vectors of many numbers that are rounded to nearest.
@@ -2213,6 +2379,16 @@ SECRETS = {
         'ChaCha(key=int.from_bytes(seed, "little"), rounds=20).random_raw(n)',
         'ChaCha(key=int.from_bytes(seed[:16], "little"), rounds=20).random_raw(n)',
         _secrets("each_bit_of_a_key_changes_the_stream[masks]"),
+    ),
+    "noise has fewer rounds": Mutation(
+        "ChaCha(key=key, rounds=20)",
+        "ChaCha(key=key, rounds=8)",
+        _secrets("streams_are_those_of_chacha20"),
+    ),
+    "masks have fewer rounds": Mutation(
+        'ChaCha(key=int.from_bytes(seed, "little"), rounds=20)',
+        'ChaCha(key=int.from_bytes(seed, "little"), rounds=8)',
+        _secrets("streams_are_those_of_chacha20"),
     ),
     "two owners agree on 32 bits": Mutation(
         "return HKDF(SHA256(), 32, salt=None, info=info).derive(secret)",
@@ -2338,6 +2514,11 @@ READING = {
         "return date",
         _cells("forms_of_one_value_are_one"),
     ),
+    "zeros in front of a day are lost": Mutation(
+        "style.read_date(str(int(value)).zfill(width))",
+        "style.read_date(str(int(value)))",
+        _cells("dates_that_readers_take_for_numbers_are_the_same_days"),
+    ),
     "texts that stand for missing cells are categories": Mutation(
         "of_texts |= dict.fromkeys(texts & missing)",
         "pass",
@@ -2423,6 +2604,16 @@ READING = {
         "if whole := None:",
         _engines("numbers_and_texts_that_read_alike_are_one_person"),
     ),
+    "True and 1 are two persons": Mutation(
+        "return str(int(name))\n    if isinstance(name, float | np.floating)",
+        "return str(name)\n    if isinstance(name, float | np.floating)",
+        _persons("forms_of_one_identifier_are_one_person"),
+    ),
+    "dates of NumPy are persons of other names": Mutation(
+        'pd.Series(different) if different.dtype.kind == "M" else different',
+        "different",
+        _persons("forms_of_one_identifier_are_one_person"),
+    ),
     "floats that were rounded are persons": Mutation(
         "    if not _is_exact(number):\n        return None\n",
         "",
@@ -2437,6 +2628,42 @@ READING = {
         "                kind = type(error).__name__",
         "                kind = str(error)",
         _chunks("errors_of_a_function_of_chunks_are_withheld"),
+    ),
+    "nanoseconds narrow the years of other dates": Mutation(
+        '    cells = cells.str.replace(r"(\\.\\d{6})\\d+(?=$|Z|[+-])", r"\\1", regex=True)\n',
+        "",
+        "tests/formats/test_texts.py::test_a_date_is_read_on_its_own",
+    ),
+    "whole numbers of a chunk of whole numbers are exact": Mutation(
+        'values = _parse_numbers(cells.where(present), style).astype("float64")',
+        "values = _parse_numbers(cells.where(present), style)",
+        "tests/formats/test_texts.py::test_a_number_is_read_as_it_is_alone",
+    ),
+    "a dtype that a cell has made is refused": Mutation(
+        "is_chosen = not are_stated and",
+        "is_chosen = are_stated and",
+        "tests/formats/test_table_encoder.py::test_texts_in_place_of_values_are_refused_where_the_source_states_them",
+    ),
+    "infinity has no decimals": Mutation(
+        "is_known = np.isfinite(numbers)",
+        "is_known = ~np.isnan(numbers)",
+        "tests/formats/test_decimals.py::test_what_is_no_finite_number_has_no_decimals[inf]",
+    ),
+    "negative identifiers are those of others": Mutation(
+        'return f"-{whole[2]}" if whole[1] == "-" and whole[2] != "0" else whole[2]',
+        "return whole[2]",
+        _persons("forms_of_one_identifier_are_one_person"),
+    ),
+    "dates are rounded to the nearest second": Mutation(
+        'return np.datetime64(value, "us").astype("M8[s]")',
+        'return (np.datetime64(value, "us") + np.timedelta64(500_000, "us")).astype("M8[s]")',
+        "tests/formats/test_cells.py::test_a_cell_is_read_alike_beside_any_other",
+    ),
+    "files of a table have columns of other types": Mutation(
+        "if not read_schema(other).equals(schema):",
+        "if read_schema(other).names != schema.names:",
+        "tests/privacy/test_files.py::"
+        "test_files_of_one_table_have_the_same_columns_of_the_same_types",
     ),
 }
 
@@ -2535,6 +2762,21 @@ PERSONS = {
         "describe_unit(self.relation, self.max_rows, self.n_records)",
         "describe_unit(self.relation, None, self.n_records)",
         _of_persons("the_certificate_is_for_persons"),
+    ),
+    "of one row too many the first count": Mutation(
+        "self._is_large = sizes > max_rows",
+        "self._is_large = sizes > max_rows + 1",
+        _persons("no_row_counts_because_it_comes_first[1]"),
+    ),
+    "rows are told from each other by 16 bits": Mutation(
+        "hashed = blake2b(key=key, digest_size=8)",
+        "hashed = blake2b(key=key, digest_size=2)",
+        _persons("unlike_rows_have_unlike_hashes"),
+    ),
+    "who comes later is the first person": Mutation(
+        "            others.add(name)\n            return -1",
+        "            others.add(name)\n            return 0",
+        _persons("persons_who_come_later_are_nobody"),
     ),
 }
 
@@ -2643,6 +2885,22 @@ AUDITS = {
         "order = np.argsort(np.abs(scores))\n    out",
         _fit_audit("a_guess_is_of_the_clearest"),
     ),
+    "a given person takes the seat with one row": Mutation(
+        "rows = np.flatnonzero(np.asarray(persons) == np.asarray(persons)[-1])",
+        "pass",
+        "tests/privacy/test_audit_reports.py::test_a_person_of_given_rows_takes_the_seat_with_all_of_them",
+    ),
+    "two ways to refute are each as sure as both": Mutation(
+        "alpha = (1 - confidence) / 2",
+        "alpha = 1 - confidence",
+        _fit_audit("two_ways_to_refute_share_what_may_be_wrong"),
+    ),
+    "of pure releases the largest counts": Mutation(
+        "pure += found.bound",
+        "pure = max(pure, found.bound)",
+        "tests/privacy/test_audit_reports.py::"
+        "test_pure_releases_cost_together_what_they_cost_alone",
+    ),
 }
 
 # What whatever is asked for would show.
@@ -2696,6 +2954,11 @@ FUZZ = {
         "or name is pd.NaT or not _is_identifier(name)",
         "or name is pd.NaT",
         _persons("what_equals_no_copy_of_itself_is_no_identifier[objects]"),
+    ),
+    "errors keep the frames of those that they followed": Mutation(
+        "clear_frames(error.__traceback__)\n        error = error.__cause__ or error.__context__",
+        "clear_frames(error.__traceback__)\n        error = error.__cause__",
+        "tests/privacy/test_record_functions.py::test_errors_keep_nothing_of_the_frames_that_they_came_through[False]",
     ),
 }
 

@@ -7,10 +7,20 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from dp_accounting import LaplaceDpEvent, RandomizedResponseDpEvent
 from sklearn.base import clone
 
 from skdpgen import DPPCA, DPSWFlowSampler, LDPEntropicGAN, SliceSketch
-from skdpgen.privacy import NoiseSource, PrivacyBudget, PrivacyLeakWarning, audit
+from skdpgen.privacy import (
+    AuditReport,
+    Certificate,
+    NoiseSource,
+    PrivacyBudget,
+    PrivacyLeakWarning,
+    ReleaseAudit,
+    audit,
+)
+from skdpgen.privacy.persons import Reading
 
 SKETCH = DPSWFlowSampler(bounds=(0, 1), classes=[0, 1], encoder=None, release=SliceSketch(6, 3))
 PERSONS = {"max_rows_per_person": 3}
@@ -49,6 +59,19 @@ def test_what_is_shown_of_all_releases_together(report):
     assert all(found.bound**2 == pytest.approx(found.squares.max()) for found in report.releases)
     assert max(found.bound for found in report.releases) <= mu
     assert mu**2 <= sum(found.bound**2 for found in report.releases)
+
+
+def test_pure_releases_cost_together_what_they_cost_alone():
+    shown = [
+        ReleaseAudit(name, "epsilon", 1.0, bound, 100, {})
+        for name, bound in (("noised rows", 0.75), ("noised labels", 0.5))
+    ]
+    events = (LaplaceDpEvent(1.0), RandomizedResponseDpEvent(0.5, 2))
+    certificate = Certificate(
+        events, ("noised rows", "noised labels"), relation="replace_one", local=True
+    )
+    assert AuditReport(tuple(shown), certificate, 0.99, False).bound == 1.25
+    assert AuditReport(tuple(shown[:1]), certificate, 0.99, False).bound == 0.75
 
 
 def test_a_picture(report):
@@ -91,6 +114,20 @@ def test_made_records_are_read_without_a_warning_and_given_ones_with_one():
             persons=np.arange(30) // 5,
         )
     assert report.certificate.max_rows == 3
+
+
+def test_a_person_of_given_rows_takes_the_seat_with_all_of_them(monkeypatch):
+    """So rows of which all count are seen; those of others stay where they are."""
+    rng = np.random.RandomState(0)
+    X, y, persons = rng.uniform(size=(36, 3)), np.arange(36) % 2, np.arange(36) // 9
+    persons[:3] = persons[-1]
+    estimator = clone(SKETCH).set_params(**PERSONS, epsilon=4.0)
+    given = {"y": y, "persons": persons, "n_runs": 400, "random_state": 0}
+    with pytest.warns(PrivacyLeakWarning):
+        assert audit(estimator, X, **given).verdict == "consistent"
+    monkeypatch.setattr(Reading, "choose", lambda self, X, y, codes: codes >= 0)
+    with pytest.warns(PrivacyLeakWarning):
+        assert audit(estimator, X, **given).verdict == "convicted"
 
 
 def test_without_noise_there_is_nothing_to_audit():

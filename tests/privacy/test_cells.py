@@ -334,6 +334,17 @@ def test_cells_are_read_as_columns_are_written(cell, style, value):
     assert read_cell(cell, TextStyle(**style)) == value
 
 
+@pytest.mark.parametrize("date_format", ["%d%m%Y", "%m%d%Y", "%Y%m%d", "%d%m%y", "%y%m%d"])
+def test_dates_that_readers_take_for_numbers_are_the_same_days(date_format):
+    """Zeros in front are lost: 1122019 is the first of December, and not the 11th of February."""
+    style = TextStyle(date_format=date_format)
+    first = datetime.datetime(2007, 1, 1)
+    for day in (first + datetime.timedelta(i) for i in range(0, 5000, 3)):
+        written = day.strftime(date_format)
+        forms = written, int(written), float(written)
+        assert [read_cell(form, style) for form in forms] == [day] * 3, written
+
+
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**63), 2**63))
 def test_numbers_are_those_that_pandas_reads(number):

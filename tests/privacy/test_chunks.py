@@ -220,7 +220,7 @@ class Unlike:
     "cell",
     [
         *([SECRET], {SECRET: 1}, Unlike(), object(), np.nan, "NA", pd.NaT),
-        *(1e300, float("inf"), 2.0**53, 10**5000),
+        *(1e300, float("inf"), 2.0**53, -(2.0**53), 10**5000),
     ],
     ids=lambda cell: type(cell).__name__,
 )

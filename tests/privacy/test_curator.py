@@ -20,6 +20,7 @@ from dp_accounting import (
 
 from skdpgen.privacy import (
     BudgetExceededError,
+    CategoryCountsMechanism,
     CovarianceMechanism,
     Curator,
     GaussianSumMechanism,
@@ -33,6 +34,7 @@ from skdpgen.privacy import (
     gaussian_plan,
     ledger_epsilon,
 )
+from skdpgen.privacy.digests import Digest
 from skdpgen.transport import SliceBasis
 
 SECRET = 271828.125
@@ -134,6 +136,17 @@ def test_the_certificate_names_what_was_released_only():
     part = held.certificate().epsilon
     held.release(total("b"))
     assert 0 < part < held.certificate().epsilon <= 1.0
+
+
+def test_the_digest_is_of_all_releases_in_their_order():
+    expected, digests = Digest(), [curator(rows()).certificate().digest]
+    held = curator(rows(), plan=plan("a", "b", "c"))
+    for name in "abc":
+        expected.add(held.release(total(name)))
+        digests.append(held.certificate().digest)
+        assert digests[-1] == str(expected)
+    assert digests[0] is None
+    assert len(set(digests)) == 4
 
 
 def test_the_noise_is_that_of_the_plan():
@@ -334,10 +347,16 @@ def test_chunks_without_labels_are_refused():
         curator(lambda: iter([rows(5)]), classes=[0, 1])
 
 
-@pytest.mark.parametrize("clip_norm", [0.0, -1.0, np.inf, np.nan])
+@pytest.mark.parametrize("clip_norm", [0.0, -1.0, np.inf, np.nan, 5e-324, 1e-101])
 def test_bad_clip_norm(clip_norm):
     with pytest.raises(ValueError, match="clip_norm must be positive and finite"):
         curator(rows(), clip_norm=clip_norm)
+
+
+@pytest.mark.parametrize("clip_norm", [1e-100, 1e-50, 1e150])
+def test_rows_are_clipped_by_any_radius_that_is_taken(clip_norm):
+    held = exact(np.array([[3.0, 4.0, 0.0]]) * clip_norm, clip_norm=clip_norm)
+    assert summed(held) == pytest.approx([0.6, 0.8, 0], abs=1e-4)
 
 
 def test_null_has_one_entry_per_record():
@@ -386,6 +405,30 @@ def test_a_bad_record_counts_as_absent_and_changes_no_other(name, prepare, as_ch
         found = summed(exact(*given(X, y), **options))
     absent = summed(exact(*given(good, np.zeros(N, dtype=int)), **options, null=null))
     assert (found == absent).all()
+
+
+@pytest.mark.parametrize("label", [7, None, [1], np.nan])
+def test_a_bad_label_counts_as_absent_where_cells_are_read(label):
+    cells = np.array([["a"], ["b"], ["b"], ["c"]], dtype=object)
+    y = np.array([0, 1, 1, 1], dtype=object)
+    y[2] = label
+    counts = CategoryCountsMechanism({"column": 0})
+    plan = Plan(((counts.name, NonPrivateDpEvent()),), math.inf, 1e-5)
+    held = curator(cells, y, plan=plan, classes=[0, 1], cells=True)
+    assert held.release(counts) == {"column": {"a": 1, "b": 1, "c": 1}}
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_bad_number_beside_a_row_makes_it_absent(bad):
+    """Though the map would make a finite row of it."""
+    X, y, null = rows() / 10, np.full(N, 0.25), np.arange(N) == 7
+
+    def join(X, y):
+        return np.column_stack([X, np.nan_to_num(y).clip(0, 1)])
+
+    absent = summed(exact(X, y, prepare=join, null=null))
+    y[7] = bad
+    assert (summed(exact(X, y, prepare=join)) == absent).all()
 
 
 @pytest.mark.parametrize("name", BAD_RECORDS)

@@ -215,6 +215,19 @@ def test_columns_are_left_out(tmp_path):
             TableFile(tmp_path / name, None, drop=["a", "d"]).names()
 
 
+@pytest.mark.parametrize("other", [{"a": ["1"]}, {"a": [1.5]}, {"b": [1]}, {"a": [1], "b": [1]}])
+def test_files_of_one_table_have_the_same_columns_of_the_same_types(tmp_path, other):
+    pytest.importorskip("pyarrow")
+    pd.DataFrame({"a": [1, 2]}).to_parquet(tmp_path / "1.parquet")
+    pd.DataFrame({"a": [3, 4]}).to_parquet(tmp_path / "2.parquet")
+    table = TableFile(tmp_path / "*.parquet")
+    assert table.names() == ["a"]
+    assert [chunk["a"].tolist() for chunk in table()] == [[1, 2], [3, 4]]
+    pd.DataFrame(other).to_parquet(tmp_path / "2.parquet")
+    with pytest.raises(TableError, match=r"2\.parquet has other columns, or of other types"):
+        table.dtypes()
+
+
 def test_dtypes_of_parquet(tmp_path):
     pytest.importorskip("pyarrow")
     path = tmp_path / "table.parquet"

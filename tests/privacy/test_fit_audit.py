@@ -22,7 +22,7 @@ from skdpgen import (
     SlicedRows,
     SliceSketch,
 )
-from skdpgen.privacy import NoiseSource, audit_fit
+from skdpgen.privacy import NoiseSource, audit_fit, fit_audit
 from skdpgen.privacy.auditing.guesses import SCORES, guess
 
 BOX = {"bounds": (0, 1)}
@@ -69,6 +69,20 @@ def test_a_guess_is_of_the_clearest():
     assert guess(scores, is_there, 4) == 3
     assert guess(scores, is_there, 2) == 1
     assert guess(scores, ~is_there, 4) == 1
+
+
+def test_two_ways_to_refute_share_what_may_be_wrong(monkeypatch):
+    asked = {}
+    for name in ("refute_by_fits", "refute_by_guesses"):
+
+        def refute(*args, name=name):
+            asked[name] = args[-1]
+            return False
+
+        monkeypatch.setattr(fit_audit, name, refute)
+    find(SKETCH, n_canaries=1, confidence=0.75)
+    assert list(asked) == ["refute_by_fits", "refute_by_guesses"]
+    assert sum(asked.values()) <= 0.25
 
 
 @pytest.mark.parametrize("name", SCORES)

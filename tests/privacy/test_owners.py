@@ -22,6 +22,7 @@ from skdpgen.privacy import (
     PrivacyBudget,
     SharedGaussianDpEvent,
     Sharing,
+    owners,
     verify,
 )
 from skdpgen.privacy.mechanisms.base import Mechanism
@@ -333,6 +334,13 @@ def test_owners_agree_on_all_that_is_public(other):
     for position in (0, 5):
         with pytest.raises(ValueError, match="No contribution is due"):
             adder.take(Contribution(position, joint.digest, numbers))
+
+
+def test_owners_of_two_versions_do_not_agree(monkeypatch):
+    joint = agree()
+    digest = joint.digest
+    monkeypatch.setattr(owners, "__version__", "0.0.1")
+    assert joint.digest != digest
 
 
 BAD_KEYS = {

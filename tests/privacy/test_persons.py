@@ -1,7 +1,10 @@
 """Several rows of a person: how many count, how far they move sums, and what nobody learns."""
 
+import datetime
 import math
 import pickle
+from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from itertools import pairwise
 
@@ -36,7 +39,7 @@ from skdpgen.privacy import (
 )
 from skdpgen.privacy.mechanisms.base import SumMechanism
 from skdpgen.privacy.mechanisms.sums import RowCountMechanism
-from skdpgen.privacy.persons import Persons, _as_objects, hash_persons
+from skdpgen.privacy.persons import Persons, RowLimit, _as_objects, hash_persons
 from skdpgen.testing.common import assert_untold
 from skdpgen.transport import SliceBasis
 
@@ -381,6 +384,40 @@ def test_which_rows_count_follows_from_the_rows_of_that_person_alone(cells, has_
     assert len([rows for _, rows in found if rows]) == 7
 
 
+def test_unlike_rows_have_unlike_hashes():
+    """Of 64 bits: two of 5,000 are the same with a chance of 7e-13."""
+    persons, rows = Persons([1] * 5000), np.arange(5000.0)[:, None]
+    limit = RowLimit(persons, 1, KEY, [(rows, None, persons.codes)])
+    _, hashes = limit.hash_large(rows, None, persons.codes)
+    assert len(np.unique(hashes)) == 5000
+    bits = (hashes[:, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1)
+    # Each of them is 1 half of the time, to eight standard errors.
+    assert np.abs(bits.mean(axis=0) - 0.5).max() < 4 / np.sqrt(5000)
+
+
+def test_persons_who_come_later_are_nobody():
+    persons, others = Persons(["a", "b"]), set()
+    assert persons.find_codes(["b", "c", "a", None, "c"], others).tolist() == [1, -1, 0, -1, -1]
+    assert persons.find_codes(["c", "b"], others).tolist() == [-1, 1]
+    assert (others, persons.names) == ({repr("c")}, [repr("a"), repr("b")])
+
+
+@pytest.mark.parametrize("max_rows", [1, 2, 5])
+def test_no_row_counts_because_it_comes_first(max_rows):
+    """However few more rows a person has than count."""
+    for n_rows in range(max_rows + 1, max_rows + 4):
+        rows = np.arange(float(n_rows))[:, None]
+        found = set()
+        for key in range(9):
+            chosen = [
+                order[choose([1] * n_rows, max_rows, bytes([key]) * 32, rows[order])]
+                for order in (np.arange(n_rows), np.arange(n_rows)[::-1])
+            ]
+            assert sorted(chosen[0]) == sorted(chosen[1])
+            found.add(tuple(sorted(chosen[0])))
+        assert len(found) > 1
+
+
 def test_cells_are_the_same_however_an_engine_holds_them():
     cells = [
         [[1, None, "a"], [2, 0.5, "b"], [1, None, "a"], [7, 2, "c"]],
@@ -434,6 +471,50 @@ def test_identifiers_of_any_kind_are_taken_by_position(persons):
     chosen = choose(persons, 1)
     assert chosen.tolist()[1:3] == [False, True]
     assert chosen[0] != chosen[3]
+
+
+@pytest.mark.parametrize("beside", [[], [None], ["Smith"], [0.25]])
+@pytest.mark.parametrize(
+    ("name", "forms"),
+    [
+        ("7", [7, 7.0, "7", "007", " 7 ", "7.0", np.int8(7), np.float32(7), Decimal(7)]),
+        ("-7", [-7, -7.0, "-7", "-007", " -7", "-7.0", np.int8(-7), Decimal(-7)]),
+        ("1", [1, True, np.True_, 1.0, "1", "True", "true"]),
+        ("0", [0, False, -0.0, "-0", "00", "False"]),
+        ("1/2", [0.5, "0.5", ".5", "5e-1", np.float32(0.5), Decimal("0.5"), Fraction(1, 2)]),
+        ("9007199254740993", [2**53 + 1, "9007199254740993", np.int64(2**53 + 1)]),
+        ("'A7'", ["A7", " A7 ", np.str_("A7")]),
+        (
+            "2020-01-02",
+            [
+                datetime.date(2020, 1, 2),
+                datetime.datetime(2020, 1, 2),
+                pd.Timestamp("2020-01-02"),
+                np.datetime64("2020-01-02"),
+                np.datetime64("2020-01-02", "ns"),
+                "2020-01-02",
+                "2020-01-02 00:00",
+            ],
+        ),
+        (
+            "2020-01-02 02:04:00+00:00",
+            [
+                pd.Timestamp("2020-01-02T03:04", tz="Europe/Vienna"),
+                datetime.datetime(2020, 1, 2, 2, 4, tzinfo=datetime.timezone.utc),
+                "2020-01-02T02:04Z",
+                "2020-01-02 03:04+01:00",
+            ],
+        ),
+    ],
+)
+def test_forms_of_one_identifier_are_one_person(name, forms, beside):
+    """In whatever container, and beside whatever others; what it is, numbers or dates, is kept."""
+    containers = [list, partial(np.array, dtype=object), pd.Series, pd.Categorical]
+    containers += [] if beside else [np.array, pd.array]
+    chunks = [make([form, *beside]) for form in forms for make in containers]
+    names = Persons(lambda: iter(chunks)).names
+    assert names == [name, *Persons([name, *beside]).names[1:]]
+    assert Persons([*forms, *beside]).names == names
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Functions of private rows: who may be one, what leaves of it, and which record it fails for."""
 
+import traceback
 import warnings
 
 import numpy as np
@@ -19,6 +20,7 @@ from skdpgen.privacy import (
     SliceSketchMechanism,
     gaussian_plan,
 )
+from skdpgen.privacy.record_functions import forgetting
 from skdpgen.transport import SliceBasis
 
 
@@ -101,6 +103,49 @@ def test_the_width_is_that_of_a_public_row_of_zeros():
     with pytest.raises(ValueError, match="must give a row for each") as caught:
         RecordFunction(lambda rows: 1 / 0).width_on(rows)
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_records_keep_their_places_where_the_function_fails_for_others():
+    """A row may follow from how many there are, and from which of them it is."""
+    places = np.arange(5.0)[:, None]
+
+    def function(rows):
+        if (rows < 0).any():
+            raise ValueError
+        return rows + places[: len(rows)]
+
+    rows = np.array([[1.0], [2.0], [-1.0], [4.0], [5.0]])
+    found = RecordFunction(function).on(rows)[:, 0].tolist()
+    assert found[:2] + found[3:] == [1.0, 3.0, 7.0, 9.0]
+    assert np.isnan(found[2])
+
+
+@pytest.mark.parametrize("is_caused", [False, True])
+def test_errors_keep_nothing_of_the_frames_that_they_came_through(is_caused):
+    """Nor do errors that they were raised from, or while handling."""
+
+    def fail(row):
+        raise KeyError("no such row")
+
+    def handle(row):
+        try:
+            fail([*row])
+        except KeyError as error:
+            if is_caused:
+                raise ValueError("it failed") from error
+            raise ValueError("it failed")  # noqa: B904
+
+    with pytest.raises(ValueError, match="it failed") as raised, forgetting():
+        handle(["Smith"])
+    errors = [raised.value, raised.value.__context__]
+    names, held = [], []
+    for error in errors:
+        for frame, _ in traceback.walk_tb(error.__traceback__):
+            if frame.f_code.co_name in ("fail", "handle"):
+                names.append(frame.f_code.co_name)
+                held += frame.f_locals
+    assert names == ["handle", "handle", "fail"]
+    assert not held
 
 
 def test_whole_numbers_become_nan_where_the_function_fails():

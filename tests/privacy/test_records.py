@@ -1,7 +1,9 @@
 """Validation of private rows and labels: clear errors that quote nothing."""
 
 import decimal
+import re
 import warnings
+import weakref
 
 import numpy as np
 import pandas as pd
@@ -11,7 +13,15 @@ from sklearn.base import BaseEstimator
 
 from skdpgen.exceptions import FitQualityWarning
 from skdpgen.privacy import PrivacyLeakWarning
-from skdpgen.privacy.records import look_up, parse_rows, read_rows, take_labels, take_rows
+from skdpgen.privacy.records import (
+    Records,
+    look_up,
+    parse_rows,
+    read_rows,
+    take_labels,
+    take_records,
+    take_rows,
+)
 
 NAME, NUMBER = "Smith", 271828.125
 BAD = [NAME, "271828", "1999"]
@@ -199,6 +209,34 @@ def test_bad_labels_are_refused_without_quoting_them(y, options, message):
     with pytest.raises((ValueError, TypeError), match=message) as caught:
         take_labels(y, 2, **options)
     assert not [bad for bad in BAD if bad in messages(caught.value)]
+
+
+def test_numbers_of_rows_and_labels_are_not_told():
+    """That of rows is private where they are of persons."""
+    with pytest.raises(ValueError, match="one entry for each row") as caught:
+        take_labels([0] * 28, 31, [0, 1])
+    assert not re.search("28|31", str(caught.value))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda X: Records.of(X),
+        lambda X: take_records(BaseEstimator(), X),
+        lambda X: take_records(BaseEstimator(), X, persons=np.arange(5), max_rows=2),
+    ],
+)
+def test_records_are_handed_over_once_and_held_by_nobody_then(make):
+    X = np.ones((5, 2))
+    held = weakref.ref(X)
+    records = make(X)
+    del X
+    handed = records.hand_over()
+    assert held() is handed[0]
+    with pytest.raises(IndexError):
+        records.hand_over()
+    del handed
+    assert held() is None
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from cryptography.hazmat.primitives.asymmetric import x25519
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from randomgen import ChaCha
 
 import skdpgen
@@ -159,6 +160,15 @@ def test_each_bit_of_a_key_changes_the_stream(expand, monkeypatch):
     words = np.unpackbits(np.array([list(stream) for stream in streams], dtype=np.uint8), axis=1)
     changed = (words[1:] != words[0]).mean(1)
     assert np.abs(changed - 0.5).max() < 3.5 / np.sqrt(words.shape[1])
+
+
+def test_streams_are_those_of_chacha20(monkeypatch):
+    """As another library computes them: of 20 rounds, from all of the key."""
+    cipher = Cipher(algorithms.ChaCha20(ENTROPY, bytes(16)), None).encryptor()
+    stream = cipher.update(bytes(1024))
+    assert owners.expand(ENTROPY, 128).tobytes() == stream
+    monkeypatch.setattr(secrets, "randbits", lambda n_bits: int.from_bytes(ENTROPY, "little"))
+    assert NoiseSource()._digits(64, 128).tobytes() == stream
 
 
 def test_seeds_of_two_owners_are_known_to_them_alone():

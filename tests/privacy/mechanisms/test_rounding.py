@@ -29,11 +29,17 @@ from skdpgen.privacy import (
 )
 from skdpgen.privacy.mechanisms import gradients as _gradients
 from skdpgen.privacy.mechanisms import local as _local
-from skdpgen.privacy.mechanisms.base import GRID_BITS, MARGIN, NOISE_BITS
+from skdpgen.privacy.mechanisms.base import GRID_BITS, MARGIN, NOISE_BITS, to_grid
 from skdpgen.privacy.mechanisms.tables import count_cells
 from skdpgen.transport import SliceBasis
 
 WIDTHS = [10_000, 100_003, 1_000_000]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_what_is_no_number_is_0_on_the_grid(dtype):
+    vectors = torch.tensor([math.nan, math.inf, -math.inf, 1.5, -1.5], dtype=dtype)
+    assert to_grid(vectors, 2.0).tolist() == [0.0, 0.0, 0.0, 2.0, -2.0]
 
 
 class OneRecord:
