@@ -2117,11 +2117,6 @@ ENGINES = {
         "if False:",
         _engines("what_cannot_be_is_refused_before_a_row_is_read"),
     ),
-    "a last partition that is alone is left out": Mutation(
-        "range(0, len(sums), _FAN_IN)",
-        "range(0, max(1, len(sums) - 1), _FAN_IN)",
-        "tests/engines/test_dask.py::test_no_partition_is_left_out_however_many_there_are",
-    ),
 }
 
 # Several owners of rows.
