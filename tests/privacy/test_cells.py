@@ -121,7 +121,6 @@ CONTAINERS = {
     # As pandas reads a long file, piece by piece.
     "mixed": lambda text: pd.concat(list(read_chunks(text, 8)())).astype(object),
     "chunks of 7": lambda text: read_chunks(text, 7),
-    "chunks of texts": lambda text: read_chunks(text, 7, dtype=str, parse_dates=None),
 }
 
 
@@ -142,6 +141,7 @@ class Parts(PartitionedTable):
 
 
 MORE_CONTAINERS = {
+    "chunks of texts": lambda text: read_chunks(text, 7, dtype=str, parse_dates=None),
     "partitions": lambda text: Parts(list(read_chunks(text, 7)())),
     "chunks of 1": lambda text: read_chunks(text, 1),
     "chunks of 20": lambda text: read_chunks(text, 20),
