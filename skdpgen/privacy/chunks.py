@@ -48,12 +48,12 @@ class TableChunks:
 
     @cached_property
     def head(self):
-        """The first chunk that holds rows, whose names of columns are public."""
+        """The first chunk without its rows: names of columns are public."""
         with contextlib.closing(self()) as chunks:
             table = next(chunks, None)
         if table is None:
             raise TableError("The table has no rows.")
-        return table
+        return table.iloc[:0] if isinstance(table, pd.DataFrame) else table
 
     def __call__(self):
         """Return a fresh iterator over the chunks that hold rows, without identifiers."""
@@ -90,7 +90,8 @@ class TableChunks:
                 with muted():
                     if chunks is None:
                         source = self._function()
-                        opened.callback(call_quietly, getattr(source, "close", None))
+                        if hasattr(source, "close"):
+                            opened.callback(call_quietly, source.close)
                         chunks = iter(source)
                     chunk = next(chunks)
             except StopIteration:
