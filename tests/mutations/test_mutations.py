@@ -656,7 +656,7 @@ if cost > self.epsilon * (1 + 1e-2):
         f"{_FEW_ROWS}::test_rows_of_more_columns_than_slices_tell_about_take_more_of_them",
     ),
     "noise in components is not spoken of": Mutation(
-        "            self._count_needed_for_components(plan, format),\n",
+        "            self._min_samples_for_components(plan, format),\n",
         "            0,\n",
         f"{_FEW_ROWS}::test_noise_hides_components_of_few_rows",
     ),
@@ -768,8 +768,8 @@ if cost > self.epsilon * (1 + 1e-2):
         _three_way("what_is_released_without_noise[levels]"),
     ),
     "absent records are in three-way tables": Mutation(
-        "hats = Hats(places[membership.sum(1) > 0], sizes)",
-        "hats = Hats(places, sizes)",
+        "hats = HatBasis(places[membership.sum(1) > 0], sizes)",
+        "hats = HatBasis(places, sizes)",
         _three_way("what_is_released_without_noise[levels]"),
     ),
     "what is spent follows from what stands out": Mutation(
@@ -1183,7 +1183,7 @@ if cost > self.epsilon * (1 + 1e-2):
         "tests/test_saving.py::test_a_file_cannot_contradict_its_certificate",
     ),
     "what a file says is not checked as it is read": Mutation(
-        "            made.check_loaded()\n",
+        "            made._check_loaded()\n",
         "            pass\n",
         "tests/test_saving.py::test_a_file_cannot_contradict_its_certificate",
     ),
@@ -1625,7 +1625,7 @@ FUNCTION = {
     ),
     "between values beside an atom others are rounded to one side": Mutation(
         "* (last - first) < places - first",
-        "* (scale.find_places((whole + 1) / self.unit) - first) < places - first",
+        "* (scale.encode_cells((whole + 1) / self.unit) - first) < places - first",
         _atoms("shares_and_means_of_atoms_and_of_others_are_those_of_the_weights[1]"),
     ),
     "atoms are clipped to the bounds": Mutation(
@@ -2192,7 +2192,7 @@ OWNERS = {
         _owners("who_comes_late_stays_masked"),
     ),
     "the server closes a sum of too few": Mutation(
-        "if len(self._stayed) < sharing.n_needed:",
+        "if len(self._stayed) < sharing.min_samples:",
         "if not self._stayed:",
         _owners("the_server_closes_no_sum_of_too_few"),
     ),
@@ -2237,7 +2237,7 @@ OWNERS = {
         _owners("bad_keys_are_refused_before_a_row_is_read[repeated]"),
     ),
     "few keys are enough": Mutation(
-        "if len(public_keys) < joint.sharing.n_needed:",
+        "if len(public_keys) < joint.sharing.min_samples:",
         "if not public_keys:",
         _owners("bad_keys_are_refused_before_a_row_is_read[of too few]"),
     ),
@@ -3122,7 +3122,7 @@ def test_mutation_is_caught(mutation, tmp_path):
 
 @pytest.mark.parametrize(
     ("old", "where"),
-    [("no such text", "is in no file"), ("import", r"is in {.*'privacy/curator\.py': \d+, .*}")],
+    [("no such text", "is in no file"), ("import", r"is in {.*'curator/curator\.py': \d+, .*}")],
 )
 def test_a_text_that_is_not_there_once_fails_loudly(old, where):
     texts = _read_all(Path(skdpgen.__file__).parent)
