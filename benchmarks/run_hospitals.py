@@ -38,19 +38,19 @@ from run_tables import NUMBERS, areas_under_curves, load, make_schema, variation
 
 from skdpgen import DPSWFlowSampler, Number, Schema
 from skdpgen.exceptions import SpentError
-from skdpgen.privacy import Adder, Contribution, JointFit, Owner, Sharing
+from skdpgen.privacy import Aggregator, Client, FederatedFit, MaskedUpdate, Sharing
 
 SHARING = Sharing(20, n_dropouts=2, n_colluding=1)
 # Who drops out, in this order.
 LOST = (3, 11, 17)
 
 
-def split(table, n_owners):
+def split(table, n_clients):
     """Return the rows of each owner: the largest have some hundred times those of the smallest."""
     rng = np.random.default_rng(0)
-    shares = rng.lognormal(sigma=1.2, size=n_owners)
-    whose = rng.choice(n_owners, size=len(table), p=shares / shares.sum())
-    return [table[whose == i].reset_index(drop=True) for i in range(n_owners)]
+    shares = rng.lognormal(sigma=1.2, size=n_clients)
+    whose = rng.choice(n_clients, size=len(table), p=shares / shares.sum())
+    return [table[whose == i].reset_index(drop=True) for i in range(n_clients)]
 
 
 def declare(schema):
@@ -75,17 +75,19 @@ class InProcess:
 
     def add_up(self):
         start = time.perf_counter()
-        owners = [Owner(self.joint, i) for i in range(SHARING.n_owners)]
+        owners = [Client(self.joint, i) for i in range(SHARING.n_clients)]
         keys = {owner.position: owner.public_key for owner in owners}
-        adder = Adder(self.joint, keys)
+        aggregator = Aggregator(self.joint, keys)
         for owner in owners:
             if owner.position not in self.lost:
                 rows = pd.read_parquet(self.folder / f"{owner.position}.parquet")
-                contribution = owner.contribute(rows, keys)
+                contribution = owner.make_update(rows, keys)
                 self.n_bytes = contribution.numbers.nbytes
-                adder.take(contribution)
-        stayed = adder.close()
-        total = adder.unmask({position: owners[position].unmask(stayed) for position in stayed})
+                aggregator.add(contribution)
+        stayed = aggregator.close()
+        total = aggregator.unmask(
+            {position: owners[position].unmask(stayed) for position in stayed}
+        )
         self.seconds = time.perf_counter() - start
         return total
 
@@ -109,7 +111,7 @@ class ByFlower(InProcess):
 
         client = make_client(self.joint, self.folder, self.lost)
         resources = {"client_resources": {"num_cpus": 1, "num_gpus": 0.0}}
-        run_simulation(server, client, SHARING.n_owners, backend_config=resources)
+        run_simulation(server, client, SHARING.n_clients, backend_config=resources)
         if isinstance(fitted[0], Exception):
             raise fitted[0]
         return fitted[0]
@@ -117,22 +119,22 @@ class ByFlower(InProcess):
     def add_up(self):
         start = time.perf_counter()
         # Clients of a simulation come one after the other.
-        while len(nodes := list(self.grid.get_node_ids())) < SHARING.n_owners:
+        while len(nodes := list(self.grid.get_node_ids())) < SHARING.n_clients:
             time.sleep(0.1)
         keys, node_of = {}, {}
         for node, reply in self.ask("key", {}, nodes):
             keys[reply["position"]], node_of[reply["position"]] = reply["key"], node
-        adder = Adder(self.joint, keys)
+        aggregator = Aggregator(self.joint, keys)
         sent = {str(position): key for position, key in keys.items()}
         for _, reply in self.ask("sum", sent, node_of.values()):
             numbers = np.frombuffer(reply["numbers"], dtype=np.uint64).reshape(reply["shape"])
-            adder.take(Contribution(reply["position"], reply["digest"], numbers))
+            aggregator.add(MaskedUpdate(reply["position"], reply["digest"], numbers))
             self.n_bytes = numbers.nbytes
-        stayed, revealed = adder.close(), {}
+        stayed, revealed = aggregator.close(), {}
         for _, reply in self.ask("unmask", {"stayed": stayed}, [node_of[i] for i in stayed]):
             seeds = {int(name): seed for name, seed in reply.items() if name.isdigit()}
             revealed[reply["position"]] = seeds
-        total = adder.unmask(revealed)
+        total = aggregator.unmask(revealed)
         self.seconds = time.perf_counter() - start
         return total
 
@@ -170,7 +172,7 @@ def make_client(joint, folder, lost):
 
     @client.query("key")
     def give_key(message, context):
-        owner = Owner(joint, int(context.node_config["partition-id"]))
+        owner = Client(joint, int(context.node_config["partition-id"]))
         return answer(message, context, owner, key=owner.public_key)
 
     @client.query("sum")
@@ -180,7 +182,7 @@ def make_client(joint, folder, lost):
             raise ConnectionError("This hospital has dropped out.")
         keys = {int(name): key for name, key in message.content["asked"].items()}
         rows = pd.read_parquet(folder / f"{owner.position}.parquet")
-        contribution = owner.contribute(rows, keys)
+        contribution = owner.make_update(rows, keys)
         numbers = contribution.numbers
         said = {"digest": contribution.digest, "shape": list(numbers.shape)}
         return answer(message, context, owner, **said, numbers=numbers.tobytes())
@@ -208,11 +210,11 @@ def main():
 
     train, test = load("adult")
     schema, numbers = declare(make_schema("adult", train, test)), list(NUMBERS["adult"])
-    parts = split(train, SHARING.n_owners)
+    parts = split(train, SHARING.n_clients)
     sampler = DPSWFlowSampler(
         options.epsilon, options.delta, schema=schema, n_steps=options.n_steps
     )
-    joint = JointFit(sampler, SHARING, len(train), target="target")
+    joint = FederatedFit(sampler, SHARING, len(train), target="target")
     sizes = sorted(map(len, parts))
     print(f"{len(train):,} rows of {len(parts)} hospitals, of {sizes[0]:,} to {sizes[-1]:,}")
     heads = ("epsilon", "noise", "LR", "trees", "1-way", "2-way", "3-way", "kB", "seconds")
@@ -241,7 +243,7 @@ def main():
             report(f"one trusted curator, {seed}", sampler.fit(train, target="target"), 0)
             for lost in (LOST[:0], LOST[:2]):
                 joined = join(joint, Path(folder), lost)
-                n_stay = SHARING.n_owners - len(lost)
+                n_stay = SHARING.n_clients - len(lost)
                 report(f"{n_stay} of 20 hospitals, {seed}", joined.fit(train), n_stay, joined)
         try:
             join(joint, Path(folder), LOST).fit(train)

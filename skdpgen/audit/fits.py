@@ -9,7 +9,7 @@ import numpy as np
 
 from .._choices import check_choice
 from .._muting import muted
-from ..curator.curator import watching
+from ..curator.curator import intercept_releases
 from .guesses import SCORES, HeardAll, Listener, guess
 from .refuting import find_bound, refute_by_fits, refute_by_guesses
 from .releases import _seeds
@@ -190,7 +190,7 @@ def _attack(estimator, sizes, attack, null, n_canaries, seeds):
     copied, data = make()
     listener = Listener(n_canaries, seeds)
     watch = listener.listen if attack == "releases" else _release
-    with watching(watch, null), muted():
+    with intercept_releases(watch, null), muted():
         try:
             copied._fit_audited(data, int(seeds.integers(2**32)))
         except HeardAll as heard:

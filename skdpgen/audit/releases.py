@@ -22,7 +22,7 @@ from ..accounting.events import (
     split_sampling,
 )
 from ..accounting.rounding import show
-from ..curator.curator import watching
+from ..curator.curator import intercept_releases
 from ..exceptions import PrivacyLeakWarning
 from . import audit_release
 from .runs import Seat
@@ -304,7 +304,7 @@ def audit(
                 raise _Audited
         return release(mechanism)
 
-    with watching(watch, np.isin(np.arange(len(data["X"])), seat.candidates)), muted():
+    with intercept_releases(watch, np.isin(np.arange(len(data["X"])), seat.candidates)), muted():
         try:
             copied._fit_audited(data, int(seeds.integers(2**32)))
         except _Audited:

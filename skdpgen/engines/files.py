@@ -4,6 +4,7 @@
 import codecs
 import glob
 from collections import Counter
+from importlib import import_module
 from pathlib import Path
 
 import pandas as pd
@@ -11,7 +12,6 @@ import pandas as pd
 from .._muting import muted
 from ..curator.texts import read_text
 from ..exceptions import TableError
-from .partitioned import READERS
 
 _CHUNK_ROWS = 50_000
 
@@ -134,7 +134,7 @@ class TableFile:
     def on_engine(self, engine):
         """Return the rows of Parquet files, and whose they are, as a table of an engine."""
         paths = list(map(str, list_files(self._path)))
-        return READERS[engine](paths, self._drop)
+        return import_module(f"{__package__}.{engine}").read_parquet(paths, self._drop)
 
     def _read_csv(self):
         names = self._read_names()

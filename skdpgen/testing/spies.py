@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from ..accounting.events import split_repetition
-from ..curator.curator import watching
+from ..curator.curator import intercept_releases
 from ..mechanisms.noise import NoiseSource
 
 
@@ -43,8 +43,8 @@ class _WatchedSource:
             self.seen.append(block)
             yield block
 
-    def places(self, name, size):
-        return self._source.places(name, size)
+    def codes(self, name, size):
+        return self._source.codes(name, size)
 
     def take(self, positions):
         self.seen.append(self._source.take(positions))
@@ -135,7 +135,7 @@ def spying(*, repeat=0, others=None, after_last=None, null=None):
             after_last(curator)
         return result
 
-    with watching(watch, null):
+    with intercept_releases(watch, null):
         yield spies
 
 

@@ -27,7 +27,7 @@ from skdpgen import (
     Unknown,
 )
 from skdpgen.audit import releases as audit
-from skdpgen.curator import source as sources
+from skdpgen.curator import batches as sources
 from skdpgen.curator.persons import Reading
 from skdpgen.mechanisms import sums
 from skdpgen.mechanisms.base import Mechanism
