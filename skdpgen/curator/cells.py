@@ -143,9 +143,9 @@ def read_numbers(texts: Sequence[str]) -> np.ndarray:
         # The fraction at the end makes pandas parse all of them as floats.
         listed = [*np.array(texts, dtype=object)[is_number], "0.5"]
         values[is_number] = pd.to_numeric(np.array(listed, dtype=object), errors="coerce")[:-1]
-    for i in np.flatnonzero(~is_number):
-        if found := _INFINITE.fullmatch(texts[i]):
-            values[i] = -math.inf if found[1] == "-" else math.inf
+    for i in np.flatnonzero(~is_number).tolist():
+        if infinite := _INFINITE.fullmatch(texts[i]):
+            values[i] = -math.inf if infinite[1] == "-" else math.inf
     return values + 0.0  # no negative zero
 
 

@@ -83,11 +83,11 @@ def check_rows(estimator: BaseEstimator, X, *, reset: bool = True) -> np.ndarray
         float32 or float64; float64 for other numbers; not copied where possible. Where the dtype
         does not say that all cells are numbers, of dtype object: see `parse_rows`.
     """
-    dtypes, X = [np.float64, np.float32], as_array(X)
+    X = as_array(X)
     if isinstance(X, list | tuple):
         X = _list_to_objects(X)
-    if not sparse.issparse(X) and not _check_dtypes(X):
-        dtypes = object
+    are_numbers = sparse.issparse(X) or _check_dtypes(X)
+    dtypes = [np.float64, np.float32] if are_numbers else object
     # NumPy warns of numbers that are too large for the dtype.
     with muted(RuntimeWarning):
         return validate_data(

@@ -81,6 +81,37 @@ class TableInParts(ABC):
         """
 
 
+def iter_quietly(
+    make: Callable[[], Iterable], harmless: tuple, describe: Callable[[Exception], str]
+) -> Iterator:
+    """Yield the items of ``make()``, whose errors and warnings may quote private cells.
+
+    Warnings are dropped. Errors that are not `harmless` are replaced by a TableError that says
+    ``describe(error)``. The source is closed at the end, or when nobody reads on.
+    """
+    with contextlib.ExitStack() as opened:
+        items, message = None, None
+        while message is None:
+            try:
+                with muted():
+                    if items is None:
+                        source = make()
+                        if hasattr(source, "close"):
+                            opened.callback(call_quietly, source.close)
+                        items = iter(source)
+                    item = next(items)
+            except StopIteration:
+                return
+            except harmless:
+                raise
+            except Exception as error:
+                message = describe(error)
+            else:
+                yield item
+    # Raised here, so that it carries no other error.
+    raise TableError(message)
+
+
 class TableChunks(TableInParts):
     """A table in chunks, from a function that returns a fresh iterator over them at each call.
 
@@ -130,40 +161,23 @@ class TableChunks(TableInParts):
                 yield chunk.drop(columns=self.person_column), chunk[self.person_column]
 
     def _read(self):
-        """Yield chunks, and close their source at the end, or when nobody reads on."""
-        with contextlib.ExitStack() as opened:
-            yield from self._read_quietly(opened)
-
-    def _read_quietly(self, opened):
         # Errors of files quote no cell.
-        harmless = (ImportError, OSError, TableError) if self.states_dtypes else TableError
-        chunks, failure = None, None
-        while True:
-            try:
-                with muted():
-                    if chunks is None:
-                        source = self._function()
-                        if hasattr(source, "close"):
-                            opened.callback(call_quietly, source.close)
-                        chunks = iter(source)
-                    chunk = next(chunks)
-            except StopIteration:
-                return
-            except harmless:
-                raise
-            except Exception as error:
-                failure = type(error).__name__
-                if isinstance(error, OSError) and error.errno is not None:
-                    # The system's text for the number: an error's own text may quote anything.
-                    failure = f"{failure}: {os.strerror(error.errno)}, {error.filename}"
-            if failure is not None:
-                raise TableError(
-                    f"The function that gives the chunks of X failed ({failure}). Its message is "
-                    "withheld, as it may quote rows: call the function yourself to read it."
-                )
+        harmless = (ImportError, OSError, TableError) if self.states_dtypes else (TableError,)
+        for chunk in iter_quietly(self._function, harmless, _describe_failure):
             # Readers may end with an empty chunk.
             if not isinstance(chunk, pd.DataFrame) or len(chunk):
                 yield chunk
+
+
+def _describe_failure(error):
+    failure = type(error).__name__
+    if isinstance(error, OSError) and error.errno is not None:
+        # The system's text for the number: an error's own text may quote anything.
+        failure = f"{failure}: {os.strerror(error.errno)}, {error.filename}"
+    return (
+        f"The function that gives the chunks of X failed ({failure}). Its message is "
+        "withheld, as it may quote rows: call the function yourself to read it."
+    )
 
 
 class PartitionedTable(TableInParts):

@@ -190,8 +190,10 @@ class Aggregator:
     def __init__(self, agreed: FederatedFit, public_keys: dict[int, bytes]):
         _check_keys(agreed, public_keys)
         self.agreed = agreed
-        self._participants, self._survivors = set(public_keys), []
-        self._dropouts, self._sum = None, None
+        self._participants = set(public_keys)
+        self._survivors: list[int] = []
+        self._dropouts: set[int] | None = None
+        self._sum: np.ndarray | None = None
 
     def add(self, update: MaskedUpdate) -> None:
         """Add an update to the sum.
@@ -207,18 +209,17 @@ class Aggregator:
         if update.position not in self._participants or update.position in self._survivors:
             raise ValueError(f"No update is due of client {update.position!r}.")
         numbers = np.asarray(update.numbers)
-        is_first = self._sum is None
         if (
             update.digest != self.agreed.digest
             or numbers.dtype != np.uint64
-            or not (is_first or numbers.shape == self._sum.shape)
+            or (self._sum is not None and numbers.shape != self._sum.shape)
         ):
             raise ValueError(
                 f"Client {update.position} has agreed on something else: parameters, versions "
                 "and numbers of rows and clients must be the same."
             )
         self._survivors.append(update.position)
-        self._sum = numbers.copy() if is_first else self._sum + numbers
+        self._sum = numbers.copy() if self._sum is None else self._sum + numbers
 
     def close(self) -> list[int]:
         """Accept no more updates; return the positions of the survivors, for all of them.
@@ -254,16 +255,18 @@ class Aggregator:
         RuntimeError
             If a seed is missing: then the sum stays masked.
         """
-        due = {i: {i, *(self._dropouts or ())} for i in self._survivors}
-        if self._dropouts is None or {i: set(seeds) for i, seeds in revealed.items()} != due:
+        dropouts, total = self._dropouts, self._sum
+        due = {i: {i, *(dropouts or ())} for i in self._survivors}
+        is_complete = {i: set(seeds) for i, seeds in revealed.items()} == due
+        if total is None or dropouts is None or not is_complete:
             raise RuntimeError("The masks of all survivors are needed: the sum stays masked.")
-        total = self._sum.ravel()
+        shape, total = total.shape, total.ravel()
         for position, seeds in revealed.items():
             total = total - expand(seeds[position], total.size)
-            for other in self._dropouts:
+            for other in dropouts:
                 mask = expand(seeds[other], total.size)
                 total = total - mask if position < other else total + mask
-        return total.view(np.int64).reshape(self._sum.shape)
+        return total.view(np.int64).reshape(shape)
 
 
 def expand(seed: bytes, n: int) -> np.ndarray:

@@ -271,7 +271,7 @@ def test_more_dropouts_than_agreed_abort_before_unmasking():
         SpentError, match=r"2 of 5 clients sent .* Nothing was unmasked.* spent, on"
     ):
         agreed.fit(make_table(), ask)
-    with pytest.raises(RuntimeError, match="stays as it is"):
+    with pytest.raises(RuntimeError, match="stays masked"):
         calls[0].unmask({})
 
 
