@@ -2,7 +2,7 @@
 
 Adult is split at random into hospitals of very different sizes; which rows are whose is public.
 Each adds up its own rows, adds its share of the noise, and masks the sum; the server learns from
-the sum of those who stayed. Several fits, each with other noise, of
+the sum of the survivors. Several fits, each with other noise, of
 
 - one curator whom all trust with their rows,
 - the hospitals, of whom all stay,
@@ -46,7 +46,7 @@ LOST = (3, 11, 17)
 
 
 def split(table, n_clients):
-    """Return the rows of each owner: the largest have some hundred times those of the smallest."""
+    """Return the rows of each hospital: the largest have some hundred times those of the smallest."""
     rng = np.random.default_rng(0)
     shares = rng.lognormal(sigma=1.2, size=n_clients)
     whose = rng.choice(n_clients, size=len(table), p=shares / shares.sum())
@@ -54,7 +54,7 @@ def split(table, n_clients):
 
 
 def declare(schema):
-    """Return the schema with all knots declared, as owners have to agree on them beforehand."""
+    """Return the schema with all knots declared, as hospitals have to agree on them beforehand."""
     kinds = {
         name: Number(kind.lower, kind.upper, decimals=kind.decimals, knots=list(kind.positions))
         for name, kind in schema.items()
@@ -75,18 +75,18 @@ class InProcess:
 
     def add_up(self):
         start = time.perf_counter()
-        owners = [Client(self.joint, i) for i in range(SHARING.n_clients)]
-        keys = {owner.position: owner.public_key for owner in owners}
+        hospitals = [Client(self.joint, i) for i in range(SHARING.n_clients)]
+        keys = {hospital.position: hospital.public_key for hospital in hospitals}
         aggregator = Aggregator(self.joint, keys)
-        for owner in owners:
-            if owner.position not in self.lost:
-                rows = pd.read_parquet(self.folder / f"{owner.position}.parquet")
-                contribution = owner.make_update(rows, keys)
-                self.n_bytes = contribution.numbers.nbytes
-                aggregator.add(contribution)
-        stayed = aggregator.close()
+        for hospital in hospitals:
+            if hospital.position not in self.lost:
+                rows = pd.read_parquet(self.folder / f"{hospital.position}.parquet")
+                update = hospital.make_update(rows, keys)
+                self.n_bytes = update.numbers.nbytes
+                aggregator.add(update)
+        survivors = aggregator.close()
         total = aggregator.unmask(
-            {position: owners[position].unmask(stayed) for position in stayed}
+            {position: hospitals[position].unmask(survivors) for position in survivors}
         )
         self.seconds = time.perf_counter() - start
         return total
@@ -130,8 +130,8 @@ class ByFlower(InProcess):
             numbers = np.frombuffer(reply["numbers"], dtype=np.uint64).reshape(reply["shape"])
             aggregator.add(MaskedUpdate(reply["position"], reply["digest"], numbers))
             self.n_bytes = numbers.nbytes
-        stayed, revealed = aggregator.close(), {}
-        for _, reply in self.ask("unmask", {"stayed": stayed}, [node_of[i] for i in stayed]):
+        survivors, revealed = aggregator.close(), {}
+        for _, reply in self.ask("unmask", {"survivors": survivors}, [node_of[i] for i in survivors]):
             seeds = {int(name): seed for name, seed in reply.items() if name.isdigit()}
             revealed[reply["position"]] = seeds
         total = aggregator.unmask(revealed)
@@ -162,36 +162,36 @@ def make_client(joint, folder, lost):
     client = ClientApp()
 
     def recall(context):
-        return pickle.loads(context.state["owner"]["owner"])
+        return pickle.loads(context.state["hospital"]["hospital"])
 
-    def answer(message, context, owner, **said):
-        # Of the owner alone: what a node keeps is not sent.
-        context.state["owner"] = ConfigRecord({"owner": pickle.dumps(owner)})
-        said = ConfigRecord({"position": owner.position, **said})
+    def answer(message, context, hospital, **said):
+        # Nodes keep their state to themselves.
+        context.state["hospital"] = ConfigRecord({"hospital": pickle.dumps(hospital)})
+        said = ConfigRecord({"position": hospital.position, **said})
         return Message(RecordDict({"said": said}), reply_to=message)
 
     @client.query("key")
     def give_key(message, context):
-        owner = Client(joint, int(context.node_config["partition-id"]))
-        return answer(message, context, owner, key=owner.public_key)
+        hospital = Client(joint, int(context.node_config["partition-id"]))
+        return answer(message, context, hospital, key=hospital.public_key)
 
     @client.query("sum")
-    def contribute(message, context):
-        owner = recall(context)
-        if owner.position in lost:
+    def send_sum(message, context):
+        hospital = recall(context)
+        if hospital.position in lost:
             raise ConnectionError("This hospital has dropped out.")
         keys = {int(name): key for name, key in message.content["asked"].items()}
-        rows = pd.read_parquet(folder / f"{owner.position}.parquet")
-        contribution = owner.make_update(rows, keys)
-        numbers = contribution.numbers
-        said = {"digest": contribution.digest, "shape": list(numbers.shape)}
-        return answer(message, context, owner, **said, numbers=numbers.tobytes())
+        rows = pd.read_parquet(folder / f"{hospital.position}.parquet")
+        update = hospital.make_update(rows, keys)
+        numbers = update.numbers
+        said = {"digest": update.digest, "shape": list(numbers.shape)}
+        return answer(message, context, hospital, **said, numbers=numbers.tobytes())
 
     @client.query("unmask")
     def unmask(message, context):
-        owner = recall(context)
-        seeds = owner.unmask(list(message.content["asked"]["stayed"]))
-        return answer(message, context, owner, **{str(i): seed for i, seed in seeds.items()})
+        hospital = recall(context)
+        seeds = hospital.unmask(list(message.content["asked"]["survivors"]))
+        return answer(message, context, hospital, **{str(i): seed for i, seed in seeds.items()})
 
     return client
 
