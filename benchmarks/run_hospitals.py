@@ -46,7 +46,7 @@ LOST = (3, 11, 17)
 
 
 def split(table, n_clients):
-    """Return the rows of each hospital: the largest have some hundred times those of the smallest."""
+    """Return the rows of each hospital: the largest has 100 times those of the smallest."""
     rng = np.random.default_rng(0)
     shares = rng.lognormal(sigma=1.2, size=n_clients)
     whose = rng.choice(n_clients, size=len(table), p=shares / shares.sum())
@@ -131,7 +131,8 @@ class ByFlower(InProcess):
             aggregator.add(MaskedUpdate(reply["position"], reply["digest"], numbers))
             self.n_bytes = numbers.nbytes
         survivors, revealed = aggregator.close(), {}
-        for _, reply in self.ask("unmask", {"survivors": survivors}, [node_of[i] for i in survivors]):
+        nodes = [node_of[i] for i in survivors]
+        for _, reply in self.ask("unmask", {"survivors": survivors}, nodes):
             seeds = {int(name): seed for name, seed in reply.items() if name.isdigit()}
             revealed[reply["position"]] = seeds
         total = aggregator.unmask(revealed)

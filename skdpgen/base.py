@@ -160,7 +160,6 @@ class BaseGenerator(
             plan,
             noise,
             strict=self.strict,
-            clip_norm=format.clip_norm,
             device=choose_device(self.device),
             verbose=self.verbose,
         ) as curator:
@@ -189,11 +188,6 @@ class BaseGenerator(
         """Check the public facts of the data; return its `Format`, and the `Dataset`."""
         max_rows = self._find_max_rows(persons is not None)
         dataset = Dataset.of(X, y, target=target, persons=persons, max_rows=max_rows)
-        if dataset.is_partitioned and self.schema is None:
-            raise ValueError(
-                "Tables of an engine take a schema: schema='private', which infers columns and "
-                "pays for that, or schema=Schema(...) with the public facts about them."
-            )
         if self.schema is not None:
             if dataset.is_in_parts:
                 self._refuse_samples("X as chunks", "give a table in memory")

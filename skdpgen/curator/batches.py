@@ -73,11 +73,8 @@ class RecordSource:
         verbose: int = 0,
     ):
         self.max_rows = max_rows
-        self._has_cells = bool(cells)
-        self._reader = cells if callable(cells) else None
-        self._refuse = refuse
-        self._device = device
-        self._verbose = verbose
+        self._has_cells, self._reader = bool(cells), cells if callable(cells) else None
+        self._refuse, self._device, self._verbose = refuse, device, verbose
         self._classes = None if classes is None else np.asarray(classes)
         self.n_classes = 1 if self._classes is None else len(self._classes)
         self._null = None if null is None else torch.as_tensor(np.array(null))
@@ -213,7 +210,15 @@ class RecordSource:
         return mechanism.run(self, event, **options)
 
     def blocks(self, name: str, size: int = _BLOCK) -> Iterator[Block]:
-        """Yield all records in blocks, behind a progress bar called `name` when verbose."""
+        """Yield all records in blocks, with a progress bar when verbose.
+
+        Parameters
+        ----------
+        name : str
+            That of the release, for the progress bar.
+        size : int, default=256
+            Records in a block; the last one may have fewer.
+        """
         for X, y, null in self._read(name, size):
             yield self._finish(X, y, null)
 
@@ -277,7 +282,23 @@ class RecordSource:
             )
 
     def take(self, positions: np.ndarray) -> Block:
-        """Return the records at an array of positions, of which there is at least one."""
+        """Return the records at some positions, in memory.
+
+        Parameters
+        ----------
+        positions : ndarray of int of shape (n,)
+            At least one.
+
+        Returns
+        -------
+        rows : tensor of shape (n, n_columns)
+        membership : tensor of shape (n, n_classes)
+
+        Raises
+        ------
+        PlanError
+            If the rows come in chunks or partitions.
+        """
         if self._arrays is None:
             raise PlanError(
                 "Releases from samples of the rows need them in one place, in memory or "
@@ -340,9 +361,8 @@ class RecordSource:
         return _rebatch((self._parse_chunk(chunk, unknown) for chunk in chunks), size)
 
     def _parse_chunk(self, chunk, unknown):
-        X, y, persons = (
-            (*chunk, None, None)[:3] if isinstance(chunk, tuple) else (chunk, None, None)
-        )
+        chunk = chunk if isinstance(chunk, tuple) else (chunk,)
+        X, y, persons = (*chunk, None, None)[:3]
         X, y = self._parse(*self._check_arrays(X, y))
         if (persons is not None) != (self._arrays is None and self._persons is not None):
             raise ValueError("Chunks hold identifiers of persons where a plan is for persons.")

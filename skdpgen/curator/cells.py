@@ -77,7 +77,20 @@ class CellReader:
 def read_column(
     column: np.ndarray, style: TextStyle, missing: frozenset = frozenset()
 ) -> np.ndarray:
-    """Return the canonical form of an array of objects; None for texts that mean missing."""
+    """Return the canonical form of the cells of a column.
+
+    Parameters
+    ----------
+    column : ndarray of object of shape (n,)
+    style : TextStyle
+        How texts are written, and what the column is declared to be.
+    missing : frozenset of str
+        Texts that become None.
+
+    Returns
+    -------
+    ndarray of object of shape (n,)
+    """
     listed = column.tolist()
     types = set(map(type, listed))
     if any(issubclass(cls, str) and cls is not str for cls in types):
@@ -101,7 +114,13 @@ def read_column(
 
 
 def read_cell(cell, style: TextStyle):
-    """Return the canonical form of a single cell."""
+    """Return the canonical form of a single cell.
+
+    Examples
+    --------
+    >>> read_cell("07", PLAIN), read_cell(True, PLAIN), read_cell("2020-01-31", PLAIN)
+    (7.0, True, datetime.datetime(2020, 1, 31, 0, 0))
+    """
     column = np.empty(1, dtype=object)
     column[0] = cell
     return read_column(column, style)[0]
@@ -284,7 +303,13 @@ def _find_key(cell, levels):
 
 
 def find_ambiguous(levels: Sequence) -> tuple | None:
-    """Return two levels that readers may turn into the same value, or None."""
+    """Return two levels that readers may turn into the same value, or None.
+
+    Examples
+    --------
+    >>> find_ambiguous(["7", "x", "07"])
+    ('7', '07')
+    """
     names: dict = {}
     for level in levels:
         other = names.setdefault(name_cell(read_cell(level, PLAIN)), level)

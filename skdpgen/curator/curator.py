@@ -32,7 +32,7 @@ _intercepted: ContextVar[tuple[Callable, np.ndarray | None]] = ContextVar(
 
 @contextlib.contextmanager
 def open_curator(
-    dataset: Dataset, format, plan: Plan, noise, *, strict, clip_norm=1.0, device="cpu", verbose=0
+    dataset: Dataset, format, plan: Plan, noise, *, strict: bool, device="cpu", verbose: int = 0
 ) -> Iterator["Curator"]:
     """Hand a dataset over to a curator, which nobody else then holds.
 
@@ -43,9 +43,10 @@ def open_curator(
     dataset : Dataset
         A validated one.
     format : object
-        Its public method ``encode(X, y)`` maps each record to a row on its own; ``refuse(X, y)``
-        raises an error for invalid records.
-    plan, noise, clip_norm, device, verbose
+        Its public method ``encode(X, y)`` maps each record to a row on its own, and its `clip_norm`
+        is the radius that rows are scaled down to; ``refuse(X, y)`` raises an error for invalid
+        records.
+    plan, noise, device, verbose
         As in `Curator`.
     strict : bool
         Whether to refuse bad records, rather than to count them as absent.
@@ -66,7 +67,7 @@ def open_curator(
         noise=noise,
         prepare=RecordFunction(format.encode),
         cells=dataset.reader or False,
-        clip_norm=clip_norm,
+        clip_norm=format.clip_norm,
         null=_intercepted.get()[1],
         refuse=format.refuse if strict else None,
         assumptions=dataset.list_assumptions(strict),
@@ -282,14 +283,25 @@ class Curator:
         return self._source
 
     def count_rows(self) -> None:
-        """Release the noisy number of rows of persons in sums, if that is planned."""
+        """Release the noisy number of rows of persons in sums, if that is planned.
+
+        It is clamped to the public bounds, and sets `n_rows`.
+        """
         if self.plan.max_rows and RowCountMechanism.name in dict(self.plan.releases):
             noisy = self.release(RowCountMechanism()).value.item()
             # Each person has at least one row, and at most `max_rows` count.
             self.n_rows = min(max(noisy, self.n_records), self.n_records * self.plan.max_rows)
 
     def prepare(self, function: RecordFunction | None, clip_norm: float | None) -> None:
-        """Replace the map of the rows and their radius, by what follows from releases."""
+        """Replace the map of the rows and their radius, by what follows from releases.
+
+        Parameters
+        ----------
+        function : RecordFunction or None
+            Maps X to rows; None if X holds rows already.
+        clip_norm : float
+            The radius that rows are scaled down to.
+        """
         self._open_source().prepare(function, clip_norm)
 
     def encode_cells_by(self, function: RecordFunction) -> None:
@@ -312,7 +324,13 @@ class Curator:
         self._reservation.settle(entry.total for entry in self._ledger)
 
     def certificate(self, assumptions: Sequence[str] = ()) -> Certificate:
-        """Return the certificate of the releases so far."""
+        """Return the certificate of the releases so far.
+
+        Parameters
+        ----------
+        assumptions : sequence of str, default=()
+            What it assumes beside what the curator knows.
+        """
         releases = tuple((entry.name, entry.total) for entry in self._ledger)
         certificate = Certificate.of_plan(
             replace(self.plan, releases=releases),

@@ -21,7 +21,7 @@ from ..exceptions import TableError
 from .cells import CellReader
 from .inputs import as_array, as_objects, check_labels, check_length, check_rows
 from .persons import UNKNOWN_COLUMN, Persons, check_persons
-from .tables import PartitionedTable, TableInParts, adapt_table
+from .tables import TableInParts, adapt_table
 
 # What a certificate assumes where a reader chose the dtypes of chunks. Each cell that
 # `pandas.read_csv` makes by default has one canonical form; of other readers nothing is known.
@@ -34,7 +34,17 @@ _READ_ALIKE = (
 
 @dataclass(frozen=True)
 class Label:
-    """Public facts about `y`: its name, its dtype, and whether it is a Series."""
+    """Public facts about `y`.
+
+    Attributes
+    ----------
+    name : object
+        The name of a Series.
+    dtype : dtype or None
+        None for a list.
+    is_series : bool
+        Whether it is a pandas Series.
+    """
 
     name: object
     dtype: object
@@ -73,8 +83,6 @@ class Dataset:
         How many rows of a person count; None for records.
     is_in_parts : bool
         Whether the table comes in chunks or partitions.
-    is_partitioned : bool
-        Whether an engine holds it.
     has_fixed_dtypes : bool
         Whether all rows have the dtypes of `head`.
     has_public_dtypes : bool
@@ -97,7 +105,6 @@ class Dataset:
         self.columns = X.columns if is_frame else None
         self.dtypes = list(X.dtypes) if is_frame else [getattr(X, "dtype", None)]
         self.is_in_parts = isinstance(X, TableInParts)
-        self.is_partitioned = isinstance(X, PartitionedTable)
         self.has_fixed_dtypes = getattr(X, "has_fixed_dtypes", True)
         self.has_public_dtypes = self.has_fixed_dtypes or X.states_dtypes
         self.n_records: int | None = None
@@ -173,6 +180,12 @@ class Dataset:
         self : Dataset
         """
         X, y, persons = self._held.pop()
+        if isinstance(X, TableInParts):
+            raise ValueError(
+                "X comes in chunks or from an engine, and only a generator with a schema reads "
+                "such tables: give it schema='private', which infers columns and pays for that, "
+                "or schema=Schema(...) with the public facts."
+            )
         X = check_rows(estimator, X, reset=reset)
         y, self.classes, self._is_inferred = check_labels(
             y, len(X), classes, are_numbers=are_numbers
@@ -234,18 +247,42 @@ class Dataset:
         self._held.append((X, y, persons))
 
     def release_ownership(self) -> tuple:
-        """Return rows, labels and persons, once; from then on they are not held here."""
+        """Return the rows, once; from then on they are not held here.
+
+        Returns
+        -------
+        X, y : object
+            Rows and labels for a `RecordSource`.
+        persons : Persons or None
+        """
         return self._held.pop()
 
     def cover(self, plan: Plan) -> Plan:
-        """Return the plan as these records allow it: with noise in shares, or not local."""
+        """Return the plan as these records allow it.
+
+        Several clients add shares of its noise. With inferred classes, it is not local.
+
+        Parameters
+        ----------
+        plan : Plan
+        """
         if self._sharing is not None:
             plan = self._sharing.cover(plan)
         # Inferred classes: somebody saw all labels before any client could noise one.
         return replace(plan, local=plan.local and not self._is_inferred)
 
     def list_assumptions(self, strict: bool) -> tuple[str, ...]:
-        """List what a certificate assumes because of how the records were given."""
+        """List what a certificate assumes because of how the records were given.
+
+        Parameters
+        ----------
+        strict : bool
+            Whether bad records are refused.
+
+        Returns
+        -------
+        tuple of str
+        """
         inferred = ("the set of classes, inferred from y, is public",) * self._is_inferred
         shared = () if self._sharing is None else self._sharing.assumptions
         alike = (_READ_ALIKE,) * (not self.has_public_dtypes)
@@ -253,7 +290,24 @@ class Dataset:
 
 
 def list_refusals(strict: bool, has_objects: bool = False) -> tuple[str, ...]:
-    """List what a certificate assumes where a fit may refuse rows because of their cells."""
+    """List what a certificate assumes where a fit may refuse rows because of their cells.
+
+    Parameters
+    ----------
+    strict : bool
+        Whether bad records are refused.
+    has_objects : bool, default=False
+        Whether the dtype of an array does not say that its cells are numbers.
+
+    Returns
+    -------
+    tuple of str
+
+    Examples
+    --------
+    >>> list_refusals(strict=False)
+    ()
+    """
     if not (strict or has_objects):
         return ()
     valid = "every record is valid: with strict=True others"

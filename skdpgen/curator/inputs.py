@@ -183,6 +183,21 @@ def read_rows(estimator: BaseEstimator, X, *, reset: bool = True) -> np.ndarray:
 
     This is for data that users map or compare outside of the ledger: whether it raises depends on
     the cells.
+
+    Parameters
+    ----------
+    estimator, X, reset
+        As in `check_rows`.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_features)
+        Finite numbers.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a cell is no finite number.
     """
     X = parse_rows(check_rows(estimator, X, reset=reset))
     if not np.isfinite(X).all():
@@ -271,7 +286,12 @@ def _labels_to_array(y, are_declared):
 
 
 def check_length(y, n_rows: int) -> None:
-    """Refuse `y` of another length than X; no length is quoted, as it may be private."""
+    """Refuse `y` of another length than X; no length is quoted, as it may be private.
+
+    Raises
+    ------
+    ValueError
+    """
     if len(y) != n_rows:
         raise ValueError(
             "y must have one entry for each row of X: inconsistent numbers of samples."
@@ -296,7 +316,22 @@ def _infer_classes(y):
 
 
 def check_classes(classes) -> np.ndarray:
-    """Check declared labels, and return them as an array."""
+    """Check declared labels, and return them as an array.
+
+    Parameters
+    ----------
+    classes : iterable
+        Distinct labels of one type.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,)
+
+    Raises
+    ------
+    ValueError
+        If labels are missing, repeated, or of several types.
+    """
     if isinstance(classes, str) or not isinstance(classes, Iterable):
         raise ValueError(f"classes must be a list of labels; got {classes!r}.")
     listed = list(classes)
@@ -343,7 +378,23 @@ def _match_classes(classes, dtype):
 
 
 def encode_labels(labels: np.ndarray, levels) -> np.ndarray:
-    """Return the position of each label among the levels, or -1, decided for each on its own."""
+    """Return the position of each label among the levels, decided for each on its own.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n,)
+    levels : array-like of shape (n_levels,)
+
+    Returns
+    -------
+    ndarray of int of shape (n,)
+        -1 for a label that is no level.
+
+    Examples
+    --------
+    >>> encode_labels(np.array([0.0, 1.0, np.nan]), [0, 1]).tolist()
+    [0, 1, -1]
+    """
     kinds = {labels.dtype.kind, levels.dtype.kind if isinstance(levels, np.ndarray) else "O"}
     if not kinds & set("ObUS"):
         return pd.Index(levels).get_indexer(labels.astype(np.float64) if "f" in kinds else labels)

@@ -77,7 +77,12 @@ class Persons:
         raise TypeError("Private identifiers cannot be pickled or copied.")
 
     def check_length(self, n_rows: int) -> None:
-        """Refuse another number of identifiers than of rows; the message quotes neither."""
+        """Refuse another number of identifiers than of rows; the message quotes neither.
+
+        Raises
+        ------
+        ValueError
+        """
         if self.n_rows != n_rows:
             raise ValueError(
                 "persons must hold one identifier for each row of X: it has another length."
@@ -155,7 +160,20 @@ class RowLimit:
         return rows.loc[rank.index[rank < self.max_rows]].value_counts()
 
     def hash_rows(self, X, y, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the person, and a keyed hash, of each row of persons who have more than M."""
+        """Hash the rows of persons who have more than M.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, n_columns)
+        y : array of shape (n_rows,) or None
+        codes : ndarray of int of shape (n_rows,)
+            The codes of their persons.
+
+        Returns
+        -------
+        persons : ndarray of int of shape (n_hashed,)
+        hashes : ndarray of uint64 of shape (n_hashed,)
+        """
         here = np.flatnonzero(self.has_more(codes))
         written = _write_rows(X[here], None if y is None else y[here])
         names = (_to_bytes(self._names[code]) for code in codes[here])
@@ -193,7 +211,17 @@ class Reading:
         return int(self._is_present.sum()) + len(self.unknown)
 
     def choose(self, X, y, codes: np.ndarray) -> np.ndarray:
-        """Return which of the next rows count."""
+        """Choose which of the next rows count.
+
+        Parameters
+        ----------
+        X, y, codes
+            As in `RowLimit.hash_rows`.
+
+        Returns
+        -------
+        ndarray of bool of shape (n_rows,)
+        """
         counts = codes >= 0
         self._is_present[codes[counts]] = True
         has_more = self._limit.has_more(codes)
@@ -217,7 +245,18 @@ def _take(n_left, positions):
 
 
 def check_persons(X, persons) -> None:
-    """Refuse identifiers that are a column of X, or in another order than its rows."""
+    """Refuse identifiers that are a column of X, or in another order than its rows.
+
+    Parameters
+    ----------
+    X : array-like or DataFrame
+    persons : array-like or None
+
+    Raises
+    ------
+    ValueError
+        For a Series that is a column of X, or has the labels of its index in another order.
+    """
     name = getattr(persons, "name", None)
     if name is not None and name in getattr(X, "columns", ()):
         raise ValueError(

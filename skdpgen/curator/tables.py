@@ -86,8 +86,16 @@ def iter_quietly(
 ) -> Iterator:
     """Yield the items of ``make()``, whose errors and warnings may quote private cells.
 
-    Warnings are dropped. Errors that are not `harmless` are replaced by a TableError that says
-    ``describe(error)``. The source is closed at the end, or when nobody reads on.
+    Warnings are dropped. The source is closed at the end, or when nobody reads on.
+
+    Parameters
+    ----------
+    make : callable
+        Returns the source, an iterable.
+    harmless : tuple of type
+        Errors that quote no cell, and are raised.
+    describe : callable
+        Maps any other error to the message of the TableError that replaces it.
     """
     with contextlib.ExitStack() as opened:
         items, message = None, None
@@ -183,7 +191,9 @@ def _describe_failure(error):
 class PartitionedTable(TableInParts):
     """A table that an engine holds in partitions, which are added up where they are.
 
-    An engine derives from it, in one file, under `register_engine`.
+    An engine derives from it, in one file of `skdpgen.engines`: it implements the four abstract
+    methods, and a function ``read_parquet(paths, drop)`` for files. It is registered by
+    `register_engine` and listed in ``skdpgen.ENGINES``.
 
     Parameters
     ----------
@@ -245,9 +255,19 @@ class PartitionedTable(TableInParts):
         return self.add_up(_count_units)
 
     def add_up(self, function: Callable):
-        """Return the sum of ``function(rows)``, or ``function(rows, persons)``, over partitions.
+        """Return the sum of a function over partitions that have rows.
 
-        Empty partitions are skipped. Errors of workers may quote rows and are dropped.
+        Errors of workers may quote rows and are dropped.
+
+        Parameters
+        ----------
+        function : callable
+            Of the rows of a partition and, in a table of persons, of the identifiers of the rows.
+
+        Raises
+        ------
+        RuntimeError
+            If a partition could not be added up.
         """
         failure, sums = "a partition could not be added up", None
         try:
@@ -262,7 +282,18 @@ class PartitionedTable(TableInParts):
         return sums[0] if sums else 0
 
     def run(self, mechanism, source, event, *, relation, noise):
-        """Run a mechanism on a source of these rows."""
+        """Run a mechanism on a source of these rows.
+
+        A subclass may withhold the rows, or add a share of the noise only.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+        source : RecordSource
+        event : DpEvent
+        relation : str
+        noise : NoiseSource
+        """
         return mechanism.run(source, event, relation=relation, noise=noise)
 
     def _drop_persons(self, part):
@@ -290,7 +321,13 @@ class PartitionedTable(TableInParts):
 
 
 def register_engine(package: str):
-    """Register the decorated class for tables whose type is defined in a top-level package."""
+    """Register the decorated class for tables whose type is defined in a top-level package.
+
+    Parameters
+    ----------
+    package : str
+        As in ``type(table).__module__``, up to its first dot.
+    """
 
     def register(cls):
         _engines[package] = cls
@@ -300,7 +337,21 @@ def register_engine(package: str):
 
 
 def adapt_table(X):
-    """Return an engine's table, or a function of chunks, as a `TableInParts`; else X itself."""
+    """Return an engine's table, or a function of chunks, as a `TableInParts`; else X itself.
+
+    Parameters
+    ----------
+    X : object
+
+    Returns
+    -------
+    TableInParts or object
+
+    Raises
+    ------
+    ValueError
+        For an object of an engine that is no table.
+    """
     if isinstance(X, TableInParts):
         return X
     if callable(X):
@@ -326,9 +377,17 @@ def draw_name() -> str:
 
 
 def mark_persons(part: pd.DataFrame, column: str, name: str) -> pd.DataFrame:
-    """Return the rows of a partition that have an identifier, with its hash in a column `name`.
+    """Return the rows of a partition that have an identifier, with its hash in a new column.
 
-    Equal identifiers have equal hashes. It raises nothing: an invalid identifier is none.
+    It raises nothing: rows with an invalid identifier are left out.
+
+    Parameters
+    ----------
+    part : DataFrame
+    column : str
+        The column of identifiers.
+    name : str
+        The new column, of int64. Equal identifiers have equal hashes.
     """
     with _LOCK:
         hashes = hash_persons(part[column])
@@ -337,7 +396,23 @@ def mark_persons(part: pd.DataFrame, column: str, name: str) -> pd.DataFrame:
 
 
 def merge_sums(sums: Iterable[list | None]) -> list | None:
-    """Add up the sums of partitions, lists of at most one each; None if a partition failed."""
+    """Add up the sums of partitions.
+
+    Parameters
+    ----------
+    sums : iterable of list or None
+        For each partition a list of its sum, an empty list without rows, or None if it failed.
+
+    Returns
+    -------
+    list or None
+        A list of at most one sum; None if a partition failed.
+
+    Examples
+    --------
+    >>> merge_sums([[1], [], [2]]), merge_sums([]), merge_sums([[1], None])
+    ([3], [], None)
+    """
     total: list = []
     for part in sums:
         if part is None:

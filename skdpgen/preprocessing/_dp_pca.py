@@ -167,8 +167,9 @@ class DPPCA(
         X : array-like or DataFrame of shape (n_samples, n_features)
             Private rows.
         y : Ignored
-        persons : array-like of shape (n_samples,), default=None
-            Whose each row is, by position: privacy is then for persons, with all their rows.
+        persons : str or array-like of shape (n_samples,), default=None
+            The identifier of each row's person, by position, or the name of the column of a
+            DataFrame that holds it: privacy is then for persons, with all their rows.
             Equal identifiers, strings or numbers, are of one person. A row without one counts as
             absent.
 
@@ -206,7 +207,6 @@ class DPPCA(
             plan,
             NoiseSource(self.random_state),
             strict=self.strict,
-            clip_norm=format.clip_norm,
             device=choose_device(self.device),
             verbose=self.verbose,
         ) as curator:

@@ -101,7 +101,7 @@ def test_target_and_dtypes_are_kept():
     ("params", "fit_params", "match"),
     [
         ({"schema": SCHEMA, "release": "rows"}, {}, "SlicedRows reads rows at random"),
-        ({"schema": None}, {}, "take a schema"),
+        ({"schema": None}, {}, "generator with a schema"),
         ({"schema": SCHEMA}, {"persons": np.arange(20)}, "have no positions"),
         ({"schema": SCHEMA}, {"persons": "patient"}, "the name of no column"),
         ({"schema": WIDER}, {"y": np.zeros(20)}, "target, not y"),
