@@ -14,6 +14,7 @@ from ..ids import (
     curator,
     figures,
     of_persons,
+    owners,
     persons,
     sampled,
     saving,
@@ -412,6 +413,24 @@ PRIVACY = {
         "replace(plan, releases=((name, shared),))",
         "plan",
         sharing("shares_that_count"),
+    ),
+    "the certificate does not say that the server is trusted": Fault(
+        "accounting.sharing:Sharing.assumptions",
+        """
+        (
+            "the server is trusted to follow the protocol: it hands out the owners' own "
+            "public keys and tells all owners the same list of who stayed; one that does not "
+            "can read the sum of a single owner"
+        )
+        """,
+        """
+        (
+            "the server follows the protocol: it hands out the owners' own public keys and "
+            "tells all owners the same list of who stayed; one that does not can read the sum"
+            " of a single owner"
+        )
+        """,
+        owners("a_server_that_lies_about_who_stayed_is_trusted_not_to"),
     ),
     "sums are said to be closer than they are": Fault(
         "accounting.sharing:sum_divergence",

@@ -374,12 +374,6 @@ PRIVACY = {
         "(*inferred, *alike, *list_refusals(strict, self.has_objects))",
         owners("the_certificate_names_what_was_done"),
     ),
-    "the certificate does not say that the server is trusted": Fault(
-        "privacy.records:Records.list_assumptions",
-        "self.sharing.assumptions",
-        "self.sharing.assumptions[:1]",
-        owners("a_server_that_lies_about_who_stayed_is_trusted_not_to"),
-    ),
     "strict certificates do not say so": Fault(
         "privacy.records:list_refusals",
         "strict or has_objects",
