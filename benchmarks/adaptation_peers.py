@@ -15,10 +15,9 @@ from dp_accounting import GaussianDpEvent, NonPrivateDpEvent, PoissonSampledDpEv
 from torch import nn
 from torch.nn.functional import cross_entropy, softplus
 
-from skdpgen._validation import warn_of_delta
 from skdpgen.adaptation import DPSWDDomainClassifier, reverse_validation_score
+from skdpgen.arrays.box import BoxFormat
 from skdpgen.base import list_assumptions
-from skdpgen.formats.box import BoxFormat
 from skdpgen.learners.adaptation import EncodedRecords, _decay, _draw, _ramp
 from skdpgen.networks.generators import seeded
 from skdpgen.privacy import (
@@ -29,6 +28,7 @@ from skdpgen.privacy import (
     RecordFunction,
     repeated_plan,
 )
+from skdpgen.validation import warn_of_delta
 
 _NOT_PRIVATE = Certificate((NonPrivateDpEvent(),), ("raw rows",))
 

@@ -15,8 +15,8 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from skdpgen.curator.persons import Persons
 from skdpgen.privacy import Curator, NoiseSource, SliceSketchMechanism, gaussian_plan
-from skdpgen.privacy.persons import Persons
 from skdpgen.transport import SliceBasis, random_directions
 
 _CHUNK, _COLUMNS, _HARMONICS = 10_000, 100, 4

@@ -21,10 +21,10 @@ import torch
 from dp_accounting import PoissonSampledDpEvent, SelfComposedDpEvent
 from side_by_side import compare, run
 
+from skdpgen.curator.source import RecordSource
 from skdpgen.learners import slices as learner
+from skdpgen.mechanisms import sampled as mechanisms
 from skdpgen.privacy import Curator, NoiseSource, Plan, SlicedGaussianDpEvent, SlicedRowsMechanism
-from skdpgen.privacy.mechanisms import sampled as mechanisms
-from skdpgen.privacy.source import RecordSource
 from skdpgen.transport import random_directions, slices, wasserstein_1d
 
 TITLE = "a step on sliced rows, d=794, k=1000"

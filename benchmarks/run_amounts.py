@@ -28,7 +28,7 @@ import pandas as pd
 
 from skdpgen import DPSlicedWassersteinGenerator
 from skdpgen.exceptions import FitQualityWarning
-from skdpgen.formats import Number, Schema
+from skdpgen.tables import Number, Schema
 
 WAYS = ("even", "scaled", "found", "open")
 # Synthetic rows, so many that they hardly add to the errors.

@@ -49,7 +49,7 @@ from skdpgen.datasets import (
     load_cervical_cancer,
     load_diabetes130,
 )
-from skdpgen.formats import Category, Number, Schema
+from skdpgen.tables import Category, Number, Schema
 
 
 def whole(lower, upper, **params):

@@ -11,7 +11,8 @@ from dataclasses import replace
 from unittest.mock import patch
 
 from skdpgen import DPPCA, Boolean, Category, DPSWFlowSampler, Number, Schema
-from skdpgen.privacy import NoiseSource, audit, preview
+from skdpgen.audit import releases as audit
+from skdpgen.privacy import NoiseSource, preview
 
 # %%
 # A table

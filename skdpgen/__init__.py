@@ -7,10 +7,21 @@ from typing import TYPE_CHECKING
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from ._saving import load
+    from .accounting.budget import PrivacyBudget
     from .adaptation import DPSWDDomainAdapter
     from .encoders import PrivatePCA
-    from .formats import (
+    from .generators import (
+        DPAFGenerator,
+        DPSinkhornGenerator,
+        DPSlicedWassersteinGenerator,
+        DPSWFlowSampler,
+        LDPEntropicGAN,
+    )
+    from .losses import EntropicWasserstein, SemiDebiasedSinkhorn, SinkhornDivergence, Wasserstein
+    from .preprocessing import DPPCA, LocalPrivatizer
+    from .releases import ForwardAggregates, LocalNoise, SampledGradients, SlicedRows, SliceSketch
+    from .serialization import load
+    from .tables import (
         Boolean,
         Category,
         Combinations,
@@ -25,17 +36,6 @@ if TYPE_CHECKING:
         Unique,
         Unknown,
     )
-    from .generators import (
-        DPAFGenerator,
-        DPSinkhornGenerator,
-        DPSlicedWassersteinGenerator,
-        DPSWFlowSampler,
-        LDPEntropicGAN,
-    )
-    from .losses import EntropicWasserstein, SemiDebiasedSinkhorn, SinkhornDivergence, Wasserstein
-    from .preprocessing import DPPCA, LocalPrivatizer
-    from .privacy import PrivacyBudget
-    from .releases import ForwardAggregates, LocalNoise, SampledGradients, SlicedRows, SliceSketch
 
 __all__ = [
     "DPPCA",
@@ -76,7 +76,7 @@ __all__ = [
 
 # Where these names are from.
 HOMES = (
-    "formats",
+    "tables",
     "privacy",
     "encoders",
     "losses",
@@ -84,7 +84,7 @@ HOMES = (
     "preprocessing",
     "generators",
     "adaptation",
-    "_saving",
+    "serialization",
 )
 
 

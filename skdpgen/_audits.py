@@ -9,10 +9,10 @@ import torch
 from sklearn.base import clone
 
 from .encoders import split_encoder
-from .formats.columns import Category, Date, Number, Unknown
-from .formats.schema import Schema
-from .formats.table import TableFormat, TableKind
-from .privacy import NoiseSource
+from .mechanisms.noise import NoiseSource
+from .tables.columns.types import Category, Date, Number, Unknown
+from .tables.format import TableFormat, TableKind
+from .tables.schema import Schema
 
 # Of what is open, made records hold these.
 _CLOSED = {
@@ -46,7 +46,7 @@ class Audits:
         the ball; else all are at random at the edge.
         """
         copied = clone(self)
-        copied.check_params()
+        copied._check_params()
         if getattr(copied, "schema", None) is not None:
             return copied, _make_table(copied, n_rows, generator)
         made = _make_arrays(copied, n_rows, n_features, n_classes, generator, has_extremes)

@@ -5,7 +5,7 @@ import json
 import os
 from pathlib import Path
 
-from .privacy.texts import is_writable
+from .curator.texts import is_writable
 
 
 def as_path(path):

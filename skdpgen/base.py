@@ -13,42 +13,41 @@ from sklearn.utils.validation import check_is_fitted
 from ._audits import Audits
 from ._choices import check_choice
 from ._documentation import DocumentedEstimator
-from ._parameters import parameters
-from ._previews import Previews
-from ._quality import warn_of_few_rows, warn_of_pixels
-from ._saving import Saves, list_certified_sizes
-from ._specification import TakesSpecifications
-from ._validation import (
+from .accounting.calibration import calibrate_gaussian
+from .accounting.plan import Terms
+from .accounting.rounding import plain_numbers
+from .accounting.spending import report_spent_on_error
+from .accounting.units import ONE_RECORD, count_worth, show_rows
+from .arrays.box import BoxFormat
+from .arrays.inference import make_box
+from .arrays.kind import ArrayKind
+from .curator.curator import open_curator
+from .curator.record_functions import clears_frames
+from .curator.records import pop_persons, read_table, take_records
+from .encoders import ENCODERS, choose_components, split_encoder
+from .engines.partitioned import PartitionedTable, as_partitioned
+from .exceptions import PrivacyLeakWarning
+from .mechanisms.noise import ASSUMED_OF_NOISE, NoiseSource
+from .mechanisms.sums import CategoryCountsMechanism, count_rows_by
+from .networks import GENERATORS
+from .params import parameters
+from .planning import Previews
+from .quality import warn_of_few_rows, warn_of_pixels
+from .serialization import Saves, list_certified_sizes
+from .specification import TakesSpecifications
+from .tables.format import TableFormat, TableKind, declare
+from .tables.report import describe
+from .tables.schema import Schema
+from .transport import sliced_wasserstein_distance
+from .validation import (
     CENTRAL_CHECKS,
     PRIVACY_CHECKS,
     check_finite,
     check_size,
     choose_device,
-    undo_on_failure,
+    rollback_on_failure,
     warn_of_delta,
 )
-from .accounting.calibration import calibrate_gaussian
-from .accounting.figures import plain_numbers
-from .accounting.plan import Terms
-from .accounting.spending import naming_what_was_spent
-from .accounting.units import ONE_RECORD, count_worth, show_rows
-from .encoders import ENCODERS, choose_components, split_encoder
-from .exceptions import PrivacyLeakWarning
-from .formats.arrays import ArrayKind
-from .formats.box import BoxFormat
-from .formats.open_box import make_box
-from .formats.report import describe
-from .formats.schema import Schema
-from .formats.table import TableFormat, TableKind, declare
-from .networks import GENERATORS
-from .privacy import CategoryCountsMechanism, NoiseSource
-from .privacy.curator import open_curator
-from .privacy.engines import PartitionedTable, hold
-from .privacy.mechanisms.sums import count_rows_by
-from .privacy.noise import ASSUMED_OF_NOISE
-from .privacy.record_functions import forgetting
-from .privacy.records import read_table, take_out, take_records
-from .transport import sliced_wasserstein_distance
 
 # A score compares at most so many rows.
 _SCORE_ROWS = 5_000
@@ -100,7 +99,7 @@ class BaseGenerator(
     schema = None
     encoder = None
     # Whether what is released can be a `PrivatePCA` of the rows.
-    takes_components = True
+    _takes_components = True
     # What those let users choose that take persons.
     max_rows_per_person = None
 
@@ -139,20 +138,20 @@ class BaseGenerator(
         BudgetExceededError
             If an open `PrivacyBudget` cannot pay for the fit; nothing is released then.
         """
-        with undo_on_failure(self), plain_numbers(self):
+        with rollback_on_failure(self), plain_numbers(self):
             return self._fit(X, y, target, persons)
 
     def _fit(self, X, y, target, persons):
-        self.check_params()
+        self._check_params()
         format, records = self._read(X, y, target, persons)
         n_samples, max_rows = records.n_records, records.max_rows
         n_classes = 1 if records.classes is None else len(records.classes)
-        plan, release, n_needed = self._make_plan(n_samples, format, n_classes, max_rows)
+        plan, release, min_samples = self._make_plan(n_samples, format, n_classes, max_rows)
         if not plan.is_pure:
             warn_of_delta(self.delta, n_samples, stacklevel=3)
-        if n_needed > n_samples * (max_rows or 1):
+        if min_samples > n_samples * (max_rows or 1):
             given = show_rows(n_samples, max_rows)
-            warn_of_few_rows(type(self).__name__, given, n_needed, stacklevel=3)
+            warn_of_few_rows(type(self).__name__, given, min_samples, stacklevel=3)
         for name in ("classes_", "class_probabilities_", "schema_", "schema_report_", "y_bounds_"):
             vars(self).pop(name, None)
         noise = NoiseSource(self.random_state)
@@ -166,7 +165,7 @@ class BaseGenerator(
             device=choose_device(self.device),
             verbose=self.verbose,
         ) as curator:
-            format = format.settle(curator)
+            format = format.resolve(curator)
             self._learn(curator, format, noise)
             certificate = curator.certificate(self._list_assumptions(format))
         self.release_ = release
@@ -182,21 +181,21 @@ class BaseGenerator(
             self.classes_ = format.classes
         self.n_samples_ = n_samples
         self.privacy_ = certificate.made_by(self)
-        with naming_what_was_spent(lambda: self.privacy_):
+        with report_spent_on_error(lambda: self.privacy_):
             self._check_learnt()
-            self._format = format.even(self._generate_finite)
+            self._format = format.calibrate_marginals(self._generate_finite)
         return self
 
     def _read(self, X, y, target, persons):
         """Check what is public of the data; return its `Format`, and the `Records`."""
-        X = hold(X)
+        X = as_partitioned(X)
         if isinstance(X, PartitionedTable) and self.schema is None:
             raise ValueError(
                 "Tables of an engine take a schema: schema='private', by which columns are found "
                 "and paid for, or schema=Schema(...) with what is public of them."
             )
         max_rows = self._find_max_rows(persons is not None)
-        X, persons = take_out(X, persons)
+        X, persons = pop_persons(X, persons)
         whose = {"persons": persons, "max_rows": max_rows}
         if self.schema is not None:
             if callable(X):
@@ -242,7 +241,7 @@ class BaseGenerator(
 
     def _refuse_samples(self, what, instead):
         """Refuse a release of anything else than sums over all rows, which something is for."""
-        release = self.find_specification("release")
+        release = self._resolve_spec("release")
         if not release.is_sum:
             raise ValueError(
                 f"{type(release).__name__} reads rows at random, again and again, or one by one: "
@@ -310,7 +309,7 @@ class BaseGenerator(
             self._generate_finite, shares, n_samples, y=y, where=where, noise=noise
         )
 
-    @forgetting()
+    @clears_frames()
     def score(self, X, y=None) -> float:
         """Return how close synthetic rows are to `X`; higher is better.
 
@@ -368,14 +367,14 @@ class BaseGenerator(
 
     def _find_release(self, format):
         """Return the release of data of a format."""
-        return self.find_specification("release").of(format)
+        return self._resolve_spec("release").of(format)
 
-    def check_params(self):
+    def _check_params(self):
         """Raise a ValueError if a parameter is bad; no row is read."""
-        super().check_params()
+        super()._check_params()
         for name in self._shorthands:
             if name != "encoder":
-                self.find_specification(name)
+                self._resolve_spec(name)
         if self.schema is None:
             return
         if not isinstance(self.schema, Schema) and not (
@@ -404,7 +403,7 @@ class BaseGenerator(
             clip_norm=self.clip_norm,
             **public,
         )
-        if not (is_auto and self.takes_components):
+        if not (is_auto and self._takes_components):
             return format
         components = choose_components(
             n_samples, n_features, n_classes, self._multiplier, format.are_images
@@ -452,25 +451,25 @@ class BaseGenerator(
         )
         plan = self._plan(terms, format)
         release = self._find_release(format)
-        n_needed = max(
-            release.count_needed(plan, terms, format) or 0,
-            self._count_needed_for_components(plan, format),
+        min_samples = max(
+            release.min_samples(plan, terms, format) or 0,
+            self._min_samples_for_components(plan, format),
         )
-        return plan, release.settled(plan, terms), int(float(f"{n_needed:.2g}"))
+        return plan, release.resolved(plan, terms), int(float(f"{min_samples:.2g}"))
 
     def _count_encoded(self, format):
         """Return the number of columns after the encoder."""
         if format.components is None:
             return format.n_columns
-        n_components = self.find_specification("release").n_components
+        n_components = self._resolve_spec("release").n_components
         return format.components.count_components(format.n_columns, n_components)
 
-    def _count_needed_for_components(self, plan, format):
+    def _min_samples_for_components(self, plan, format):
         if format.components is None:
             return 0
         multiplier = plan.multiplier(format.components.name) * (plan.max_rows or 1)
         n_encoded = self._count_encoded(format)
-        return format.components.count_needed(
+        return format.components.min_samples(
             n_encoded, format.n_columns, multiplier, format.are_images
         )
 
@@ -518,7 +517,7 @@ def refuse_given(estimator, *names):
     """Refuse parameters that belong to the release where it is made at every step."""
     for name in names:
         if (value := getattr(estimator, name)) is not None:
-            kind = type(estimator.find_specification("release")).__name__
+            kind = type(estimator._resolve_spec("release")).__name__
             raise ValueError(
                 f"{name} belongs to the release here: give release={kind}({name}={value!r})."
             )

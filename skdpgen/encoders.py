@@ -8,11 +8,11 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from ._parameters import parameters
-from ._specification import Specification
-from ._validation import budget_share, whole
+from .mechanisms.sums import CovarianceMechanism
 from .networks.components import PrincipalComponents, find_spaces
-from .privacy import CovarianceMechanism
+from .params import parameters
+from .specification import Specification
+from .validation import budget_share, whole
 
 # Of so few columns a sketch keeps all. It has so many slices for each.
 _FEW_COLUMNS, _SLICES = 64, 25
@@ -61,7 +61,7 @@ class PrivatePCA(Specification):
         """Return how many components are kept."""
         return min(self.n_components or default, n_columns)
 
-    def count_needed(self, n_components, n_columns, multiplier, are_images=False):
+    def min_samples(self, n_components, n_columns, multiplier, are_images=False):
         """Return how many records it takes for components to stand out of the noise.
 
         Noise of a deviation σ on d² numbers has eigenvalues up to σ√(2d), and each of k components
@@ -113,8 +113,8 @@ def choose_components(n_samples, n_columns, n_classes, multiplier, are_images):
     if are_images:
         return components
     multiplier /= math.sqrt(components.share)
-    n_needed = components.count_needed(_FEW_COLUMNS, n_columns, multiplier)
-    return components if n_samples > _NO_LOSS * n_needed else None
+    min_samples = components.min_samples(_FEW_COLUMNS, n_columns, multiplier)
+    return components if n_samples > _NO_LOSS * min_samples else None
 
 
 def split_encoder(encoder):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What training makes small: what users pass as `loss`."""
 
-from ._parameters import parameters
-from ._specification import Specification
-from ._validation import flag, in_range, positive
+from .params import parameters
+from .specification import Specification
+from .validation import flag, in_range, positive
 
 
 @parameters

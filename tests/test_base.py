@@ -14,8 +14,8 @@ from numpy.testing import assert_array_equal
 from randomgen import ChaCha
 
 from skdpgen import DPPCA, DPSlicedWassersteinGenerator, LocalPrivatizer, PrivacyBudget
-from skdpgen._validation import check_choice, check_positive, choose_device
 from skdpgen.privacy import PrivacyLeakWarning
+from skdpgen.validation import check_choice, check_positive, choose_device
 
 # Not every test declares its classes.
 pytestmark = pytest.mark.filterwarnings("ignore::skdpgen.privacy.PrivacyLeakWarning")
@@ -101,7 +101,7 @@ def test_samples_do_not_come_from_the_stream_of_the_noise(X, monkeypatch):
         keys.append(key)
         return ChaCha(key=key, **options)
 
-    monkeypatch.setattr("skdpgen.privacy.noise.ChaCha", watched)
+    monkeypatch.setattr("skdpgen.mechanisms.noise.ChaCha", watched)
     make(random_state=0).fit(X).sample(3)
     assert len(set(keys)) == len(keys) == 2
 

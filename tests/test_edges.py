@@ -32,8 +32,8 @@ from skdpgen import (
     SliceSketch,
     load,
 )
-from skdpgen.formats import Category, Number, Schema
 from skdpgen.privacy import Curator, SpentError
+from skdpgen.tables import Category, Number, Schema
 
 N_STEPS = {"n_steps": 3, "random_state": 0}
 # Where steps are those of the release.

@@ -36,7 +36,7 @@ ALL = [
 ]
 
 
-def count_needed(estimator, n_samples, n_features, n_classes=None):
+def min_samples(estimator, n_samples, n_features, n_classes=None):
     """Return what a preview says, in rows."""
     (note,) = preview(estimator, n_samples, n_features, n_classes=n_classes).notes
     assert note.endswith(f"here are {n_samples:,}.")
@@ -54,7 +54,7 @@ def test_fewer_rows_than_it_takes_are_announced_before_anything_is_read(method):
             estimator.fit(X, y)
         assert budget.spent == 0
     (said,) = [str(w.message) for w in caught if w.category is FitQualityWarning]
-    needed = count_needed(estimator, 20, 64, 10)
+    needed = min_samples(estimator, 20, 64, 10)
     assert f"{method.__name__} takes about {needed:,} rows" in said
     assert needed > 20
 
@@ -62,7 +62,7 @@ def test_fewer_rows_than_it_takes_are_announced_before_anything_is_read(method):
 @pytest.mark.parametrize("method", ALL)
 def test_it_takes_more_rows_of_more_classes_and_at_a_smaller_epsilon(method):
     def needed(n_classes, epsilon):
-        return count_needed(method(epsilon=epsilon, bounds=(0, 1)), 500, 9, n_classes)
+        return min_samples(method(epsilon=epsilon, bounds=(0, 1)), 500, 9, n_classes)
 
     assert needed(2, 0.5) > needed(2, 2.0) or method is DPAFGenerator
     assert needed(2, 0.5) >= needed(2, 2.0)
@@ -159,7 +159,7 @@ def test_rows_of_more_columns_than_slices_tell_about_take_more_of_them(n_project
     sampler = DPSWFlowSampler(
         epsilon=1.0, bounds=(0, 1), encoder=None, release=SliceSketch(n_projections)
     )
-    narrow, wide = (count_needed(sampler, 1000, d) for d in (80, 80 * 36))
+    narrow, wide = (min_samples(sampler, 1000, d) for d in (80, 80 * 36))
     assert narrow == 180
     assert math.isclose(wide, 6 * narrow, rel_tol=0.05)
 

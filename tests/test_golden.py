@@ -39,8 +39,8 @@ from skdpgen import (
     SlicedRows,
 )
 from skdpgen.adaptation import DPSWDRowAdapter
+from skdpgen.curator.curator import watching
 from skdpgen.preprocessing import LowFrequencies
-from skdpgen.privacy.curator import watching
 
 DIGESTS = Path(__file__).with_name("golden.json")
 COMMON = {"epsilon": 4.0, "delta": 1e-4, "random_state": 0, "device": "cpu"}

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from skdpgen import DPSWFlowSampler
-from skdpgen._quality import (
+from skdpgen.privacy import FitQualityWarning
+from skdpgen.quality import (
     LEAST_SIGNAL,
     MUCH_AT_BOUND,
     find_signal,
@@ -17,9 +18,8 @@ from skdpgen._quality import (
     warn_of_sketch,
     warn_of_table,
 )
-from skdpgen.formats import Boolean, Category, Number, Schema
-from skdpgen.formats.report import describe
-from skdpgen.privacy import FitQualityWarning
+from skdpgen.tables import Boolean, Category, Number, Schema
+from skdpgen.tables.report import describe
 
 
 def said(function, *args):

@@ -32,7 +32,7 @@ from skdpgen import (
     SampledGradients,
     Schema,
 )
-from skdpgen.accounting.figures import show
+from skdpgen.accounting.rounding import show
 from skdpgen.adaptation import DPSWDRowAdapter
 
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -26,11 +26,12 @@ PAGES = [
     *sorted(page for section in SECTIONS for page in (DOC / section).glob("*.rst")),
 ]
 EXAMPLES = sorted((ROOT / "examples").glob("*_*.py"))
-PACKAGES = ["skdpgen"] + [
+MODULES = [
     f"skdpgen.{module.name}"
     for module in pkgutil.iter_modules(skdpgen.__path__)
-    if module.ispkg and not module.name.startswith("_")
+    if not module.name.startswith("_")
 ]
+PACKAGES = ["skdpgen", *(m for m in MODULES if hasattr(importlib.import_module(m), "__all__"))]
 
 
 def list_public():

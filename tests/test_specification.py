@@ -28,9 +28,9 @@ from skdpgen import (
     SliceSketch,
     Wasserstein,
 )
-from skdpgen._specification import Specification
 from skdpgen.encoders import split_encoder
 from skdpgen.generators import DPAFDiscriminator
+from skdpgen.specification import Specification
 
 # Nothing is left open.
 BOX = {"bounds": (-5, 5), "clip_norm": 1.0}
@@ -107,11 +107,11 @@ def test_clones_and_pickles_have_the_same_parameters(specification):
 
 @each_kind
 def test_all_parameters_are_checked(specification):
-    specification.check_params()
+    specification._check_params()
     for name in specification.get_params():
         bad = clone(specification).set_params(**{name: object()})
         with pytest.raises(ValueError, match=name):
-            bad.check_params()
+            bad._check_params()
 
 
 @each_kind
@@ -143,7 +143,7 @@ def test_parameters_are_those_of_the_estimator_too():
 def test_strings_stand_for_objects(X, estimator, name, string, meant):
     """They are fitted alike, and `fit` changes neither."""
     if name != "encoder":
-        found = clone(estimator).set_params(**{name: string}).find_specification(name)
+        found = clone(estimator).set_params(**{name: string})._resolve_spec(name)
         assert describe(found) == describe(meant)
     fits = []
     for value in (string, meant):
@@ -165,10 +165,10 @@ def test_a_nested_parameter_exchanges_a_string_for_its_object(estimator, name, s
 def test_what_strings_stand_for_is_not_changed():
     changed = DPSlicedWassersteinGenerator().set_params(release__n_projections=7)
     assert repr(changed) == "DPSlicedWassersteinGenerator(release=SliceSketch(n_projections=7))"
-    assert describe(DPSlicedWassersteinGenerator().find_specification("release")) == (
+    assert describe(DPSlicedWassersteinGenerator()._resolve_spec("release")) == (
         describe(SliceSketch())
     )
-    DPSlicedWassersteinGenerator().find_specification("release").set_params(n_projections=8)
+    DPSlicedWassersteinGenerator()._resolve_spec("release").set_params(n_projections=8)
     fresh = DPSlicedWassersteinGenerator().set_params(release__n_harmonics=3).release
     assert describe(fresh) == describe(SliceSketch(n_harmonics=3))
 

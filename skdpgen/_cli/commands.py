@@ -15,25 +15,24 @@ from .._files import read_file
 from ..accounting.calibration import check_delta, check_epsilon
 from ..accounting.certificate import Certificate
 from ..accounting.events import threshold_delta
-from ..accounting.figures import show
 from ..accounting.previews import preview as preview_fit
+from ..accounting.rounding import show
 from ..accounting.signatures import sign as sign_text
 from ..accounting.units import largest_change
 from ..accounting.verification import verify as verify_text
+from ..audit.releases import audit as audit_fit
+from ..curator.texts import PLAIN
+from ..engines.files import list_files
 from ..exceptions import FitQualityWarning, SpentError
-from ..formats.cell_kinds import KINDS as KINDS_RELEASE
-from ..formats.columns import Unknown
-from ..formats.identifiers import go_on
-from ..formats.rules import Unique
-from ..formats.schema import Schema
-from ..privacy import TablesMechanism
-from ..privacy import audit as audit_fit
-from ..privacy.files import list_files
-from ..privacy.texts import PLAIN
+from ..mechanisms.tables import TablesMechanism
 from ..releases import TwoWayTables
+from ..tables.columns.cell_kinds import KINDS as KINDS_RELEASE
+from ..tables.columns.identifiers import go_on
+from ..tables.columns.types import Unknown
+from ..tables.rules.rules import Unique
+from ..tables.schema import Schema
 from .interrupts import Interrupted, interruptible
 from .outputs import check_outputs, is_parquet, write_table, written_at_once
-from .reports import report  # noqa: F401
 from .tables import (
     TableOptions,
     check_synthetic,

@@ -10,14 +10,13 @@ from pathlib import Path
 import pandas as pd
 
 from .._files import parse, read_file
-from ..formats.columns import Unknown
-from ..formats.kinds import KINDS
-from ..formats.schema import Schema
-from ..formats.table_encoder import check_columns, check_dtypes
-from ..formats.texts import parse_texts
-from ..privacy import TableFile
-from ..privacy.files import list_files
-from ..privacy.texts import MISSING_TEXTS, TextStyle, read_text
+from ..curator.texts import MISSING_TEXTS, TextStyle, read_text
+from ..engines.files import TableFile, list_files
+from ..tables.columns.kinds import KINDS
+from ..tables.columns.texts import parse_texts
+from ..tables.columns.types import Unknown
+from ..tables.encoder import check_columns, check_dtypes
+from ..tables.schema import Schema
 from .outputs import check_input, check_suffix, is_parquet
 
 # What else than the name of a kind --types takes.

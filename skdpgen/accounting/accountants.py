@@ -37,7 +37,7 @@ from .events import (
     split_sampling,
     total_gaussian_multiplier,
 )
-from .loss_distributions import NEGLIGIBLE, gaussian_delta, largest_loss, loss_spread, pld_of
+from .laws import NEGLIGIBLE, gaussian_delta, largest_loss, loss_spread, pld_of
 from .moments import ORDERS, rdp_of
 
 # A record is replaced by a null record that counts as absent, or by any other record. Multipliers

@@ -28,7 +28,7 @@ from .events import (
     repeat,
     threshold_delta,
 )
-from .figures import at_most, show
+from .rounding import at_most, show
 
 # The open budgets of this process, seen by every thread: a fit in a worker thread is charged too.
 _open_budgets = []

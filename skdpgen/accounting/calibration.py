@@ -17,8 +17,8 @@ from scipy.optimize import brentq
 from .accountants import fill_ledger, ledger_epsilon
 from .directions import check_shape, sensitivity_bound, table4_bound
 from .events import SlicedGaussianDpEvent
-from .figures import at_most
 from .moments import ORDERS
+from .rounding import at_most
 
 # Events have no multipliers below 1e-9.
 _LEAST_LEVEL = 1e-8

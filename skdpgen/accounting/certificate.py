@@ -29,8 +29,8 @@ from .events import (
     step_multiplier,
     touches_data,
 )
-from .figures import show
-from .origin import Origin, join_names, join_origins
+from .provenance import Origin, join_names, join_origins
+from .rounding import show
 from .shuffling import shuffled_epsilon
 from .strict_json import TEXT
 from .units import assume_of_unit, check_unit, describe_unit, largest_change

@@ -4,12 +4,12 @@
 import math
 from dataclasses import dataclass, field, replace
 
-from .._registry import savable
 from ..exceptions import BudgetExceededError, PlanError
+from ..registry import savable
 from .accountants import ledger_epsilon
 from .calibration import calibrate_gaussian, calibrate_under, check_delta, check_epsilon
 from .events import gaussian_event, is_pure, plain_multiplier, repeat
-from .figures import show
+from .rounding import show
 from .units import largest_change
 
 

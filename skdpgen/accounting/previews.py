@@ -5,7 +5,7 @@ import numbers
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .figures import plain_numbers
+from .rounding import plain_numbers
 
 if TYPE_CHECKING:
     from .certificate import Certificate

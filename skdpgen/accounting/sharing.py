@@ -51,7 +51,7 @@ class Sharing:
         return self.n_owners - self.n_dropouts - self.n_colluding
 
     @property
-    def n_needed(self):
+    def min_samples(self):
         """How many owners have to stay: K - D."""
         return self.n_owners - self.n_dropouts
 

@@ -6,14 +6,14 @@ import contextlib
 from ..exceptions import BudgetExceededError, PlanError, SpentError, TableError
 from .budget import is_part
 from .certificate import compose
-from .figures import show
+from .rounding import show
 
 # What callers tell apart; all other errors become a `SpentError`.
 _KINDS = BudgetExceededError, PlanError, TableError, TypeError, ValueError
 
 
 @contextlib.contextmanager
-def naming_what_was_spent(certificate):
+def report_spent_on_error(certificate):
     """Raise a `SpentError` for an error inside, after a release, that says what was spent.
 
     The errors are those of learning from releases, which hold nothing private. A run of a search

@@ -6,7 +6,7 @@ import warnings
 from ..exceptions import PrivacyLeakWarning
 from .certificate import read_certified
 from .events import is_pure
-from .figures import show
+from .rounding import show
 from .signatures import check_signature
 
 # A δ above this, or above 1 over the number of records, says little.

@@ -16,10 +16,20 @@ from torch import nn
 from .._audits import Audits
 from .._choices import check_choice
 from .._documentation import DocumentedEstimator
-from .._parameters import parameters
-from .._registry import savable
-from .._saving import Saves
-from .._validation import (
+from ..accounting.accountants import RELATIONS
+from ..accounting.certificate import Certificate
+from ..accounting.rounding import plain_numbers
+from ..accounting.spending import report_spent_on_error
+from ..arrays.kind import check_bounds
+from ..curator.record_functions import clears_frames
+from ..curator.records import read_rows, take_rows
+from ..learners.adaptation import fit_adaptation
+from ..mechanisms.noise import NoiseSource
+from ..networks import ENCODERS, build_encoder
+from ..params import parameters
+from ..registry import savable
+from ..serialization import Saves
+from ..validation import (
     PRIVACY_CHECKS,
     Checked,
     check_finite,
@@ -27,19 +37,9 @@ from .._validation import (
     in_range,
     one_of,
     positive,
-    undo_on_failure,
+    rollback_on_failure,
     whole,
 )
-from ..accounting.accountants import RELATIONS
-from ..accounting.certificate import Certificate
-from ..accounting.figures import plain_numbers
-from ..accounting.spending import naming_what_was_spent
-from ..formats.arrays import check_bounds
-from ..learners.adaptation import fit_adaptation
-from ..networks import ENCODERS, build_encoder
-from ..privacy import NoiseSource
-from ..privacy.record_functions import forgetting
-from ..privacy.records import read_rows, take_rows
 from ._domains import take_whole
 
 # What certificates of adapters rest on.
@@ -225,7 +225,7 @@ class BaseAdapter(
             If an open `PrivacyBudget` cannot pay for the fit; nothing is released then.
         """
         refuse_persons(self, persons)
-        with undo_on_failure(self), plain_numbers(self):
+        with rollback_on_failure(self), plain_numbers(self):
             return self._fit(X, y, X_target)
 
     def _fit(self, X, y, X_target):
@@ -269,7 +269,7 @@ class BaseAdapter(
 
     def _start(self, X, y):
         """Check parameters and the source, and make networks: what can fail before all releases."""
-        self.check_params()
+        self._check_params()
         X, classes = self._read_source(X, y)
         bounds, noise = self._find_bounds(X), NoiseSource(self.random_state, stream=2)
         device = choose_device(self.device)
@@ -362,7 +362,7 @@ class BaseAdapter(
 
     def _finish(self, start, certificate):
         self._encoder, self._head = start.encoder.eval().cpu(), start.head.eval().cpu()
-        with naming_what_was_spent(lambda: certificate):
+        with report_spent_on_error(lambda: certificate):
             check_finite(*self._encoder.parameters(), *self._head.parameters())
         self.privacy_ = certificate.made_by(self)
         return self
@@ -386,7 +386,7 @@ class BaseAdapter(
         """
         return self._apply(X, lambda: self._encoder)
 
-    @forgetting()
+    @clears_frames()
     def _apply(self, X, find_network):
         """Apply a network to rows of either domain, block by block."""
         check_is_fitted(self, "privacy_")

@@ -15,18 +15,18 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import resample
 
 from .._choices import check_choice
-from .._parameters import parameters
-from .._validation import in_range, undo_on_failure
 from ..accounting.certificate import Certificate
 from ..accounting.events import gaussian_event
-from ..accounting.figures import plain_numbers
-from ..accounting.spending import naming_what_was_spent
+from ..accounting.previews import preview
+from ..accounting.rounding import plain_numbers
+from ..accounting.spending import report_spent_on_error
+from ..arrays.box import BoxFormat
 from ..base import BaseGenerator, CentralGenerator
 from ..encoders import PrivatePCA, split_encoder
-from ..formats.box import BoxFormat
 from ..generators import DPSWFlowSampler
+from ..params import parameters
 from ..preprocessing import LowFrequencies
-from ..privacy import preview
+from ..validation import in_range, rollback_on_failure
 from ._augmentation import AUGMENTATIONS
 from ._base import ASSUMED, SAID_OF_ALL, BaseAdapter
 
@@ -182,11 +182,11 @@ class DPSWDDomainAdapter(BaseAdapter):
         "augment": _check_augment,
     }
 
-    def check_params(self):
-        super().check_params()
+    def _check_params(self):
+        super()._check_params()
         if self.sampler is None:
             return
-        self.sampler.check_params()
+        self.sampler._check_params()
         said_of_sampler = self.sampler.get_params(deep=False)
         for name in said_of_sampler.keys() & set(_SAID_ONCE) - _left_open(self.sampler):
             said, own = said_of_sampler[name], getattr(self, name)
@@ -243,7 +243,7 @@ class DPSWDDomainAdapter(BaseAdapter):
         ValueError
             For bad parameters or data.
         """
-        with undo_on_failure(self), plain_numbers(self):
+        with rollback_on_failure(self), plain_numbers(self):
             start = self._start(X, y)
             self.n_target_ = sampler.n_samples_
             return self._train_on_samples(start, sampler)
@@ -283,7 +283,7 @@ class DPSWDDomainAdapter(BaseAdapter):
 
     def _choose_encoder(self, sampler, X, bounds, n_target):
         """Return what ``"auto"`` stands for where there is a source."""
-        if X.shape[1] <= _FEW_COLUMNS or not sampler.takes_components:
+        if X.shape[1] <= _FEW_COLUMNS or not sampler._takes_components:
             return None
         if n_target >= _MANY_ROWS:
             if self.network == "conv28":
@@ -299,7 +299,7 @@ class DPSWDDomainAdapter(BaseAdapter):
         certificate = replace(
             sampler.privacy_, assumptions=(*ASSUMED, *sampler.privacy_.assumptions)
         )
-        with naming_what_was_spent(lambda: certificate):
+        with report_spent_on_error(lambda: certificate):
             made = sampler.sample(min(_MOST, max(_FEWEST, self.n_target_)))
             target, seen = (self._as_seen(part).to(rows) for part in (made, start.X))
             return self._train(

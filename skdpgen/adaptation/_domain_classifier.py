@@ -5,7 +5,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from torch import nn
 
-from .._parameters import parameters
+from ..params import parameters
 from ._domain_adapter import DPSWDDomainAdapter
 
 

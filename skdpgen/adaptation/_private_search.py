@@ -16,14 +16,14 @@ from sklearn.utils.validation import _num_features, _num_samples, check_is_fitte
 
 from .._documentation import DocumentedEstimator
 from .._muting import muted
-from .._parameters import parameters
-from .._validation import warn_of_delta
 from ..accounting.accountants import ledger_epsilon
 from ..accounting.calibration import check_delta
 from ..accounting.certificate import Certificate
 from ..accounting.selection import select_best, selection_plan
-from ..accounting.spending import naming_what_was_spent
-from ..privacy import NoiseSource
+from ..accounting.spending import report_spent_on_error
+from ..mechanisms.noise import NoiseSource
+from ..params import parameters
+from ..validation import warn_of_delta
 from ._base import SAID_OF_ALL, BaseAdapter, refuse_persons
 from ._domain_classifier import DPSWDDomainClassifier
 from ._domains import take_whole
@@ -208,7 +208,7 @@ class PrivateSearch(MetaEstimatorMixin, DocumentedEstimator):
             model.check_fit(X, y)
         best = clone(self.estimator).fit(X, y, X_target=X_target)
         sampler = best.target_sampler_
-        with naming_what_was_spent(lambda: sampler.privacy_):
+        with report_spent_on_error(lambda: sampler.privacy_):
             best_score = self._score(best, X, y)
             for model in candidates:
                 model.fit_to_sampler(X, y, sampler)

@@ -4,18 +4,18 @@
 from dp_accounting import PoissonSampledDpEvent
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from .._parameters import parameters
-from .._validation import one_of, positive, warn_of_delta
 from ..accounting.events import SlicedGaussianDpEvent, repeat
 from ..accounting.plan import repeated_plan
+from ..arrays.box import BoxFormat
 from ..base import list_assumptions
-from ..formats.box import BoxFormat
+from ..curator.curator import open_curator
+from ..curator.records import Records
 from ..learners.adaptation import fit_to_released_rows
+from ..mechanisms.noise import ASSUMED_OF_DIRECTIONS
+from ..mechanisms.sampled import SlicedRowsMechanism
 from ..networks import build_encoder
-from ..privacy import SlicedRowsMechanism
-from ..privacy.curator import open_curator
-from ..privacy.noise import ASSUMED_OF_DIRECTIONS
-from ..privacy.records import Records
+from ..params import parameters
+from ..validation import one_of, positive, warn_of_delta
 from ._base import ASSUMED, BaseAdapter
 
 

@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from .._muting import muted
 from ..accounting.certificate import Certificate, compose
-from ..accounting.figures import show
+from ..accounting.rounding import show
 from ..accounting.spending import naming_fits_before
 from ..exceptions import PrivacyLeakWarning
 from ._displays import Display

@@ -7,7 +7,7 @@ from html import escape
 
 from .._html import fold, fold_rows, fold_text
 from ..accounting.certificate import Certificate
-from ..accounting.figures import show
+from ..accounting.rounding import show
 from ._drawings import MOST_BARS, draw_bars, draw_matrix
 
 _STYLE = """

@@ -6,16 +6,17 @@ import numbers
 from collections.abc import Sequence
 from functools import partial
 
-from .._parameters import parameters
-from .._specification import Specification
-from .._validation import one_of, positive, whole
 from ..base import CentralGenerator, check_network
+from ..curator.record_functions import PullingFunction
 from ..encoders import split_encoder
 from ..learners.aggregates import RecordFeatures, fit_classifier, fit_to_aggregates
 from ..learners.rows import has_unit_output, input_scale, make_rows, try_network
+from ..mechanisms.aggregates import ForwardAggregateMechanism
 from ..networks import Discriminator, default_layers, infer_square_shape, mirror, seeded
-from ..privacy import ForwardAggregateMechanism, PullingFunction
+from ..params import parameters
 from ..releases import ForwardAggregates
+from ..specification import Specification
+from ..validation import one_of, positive, whole
 
 
 @parameters
@@ -178,15 +179,15 @@ class DPAFGenerator(CentralGenerator):
         "learning_rate": positive(),
     }
 
-    takes_components = False
+    _takes_components = False
 
-    def check_params(self):
-        super().check_params()
+    def _check_params(self):
+        super()._check_params()
         if split_encoder(self.encoder)[1] not in (None, "auto"):
             raise ValueError("encoder must be None or an object that was fitted on public data.")
         if self.schema is None:
             return
-        discriminator = self.find_specification("discriminator")
+        discriminator = self._resolve_spec("discriminator")
         if not (discriminator.guesses_shape or discriminator.image_shape is None):
             raise ValueError("image_shape is for rows of X, not for tables with a schema.")
         if self.network is not None and has_unit_output(self.network):
@@ -194,7 +195,7 @@ class DPAFGenerator(CentralGenerator):
 
     def _plan(self, terms, format):
         # These refuse what does not fit.
-        self.find_specification("discriminator").find_layers(format)
+        self._resolve_spec("discriminator").find_layers(format)
         if self.network is not None:
             n_inputs = self.latent_dim + terms.n_classes
             try_network(self.network, format, n_inputs, terms.n_columns)
@@ -202,7 +203,7 @@ class DPAFGenerator(CentralGenerator):
 
     def _learn(self, curator, format, noise):
         release = self._find_release(format)
-        image_shape, layers = self.find_specification("discriminator").find_layers(format)
+        image_shape, layers = self._resolve_spec("discriminator").find_layers(format)
         n_classes, batch_size = curator.n_classes, release.count_rows(curator.n_records)
         factory = self.network
         if factory is None:

@@ -7,19 +7,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from .._parameters import parameters
-from .._validation import check_size, choose_device, positive, undo_on_failure, whole
 from ..accounting.certificate import Certificate
-from ..accounting.figures import plain_numbers
+from ..accounting.rounding import plain_numbers
 from ..base import BaseGenerator, check_network
 from ..learners.entropic import DISTANCES, LocalRowNetwork, fit_to_noised_rows
 from ..losses import EntropicWasserstein, SinkhornDivergence, Wasserstein
+from ..mechanisms.local import DEVIATIONS, LocalLabelsMechanism, LocalRowsMechanism
+from ..mechanisms.noise import NoiseSource
 from ..networks import build, find_factory
+from ..params import parameters
 from ..preprocessing import LocalPrivatizer
-from ..privacy import LocalLabelsMechanism, LocalRowsMechanism, NoiseSource
-from ..privacy.mechanisms.local import DEVIATIONS
 from ..releases import LocalNoise
 from ..releases.local_noise import find_local_sigma
+from ..validation import check_size, choose_device, positive, rollback_on_failure, whole
 
 # Rows a step, without labels and for each label; and steps.
 _BATCH_SIZE, _CLASS_BATCH_SIZE, _FEWEST_ROWS = 256, 100, 32
@@ -191,7 +191,7 @@ class LDPEntropicGAN(BaseGenerator):
         ValueError
             For rows of another width, labels without randomised response, or bad parameters.
         """
-        with undo_on_failure(self), plain_numbers(self):
+        with rollback_on_failure(self), plain_numbers(self):
             return self._fit_privatized(Y, y, privatizer)
 
     def _fit_privatized(self, Y, y, privatizer):
@@ -201,7 +201,7 @@ class LDPEntropicGAN(BaseGenerator):
             )
         check_is_fitted(privatizer, "privacy_")
         Y, format, plan = privatizer.check_noised(Y), privatizer.format_, privatizer.plan_
-        self.check_params()
+        self._check_params()
         codes, classes, probability = None, None, 0.0
         if y is None:
             plan = replace(plan, releases=plan.releases[:1])
@@ -237,13 +237,13 @@ class LDPEntropicGAN(BaseGenerator):
     def _find_sigma(self):
         return find_local_sigma(self.privacy_, self._format)
 
-    def check_params(self):
-        super().check_params()
+    def _check_params(self):
+        super()._check_params()
         if self.batch_size == 1:
             raise ValueError("batch_size must be at least 2: batches are normalised.")
 
     def _make_format(self, n_samples, n_features, n_classes, **public):
-        return self.find_specification("release").make_format(
+        return self._resolve_spec("release").make_format(
             n_features, bounds=self.bounds, y_bounds=self.y_bounds, radius=self.clip_norm, **public
         )
 
@@ -271,7 +271,7 @@ class LDPEntropicGAN(BaseGenerator):
         rows = self._build(format, n_classes, noise.seed()).to(device)
         n_samples = len(release.rows)
         largest = _BATCH_SIZE if release.codes is None else _CLASS_BATCH_SIZE
-        loss, p = self.find_specification("loss"), format.p
+        loss, p = self._resolve_spec("loss"), format.p
         reg = _matched_reg(p, release.scale) if loss.reg is None else loss.reg / format.radius**p
         self._network, self.class_probabilities_, self.loss_curve_ = fit_to_noised_rows(
             rows,

@@ -3,14 +3,14 @@
 
 import math
 
-from .._parameters import parameters
-from .._validation import one_of, positive, whole
 from ..base import CentralGenerator, check_network
 from ..learners.gradients import fit_to_gradients
 from ..learners.rows import has_unit_output, input_scale, make_rows, try_network
 from ..losses import SemiDebiasedSinkhorn
+from ..params import parameters
 from ..releases import SampledGradients
 from ..transport.sinkhorn_losses import SinkhornGradient
+from ..validation import one_of, positive, whole
 
 
 @parameters
@@ -113,8 +113,8 @@ class DPSinkhornGenerator(CentralGenerator):
         "learning_rate": positive(optional=True),
     }
 
-    def check_params(self):
-        super().check_params()
+    def _check_params(self):
+        super()._check_params()
         if self.schema is not None and has_unit_output(self.network):
             raise ValueError(f"network={self.network!r} makes images, not tables.")
 
@@ -126,7 +126,7 @@ class DPSinkhornGenerator(CentralGenerator):
 
     def _count_debiasing(self, n_generated):
         """Return how many further rows are generated to debias the loss."""
-        n_debias = self.find_specification("loss").n_debias
+        n_debias = self._resolve_spec("loss").n_debias
         n_debias = n_generated // 5 if n_debias is None else n_debias
         if n_debias > n_generated:
             raise ValueError(
@@ -135,7 +135,7 @@ class DPSinkhornGenerator(CentralGenerator):
         return n_debias
 
     def _learn(self, curator, format, noise):
-        release, loss = self._find_release(format), self.find_specification("loss")
+        release, loss = self._find_release(format), self._resolve_spec("loss")
         n_encoded, seed = self._count_encoded(format), noise.seed()
         rows = make_rows(self.network, format, self.latent_dim, curator.n_classes, seed, n_encoded)
         scale = input_scale(format)

@@ -7,21 +7,22 @@ import numpy as np
 import torch
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from .._arrays import read_numbers
-from .._parameters import parameters
-from .._validation import check_size, in_range, positive, whole
+from ..arrays.box import BoxFormat
+from ..arrays.numbers import read_numbers
 from ..base import CentralGenerator, refuse_given
-from ..formats.box import BoxFormat
+from ..curator.record_functions import RecordFunction
+from ..curator.records import read_rows
 from ..learners.interactions import fit_to_table
 from ..learners.normals import draw_normals, fit_normals_to_sketch
 from ..learners.particles import Particles, draw_starts, fit_particles_to_sketch, flow_along_slices
 from ..learners.rows import even_spread
 from ..learners.table_rows import TableParticles
-from ..privacy import RecordFunction, SlicedRowsMechanism
-from ..privacy.mechanisms.base import clip_rows
-from ..privacy.records import read_rows
+from ..mechanisms.base import clip_rows
+from ..mechanisms.sampled import SlicedRowsMechanism
+from ..params import parameters
 from ..releases import SlicedRows, SliceSketch, TwoWayTables
 from ..releases.sliced_rows import DIRECTIONS_AT_ONCE
+from ..validation import check_size, in_range, positive, whole
 
 # Particles, over all classes.
 _FEWEST, _MOST = 500, 10_000
@@ -164,9 +165,9 @@ class DPSWFlowSampler(CentralGenerator):
         "max_rows_per_person": whole(),
     }
 
-    def check_params(self):
-        super().check_params()
-        release = self.find_specification("release")
+    def _check_params(self):
+        super()._check_params()
+        release = self._resolve_spec("release")
         if isinstance(release, SlicedRows) and release.n_steps != 1:
             refuse_given(self, "n_steps")
         if self.init is not None and self.schema is not None:

@@ -3,17 +3,18 @@
 
 import math
 
-from .._parameters import parameters
-from .._validation import check_size, positive, whole
 from ..base import CentralGenerator, check_network, refuse_given
+from ..curator.record_functions import RecordFunction
 from ..learners.interactions import fit_to_table
 from ..learners.rows import has_unit_output, make_rows, try_network
 from ..learners.sketch import fit_to_sketch
 from ..learners.slices import fit_to_rows
 from ..learners.table_rows import TableNetwork
+from ..mechanisms.sampled import SlicedRowsMechanism
 from ..networks import build, find_factory
-from ..privacy import RecordFunction, SlicedRowsMechanism
+from ..params import parameters
 from ..releases import SlicedRows, SliceSketch, TwoWayTables
+from ..validation import check_size, positive, whole
 
 # For a sketch: generated rows a step, shared by the classes.
 _BATCH_SIZE = 256
@@ -144,9 +145,9 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
         "max_rows_per_person": whole(),
     }
 
-    def check_params(self):
-        super().check_params()
-        if isinstance(self.find_specification("release"), SlicedRows):
+    def _check_params(self):
+        super()._check_params()
+        if isinstance(self._resolve_spec("release"), SlicedRows):
             refuse_given(self, "n_steps", "batch_size")
         if self.schema is not None and has_unit_output(self.network):
             raise ValueError(f"network={self.network!r} makes images, not tables.")

@@ -15,8 +15,9 @@ from torch.func import functional_call, grad, vmap
 from torch.nn.functional import cross_entropy
 from tqdm import tqdm
 
-from ..privacy import PullingFunction, SlicedRowsMechanism
-from ..privacy.mechanisms.base import clip_rows
+from ..curator.record_functions import PullingFunction
+from ..mechanisms.base import clip_rows
+from ..mechanisms.sampled import SlicedRowsMechanism
 from ..transport import random_directions, wasserstein_1d
 
 # Share of the steps, the last ones, in which the learning rate falls to 0.

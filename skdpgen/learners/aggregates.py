@@ -12,8 +12,8 @@ import torch
 from torch import nn
 from tqdm import tqdm
 
-from .._quality import warn_of_absent
-from ..privacy.mechanisms.base import clip_rows
+from ..mechanisms.base import clip_rows
+from ..quality import warn_of_absent
 from .training import Descent, Shares, Training
 
 # Memory of the mean features while layers before the aggregate change; they are then old after

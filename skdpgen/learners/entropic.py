@@ -9,8 +9,8 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from tqdm import tqdm
 
-from .._frequencies import cosine_matrices
-from .._registry import savable
+from ..arrays.frequencies import cosine_matrices
+from ..registry import savable
 from ..transport import entropic_wasserstein, pairwise_cost, sinkhorn_divergence
 from .training import RowNetwork, Training
 

@@ -10,8 +10,8 @@ from torch import nn
 from torch.func import functional_call
 from tqdm import tqdm
 
-from ..privacy import BatchFunction, ClippedGradientMechanism
-from ..privacy.mechanisms.gradients import clip_whole
+from ..curator.record_functions import BatchFunction
+from ..mechanisms.gradients import ClippedGradientMechanism, clip_whole
 from .training import Training
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from ..privacy.mechanisms.tables import own_and_later, tables_with_later
+from ..mechanisms.tables import own_and_later, tables_with_later
 from .report import read_tables
 from .tables import fit_to_release, fit_to_tables
 

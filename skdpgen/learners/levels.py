@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._quality import WITHIN_NOISE
+from ..quality import WITHIN_NOISE
 
 
 @dataclass(frozen=True)

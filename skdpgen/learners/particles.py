@@ -10,8 +10,8 @@ import torch
 from torch import nn
 from tqdm import tqdm
 
-from .._registry import savable
-from ..privacy.mechanisms.base import clip_rows
+from ..mechanisms.base import clip_rows
+from ..registry import savable
 from ..transport import sliced_drift
 from .sketch import read_sketch
 from .slices import ClassShares

@@ -3,8 +3,8 @@
 
 import numpy as np
 
-from .._quality import find_signal, warn_of_absent, warn_of_levels, warn_of_noise, warn_of_table
-from ..formats.report import describe
+from ..quality import find_signal, warn_of_absent, warn_of_levels, warn_of_noise, warn_of_table
+from ..tables.report import describe
 from .levels import Levels
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from .._registry import savable
+from ..registry import savable
 
 
 @savable

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from ..privacy.mechanisms.tables import own_and_later
+from ..mechanisms.tables import own_and_later
 from .levels import Levels
 from .table_rows import RowsByLevel
 from .training import WINDOW, Training, descend_to_noise

@@ -9,8 +9,8 @@ from torch import nn
 from torch.optim.swa_utils import AveragedModel, update_bn
 from tqdm import tqdm
 
-from .._registry import savable
-from ..privacy.mechanisms.base import clip_rows
+from ..mechanisms.base import clip_rows
+from ..registry import savable
 
 # The running mean of the loss, which decides when it is down to the noise, is over so many steps.
 WINDOW = 50

@@ -7,9 +7,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from .._frequencies import find_shape, lowest_frequencies
-from .._quality import warn_of_components
-from .._registry import savable
+from ..arrays.frequencies import find_shape, lowest_frequencies
+from ..quality import warn_of_components
+from ..registry import savable
 from ..transport import ExactMatrix
 
 # Each space of low frequencies has about so many times the dimensions of the one before.

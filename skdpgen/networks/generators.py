@@ -14,7 +14,7 @@ import threading
 import torch
 from torch import nn
 
-from .._registry import savable
+from ..registry import savable
 
 _init_lock = threading.Lock()
 

@@ -13,14 +13,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 from tqdm import tqdm
 
-from .._arrays import read_numbers
 from .._documentation import DocumentedEstimator
-from .._parameters import parameters
-from .._registry import savable
-from .._validation import Checked, choose_device, positive, whole
-from ..formats.arrays import check_bounds
+from ..arrays.kind import check_bounds
+from ..arrays.numbers import read_numbers
+from ..mechanisms.noise import NoiseSource
 from ..networks import build, infer_image_shape, make_autoencoder
-from ..privacy import NoiseSource
+from ..params import parameters
+from ..registry import savable
+from ..validation import Checked, choose_device, positive, whole
 
 # Rows are encoded and decoded in blocks of this size.
 _BLOCK = 500
@@ -151,7 +151,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, Do
         -------
         self : object
         """
-        self.check_params()
+        self._check_params()
         device = choose_device(self.device)
         X = validate_data(self, X, dtype=[np.float64, np.float32])
         n_samples, n_features = X.shape

@@ -8,34 +8,33 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._arrays import read_numbers
 from .._audits import Audits
 from .._documentation import DocumentedEstimator
-from .._parameters import parameters
-from .._saving import Saves, list_certified_sizes
-from .._validation import (
+from ..accounting.calibration import calibrate_gaussian
+from ..accounting.certificate import Certificate
+from ..accounting.plan import gaussian_plan
+from ..accounting.rounding import plain_numbers
+from ..accounting.units import ONE_RECORD, count_worth
+from ..arrays.box import BoxFormat
+from ..arrays.inference import make_box
+from ..arrays.kind import ArrayKind
+from ..arrays.numbers import read_numbers
+from ..curator.curator import open_curator
+from ..curator.record_functions import clears_frames
+from ..curator.records import list_refusals, parse_rows, take_records, take_rows
+from ..mechanisms.noise import ASSUMED_OF_NOISE, NoiseSource
+from ..mechanisms.sums import CovarianceMechanism, count_rows_by
+from ..params import parameters
+from ..serialization import Saves, list_certified_sizes
+from ..validation import (
     CENTRAL_CHECKS,
     Checked,
     check_size,
     choose_device,
-    undo_on_failure,
+    rollback_on_failure,
     warn_of_delta,
     whole,
 )
-from ..accounting.calibration import calibrate_gaussian
-from ..accounting.certificate import Certificate
-from ..accounting.figures import plain_numbers
-from ..accounting.plan import gaussian_plan
-from ..accounting.units import ONE_RECORD, count_worth
-from ..formats.arrays import ArrayKind
-from ..formats.box import BoxFormat
-from ..formats.open_box import make_box
-from ..privacy import CovarianceMechanism, NoiseSource
-from ..privacy.curator import open_curator
-from ..privacy.mechanisms.sums import count_rows_by
-from ..privacy.noise import ASSUMED_OF_NOISE
-from ..privacy.record_functions import forgetting
-from ..privacy.records import list_refusals, parse_rows, take_records, take_rows
 
 _MOST_COMPONENTS = 64
 # Numbers are kept this small, so that sums of their products stay finite.
@@ -185,11 +184,11 @@ class DPPCA(
         BudgetExceededError
             If an open `PrivacyBudget` cannot pay for the fit; nothing is released then.
         """
-        with undo_on_failure(self), plain_numbers(self):
+        with rollback_on_failure(self), plain_numbers(self):
             return self._fit(X, persons)
 
     def _fit(self, X, persons):
-        self.check_params()
+        self._check_params()
         max_rows = None if persons is None else self.max_rows_per_person
         records = take_records(self, X, persons=persons, max_rows=max_rows)
         n_samples, n_features = records.n_records, records.n_columns
@@ -208,7 +207,7 @@ class DPPCA(
             device=choose_device(self.device),
             verbose=self.verbose,
         ) as curator:
-            format = format.settle(curator)
+            format = format.resolve(curator)
             moments = curator.release(CovarianceMechanism())
             certificate, n_rows = curator.certificate(_ASSUMED), curator.n_rows
         values, vectors = np.linalg.eigh(moments.value)
@@ -223,7 +222,7 @@ class DPPCA(
         self.privacy_ = certificate.made_by(self)
         return self
 
-    @forgetting()
+    @clears_frames()
     def transform(self, X):
         """Project rows on the components, each on its own; this costs no privacy.
 
@@ -308,7 +307,7 @@ class DPPCA(
 
     def _preview(self, n_samples, n_features, n_classes, has_persons=False):
         """Price a fit without data; see `skdpgen.privacy.preview`."""
-        self.check_params()
+        self._check_params()
         max_rows = self.max_rows_per_person if has_persons else None
         format = self._make_format(n_samples, n_features, max_rows=max_rows)
         self._n_components(n_features)

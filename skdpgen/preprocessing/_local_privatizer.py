@@ -10,22 +10,16 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._arrays import read_numbers
 from .._audits import Audits
 from .._documentation import DocumentedEstimator
-from .._parameters import parameters
-from .._saving import Saves
-from .._validation import PRIVACY_CHECKS, Checked, positive, undo_on_failure
 from ..accounting.certificate import Certificate
-from ..accounting.figures import plain_numbers
 from ..accounting.plan import Plan, Terms
-from ..exceptions import warn_of_seed
-from ..formats.arrays import ArrayKind
-from ..privacy import LocalLabelsMechanism, LocalRowsMechanism, NoiseSource
-from ..privacy.curator import open_curator
-from ..privacy.noise import ASSUMED_OF_NOISE
-from ..privacy.record_functions import forgetting
-from ..privacy.records import (
+from ..accounting.rounding import plain_numbers
+from ..arrays.kind import ArrayKind
+from ..arrays.numbers import read_numbers
+from ..curator.curator import open_curator
+from ..curator.record_functions import clears_frames
+from ..curator.records import (
     Records,
     check_classes,
     list_refusals,
@@ -33,8 +27,14 @@ from ..privacy.records import (
     take_labels,
     take_rows,
 )
+from ..exceptions import warn_of_seed
+from ..mechanisms.local import LocalLabelsMechanism, LocalRowsMechanism
+from ..mechanisms.noise import ASSUMED_OF_NOISE, NoiseSource
+from ..params import parameters
 from ..releases import LocalNoise
 from ..releases.local_noise import find_local_sigma
+from ..serialization import Saves
+from ..validation import PRIVACY_CHECKS, Checked, positive, rollback_on_failure
 
 _ASSUMED = (
     "all cells are numbers: where the dtype of X does not say so, others are refused",
@@ -184,11 +184,11 @@ class LocalPrivatizer(
         -------
         self : object
         """
-        with undo_on_failure(self), plain_numbers(self):
+        with rollback_on_failure(self), plain_numbers(self):
             return self._fit(X)
 
     def _fit(self, X):
-        self.check_params()
+        self._check_params()
         if self.random_state is not None:
             warn_of_seed()
         kind = ArrayKind.of(X)
@@ -224,7 +224,7 @@ class LocalPrivatizer(
         """
         return self.privatize(X)
 
-    @forgetting()
+    @clears_frames()
     def privatize(self, X, y=None):
         """Noise rows and their labels, each on its own. Each call is a release.
 
@@ -308,11 +308,11 @@ class LocalPrivatizer(
             )
         super().save(path)
 
-    def check_loaded(self):
+    def _check_loaded(self):
         """Refuse noise that somebody can make again, and that is not what is certified."""
         if self.random_state is not None or self._seed[0] is not None:
             raise ValueError("The noise follows from a seed.")
-        super().check_loaded()
+        super()._check_loaded()
 
     def _list_certified(self):
         yield from super()._list_certified()
@@ -368,7 +368,7 @@ class LocalPrivatizer(
 
     def _preview(self, n_samples, n_features, n_classes):
         """Price a call without data; see `skdpgen.privacy.preview`."""
-        self.check_params()
+        self._check_params()
         return self._certify(self._make_plan(self._make_format(n_features), n_classes))
 
     _checks = {
@@ -376,10 +376,10 @@ class LocalPrivatizer(
         "clip_norm": positive(optional=True, most=math.inf),
     }
 
-    def check_params(self):
+    def _check_params(self):
         """Raise a ValueError if a parameter is bad; no row is read."""
-        super().check_params()
-        self._find_noise().check_params()
+        super()._check_params()
+        self._find_noise()._check_params()
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -9,10 +9,10 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._documentation import DocumentedEstimator
-from .._frequencies import cosine_matrices, find_shape
-from .._parameters import parameters
-from .._registry import savable
-from .._validation import Checked, whole
+from ..arrays.frequencies import cosine_matrices, find_shape
+from ..params import parameters
+from ..registry import savable
+from ..validation import Checked, whole
 
 
 @savable
@@ -71,7 +71,7 @@ class LowFrequencies(
         -------
         self : object
         """
-        self.check_params()
+        self._check_params()
         X = validate_data(self, X)
         shape = self.image_shape
         if isinstance(shape, str) and shape == "auto":

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
 
-from .._parameters import parameters
-from .._validation import check_size, positive, whole
-from ..privacy import ForwardAggregateMechanism
+from ..mechanisms.aggregates import ForwardAggregateMechanism
+from ..params import parameters
+from ..validation import check_size, positive, whole
 from .release import Release
 
 # Records of each class, at an ε of 1 and more.
@@ -112,7 +112,7 @@ class ForwardAggregates(Release):
             "n_pretrain": self.count_first(terms.n_samples),
         }
 
-    def count_needed(self, plan, terms, format):
+    def min_samples(self, plan, terms, format):
         """Return how many records it takes to train the networks at all; found on digits."""
         return math.ceil(_NEEDED * terms.n_classes * max(1.0, 1 / terms.epsilon))
 

@@ -7,12 +7,11 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from .._parameters import parameters
-from .._validation import budget_share, one_of, positive
+from ..arrays.ball import BallFormat
 from ..exceptions import FitQualityWarning
-from ..formats.ball import BallFormat
-from ..privacy import LocalRowsMechanism, local_plan
-from ..privacy.mechanisms.local import DEVIATIONS
+from ..mechanisms.local import DEVIATIONS, LocalRowsMechanism, local_plan
+from ..params import parameters
+from ..validation import budget_share, one_of, positive
 from .release import Release
 
 # Which norm, and which cost ‖·‖_p^p, goes with which local noise.
@@ -52,8 +51,8 @@ class LocalNoise(Release):
         "label_share": budget_share,
     }
 
-    def check_params(self):
-        super().check_params()
+    def _check_params(self):
+        super()._check_params()
         if self.keep is not None and self.basis is None:
             raise ValueError("keep is a share of cosine coefficients, for basis='dct'.")
 
@@ -89,7 +88,7 @@ class LocalNoise(Release):
         )
         return replace(plan, sigma=plan.sigma * format.radius)
 
-    def count_needed(self, plan, terms, format):
+    def min_samples(self, plan, terms, format):
         """Return how many records it takes for the mean of a column to be known to its range.
 
         With several classes, in each of them: of the noised labels a share p, which is

@@ -3,7 +3,7 @@
 
 from sklearn.base import clone
 
-from .._specification import Specification
+from ..specification import Specification
 
 
 class Release(Specification):
@@ -20,7 +20,7 @@ class Release(Specification):
         """Return the release of data of a format."""
         return self
 
-    def settled(self, plan, terms):
+    def resolved(self, plan, terms):
         """Return the release with the numbers that were chosen for it in place of None."""
         chosen = self._count(plan, terms)
         left = {name: n for name, n in chosen.items() if getattr(self, name) is None}
@@ -40,7 +40,7 @@ class Release(Specification):
         """Return the numbers that follow from a plan and its terms, by the names of parameters."""
         return {}
 
-    def count_needed(self, plan, terms, format):
+    def min_samples(self, plan, terms, format):
         """Return how many records it takes to be of use, about, or None if that is not known.
 
         From public numbers only; the constants were found on small public data.

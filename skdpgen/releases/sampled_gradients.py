@@ -6,11 +6,11 @@ import math
 import numpy as np
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
 
-from .._parameters import parameters
-from .._quality import warn_of_absent
-from .._validation import check_size, one_of, positive, whole
 from ..accounting.events import DiameterGaussianDpEvent
-from ..privacy import ClassCountsMechanism, ClippedGradientMechanism
+from ..mechanisms.gradients import ClassCountsMechanism, ClippedGradientMechanism
+from ..params import parameters
+from ..quality import warn_of_absent
+from ..validation import check_size, one_of, positive, whole
 from .release import Release
 
 # Share of the budget, of Σ s⁻², for how frequent the classes are, beside gradients.
@@ -67,8 +67,8 @@ class SampledGradients(Release):
     name = ClippedGradientMechanism.name
     n_components, scaling = 40, {"whiten": 0.0}
 
-    def check_params(self):
-        super().check_params()
+    def _check_params(self):
+        super()._check_params()
         if self.n_generated == 1:
             raise ValueError("n_generated must be at least 2: batches are normalised.")
 
@@ -103,7 +103,7 @@ class SampledGradients(Release):
             "n_generated": self.count_generated(terms.n_samples),
         }
 
-    def count_needed(self, plan, terms, format):
+    def min_samples(self, plan, terms, format):
         """Return how many records it takes for the direction of gradients to show.
 
         A gradient of norm Δ in n'·d numbers, each with noise of deviation σ, shows over T steps by

@@ -6,11 +6,12 @@ from functools import partial
 
 import torch
 
-from .._parameters import parameters
-from .._quality import warn_of_absent, warn_of_sketch
-from .._validation import check_size, whole
-from ..privacy import RecordFunction, SliceSketchMechanism
+from ..curator.record_functions import RecordFunction
+from ..mechanisms.sums import SliceSketchMechanism
+from ..params import parameters
+from ..quality import warn_of_absent, warn_of_sketch
 from ..transport import SliceBasis, random_directions
+from ..validation import check_size, whole
 from .release import Release
 from .tables import TwoWayTables
 
@@ -83,7 +84,7 @@ class SliceSketch(Release):
         check_size("n_projections", terms.n_columns, self._fewest(terms.n_columns))
 
         def sensitivity(plan, relation):
-            return self.settled(plan, terms).sensitivity(relation, terms.n_classes)
+            return self.resolved(plan, terms).sensitivity(relation, terms.n_classes)
 
         return terms.plan_once({self.name: 1.0}, sensitivity)
 
@@ -100,7 +101,7 @@ class SliceSketch(Release):
         """Return the number of values of a row on the fewest slices of a sketch."""
         return 2 * (self.n_harmonics or _MOST_HARMONICS) * self._fewest(terms.n_columns)
 
-    def count_needed(self, plan, terms, format):
+    def min_samples(self, plan, terms, format):
         """Return at how many records the energy of the sketch is a fourth of that of its noise.
 
         That is of as many slices as tell about all columns, whether there are so many or not: fewer

@@ -5,12 +5,12 @@ import math
 
 from dp_accounting import PoissonSampledDpEvent, SampledWithoutReplacementDpEvent
 
-from .._parameters import parameters
-from .._validation import check_size, one_of, whole
 from ..accounting.calibration import calibrate_gaussian
 from ..accounting.events import SlicedGaussianDpEvent
-from ..privacy import SlicedRowsMechanism
-from ..privacy.noise import ASSUMED_OF_DIRECTIONS
+from ..mechanisms.noise import ASSUMED_OF_DIRECTIONS
+from ..mechanisms.sampled import SlicedRowsMechanism
+from ..params import parameters
+from ..validation import check_size, one_of, whole
 from .release import Release
 
 # For sliced rows: the range of expected records a step. For those that are released once: records

@@ -3,10 +3,11 @@
 
 import math
 
-from ..formats.columns import Unknown
-from ..formats.table import FEW_LEVELS
-from ..privacy import RecordFunction, TablesMechanism, ThreeWayMechanism
-from ..privacy.mechanisms.tables import count_cells
+from ..curator.record_functions import RecordFunction
+from ..mechanisms.tables import TablesMechanism, count_cells
+from ..mechanisms.three_way import ThreeWayMechanism
+from ..tables.columns.types import Unknown
+from ..tables.format import FEW_LEVELS
 from .release import Release
 
 # Cells of tables, at most, and the memory that one takes until it is released.
@@ -64,7 +65,7 @@ class TwoWayTables(Release):
     def sensitivity(self, relation, n_classes):
         return TablesMechanism.sensitivity_of(relation)
 
-    def count_needed(self, plan, terms, format):
+    def min_samples(self, plan, terms, format):
         """Return at how many records that is so of two-way tables; found on Adult.
 
         Where there are tables for each level of the target, each takes as many. Levels that are to
@@ -78,7 +79,7 @@ class TwoWayTables(Release):
         """Release the `Tables` of a format that leaves nothing open."""
         names = [name for name, _ in format.blocks]
         by = names.index(format.kind.label) if format.tells_apart else None
-        curator.put_in_places(RecordFunction(format.find_places))
+        curator.encode_cells_by(RecordFunction(format.encode_cells))
         return _leave_out(curator.release(TablesMechanism(format.block_sizes, by)), format)
 
     def seeks(self, plan):

@@ -45,7 +45,7 @@ def make_quick(estimator, y=None, **params):
     """
     known, made = estimator.get_params(deep=False), clone(estimator)
     params = {"n_steps": 5, **({} if y is None else {"classes": LABELS}), **params}
-    released = made.find_specification("release").get_params() if "release" in known else {}
+    released = made._resolve_spec("release").get_params() if "release" in known else {}
     for name, value in params.items():
         if released.get(name, 1) != 1:
             made.set_params(**{f"release__{name}": value})

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from ..accounting.events import split_repetition
-from ..privacy import NoiseSource
-from ..privacy.curator import watching
+from ..curator.curator import watching
+from ..mechanisms.noise import NoiseSource
 
 
 class _SilentSource(NoiseSource):

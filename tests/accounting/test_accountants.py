@@ -26,8 +26,9 @@ from hypothesis import strategies as st
 from scipy import integrate, optimize, stats
 
 from skdpgen.accounting.directions import log_mgf
-from skdpgen.accounting.loss_distributions import largest_loss, pld_of
+from skdpgen.accounting.laws import largest_loss, pld_of
 from skdpgen.accounting.moments import rdp_of
+from skdpgen.mechanisms.base import MARGIN, grid_scale
 from skdpgen.privacy import (
     Certificate,
     DiameterGaussianDpEvent,
@@ -36,7 +37,6 @@ from skdpgen.privacy import (
     ledger_epsilon,
     verify,
 )
-from skdpgen.privacy.mechanisms.base import MARGIN, grid_scale
 
 RELATIONS = ["zero_out", "replace_one"]
 SPECIAL = NeighboringRelation.REPLACE_SPECIAL

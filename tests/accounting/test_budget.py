@@ -11,7 +11,7 @@ from dp_accounting import GaussianDpEvent, NonPrivateDpEvent
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GridSearchCV
 
-from skdpgen.accounting.figures import show
+from skdpgen.accounting.rounding import show
 from skdpgen.privacy import (
     BudgetExceededError,
     Curator,

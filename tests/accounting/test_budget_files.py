@@ -16,6 +16,7 @@ import pytest
 
 from skdpgen.accounting import budget as _budget
 from skdpgen.accounting import budget_stores as _stores
+from skdpgen.curator import curator as _curator
 from skdpgen.privacy import (
     BudgetExceededError,
     Curator,
@@ -24,7 +25,6 @@ from skdpgen.privacy import (
     PrivacyLeakWarning,
     gaussian_plan,
 )
-from skdpgen.privacy import curator as _curator
 
 from .test_budget import fit, together
 

@@ -27,7 +27,7 @@ from sklearn.base import BaseEstimator
 
 from skdpgen import DPSlicedWassersteinGenerator, Number, Schema, __version__
 from skdpgen.accounting.events import event_to_dict
-from skdpgen.accounting.figures import show
+from skdpgen.accounting.rounding import show
 from skdpgen.privacy import (
     Certificate,
     Plan,

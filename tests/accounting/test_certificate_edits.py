@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from dp_accounting import GaussianDpEvent, SelfComposedDpEvent
 
-from skdpgen.accounting.figures import show
-from skdpgen.accounting.origin import Origin
+from skdpgen.accounting.provenance import Origin
+from skdpgen.accounting.rounding import show
 from skdpgen.privacy import Certificate, ledger_epsilon, verify
 
 OLD = sorted(Path(__file__).with_name("certificates").glob("*.json"))

@@ -16,7 +16,7 @@ from dp_accounting import (
     get_epsilon_gaussian,
 )
 
-from skdpgen.accounting.origin import Origin
+from skdpgen.accounting.provenance import Origin
 from skdpgen.privacy import (
     Certificate,
     SharedGaussianDpEvent,

@@ -24,9 +24,9 @@ from skdpgen import (
     SlicedRows,
 )
 from skdpgen.accounting.calibration import calibrate_gaussian, check_delta, check_epsilon
-from skdpgen.accounting.figures import at_most, plain_numbers, show
+from skdpgen.accounting.rounding import at_most, plain_numbers, show
+from skdpgen.mechanisms.local import local_plan
 from skdpgen.privacy import Certificate, gaussian_plan, preview, verify
-from skdpgen.privacy.mechanisms.local import local_plan
 
 NARROW = {
     "sliced": DPSlicedWassersteinGenerator(

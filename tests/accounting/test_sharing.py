@@ -9,7 +9,7 @@ from scipy.interpolate import BSpline
 from scipy.stats import norm
 
 from skdpgen.accounting.events import event_from_dict, event_to_dict
-from skdpgen.accounting.loss_distributions import gaussian_delta
+from skdpgen.accounting.laws import gaussian_delta
 from skdpgen.accounting.sharing import Sharing, sum_divergence
 from skdpgen.exceptions import PlanError
 from skdpgen.privacy import (
@@ -123,7 +123,7 @@ def test_somebody_is_left(counts):
 
 def test_shares_that_count():
     sharing = Sharing(20, 2, 1)
-    assert (sharing.n_shares, sharing.n_needed) == (17, 18)
+    assert (sharing.n_shares, sharing.min_samples) == (17, 18)
     plan = gaussian_plan({"two-way tables": 1.0}, 1.0, 1e-5)
     covered = sharing.cover(plan)
     event = covered.events[0]

@@ -3,8 +3,8 @@
 import pytest
 from dp_accounting import GaussianDpEvent
 
-from skdpgen.accounting.figures import show
-from skdpgen.accounting.spending import naming_fits_before, naming_what_was_spent
+from skdpgen.accounting.rounding import show
+from skdpgen.accounting.spending import naming_fits_before, report_spent_on_error
 from skdpgen.exceptions import BudgetExceededError, PlanError, SpentError, TableError
 from skdpgen.privacy import Certificate, compose
 
@@ -27,14 +27,14 @@ NOTHING = Certificate((), ())
 )
 def test_errors_of_learning_say_what_was_spent(kind):
     error = kind("it failed")
-    with pytest.raises((SpentError, kind)) as raised, naming_what_was_spent(lambda: SPENT):
+    with pytest.raises((SpentError, kind)) as raised, report_spent_on_error(lambda: SPENT):
         raise error
     assert type(raised.value) is SpentError
     assert str(raised.value) == (
         f"it failed Until then ε = {show(SPENT.epsilon)} at δ = 1e-05 was spent, on: slice sketch."
     )
     assert raised.value.__cause__ is error
-    with pytest.raises(kind) as raised, naming_what_was_spent(lambda: NOTHING):
+    with pytest.raises(kind) as raised, report_spent_on_error(lambda: NOTHING):
         raise error
     assert raised.value is error
 
@@ -42,7 +42,7 @@ def test_errors_of_learning_say_what_was_spent(kind):
 @pytest.mark.parametrize("kind", [BudgetExceededError, PlanError, SpentError, TableError])
 def test_errors_that_callers_tell_apart_stay_as_they_are(kind):
     error = kind("it was refused")
-    with pytest.raises(kind) as raised, naming_what_was_spent(lambda: SPENT):
+    with pytest.raises(kind) as raised, report_spent_on_error(lambda: SPENT):
         raise error
     assert raised.value is error
 

@@ -18,8 +18,8 @@ from sklearn.pipeline import make_pipeline
 from torch import nn
 
 from skdpgen import DPSWDDomainAdapter, DPSWFlowSampler, PrivacyBudget, PrivatePCA, SlicedRows
-from skdpgen.accounting.figures import show
 from skdpgen.accounting.moments import ORDERS
+from skdpgen.accounting.rounding import show
 from skdpgen.adaptation import (
     DPSWDDomainClassifier,
     DPSWDRowAdapter,

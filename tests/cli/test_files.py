@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from skdpgen.privacy import engines
+from skdpgen.engines import partitioned as engines
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_an_engine_gives_the_same(parts, synthesize, monkeypatch):
         def _gather(self, name):
             raise AssertionError
 
-        def _bring(self):
+        def _iter_partitions(self):
             return iter(self._frame.parts)
 
         def _add_up(self, function):

@@ -16,7 +16,7 @@ from numpy.testing import assert_allclose
 from sklearn.exceptions import NotFittedError
 
 from skdpgen import DPPCA, DPSWFlowSampler, PrivacyBudget
-from skdpgen.accounting.figures import show
+from skdpgen.accounting.rounding import show
 from skdpgen.evaluation import (
     MarginalsDisplay,
     PairwiseDisplay,

@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
-from skdpgen.formats.ball import BallFormat
-from skdpgen.formats.box import BoxFormat
+from skdpgen.arrays.ball import BallFormat
+from skdpgen.arrays.box import BoxFormat
 
 
 @pytest.fixture

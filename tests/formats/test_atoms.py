@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skdpgen.formats import Number, Schema
-from skdpgen.formats.atoms import Counted, with_atoms, with_candidates
-from skdpgen.formats.table import TableFormat
-from skdpgen.formats.table_encoder import TableEncoder
+from skdpgen.tables import Number, Schema
+from skdpgen.tables.encoder import TableEncoder
+from skdpgen.tables.format import TableFormat
+from skdpgen.tables.inference.point_masses import Counted, with_atoms, with_candidates
 
 GAIN = Number(0, 100, 0, knots=[0, 10, 100], atoms=[0, -999, 100], missing=True)
 

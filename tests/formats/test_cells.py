@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdpgen.formats.cells import read_date, read_dates, read_numbers
+from skdpgen.tables.columns.cells import read_date, read_dates, read_numbers
 
 VIENNA = datetime.timezone(datetime.timedelta(hours=1))
 CELLS = [

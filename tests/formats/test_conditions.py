@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
-from skdpgen.formats import Boolean, Category, Date, Number, Ordinal, Schema
-from skdpgen.formats.table_encoder import TableEncoder
+from skdpgen.tables import Boolean, Category, Date, Number, Ordinal, Schema
+from skdpgen.tables.encoder import TableEncoder
 
 N = 40_000
 KINDS = {

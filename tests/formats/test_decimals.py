@@ -8,13 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skdpgen import DPSWFlowSampler
-from skdpgen.formats import Category, Date, Number, Schema, Unknown
-from skdpgen.formats.cells import read_dates
-from skdpgen.formats.decimals import encode_decimals, find_decimals
-from skdpgen.formats.inference import SchemaInference, _weights
-from skdpgen.formats.ranges import find_farthest
-from skdpgen.formats.table_encoder import TableEncoder
-from skdpgen.formats.texts import parse_texts
+from skdpgen.mechanisms.base import NoisySum
 from skdpgen.privacy import (
     CategoryCountsMechanism,
     Curator,
@@ -24,7 +18,13 @@ from skdpgen.privacy import (
     gaussian_plan,
     preview,
 )
-from skdpgen.privacy.mechanisms.base import NoisySum
+from skdpgen.tables import Category, Date, Number, Schema, Unknown
+from skdpgen.tables.columns.cells import read_dates
+from skdpgen.tables.columns.decimals import encode_decimals, find_decimals
+from skdpgen.tables.columns.texts import parse_texts
+from skdpgen.tables.encoder import TableEncoder
+from skdpgen.tables.inference.columns import SchemaInference, _weights
+from skdpgen.tables.inference.ranges import find_farthest
 
 ROUGH = Schema({"a": Number(missing=True), "t": Date(unit=None, missing=True), "s": Number(0, 1)})
 

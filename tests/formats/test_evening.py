@@ -6,8 +6,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skdpgen import Boolean, DPSlicedWassersteinGenerator, DPSWFlowSampler, Number, Schema
-from skdpgen.formats.evening import _compromise, find_even_places
-from skdpgen.formats.table_encoder import TableEncoder
+from skdpgen.tables.encoder import TableEncoder
+from skdpgen.tables.marginal_calibration import _compromise, calibrate_codes
 
 KIND = Number(0, 100, knots=[0, 10, 50, 100], cuts=[1, 2, 4, 20, 30], atoms=[0], missing=True)
 SCHEMA = Schema({"a": Boolean(), "x": KIND})
@@ -19,10 +19,10 @@ def make_rows(n_rows, rng):
     return np.hstack(rows) / np.sqrt(2)
 
 
-def find_places(counted, make_rows=make_rows):
+def encode_cells(counted, make_rows=make_rows):
     rng = np.random.RandomState(0)
     blocks = TableEncoder(SCHEMA).make_blocks()
-    return find_even_places(blocks, {"x": counted}, lambda n_rows: make_rows(n_rows, rng))
+    return calibrate_codes(blocks, {"x": counted}, lambda n_rows: make_rows(n_rows, rng))
 
 
 def draw(places, n_rows=200_000):
@@ -36,7 +36,7 @@ def share(values, *edges):
 
 
 def test_cuts_part_what_is_drawn_in_equal_shares():
-    plain, places = draw(None), find_places(np.array([500.0, 300.0, 20.0]))
+    plain, places = draw(None), encode_cells(np.array([500.0, 300.0, 20.0]))
     even = draw(places)
     assert np.ptp(share(plain, 0, 1, 2, 4, 10) / share(plain, 0, 10)) > 0.2
     assert_allclose(share(even, 0, 1, 2, 4, 10) / share(even, 0, 10), 1 / 4, atol=0.015)
@@ -49,7 +49,7 @@ def test_cuts_part_what_is_drawn_in_equal_shares():
 def test_intervals_come_nearer_to_what_was_counted(ratio):
     plain = share(draw(None), 0, 10, 50, 100)
     counted = 1000 * plain * [ratio, 1, 1]
-    found = share(draw(find_places(counted)), 0, 10, 50, 100)
+    found = share(draw(encode_cells(counted)), 0, 10, 50, 100)
     wanted = counted[:2] / counted[:2].sum() * plain[:2].sum()
     # Knots of made rows say something else, and so it is between.
     assert (np.abs(found[:2] - wanted) < 0.8 * np.abs(plain[:2] - wanted)).all()
@@ -99,7 +99,7 @@ def test_a_value_beside_what_is_not_clear_stays_where_it_is():
     block = TableEncoder(Schema({"x": kind, "a": Boolean()})).make_blocks()[0]
     rows = np.tile([0.1, 0.1, 0.6, 0.1, 0.1, 0, 1], (1000, 1))
     counted = np.array([400.0, 100, 100, 300])
-    (places,) = find_even_places([block], {"x": counted}, lambda n_rows: rows).values()
+    (places,) = calibrate_codes([block], {"x": counted}, lambda n_rows: rows).values()
     at = np.searchsorted(block.scale.numbers, [39, 40, 41])
     assert_allclose(places[at], [1, 2, 3], atol=1e-4)
 
@@ -113,7 +113,7 @@ def test_places_increase_from_the_first_knot_to_the_last():
 
     for make in (make_rows, make_few):
         for counted in ([1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1e6, 3.0]):
-            places = find_places(np.array(counted), make)["x"]
+            places = encode_cells(np.array(counted), make)["x"]
             assert places.shape == (9,)
             assert (np.diff(places) > 0).all()
             assert_allclose(places[[0, -1]], [0, 3])
@@ -121,7 +121,7 @@ def test_places_increase_from_the_first_knot_to_the_last():
 
 def test_where_rows_have_no_such_numbers_all_stays():
     rows = np.tile([1.0, 0, 0, 0, 0, 0, 1, 0], (1000, 1))
-    places = find_places(np.array([1.0, 1.0, 1.0]), lambda n_rows, rng: rows)["x"]
+    places = encode_cells(np.array([1.0, 1.0, 1.0]), lambda n_rows, rng: rows)["x"]
     encoded = TableEncoder(SCHEMA).make_blocks()[1].scale.places
     assert_array_equal(places, encoded)
 

@@ -9,11 +9,11 @@ import pytest
 
 from skdpgen import DPSWFlowSampler
 from skdpgen._cli import commands
-from skdpgen.formats import Boolean, Category, Identifier, Number, Schema, Unknown
-from skdpgen.formats.identifiers import go_on
-from skdpgen.formats.table_encoder import TableEncoder
-from skdpgen.formats.texts import parse_texts
 from skdpgen.privacy import FitQualityWarning, preview
+from skdpgen.tables import Boolean, Category, Identifier, Number, Schema, Unknown
+from skdpgen.tables.columns.identifiers import go_on
+from skdpgen.tables.columns.texts import parse_texts
+from skdpgen.tables.encoder import TableEncoder
 
 SECRET = "Smith-31415"
 OTHERS = {"a": Number(0, 9, decimals=0), "b": Boolean()}

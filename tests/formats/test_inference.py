@@ -15,9 +15,8 @@ from numpy.testing import assert_allclose
 
 from skdpgen import DPSWFlowSampler
 from skdpgen.accounting.plan import Plan
-from skdpgen.formats import Boolean, Category, Date, Number, Schema, Unknown
-from skdpgen.formats.inference import SchemaInference
-from skdpgen.formats.table import TableFormat
+from skdpgen.curator.texts import TextStyle
+from skdpgen.mechanisms.base import NoisySum
 from skdpgen.privacy import (
     CategoryCountsMechanism,
     Curator,
@@ -29,8 +28,9 @@ from skdpgen.privacy import (
     TablesMechanism,
     gaussian_plan,
 )
-from skdpgen.privacy.mechanisms.base import NoisySum
-from skdpgen.privacy.texts import TextStyle
+from skdpgen.tables import Boolean, Category, Date, Number, Schema, Unknown
+from skdpgen.tables.format import TableFormat
+from skdpgen.tables.inference.columns import SchemaInference
 
 
 def infer(frame, schema, epsilon=math.inf, seed=0, share=1.0):
@@ -457,7 +457,7 @@ def test_declared_bounds_get_knots_at_quantiles():
 def test_declared_knots_and_few_values_cost_nothing(kind):
     schema = Schema({"a": kind})
     assert SchemaInference(schema).releases == ()
-    assert TableFormat(schema).settle(None).schema == schema
+    assert TableFormat(schema).resolve(None).schema == schema
 
 
 def test_more_values_than_knots_take_knots():
@@ -559,8 +559,8 @@ def test_all_is_released_whatever_is_found():
 @pytest.mark.parametrize(("relation", "bound"), [("zero_out", 1.0), ("replace_one", math.sqrt(2))])
 def test_a_record_moves_the_counts_of_kinds_by_at_most_what_is_stated(relation, bound):
     """Σ over the columns of one count each: √m in counts, or √(2m)."""
-    from skdpgen.formats.cell_kinds import KINDS
-    from skdpgen.formats.inference import _weights
+    from skdpgen.tables.columns.cell_kinds import KINDS
+    from skdpgen.tables.inference.columns import _weights
 
     rows = SchemaInference(Schema({"a": Unknown(), "b": Unknown()})).encode(
         np.array([["1", "x"], ["true", "2020-01-01"], [None, "2.5"], ["1", "y"]], dtype=object)

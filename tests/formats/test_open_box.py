@@ -13,11 +13,11 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import FunctionTransformer
 
 from skdpgen import DPPCA, DPSlicedWassersteinGenerator, DPSWFlowSampler, PrivatePCA
+from skdpgen.arrays.box import BoxFormat
+from skdpgen.arrays.inference import make_box
+from skdpgen.curator.curator import watching
 from skdpgen.exceptions import FitQualityWarning
-from skdpgen.formats.box import BoxFormat
-from skdpgen.formats.open_box import make_box
-from skdpgen.privacy.curator import watching
-from skdpgen.privacy.mechanisms.base import NoisySum
+from skdpgen.mechanisms.base import NoisySum
 from skdpgen.testing.spies import spying
 
 SCALES = np.array([1e-3, 1.0, 50.0, 1e6])

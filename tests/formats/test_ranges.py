@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skdpgen.formats.ranges import (
+from skdpgen.tables.inference.ranges import (
     _denoise,
     choose_per_octave,
     count_affordable,

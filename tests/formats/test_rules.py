@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import ks_2samp
 
-from skdpgen.formats import (
+from skdpgen.tables import (
     Boolean,
     Category,
     Combinations,
@@ -26,12 +26,12 @@ from skdpgen.formats import (
     Unique,
     Unknown,
 )
-from skdpgen.formats.asked import to_values
-from skdpgen.formats.feasibility import find_impossible
-from skdpgen.formats.formulas import Formula
-from skdpgen.formats.rule_draws import RuleDraws
-from skdpgen.formats.table import TableFormat, TableKind
-from skdpgen.formats.table_encoder import TableEncoder
+from skdpgen.tables.encoder import TableEncoder
+from skdpgen.tables.format import TableFormat, TableKind
+from skdpgen.tables.rules.draws import RuleDraws
+from skdpgen.tables.rules.feasibility import find_impossible
+from skdpgen.tables.rules.formulas import Formula
+from skdpgen.tables.rules.predicates import to_values
 
 CITIES = [["Wien", "AT"], ["Graz", "AT"], ["Bonn", "DE"]]
 KINDS = {

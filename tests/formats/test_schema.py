@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skdpgen.formats import Boolean, Category, Date, Number, Ordinal, Schema, Unknown
+from skdpgen.tables import Boolean, Category, Date, Number, Ordinal, Schema, Unknown
 
 ALL_KINDS = {
     "age": Number(17, 90, decimals=0),

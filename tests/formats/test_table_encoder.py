@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from pandas.testing import assert_frame_equal
 
 from skdpgen.exceptions import TableError
-from skdpgen.formats import Boolean, Category, Date, Number, Ordinal, Schema
-from skdpgen.formats.table_encoder import TableEncoder, check_dtypes
+from skdpgen.tables import Boolean, Category, Date, Number, Ordinal, Schema
+from skdpgen.tables.encoder import TableEncoder, check_dtypes
 
 SCHEMA = Schema(
     {

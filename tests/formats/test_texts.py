@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdpgen.formats import Category, Date, Number, Ordinal, Schema
-from skdpgen.formats.texts import parse_texts
-from skdpgen.privacy.texts import MISSING_TEXTS, PLAIN, TextStyle
+from skdpgen.curator.texts import MISSING_TEXTS, PLAIN, TextStyle
+from skdpgen.tables import Category, Date, Number, Ordinal, Schema
+from skdpgen.tables.columns.texts import parse_texts
 
 
 @pytest.mark.parametrize("missing", [False, True])

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import skdpgen
 from skdpgen import Combinations, Derived, Identifier, Implies, Ordered, Schema, Unique, Unknown
-from skdpgen.formats import Boolean, Category, Date, Number, Ordinal
 from skdpgen.privacy import PrivacyBudget, compose, preview, verify
+from skdpgen.tables import Boolean, Category, Date, Number, Ordinal
 
 from .estimators import MAKERS, NESTED, ODD
 from .fits import WORDS, fit_once

@@ -14,8 +14,8 @@ import pandas as pd
 from hypothesis import strategies as st
 
 from skdpgen.__main__ import main
+from skdpgen.curator.curator import watching
 from skdpgen.generators import _sliced_flow, _sliced_wasserstein
-from skdpgen.privacy.curator import watching
 
 from . import markers, world
 from .markers import NUMBER, TEXT, WHOLE

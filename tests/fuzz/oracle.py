@@ -20,9 +20,9 @@ import sklearn
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 
 import skdpgen
+from skdpgen.curator.curator import watching
 from skdpgen.exceptions import BudgetExceededError, SpentError
 from skdpgen.privacy import FitQualityWarning, PrivacyBudget, PrivacyLeakWarning, verify
-from skdpgen.privacy.curator import watching
 
 from . import markers, world
 

@@ -7,7 +7,7 @@ import pandas as pd
 from hypothesis import strategies as st
 
 from skdpgen import Combinations, Derived, Identifier, Implies, Ordered, Schema, Unique, Unknown
-from skdpgen.formats import Boolean, Category, Date, Number, Ordinal
+from skdpgen.tables import Boolean, Category, Date, Number, Ordinal
 
 from .estimators import ODD, Estimator, estimators
 from .fits import WORDS

@@ -14,7 +14,6 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 from skdpgen import DPAFGenerator, ForwardAggregates, PrivatePCA
-from skdpgen.formats import Category, Number, Schema
 from skdpgen.generators import DPAFDiscriminator
 from skdpgen.learners.aggregates import (
     ClassMeans,
@@ -26,6 +25,7 @@ from skdpgen.learners.aggregates import (
 from skdpgen.learners.training import RowNetwork
 from skdpgen.networks import Discriminator
 from skdpgen.privacy import Curator, ForwardAggregateMechanism, NoisyAggregate, preview
+from skdpgen.tables import Category, Number, Schema
 from skdpgen.testing import privacy_checks
 from skdpgen.testing.common import make_plain
 

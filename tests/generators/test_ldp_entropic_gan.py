@@ -13,8 +13,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 
 from skdpgen import EntropicWasserstein, LDPEntropicGAN, LocalNoise, LocalPrivatizer
+from skdpgen.arrays.ball import BallFormat
 from skdpgen.exceptions import FitQualityWarning
-from skdpgen.formats.ball import BallFormat
 from skdpgen.learners.entropic import (
     DISTANCES,
     LocalRowNetwork,

@@ -10,8 +10,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler, SlicedRows
-from skdpgen.formats import Boolean, Category, Number, Schema
 from skdpgen.privacy import FitQualityWarning, preview
+from skdpgen.tables import Boolean, Category, Number, Schema
 
 METHODS = {
     "network": lambda **params: DPSlicedWassersteinGenerator(random_state=0, **params),

@@ -19,7 +19,6 @@ from skdpgen import (
     SampledGradients,
     SemiDebiasedSinkhorn,
 )
-from skdpgen.formats import Category, Number, Schema
 from skdpgen.learners.gradients import _stratified
 from skdpgen.learners.training import Descent
 from skdpgen.privacy import (
@@ -31,6 +30,7 @@ from skdpgen.privacy import (
     ledger_epsilon,
     preview,
 )
+from skdpgen.tables import Category, Number, Schema
 from skdpgen.testing.common import make_plain
 from skdpgen.transport import semi_debiased_sinkhorn_loss
 from skdpgen.transport.sinkhorn_losses import SinkhornGradient

@@ -24,7 +24,7 @@ def count(epsilon, n_samples, n_columns=64, n_classes=10, release=None, relation
     release = release or SliceSketch()
     terms = Terms(epsilon, 1e-5, relation, "pld", n_samples, n_classes, n_columns)
     plan = release.plan(terms, None)
-    settled = release.settled(plan, terms)
+    settled = release.resolved(plan, terms)
     k, n_harmonics = settled.n_projections, settled.n_harmonics
     sensitivity = SliceSketchMechanism.sensitivity_of(k, n_harmonics, n_classes, relation)
     assert plan.sigma == plan.multiplier(release.name) * sensitivity
@@ -113,7 +113,7 @@ def test_more_slices_are_not_taken_for_more_noise(relation):
         )
         noise = plan.multiplier(release.name) * sensitivity
         assert_allclose(release.noise_ratio(plan, 64, 1, n) * n, noise)
-        assert math.isclose(release.count_needed(plan, terms, None), noise, abs_tol=1.0)
+        assert math.isclose(release.min_samples(plan, terms, None), noise, abs_tol=1.0)
 
 
 def test_a_step_of_a_network_looks_at_some_slices_of_many(monkeypatch):

@@ -20,9 +20,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import FunctionTransformer
 
 from skdpgen import DPSWFlowSampler, PrivacyBudget, PrivatePCA, SlicedRows, SliceSketch
-from skdpgen._windows import draw_windows
 from skdpgen.accounting.events import split_repetition
-from skdpgen.formats import Boolean, Category, Number, Schema, box
+from skdpgen.arrays import box
+from skdpgen.arrays.windows import draw_windows
 from skdpgen.generators import _sliced_flow
 from skdpgen.learners.particles import Particles, _as_released, flow_along_slices
 from skdpgen.preprocessing import LowFrequencies
@@ -37,6 +37,7 @@ from skdpgen.privacy import (
     preview,
     sensitivity_bound,
 )
+from skdpgen.tables import Boolean, Category, Number, Schema
 from skdpgen.testing.common import make_plain
 from skdpgen.transport import sliced_wasserstein_distance
 

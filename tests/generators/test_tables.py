@@ -16,8 +16,6 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget, PrivatePCA, SlicedRows
-from skdpgen.formats import Boolean, Category, Date, Number, Ordinal, Schema
-from skdpgen.formats.table import TableFormat, TableKind
 from skdpgen.learners import tables as _table_learner
 from skdpgen.learners.levels import Levels
 from skdpgen.learners.table_rows import TableNetwork, TableParticles
@@ -28,8 +26,10 @@ from skdpgen.learners.tables import (
     match_columns,
     sum_unless_near,
 )
+from skdpgen.mechanisms.tables import count_cells, one_way_weight, tables_with_later
 from skdpgen.privacy import PrivacyLeakWarning, Tables, TablesMechanism, preview, verify
-from skdpgen.privacy.mechanisms.tables import count_cells, one_way_weight, tables_with_later
+from skdpgen.tables import Boolean, Category, Date, Number, Ordinal, Schema
+from skdpgen.tables.format import TableFormat, TableKind
 
 SCHEMA = Schema(
     {

@@ -8,8 +8,9 @@ from numpy.testing import assert_allclose
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 
-from skdpgen._windows import draw_windows
-from skdpgen.formats.box import BoxFormat
+from skdpgen.arrays.box import BoxFormat
+from skdpgen.arrays.windows import draw_windows
+from skdpgen.mechanisms.base import NoisySum
 from skdpgen.networks.components import (
     PrincipalComponents,
     choose_space,
@@ -17,7 +18,6 @@ from skdpgen.networks.components import (
     held_by_leading,
 )
 from skdpgen.preprocessing import LowFrequencies
-from skdpgen.privacy.mechanisms.base import NoisySum
 from skdpgen.releases.sketches import _draw_directions
 from skdpgen.transport import random_directions
 

@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skdpgen import DPPCA, DPSlicedWassersteinGenerator, PrivacyBudget, SliceSketch
 from skdpgen.accounting.accountants import ACCOUNTANTS, RELATIONS
+from skdpgen.curator.curator import watching
 from skdpgen.privacy import (
     BudgetExceededError,
     NoiseSource,
@@ -25,7 +26,6 @@ from skdpgen.privacy import (
     preview,
     verify,
 )
-from skdpgen.privacy.curator import watching
 
 # Rows are taken as they are, in the unit ball.
 of_ball = partial(DPPCA, clip_norm=1.0)

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from skdpgen import LocalPrivatizer
-from skdpgen.formats.ball import BallFormat, project_on_ball
+from skdpgen.arrays.ball import BallFormat, project_on_ball
 from skdpgen.privacy import preview, verify
 
 

@@ -26,18 +26,13 @@ from skdpgen import (
     SliceSketch,
     Unknown,
 )
-from skdpgen.privacy import (
-    CategoryCountsMechanism,
-    CovarianceMechanism,
-    NoiseSource,
-    SumMechanism,
-    audit,
-)
-from skdpgen.privacy import source as sources
-from skdpgen.privacy.mechanisms import sums
-from skdpgen.privacy.mechanisms.base import Mechanism
-from skdpgen.privacy.mechanisms.local import LocalRowsMechanism
-from skdpgen.privacy.persons import Reading
+from skdpgen.audit import releases as audit
+from skdpgen.curator import source as sources
+from skdpgen.curator.persons import Reading
+from skdpgen.mechanisms import sums
+from skdpgen.mechanisms.base import Mechanism
+from skdpgen.mechanisms.local import LocalRowsMechanism
+from skdpgen.privacy import CategoryCountsMechanism, CovarianceMechanism, NoiseSource, SumMechanism
 
 KINDS = {
     "age": Number(0, 100, n_knots=4),

@@ -11,6 +11,8 @@ from dp_accounting import LaplaceDpEvent, RandomizedResponseDpEvent
 from sklearn.base import clone
 
 from skdpgen import DPPCA, DPSWFlowSampler, LDPEntropicGAN, SliceSketch
+from skdpgen.audit import releases as audit
+from skdpgen.curator.persons import Reading
 from skdpgen.privacy import (
     AuditReport,
     Certificate,
@@ -18,9 +20,7 @@ from skdpgen.privacy import (
     PrivacyBudget,
     PrivacyLeakWarning,
     ReleaseAudit,
-    audit,
 )
-from skdpgen.privacy.persons import Reading
 
 SKETCH = DPSWFlowSampler(bounds=(0, 1), classes=[0, 1], encoder=None, release=SliceSketch(6, 3))
 PERSONS = {"max_rows_per_person": 3}

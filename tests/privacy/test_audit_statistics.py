@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdpgen.privacy.auditing.statistics import (
+from skdpgen.audit.statistics import (
     Lags,
     deviation_above,
     deviation_below,

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from skdpgen import Boolean, Category, Date, DPSWFlowSampler, Number, Schema, Unknown
 from skdpgen._cli.parser import make_parser
 from skdpgen._cli.tables import TableOptions
-from skdpgen.formats.table import TableFormat, TableKind, declare
-from skdpgen.privacy.cells import (
+from skdpgen.curator.cells import (
     MISSING,
     find_alike,
     find_levels,
@@ -25,10 +24,11 @@ from skdpgen.privacy.cells import (
     read_cell,
     read_numbers,
 )
-from skdpgen.privacy.engines import PartitionedTable, hold
-from skdpgen.privacy.persons import Persons
-from skdpgen.privacy.records import read_table, take_labels, take_out
-from skdpgen.privacy.texts import PLAIN, TextStyle
+from skdpgen.curator.persons import Persons
+from skdpgen.curator.records import pop_persons, read_table, take_labels
+from skdpgen.curator.texts import PLAIN, TextStyle
+from skdpgen.engines.partitioned import PartitionedTable, as_partitioned
+from skdpgen.tables.format import TableFormat, TableKind, declare
 
 N, CHANGED = 24, 10
 # What one record may hold in place of what the others look like.
@@ -133,7 +133,7 @@ class Parts(PartitionedTable):
     def _gather(self, name):
         raise NotImplementedError
 
-    def _bring(self):
+    def _iter_partitions(self):
         yield from self._frame
 
     def _add_up(self, function):
@@ -152,10 +152,10 @@ MORE_CONTAINERS = {
 
 def read(X, schema):
     """Return the cells of each record as a curator reads them, and what they add to releases."""
-    X = hold(X)
+    X = as_partitioned(X)
     format = TableFormat(declare(schema, X, None))
     records = read_table(DPSWFlowSampler(schema=schema), X, None, None, format)
-    given, _, _ = records.hand_over()
+    given, _, _ = records.release_ownership()
     chunks = list(given()) if callable(given) else [given]
     cells = np.concatenate([records.reader(chunk) for chunk in chunks])
     return cells, format.encode(cells)
@@ -262,7 +262,7 @@ def test_one_identifier_changes_nothing_for_other_records(size, options):
         whose[CHANGED] = cell
         text = pd.DataFrame({"patient": whose, "age": range(N)}).to_csv(index=False)
         chunks = pd.read_csv(io.StringIO(text), chunksize=size, **options)
-        X, _ = take_out(hold(lambda chunks=list(chunks): iter(chunks)), "patient")
+        X, _ = pop_persons(as_partitioned(lambda chunks=list(chunks): iter(chunks)), "patient")
         persons = Persons(X.persons)
         names = [None if code < 0 else persons.names[code] for code in persons.codes]
         found.append(names[:CHANGED] + names[CHANGED + 1 :])
@@ -441,6 +441,6 @@ def test_first_chunks_say_names_only():
     columns = list_columns()
     for cell in ("31", "?"):
         columns["age"][0] = cell
-        X = hold(read_chunks(write(columns), 12))
+        X = as_partitioned(read_chunks(write(columns), 12))
         assert dict(declare("private", X, None)) == dict(UNKNOWN)
         assert TableKind.of(UNKNOWN, X, None, None).dtypes == {}

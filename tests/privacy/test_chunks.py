@@ -14,10 +14,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from skdpgen import Boolean, DPSWFlowSampler, Identifier, Number, PrivacyBudget, Schema
+from skdpgen.curator.curator import watching
+from skdpgen.curator.persons import Persons, RowLimit
 from skdpgen.exceptions import FitQualityWarning, SpentError, TableError
 from skdpgen.privacy import Curator, NoiseSource, TableFile, gaussian_plan
-from skdpgen.privacy.curator import watching
-from skdpgen.privacy.persons import Persons, RowLimit
 from skdpgen.testing.common import assert_untold
 
 SECRET = "Smith-271828"

@@ -18,6 +18,7 @@ from dp_accounting import (
     SelfComposedDpEvent,
 )
 
+from skdpgen.curator.digests import Digest
 from skdpgen.privacy import (
     BudgetExceededError,
     CategoryCountsMechanism,
@@ -34,7 +35,6 @@ from skdpgen.privacy import (
     gaussian_plan,
     ledger_epsilon,
 )
-from skdpgen.privacy.digests import Digest
 from skdpgen.transport import SliceBasis
 
 SECRET = 271828.125

@@ -36,12 +36,13 @@ from skdpgen import (
     SlicedRows,
 )
 from skdpgen.adaptation import DPSWDRowAdapter
-from skdpgen.privacy import Curator, RecordFunction, SlicedRowsMechanism, records, source
+from skdpgen.curator import records, source
+from skdpgen.privacy import Curator, RecordFunction, SlicedRowsMechanism
 from skdpgen.testing.common import differ, fitted_state
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-DOOR, FUNCTIONS, GROUND = "skdpgen.privacy", "skdpgen.privacy.record_functions", "skdpgen.transport"
+DOOR, FUNCTIONS, GROUND = "skdpgen.privacy", "skdpgen.curator.record_functions", "skdpgen.transport"
 REFUSING = source.RecordSource._refuse_bad.__code__
 # Whether a fit is on, and its curator is closed; who has touched rows from outside; and how often
 # rows were touched at all.

@@ -19,9 +19,9 @@ from skdpgen import (
     SliceSketch,
 )
 from skdpgen.accounting.plan import Plan, gaussian_plan
+from skdpgen.engines.partitioned import PartitionedTable, _merge, as_partitioned, mark
 from skdpgen.exceptions import TableError
 from skdpgen.privacy import Certificate, Curator, GaussianSumMechanism, NoiseSource, RecordFunction
-from skdpgen.privacy.engines import PartitionedTable, _merge, hold, mark
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -56,7 +56,7 @@ class Parts(PartitionedTable):
         rows = rows.sample(frac=1, random_state=1)
         return [rows[rows[name] % 3 == i].drop(columns=name) for i in range(3)]
 
-    def _bring(self):
+    def _iter_partitions(self):
         return iter(self._frame)
 
     def _add_up(self, function):
@@ -108,7 +108,7 @@ def test_target_and_dtypes_are_kept():
 )
 def test_what_cannot_be_is_refused_before_a_row_is_read(params, fit_params, match):
     class Closed(Parts):
-        def _bring(self):
+        def _iter_partitions(self):
             raise AssertionError("A row was read.")
 
         def _add_up(self, function):
@@ -281,5 +281,5 @@ def test_positions_of_null_records_and_persons_do_not_go_together():
 
 def test_other_tables_are_as_they_were():
     table = make_table(3)
-    assert hold(table) is table
-    assert hold(np.eye(2)).shape == (2, 2)
+    assert as_partitioned(table) is table
+    assert as_partitioned(np.eye(2)).shape == (2, 2)

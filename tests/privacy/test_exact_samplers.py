@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdpgen.privacy.exact_samplers import (
+from skdpgen.mechanisms.exact_samplers import (
     RoundedSampler,
     bound_exponential,
     rounded_sampler,

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from skdpgen.curator.texts import TextStyle, read_text
+from skdpgen.engines import files as module
 from skdpgen.privacy import TableError, TableFile
-from skdpgen.privacy import files as module
-from skdpgen.privacy.texts import TextStyle, read_text
 
 SECRET = "Smith-31415"
 

@@ -22,8 +22,9 @@ from skdpgen import (
     SlicedRows,
     SliceSketch,
 )
-from skdpgen.privacy import NoiseSource, audit_fit, fit_audit
-from skdpgen.privacy.auditing.guesses import SCORES, guess
+from skdpgen.audit import fits as fit_audit
+from skdpgen.audit.guesses import SCORES, guess
+from skdpgen.privacy import NoiseSource, audit_fit
 
 BOX = {"bounds": (0, 1)}
 SKETCH = DPSWFlowSampler(4.0, **BOX, encoder=None, n_steps=3, release=SliceSketch(10, 3))
@@ -174,7 +175,7 @@ def test_a_sampler_that_repeats_its_rows(attack, monkeypatch):
 
 def _present(X):
     """The records of this fit that are not absent."""
-    from skdpgen.privacy.curator import _watched
+    from skdpgen.curator.curator import _watched
 
     return X[~_watched.get()[1]]
 

@@ -122,7 +122,7 @@ def test_no_two_numbers_share_their_noise(name):
             noise=NoiseSource(seed),
         ) as curator:
             if isinstance(mechanism, TablesMechanism | ThreeWayMechanism):
-                curator.put_in_places(RecordFunction(lambda rows, y: rows))
+                curator.encode_cells_by(RecordFunction(lambda rows, y: rows))
             parts.append(part(curator.release(mechanism)))
     # For each part its numbers, of standard deviation 1, in (n_seeds, n_numbers).
     parts = [np.stack(values) for values in zip(*parts, strict=True)]

@@ -12,8 +12,8 @@ import torch
 from randomgen import ChaCha
 from scipy import stats
 
+from skdpgen.mechanisms.exact_samplers import rounded_sampler
 from skdpgen.privacy import NoiseSource
-from skdpgen.privacy.exact_samplers import rounded_sampler
 
 
 def draw(source, n=50, scale=1e6):
@@ -45,7 +45,7 @@ def test_keys_have_256_bits(seeds, monkeypatch):
         keys.append(key)
         return ChaCha(key=key, **options)
 
-    monkeypatch.setattr("skdpgen.privacy.noise.ChaCha", watched)
+    monkeypatch.setattr("skdpgen.mechanisms.noise.ChaCha", watched)
     for seed in seeds:
         NoiseSource(seed)
     words = [key.to_bytes(32, "little") for key in keys]
@@ -92,7 +92,7 @@ def test_a_forked_child_is_refused():
 import os
 import numpy as np
 from skdpgen.privacy import NoiseSource
-from skdpgen.privacy.exact_samplers import rounded_sampler
+from skdpgen.mechanisms.exact_samplers import rounded_sampler
 source = NoiseSource()
 uses = source.seed, source.torch_generator, lambda: source.rounded_gaussian(np.ones(3))
 pid = os.fork()

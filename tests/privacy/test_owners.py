@@ -11,7 +11,12 @@ from dp_accounting import GaussianDpEvent
 from scipy.stats import chi2
 
 from skdpgen import Boolean, Category, DPSWFlowSampler, Number, Schema, SlicedRows
+from skdpgen.curator.source import RecordSource
 from skdpgen.exceptions import BudgetExceededError, PlanError, SpentError
+from skdpgen.federated import clients as owners
+from skdpgen.federated.clients import expand, make_share
+from skdpgen.mechanisms.base import Mechanism
+from skdpgen.mechanisms.sums import RowCountMechanism
 from skdpgen.privacy import (
     Adder,
     Contribution,
@@ -22,13 +27,8 @@ from skdpgen.privacy import (
     PrivacyBudget,
     SharedGaussianDpEvent,
     Sharing,
-    owners,
     verify,
 )
-from skdpgen.privacy.mechanisms.base import Mechanism
-from skdpgen.privacy.mechanisms.sums import RowCountMechanism
-from skdpgen.privacy.owners import expand, make_share
-from skdpgen.privacy.source import RecordSource
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

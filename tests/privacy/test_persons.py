@@ -17,7 +17,10 @@ from scipy.stats import norm
 
 from skdpgen.accounting.accountants import RELATIONS
 from skdpgen.accounting.units import largest_change
-from skdpgen.formats.open_box import make_box
+from skdpgen.arrays.inference import make_box
+from skdpgen.curator.persons import Persons, RowLimit, _as_objects, hash_persons
+from skdpgen.mechanisms.base import SumMechanism
+from skdpgen.mechanisms.sums import RowCountMechanism
 from skdpgen.privacy import (
     CategoryCountsMechanism,
     ClassCountsMechanism,
@@ -37,9 +40,6 @@ from skdpgen.privacy import (
     ThresholdDpEvent,
     gaussian_plan,
 )
-from skdpgen.privacy.mechanisms.base import SumMechanism
-from skdpgen.privacy.mechanisms.sums import RowCountMechanism
-from skdpgen.privacy.persons import Persons, RowLimit, _as_objects, hash_persons
 from skdpgen.testing.common import assert_untold
 from skdpgen.transport import SliceBasis
 
@@ -113,7 +113,7 @@ def choose(persons, max_rows, key=KEY, rows=None):
 def measure(mechanism, curator, relation):
     event = GaussianDpEvent(MULTIPLIER)
     if isinstance(mechanism, TablesMechanism | ThreeWayMechanism):
-        curator.put_in_places(RecordFunction(lambda rows, y: rows))
+        curator.encode_cells_by(RecordFunction(lambda rows, y: rows))
     return mechanism._measure(curator._source, event, relation, NoiseSource(0))
 
 

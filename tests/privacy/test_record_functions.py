@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from skdpgen.curator.record_functions import clears_frames
 from skdpgen.privacy import (
     BatchFunction,
     ClippedGradientMechanism,
@@ -20,7 +21,6 @@ from skdpgen.privacy import (
     SliceSketchMechanism,
     gaussian_plan,
 )
-from skdpgen.privacy.record_functions import forgetting
 from skdpgen.transport import SliceBasis
 
 
@@ -135,7 +135,7 @@ def test_errors_keep_nothing_of_the_frames_that_they_came_through(is_caused):
                 raise ValueError("it failed") from error
             raise ValueError("it failed")  # noqa: B904
 
-    with pytest.raises(ValueError, match="it failed") as raised, forgetting():
+    with pytest.raises(ValueError, match="it failed") as raised, clears_frames():
         handle(["Smith"])
     errors = [raised.value, raised.value.__context__]
     names, held = [], []

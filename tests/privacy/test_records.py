@@ -11,9 +11,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from skdpgen.exceptions import FitQualityWarning
-from skdpgen.privacy import PrivacyLeakWarning
-from skdpgen.privacy.records import (
+from skdpgen.curator.records import (
     Records,
     look_up,
     parse_rows,
@@ -22,6 +20,8 @@ from skdpgen.privacy.records import (
     take_records,
     take_rows,
 )
+from skdpgen.exceptions import FitQualityWarning
+from skdpgen.privacy import PrivacyLeakWarning
 
 NAME, NUMBER = "Smith", 271828.125
 BAD = [NAME, "271828", "1999"]
@@ -231,10 +231,10 @@ def test_records_are_handed_over_once_and_held_by_nobody_then(make):
     held = weakref.ref(X)
     records = make(X)
     del X
-    handed = records.hand_over()
+    handed = records.release_ownership()
     assert held() is handed[0]
     with pytest.raises(IndexError):
-        records.hand_over()
+        records.release_ownership()
     del handed
     assert held() is None
 

@@ -18,7 +18,10 @@ from randomgen import ChaCha
 
 import skdpgen
 from skdpgen import Boolean, DPSWFlowSampler, Schema
-from skdpgen.privacy import JointFit, NoiseSource, Owner, Sharing, engines, noise, owners
+from skdpgen.engines import partitioned as engines
+from skdpgen.federated import clients as owners
+from skdpgen.mechanisms import noise
+from skdpgen.privacy import JointFit, NoiseSource, Owner, Sharing
 
 pytestmark = pytest.mark.fresh_entropy
 

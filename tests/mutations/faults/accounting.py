@@ -307,43 +307,43 @@ PRIVACY = {
         composition("readings_of_a_composition_in_closed_form[Gaussian-sampled]"),
     ),
     "a budget is rounded up to a float": Fault(
-        "accounting.figures:at_most",
+        "accounting.rounding:at_most",
         "nearest if nearest <= number else math.nextafter(nearest, -math.inf)",
         "nearest",
         figures("numbers_become_floats_that_are_not_above_them"),
     ),
     "parameters are computed with in their own type": Fault(
-        "accounting.figures:plain_numbers",
+        "accounting.rounding:plain_numbers",
         "plain(value)",
         "value",
         figures("parameters_are_plain_inside_and_as_given_outside"),
     ),
     "ε is printed as the nearest number": Fault(
-        "accounting.figures:show",
+        "accounting.rounding:show",
         "Context(_DIGITS, ROUND_CEILING)",
         "Context(_DIGITS)",
         figures("what_is_printed_is_never_less"),
     ),
     "what is beyond the grid costs nothing": Fault(
-        "accounting.loss_distributions:_pmf",
+        "accounting.laws:_pmf",
         "create_pmf_pessimistic_connect_dots_fixed_gap(step, first, last, delta)",
         "create_pmf_pessimistic_connect_dots_fixed_gap(step, first, last, delta - delta[-1])",
         accounting("losses_beyond_the_grid_count_as_infinite"),
     ),
     "records of another class cost nothing more": Fault(
-        "accounting.loss_distributions:_laws_of_change",
+        "accounting.laws:_laws_of_change",
         "[law, larger._replace(values=larger.values / 2)]",
         "[law]",
         sampled("a_record_of_another_class_costs_more_than_one_of_its_own"),
     ),
     "the rounding of two rows costs nothing": Fault(
-        "accounting.loss_distributions:_laws_of_change",
+        "accounting.laws:_laws_of_change",
         "law.values + base.rounding",
         "law.values",
         sampled("rounding_moves_two_rows_apart_by_at_most_what_is_paid_for"),
     ),
     "gradients under replace_one are booked as records of a sum": Fault(
-        "accounting.loss_distributions:pld_of",
+        "accounting.laws:pld_of",
         'sampling == "fixed" or compares_any_two(base, relation)',
         'sampling == "fixed"',
         accounting("three_releases_that_are_alike_far_apart_cost_at_most_what_is_certified"),
@@ -367,13 +367,13 @@ PRIVACY = {
         accounting("poisson_moments_under_replace_one_bound_quadrature"),
     ),
     "parameters may be other than those of the fit": Fault(
-        "accounting.origin:Origin.check",
+        "accounting.provenance:Origin.check",
         "sorted({name for name, _ in fitted.items() ^ given.items()})",
         "[]",
         saving("a_file_cannot_contradict_its_certificate"),
     ),
     "names of estimators add up": Fault(
-        "accounting.origin:join_names",
+        "accounting.provenance:join_names",
         'text.split(" and ")',
         "[text]",
         composition("compositions_are_composed_as_their_parts_are[Gaussian-seeded-responses]"),
@@ -451,13 +451,13 @@ PRIVACY = {
         shuffling("groups_of_clones_are_counted_as_the_smallest_of_each"),
     ),
     "errors of arithmetic do not say what was spent": Fault(
-        "accounting.spending:naming_what_was_spent",
+        "accounting.spending:report_spent_on_error",
         "(ArithmeticError, MemoryError, RuntimeError, ValueError)",
         "(MemoryError, RuntimeError, ValueError)",
         spending("errors_of_learning_say_what_was_spent[ZeroDivisionError]"),
     ),
     "a run that has failed states its own price": Fault(
-        "accounting.spending:naming_what_was_spent",
+        "accounting.spending:report_spent_on_error",
         "price * (not is_part())",
         "price",
         search("an_error_states_the_price_of_the_search_and_no_other"),
@@ -544,7 +544,7 @@ PRIVACY = {
 
 FUNCTION = {
     "a certificate tells a seed": Fault(
-        "accounting.origin",
+        "accounting.provenance",
         '("random_state", "device", "verbose")',
         '("device", "verbose")',
         certificate("the_origin_says_who_made_it_when_and_with_what"),

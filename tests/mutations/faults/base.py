@@ -52,49 +52,52 @@ PRIVACY = {
         muting("filters_that_were_put_first_afterwards"),
     ),
     "a file may contradict its certificate": Fault(
-        "_saving:Saves.check_certified",
+        "serialization:Saves.check_certified",
         "own != certified",
         "False",
         saving("terms_are_compared_also_where_the_origin_says_the_same"),
     ),
     "a file may state less noise than there is": Fault(
-        "_saving:Saves.check_certified",
+        "serialization:Saves.check_certified",
         "not _is_close(certificate.sigma, sigma)",
         "False",
         saving("the_noise_is_that_of_the_certificate[sketch]"),
     ),
     "a budget may be smaller than what was spent": Fault(
-        "_saving:Saves._list_certified",
+        "serialization:Saves._list_certified",
         "certificate.epsilon > epsilon * (1 + _TOLERANCE)",
         "False",
         saving("terms_are_compared_also_where_the_origin_says_the_same"),
     ),
     "a file may be edited": Fault(
-        "_saving:_check_digest",
+        "serialization:_check_digest",
         "file.read(_DIGEST) != digest.hexdigest().encode()",
         "False",
         saving("a_file_cannot_contradict_its_certificate"),
     ),
     "parts of a file may have further members": Fault(
-        "_saving:_Reader.read",
+        "serialization:_Reader.read",
         '_check_names(node, "is", "of")',
         "pass",
         saving("parts_of_a_file_have_the_members_that_were_written"),
     ),
     "what a file says is not checked as it is read": Fault(
-        "_saving:_Reader._make",
-        "made.check_loaded()",
+        "serialization:_Reader._make",
+        "made._check_loaded()",
         "pass",
         saving("a_file_cannot_contradict_its_certificate"),
     ),
     "what follows from a certificate is read": Fault(
-        "_saving:_Reader._make",
+        "serialization:_Reader._make",
         "isinstance(getattr(cls, name, None), property)",
         "False",
         saving("a_file_cannot_contradict_its_certificate"),
     ),
     "a dict of a file may have a key twice": Fault(
-        "_saving:_read_dict", "len(value) < len(content)", "False", saving("a_dict_has_a_key_once")
+        "serialization:_read_dict",
+        "len(value) < len(content)",
+        "False",
+        saving("a_dict_has_a_key_once"),
     ),
     "a row is kept": Fault(
         "base:BaseGenerator._fit",
@@ -149,24 +152,24 @@ PRIVACY = {
     ),
     "noise in components is not spoken of": Fault(
         "base:BaseGenerator._make_plan",
-        "self._count_needed_for_components(plan, format)",
+        "self._min_samples_for_components(plan, format)",
         "0",
         few_rows("noise_hides_components_of_few_rows"),
     ),
     "components of persons have the noise of records": Fault(
-        "base:BaseGenerator._count_needed_for_components",
+        "base:BaseGenerator._min_samples_for_components",
         "plan.multiplier(format.components.name) * (plan.max_rows or 1)",
         "plan.multiplier(format.components.name)",
         few_rows("noise_hides_components_of_few_rows"),
     ),
     "low frequencies of images take as many rows as pixels": Fault(
-        "encoders:PrivatePCA.count_needed",
+        "encoders:PrivatePCA.min_samples",
         "next((space.shape[1] for space in spaces), n_columns)",
         "n_columns",
         few_rows("noise_hides_components_of_few_rows"),
     ),
     "components that are all kept are to stand out": Fault(
-        "encoders:PrivatePCA.count_needed",
+        "encoders:PrivatePCA.min_samples",
         "n_components == n_columns",
         "False",
         few_rows("noise_hides_components_of_few_rows"),
@@ -184,19 +187,22 @@ PRIVACY = {
 
 FUNCTION = {
     "what rules leave out is taken for noise": Fault(
-        "_quality:find_signal",
+        "quality:find_signal",
         "numbers[numbers != 0]",
         "numbers",
         quality("mostly_noise[0.9-True]"),
     ),
     "there must be others": Fault(
-        "_quality:warn_of_levels",
+        "quality:warn_of_levels",
         "signal < LEAST_SIGNAL and level != other",
         "signal < LEAST_SIGNAL",
         quality("levels_of_which_there_are_few"),
     ),
     "pickles in a saved file are run": Fault(
-        "_saving:_Reader.take", "False", "True", saving("a_pickle_among_the_arrays_is_not_run")
+        "serialization:_Reader.take",
+        "False",
+        "True",
+        saving("a_pickle_among_the_arrays_is_not_run"),
     ),
     "a score by one projection": Fault(
         "base:BaseGenerator.score",

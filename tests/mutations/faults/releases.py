@@ -5,7 +5,7 @@ from ..ids import components, few_rows, interactions, sizes
 
 PRIVACY = {
     "slices that are not taken are believed to tell": Fault(
-        "releases.sketches:SliceSketch.count_needed",
+        "releases.sketches:SliceSketch.min_samples",
         "ratio *= math.sqrt(enough / self._fewest(terms.n_columns))",
         "pass",
         few_rows("rows_of_more_columns_than_slices_tell_about_take_more_of_them"),
@@ -80,7 +80,7 @@ FUNCTION = {
         interactions("where_triples_are_sought[schema2-None-40-False]"),
     ),
     "levels of a target take no rows of their own": Fault(
-        "releases.tables:TwoWayTables.count_needed",
+        "releases.tables:TwoWayTables.min_samples",
         "10 * plan.sigma * len(format.schema) * n_parts",
         "10 * plan.sigma * len(format.schema)",
         few_rows("each_level_of_a_target_takes_as_many_rows[ab-2]"),

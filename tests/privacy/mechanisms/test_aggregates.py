@@ -9,6 +9,8 @@ import torch
 from dp_accounting import GaussianDpEvent, NonPrivateDpEvent, PoissonSampledDpEvent
 from scipy import stats
 
+from skdpgen.curator.source import RecordSource
+from skdpgen.mechanisms.sampled import count_slots
 from skdpgen.privacy import (
     ForwardAggregateMechanism,
     NoiseSource,
@@ -17,8 +19,6 @@ from skdpgen.privacy import (
     SlicedGaussianDpEvent,
     ledger_delta,
 )
-from skdpgen.privacy.mechanisms.sampled import count_slots
-from skdpgen.privacy.source import RecordSource
 
 P = 1e-4
 N_RECORDS, RATE, N_CLASSES = 40, 0.2, 2
@@ -237,7 +237,7 @@ def test_empty_slots_and_null_records_add_nothing():
 
 def test_chunks_do_not_change_sums(monkeypatch):
     whole = run(make(), source(), Drawn([1, 7, 12, 30]))
-    monkeypatch.setattr("skdpgen.privacy.mechanisms.aggregates._CHUNK", 3)
+    monkeypatch.setattr("skdpgen.mechanisms.aggregates._CHUNK", 3)
     parts = run(make(), source(), Drawn([1, 7, 12, 30]))
     np.testing.assert_array_equal(whole.features, parts.features)
     np.testing.assert_array_equal(whole.products, parts.products)

@@ -15,6 +15,9 @@ from dp_accounting import (
 from scipy import stats
 
 from skdpgen.learners.gradients import CrossGradient
+from skdpgen.mechanisms import sampled as sampled_mechanisms
+from skdpgen.mechanisms.gradients import clip_whole
+from skdpgen.mechanisms.sampled import count_slots
 from skdpgen.privacy import (
     BatchFunction,
     ClassCountsMechanism,
@@ -29,9 +32,6 @@ from skdpgen.privacy import (
     ledger_epsilon,
     repeated_plan,
 )
-from skdpgen.privacy.mechanisms import sampled as sampled_mechanisms
-from skdpgen.privacy.mechanisms.gradients import clip_whole
-from skdpgen.privacy.mechanisms.sampled import count_slots
 from skdpgen.transport.sinkhorn_losses import SinkhornGradient
 
 P = 1e-4

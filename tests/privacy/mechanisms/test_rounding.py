@@ -11,6 +11,10 @@ import pytest
 import torch
 from dp_accounting import GaussianDpEvent, LaplaceDpEvent, NonPrivateDpEvent
 
+from skdpgen.mechanisms import gradients as _gradients
+from skdpgen.mechanisms import local as _local
+from skdpgen.mechanisms.base import GRID_BITS, MARGIN, NOISE_BITS, to_grid
+from skdpgen.mechanisms.tables import count_cells
 from skdpgen.privacy import (
     BatchFunction,
     ClippedGradientMechanism,
@@ -27,10 +31,6 @@ from skdpgen.privacy import (
     TablesMechanism,
     ThreeWayMechanism,
 )
-from skdpgen.privacy.mechanisms import gradients as _gradients
-from skdpgen.privacy.mechanisms import local as _local
-from skdpgen.privacy.mechanisms.base import GRID_BITS, MARGIN, NOISE_BITS, to_grid
-from skdpgen.privacy.mechanisms.tables import count_cells
 from skdpgen.transport import SliceBasis
 
 WIDTHS = [10_000, 100_003, 1_000_000]
@@ -265,7 +265,7 @@ def test_no_vector_of_whole_numbers_is_longer_than_its_bound(name, width, bits, 
     assert found <= 0
     assert found > -0.5 or bits < GRID_BITS
     # To nearest, they are longer: rows show what they are made for.
-    monkeypatch.setattr(f"skdpgen.privacy.mechanisms.{module}.to_grid", nearest)
+    monkeypatch.setattr(f"skdpgen.mechanisms.{module}.to_grid", nearest)
     assert excess(*case(width, bits)) > 0
 
 
@@ -302,5 +302,5 @@ def test_projections_are_no_longer_than_before(width, bits, monkeypatch):
     grown, found = growth()
     assert not grown
     assert -0.5 < found <= 0
-    monkeypatch.setattr("skdpgen.privacy.mechanisms.sampled.to_grid", nearest)
+    monkeypatch.setattr("skdpgen.mechanisms.sampled.to_grid", nearest)
     assert growth()[0] or bits == GRID_BITS

@@ -16,8 +16,10 @@ from dp_accounting import (
 from scipy import stats
 
 from skdpgen.accounting.events import split_sampling
-from skdpgen.accounting.loss_distributions import _laws_of_change
+from skdpgen.accounting.laws import _laws_of_change
 from skdpgen.accounting.moments import rdp_of
+from skdpgen.mechanisms import sampled as sampled_mechanisms
+from skdpgen.mechanisms.sampled import count_slots
 from skdpgen.privacy import (
     Curator,
     GaussianSumMechanism,
@@ -32,8 +34,6 @@ from skdpgen.privacy import (
     ledger_epsilon,
     repeated_plan,
 )
-from skdpgen.privacy.mechanisms import sampled as sampled_mechanisms
-from skdpgen.privacy.mechanisms.sampled import count_slots
 
 P = 1e-4
 

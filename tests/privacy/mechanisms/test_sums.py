@@ -8,6 +8,7 @@ import torch
 from scipy import stats
 
 from skdpgen.accounting.events import gaussian_event
+from skdpgen.mechanisms.base import clip_rows, sum_rows
 from skdpgen.networks.components import PrincipalComponents
 from skdpgen.privacy import (
     CovarianceMechanism,
@@ -17,7 +18,6 @@ from skdpgen.privacy import (
     SliceSketchMechanism,
     TablesMechanism,
 )
-from skdpgen.privacy.mechanisms.base import clip_rows, sum_rows
 from skdpgen.transport import SliceBasis, random_directions, slice_diameter
 
 D = 5

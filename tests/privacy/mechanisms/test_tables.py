@@ -8,6 +8,9 @@ import torch
 from scipy import stats
 
 from skdpgen.accounting.events import gaussian_event
+from skdpgen.mechanisms import tables as _tables
+from skdpgen.mechanisms.codes import HatBasis
+from skdpgen.mechanisms.tables import count_cells, one_way_weight
 from skdpgen.privacy import (
     Curator,
     GaussianSumMechanism,
@@ -17,9 +20,6 @@ from skdpgen.privacy import (
     RecordFunction,
     TablesMechanism,
 )
-from skdpgen.privacy.mechanisms import tables as _tables
-from skdpgen.privacy.mechanisms.tables import count_cells, one_way_weight
-from skdpgen.privacy.places import Hats
 
 # Columns, and that by which records are told apart.
 TABLES = {
@@ -120,7 +120,7 @@ def assert_sensitivity(mechanism, places):
 @pytest.mark.parametrize("sizes", [[5], [2, 1, 7]])
 def test_weights_are_hat_functions_at_clamped_places(sizes):
     places = any_places(sizes, np.random.default_rng(2))
-    hats, expected = Hats(torch.tensor(places), sizes), encoded(places, sizes)
+    hats, expected = HatBasis(torch.tensor(places), sizes), encoded(places, sizes)
     assert hats.spread() == pytest.approx(np.hstack(expected), abs=1e-12)
     for c, block in enumerate(expected):
         weights = [hats.weight_of(c, level) for level in range(sizes[c])]
@@ -275,7 +275,7 @@ def test_chunks_give_the_sums_of_rows_in_memory():
     for X in (codes, lambda: iter(np.split(codes, [1, 5000, 5300]))):
         plan = Plan(((TablesMechanism.name, gaussian_event(1.0)),), 10.0, 1e-5)
         with Curator(X, plan=plan, noise=NoiseSource(0)) as curator:
-            curator.put_in_places(RecordFunction(lambda rows, y: rows - 1))
+            curator.encode_cells_by(RecordFunction(lambda rows, y: rows - 1))
             made.append(curator.release(TablesMechanism(sizes)))
     assert (made[0].cells == made[1].cells).all()
     assert (made[0].columns == made[1].columns).all()
@@ -287,7 +287,7 @@ def test_places_and_rows_of_the_unit_ball_are_not_taken_for_each_other():
     curator = Curator(np.ones((9, 2)), plan=plan, noise=NoiseSource(0))
     with pytest.raises(PlanError, match="not put in the places"):
         curator.release(TablesMechanism([3, 4]))
-    curator.put_in_places(RecordFunction(lambda rows, y: rows))
+    curator.encode_cells_by(RecordFunction(lambda rows, y: rows))
     with pytest.raises(PlanError, match="in no ball"):
         curator.release(GaussianSumMechanism(RecordFunction(lambda rows: rows), 1.0))
     with pytest.raises(PlanError, match="in no ball"):

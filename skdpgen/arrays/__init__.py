@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Formats of arrays: bounds, balls and their private inference."""

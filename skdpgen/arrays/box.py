@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The format of arrays for central methods: features in a box, as rows of the unit ball."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from ..curator.record_functions import call_quietly
+from ..registry import savable
+from .frequencies import find_shape
+from .kind import ArrayFormat
+from .windows import draw_windows
+
+# Squares of fewer pixels a side are not taken for images: a table may well have as many columns.
+_SIDE_OF_IMAGES = 16
+
+
+@savable
+@dataclass(frozen=True)
+class BoxFormat(ArrayFormat):
+    """Maps features, and a numeric target beside them, to rows and back.
+
+    With bounds, features are clipped to them, mapped to [0, 1] and divided by √(number of
+    columns), so that rows lie in the unit ball. With an encoder, features are clipped to the
+    bounds, if any, and encoded. Otherwise they are used as they are.
+
+    Parameters
+    ----------
+    n_features, bounds, has_number, y_bounds, classes, kind
+        As in `ArrayFormat`.
+    encoder : object, default=None
+        With `transform` and `inverse_transform`, fitted on public data.
+    components : PrivatePCA, default=None
+        What is released of the rows first, to encode them by.
+    clip_norm : float, default=1.0
+        The radius of rows, which are decoded from the unit ball.
+    """
+
+    encoder: object = None
+    components: object = None
+    clip_norm: float = 1.0
+
+    # What estimators are asked for it; with a schema, it stays at the defaults.
+    parameters = dict.fromkeys(("bounds", "y_bounds", "classes")) | dict.fromkeys(
+        ("encoder", "clip_norm"), "auto"
+    )
+
+    @property
+    def found(self):
+        """What was declared, or found, by the names of fitted attributes."""
+        found = {
+            "bounds_": self.bounds,
+            "clip_norm_": self.clip_norm,
+            "encoder_": self.encoder if self.components is None else self.components,
+        }
+        if self.y_bounds is not None:
+            found["y_bounds_"] = tuple(float(bound[0]) for bound in self.y_bounds)
+        return found
+
+    @property
+    def unit(self):
+        """What a feature on a scale from 0 to 1 is multiplied by: one ball for all columns."""
+        return (self.n_features + self.has_number) ** -0.5
+
+    @property
+    def feature_scale(self):
+        is_plain = self.bounds is not None and self.encoder is None and not self.has_number
+        return self.unit / self.clip_norm if is_plain else None
+
+    @property
+    def n_columns(self):
+        """Number of columns of a row; an encoder's are found with a public row of zeros."""
+        if self.encoder is None:
+            return self.n_features + self.has_number
+        zeros = np.zeros((1, self.n_features))
+        zeros = zeros if self.bounds is None else np.clip(zeros, *self.bounds)
+        rows = call_quietly(lambda: np.asarray(self.encoder.transform(zeros), dtype=np.float64))
+        if rows is None or rows.ndim != 2 or len(rows) != 1:
+            raise ValueError(
+                f"encoder must map rows of {self.n_features} features to rows of numbers; it does "
+                "not map a row of zeros."
+            )
+        return rows.shape[1] + self.has_number
+
+    @property
+    def are_images(self):
+        """Whether rows are squares, of numbers from 0 to the same bound, and nothing beside them.
+
+        Features that a network made of something may be as many, and are unlike images: few of them
+        come with such bounds.
+        """
+        if self.encoder is not None or self.has_number or self.bounds is None:
+            return False
+        is_square = find_shape(self.n_features, (1, 3))[1] >= _SIDE_OF_IMAGES
+        lower, upper = self.bounds
+        return bool(is_square and (lower == 0).all() and (upper == upper[0]).all())
+
+    def draw_windows(self, n_windows, generator):
+        """Draw windows of images: of rows of pixels, or of what `LowFrequencies` makes of these."""
+        is_linear = getattr(self.encoder, "maps_windows", self.encoder is None)
+        if is_linear and not self.has_number:
+            for windows in draw_windows(self.n_features, n_windows, generator):
+                if self.encoder is not None:
+                    seen = call_quietly(self.encoder.transform, windows.numpy())
+                    windows = torch.as_tensor(seen)
+                yield windows
+
+    def encode(self, X, y=None):
+        """Map (n, n_features) features, and (n,) numbers if there are any, to rows."""
+        # A copy: an encoder may work in place.
+        X = np.array(X, dtype=np.float64)
+        if self.bounds is not None:
+            X = np.clip(X, *self.bounds)
+        if self.encoder is not None:
+            rows = np.asarray(self.encoder.transform(X), dtype=np.float64)
+        elif self.bounds is not None:
+            rows = _to_unit(X, self.bounds) * self.unit
+        else:
+            rows = X
+        if not self.has_number:
+            return rows
+        y = np.asarray(y, dtype=np.float64)[:, None]
+        if self.y_bounds is not None:
+            y = _to_unit(np.clip(y, *self.y_bounds), self.y_bounds) * self.unit
+        return np.hstack([rows, y])
+
+    def decode(self, rows):
+        """Map rows in the unit ball back to (features, numbers or None), within the bounds."""
+        rows, y = rows * self.clip_norm, None
+        if self.has_number:
+            rows, y = rows[:, :-1], rows[:, -1:]
+            if self.y_bounds is not None:
+                y = np.clip(_from_unit(y / self.unit, self.y_bounds), *self.y_bounds)
+            y = y[:, 0]
+        if self.encoder is not None:
+            X = np.asarray(self.encoder.inverse_transform(rows), dtype=np.float64)
+        elif self.bounds is not None:
+            X = _from_unit(rows / self.unit, self.bounds)
+        else:
+            X = rows
+        return (X if self.bounds is None else np.clip(X, *self.bounds)), y
+
+
+def _to_unit(X, bounds):
+    lower, upper = bounds
+    return (X - lower) / (upper - lower)
+
+
+def _from_unit(X, bounds):
+    lower, upper = bounds
+    return lower + X * (upper - lower)

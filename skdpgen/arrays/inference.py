@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Finding what nobody declared of arrays: bounds and a radius, by releases that are paid for."""
+
+import math
+import warnings
+from dataclasses import dataclass, field, fields, replace
+
+import numpy as np
+
+from ..curator.record_functions import RecordFunction
+from ..exceptions import FitQualityWarning
+from ..mechanisms.sums import GaussianSumMechanism
+from ..quality import FARTHEST
+from ..tables.blocks import knot_weights
+from ..tables.inference.ranges import (
+    choose_per_octave,
+    count_affordable,
+    find_range,
+    narrow_range,
+    wide_knots,
+)
+from .box import BoxFormat
+
+# Of more columns than this all have one range: each column's would cost too much.
+_MOST_RANGES = 50
+_ENCODED = "the norm after the encoder"
+_RANGES, _COUNTS, _NORMS = "value ranges", "value counts", "squared norms"
+# What the releases get of the budget, least and most, of Σ s⁻²: as much as it takes to see that
+# many deviations of noise in a count of all records.
+_SHARES = {_RANGES: (0.02, 0.15), _COUNTS: (0.02, 0.05), _NORMS: (0.01, 0.1)}
+_WANTED = {_RANGES: 12, _COUNTS: 12, _NORMS: 80}
+# Knots of the grid within a range.
+_FEWEST_FINE, _MOST_FINE = 16, 128
+# The radius over the root mean square norm is 1 + this / (number of columns): norms of more
+# columns are closer to each other.
+_SPARE = 6.0
+# Where squared norms are counted, relative to the greatest that there can be: those of sparse rows
+# are small.
+_SQUARES = np.r_[0.0, 2.0 ** np.arange(-20, 1)]
+
+
+@dataclass(frozen=True)
+class OpenBoxFormat(BoxFormat):
+    """A `BoxFormat` of which bounds, or the radius, are still to be found.
+
+    It looks like the one that it settles to, with bounds of 0 and 1 in place of those that are
+    open.
+
+    Up to 50 columns each get a range of their own: the records are counted near the knots of a
+    wide grid, which is coarse far from zero, and then near even knots within the range that these
+    counts show. Of more columns, and of what an encoder makes, a record counts with its least and
+    its greatest number, or its norm. For each of m ranges it adds weights that sum to 1/√m: a
+    vector without negative numbers, of norm at most 1. The radius is from the root mean square
+    norm, then: the records are counted near squared norms, each half the next, and what is noise
+    beyond those that show is left out.
+
+    Parameters
+    ----------
+    opens_X, opens_y : bool
+        Whether ranges of X, or of the norms that an encoder gives, and of a numeric y are open.
+    shares : dict of str to float
+        What is to be released, in this order, and what it gets of the budget.
+    knots : ndarray of shape (n_knots,)
+        The grid on which numbers are counted, after they are mapped to [1, 2] once there are
+        ranges.
+    n_fine : int
+        Knots of the second grid.
+    ranges : (lower, upper), default=None
+        What the first counts have shown, arrays of shape (m,).
+    """
+
+    opens_X: bool = False
+    opens_y: bool = False
+    shares: dict = field(default_factory=dict)
+    knots: np.ndarray | None = None
+    n_fine: int = 2
+    ranges: tuple | None = None
+
+    @property
+    def are_images(self):
+        """Whether rows can well be images: not without bounds, which are found later."""
+        return not self.opens_X and super().are_images
+
+    @property
+    def could_be_images(self):
+        """Whether rows would be taken for images if their bounds, from 0 on, were declared."""
+        return self.opens_X and super().are_images
+
+    def _name_ranges(self):
+        """Return a name for each range that is to be found."""
+        columns = None if self.kind is None else self.kind.columns
+        if not self.opens_X:
+            names = []
+        elif self.encoder is not None:
+            names = [_ENCODED]
+        elif self.n_features > _MOST_RANGES:
+            names = ["the least of a row", "the greatest of a row"]
+        else:
+            columns = range(self.n_features) if columns is None else columns
+            names = [f"column {name!r}" for name in columns]
+        return [*names, *["y"] * self.opens_y]
+
+    def encode(self, X, y=None):
+        """Map records to weights of the knots of their numbers, or squared norms."""
+        if next(iter(self.shares)) == _NORMS:
+            rows = BoxFormat.encode(self, X, y) / self.clip_norm
+            return knot_weights((rows**2).sum(axis=1), _SQUARES)
+        numbers = self._list_numbers(np.asarray(X, dtype=np.float64), y)
+        if self.ranges is not None:
+            lower, upper = self.ranges
+            numbers = 1 + (numbers - lower) / (upper - lower)
+        weights = knot_weights(numbers, self.knots) / math.sqrt(numbers.shape[1])
+        return weights.reshape(len(numbers), -1)
+
+    def _list_numbers(self, X, y):
+        """Return the numbers whose ranges are to be found, one column for each."""
+        parts = []
+        if self.opens_X and self.encoder is not None:
+            rows = np.asarray(self.encoder.transform(X.copy()), dtype=np.float64)
+            parts = [np.linalg.norm(rows, axis=1)]
+        elif self.opens_X and self.n_features > _MOST_RANGES:
+            parts = [X.min(axis=1), X.max(axis=1)]
+        elif self.opens_X:
+            parts = [X]
+        if self.opens_y:
+            parts.append(np.asarray(y, dtype=np.float64))
+        return np.column_stack(parts)
+
+    def resolve(self, curator):
+        """Make the releases, and return the `BoxFormat` that the curator then maps rows by."""
+        format = self
+        for name in self.shares:
+            # What is counted has norms up to 1, whatever the radius of rows is.
+            curator.prepare(RecordFunction(format.encode), 1.0)
+            noisy = curator.release(_sum(name))
+            find = {
+                _RANGES: format._find_ranges,
+                _COUNTS: format._narrow_ranges,
+                _NORMS: format._find_radius,
+            }
+            format = find[name](noisy, curator.n_rows)
+        curator.prepare(RecordFunction(format.encode), format.clip_norm)
+        return format
+
+    def _find_ranges(self, noisy, n_records):
+        names = self._name_ranges()
+        counts, std = self._read(noisy)
+        # Norms are not negative, whatever noise says.
+        starts = [np.searchsorted(self.knots, 0) * (name == _ENCODED) for name in names]
+        found = [
+            find_range(self.knots[start:], row[start:], std, n_records)
+            for start, row in zip(starts, counts, strict=True)
+        ]
+        unclear = [
+            name for name, (_, _, is_clear) in zip(names, found, strict=True) if not is_clear
+        ]
+        if unclear:
+            some = ", ".join(unclear[:5]) + ", ..." * (len(unclear) > 5)
+            warnings.warn(
+                f"{len(unclear)} of {len(names)} ranges cannot be told from noise, with so few "
+                f"records at this ε: those of {some}. Declare bounds=(lower, upper), by what is "
+                "public of the columns.",
+                FitQualityWarning,
+                stacklevel=2,
+            )
+        far = [
+            name
+            for name, edges in zip(names, found, strict=True)
+            if max(np.abs(edges[:2])) >= FARTHEST
+        ]
+        if far:
+            warnings.warn(
+                f"The ranges of {', '.join(far[:5])} end at ±{FARTHEST:g}, beyond which none is "
+                "looked for: values there are clipped. Declare bounds=(lower, upper), or use "
+                "larger units.",
+                FitQualityWarning,
+                stacklevel=2,
+            )
+        ranges = tuple(np.array([edges[:2] for edges in found], dtype=np.float64).T)
+        return self._close(_RANGES, ranges=ranges, knots=np.linspace(1, 2, self.n_fine))
+
+    def _narrow_ranges(self, noisy, n_records):
+        counts, std = self._read(noisy)
+        within = [narrow_range(self.knots, row, std, n_records) for row in counts]
+        lower, upper = self.ranges
+        lower, upper = (lower + (edge - 1) * (upper - lower) for edge in np.array(within).T)
+        settled = {}
+        if self.opens_y:
+            settled["y_bounds"] = lower[-1], upper[-1]
+        if self.opens_X and self.encoder is not None:
+            radius = float(upper[0])
+            settled["clip_norm"] = math.hypot(radius, self.unit) if self.has_number else radius
+        elif self.opens_X and self.n_features > _MOST_RANGES:
+            # By noise, the greatest may seem to be below the least.
+            settled["bounds"] = lower[:2].min(), upper[:2].max()
+        elif self.opens_X:
+            settled["bounds"] = lower[: self.n_features], upper[: self.n_features]
+        return self._close(_COUNTS, opens_X=False, opens_y=False, **settled)
+
+    def _read(self, noisy):
+        """Return noisy counts of records, (m, n_knots), and the deviation of their noise."""
+        m = len(self._name_ranges())
+        return noisy.value.reshape(m, -1) * math.sqrt(m), noisy.std * math.sqrt(m)
+
+    def _find_radius(self, noisy, n_records):
+        counts, std = noisy.value, noisy.std
+        lower, upper, is_clear = find_range(_SQUARES, counts, std)
+        if not is_clear:
+            warnings.warn(
+                "The norms of rows cannot be told from noise, with so few records at this ε: they "
+                "are taken to be as large as can be, and noise to be as large beside them. Give "
+                "clip_norm=..., by what is public of the rows.",
+                FitQualityWarning,
+                stacklevel=2,
+            )
+            return self._close(_NORMS)
+        within = (lower <= _SQUARES) & (_SQUARES <= upper)
+        # By a deviation more: too large a radius does less harm than too small a one.
+        total = counts[within] @ _SQUARES[within] + std * np.linalg.norm(_SQUARES[within])
+        if total <= 0:
+            return self._close(_NORMS)  # rows of zeros
+        share = min(1.0, (1 + _SPARE / self.n_columns) * math.sqrt(total / n_records))
+        return self._close(_NORMS, clip_norm=share * self.clip_norm)
+
+    def _close(self, name, **settled):
+        """Return what is known after a release; it is open where there are more."""
+        shares = {other: share for other, share in self.shares.items() if other != name}
+        format = replace(self, shares=shares, **settled)
+        if shares:
+            return format
+        return BoxFormat(**{field.name: getattr(format, field.name) for field in fields(BoxFormat)})
+
+
+def _sum(name):
+    return GaussianSumMechanism(RecordFunction(lambda rows: rows), 1.0, name, nonnegative=True)
+
+
+def make_box(
+    n_samples,
+    n_features,
+    multiplier,
+    relation,
+    *,
+    bounds=None,
+    y_bounds=None,
+    encoder=None,
+    components=None,
+    clip_norm="auto",
+    **public,
+):
+    """Return the format of arrays for central methods, open where nothing is known.
+
+    Bounds are those that are given, else those of the dtype, if it has few values. What is open
+    gets a share of the budget that follows from public numbers, as does the grid.
+
+    Parameters
+    ----------
+    n_samples, n_features : int
+    multiplier : float
+        The noise multiplier of a Gaussian release that spends all of the budget.
+    relation : str
+    bounds, y_bounds, encoder, components, **public
+        As in `BoxFormat`.
+    clip_norm : float or "auto"
+    """
+    kind = public.get("kind")
+    if bounds is None and encoder is None and kind is not None:
+        bounds = kind.bounds
+    opens_radius = isinstance(clip_norm, str)
+    opens_y = public.get("has_number", False) and y_bounds is None
+    # An encoder needs no bounds, but its rows a scale.
+    opens_X = opens_radius if encoder is not None else bounds is None
+    if opens_radius:
+        radius = 1.0
+    else:
+        # In a box no row is longer than 1.
+        radius = clip_norm if encoder is not None else min(clip_norm, 1.0)
+    format = OpenBoxFormat(
+        n_features,
+        bounds=(0, 1) if opens_X and encoder is None else bounds,
+        y_bounds=(0, 1) if opens_y else y_bounds,
+        encoder=encoder,
+        components=components,
+        clip_norm=radius,
+        **public,
+        opens_X=opens_X,
+        opens_y=opens_y,
+    )
+    names = (_RANGES, _COUNTS) * (opens_X or opens_y) + (_NORMS,) * opens_radius
+    if not names:
+        return format._close(None)
+    unit = math.sqrt(len(format._name_ranges()))
+    shares, noise = {}, {}
+    for name in names:
+        least, most = _SHARES[name]
+        apart = multiplier * (1.0 if name == _NORMS else unit)
+        shares[name] = min(most, max(least, (_WANTED[name] * apart / n_samples) ** 2))
+        noise[name] = apart / math.sqrt(shares[name]) * _sum(name).sensitivity(relation)
+    if _RANGES not in names:
+        return replace(format, shares=shares)
+    knots = wide_knots(n_per_octave=choose_per_octave(n_samples, noise[_RANGES]))
+    n_fine = count_affordable(n_samples, noise[_COUNTS], _FEWEST_FINE, _MOST_FINE)
+    return replace(format, shares=shares, knots=knots, n_fine=n_fine)

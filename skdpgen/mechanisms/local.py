@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Local releases: every record is noised on its own, once, as its owner can.
+
+The sensitivity is the **diameter** of the public ball that rows lie in, twice its radius: any row
+may be replaced by any other, under ``relation="replace_one"``. How many records there are, and
+which one a noised row comes from, is public.
+
+Exactness. Rows are rounded towards zero to a grid, which keeps them in their ball, L1 or L2. The
+noise is rounded to the same grid: for whole numbers S, S + round(G) is round(S + G), a
+post-processing of the mechanism with the noise G (see `skdpgen.mechanisms`). G is exact,
+as are the coins by which labels are replaced: claims hold at any ε, however large.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from dp_accounting import (
+    GaussianDpEvent,
+    LaplaceDpEvent,
+    NonPrivateDpEvent,
+    RandomizedResponseDpEvent,
+)
+
+from ..accounting.calibration import calibrate_gaussian, check_delta, check_epsilon
+from ..accounting.events import gaussian_event, pure_epsilon
+from ..accounting.plan import Plan
+from ..exceptions import PlanError
+from .base import Measurement, Mechanism, sum_rows, to_grid
+
+# Noise in units of the grid: fine enough to be lost in the noise. Without noise, or with very
+# little, the grid is this fine in the unit ball.
+NOISE_BITS = 14
+GRID_BITS = 40
+# Rows are noised in pieces of this size, since noise takes more memory than rows.
+_BLOCK = 4096
+# A pure ε is shortened by this, which covers the rounding of the noise that is computed from it.
+MARGIN = 1e-12
+
+# Standard deviations of Laplace and of Gaussian noise of scale 1, by the p of the ball.
+DEVIATIONS = {1: math.sqrt(2), 2: 1.0}
+
+
+@dataclass(frozen=True)
+class NoisedRows:
+    """Rows that were noised one by one.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_records, n_columns)
+        Noised rows, in units of the ball's radius.
+    scale : float
+        Of the noise: the scale parameter of Laplace noise, the standard deviation of Gaussian.
+    """
+
+    values: np.ndarray
+    scale: float
+
+
+@dataclass(frozen=True)
+class NoisedLabels:
+    """Labels after randomised response.
+
+    Attributes
+    ----------
+    codes : ndarray of int64 of shape (n_records,)
+        Positions of the labels among the classes.
+    probability : float
+        With which a label was replaced by one drawn uniformly from all.
+    """
+
+    codes: np.ndarray
+    probability: float
+
+
+class _LocalMechanism(Mechanism):
+    def _check_relation(self, relation):
+        if relation != "replace_one":
+            raise PlanError("Local releases are accounted under relation='replace_one' only.")
+
+
+class LocalRowsMechanism(_LocalMechanism):
+    """Each row of the unit ball, with Laplace or Gaussian noise on every number.
+
+    Two rows of a ball of radius 1 are at most 2 apart, in the norm of the ball: the L1 norm with
+    Laplace noise (``p=1``), the L2 norm with Gaussian noise (``p=2``).
+
+    Parameters
+    ----------
+    p : {1, 2}
+        Norm of the ball, and what noise goes with it.
+
+    References
+    ----------
+    Dwork, McSherry, Nissim & Smith, "Calibrating Noise to Sensitivity in Private Data Analysis",
+    TCC 2006; Reshetova, Chen & Özgür, "Training generative models from privatized data", 2023,
+    whose sensitivity is the radius: half of what it has to be.
+    """
+
+    name = "noised rows"
+
+    def __init__(self, p):
+        self.p = p
+
+    @property
+    def norm_order(self):
+        """The norm in which the release moves by at most the sensitivity."""
+        return self.p
+
+    def sensitivity(self, relation):
+        self._check_relation(relation)
+        return 2.0
+
+    def check(self, event):
+        known = LaplaceDpEvent if self.p == 1 else GaussianDpEvent
+        if not isinstance(event, (known, NonPrivateDpEvent)):
+            raise PlanError(f"{event} is no release of rows in an L{self.p} ball.")
+
+    def _measure(self, source, event, relation, noise):
+        multiplier = getattr(event, "noise_multiplier", 0.0)
+        level = multiplier * self.sensitivity(relation)
+        bits = GRID_BITS
+        if level > 0:
+            bits = min(bits, NOISE_BITS - math.ceil(math.log2(level)))
+        scale, parts = 2.0**bits, []
+        for rows, membership in source.blocks(self.name):
+            rows = rows.double()
+            norms = sum_rows(rows.abs()) if self.p == 1 else sum_rows(rows.square()).sqrt()
+            # Null records, which other relations know, would be zeros.
+            rows = rows / norms.clamp(min=1.0) * membership.sum(1, keepdim=True)
+            parts.append(to_grid(rows, scale).long().cpu().numpy())
+        return Measurement(np.concatenate(parts), scale, level)
+
+    def run(self, source, event, *, relation, noise):
+        measured = self._measure(source, event, relation, noise)
+        draw = noise.rounded_laplace if self.p == 1 else noise.rounded_gaussian
+        level = measured.std * measured.scale
+        noisy = np.empty(measured.exact.shape)
+        for start in range(0, len(noisy), _BLOCK):
+            part = measured.exact[start : start + _BLOCK]
+            noisy[start : start + _BLOCK] = part + draw(np.broadcast_to(level, part.shape))
+        noisy /= measured.scale
+        return self._present(noisy, measured)
+
+    def _present(self, noisy, measured):
+        return NoisedRows(noisy, measured.std)
+
+
+class LocalLabelsMechanism(_LocalMechanism):
+    """Each label, after k-ary randomised response.
+
+    With a probability p, of the event, a label is replaced by one that is drawn uniformly from all
+    k. The probabilities of an answer under two labels have a ratio of at most
+    (1 - p + p/k) / (p/k) = 1 + k(1 - p)/p = e^ε.
+
+    Parameters
+    ----------
+    n_classes : int
+        The number k of labels.
+
+    References
+    ----------
+    Warner, "Randomized Response", 1965; Kairouz, Oh & Viswanath, "Extremal Mechanisms for Local
+    Differential Privacy", JMLR 2016.
+    """
+
+    name = "noised labels"
+    # What the release moves by is the number of labels that change.
+    norm_order = 0
+
+    def __init__(self, n_classes):
+        self.n_classes = n_classes
+
+    def sensitivity(self, relation):
+        self._check_relation(relation)
+        return 1.0
+
+    def check(self, event):
+        if isinstance(event, NonPrivateDpEvent):
+            return
+        is_response = isinstance(event, RandomizedResponseDpEvent)
+        if not is_response or event.num_buckets != self.n_classes:
+            raise PlanError(f"{event} is no randomised response over {self.n_classes} labels.")
+
+    def _measure(self, source, event, relation, noise):
+        self._check_relation(relation)
+        codes = [membership.argmax(1) for _, membership in source.blocks(self.name)]
+        probability = getattr(event, "noise_parameter", 0.0)
+        return Measurement(torch.cat(codes).cpu().numpy(), 1.0, 0.0, context=probability)
+
+    def run(self, source, event, *, relation, noise):
+        measured = self._measure(source, event, relation, noise)
+        probability = measured.context
+        noisy = noise.randomized_response(measured.exact, self.n_classes, probability)
+        return self._present(noisy, measured)
+
+    def _present(self, noisy, measured):
+        return NoisedLabels(noisy, measured.context)
+
+
+def local_plan(p, n_classes, epsilon, delta, *, label_share=0.2, accountant="pld"):
+    """Plan a local release of rows, and of labels beside them.
+
+    Parameters
+    ----------
+    p : {1, 2}
+        1: rows in an L1 ball, with Laplace noise, for (ε, 0). 2: rows in an L2 ball, with Gaussian
+        noise, for (ε, δ).
+    n_classes : int or None
+        Number of labels; None where there are none.
+    epsilon, delta : float
+        The budget of each record.
+    label_share : float, default=0.2
+        Share of ε that labels get: pure ε adds up.
+    accountant : str, default="pld"
+        As in `Plan`.
+
+    Returns
+    -------
+    Plan
+        Its `sigma` is the standard deviation of the noise on rows, in units of the radius.
+
+    Examples
+    --------
+    >>> plan = local_plan(1, None, epsilon=5.0, delta=1e-5)
+    >>> round(plan.sigma, 6)
+    0.565685
+    """
+    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
+    releases, left = [], epsilon
+    if n_classes is not None:
+        response = _response_event(n_classes, label_share * epsilon)
+        if math.isfinite(epsilon):
+            left = epsilon * (1 - MARGIN) - pure_epsilon(response)
+        releases.append((LocalLabelsMechanism.name, response))
+    if math.isinf(epsilon):
+        event, multiplier = NonPrivateDpEvent(), 0.0
+    elif p == 1:
+        multiplier = (1 + MARGIN) / left
+        event = LaplaceDpEvent(multiplier)
+    else:
+        multiplier = calibrate_gaussian(
+            left * (1 - MARGIN), delta, relation="replace_one", accountant=accountant
+        )
+        event = gaussian_event(multiplier)
+    releases.insert(0, (LocalRowsMechanism.name, event))
+    scale = multiplier * LocalRowsMechanism(p).sensitivity("replace_one")
+    sigma = scale * DEVIATIONS[p]
+    return Plan(tuple(releases), epsilon, delta, "replace_one", accountant, sigma, local=True)
+
+
+def _response_event(n_classes, epsilon):
+    """Return randomised response of at most this ε: p = k / (e^ε - 1 + k), rounded upwards."""
+    if math.isinf(epsilon):
+        return NonPrivateDpEvent()
+    # Beyond e^500 hardly a double is left.
+    probability = n_classes / (math.expm1(min(epsilon, 500.0)) + n_classes) * (1 + MARGIN)
+    return RandomizedResponseDpEvent(min(1.0, probability), n_classes)

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What can be released of a random sample of the records: at each step, of a fresh one."""
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+import torch
+from scipy import stats
+
+from ..accounting.events import SlicedGaussianDpEvent, split_sampling
+from ..curator.record_functions import PullingFunction, RecordFunction, check_function
+from ..exceptions import PlanError
+from ..transport import random_directions
+from .base import Measurement, Mechanism, check_radius, clip_rows, grid_scale, to_grid
+
+# Probability with which a Poisson sample is larger than the slots that are kept for it.
+_OVERFLOW = 0.002
+
+
+@lru_cache(maxsize=64)
+def count_slots(n_records, rate):
+    """Return for how many records a step has room: public, and seldom too few."""
+    return max(1, min(n_records, int(stats.binom.isf(_OVERFLOW, n_records, rate))))
+
+
+class SampledMechanism(Mechanism):
+    """A release of a fixed number of slots, into which sampled records go at random.
+
+    The event says how records are sampled: by independent coins (Poisson), a fixed number without
+    replacement, or all. What is released has the same shape and noise however many joined, since
+    a shape that followed the size of a Poisson sample would reveal that size, which amplification
+    by sampling takes to be hidden. If more are drawn than there are slots, none joins. A null
+    record is drawn, takes a slot and adds nothing: two neighbours overflow together.
+
+    Rows come to public maps slot by slot: as many, and each in the same place, however many
+    joined, for the rounding of floating-point numbers may depend on both. An empty slot holds the
+    first record as a member of no class.
+    """
+
+    @abstractmethod
+    def _check_base(self, base, sampling):
+        """Refuse an unsampled event that says something else than what is measured."""
+
+    @abstractmethod
+    def _measure_batch(self, rows, membership, base, relation, noise):
+        """Return the `Measurement` of `rows`, one for each slot."""
+
+    def check(self, event):
+        base, _, sampling = split_sampling(event)
+        self._check_base(base, sampling)
+
+    def _measure(self, source, event, relation, noise):
+        base, rate, sampling = split_sampling(event)
+        n_records = source.n_records
+        if sampling == "poisson":
+            n_slots = count_slots(n_records, rate)
+            positions = noise.poisson_sample(n_records, rate)
+            if len(positions) > n_slots:
+                positions = positions[:0]
+        elif sampling == "fixed":
+            if event.source_dataset_size != n_records:
+                raise PlanError(
+                    f"The plan samples from {event.source_dataset_size} records, not {n_records}."
+                )
+            n_slots = event.sample_size
+            positions = noise.fixed_sample(n_records, n_slots)
+        else:
+            n_slots = n_records
+            positions = np.arange(n_records)
+        slots = noise.fixed_sample(n_slots, len(positions))
+        in_slots, joined = np.zeros(n_slots, dtype=np.int64), torch.zeros(n_slots, 1)
+        in_slots[slots], joined[slots] = positions, 1.0
+        rows, membership = source.take(in_slots)
+        return self._measure_batch(rows, membership * joined.to(membership), base, relation, noise)
+
+
+@dataclass(frozen=True)
+class ProjectedRows:
+    """Released projections of rows.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_classes, n_projections, n_slots)
+        For each class, the noisy projections of what is in the slots: a record of the class, or
+        zeros.
+    directions : tensor of shape (n_features, n_projections)
+        The public directions.
+    std : float
+        Standard deviation of the noise.
+    products : ndarray of shape (n_products,) or None
+        The noisy sum of clipped vector-Jacobian products.
+    """
+
+    values: np.ndarray
+    directions: torch.Tensor
+    std: float
+    products: np.ndarray | None = None
+
+
+class SlicedRowsMechanism(SampledMechanism):
+    """Noisy projections of single rows on fresh random directions: XU + V.
+
+    A row is joined with its label: (√(1-w²)·x, w·one-hot), of norm at most 1. It is projected in
+    the block of its class, and is zero in those of other classes: the slices of the joint
+    distribution of x and y along directions that belong to one class each. Without noise, slices
+    that mix classes would say as much; but noise hides how a row's projection depends on its label
+    long before it hides the mean projection of a class.
+
+    Projections are rounded towards zero. That makes no row longer, but two rows in one slot, under
+    ``replace_one``, may come to be a little further apart: the event's `rounding` pays for it.
+
+    Parameters
+    ----------
+    n_columns : int
+        Columns of a row, after `encode`.
+    n_classes : int, default=1
+        Number of classes; 1: rows are projected as they are.
+    encode : RecordFunction, default=None
+        A map of the rows, applied first; its results are clipped to the unit ball. With a
+        `cotangent` it is a `PullingFunction`, which has products.
+    cotangent : callable, default=None
+        Maps the `ProjectedRows` that are released to cotangents at the encoded rows, a tensor of
+        shape (n_slots, n_columns), from what is public otherwise. Products with them are clipped
+        one by one, added up, and released with noise: one event with the projections. What an
+        empty slot gets is not used. Only for one class.
+    n_products : int, default=0
+        Length of the products.
+    grad_clip : float, default=1.0
+        Their radius.
+    beside : float, default=0.0
+        Squared norm that a product counts for, where a row of norm 1 counts for about
+        n_projections / n_features: what both get of the budget.
+
+    References
+    ----------
+    Rakotomamonjy & Ralaivola, "Differentially Private Sliced Wasserstein Distance", ICML 2021,
+    Algorithm 1.
+    """
+
+    name = "sliced rows"
+    # Norm of the label's one-hot in a row of norm 1.
+    label_weight = 0.3
+
+    def __init__(
+        self,
+        n_columns,
+        n_classes=1,
+        encode=None,
+        *,
+        cotangent=None,
+        n_products=0,
+        grad_clip=1.0,
+        beside=0.0,
+    ):
+        if (cotangent is not None) != (beside > 0) or (beside > 0 and n_classes > 1):
+            raise ValueError("A cotangent needs beside > 0, and rows of one class.")
+        if encode is not None or cotangent is not None:
+            kind = RecordFunction if cotangent is None else PullingFunction
+            check_function(encode, kind, type(self).__name__)
+        check_radius("grad_clip", grad_clip)
+        self.n_columns = n_columns
+        self.n_classes = n_classes
+        self.encode = encode
+        self.cotangent = cotangent
+        self.n_products = n_products
+        self.grad_clip = grad_clip
+        self.beside = beside
+
+    @staticmethod
+    def sensitivity_of(relation):
+        """Return by how much a row can change, before it is projected."""
+        return {"zero_out": 1.0, "replace_one": 2.0}[relation]
+
+    def sensitivity(self, relation):
+        return self.sensitivity_of(relation)
+
+    @property
+    def n_features(self):
+        """Columns of a joined row."""
+        return self.n_columns + (self.n_classes if self.n_classes > 1 else 0)
+
+    @property
+    def row_weight(self):
+        """What rows are multiplied by when they are joined with their label."""
+        return math.sqrt(1 - self.label_weight**2) if self.n_classes > 1 else 1.0
+
+    def join(self, rows, membership):
+        """Join rows in the unit ball (clipped to it) with the one-hot of their labels."""
+        rows = clip_rows(rows, 1.0)
+        if self.n_classes == 1:
+            return rows
+        label = self.label_weight * membership.to(rows.dtype)
+        return torch.cat([self.row_weight * rows, label], dim=1)
+
+    def class_shares(self, released):
+        """Estimate, without bias, the share of each class among the slots."""
+        if self.n_classes == 1:
+            return np.ones(1)
+        directions = released.directions.numpy()
+        d, k = directions.shape
+        # U Uᵀ is (k/d)·I on average, so (d/k)·U finds the label's coordinates again; with as many
+        # directions as columns, they are known.
+        inverse = directions * (d / k) if k < d else np.linalg.pinv(directions.T)
+        means = released.values.mean(axis=2)
+        return np.einsum("ck,ck->c", inverse[-self.n_classes :], means) / self.label_weight
+
+    def _check_base(self, base, sampling):
+        expected = (self.n_features, self.n_classes, self.beside)
+        if not isinstance(base, SlicedGaussianDpEvent) or expected != (
+            base.n_features,
+            base.n_classes,
+            base.beside,
+        ):
+            raise PlanError(
+                f"{self.name!r} projects rows of {expected[0]} columns and {expected[1]} classes; "
+                f"it is planned as {base}."
+            )
+
+    def _measure(self, source, event, relation, noise):
+        if source.n_classes != self.n_classes:
+            raise PlanError(
+                f"{self.name!r} is for {self.n_classes} classes; the rows have {source.n_classes}."
+            )
+        return super()._measure(source, event, relation, noise)
+
+    def _measure_batch(self, rows, membership, base, relation, noise):
+        directions = random_directions(
+            base.n_features,
+            base.n_projections,
+            orthogonal=base.orthogonal,
+            generator=noise.public_generator(),
+            dtype=torch.float64,
+        )
+        std = base.noise_multiplier * self.sensitivity(relation)
+        scale = grid_scale(std)
+        encoded = rows
+        if self.cotangent is not None:
+            encoded, pulled = self.encode.with_products(rows, width=self.n_columns)
+        elif self.encode is not None:
+            encoded = self.encode.on(rows, width=self.n_columns)
+        joined = self.join(encoded.double(), membership)
+        projected = to_grid(directions.T.to(joined.device) @ joined.T, scale)
+        # In the block of its class; null records and empty slots are in none.
+        exact = (membership.T.unsqueeze(1) * projected).long().cpu().numpy()
+
+        def pull_back(noisy):
+            released = ProjectedRows(noisy, directions, std)
+            cotangents = torch.as_tensor(self.cotangent(released)).to(encoded)
+            products = pulled(cotangents, self.n_products)
+            bounded = bounded_rows(products, self.grad_clip, math.sqrt(self.beside))
+            total = (membership.sum(1) @ to_grid(bounded, scale)).long()
+            return Measurement(total.cpu().numpy(), scale, std, context=released)
+
+        then = None if self.cotangent is None else pull_back
+        return Measurement(exact, scale, std, context=directions, then=then)
+
+    def _present(self, noisy, measured):
+        if self.cotangent is None:
+            return ProjectedRows(noisy, measured.context, measured.std)
+        products = noisy * (self.grad_clip / math.sqrt(self.beside))
+        return replace(measured.context, products=products)
+
+
+def bounded_rows(values, radius, weight):
+    """Clip rows to a radius, and scale them so that it becomes `weight`."""
+    # In double precision, since norms of long float32 vectors come out too small. A row that is
+    # not finite becomes NaN or 0, and both are 0 on the grid; so does one that is so large that
+    # its factor would be no normal number.
+    norms = torch.linalg.vector_norm(values, dim=1, keepdim=True, dtype=torch.float64)
+    factors = torch.where(norms < 1e30, weight / norms.clamp(min=radius), 0.0)
+    return values.detach() * factors.to(values.dtype)

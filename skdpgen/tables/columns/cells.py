@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reading cells of numbers and dates, whatever their dtype, each on its own."""
+
+import contextlib
+import datetime
+import decimal
+import numbers
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import infer_dtype
+
+from ...curator.record_functions import call_quietly
+
+# What pandas calls cells that are all numbers.
+_NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
+
+
+def find_present(values):
+    """Return where an array of cells is not missing; signalling NaNs of decimals are present."""
+    missing = call_quietly(pd.isna, values)
+    if missing is None:
+        scalars = (pd.api.types.is_scalar(value) and value for value in values)
+        missing = np.array([bool(call_quietly(pd.isna, value)) for value in scalars])
+    return ~missing
+
+
+def read_numbers(column):
+    """Read a column of numbers, which may be of any dtype, each cell on its own.
+
+    Returns
+    -------
+    present : ndarray of bool of shape (n,)
+    numbers : ndarray of shape (n_present,)
+        NaN for a cell that is no number, or that is too large for a float.
+    """
+    if getattr(column.dtype, "kind", "O") in "iuf":
+        values = column.to_numpy(np.float64, na_value=np.nan)
+    else:
+        values = column.to_numpy()
+    present = find_present(values)
+    values = values[present]
+    if _infer(values) in _NUMBERS or not len(values):
+        # Some Python numbers are too large for a float.
+        with contextlib.suppress(Exception):
+            return present, values.astype(np.float64)
+    return present, np.array([read_number(value) for value in values], dtype=np.float64)
+
+
+def _infer(values):
+    """Return what pandas calls cells; None where one of them lets it fail."""
+    return call_quietly(infer_dtype, values, False)
+
+
+def read_number(value):
+    """Return a cell as a float; NaN if it is no number."""
+    is_number = isinstance(value, numbers.Real | decimal.Decimal)
+    if is_number and not isinstance(value, bool | np.bool_ | np.timedelta64):
+        with contextlib.suppress(Exception):
+            return float(value)
+    return np.nan
+
+
+def read_dates(column, zone=None):
+    """Read a column of dates, which may be of dtype object, each on its own.
+
+    Parameters
+    ----------
+    column : Series
+    zone : str, default=None
+        Where dates have a time zone, that in which they are read; those without are no dates then.
+        None: those with one are none.
+
+    Returns
+    -------
+    present : ndarray of bool of shape (n,)
+    dates : ndarray of datetime64[s] of shape (n_present,)
+        Rounded down; NaT for a cell that is no such date.
+    """
+    values = column.to_numpy()
+    present = find_present(values)
+    values = values[present]
+    if zone is not None:
+        return present, np.array([_read_in_zone(value, zone) for value in values], dtype="M8[s]")
+    if values.dtype.kind == "M":
+        return present, values.astype("M8[s]")
+    has_zones = any(getattr(value, "tzinfo", None) is not None for value in values)
+    if _infer(values) in ("date", "datetime") and not has_zones:
+        with contextlib.suppress(Exception):
+            return present, values.astype("M8[us]").astype("M8[s]")
+    return present, np.array([read_date(value) for value in values], dtype="M8[s]")
+
+
+def _read_in_zone(value, zone):
+    # One by one: of several, pandas chooses a unit by all of them.
+    with contextlib.suppress(Exception):
+        if value.tzinfo is not None:
+            date = pd.Timestamp(value).tz_convert(zone).tz_localize(None)
+            return date.to_datetime64().astype("M8[s]")
+    return np.datetime64("NaT")
+
+
+def read_date(value):
+    """Return a cell as datetime64[s], rounded down; NaT if it is no date without time zone."""
+    is_date = isinstance(value, datetime.date | np.datetime64)
+    if is_date and getattr(value, "tzinfo", None) is None:
+        with contextlib.suppress(Exception):
+            return np.datetime64(value, "us").astype("M8[s]")
+    return np.datetime64("NaT")

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How fine open numbers and dates are: their decimals, and whether dates have times."""
+
+import contextlib
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from ..encoder import TableEncoder
+from ..inference.ranges import find_farthest
+from ..schema import Schema
+from .cells import read_dates, read_numbers
+from .types import Category, Date, Number
+
+# The release; and what it has of the budget, relative to others that find what is open.
+DECIMALS, DECIMALS_WEIGHT = "decimals", 0.25
+# A cell has the first of these that suffices; a date 0 at midnight, and more else.
+_MOST_DECIMALS = 6
+_COUNTED = (*(str(k) for k in range(_MOST_DECIMALS + 1)), "more", "missing")
+# Which share of the cells is to fit, but for noise.
+_FITTING_SHARE = 0.95
+
+
+def list_rough(schema):
+    """Return the names of open columns of which it is not known how fine they are."""
+    return tuple(name for name in schema.open_names if _is_rough(schema[name]))
+
+
+def _is_rough(kind):
+    if isinstance(kind, Number):
+        return kind.decimals is None
+    return isinstance(kind, Date) and kind.unit is None
+
+
+def encode_decimals(table, schema):
+    """Encode the cells of rough columns by how many decimals they have, each on its own.
+
+    One of m weights of 1/√m is at each column's count: a vector of norm 1 without negative numbers,
+    as that of the kinds of columns.
+    """
+    names = list_rough(schema)
+    counted = table[list(names)].copy()
+    for name in names:
+        counted[name] = np.array(_COUNTED, dtype=object)[_count(table[name], schema[name])]
+    return encode_levels(counted, _COUNTED)
+
+
+def encode_levels(table, levels):
+    """Encode cells that are all among the same levels, each as a weight of 1/√m at its own."""
+    return TableEncoder(Schema(dict.fromkeys(table, Category(levels)))).encode(table)
+
+
+def _count(column, kind):
+    """Return the position in `_COUNTED` of each cell."""
+    codes = np.full(len(column), len(_COUNTED) - 1)
+    if isinstance(kind, Date):
+        present, dates = read_dates(column, kind.zone)
+        is_known, at_most = ~np.isnat(dates), {0: dates == dates.astype("M8[D]")}
+    else:
+        present, numbers = read_numbers(column)
+        is_known = np.isfinite(numbers)
+        at_most = {k: _has_at_most(numbers, k) for k in range(_MOST_DECIMALS, -1, -1)}
+    enough = np.where(is_known, len(_COUNTED) - 2, len(_COUNTED) - 1)
+    for decimals, fits in at_most.items():
+        enough[is_known & fits] = decimals
+    codes[present] = enough
+    return codes
+
+
+def _has_at_most(numbers, decimals):
+    with np.errstate(all="ignore"):
+        rounded, single = np.round(numbers, decimals), numbers.astype(np.float32)
+        # A number of float32 has the decimals that it has there.
+        is_same = (single == numbers) & (rounded.astype(np.float32) == single)
+    return is_same | (rounded == numbers)
+
+
+def find_decimals(schema, noisy):
+    """Return a schema with the decimals and units that released counts show.
+
+    The fewest decimals are taken that nearly all cells fit, if these are clearly more than the
+    others. Where noise hides it, numbers are left as they are, and dates have times.
+
+    Parameters
+    ----------
+    schema : Schema
+    noisy : NoisySum
+        The noisy sum of what `encode_decimals` gives.
+    """
+    names = list_rough(schema)
+    unit = math.sqrt(len(names))
+    counts = (noisy.value * unit).reshape(len(names), len(_COUNTED))
+    found = {
+        name: _refine(schema[name], _choose_decimals(row[:-1], noisy.std * unit))
+        for name, row in zip(names, counts, strict=True)
+    }
+    return schema.replace(found)
+
+
+def _choose_decimals(counts, std):
+    """Return how many decimals suffice, or None."""
+    total, noise = counts.sum(), 2 * std
+    for decimals in range(_MOST_DECIMALS + 1):
+        fitting, rest = counts[: decimals + 1].sum(), counts[decimals + 1 :].sum()
+        is_small = rest <= (1 - _FITTING_SHARE) * total + noise * math.sqrt(
+            len(counts) - decimals - 1
+        )
+        if is_small and fitting - rest > noise * math.sqrt(len(counts)):
+            return decimals
+    return None
+
+
+def _is_within_reach(kind):
+    """Whether a bound that is open can be looked for: numbers with decimals end earlier."""
+    farthest = find_farthest(kind.decimals)
+    lower, upper = (b or 0.0 for b in (kind.lower, kind.upper))
+    return lower < farthest and upper > -farthest
+
+
+def _refine(kind, decimals):
+    """Return a number with so many decimals, or a date in the unit that they say."""
+    # Bounds that are declared may be finer, or too far from zero for so many.
+    with contextlib.suppress(ValueError):
+        if isinstance(kind, Number):
+            refined = replace(kind, decimals=decimals)
+            return refined if _is_within_reach(refined) else kind
+        return replace(kind, unit="day" if decimals == 0 else "second")
+    return kind if isinstance(kind, Number) else replace(kind, unit="second")

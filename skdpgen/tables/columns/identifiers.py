@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Columns of names or numbers of records, of which nothing is learnt: they are made up."""
+
+import re
+import uuid
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from .base import Column, check_whole
+
+# A whole number in a template, with or without a width.
+_FIELD = re.compile(r"[^{}]*\{(:0?[0-9]{0,2}d?)?\}[^{}]*")
+
+
+@dataclass(frozen=True, repr=False)
+class Identifier(Column):
+    """A column that names records: numbers, or keys, that are all different.
+
+    Nothing of it is released, and it takes no budget: synthetic rows get numbers or keys that are
+    made up, all different within a sample.
+
+    Parameters
+    ----------
+    start : int, default=1
+        The first number.
+    template : str, default=None
+        How a number is written, with its place in braces as in `str.format`: ``"P{:06d}"``.
+        None: as a number, in the dtype of the table.
+    random : bool, default=False
+        Whether to make up random keys (UUIDs) instead of numbers.
+
+    Raises
+    ------
+    ValueError
+        If a parameter makes no sense.
+
+    Examples
+    --------
+    >>> from skdpgen import Identifier
+    >>> Identifier(template="P{:04d}").make(3)
+    array(['P0001', 'P0002', 'P0003'], dtype=object)
+    """
+
+    start: int = 1
+    template: str | None = None
+    random: bool = False
+
+    # It is there in each synthetic row.
+    missing = False
+
+    def __post_init__(self):
+        self._set(start=check_whole("start", self.start, 0, 2**62))
+        if not isinstance(self.random, bool):
+            raise ValueError(f"random must be True or False; got {self.random!r}.")
+        if self.random and (self.start, self.template) != (1, None):
+            raise ValueError("random keys have neither start nor template.")
+        template = self.template
+        if template is not None and not (isinstance(template, str) and _FIELD.fullmatch(template)):
+            raise ValueError(
+                "template must be a text with one place for a whole number, such as 'P{:06d}'; "
+                f"got {template!r}."
+            )
+
+    def make(self, n_rows, random_state=None, n_before=0):
+        """Make identifiers up.
+
+        Parameters
+        ----------
+        n_rows : int
+        random_state : RandomState or Generator of NumPy, default=None
+            Where random keys come from.
+        n_before : int, default=0
+            Number of rows that were made before: numbers go on from there.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        if self.random:
+            drawn = random_state.bytes(16 * n_rows)
+            parts = (drawn[i : i + 16] for i in range(0, len(drawn), 16))
+            return np.array([str(uuid.UUID(bytes=part, version=4)) for part in parts], dtype=object)
+        numbers = np.arange(n_rows, dtype=np.int64) + self.start + n_before
+        if self.template is None:
+            return numbers
+        return np.array([self.template.format(number) for number in numbers], dtype=object)
+
+
+def go_on(frame, schema, n_before):
+    """Let the numbers of a piece of a sample follow those of the pieces before it."""
+    for name, kind in schema.items():
+        if isinstance(kind, Identifier) and not kind.random:
+            made = pd.Series(kind.make(len(frame), n_before=n_before), index=frame.index)
+            frame = frame.assign(**{name: made.astype(frame[name].dtype)})
+    return frame

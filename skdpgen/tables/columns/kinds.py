@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Kinds of columns: from dicts, from the cells of public tables, and from dtypes alone."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import (
+    infer_dtype,
+    is_bool_dtype,
+    is_datetime64_any_dtype,
+    is_integer_dtype,
+    is_numeric_dtype,
+    is_object_dtype,
+)
+
+from ...curator.texts import is_writable
+from .base import read_dict
+from .cells import read_dates, read_numbers
+from .identifiers import Identifier
+from .types import MAX_UNITS, Boolean, Category, Date, Number, Ordinal, Unknown
+
+# A public sample with more different values than this holds names or texts rather than categories.
+_MAX_INFERRED = 100
+KINDS = {
+    kind.__name__.lower(): kind
+    for kind in (Number, Category, Ordinal, Boolean, Date, Identifier, Unknown)
+}
+
+
+def read_kind(name, kind):
+    """Return the kind that a schema gives to a column, and name the column in errors."""
+    if not isinstance(name, str) or not name or not is_writable(name):
+        raise ValueError(f"Names of columns must be non-empty strings; got {name!r}. Rename it.")
+    if type(kind) in KINDS.values():
+        return kind
+    try:
+        if not isinstance(kind, Mapping):
+            kinds = [kind.__name__ for kind in KINDS.values()]
+            raise ValueError(f"it must be one of {kinds} or a dict; got {kind!r}.")
+        return read_dict(kind, KINDS)
+    except ValueError as error:
+        reason = str(error)
+    raise ValueError(f"Column {name!r}: {reason}")
+
+
+def kind_of_dtype(dtype):
+    missing = not (isinstance(dtype, np.dtype) and dtype.kind in "biu")
+    if is_bool_dtype(dtype):
+        return Boolean(missing)
+    if is_numeric_dtype(dtype):
+        return Number(decimals=0 if is_integer_dtype(dtype) else None, missing=missing)
+    if is_datetime64_any_dtype(dtype):
+        return Date(unit=None, missing=missing, zone=_zone_of(dtype))
+    is_unknown = isinstance(dtype, pd.StringDtype) or is_object_dtype(dtype)
+    return Unknown() if is_unknown else Category(missing=missing)
+
+
+def _zone_of(dtype):
+    return str(dtype.tz) if isinstance(dtype, pd.DatetimeTZDtype) else None
+
+
+def describe_public(name, column, n_knots):
+    """Return the kind of a column of a public table."""
+    missing = bool(column.isna().any())
+    try:
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            kind = Ordinal if column.dtype.ordered else Category
+            return kind(column.dtype.categories.tolist(), missing=missing)
+        inferred = infer_dtype(column, skipna=True)
+        if inferred == "boolean":
+            return Boolean(missing)
+        if inferred == "string":
+            found = sorted(column.dropna().unique())
+            if len(found) > _MAX_INFERRED:
+                raise ValueError(f"it has more than {_MAX_INFERRED} different values.")
+            return Category(found, missing=missing)
+        zone = _zone_of(column.dtype)
+        found, dates = read_numbers(column)[1], read_dates(column, zone)[1]
+        if not np.isnan(found).any() and np.isfinite(found).any():
+            found = found[np.isfinite(found)]
+            decimals = _count_decimals(found)
+            lower, upper = (int(b) if decimals == 0 else float(b) for b in _extremes(found))
+            return Number(lower, upper, decimals, n_knots=n_knots, missing=missing)
+        if len(dates) and not np.isnat(dates).any():
+            unit = "day" if (dates == dates.astype("M8[D]")).all() else "second"
+            return Date(*_extremes(dates), unit, n_knots=n_knots or 16, missing=missing, zone=zone)
+        raise ValueError(f"its values, of dtype {column.dtype}, are of no kind or of several.")
+    except ValueError as error:
+        reason = str(error)
+    raise ValueError(
+        f"Column {name!r} cannot be described from the sample: {reason} Declare it with "
+        "declared={...}, or drop it."
+    )
+
+
+def _extremes(values):
+    if values.min() == values.max():
+        raise ValueError("it has one value only.")
+    return values.min(), values.max()
+
+
+def _count_decimals(values):
+    """Return how many decimals suffice, or None for more than 6."""
+    for decimals in range(7):
+        if np.abs(values).max() * 10.0**decimals > MAX_UNITS:
+            return None
+        if (np.round(values, decimals) == values).all():
+            return decimals
+    return None

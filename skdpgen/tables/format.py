@@ -1,0 +1,434 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The format of tables with a schema: cells, as blocks of weights of the levels of columns."""
+
+import re
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+import torch
+
+from ..arrays.kind import find_positions
+from ..curator.cells import CellReader, find_alike
+from ..curator.chunks import TableChunks
+from ..curator.record_functions import RecordFunction
+from ..curator.records import first_chunk, read_table
+from ..curator.texts import PLAIN, TextStyle
+from ..engines.partitioned import PartitionedTable
+from ..format import SAMPLE_BLOCK, Format, check_count
+from ..registry import savable
+from .columns.decimals import DECIMALS, DECIMALS_WEIGHT
+from .columns.identifiers import go_on
+from .columns.texts import parse_found
+from .columns.types import Boolean, Category, Date, Number, Ordinal, Unknown
+from .encoder import TableEncoder, check_columns, check_dtypes
+from .inference.columns import SchemaInference
+from .inference.ranges import find_far
+from .marginal_calibration import calibrate_codes
+from .rules.draws import RuleDraws
+from .rules.feasibility import find_impossible
+from .schema import Schema
+
+# A target of so few levels tells records apart: tables that are added up over L levels have √L of
+# the noise, and with more of them what is gained is lost (found on Adult).
+FEW_LEVELS = 3
+
+# Share of the budget for what a schema leaves open, or for knots alone.
+_OPEN_SHARE, _KNOTS_SHARE = 0.2, 0.05
+# Under conditions, rows are drawn from at least so many times as many.
+_CANDIDATES = 4
+
+
+@savable
+@dataclass(frozen=True)
+class TableKind:
+    """Of what kind a table was given to `fit`, and is handed back: columns, dtypes, the label."""
+
+    names: tuple
+    dtypes: dict
+    label: object
+    is_split: bool
+    is_series: bool
+
+    @classmethod
+    def of(cls, schema, X, y, target):
+        head = check_frame(first_chunk(X))
+        names, label = tuple(head.columns), target
+        if y is not None:
+            if target is not None:
+                raise ValueError("Give y or target, not both.")
+            lacking = [name for name in schema if name not in names]
+            if len(lacking) != 1:
+                raise ValueError(
+                    "y must be the one column of the schema that X lacks; X lacks "
+                    f"{lacking or 'none'}."
+                )
+            label = lacking[0]
+        elif target is not None and target not in schema:
+            raise ValueError(f"target must be a column of the schema; got {target!r}.")
+        if label in schema and label not in schema.learnt:
+            raise ValueError(
+                f"{label!r} is an identifier or derived, and not learnt: it is no target."
+            )
+        # Chunks may differ in their dtypes; what engines hold does not.
+        are_stated = not callable(X) or isinstance(X, PartitionedTable)
+        if are_stated:
+            _refuse_rounding(schema, {**head, **({label: y} if y is not None else {})})
+        return cls(
+            names=names,
+            dtypes=_keep_plain({label: getattr(y, "dtype", None), **head.dtypes})
+            if are_stated
+            else {},
+            label=label,
+            is_split=y is not None,
+            is_series=isinstance(y, pd.Series),
+        )
+
+    def without_dtypes(self, names):
+        """Return the kind of tables whose columns of these names are handed back as they are."""
+        names = set(names)
+        return replace(self, dtypes={k: v for k, v in self.dtypes.items() if k not in names})
+
+    def give(self, frame):
+        """Return a table as one of this kind."""
+        for name, dtype in self.dtypes.items():
+            if frame[name].dtype != dtype:
+                frame[name] = _cast(frame[name], dtype)
+        X = frame[list(self.names)]
+        if not self.is_split:
+            return X
+        y = frame[self.label]
+        return X, y if self.is_series else y.to_numpy()
+
+
+@savable
+@dataclass(frozen=True)
+class TableFormat(Format):
+    """Maps tables with a public schema to rows in the unit ball and back.
+
+    Parameters
+    ----------
+    schema : Schema
+        The columns. Those that are open have to be found first: see `settle`.
+    kind : TableKind, default=None
+        What samples are handed back as.
+    texts : dict of str to TextStyle, default=None
+        Columns that come as texts, whose kinds were found.
+    counted : dict of str to ndarray, default=None
+        Of numbers of which cuts were found, how many are between knots, but for noise.
+    places : dict of str to ndarray, default=None
+        Of those, where knots and cuts are when numbers are drawn; see `even`.
+    """
+
+    schema: Schema
+    kind: TableKind | None = None
+    texts: dict | None = None
+    counted: dict | None = None
+    places: dict | None = None
+
+    has_blocks = True
+
+    def __post_init__(self):
+        # What is to be predicted is known: a record without it counts as absent.
+        label = self.kind and self.kind.label
+        kind = self.schema.get(label)
+        if getattr(kind, "missing", False) and not isinstance(kind, Unknown):
+            known = replace(kind, missing=False)
+            object.__setattr__(self, "schema", self.schema.replace({label: known}))
+
+    @property
+    def found(self):
+        return {"schema_": self.schema}
+
+    @property
+    def shares(self):
+        names = SchemaInference(self.schema).releases
+        share = _OPEN_SHARE if self.schema.open_names else _KNOTS_SHARE
+        weights = {name: {DECIMALS: DECIMALS_WEIGHT}.get(name, 1.0) for name in names}
+        return {name: share * weight / sum(weights.values()) for name, weight in weights.items()}
+
+    def with_even_knots(self):
+        """Return the format with even knots where knots would be found."""
+        return replace(self, schema=self.schema.with_even_knots())
+
+    @property
+    def classes(self):
+        levels = None if self.kind is None else self._levels(self.kind.label)
+        return None if levels is None else np.array(levels)
+
+    @property
+    def n_columns(self):
+        """Number of columns of a row."""
+        return TableEncoder(self.schema).n_columns
+
+    @property
+    def blocks(self):
+        """The name of each column, and its columns in rows."""
+        return TableEncoder(self.schema).blocks
+
+    @property
+    def block_sizes(self):
+        """Number of columns of each block."""
+        return [where.stop - where.start for _, where in self.blocks]
+
+    @property
+    def is_spare(self):
+        """Which columns of rows are not generated where their counts are within noise of 0.
+
+        They stand for what is not told apart, missing values and `other`; and for knots far out in
+        tails, where noise would outweigh all other values.
+        """
+        spare = np.zeros(self.n_columns, dtype=bool)
+        for name, where in self.blocks:
+            kind = self.schema[name]
+            if isinstance(kind, Number | Date):
+                is_far = find_far(kind.positions)
+                spare[where.start : where.start + len(is_far)] = is_far
+            spare[where.stop - 1] |= kind.missing
+            if getattr(kind, "other", None) is not None:
+                spare[where.start + kind.levels.index(kind.other)] = True
+        return spare
+
+    @property
+    def is_ordered(self):
+        """Whether the levels of each block have an order."""
+        return [isinstance(self.schema[name], Number | Date | Ordinal) for name, _ in self.blocks]
+
+    @property
+    def levels_of_target(self):
+        """The levels of the target; none if there is no target, or it is a number or date."""
+        return () if self.kind is None else self._levels(self.kind.label) or ()
+
+    @property
+    def tells_apart(self):
+        """Whether there are tables of the records of each level of the target."""
+        return len(self.schema.learnt) > 1 and 1 < len(self.levels_of_target) <= FEW_LEVELS
+
+    def find_impossible(self):
+        """Return which pairs of columns of rows the rules leave out, a symmetric matrix of bool.
+
+        Released counts of such a pair are noise: they can be put to 0 by what is public.
+        """
+        return find_impossible(self.schema.rules, TableEncoder(self.schema).make_blocks())
+
+    def _levels(self, name):
+        return getattr(self.schema.get(name), "levels", None)
+
+    # Private tables.
+
+    def check_columns(self, table):
+        """Refuse what is no table with just the columns of the schema."""
+        check_columns(table, self.schema)
+
+    def check_dtypes(self, table, *, are_stated=False):
+        """Refuse columns of which no cell can be as declared, by their dtypes."""
+        check_dtypes(table, self.schema, are_stated=are_stated)
+
+    def make_reader(self, stated):
+        """Return the `CellReader` of private tables.
+
+        Parameters
+        ----------
+        stated : sequence of str or None
+            Columns that hold texts whatever the cells are: these are categories as they are
+            written. None: all cells were read as what is declared.
+
+        Raises
+        ------
+        ValueError
+            If two categories are alike for a reader that may take them for numbers.
+        """
+        if stated is None:
+            styles = (None,) * len(self.schema)
+        else:
+            styles = tuple(_style_of(n, k, n in stated) for n, k in self.schema.items())
+        return CellReader(styles, tuple(self._levels(name) or () for name in self.schema))
+
+    def resolve(self, curator):
+        """Find what is open, and return a format that the curator then encodes rows by."""
+        if not self.shares:
+            return self
+        inference = SchemaInference(self.schema, is_told_apart=self.tells_apart)
+        schema = inference.run(curator)
+        kind = self.kind.without_dtypes(
+            name for name in inference.unknown if not isinstance(schema[name], Category)
+        )
+        settled = TableFormat(schema, kind, inference.unknown, inference.counted)
+        curator.prepare(RecordFunction(settled.encode), 1.0)
+        return settled
+
+    def refuse(self, X, y=None):
+        """Raise an error that names the column if cells are not as the schema declares them."""
+        if self.shares:
+            SchemaInference(self.schema).refuse(X)
+        else:
+            TableEncoder(self.schema).encode(self._parse(X))
+
+    def encode(self, X, y=None):
+        """Map cells, an array of objects in the order of the schema, to rows; NaN for bad ones."""
+        if self.schema.open_names:
+            return SchemaInference(self.schema).encode(X)
+        return TableEncoder(self.schema).encode_private(self._parse(X))
+
+    def encode_cells(self, X, y=None):
+        """Map cells to places in the columns of a schema that leaves nothing open; see `Hats`."""
+        return TableEncoder(self.schema).encode_cells(self._parse(X))
+
+    def _parse(self, X):
+        table = pd.DataFrame(X, columns=list(self.schema), dtype=object)
+        return parse_found(table, self.schema, self.texts or {})
+
+    # Public tables.
+
+    def without_target(self):
+        return TableFormat(self.schema.select(list(self.kind.names)), self.kind, self.texts)
+
+    def read_public(self, estimator, X):
+        records = read_table(estimator, X, None, None, self, reset=False)
+        return records.reader(records.release_ownership()[0])
+
+    def calibrate_marginals(self, generate):
+        generator = torch.Generator().manual_seed(0)
+        places = calibrate_codes(
+            TableEncoder(self.schema).make_blocks(),
+            self.counted or {},
+            lambda n_rows: generate(torch.zeros(n_rows, dtype=torch.int64), generator),
+        )
+        return replace(self, places=places, counted=None)
+
+    def sample(self, generate, shares, n_samples, *, y, where, noise):
+        encoder, label = TableEncoder(self.schema, self.places), self.kind.label
+        conditions = encoder.find_conditions({} if where is None else where)
+        if y is not None and label in conditions:
+            raise ValueError(f"y and where both ask for levels of {label!r}; give one of them.")
+        noise.torch_generator()  # the stream of the classes, which here are drawn with the rows
+        generator, public = noise.torch_generator(), noise.public_generator()
+
+        used = {}
+
+        def draw(n_rows, conditions):
+            def make_rows(n_rows):
+                return _generate_where(generate, n_rows, conditions, generator, public)
+
+            if not self.schema.rules:
+                return encoder.draw(make_rows(n_rows), public, conditions)
+            draws = RuleDraws(self.schema, encoder.make_blocks(), conditions, used)
+            return encoder.assemble(draws.draw(make_rows, n_rows, public), n_rows, public)
+
+        if y is None:
+            return self.kind.give(draw(check_count(n_samples), conditions))
+        positions, parts = find_positions(y, self.classes), []
+        for position in np.unique(positions):
+            asked = encoder.find_conditions({label: self.classes[position]})
+            chosen = np.flatnonzero(positions == position)
+            parts.append(draw(len(chosen), conditions | asked).set_index(chosen))
+        rows = pd.concat(parts).sort_index().reset_index(drop=True)
+        # Each part numbers its own rows.
+        return self.kind.give(go_on(rows, self.schema, 0))
+
+
+def _style_of(name, kind, is_stated):
+    """Return how the texts of a column are read; None if they stay as they are."""
+    if isinstance(kind, Number):
+        return TextStyle(expected="number")
+    if isinstance(kind, Date):
+        return TextStyle(expected="date")
+    if isinstance(kind, Boolean):
+        return TextStyle(expected="boolean")
+    if is_stated:
+        return None
+    alike = find_alike(getattr(kind, "levels", None) or ())
+    if alike is not None:
+        raise ValueError(
+            f"Column {name!r} has categories {alike[0]!r} and {alike[1]!r}, which readers of files "
+            "may turn into the same value. Give the table in memory with a string dtype, or "
+            "declare one of them."
+        )
+    return kind if isinstance(kind, Unknown) else PLAIN
+
+
+def declare(schema, X, y):
+    """Return the schema of a table: as it was given, or, for ``"private"``, of open columns."""
+    if isinstance(schema, Schema):
+        return schema
+    if isinstance(X, TableChunks) and not X.states_dtypes:
+        # Readers choose the dtypes of a chunk by its cells, which are private.
+        return Schema(dict.fromkeys(check_frame(first_chunk(X)), Unknown()))
+    dtypes = dict(check_frame(first_chunk(X)).dtypes)
+    if y is not None:
+        dtypes[getattr(y, "name", None) or "target"] = getattr(y, "dtype", np.dtype(object))
+    return Schema.from_dtypes(dtypes)
+
+
+def _refuse_rounding(schema, columns):
+    """Refuse rules about numbers that would be rounded when they are handed back."""
+    for rule in schema.rules:
+        for name in rule.names:
+            kind, dtype = schema[name], getattr(columns.get(name), "dtype", None)
+            if getattr(kind, "decimals", 0) is None and getattr(dtype, "kind", "O") in "iu":
+                raise ValueError(
+                    f"Column {name!r} holds integers: declare it with decimals=0, as {rule!r} is "
+                    "about it."
+                )
+
+
+def _generate_where(generate, n_rows, conditions, generator, public):
+    """Generate rows; under conditions, drawn from many in proportion to how likely they are.
+
+    Given its code, a row's columns are independent: the probability of the conditions is a
+    product, and the other columns do not change.
+    """
+
+    def make(n_rows):
+        return generate(torch.zeros(n_rows, dtype=torch.int64), generator)
+
+    sizes = [min(SAMPLE_BLOCK, n_rows - start) for start in range(0, n_rows, SAMPLE_BLOCK)]
+    if not conditions:
+        return np.concatenate([make(size) for size in sizes])
+    parts = []
+    for size in sizes:
+        n_blocks = -(-_CANDIDATES * size // SAMPLE_BLOCK)
+        rows = np.concatenate([make(SAMPLE_BLOCK) for _ in range(n_blocks)])
+        likely = np.prod([c.probability(rows) for c in conditions.values()], axis=0)
+        if not likely.sum() > 0:
+            raise ValueError("No rows were generated for which where=... could hold.")
+        parts.append(rows[public.choice(len(rows), size, p=likely / likely.sum())])
+    return np.concatenate(parts)
+
+
+# Of pandas' own dtypes, those that hold no values.
+_PLAIN = re.compile(r"(U?Int|Float)\d+|boolean|str(ing)?")
+
+
+def _keep_plain(dtypes):
+    """Leave out dtypes that say more than a type.
+
+    A categorical one holds private categories, and NumPy's of texts the length of the longest.
+    """
+    return {
+        name: dtype
+        for name, dtype in dtypes.items()
+        if (isinstance(dtype, np.dtype) and dtype.kind not in "US")
+        or isinstance(dtype, pd.DatetimeTZDtype)
+        or _PLAIN.fullmatch(str(dtype))
+    }
+
+
+def _cast(column, dtype):
+    """Give a column the dtype that it had in the private table, where that can hold it."""
+    if getattr(dtype, "kind", "O") in "iu" and column.dtype.kind in "if":
+        # What pandas makes of fractions and of numbers that do not fit is no rounding.
+        column, limits = column.round(), np.iinfo(getattr(dtype, "numpy_dtype", dtype))
+        if not column.dropna().between(limits.min, np.nextafter(limits.max + 1.0, 0)).all():
+            return column
+    try:
+        return column.astype(dtype)
+    except (TypeError, ValueError):
+        return column
+
+
+def check_frame(X):
+    """Refuse tables that are no DataFrames."""
+    if not isinstance(X, pd.DataFrame):
+        raise ValueError(f"With a schema, X must be a DataFrame; got {type(X).__name__}.")
+    return X

@@ -1,0 +1,409 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Finding the bounds and categories that a schema leaves open, by releases that are paid for."""
+
+import math
+import warnings
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from ...curator.cells import name_cell
+from ...curator.record_functions import RecordFunction
+from ...exceptions import FitQualityWarning, TableError
+from ...mechanisms.sums import CategoryCountsMechanism, GaussianSumMechanism
+from ...mechanisms.tables import TablesMechanism
+from ..blocks import knot_weights
+from ..columns.base import DATE_CODES
+from ..columns.cell_kinds import KINDS, encode_kinds, find_kinds
+from ..columns.cells import find_present
+from ..columns.decimals import DECIMALS, encode_decimals, find_decimals, list_rough
+from ..columns.texts import parse_found, read_cell
+from ..columns.types import N_KNOTS, Category, Date, Number, Unknown
+from ..encoder import TableEncoder
+from ..schema import Schema
+from .point_masses import Counted, with_atoms, with_candidates
+from .ranges import (
+    FINEST,
+    choose_per_octave,
+    count_affordable,
+    find_cuts,
+    find_farthest,
+    find_range,
+    narrow_range,
+    quantile_knots,
+    wide_knots,
+)
+
+# Dates are looked for in these years, at the finest by quarters.
+_DATES, _N_QUARTERS = ("1900-01-01", "2100-01-01"), 800
+# Of the categories of a column, the most frequent are told apart.
+_MOST_LEVELS = 1000
+# Knots of the second, finer grid.
+_FEWEST_FINE, _MOST_FINE = 16, 128
+# Knots that a column has in the end, at least; and what a cell of two columns is to have of the
+# records, on average, in units of its noise, where the records of each level of the target have
+# tables of their own (found on Adult and bank_marketing, on training rows).
+_FEWEST, _CELL = 5, 20.0
+# Names of the releases of histograms.
+_RANGES, _COUNTS = "value ranges", "value counts"
+
+
+class SchemaInference:
+    """Closes a schema by private releases: histograms of numbers and dates, counts of categories.
+
+    Of columns of which nothing is known it is counted first how many texts are numbers, dates and
+    so on; each cell is of one kind. Encoded, a record has the weight 1/√m at one kind for each of
+    the m columns: a vector without negative numbers, of norm 1, and two of these are at most √2
+    apart. In counts this is a sensitivity of √m, or of √(2m) if a record is replaced. What is
+    released after that is in the plan whatever is found.
+
+    Of open numbers and dates it is counted in the same way how many decimals their cells have; see
+    `encode_decimals`.
+
+    Open numbers and dates are counted near the knots of a wide grid, which shows their ranges, and
+    then of a finer one within these, which shows quantiles, and cuts between them; numbers
+    of which only knots are to be found, on the finer one alone. The more noise there is for so many
+    records, the coarser are the grids: see `ranges`. Categories are those whose noisy counts pass a
+    threshold.
+
+    Parameters
+    ----------
+    schema : Schema
+    texts : dict of str to TextStyle, default=None
+        Columns that come as texts, whose kinds were found. If there are any, all releases are
+        made, whatever the kinds.
+    has_decimals : bool, default=False
+        Whether it was counted how many decimals numbers have.
+    is_told_apart : bool, default=False
+        Whether there are to be two-way tables of the records of each level of the target.
+
+    Attributes
+    ----------
+    releases : tuple of str
+        What is to be planned, in this order; empty if there is nothing to be found.
+    unknown : dict of str to Unknown
+        Columns of which nothing is known.
+    counted : dict of str to ndarray
+        After `run`, of numbers of which cuts were found: how many are between each knot and the
+        next one, but for noise.
+    """
+
+    def __init__(self, schema, texts=None, has_decimals=False, is_told_apart=False):
+        self.schema = schema
+        self.is_told_apart = is_told_apart
+        self.texts = texts or {}
+        self.unknown = {n: kind for n, kind in schema.learnt.items() if isinstance(kind, Unknown)}
+        self.counted = {}
+        opened = [n for n in schema.open_names if n not in self.unknown]
+        self._categories = [n for n in opened if isinstance(schema[n], Category)]
+        self._open = [n for n in opened if n not in self._categories]
+        # Those that are counted on the finer grid.
+        self._scales = [n for n, k in schema.learnt.items() if n in self._open or k.takes_knots]
+        is_any = bool(self.unknown or texts)
+        self._rough = () if has_decimals else list_rough(schema)
+        self.releases = (KINDS,) * bool(self.unknown)
+        self.releases += (DECIMALS,) * (bool(self._rough) or (is_any and not has_decimals))
+        self.releases += (_RANGES,) * (is_any or bool(self._open))
+        self.releases += (_COUNTS,) * (is_any or bool(self._scales))
+        self.releases += (CategoryCountsMechanism.name,) * (is_any or bool(self._categories))
+        self._wide = self._widen_all()
+
+    def encode(self, cells, y=None):
+        """Encode the kinds of unknown columns or, if there are none, the others."""
+        if self.unknown:
+            return encode_kinds(self._read(cells)[list(self.unknown)], self.unknown)
+        if self._rough:
+            return encode_decimals(self._read(cells), self.schema)
+        return TableEncoder(Schema(self._wide)).encode_private(self._read(cells))
+
+    def refuse(self, cells):
+        """Raise an error that names the column if cells are not of the declared types."""
+        table = self._read(cells)
+        for name in self._categories:
+            _check_type(name, table[name], self.schema[name].other)
+        if self._wide:
+            TableEncoder(Schema(self._wide)).encode(table[list(self._wide)])
+
+    def _read(self, cells):
+        table = pd.DataFrame(cells, columns=list(self.schema), dtype=object)
+        return parse_found(table, self.schema, self.texts)
+
+    def run(self, curator):
+        """Make the releases and return a schema that leaves nothing open."""
+        if self.unknown:
+            found = find_kinds(self.unknown, curator.release(_weights(KINDS)), curator.n_rows)
+            known = SchemaInference(
+                self.schema.replace(found), self.unknown, is_told_apart=self.is_told_apart
+            )
+            return self._hand_over(known, curator)
+        if DECIMALS in self.releases:
+            noisy = curator.release(_weights(DECIMALS))
+            schema = find_decimals(self.schema, noisy) if self._rough else self.schema
+            known = SchemaInference(
+                schema, self.texts, has_decimals=True, is_told_apart=self.is_told_apart
+            )
+            return self._hand_over(known, curator)
+        kinds = {**self.schema, **self._find_knots(curator, self._find_ranges(curator))}
+        if CategoryCountsMechanism.name in self.releases:
+            positions = {name: self.schema.names.index(name) for name in self._categories}
+            for name, counts in curator.release(CategoryCountsMechanism(positions)).items():
+                if name in self.texts:
+                    # As they are encoded: blanks are no category.
+                    counts = {c: n for c, n in counts.items() if read_cell(c)[0] != "missing"}
+                kinds[name] = _with_categories(name, kinds[name], counts)
+        return self.schema.replace(kinds)
+
+    def _hand_over(self, known, curator):
+        """Let another one go on, which knows more of the columns."""
+        curator.prepare(RecordFunction(known.encode), 1.0)
+        schema = known.run(curator)
+        self.counted = known.counted
+        return schema
+
+    def _find_ranges(self, curator):
+        """Look at open numbers and dates on a wide grid; return a `_Ranged` for each."""
+        if _RANGES not in self.releases:
+            return {}
+        std = self._noise_of(_RANGES, self._open, curator)
+        wide = self._widen_all(choose_per_octave(curator.n_rows, std))
+        found, unresolved = {}, []
+        for name, counted in self._count(curator, _RANGES, self._open, wide, std):
+            kind, knots = self.schema[name], counted.knots
+            # Dates have no zero.
+            origin = knots[0] - 1 if isinstance(kind, Date) else 0.0
+            for atoms in (counted.find_atoms(kind), []):
+                # Ranges are those of all other values or, where these do not show, of all.
+                counts, n_values = counted.without(atoms)
+                *bounds, is_resolved = find_range(
+                    knots - origin, counts, std, n_values, _unit_of(kind)
+                )
+                if is_resolved:
+                    break
+            first, last = np.searchsorted(knots, np.add(bounds, origin))
+            within = knots[first : last + 1], counts[first : last + 1], std
+            n_fine = self._count_fine(curator)
+            knots = quantile_knots(*within, n_fine, _unit_of(kind), is_fine=True)
+            fine = _with_knots(kind, knots, n_fine)
+            found[name] = _Ranged(with_candidates(fine, kind, atoms), *within, atoms)
+            if not is_resolved:
+                unresolved.append(name)
+        if unresolved:
+            warnings.warn(
+                f"The ranges of columns {unresolved} do not show above the noise, with so few "
+                "records for this epsilon and so many open columns: what was found may be "
+                "mere noise. Declare their bounds, as Number(lower, upper).",
+                FitQualityWarning,
+                stacklevel=2,
+            )
+        return found
+
+    def _find_knots(self, curator, ranged):
+        """Look at numbers and dates on a finer grid; return their kinds."""
+        if _COUNTS not in self.releases:
+            return {}
+        n_fine = self._count_fine(curator)
+        std = self._noise_of(_COUNTS, self._scales, curator)
+        n_octave = choose_per_octave(curator.n_rows, std)
+        fine = {
+            name: ranged[name].kind
+            if name in ranged
+            else _refine(self.schema[name], n_fine, n_octave)
+            for name in self._scales
+        }
+        found, affordable = {}, self._count_knots(curator, std)
+        for name, counted in self._count(curator, _COUNTS, self._scales, fine, std):
+            kind, knots = self.schema[name], counted.knots
+            n_knots = kind.n_knots or affordable
+            atoms = counted.find_atoms(kind)
+            if getattr(kind, "atoms", None) is None:
+                atoms += counted.find_shared(max(n_knots, N_KNOTS))
+            counts, n_values = counted.without(atoms)
+            if name in ranged:
+                lower, upper = narrow_range(
+                    knots, counts, std, n_values, _unit_of(kind), ranged[name].without(atoms)
+                )
+                within = (lower <= knots) & (knots <= upper)
+                knots, counts = knots[within], counts[within]
+            chosen, unit = knots, _unit_of(kind)
+            if len(knots) > n_knots:
+                chosen = quantile_knots(knots, counts, std, n_knots, unit=unit, is_rest=bool(atoms))
+            found[name] = with_atoms(_with_knots(kind, chosen), atoms)
+            if isinstance(kind, Number):
+                between, cuts = find_cuts(knots, counts, std, found[name].positions, unit)
+                if cuts:
+                    found[name], self.counted[name] = replace(found[name], cuts=cuts), between
+        return found
+
+    def _noise_of(self, release, names, curator):
+        """Return the standard deviation of the noise on counts, which is public beforehand."""
+        plan = curator.plan
+        unit = plan.bound(_weights(release).sensitivity) * math.sqrt(len(names) or 1)
+        return plan.multiplier(release) * unit
+
+    def _count_fine(self, curator):
+        std = self._noise_of(_COUNTS, self._scales, curator)
+        return count_affordable(curator.n_rows, std, _FEWEST_FINE, _MOST_FINE)
+
+    def _count_knots(self, curator, std):
+        """Return how many knots a column gets at most, of whose counts there is noise."""
+        plan, most = curator.plan, N_KNOTS
+        has_tables = TablesMechanism.name in dict(plan.releases)
+        if self.is_told_apart and has_tables and plan.sigma > 0:
+            noise = TablesMechanism.noise_on_cells(plan.sigma, len(self.schema.learnt))
+            most = min(most, round(math.sqrt(curator.n_rows / (_CELL * noise))))
+        return count_affordable(curator.n_rows, std, _FEWEST, max(_FEWEST, most))
+
+    def _count(self, curator, release, names, kinds, std):
+        """Release noisy counts of the values of some columns: a list of (name, Counted)."""
+        if not names:
+            curator.release(_weights(release))
+            return []
+        schema = Schema({name: kinds[name] for name in names})
+        curator.prepare(RecordFunction(partial(self._encode_some, schema)), 1.0)
+        value = curator.release(_weights(release)).value * math.sqrt(len(names))
+        return [
+            (name, Counted(schema[name], value[where], std, curator.n_rows))
+            for name, where in TableEncoder(schema).blocks
+        ]
+
+    def _encode_some(self, schema, cells, y=None):
+        return TableEncoder(schema).encode_private(self._read(cells)[list(schema)])
+
+    def _widen_all(self, n_per_octave=1):
+        return {
+            name: _widen(kind, n_per_octave) if kind.is_open else kind
+            for name, kind in self.schema.learnt.items()
+            if name not in self.unknown
+        }
+
+
+@dataclass(frozen=True)
+class _Ranged:
+    """A kind of a finer grid within the range that shows on a wide one, and what that showed.
+
+    Attributes
+    ----------
+    kind : Number or Date
+    knots, counts : ndarray
+        Of the wide grid, within the range, without atoms.
+    std : float
+    atoms : list
+        Which were found on it.
+    """
+
+    kind: object
+    knots: np.ndarray
+    counts: np.ndarray
+    std: float
+    atoms: list
+
+    def without(self, atoms):
+        """Return the wide grid, with nothing at the knots around atoms that were found since."""
+        new = np.array([a for a in atoms if a not in self.atoms], dtype=np.float64)
+        new = new[(self.knots[0] <= new) & (new <= self.knots[-1])]
+        is_near = (knot_weights(new, self.knots) > 0).any(axis=0)
+        return self.knots, np.where(is_near, 0.0, self.counts), self.std
+
+
+def _weights(name):
+    """Return the sum of encoded rows, whose weights are not negative."""
+    return GaussianSumMechanism(RecordFunction(lambda rows: rows), 1.0, name, nonnegative=True)
+
+
+def _widen(kind, n_per_octave):
+    """Return a kind for the first look at an open column; declared bounds are kept."""
+    if isinstance(kind, Category):
+        return replace(kind, categories=[kind.other])
+    if isinstance(kind, Date):
+        lower, upper = kind.lower or _DATES[0], kind.upper or _DATES[1]
+        n_knots, unit = _N_QUARTERS * n_per_octave // FINEST, kind.unit or "second"
+        return replace(kind, lower=lower, upper=upper, unit=unit, n_knots=n_knots)
+    knots = wide_knots(kind.decimals, n_per_octave)
+    knots = knots[np.abs(knots) <= find_farthest(kind.decimals)]
+    lower = -np.inf if kind.lower is None else kind.lower
+    upper = np.inf if kind.upper is None else kind.upper
+    if lower >= knots[-1] or upper <= knots[0]:
+        raise ValueError(
+            f"Open bounds are looked for within ±{knots[-1]:g}, and {kind} starts beyond that; "
+            "declare both bounds, or give the column in larger units."
+        )
+    return with_candidates(_with_knots(replace(kind, n_knots=None, scale=None), knots), kind)
+
+
+def _unit_of(kind):
+    """Return how far values of a column are apart, or None."""
+    decimals = kind.decimals if isinstance(kind, Number) else 0
+    return None if decimals is None else 10.0**-decimals
+
+
+def _refine(kind, n_knots, n_per_octave):
+    """Return a number with many knots, even ones and those of the wide grid."""
+    even = np.linspace(kind.lower, kind.upper, n_knots)
+    knots = np.union1d(even, wide_knots(kind.decimals, n_per_octave))
+    return with_candidates(_with_knots(kind, knots), kind)
+
+
+def _with_knots(kind, knots, n_even=None):
+    """Return a number or date with these knots, within the bounds that are declared; no atoms.
+
+    Dates have even ones, `n_even` if that is given.
+    """
+    if isinstance(kind, Date):
+        unit = DATE_CODES[kind.unit]
+        first, last = (str(np.datetime64(int(knot), unit)) for knot in knots[[0, -1]])
+        lower, upper = kind.lower or first, kind.upper or last
+        return replace(kind, lower=lower, upper=upper, n_knots=n_even or kind.n_knots)
+    kind = replace(kind, atoms=None)
+    knots = knots if kind.decimals is None else np.round(knots, kind.decimals) + 0.0
+    knots = knots.astype(np.int64) if kind.decimals == 0 else knots
+    lower, upper = (
+        found if declared is None else declared
+        for declared, found in zip((kind.lower, kind.upper), knots[[0, -1]], strict=True)
+    )
+    knots = np.unique(np.r_[lower, knots[(lower < knots) & (knots < upper)], upper]).tolist()
+    if kind.scale is not None and n_even is None:
+        is_signed = kind.scale == "log" and lower < 0 < upper
+        scale = "symlog" if is_signed else kind.scale
+        return replace(kind, lower=lower, upper=upper, scale=scale)
+    return replace(kind, lower=lower, upper=upper, n_knots=None, scale=None, knots=knots)
+
+
+def _with_categories(name, kind, counts):
+    """Return a category with the most frequent of those found, of the type of `other`."""
+    if not isinstance(kind.other, str):
+        counts = _as_numbers(counts)
+    found = sorted(sorted(counts, key=counts.get)[-_MOST_LEVELS:])
+    if not found:
+        warnings.warn(
+            f"No category of column {name!r} was found often enough to be told from noise, or none "
+            f"is of the type of other={kind.other!r}: all of its values become that. Declare the "
+            "categories; or the column as Identifier() if each row has another value, or drop it.",
+            FitQualityWarning,
+            stacklevel=2,
+        )
+    return replace(kind, categories=found or [kind.other])
+
+
+def _as_numbers(counts):
+    """Return the counts of categories that are numbers."""
+    read = {name: read_cell(name)[1] for name in counts}
+    numbers = {name: value for name, value in read.items() if isinstance(value, bool | float)}
+    return {
+        int(value) if value == int(value) else value: counts[name]
+        for name, value in numbers.items()
+    }
+
+
+def _check_type(name, column, other):
+    """Refuse categories of another type than `other`, of which all will be."""
+    names = [name_cell(cell) for cell in column[find_present(column.to_numpy())]]
+    if not isinstance(other, str):
+        names = [name if name and _as_numbers({name: 1}) else None for name in names]
+    if None in names:
+        what = "strings; convert them" if isinstance(other, str) else "numbers"
+        raise TableError(
+            f"Column {name!r} holds categories that are not {what}. Declare it, with other=... of "
+            "the type of its categories if these are to be found."
+        )

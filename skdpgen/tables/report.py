@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What came out of a table's fit, column by column: what is public or was released."""
+
+import numpy as np
+import pandas as pd
+
+from .columns.types import Date, Number
+from .encoder import TableEncoder
+
+
+def describe(schema, counts=None, std=None, n_records=1.0):
+    """Return the columns of a schema as a table, with the shares that released counts give.
+
+    Parameters
+    ----------
+    schema : Schema
+        That leaves nothing open.
+    counts, std : ndarray of shape (n_levels,), default=None
+        Released numbers of records with each level or near each knot, in the order of encoded
+        rows, and standard deviations of their noise. None: nothing of the kind was released.
+    n_records : float
+        Number of records that they are of.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by the names of the columns: ``kind``; ``lower`` and ``upper``, the bounds;
+        ``n_levels``, the number of levels, or of knots and atoms; ``share_other`` and
+        ``share_missing``; ``share_lower`` and ``share_upper``, what is at the outermost knots;
+        ``share_atoms``, what is at all atoms; and ``noise``, the standard deviation of a count, in
+        records.
+    """
+    where = dict(TableEncoder(schema).blocks)
+    rows = {}
+    for name, kind in schema.items():
+        row = rows[name] = {
+            "kind": type(kind).__name__.lower(),
+            "lower": getattr(kind, "lower", None),
+            "upper": getattr(kind, "upper", None),
+        }
+        if name not in where:
+            continue
+        block, has_knots = where[name], isinstance(kind, Number | Date)
+        row["n_levels"] = block.stop - block.start - kind.missing
+        if not kind.missing:
+            row["share_missing"] = 0.0
+        if counts is None:
+            continue
+        shares = np.clip(counts[block] / n_records, 0, 1)
+        row["noise"] = std[block.start]
+        if kind.missing:
+            row["share_missing"] = shares[-1]
+        if has_knots:
+            knots, atoms = np.split(shares[: row["n_levels"]], [len(kind.positions)])
+            row["share_lower"], row["share_upper"] = knots[[0, -1]]
+            row["share_atoms"] = atoms.sum()
+        elif getattr(kind, "other", None) is not None:
+            row["share_other"] = shares[kind.levels.index(kind.other)]
+    report = pd.DataFrame(list(rows.values()), index=list(rows), columns=list(_DTYPES))
+    return report.astype(_DTYPES)
+
+
+_DTYPES = {
+    "kind": object,
+    "lower": object,
+    "upper": object,
+    "n_levels": "Int64",
+    **dict.fromkeys(
+        ("share_other", "share_missing", "share_lower", "share_upper", "share_atoms", "noise"),
+        "float64",
+    ),
+}

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Whether rules can be obeyed together, and which pairs of levels they leave out."""
+
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+
+from .predicates import all_hold, find_bounds
+from .rules import Combinations, Derived, Implies, Ordered
+
+# Pairs of rules with more cases than this are not compared.
+_MOST_CASES = 1_000_000
+
+
+def check_together(rules, kinds):
+    """Refuse rules of which no rows, or no rows with some level, could obey all.
+
+    Chains of orders and formulas are followed with the bounds of their columns. Of other rules,
+    each pair is compared: a level that each of the two lets occur, both have to; and where one of
+    them says "when ... then", both have to let its first half hold. What three or more rules
+    together exclude is found when rows are sampled; so is what pairs with more than a million
+    cases do, and what rules say of columns that are open.
+    """
+    _check_derived(rules, kinds)
+    _check_orders([rule for rule in rules if isinstance(rule, Ordered)], kinds)
+    compared = [
+        rule
+        for rule in rules
+        if isinstance(rule, Implies | Combinations | Ordered)
+        and not any(kinds[name].is_open for name in rule.names)
+    ]
+    for first, second in itertools.combinations(compared, 2):
+        if set(first.names) & set(second.names):
+            _check_pair(first, second, kinds)
+
+
+def sort_derived(rules):
+    """Return the rules of derived columns, each after those that it is made of."""
+    left = {rule.column: rule for rule in rules if isinstance(rule, Derived)}
+    ordered = []
+    while left:
+        ready = [rule for rule in left.values() if not set(rule.operands) & set(left)]
+        if not ready:
+            raise ValueError(f"These columns are formulas of each other: {list(left.values())}.")
+        ordered += ready
+        left = {name: rule for name, rule in left.items() if rule not in ready}
+    return ordered
+
+
+def _check_derived(rules, kinds):
+    made = {}
+    for rule in (rule for rule in rules if isinstance(rule, Derived)):
+        other = made.setdefault(rule.column, rule)
+        if other is not rule:
+            raise ValueError(f"{other!r} and {rule!r} are of the same column; keep one.")
+    ranges = {name: find_bounds(kinds[name]) for rule in made.values() for name in rule.operands}
+    for rule in sort_derived(rules):
+        name, (lower, upper) = rule.column, find_bounds(kinds[rule.column])
+        lowest, highest = rule.find_range(ranges, kinds)
+        if lowest > upper or highest < lower:
+            raise ValueError(
+                f"{rule!r} cannot be obeyed: it is between {lowest:g} and {highest:g}, beyond the "
+                f"bounds of its kind {kinds[name]!r}."
+            )
+        ranges[name] = max(lower, lowest), min(upper, highest)
+
+
+def _check_orders(rules, kinds):
+    """Follow each chain of orders: no column is before itself, or begins where a later one ends."""
+
+    def follow(chain):
+        last = chain[-1].upper
+        first = chain[0].lower
+        said = " and ".join(map(repr, chain))
+        if last == first:
+            raise ValueError(
+                f"{said} go round in a circle. Columns that are equal are declared as "
+                f"Derived({last!r}, {chain[0].upper!r})."
+            )
+        (lowest, _), (_, highest) = find_bounds(kinds[first]), find_bounds(kinds[last])
+        if lowest > highest or (lowest == highest and any(rule.strict for rule in chain)):
+            raise ValueError(
+                f"{said} cannot be obeyed: the least {first!r} is {lowest:g}, the largest {last!r} "
+                f"is {highest:g}."
+            )
+        for rule in rules:
+            if rule.lower == last and rule not in chain:
+                follow([*chain, rule])
+
+    for rule in rules:
+        follow([rule])
+
+
+def _check_pair(first, second, kinds):
+    pair = {name: kinds[name] for rule in (first, second) for name in rule.names}
+    cases = {rule: _list_cases(rule, (first, second), pair) for rule in (first, second)}
+    if any(case is None for case in cases.values()):
+        return
+    shared = [name for name in first.names if name in second.names]
+    if math.prod(map(len, cases.values())) > _MOST_CASES:
+        return
+    both = cases[first].merge(cases[second], on=shared)
+    lost = {
+        name: levels.levels[int(code)] if code >= 0 else None
+        for name, levels in pair.items()
+        if hasattr(levels, "levels")
+        for code in _codes_in_all(name, cases.values()) - _codes_in_all(name, [both])
+    }
+    for rule in (first, second):
+        if isinstance(rule, Implies) and not lost:
+            when, _ = rule.find_conditions(kinds)
+            holds = all_hold(when, {n: _to_nan(both[n], kinds[n]) for n in when})
+            lost = {} if holds.any() else rule.to_dict()["when"]
+    if lost or not len(both):
+        what = " and ".join(f"{name!r} is {level!r}" for name, level in lost.items())
+        raise ValueError(
+            f"{first!r} and {second!r} contradict each other: no row obeys both"
+            f"{' in which ' + what if what else ''}."
+        )
+
+
+def _codes_in_all(name, tables):
+    return set.intersection(*(set(table[name]) for table in tables if name in table))
+
+
+def _list_cases(rule, rules, kinds):
+    """Return the cases that obey a rule, a frame of floats; None for too many.
+
+    Levels that no rule of `rules` tells apart are one case.
+    """
+    if isinstance(rule, Combinations):
+        cases = pd.DataFrame(rule.find_positions(kinds), columns=list(rule.columns))
+    else:
+        values = [_list_values(name, rules, kinds) for name in rule.names]
+        if math.prod(map(len, values)) > _MOST_CASES:
+            return None
+        grid = [part.ravel() for part in np.meshgrid(*values, indexing="ij")]
+        cases = pd.DataFrame(dict(zip(rule.names, grid, strict=True)))
+        cases = cases[rule.bind(kinds)({name: cases[name].to_numpy() for name in cases})]
+    return cases.fillna({name: _GAPS[hasattr(kinds[name], "levels")] for name in cases})
+
+
+# What stands for missing values, which are no keys: among positions of levels, and among numbers.
+_GAPS = {True: -1.0, False: -math.inf}
+
+
+def _to_nan(column, kind):
+    return column.replace(_GAPS[hasattr(kind, "levels")], np.nan).to_numpy()
+
+
+def _list_values(name, rules, kinds):
+    """Return values of a column such that others make no difference to rules."""
+    kind = kinds[name]
+    missing = [np.nan] * kind.missing
+    conditions = [c for rule in rules for c in _list_conditions(rule, name, kinds)]
+    if hasattr(kind, "levels"):
+        codes = np.arange(float(len(kind.levels)))
+        if not any(isinstance(rule, Combinations) and name in rule.names for rule in rules):
+            told = np.array([codes * 0, *(c.holds(codes) for c in conditions)])
+            codes = codes[np.unique(told, axis=1, return_index=True)[1]]
+        return [*codes, *missing]
+    # Ends of ranges, of this column and of those that it is compared with, and what is beside them.
+    compared = {n for rule in rules if isinstance(rule, Ordered) for n in rule.names} | {name}
+    ends = [end for n in compared for end in find_bounds(kinds[n])]
+    ends += [
+        end
+        for n in compared
+        for rule in rules
+        for condition in _list_conditions(rule, n, kinds)
+        for end in np.ravel(condition.ranges)
+    ]
+    lower, upper = find_bounds(kind)
+    decimals = getattr(kind, "decimals", 0)
+    step = 1e-9 * (upper - lower) if decimals is None else 10.0**-decimals
+    values = np.add.outer(np.unique(ends), step * np.arange(-2, 3)).ravel()
+    if decimals is not None:
+        values = np.round(values, decimals) + 0.0
+    return [*np.unique(values[(lower <= values) & (values <= upper)]), *missing]
+
+
+def _list_conditions(rule, name, kinds):
+    if not isinstance(rule, Implies):
+        return []
+    return [side[name] for side in rule.find_conditions(kinds) if name in side]
+
+
+def find_impossible(rules, blocks):
+    """Return which pairs of levels, or of knots, no row that obeys the rules has weights on.
+
+    Only rules about two columns, or two columns of a rule, say something of pairs.
+
+    Parameters
+    ----------
+    rules : tuple of Rule
+    blocks : list of Block
+        Of `TableEncoder`.
+
+    Returns
+    -------
+    ndarray of bool of shape (n_columns, n_columns)
+        Symmetric, in the order of encoded rows; False within a block.
+    """
+    blocks = {block.name: block for block in blocks}
+    n_columns = max(block.where.stop for block in blocks.values())
+    impossible = np.zeros((n_columns, n_columns), dtype=bool)
+    for rule in rules:
+        for first, second in itertools.combinations(rule.names, 2):
+            if first in blocks and second in blocks:
+                cells = _find_cells(rule, blocks[first], blocks[second])
+                rows, columns = blocks[first].where, blocks[second].where
+                impossible[rows, columns] |= cells
+                impossible[columns, rows] |= cells.T
+    return impossible
+
+
+def _find_cells(rule, first, second):
+    """Return which pairs of weights of two blocks a rule leaves out."""
+    kinds = {block.name: block.kind for block in (first, second)}
+    cells = np.zeros((first.where.stop - first.where.start, second.where.stop - second.where.start))
+    cells = cells.astype(bool)
+    if isinstance(rule, Ordered):
+        # Near a knot is what lies between its neighbours, and at the ends all that is beyond.
+        least = _list_neighbours(first)[0]
+        most = _list_neighbours(second)[1]
+        cells[: len(least), : len(most)] = least[:, None] >= most
+    elif isinstance(rule, Combinations):
+        pair = rule.restrict(kinds).find_positions(kinds)
+        codes = [np.where(np.isnan(c), -1, c).astype(int) for c in pair.T]
+        cells[:] = True
+        cells[codes[0], codes[1]] = False
+    elif isinstance(rule, Implies) and len(rule.when) == 1 and first.name == rule.when[0][0]:
+        if second.name != first.name:
+            when, then = rule.restrict(kinds).find_conditions(kinds)
+            inside = _find_sure(when[first.name], first)[0]
+            outside = _find_sure(then[second.name], second)[1]
+            cells |= inside[:, None] & outside
+    return cells
+
+
+def _list_neighbours(block):
+    knots = block.knots
+    return np.r_[-np.inf, knots[:-1]], np.r_[knots[1:], np.inf]
+
+
+def _find_sure(condition, block):
+    """Return for which weights all that has them is in a condition, and for which nothing is."""
+    n_weights = block.where.stop - block.where.start
+    if not hasattr(block, "knots"):
+        codes = np.where(np.arange(n_weights) == block.n_levels, np.nan, np.arange(n_weights))
+        holds = condition.holds(codes)
+        return holds, ~holds
+    below, above = _list_neighbours(block)
+    below[0], above[-1] = block.knots[[0, -1]]
+    inside, outside = np.zeros(n_weights, dtype=bool), np.ones(n_weights, dtype=bool)
+    n_knots = len(block.knots)
+    for lower, upper in condition.ranges:
+        inside[:n_knots] |= (lower <= below) & (above <= upper)
+        # A neighbour itself has no weight on a knot, but where it is the knot.
+        is_apart = (above <= lower) & (block.knots < lower)
+        is_apart |= (below >= upper) & (block.knots > upper)
+        outside[:n_knots] &= is_apart
+    inside[n_knots : block.n_levels] = condition.holds(np.array(block.atoms))
+    outside[n_knots : block.n_levels] = ~inside[n_knots : block.n_levels]
+    if block.kind.missing:
+        inside[-1], outside[-1] = condition.holds(np.array([np.nan]))[0], True
+        outside[-1] = not inside[-1]
+    return inside, outside

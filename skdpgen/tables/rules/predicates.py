@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What rules ask of columns, and the cells of columns as floats."""
+
+import datetime
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from ..blocks import KnotBlock, LevelBlock
+from ..columns.base import check_list, find_repeated, plain
+from ..columns.identifiers import Identifier
+from ..columns.types import Date
+from .conditions import make_condition
+
+_SECONDS = 86_400
+
+
+def to_values(kind, column):
+    """Return a column as floats: positions of levels, numbers, or dates in their units.
+
+    NaN stands for missing values, and -1 for what is no level.
+    """
+    if hasattr(kind, "levels"):
+        cells, positions = pd.Categorical(column), {level: i for i, level in enumerate(kind.levels)}
+        known = [positions.get(level, -1) for level in cells.categories]
+        return np.array([*known, np.nan])[cells.codes]
+    column = pd.Series(column)
+    if not isinstance(kind, Date):
+        return column.to_numpy(np.float64, na_value=np.nan, copy=True)
+    if kind.zone is not None:
+        column = column.dt.tz_localize(None)
+    dates = column.to_numpy().astype("M8[s]")
+    units = dates.astype(np.float64) * units_a_day(kind) / _SECONDS
+    return np.where(np.isnat(dates), np.nan, units)
+
+
+def all_hold(conditions, values):
+    """Return where all of some conditions hold."""
+    return np.all([c.holds(values[name]) for name, c in conditions.items()], axis=0)
+
+
+def find_bounds(kind):
+    """Return the bounds of numbers or dates, in their units; infinite ones where they are open."""
+    if kind.is_open:
+        return -np.inf, np.inf
+    values = np.append(kind.positions[[0, -1]], getattr(kind, "atoms", None) or ())
+    return values.min(), values.max()
+
+
+def units_a_day(kind):
+    """Return how many units of a date a day has; 1 for numbers."""
+    return _SECONDS if getattr(kind, "unit", None) == "second" else 1
+
+
+def bind(name, kind, asked):
+    block = (LevelBlock if hasattr(kind, "levels") else KnotBlock)(name, kind, 0)
+    return make_condition(block, list(asked))
+
+
+def read_asked(side, asked):
+    """Return what is asked of columns as pairs of a name and of the alternatives, in order."""
+    if isinstance(asked, tuple) and asked and isinstance(asked[0], tuple):
+        asked = {name: list(values) for name, values in asked}
+    if not isinstance(asked, Mapping) or not asked:
+        raise ValueError(
+            f"{side} must be a dict of columns and of what they are, such as {{'insured': 'no'}}; "
+            f"got {asked!r}."
+        )
+    read = []
+    for name, values in asked.items():
+        listed = values if isinstance(values, list | np.ndarray) else [values]
+        read.append((name, tuple(map(_read_value, listed))))
+    return tuple(read)
+
+
+def _read_value(value):
+    """Return a level or number as plain Python has it, or a range as a tuple."""
+    if isinstance(value, Mapping):
+        if set(value) != {"lower", "upper"}:
+            raise ValueError(
+                f"A range has 'lower' and 'upper', of which null is open; got {value}."
+            )
+        value = (value["lower"], value["upper"])
+    return tuple(map(plain_value, value)) if isinstance(value, tuple) else plain_value(value)
+
+
+def plain_value(value):
+    if value is None or (pd.api.types.is_scalar(value) and pd.isna(value)):
+        return None
+    if isinstance(value, np.datetime64):
+        return str(value)
+    return value.isoformat() if isinstance(value, datetime.date) else plain(value)
+
+
+def show_range(ends):
+    return dict(zip(("lower", "upper"), ends, strict=True))
+
+
+def show_asked(sides, write_range):
+    shown = {}
+    for name, values in sides:
+        listed = [write_range(v) if isinstance(v, tuple) else v for v in values]
+        shown[name] = listed[0] if len(listed) == 1 else listed
+    return shown
+
+
+def check_declared(name, kind):
+    if isinstance(kind, Identifier) or kind.is_open:
+        raise ValueError(
+            f"what {name!r} is must be declared for that, with its bounds or categories; it is "
+            f"{kind!r}."
+        )
+
+
+def check_names(columns):
+    columns = tuple(check_list("columns", columns))
+    repeated = find_repeated(columns)
+    if not columns or repeated:
+        raise ValueError(f"columns must be different names, at least one; got {list(columns)}.")
+    return columns
