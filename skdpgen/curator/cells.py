@@ -103,14 +103,11 @@ def read_column(
     texts = {cell for cell in listed if isinstance(cell, str)}
     of_texts = dict(zip(texts, _read_texts(list(texts), style), strict=True))
     of_texts |= dict.fromkeys(texts & missing)
-    read = np.empty(len(listed), dtype=object)
     if types == {str}:
-        read[:] = [of_texts[cell] for cell in listed]
-        return read
+        return np.fromiter((of_texts[cell] for cell in listed), dtype=object)
     with muted():
-        for i, cell in enumerate(listed):
-            read[i] = of_texts[cell] if isinstance(cell, str) else _read_other(cell, style)
-    return read
+        read = (of_texts[c] if isinstance(c, str) else _read_other(c, style) for c in listed)
+        return np.fromiter(read, dtype=object)
 
 
 def read_cell(cell, style: TextStyle):
@@ -121,9 +118,7 @@ def read_cell(cell, style: TextStyle):
     >>> read_cell("07", PLAIN), read_cell(True, PLAIN), read_cell("2020-01-31", PLAIN)
     (7.0, True, datetime.datetime(2020, 1, 31, 0, 0))
     """
-    column = np.empty(1, dtype=object)
-    column[0] = cell
-    return read_column(column, style)[0]
+    return read_column(np.fromiter([cell], dtype=object), style)[0]
 
 
 def _read_texts(texts, style):
@@ -272,8 +267,8 @@ def encode_levels(cells: np.ndarray, levels: tuple) -> np.ndarray:
     with muted():
         texts = {cell for cell in listed if type(cell) is str}
         of_texts = {text: _encode_level(text, levels) for text in texts}
-        found = [of_texts[c] if type(c) is str else _encode_level(c, levels) for c in listed]
-    return np.array(found, dtype=np.int64)
+        codes = [of_texts[c] if type(c) is str else _encode_level(c, levels) for c in listed]
+    return np.array(codes, dtype=np.int64)
 
 
 def _encode_level(cell, levels):

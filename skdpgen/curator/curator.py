@@ -129,7 +129,7 @@ class Curator:
     classes : array of shape (n_classes,), default=None
         The public labels that `y` may hold.
     prepare : RecordFunction, default=None
-        Of ``prepare(X, y)``, a map that is applied to blocks. `y` is None unless it holds numbers.
+        The map ``prepare(X, y)`` of blocks. `y` is None unless it holds numbers.
     cells : bool or CellReader, default=False
         Whether `X` holds cells of any type, for `prepare` to read, and not numbers. A `CellReader`
         brings them into canonical form first.
@@ -329,7 +329,7 @@ class Curator:
         Parameters
         ----------
         assumptions : sequence of str, default=()
-            What it assumes beside what the curator knows.
+            Assumptions beside those that the curator knows.
         """
         releases = tuple((entry.name, entry.total) for entry in self._ledger)
         certificate = Certificate.of_plan(

@@ -23,7 +23,7 @@ from .inputs import as_array, as_objects, check_labels, check_length, check_rows
 from .persons import UNKNOWN_COLUMN, Persons, check_persons
 from .tables import TableInParts, adapt_table
 
-# What a certificate assumes where a reader chose the dtypes of chunks. Each cell that
+# Assumption of a certificate where a reader chose the dtypes of chunks. Each cell that
 # `pandas.read_csv` makes by default has one canonical form; of other readers nothing is known.
 _READ_ALIKE = (
     "the function of chunks gives of each record what follows from that record alone, but for what "
@@ -199,7 +199,7 @@ class Dataset:
     def validate_table(self, estimator: BaseEstimator, format, *, reset: bool = True) -> "Dataset":
         """Check the public facts of a table, and take its cells in the order of the schema.
 
-        Whether cells are as declared is found when they are encoded.
+        Whether cells are as declared is decided when they are encoded.
 
         Parameters
         ----------

@@ -7,7 +7,7 @@ reserved the plan, for each record on its own. No message quotes a value.
 
 import contextlib
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from numbers import Complex, Real
 
 import numpy as np
@@ -55,12 +55,9 @@ def as_array(data):
     return (data if data.dtype in _FLOATS or not data.is_floating_point() else data.float()).numpy()
 
 
-def as_objects(cells: Sequence) -> np.ndarray:
+def as_objects(cells: Iterable) -> np.ndarray:
     """Return a list as a 1-dimensional array of objects, whatever its cells are."""
-    column = np.empty(len(cells), dtype=object)
-    for i, cell in enumerate(cells):
-        column[i] = cell
-    return column
+    return np.fromiter(cells, dtype=object)
 
 
 # Rows.
@@ -101,10 +98,7 @@ def _list_to_objects(rows):
     widths = {len(r) if isinstance(r, list) else None for r in rows}
     if len(widths) != 1 or None in widths:
         return as_objects(rows)
-    cells = np.empty((len(rows), *widths), dtype=object)
-    for i, row in enumerate(rows):
-        cells[i] = as_objects(row)
-    return cells
+    return np.stack([as_objects(row) for row in rows])
 
 
 def _check_dtypes(X):

@@ -178,8 +178,8 @@ class PullingFunction(RecordFunction):
             return self._call(*alone)[1](cotangents)
 
         def products(cotangents, n_products):
-            found = call_quietly(pull, cotangents)
-            return _by_record(found, pull_alone, (cotangents, *blocks), n_products)
+            result = call_quietly(pull, cotangents)
+            return _by_record(result, pull_alone, (cotangents, *blocks), n_products)
 
         return _by_record(rows, self._rows, blocks, width), products
 
@@ -205,9 +205,9 @@ class BatchFunction(_PublicFunction):
 
     def on(self, *blocks, shape: tuple) -> torch.Tensor:
         """Return the function's value, a float64 tensor of a shape; zeros if it fails."""
-        found = call_quietly(lambda: torch.as_tensor(self._function(*blocks)).detach().double())
-        is_good = found is not None and found.shape == shape
-        return found if is_good else torch.zeros(shape, dtype=torch.float64)
+        value = call_quietly(lambda: torch.as_tensor(self._function(*blocks)).detach().double())
+        is_valid = value is not None and value.shape == shape
+        return value if is_valid else torch.zeros(shape, dtype=torch.float64)
 
 
 def check_function(function, kind: type, owner: str) -> None:

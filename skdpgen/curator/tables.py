@@ -54,10 +54,7 @@ class TableInParts(ABC):
     states_dtypes = False
     are_parsed = False
 
-    @property
-    @abstractmethod
-    def head(self) -> pd.DataFrame:
-        """Return a table without rows."""
+    head: pd.DataFrame
 
     @abstractmethod
     def __call__(self) -> Iterator:
@@ -262,7 +259,8 @@ class PartitionedTable(TableInParts):
         Parameters
         ----------
         function : callable
-            Of the rows of a partition and, in a table of persons, of the identifiers of the rows.
+            Its arguments are the rows of a partition and, in a table of persons, the identifiers
+            of the rows.
 
         Raises
         ------

@@ -83,13 +83,13 @@ class TextStyle:
     def plain_number(self, text: str) -> str | None:
         """Return a number as Python writes it, or None if the text is no number."""
         leads = self.expected in ("number", "integer")
-        found = _number_pattern(self.decimal, self.thousands, leads).fullmatch(text)
-        if found is None:
+        match = _number_pattern(self.decimal, self.thousands, leads).fullmatch(text)
+        if match is None:
             return None
-        whole = re.sub("[^0-9]", "", found["whole"] or "")
-        fraction = found["fraction"] if found["fraction"] is not None else found["only"]
+        whole = re.sub("[^0-9]", "", match["whole"] or "")
+        fraction = match["fraction"] if match["fraction"] is not None else match["only"]
         fraction = "" if fraction is None else f".{fraction}"
-        return f"{found['sign']}{whole}{fraction}{found['exponent'] or ''}"
+        return f"{match['sign']}{whole}{fraction}{match['exponent'] or ''}"
 
     def read_date(self, text: str) -> datetime.datetime | None:
         """Parse a date without a time zone, or return None if the text is none."""
@@ -106,10 +106,10 @@ PLAIN = TextStyle()
 
 def read_iso_date(text: str) -> datetime.datetime | None:
     """Parse a date in ISO 8601, with its time zone if it has one; None if the text is none."""
-    found = _DATE.fullmatch(text)
-    if found is None:
+    match = _DATE.fullmatch(text)
+    if match is None:
         return None
-    day, minute, second, fraction, utc, hours, minutes = found.groups()
+    day, minute, second, fraction, utc, hours, minutes = match.groups()
     time = "" if minute is None else f"T{minute}{second or ':00'}.{(fraction or '0').ljust(6, '0')}"
     zone = "+00:00" if utc else f"{hours}:{minutes or '00'}" if hours else ""
     with contextlib.suppress(ValueError):

@@ -38,7 +38,7 @@ class Client:
     Parameters
     ----------
     agreed : FederatedFit
-        What clients and server agreed on.
+        The agreement of clients and server.
     position : int
         Its number among the clients, from 0.
 

@@ -332,8 +332,8 @@ PRIVACY = {
     ),
     "a product that fails takes those of others with it": Fault(
         "curator.record_functions:PullingFunction.with_products",
-        "_by_record(found, pull_alone, (cotangents, *blocks), n_products)",
-        "cotangents.new_zeros(len(cotangents), n_products) if found is None else found",
+        "_by_record(result, pull_alone, (cotangents, *blocks), n_products)",
+        "cotangents.new_zeros(len(cotangents), n_products) if result is None else result",
         aggregates(
             "a_record_for_which_the_function_fails_adds_no_features_or_products_of_its_own_only"
         ),
