@@ -154,11 +154,11 @@ def test_nothing_of_persons_is_said(client, flow, capfd):
     visits = make_visits(100)
     parts = cut(visits, 7, 8)
     flow.set_params(verbose=1).fit(parts, persons="patient")
-    graph = adapt_table(parts).of_persons("patient")._plan_sum(len).__dask_graph__()
+    graph = adapt_table(parts).by_person("patient")._plan_sum(len).__dask_graph__()
     with pytest.raises(ValueError, match="no identifier") as info:
         flow.fit(cut(visits.assign(patient=" "), 7), persons="patient")
     with pytest.raises(RuntimeError):
-        adapt_table(parts).of_persons("patient").add_up(_fail_for)
+        adapt_table(parts).by_person("patient").add_up(_fail_for)
     said = [client.get_worker_logs(), client.get_scheduler_logs(), capfd.readouterr()]
     said += [list(graph), info.value, flow.privacy_.to_json()]
     assert SECRET not in str(said)

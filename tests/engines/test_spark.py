@@ -67,7 +67,7 @@ def test_large_numbers_are_different_persons_beside_missing_ones(session, flow):
     parts = session.createDataFrame(
         visits, "age long, job string, income double, is_ill boolean, patient long"
     )
-    assert adapt_table(parts.repartition(3)).of_persons("patient").n_units == 50
+    assert adapt_table(parts.repartition(3)).by_person("patient").n_units == 50
 
 
 def test_one_cell_changes_nothing_for_others_of_its_partition(session):
