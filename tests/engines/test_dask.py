@@ -74,7 +74,7 @@ def test_one_cell_changes_nothing_for_others_of_its_partition(tmp_path, cell):
 
 def test_arrays_are_not_brought_here_unasked(generator):
     rows = pytest.importorskip("dask.array").zeros((10, 2), chunks=5)
-    with pytest.raises(ValueError, match=r"X is of dask, and no table.*from_dask_array"):
+    with pytest.raises(ValueError, match=r"X is no table of dask.*from_dask_array"):
         generator.fit(rows)
 
 
