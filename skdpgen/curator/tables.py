@@ -362,9 +362,9 @@ def adapt_table(X):
         return X
     if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
         raise ValueError(
-            f"X is no table of {package} (got {type(X).__name__}), and of an engine only tables can "
-            "be fitted. Make one, as dask.dataframe.from_dask_array(X, columns=[...]) does; or load "
-            "the rows into memory, as X.compute() does."
+            f"X is no table of {package} (got {type(X).__name__}), and of an engine only tables "
+            "can be fitted. Make one, as dask.dataframe.from_dask_array(X, columns=[...]) does; or "
+            "load the rows into memory, as X.compute() does."
         )
     return _engines[package](X)
 
