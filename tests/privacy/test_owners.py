@@ -516,7 +516,7 @@ def test_numbers_of_clients_and_rows_are_checked():
         ({"schema": "private"}, "one Gaussian release"),
         ({"schema": Schema({**SCHEMA, "age": Number(18, 90)})}, "are: value counts, two-way"),
         ({"epsilon": math.inf}, "one Gaussian release"),
-        ({"schema": None}, "take a schema"),
+        ({"schema": None}, "generator with a schema"),
         ({"release": SlicedRows(n_steps=1)}, "reads rows at random"),
     ],
 )
