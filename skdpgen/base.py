@@ -194,8 +194,6 @@ class BaseGenerator(
             schema = declare(self.schema, dataset)
             format = self._make_table_format(schema, TableKind.of(schema, dataset))
             return format, dataset.validate_table(self, format)
-        if target is not None:
-            raise ValueError("target=... names a column of a schema; without one, give y.")
         kind = ArrayKind.of(dataset)
         dataset.validate_array(self, self.classes, are_numbers=self.y_bounds is not None)
         if self.y_bounds is not None and dataset.classes is not None:

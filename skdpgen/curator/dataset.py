@@ -186,6 +186,8 @@ class Dataset:
                 "such tables: give it schema='private', which infers columns and pays for that, "
                 "or schema=Schema(...) with the public facts."
             )
+        if self.target is not None:
+            raise ValueError("target=... names a column of a schema; without one, give y.")
         X = check_rows(estimator, X, reset=reset)
         y, self.classes, self._is_inferred = check_labels(
             y, len(X), classes, are_numbers=are_numbers
