@@ -8,6 +8,7 @@ import pandas as pd
 import torch
 from sklearn.base import clone
 
+from ._choices import is_one_of
 from .encoders import split_encoder
 from .mechanisms.noise import NoiseSource
 from .tables.columns.types import Category, Date, Number, Unknown
@@ -47,7 +48,7 @@ class Audits:
         """
         copied = clone(self)
         copied._check_params()
-        if getattr(copied, "schema", None) is not None:
+        if not is_one_of(getattr(copied, "schema", None), ("auto", None)):
             return copied, _make_table(copied, n_rows, generator)
         made = _make_arrays(copied, n_rows, n_features, n_classes, generator, has_extremes)
         return copied, made

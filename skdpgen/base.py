@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, replace
 
 import numpy as np
+import pandas as pd
 import torch
 from sklearn.utils.validation import check_is_fitted
 
 from ._audits import Audits
-from ._choices import check_choice
+from ._choices import check_choice, is_one_of
 from ._documentation import DocumentedEstimator
 from .accounting.calibration import calibrate_gaussian
 from .accounting.plan import Terms
@@ -21,6 +22,7 @@ from .accounting.units import ONE_RECORD, count_worth, show_rows
 from .arrays.box import BoxFormat
 from .arrays.inference import make_box
 from .arrays.kind import ArrayKind
+from .curator.chunks import TableChunks
 from .curator.curator import open_curator
 from .curator.record_functions import clears_frames
 from .curator.records import pop_persons, read_table, take_records
@@ -53,6 +55,8 @@ from .validation import (
 _SCORE_ROWS = 5_000
 # A sample of unsaid size has at most so many rows.
 _MOST_SAMPLES = 1_000_000
+# Names that stand for a schema, or for none.
+_SCHEMAS = ("auto", "private", None)
 # Rows of each class that a fit tries to make.
 _TRIED = 8
 # Share of δ for counts of the categories that a schema leaves open.
@@ -189,23 +193,21 @@ class BaseGenerator(
     def _read(self, X, y, target, persons):
         """Check what is public of the data; return its `Format`, and the `Records`."""
         X = as_partitioned(X)
-        if isinstance(X, PartitionedTable) and self.schema is None:
-            raise ValueError(
-                "Tables of an engine take a schema: schema='private', by which columns are found "
-                "and paid for, or schema=Schema(...) with what is public of them."
-            )
+        schema = self._choose_schema(X)
         max_rows = self._find_max_rows(persons is not None)
         X, persons = pop_persons(X, persons)
         whose = {"persons": persons, "max_rows": max_rows}
-        if self.schema is not None:
+        if schema is not None:
             if callable(X):
                 self._refuse_samples("X as chunks", "give a table in memory")
-            schema = declare(self.schema, X, y)
+            schema = declare(schema, X, y)
             format = self._make_table_format(schema, TableKind.of(schema, X, y, target))
             return format, read_table(self, X, y, format.kind.label, format, **whose)
         if target is not None:
-            raise ValueError("target=... names a column of a schema; without one, give y.")
-        kind = ArrayKind.of(X, y)
+            raise ValueError(
+                "target=... names a column of a table, and X is taken for an array: give y."
+            )
+        kind = ArrayKind.of(X, y, has_classes=self.classes is not None)
         are_numbers = self.y_bounds is not None
         records = take_records(self, X, y, self.classes, are_numbers=are_numbers, **whose)
         if self.y_bounds is not None and records.classes is not None:
@@ -284,8 +286,7 @@ class BaseGenerator(
         Returns
         -------
         X : ndarray or DataFrame of shape (n_samples, n_features)
-            Of the kind and floating dtype that `fit` was given (float64 for integers); with a
-            `schema`, of its dtypes.
+            With the container and the dtypes that `fit` was given; integers are rounded.
         y : ndarray or Series of shape (n_samples,)
             Only if `fit` was given one.
 
@@ -375,18 +376,48 @@ class BaseGenerator(
         for name in self._shorthands:
             if name != "encoder":
                 self._resolve_spec(name)
-        if self.schema is None:
-            return
-        if not isinstance(self.schema, Schema) and not (
-            isinstance(self.schema, str) and self.schema == "private"
-        ):
+        if not isinstance(self.schema, Schema) and not is_one_of(self.schema, _SCHEMAS):
             raise ValueError(
-                f"schema must be a Schema, or 'private'; got {type(self.schema).__name__}."
+                "schema must be 'auto', 'private', a Schema or None; got "
+                f"{type(self.schema).__name__}."
             )
-        for name, default in BoxFormat.parameters.items():
-            value = getattr(self, name)
-            if value is not default and not (default and value == default):
-                raise ValueError(f"{name} is not for tables with a schema, which says it all.")
+        if not is_one_of(self.schema, ("auto", None)):
+            self._refuse_array_params()
+
+    def _choose_schema(self, X):
+        """Return the schema by which `X` is a table, or None where it is an array."""
+        is_in_parts = isinstance(X, PartitionedTable | TableChunks)
+        if self.schema is None and is_in_parts:
+            raise ValueError(
+                "Chunks, and tables of an engine, take a schema: schema='private', by which "
+                "columns are inferred and paid for, or schema=Schema(...) with what is public."
+            )
+        if not is_one_of(self.schema, ("auto",)):
+            return self.schema
+        if is_in_parts:
+            self._refuse_array_params()
+            return "private"
+        # scikit-learn too takes a frame without string names for an array.
+        has_names = isinstance(X, pd.DataFrame) and any(isinstance(name, str) for name in X)
+        takes_open = not self._resolve_spec("release").needs_columns
+        return "private" if has_names and takes_open and not self._list_array_params() else None
+
+    def _refuse_array_params(self):
+        """Refuse parameters of arrays beside a table."""
+        for name in self._list_array_params():
+            raise ValueError(
+                f"{name} is for arrays, not for tables with a schema: leave it at its default, or "
+                "set schema=None to fit X as an array."
+            )
+
+    def _list_array_params(self):
+        """List the parameters that are not at their defaults, and that only arrays have."""
+        values = {name: (getattr(self, name), d) for name, d in BoxFormat.parameters.items()}
+        return [
+            name
+            for name, (value, default) in values.items()
+            if value is not default and not (isinstance(value, str) and value == default)
+        ]
 
     def _make_format(self, n_samples, n_features, n_classes, **public):
         public_encoder, components = split_encoder(self.encoder)
@@ -494,7 +525,7 @@ class CentralGenerator(BaseGenerator):
 
     relation: str = "zero_out"
     clip_norm: float | str = "auto"
-    schema: object = None
+    schema: object = "auto"
     encoder: object = "auto"
 
     _checks = {**CENTRAL_CHECKS, "encoder": lambda name, value: split_encoder(value)}

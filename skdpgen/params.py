@@ -42,13 +42,16 @@ clip_norm : "auto" or float, default="auto"
 classes : array-like, default=None
     The labels that `y` may hold. None: inferred from `y`, with a `PrivacyLeakWarning`.""",
     "schema": """\
-schema : Schema or "private", default=None
-    Public kinds, bounds and levels of the columns of a table; X is then a DataFrame. What the
-    schema leaves open is found by noisy histograms of numbers and dates and by noisy counts of
-    categories, which get a fifth of the budget (of Σ s⁻² over the noise multipliers s of
-    Gaussian releases) and a tenth of δ; rare categories, which no count shows, become
-    ``"other"``. ``"private"``: all columns are open; dtypes are public. `bounds`, `clip_norm`,
-    `classes` and `encoder` are not for tables.""",
+schema : "auto", "private", Schema or None, default="auto"
+    Column types of a table. ``"auto"``: a DataFrame is a table, of which all columns are
+    inferred, as with ``"private"``; anything else is an array. A DataFrame is an array, too, if
+    its columns have no names, if a parameter of arrays is not at its default (`bounds`,
+    `y_bounds`, `clip_norm`, `classes`, `encoder`, or rows of images), or if `release` takes no
+    undeclared columns. ``"private"``: only names and dtypes of columns are public. A `Schema`
+    declares column types, bounds and levels, and may leave some open. Whatever is not declared
+    is inferred from noisy histograms of numbers and dates and noisy counts of categories,
+    which get a fifth of the budget (of Σ s⁻² over the noise multipliers s of Gaussian
+    releases) and a tenth of δ; rare categories become ``"other"``. None: X is an array.""",
     "encoder": """\
 encoder : "auto", None, "dp-pca", PrivatePCA, object or list, default="auto"
     Dimension reduction before the release. ``"dp-pca"``: a `PrivatePCA`, principal components

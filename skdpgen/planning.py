@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from sklearn.base import clone
 
+from ._choices import is_one_of
 from .accounting.certificate import Certificate
 from .accounting.units import count_worth, show_rows
 from .curator.record_functions import clears_frames
@@ -18,9 +19,9 @@ class Previews:
         """Price a fit without data; see `skdpgen.privacy.preview`."""
         self._check_params()
         max_rows = self._find_max_rows(has_persons)
-        if isinstance(self.schema, str):
+        if is_one_of(self.schema, ("private",)):
             raise ValueError("preview needs a Schema: without a table, no column is known.")
-        if self.schema is not None:
+        if not is_one_of(self.schema, ("auto", None)):
             format = self._make_table_format(self.schema)
         else:
             n_worth = count_worth(n_samples, max_rows)

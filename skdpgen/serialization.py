@@ -34,7 +34,7 @@ from .registry import Savable, find_class, is_savable, savable
 from .tables.schema import Schema
 
 # Raised by one in front of what older versions cannot read, and behind for what they can.
-_FORMAT = (3, 0)
+_FORMAT = (4, 0)
 _CONTENTS, _ARRAY, _DIGEST = "estimator.json", "arrays/{}.npy", "digest"
 # Bytes that are read at once for a digest.
 _BLOCK = 2**20
@@ -416,7 +416,15 @@ def _read_dict(reader, content):
     return value
 
 
+def _write_dtype(writer, dtype, where):
+    if isinstance(dtype, pd.CategoricalDtype):
+        return [writer.write(dtype.categories, where), dtype.ordered]
+    return str(dtype)
+
+
 def _read_dtype(reader, content):
+    if isinstance(content, list):
+        return pd.CategoricalDtype(reader.read(content[0]), content[1])
     return pd.api.types.pandas_dtype(content)
 
 
@@ -482,7 +490,7 @@ _KINDS = {
     "tensor": (torch.Tensor, _write_tensor, _read_tensor),
     "dtype": (
         np.dtype | pd.api.extensions.ExtensionDtype,
-        lambda writer, value, where: str(value),
+        _write_dtype,
         _read_dtype,
     ),
     "torch dtype": (

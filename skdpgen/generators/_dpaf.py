@@ -185,13 +185,16 @@ class DPAFGenerator(CentralGenerator):
         super()._check_params()
         if split_encoder(self.encoder)[1] not in (None, "auto"):
             raise ValueError("encoder must be None or an object that was fitted on public data.")
-        if self.schema is None:
-            return
+
+    def _list_array_params(self):
         discriminator = self._resolve_spec("discriminator")
-        if not (discriminator.guesses_shape or discriminator.image_shape is None):
-            raise ValueError("image_shape is for rows of X, not for tables with a schema.")
-        if self.network is not None and has_unit_output(self.network):
-            raise ValueError(f"network={self.network!r} makes images, not tables.")
+        has_shape = not (discriminator.guesses_shape or discriminator.image_shape is None)
+        makes_images = self.network is not None and has_unit_output(self.network)
+        return [
+            *super()._list_array_params(),
+            *["image_shape"] * has_shape,
+            *["network"] * makes_images,
+        ]
 
     def _plan(self, terms, format):
         # These refuse what does not fit.

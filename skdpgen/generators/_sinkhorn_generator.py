@@ -113,10 +113,8 @@ class DPSinkhornGenerator(CentralGenerator):
         "learning_rate": positive(optional=True),
     }
 
-    def _check_params(self):
-        super()._check_params()
-        if self.schema is not None and has_unit_output(self.network):
-            raise ValueError(f"network={self.network!r} makes images, not tables.")
+    def _list_array_params(self):
+        return super()._list_array_params() + ["network"] * has_unit_output(self.network)
 
     def _plan(self, terms, format):
         release = self._find_release(format)

@@ -170,8 +170,9 @@ class DPSWFlowSampler(CentralGenerator):
         release = self._resolve_spec("release")
         if isinstance(release, SlicedRows) and release.n_steps != 1:
             refuse_given(self, "n_steps")
-        if self.init is not None and self.schema is not None:
-            raise ValueError("init is for rows of X, not for tables with a schema.")
+
+    def _list_array_params(self):
+        return super()._list_array_params() + ["init"] * (self.init is not None)
 
     def _plan(self, terms, format):
         if self.init is not None and format.has_number:

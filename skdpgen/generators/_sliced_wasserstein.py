@@ -149,8 +149,9 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
         super()._check_params()
         if isinstance(self._resolve_spec("release"), SlicedRows):
             refuse_given(self, "n_steps", "batch_size")
-        if self.schema is not None and has_unit_output(self.network):
-            raise ValueError(f"network={self.network!r} makes images, not tables.")
+
+    def _list_array_params(self):
+        return super()._list_array_params() + ["network"] * has_unit_output(self.network)
 
     def _plan(self, terms, format):
         release = self._find_release(format)
