@@ -22,9 +22,9 @@ from .accounting.selection import select_best, selection_plan
 from .accounting.sharing import Sharing
 from .accounting.signatures import sign
 from .accounting.verification import verify
-from .audit.findings import ReleaseAudit
-from .audit.fits import FitAudit, audit_fit
-from .audit.releases import AuditReport, audit
+from .auditing.findings import ReleaseAudit
+from .auditing.fits import FitAudit, audit_fit
+from .auditing.releases import AuditReport, audit
 from .curator.curator import Curator
 from .curator.record_functions import BatchFunction, PullingFunction, RecordFunction
 from .engines.files import TableFile

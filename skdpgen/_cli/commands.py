@@ -20,7 +20,7 @@ from ..accounting.rounding import show
 from ..accounting.signatures import sign as sign_text
 from ..accounting.units import largest_change
 from ..accounting.verification import verify as verify_text
-from ..audit.releases import audit as audit_fit
+from ..auditing.releases import audit as audit_fit
 from ..curator.texts import PLAIN
 from ..engines.files import list_files
 from ..exceptions import FitQualityWarning, SpentError

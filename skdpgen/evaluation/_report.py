@@ -118,7 +118,7 @@ def report(
     certificate : Certificate, str or path, default=None
         That of the fit, ``generator.privacy_``, or the JSON file of one.
     audit : AuditReport, str or path, default=None
-        What `skdpgen.audit.releases` found, or the JSON file of it.
+        What `skdpgen.audit` found, or the JSON file of it.
     schema : Schema, default=None
         Of which the rules are checked.
     target : str, default=None

@@ -7,7 +7,7 @@ import pytest
 
 from skdpgen import DPSWDDomainAdapter, DPSWFlowSampler, SlicedRows, SliceSketch
 from skdpgen.adaptation import DPSWDDomainClassifier, DPSWDRowAdapter, PrivateSearch
-from skdpgen.audit import releases as audit
+from skdpgen import audit
 from skdpgen.privacy import NoiseSource, PrivacyLeakWarning
 
 SKETCH = DPSWFlowSampler(encoder=None, release=SliceSketch(6, 3))

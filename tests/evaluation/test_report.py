@@ -17,7 +17,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import ks_2samp
 
 from skdpgen import DPPCA, Boolean, Implies, Number, Schema
-from skdpgen.audit import releases as audit
+from skdpgen import audit
 from skdpgen.evaluation import Report, report
 from skdpgen.evaluation._coding import as_table, code_columns
 from skdpgen.evaluation._comparisons import (

@@ -26,7 +26,7 @@ from skdpgen import (
     SliceSketch,
     Unknown,
 )
-from skdpgen.audit import releases as audit
+from skdpgen import audit
 from skdpgen.curator import source as sources
 from skdpgen.curator.persons import Reading
 from skdpgen.mechanisms import sums

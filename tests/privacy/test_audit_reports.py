@@ -11,7 +11,7 @@ from dp_accounting import LaplaceDpEvent, RandomizedResponseDpEvent
 from sklearn.base import clone
 
 from skdpgen import DPPCA, DPSWFlowSampler, LDPEntropicGAN, SliceSketch
-from skdpgen.audit import releases as audit
+from skdpgen import audit
 from skdpgen.curator.persons import Reading
 from skdpgen.privacy import (
     AuditReport,

@@ -22,8 +22,8 @@ from skdpgen import (
     SlicedRows,
     SliceSketch,
 )
-from skdpgen.audit import fits as fit_audit
-from skdpgen.audit.guesses import SCORES, guess
+from skdpgen.auditing import fits as fit_audit
+from skdpgen.auditing.guesses import SCORES, guess
 from skdpgen.privacy import NoiseSource, audit_fit
 
 BOX = {"bounds": (0, 1)}
