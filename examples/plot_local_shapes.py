@@ -14,7 +14,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.spatial import cKDTree
 
-from skdpgen import LDPEntropicGAN, LocalPrivatizer
+from skdpgen import LDPEntropicGAN
+from skdpgen.preprocessing import LocalPrivatizer
 from skdpgen.privacy import PrivacyLeakWarning
 
 # The paper's δ, which for 100,000 owners is large: δ·n = 10, as a warning says.

@@ -14,6 +14,8 @@ from .params import parameters
 from .specification import Specification
 from .validation import budget_share, whole
 
+__all__ = ["PrivatePCA"]
+
 # Of so few columns a sketch keeps all. It has so many slices for each.
 _FEW_COLUMNS, _SLICES = 64, 25
 # By how much components are to stand out of the noise; found on USPS, 1,000 to 5,700 rows. And from

@@ -5,6 +5,8 @@ from .params import parameters
 from .specification import Specification
 from .validation import flag, in_range, positive
 
+__all__ = ["EntropicWasserstein", "SemiDebiasedSinkhorn", "SinkhornDivergence", "Wasserstein"]
+
 
 @parameters
 class SemiDebiasedSinkhorn(Specification):
@@ -38,7 +40,8 @@ class SemiDebiasedSinkhorn(Specification):
 
     Examples
     --------
-    >>> from skdpgen import DPSinkhornGenerator, SemiDebiasedSinkhorn
+    >>> from skdpgen import DPSinkhornGenerator
+    >>> from skdpgen.losses import SemiDebiasedSinkhorn
     >>> DPSinkhornGenerator(loss=SemiDebiasedSinkhorn(reg=0.1)).get_params()["loss__reg"]
     0.1
     """

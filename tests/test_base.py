@@ -13,7 +13,8 @@ from joblib import Parallel, delayed
 from numpy.testing import assert_array_equal
 from randomgen import ChaCha
 
-from skdpgen import DPPCA, DPSlicedWassersteinGenerator, LocalPrivatizer, PrivacyBudget
+from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget
+from skdpgen.preprocessing import DPPCA, LocalPrivatizer
 from skdpgen.privacy import PrivacyLeakWarning
 from skdpgen.validation import check_choice, check_positive, choose_device
 
@@ -208,9 +209,10 @@ def test_a_score_looks_along_many_directions(X, monkeypatch):
 
 
 def test_score_warns_of_other_names(X):
-    fitted = make().fit(pd.DataFrame(X, columns=list("abc")))
-    with pytest.raises(ValueError, match="feature names should match"):
-        fitted.score(pd.DataFrame(X, columns=list("abd")))
+    for schema in ("auto", None):
+        fitted = make(schema=schema).fit(pd.DataFrame(X, columns=list("abc")))
+        with pytest.raises(ValueError, match="feature names should match"):
+            fitted.score(pd.DataFrame(X, columns=list("abd")))
 
 
 def test_fits_in_threads_are_those_of_one_thread(X):

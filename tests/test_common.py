@@ -10,15 +10,11 @@ from skdpgen import (
     DPSlicedWassersteinGenerator,
     DPSWDDomainAdapter,
     DPSWFlowSampler,
-    ForwardAggregates,
     LDPEntropicGAN,
-    LocalNoise,
-    LocalPrivatizer,
-    SampledGradients,
-    SliceSketch,
 )
 from skdpgen.adaptation import DPSWDDomainClassifier, DPSWDRowAdapter
-from skdpgen.preprocessing import LowFrequencies
+from skdpgen.preprocessing import LocalPrivatizer, LowFrequencies
+from skdpgen.releases import ForwardAggregates, LocalNoise, SampledGradients, SliceSketch
 from skdpgen.testing import check_generator, interface_checks, yield_checks
 from skdpgen.testing.interface_checks import check_score
 from skdpgen.testing.privacy_checks import check_noise

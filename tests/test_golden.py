@@ -22,25 +22,21 @@ from sklearn.frozen import FrozenEstimator
 from threadpoolctl import threadpool_limits
 
 from skdpgen import (
-    DPPCA,
     Category,
     DPAFGenerator,
     DPSinkhornGenerator,
     DPSlicedWassersteinGenerator,
     DPSWDDomainAdapter,
     DPSWFlowSampler,
-    ForwardAggregates,
     LDPEntropicGAN,
-    LocalPrivatizer,
     Number,
-    PrivatePCA,
-    SampledGradients,
     Schema,
-    SlicedRows,
 )
 from skdpgen.adaptation import DPSWDRowAdapter
 from skdpgen.curator.curator import watching
-from skdpgen.preprocessing import LowFrequencies
+from skdpgen.encoders import PrivatePCA
+from skdpgen.preprocessing import DPPCA, LocalPrivatizer, LowFrequencies
+from skdpgen.releases import ForwardAggregates, SampledGradients, SlicedRows
 
 DIGESTS = Path(__file__).with_name("golden.json")
 COMMON = {"epsilon": 4.0, "delta": 1e-4, "random_state": 0, "device": "cpu"}

@@ -18,22 +18,20 @@ import pytest
 
 import skdpgen
 from skdpgen import (
-    DPPCA,
     Category,
     DPAFGenerator,
     DPSinkhornGenerator,
     DPSlicedWassersteinGenerator,
     DPSWDDomainAdapter,
     DPSWFlowSampler,
-    ForwardAggregates,
     LDPEntropicGAN,
-    LocalPrivatizer,
     Number,
-    SampledGradients,
     Schema,
 )
 from skdpgen.accounting.rounding import show
 from skdpgen.adaptation import DPSWDRowAdapter
+from skdpgen.preprocessing import DPPCA, LocalPrivatizer
+from skdpgen.releases import ForwardAggregates, SampledGradients
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -18,7 +18,6 @@ from torch import nn
 
 import skdpgen
 from skdpgen import (
-    DPPCA,
     Category,
     Date,
     DPAFGenerator,
@@ -26,18 +25,15 @@ from skdpgen import (
     DPSlicedWassersteinGenerator,
     DPSWDDomainAdapter,
     DPSWFlowSampler,
-    ForwardAggregates,
     Identifier,
     LDPEntropicGAN,
-    LocalPrivatizer,
     Number,
-    PrivatePCA,
-    SampledGradients,
     Schema,
-    SlicedRows,
 )
 from skdpgen.adaptation import DPSWDDomainClassifier, DPSWDRowAdapter, PrivateSearch
-from skdpgen.preprocessing import LowFrequencies
+from skdpgen.encoders import PrivatePCA
+from skdpgen.preprocessing import DPPCA, LocalPrivatizer, LowFrequencies
+from skdpgen.releases import ForwardAggregates, SampledGradients, SlicedRows
 from skdpgen.testing.common import differ
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -363,11 +359,11 @@ def test_what_is_no_file_of_ours_is_refused(content, tmp_path):
 
 
 def test_other_formats_are_refused(content, tmp_path):
-    with pytest.raises(ValueError, match="was written in format 4, by skdpgen 9"):
-        _load(_changed(content, lambda held: held.update(format=[4, 0], version="9")), tmp_path)
-    with pytest.raises(ValueError, match="was written in format 2, by skdpgen"):
-        _load(_changed(content, lambda held: held.update(format=[2, 0])), tmp_path)
-    _load(_changed(content, lambda held: held.update(format=[3, 7])), tmp_path)
+    with pytest.raises(ValueError, match="was written in format 5, by skdpgen 9"):
+        _load(_changed(content, lambda held: held.update(format=[5, 0], version="9")), tmp_path)
+    with pytest.raises(ValueError, match="was written in format 3, by skdpgen"):
+        _load(_changed(content, lambda held: held.update(format=[3, 0])), tmp_path)
+    _load(_changed(content, lambda held: held.update(format=[4, 7])), tmp_path)
 
 
 def test_a_privatizer_from_elsewhere_has_its_own_noise_and_its_own_price(monkeypatch, tmp_path):

@@ -16,20 +16,23 @@ from skdpgen import (
     DPSinkhornGenerator,
     DPSlicedWassersteinGenerator,
     DPSWFlowSampler,
-    EntropicWasserstein,
-    ForwardAggregates,
     LDPEntropicGAN,
-    LocalNoise,
-    PrivatePCA,
-    SampledGradients,
+)
+from skdpgen.encoders import PrivatePCA, split_encoder
+from skdpgen.generators import DPAFDiscriminator
+from skdpgen.losses import (
+    EntropicWasserstein,
     SemiDebiasedSinkhorn,
     SinkhornDivergence,
-    SlicedRows,
-    SliceSketch,
     Wasserstein,
 )
-from skdpgen.encoders import split_encoder
-from skdpgen.generators import DPAFDiscriminator
+from skdpgen.releases import (
+    ForwardAggregates,
+    LocalNoise,
+    SampledGradients,
+    SlicedRows,
+    SliceSketch,
+)
 from skdpgen.specification import Specification
 
 # Nothing is left open.

@@ -51,7 +51,7 @@ class AuditReport:
 
     Examples
     --------
-    >>> from skdpgen import DPPCA
+    >>> from skdpgen.preprocessing import DPPCA
     >>> from skdpgen.privacy import audit
     >>> report = audit(DPPCA(bounds=(0, 1)), 50, 3, n_runs=500, random_state=0)
     >>> report.verdict

@@ -42,10 +42,9 @@ _MAX_INFERRED = 100
 _PLAIN = {"string", "bytes", "integer", "floating", "mixed-integer-float", "boolean", "empty"}
 # What to do with cells that are no numbers.
 _TABLES = (
-    "Give a generator that takes tables a DataFrame and schema='private', by which it finds the "
-    "kinds, bounds and categories of columns and pays for that, or schema=Schema(...) with what is "
-    "public of them; else make them numbers first, by public rules (pandas.to_numeric, or an "
-    "encoder fitted on public categories)."
+    "Give a generator of tables a DataFrame with schema='private', by which it infers column types, "
+    "bounds and categories and pays for that, or with schema=Schema(...); else make cells numbers "
+    "first, by public rules (pandas.to_numeric, or an encoder fitted on public categories)."
 )
 
 
@@ -316,6 +315,8 @@ def read_table(estimator, X, y, label, codec, *, reset=True, **whose):
         return table[list(codec.schema)].to_numpy(dtype=object)
 
     head = first_chunk(X)
+    if not reset and isinstance(head, pd.DataFrame):
+        _check_feature_names(estimator, head, reset=False)
     check_beside(head, whose.get("persons"))
     is_in_parts = isinstance(X, PartitionedTable | TableChunks)
     if is_in_parts:
@@ -347,7 +348,8 @@ def read_table(estimator, X, y, label, codec, *, reset=True, **whose):
         codec.check_dtypes(table)
     if n_rows == 0:
         raise TableError("The table has no rows.")
-    _check_feature_names(estimator, head, reset=reset)
+    if reset:
+        _check_feature_names(estimator, head, reset=True)
     _check_n_features(estimator, head, reset=reset)
     stated = _list_stated_texts(X, head if is_in_parts else table)
     return Records.of(

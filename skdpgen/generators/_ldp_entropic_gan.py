@@ -124,7 +124,8 @@ class LDPEntropicGAN(BaseGenerator):
     Examples
     --------
     >>> import numpy as np
-    >>> from skdpgen import LDPEntropicGAN, LocalPrivatizer
+    >>> from skdpgen import LDPEntropicGAN
+    >>> from skdpgen.preprocessing import LocalPrivatizer
     >>> rng = np.random.RandomState(0)
     >>> angles = np.pi * rng.uniform(size=500)
     >>> X = np.column_stack([np.cos(angles), np.sin(angles)])

@@ -87,7 +87,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, Do
 
     See Also
     --------
-    skdpgen.DPPCA : Components of private rows, paid for.
+    skdpgen.preprocessing.DPPCA : Components of private rows, paid for.
 
     Notes
     -----

@@ -125,7 +125,8 @@ class DPPCA(
     --------
     >>> from sklearn.datasets import load_digits
     >>> from sklearn.frozen import FrozenEstimator
-    >>> from skdpgen import DPPCA, DPSlicedWassersteinGenerator
+    >>> from skdpgen import DPSlicedWassersteinGenerator
+    >>> from skdpgen.preprocessing import DPPCA
     >>> from skdpgen.privacy import compose
     >>> X = load_digits().data
     >>> pca = DPPCA(n_components=4, epsilon=1.0, bounds=(0, 16), random_state=0).fit(X)

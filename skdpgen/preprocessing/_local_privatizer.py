@@ -138,7 +138,7 @@ class LocalPrivatizer(
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from skdpgen import LocalPrivatizer
+    >>> from skdpgen.preprocessing import LocalPrivatizer
     >>> X, y = load_iris(return_X_y=True)
     >>> privatizer = LocalPrivatizer("gaussian", epsilon=5.0, bounds=(0, 8), classes=[0, 1, 2])
     >>> noised, labels = privatizer.fit(X).privatize(X, y)

@@ -45,7 +45,8 @@ class ForwardAggregates(Release):
 
     Examples
     --------
-    >>> from skdpgen import DPAFGenerator, ForwardAggregates
+    >>> from skdpgen import DPAFGenerator
+    >>> from skdpgen.releases import ForwardAggregates
     >>> DPAFGenerator(release=ForwardAggregates(keep=0.9))
     DPAFGenerator(release=ForwardAggregates(keep=0.9))
     """

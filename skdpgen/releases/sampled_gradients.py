@@ -45,7 +45,8 @@ class SampledGradients(Release):
 
     Examples
     --------
-    >>> from skdpgen import DPSinkhornGenerator, SampledGradients
+    >>> from skdpgen import DPSinkhornGenerator
+    >>> from skdpgen.releases import SampledGradients
     >>> DPSinkhornGenerator(release=SampledGradients(n_steps=40_000, batch_size=50))
     DPSinkhornGenerator(release=SampledGradients(batch_size=50, n_steps=40000))
     """

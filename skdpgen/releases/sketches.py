@@ -140,7 +140,7 @@ class SliceSketch(Release):
         Returns
         -------
         basis : SliceBasis
-        sketch : skdpgen.privacy.Sketch
+        sketch : skdpgen.mechanisms.sums.Sketch
         """
         k, n_harmonics = self.count(curator.plan, len(spread), curator.n_classes, curator.n_records)
         generator = noise.torch_generator()

@@ -54,7 +54,8 @@ class Schema(Mapping):
 
     Examples
     --------
-    >>> from skdpgen import Category, Implies, Number, Schema
+    >>> from skdpgen import Category, Number, Schema
+    >>> from skdpgen.tables import Implies
     >>> schema = Schema({
     ...     "age": Number(17, 90, decimals=0),
     ...     "sex": {"type": "category", "categories": ["F", "M"], "missing": True},

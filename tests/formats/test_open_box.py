@@ -12,12 +12,14 @@ from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import FunctionTransformer
 
-from skdpgen import DPPCA, DPSlicedWassersteinGenerator, DPSWFlowSampler, PrivatePCA
+from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler
 from skdpgen.arrays.box import BoxFormat
 from skdpgen.arrays.inference import make_box
 from skdpgen.curator.curator import watching
+from skdpgen.encoders import PrivatePCA
 from skdpgen.exceptions import FitQualityWarning
 from skdpgen.mechanisms.base import NoisySum
+from skdpgen.preprocessing import DPPCA
 from skdpgen.testing.spies import spying
 
 SCALES = np.array([1e-3, 1.0, 50.0, 1e6])

@@ -12,7 +12,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 
-from skdpgen import EntropicWasserstein, LDPEntropicGAN, LocalNoise, LocalPrivatizer
+from skdpgen import LDPEntropicGAN
 from skdpgen.arrays.ball import BallFormat
 from skdpgen.exceptions import FitQualityWarning
 from skdpgen.learners.entropic import (
@@ -22,8 +22,11 @@ from skdpgen.learners.entropic import (
     clean_shares,
     fit_to_noised_rows,
 )
+from skdpgen.losses import EntropicWasserstein
 from skdpgen.networks import GENERATORS
+from skdpgen.preprocessing import LocalPrivatizer
 from skdpgen.privacy import Curator, PrivacyLeakWarning, preview, verify
+from skdpgen.releases import LocalNoise
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ from sklearn.preprocessing import FunctionTransformer
 
 import skdpgen
 from skdpgen import (
-    DPPCA,
     Category,
     DPAFGenerator,
     DPSinkhornGenerator,
@@ -23,14 +22,14 @@ from skdpgen import (
     DPSWDDomainAdapter,
     DPSWFlowSampler,
     LDPEntropicGAN,
-    LocalPrivatizer,
     Number,
-    PrivatePCA,
     Schema,
 )
 from skdpgen.accounting.accountants import RELATIONS
 from skdpgen.accounting.units import largest_change
 from skdpgen.adaptation import DPSWDDomainClassifier, DPSWDRowAdapter, PrivateSearch
+from skdpgen.encoders import PrivatePCA
+from skdpgen.preprocessing import DPPCA, LocalPrivatizer
 from skdpgen.privacy import (
     BudgetExceededError,
     Certificate,

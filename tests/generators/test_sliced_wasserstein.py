@@ -16,7 +16,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from torch import nn
 
-from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget, PrivatePCA, SliceSketch
+from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget
+from skdpgen.encoders import PrivatePCA
 from skdpgen.privacy import (
     BudgetExceededError,
     Curator,
@@ -25,6 +26,7 @@ from skdpgen.privacy import (
     compose,
     preview,
 )
+from skdpgen.releases import SliceSketch
 from skdpgen.testing.common import make_plain
 
 # Not every test declares its classes.

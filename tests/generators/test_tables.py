@@ -15,7 +15,8 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget, PrivatePCA, SlicedRows
+from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget
+from skdpgen.encoders import PrivatePCA
 from skdpgen.learners import tables as _table_learner
 from skdpgen.learners.levels import Levels
 from skdpgen.learners.table_rows import TableNetwork, TableParticles
@@ -26,8 +27,9 @@ from skdpgen.learners.tables import (
     match_columns,
     sum_unless_near,
 )
-from skdpgen.mechanisms.tables import count_cells, one_way_weight, tables_with_later
-from skdpgen.privacy import PrivacyLeakWarning, Tables, TablesMechanism, preview, verify
+from skdpgen.mechanisms.tables import Tables, count_cells, one_way_weight, tables_with_later
+from skdpgen.privacy import PrivacyLeakWarning, TablesMechanism, preview, verify
+from skdpgen.releases import SlicedRows
 from skdpgen.tables import Boolean, Category, Date, Number, Ordinal, Schema
 from skdpgen.tables.format import TableFormat, TableKind
 

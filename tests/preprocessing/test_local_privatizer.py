@@ -13,8 +13,8 @@ from scipy.fft import dctn
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from skdpgen import LocalPrivatizer
 from skdpgen.arrays.ball import BallFormat, project_on_ball
+from skdpgen.preprocessing import LocalPrivatizer
 from skdpgen.privacy import preview, verify
 
 

@@ -19,25 +19,22 @@ from sklearn.base import clone
 from sklearn.preprocessing import FunctionTransformer
 
 from skdpgen import (
-    DPPCA,
     Category,
     DPAFGenerator,
     DPSinkhornGenerator,
     DPSlicedWassersteinGenerator,
     DPSWDDomainAdapter,
     DPSWFlowSampler,
-    ForwardAggregates,
     LDPEntropicGAN,
-    LocalPrivatizer,
     Number,
-    PrivatePCA,
-    SampledGradients,
     Schema,
-    SlicedRows,
 )
 from skdpgen.adaptation import DPSWDRowAdapter
 from skdpgen.curator import records, source
+from skdpgen.encoders import PrivatePCA
+from skdpgen.preprocessing import DPPCA, LocalPrivatizer
 from skdpgen.privacy import Curator, RecordFunction, SlicedRowsMechanism
+from skdpgen.releases import ForwardAggregates, SampledGradients, SlicedRows
 from skdpgen.testing.common import differ, fitted_state
 
 pytestmark = pytest.mark.filterwarnings("ignore")
