@@ -11,9 +11,6 @@ import pandas as pd
 import torch
 from sklearn.utils.validation import check_is_fitted
 
-from ._audits import Audits
-from ._choices import check_choice, is_one_of
-from ._documentation import DocumentedEstimator
 from .accounting.calibration import calibrate_gaussian
 from .accounting.plan import Terms
 from .accounting.rounding import plain_numbers
@@ -22,6 +19,7 @@ from .accounting.units import ONE_RECORD, count_worth, show_rows
 from .arrays.box import BoxFormat
 from .arrays.inference import make_box
 from .arrays.kind import ArrayKind
+from .checks import check_choice, check_size, is_one_of
 from .curator.chunks import TableChunks
 from .curator.curator import open_curator
 from .curator.record_functions import clears_frames
@@ -32,24 +30,24 @@ from .exceptions import PrivacyLeakWarning
 from .mechanisms.noise import ASSUMED_OF_NOISE, NoiseSource
 from .mechanisms.sums import CategoryCountsMechanism, count_rows_by
 from .networks import GENERATORS
-from .params import parameters
+from .params import (
+    CENTRAL_CHECKS,
+    PRIVACY_CHECKS,
+    DocumentedEstimator,
+    TakesSpecifications,
+    check_finite,
+    choose_device,
+    parameters,
+    rollback_on_failure,
+    warn_of_delta,
+)
 from .planning import Previews
 from .quality import warn_of_few_rows, warn_of_pixels
 from .serialization import Saves, list_certified_sizes
-from .specification import TakesSpecifications
 from .tables.format import TableFormat, TableKind, declare
 from .tables.report import describe
 from .tables.schema import Schema
 from .transport import sliced_wasserstein_distance
-from .validation import (
-    CENTRAL_CHECKS,
-    PRIVACY_CHECKS,
-    check_finite,
-    check_size,
-    choose_device,
-    rollback_on_failure,
-    warn_of_delta,
-)
 
 # A score compares at most so many rows.
 _SCORE_ROWS = 5_000
@@ -73,9 +71,7 @@ _COVERED = (
 
 
 @parameters
-class BaseGenerator(
-    Saves, Previews, Audits, TakesSpecifications, DocumentedEstimator, metaclass=ABCMeta
-):
+class BaseGenerator(Saves, Previews, TakesSpecifications, DocumentedEstimator, metaclass=ABCMeta):
     """Base of the generators: the public verbs, the certificate, labels, frames and dtypes.
 
     Subclasses fill in three steps, none of which sees a private row:

@@ -8,11 +8,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from .checks import budget_share, whole
 from .mechanisms.sums import CovarianceMechanism
 from .networks.components import PrincipalComponents, find_spaces
-from .params import parameters
-from .specification import Specification
-from .validation import budget_share, whole
+from .params import Specification, parameters
 
 __all__ = ["PrivatePCA"]
 

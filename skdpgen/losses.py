@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What training makes small: what users pass as `loss`."""
 
-from .params import parameters
-from .specification import Specification
-from .validation import flag, in_range, positive
+from .checks import flag, in_range, positive
+from .params import Specification, parameters
 
 __all__ = ["EntropicWasserstein", "SemiDebiasedSinkhorn", "SinkhornDivergence", "Wasserstein"]
 

@@ -1,20 +1,38 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Parameters of constructors: declared as fields, and described once for all estimators."""
+"""Parameters of estimators: constructors, docstring texts, checks and specifications."""
 
+import contextlib
 import re
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from textwrap import indent
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+from sklearn.base import BaseEstimator, clone
+
+from .accounting.accountants import ACCOUNTANTS, RELATIONS
+from .accounting.calibration import check_delta, check_epsilon
+from .accounting.rounding import plain, show
+from .checks import flag, one_of, radius
+from .curator.record_functions import clears_frames
+from .registry import Savable
 
 if TYPE_CHECKING:
     from typing_extensions import dataclass_transform
 else:
 
     def dataclass_transform(**options):
-        """Tell type checkers of constructors; here it does nothing."""
+        """Return a decorator that changes nothing; type checkers know it as a constructor's."""
         return lambda decorator: decorator
 
 
+# Address of the published pages, such as "https://example.org/skdpgen"; without it no estimator
+# links to its page.
+SITE = ""
+
+# Descriptions of parameters and attributes that several estimators share.
 _TEXTS = {
     "privacy": """\
 epsilon : float, default=1.0
@@ -154,18 +172,173 @@ _TEXTS = {
 
 
 @dataclass_transform(eq_default=False)
-def parameters(cls):
+def parameters(cls: type) -> type:
     """Make the annotated attributes of a class the parameters of its constructor.
 
-    They come after those of its bases, by name only if there are such, and are set as they are
-    given, as scikit-learn wants it. Common texts are put into the docstring where it says
-    ``%(name)s``.
+    They follow the parameters of its bases, and are keyword-only if there are such. The
+    constructor stores them unchanged, as scikit-learn requires. In the docstring, ``%(name)s`` is
+    replaced by the shared text of that name.
     """
     cls.__doc__ = re.sub(
         r"^( *)%\((\w+)\)s$",
-        lambda found: indent(_TEXTS[found[2]], found[1]),
+        lambda match: indent(_TEXTS[match[2]], match[1]),
         cls.__doc__,
         flags=re.MULTILINE,
     )
     has_more = any(getattr(base, "__dataclass_fields__", ()) for base in cls.__bases__)
     return dataclass(eq=False, repr=False, kw_only=has_more)(cls)
+
+
+class DocumentedEstimator(BaseEstimator):
+    """Base of estimators that link to their page from scikit-learn's diagrams in notebooks."""
+
+    _doc_link_module = "skdpgen"
+
+    @property
+    def _doc_link_template(self) -> str:
+        return f"{SITE}/api/{{page}}.html" if SITE else ""
+
+    def _doc_link_url_param_generator(self) -> dict[str, str]:
+        import skdpgen
+
+        name, package = type(self).__name__, ".".join(type(self).__module__.split(".")[:2])
+        return {"page": f"{'skdpgen' if name in skdpgen.__all__ else package}.{name}"}
+
+
+class Checked:
+    """Base of classes that declare checks of their parameters."""
+
+    # A function ``check(name, value)`` for each parameter; subclasses add to them.
+    _checks: ClassVar[dict[str, Callable]] = {}
+
+    def _check_params(self) -> None:
+        """Raise a ValueError if a parameter is invalid."""
+        checks: dict[str, Callable] = {}
+        for cls in reversed(type(self).__mro__):
+            checks.update(vars(cls).get("_checks", {}))
+        for name, check in checks.items():
+            check(name, getattr(self, name))
+
+
+class Specification(Savable, Checked, DocumentedEstimator):
+    """Base of specifications: parameters that belong together, without `fit` or state.
+
+    The `fit` of the estimator that takes a specification checks its parameters.
+    """
+
+    def checked(self) -> "Specification":
+        """Return a copy with Python numbers; raise a ValueError if a parameter is invalid."""
+        copy = type(self)(**{k: plain(v) for k, v in self.get_params(deep=False).items()})
+        copy._check_params()
+        return copy
+
+
+class TakesSpecifications(Checked):
+    """Base of estimators whose parameters can be specifications, or strings that name them."""
+
+    # For each such parameter, the specifications that its strings name.
+    _shorthands: ClassVar[dict[str, dict]] = {}
+
+    def _resolve_spec(self, name: str) -> Specification:
+        """Return the specification that a parameter holds or names.
+
+        Raises
+        ------
+        ValueError
+            If it is none, or one of its own parameters is invalid.
+        """
+        known, value = self._shorthands[name], getattr(self, name)
+        if isinstance(value, str) and value in known:
+            return clone(known[value])
+        types = {type(specification) for specification in known.values()}
+        if type(value) not in types:
+            names = " or ".join(sorted(cls.__name__ for cls in types))
+            raise ValueError(f"{name} must be one of {list(known)} or a {names}; got {value!r}.")
+        return value.checked()
+
+    def set_params(self, **params):
+        """Set parameters, also those of specifications, as ``release__n_projections=100``.
+
+        A string is first replaced by the specification that it names.
+
+        Parameters
+        ----------
+        **params : dict
+            Names and values.
+
+        Returns
+        -------
+        self : object
+        """
+        for key in list(params):
+            name, _, nested = key.partition("__")
+            value = params.get(name, getattr(self, name, None))
+            known = self._shorthands.get(name, {})
+            if nested and name in self._shorthands and value is None:
+                raise ValueError(f"{name} is None, which has no parameter {nested!r}.")
+            if nested and isinstance(value, str) and value in known:
+                params[name] = clone(known[value])
+        return super().set_params(**params)
+
+
+@contextlib.contextmanager
+def rollback_on_failure(estimator: object) -> Iterator[None]:
+    """Restore an estimator's attributes if an error is raised.
+
+    No certificate covers the state of a failed fit, nor the private rows in the frames of the
+    error, which are cleared.
+    """
+    before = vars(estimator).copy()
+    try:
+        with clears_frames():
+            yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+def choose_device(device: str) -> torch.device:
+    """Return CUDA, if available, for ``"auto"``, or the device of another name."""
+    if isinstance(device, str) and device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        return torch.empty(0, device=device or "none").device
+    except (AssertionError, RuntimeError, TypeError):
+        raise ValueError(
+            f"device must be 'auto' or one that torch has here; got {device!r}."
+        ) from None
+
+
+def check_finite(*tensors: torch.Tensor) -> None:
+    """Raise a ValueError if learnt parameters or generated rows are not finite."""
+    if not all(torch.isfinite(part).all() for part in tensors):
+        raise ValueError(
+            "Training has diverged: what was learnt is not finite. Use smaller steps or weights."
+        )
+
+
+def warn_of_delta(delta: float, n_samples: int, stacklevel: int) -> None:
+    """Warn of a δ at which a mechanism may publish a record outright."""
+    if delta >= 1 / n_samples:
+        warnings.warn(
+            f"delta = {show(delta)} is not below 1 / n_samples = {1 / n_samples:g}: it allows to "
+            "publish a record outright. Choose a smaller delta.",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
+# Checks of estimators that spend a budget.
+PRIVACY_CHECKS: dict[str, Callable] = {
+    "epsilon": lambda name, value: check_epsilon(value),
+    "delta": lambda name, value: check_delta(value),
+    "accountant": one_of(*ACCOUNTANTS),
+    "strict": flag,
+}
+CENTRAL_CHECKS = {
+    **PRIVACY_CHECKS,
+    "relation": one_of(*RELATIONS),
+    "clip_norm": radius,
+    "device": lambda name, value: choose_device(value),
+}

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from sklearn.base import clone
 
-from ._choices import is_one_of
 from .accounting.certificate import Certificate
 from .accounting.units import count_worth, show_rows
+from .checks import is_one_of
 from .curator.record_functions import clears_frames
 from .curator.records import list_refusals
 

@@ -24,12 +24,12 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from ._files import as_path
 from ._version import __version__
 from .accounting.calibration import check_delta, check_epsilon
 from .accounting.certificate import Certificate
 from .accounting.events import event_from_dict, event_to_dict
 from .accounting.strict_json import parse_json
+from .checks import as_path
 from .registry import Savable, find_class, is_savable, savable
 from .tables.schema import Schema
 

@@ -14,9 +14,10 @@ from numpy.testing import assert_array_equal
 from randomgen import ChaCha
 
 from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget
+from skdpgen.checks import check_choice, check_number
+from skdpgen.params import choose_device
 from skdpgen.preprocessing import DPPCA, LocalPrivatizer
 from skdpgen.privacy import PrivacyLeakWarning
-from skdpgen.validation import check_choice, check_positive, choose_device
 
 # Not every test declares its classes.
 pytestmark = pytest.mark.filterwarnings("ignore::skdpgen.privacy.PrivacyLeakWarning")
@@ -44,16 +45,16 @@ def make(**params):
 @pytest.mark.parametrize("value", [0, -1, "1", None, np.inf, np.nan, True, [1]])
 def test_check_positive(value):
     with pytest.raises(ValueError, match="width must be a positive number; got"):
-        check_positive("width", value)
+        check_number("width", value)
 
 
 def test_check_positive_takes_numbers_of_every_kind():
     for value in (1, 0.5, np.float32(2), np.int64(3)):
-        check_positive("width", value)
-    check_positive("width", None, optional=True)
-    check_positive("width", np.int64(3), whole=True)
+        check_number("width", value)
+    check_number("width", None, optional=True)
+    check_number("width", np.int64(3), whole=True)
     with pytest.raises(ValueError, match="a positive whole number or None"):
-        check_positive("width", 1.5, whole=True, optional=True)
+        check_number("width", 1.5, whole=True, optional=True)
 
 
 def test_check_choice():

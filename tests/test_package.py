@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import skdpgen
-from skdpgen import _documentation
+from skdpgen import params
 
 
 def test_public_names_are_those_that_are_imported_for_tools():
@@ -77,7 +77,7 @@ def test_estimators_link_to_their_pages_once_there_is_a_site(monkeypatch):
     }
     for estimator in estimators.values():
         assert "href" not in estimator._repr_html_()
-    monkeypatch.setattr(_documentation, "SITE", "https://example.org")
+    monkeypatch.setattr(params, "SITE", "https://example.org")
     for page, estimator in estimators.items():
         assert f'href="https://example.org/api/{page}.html"' in estimator._repr_html_()
 

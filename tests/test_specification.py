@@ -26,6 +26,7 @@ from skdpgen.losses import (
     SinkhornDivergence,
     Wasserstein,
 )
+from skdpgen.params import Specification
 from skdpgen.releases import (
     ForwardAggregates,
     LocalNoise,
@@ -33,7 +34,6 @@ from skdpgen.releases import (
     SlicedRows,
     SliceSketch,
 )
-from skdpgen.specification import Specification
 
 # Nothing is left open.
 BOX = {"bounds": (-5, 5), "clip_norm": 1.0}

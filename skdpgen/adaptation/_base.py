@@ -13,33 +13,28 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from .._audits import Audits
-from .._choices import check_choice
-from .._documentation import DocumentedEstimator
 from ..accounting.accountants import RELATIONS
 from ..accounting.certificate import Certificate
 from ..accounting.rounding import plain_numbers
 from ..accounting.spending import report_spent_on_error
 from ..arrays.kind import check_bounds
+from ..checks import check_choice, in_range, one_of, positive, whole
 from ..curator.record_functions import clears_frames
 from ..curator.records import read_rows, take_rows
 from ..learners.adaptation import fit_adaptation
 from ..mechanisms.noise import NoiseSource
 from ..networks import ENCODERS, build_encoder
-from ..params import parameters
-from ..registry import savable
-from ..serialization import Saves
-from ..validation import (
+from ..params import (
     PRIVACY_CHECKS,
     Checked,
+    DocumentedEstimator,
     check_finite,
     choose_device,
-    in_range,
-    one_of,
-    positive,
+    parameters,
     rollback_on_failure,
-    whole,
 )
+from ..registry import savable
+from ..serialization import Saves
 from ._domains import take_whole
 
 # What certificates of adapters rest on.
@@ -134,7 +129,6 @@ def _check_network(name, value):
 
 @parameters
 class BaseAdapter(
-    Audits,
     Saves,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,

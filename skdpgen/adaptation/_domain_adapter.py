@@ -14,7 +14,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import resample
 
-from .._choices import check_choice
 from ..accounting.certificate import Certificate
 from ..accounting.events import gaussian_event
 from ..accounting.previews import preview
@@ -22,11 +21,11 @@ from ..accounting.rounding import plain_numbers
 from ..accounting.spending import report_spent_on_error
 from ..arrays.box import BoxFormat
 from ..base import BaseGenerator, CentralGenerator
+from ..checks import check_choice, in_range
 from ..encoders import PrivatePCA, split_encoder
 from ..generators import DPSWFlowSampler
-from ..params import parameters
+from ..params import parameters, rollback_on_failure
 from ..preprocessing import LowFrequencies
-from ..validation import in_range, rollback_on_failure
 from ._augmentation import AUGMENTATIONS
 from ._base import ASSUMED, SAID_OF_ALL, BaseAdapter
 

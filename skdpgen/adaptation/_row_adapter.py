@@ -8,14 +8,14 @@ from ..accounting.events import SlicedGaussianDpEvent, repeat
 from ..accounting.plan import repeated_plan
 from ..arrays.box import BoxFormat
 from ..base import list_assumptions
+from ..checks import one_of, positive
 from ..curator.curator import open_curator
 from ..curator.records import Records
 from ..learners.adaptation import fit_to_released_rows
 from ..mechanisms.noise import ASSUMED_OF_DIRECTIONS
 from ..mechanisms.sampled import SlicedRowsMechanism
 from ..networks import build_encoder
-from ..params import parameters
-from ..validation import one_of, positive, warn_of_delta
+from ..params import parameters, warn_of_delta
 from ._base import ASSUMED, BaseAdapter
 
 

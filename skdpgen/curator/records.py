@@ -42,8 +42,8 @@ _MAX_INFERRED = 100
 _PLAIN = {"string", "bytes", "integer", "floating", "mixed-integer-float", "boolean", "empty"}
 # What to do with cells that are no numbers.
 _TABLES = (
-    "Give a generator of tables a DataFrame with schema='private', by which it infers column types, "
-    "bounds and categories and pays for that, or with schema=Schema(...); else make cells numbers "
+    "Give a generator of tables a DataFrame with schema='private', by which column types, bounds "
+    "and categories are inferred and paid for, or with schema=Schema(...); else make cells numbers "
     "first, by public rules (pandas.to_numeric, or an encoder fitted on public categories)."
 )
 

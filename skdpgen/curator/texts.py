@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from .._choices import is_one_of
+from ..checks import is_one_of
 
 # Cells of a CSV file that stand for missing values, unless they are declared as categories.
 MISSING_TEXTS = {"", "NA", "N/A", "NaN", "nan", "null", "None", "NULL"}

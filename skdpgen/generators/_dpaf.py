@@ -7,16 +7,15 @@ from collections.abc import Sequence
 from functools import partial
 
 from ..base import CentralGenerator, check_network
+from ..checks import one_of, positive, whole
 from ..curator.record_functions import PullingFunction
 from ..encoders import split_encoder
 from ..learners.aggregates import RecordFeatures, fit_classifier, fit_to_aggregates
 from ..learners.rows import has_unit_output, input_scale, make_rows, try_network
 from ..mechanisms.aggregates import ForwardAggregateMechanism
 from ..networks import Discriminator, default_layers, infer_square_shape, mirror, seeded
-from ..params import parameters
+from ..params import Specification, parameters
 from ..releases import ForwardAggregates
-from ..specification import Specification
-from ..validation import one_of, positive, whole
 
 
 @parameters

@@ -10,16 +10,16 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from ..accounting.certificate import Certificate
 from ..accounting.rounding import plain_numbers
 from ..base import BaseGenerator, check_network
+from ..checks import check_size, positive, whole
 from ..learners.entropic import DISTANCES, LocalRowNetwork, fit_to_noised_rows
 from ..losses import EntropicWasserstein, SinkhornDivergence, Wasserstein
 from ..mechanisms.local import DEVIATIONS, LocalLabelsMechanism, LocalRowsMechanism
 from ..mechanisms.noise import NoiseSource
 from ..networks import build, find_factory
-from ..params import parameters
+from ..params import choose_device, parameters, rollback_on_failure
 from ..preprocessing import LocalPrivatizer
 from ..releases import LocalNoise
 from ..releases.local_noise import find_local_sigma
-from ..validation import check_size, choose_device, positive, rollback_on_failure, whole
 
 # Rows a step, without labels and for each label; and steps.
 _BATCH_SIZE, _CLASS_BATCH_SIZE, _FEWEST_ROWS = 256, 100, 32

@@ -4,13 +4,13 @@
 import math
 
 from ..base import CentralGenerator, check_network
+from ..checks import one_of, positive, whole
 from ..learners.gradients import fit_to_gradients
 from ..learners.rows import has_unit_output, input_scale, make_rows, try_network
 from ..losses import SemiDebiasedSinkhorn
 from ..params import parameters
 from ..releases import SampledGradients
 from ..transport.sinkhorn_losses import SinkhornGradient
-from ..validation import one_of, positive, whole
 
 
 @parameters

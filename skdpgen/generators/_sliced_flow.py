@@ -10,6 +10,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from ..arrays.box import BoxFormat
 from ..arrays.numbers import read_numbers
 from ..base import CentralGenerator, refuse_given
+from ..checks import check_size, in_range, positive, whole
 from ..curator.record_functions import RecordFunction
 from ..curator.records import read_rows
 from ..learners.interactions import fit_to_table
@@ -22,7 +23,6 @@ from ..mechanisms.sampled import SlicedRowsMechanism
 from ..params import parameters
 from ..releases import SlicedRows, SliceSketch, TwoWayTables
 from ..releases.sliced_rows import DIRECTIONS_AT_ONCE
-from ..validation import check_size, in_range, positive, whole
 
 # Particles, over all classes.
 _FEWEST, _MOST = 500, 10_000

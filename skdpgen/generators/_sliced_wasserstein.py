@@ -4,6 +4,7 @@
 import math
 
 from ..base import CentralGenerator, check_network, refuse_given
+from ..checks import check_size, positive, whole
 from ..curator.record_functions import RecordFunction
 from ..learners.interactions import fit_to_table
 from ..learners.rows import has_unit_output, make_rows, try_network
@@ -14,7 +15,6 @@ from ..mechanisms.sampled import SlicedRowsMechanism
 from ..networks import build, find_factory
 from ..params import parameters
 from ..releases import SlicedRows, SliceSketch, TwoWayTables
-from ..validation import check_size, positive, whole
 
 # For a sketch: generated rows a step, shared by the classes.
 _BATCH_SIZE = 256

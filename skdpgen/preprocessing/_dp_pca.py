@@ -8,8 +8,6 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._audits import Audits
-from .._documentation import DocumentedEstimator
 from ..accounting.calibration import calibrate_gaussian
 from ..accounting.certificate import Certificate
 from ..accounting.plan import gaussian_plan
@@ -19,22 +17,22 @@ from ..arrays.box import BoxFormat
 from ..arrays.inference import make_box
 from ..arrays.kind import ArrayKind
 from ..arrays.numbers import read_numbers
+from ..checks import check_size, whole
 from ..curator.curator import open_curator
 from ..curator.record_functions import clears_frames
 from ..curator.records import list_refusals, parse_rows, take_records, take_rows
 from ..mechanisms.noise import ASSUMED_OF_NOISE, NoiseSource
 from ..mechanisms.sums import CovarianceMechanism, count_rows_by
-from ..params import parameters
-from ..serialization import Saves, list_certified_sizes
-from ..validation import (
+from ..params import (
     CENTRAL_CHECKS,
     Checked,
-    check_size,
+    DocumentedEstimator,
     choose_device,
+    parameters,
     rollback_on_failure,
     warn_of_delta,
-    whole,
 )
+from ..serialization import Saves, list_certified_sizes
 
 _MOST_COMPONENTS = 64
 # Numbers are kept this small, so that sums of their products stay finite.
@@ -51,9 +49,7 @@ _ASSUMED = (
 
 
 @parameters
-class DPPCA(
-    Saves, Audits, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
-):
+class DPPCA(Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator):
     """Principal components of private rows, under differential privacy.
 
     The second moments of the rows are released once, with Gaussian noise (Analyze Gauss [1]_), and

@@ -10,13 +10,12 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._audits import Audits
-from .._documentation import DocumentedEstimator
 from ..accounting.certificate import Certificate
 from ..accounting.plan import Plan, Terms
 from ..accounting.rounding import plain_numbers
 from ..arrays.kind import ArrayKind
 from ..arrays.numbers import read_numbers
+from ..checks import positive
 from ..curator.curator import open_curator
 from ..curator.record_functions import clears_frames
 from ..curator.records import (
@@ -30,11 +29,10 @@ from ..curator.records import (
 from ..exceptions import warn_of_seed
 from ..mechanisms.local import LocalLabelsMechanism, LocalRowsMechanism
 from ..mechanisms.noise import ASSUMED_OF_NOISE, NoiseSource
-from ..params import parameters
+from ..params import PRIVACY_CHECKS, Checked, DocumentedEstimator, parameters, rollback_on_failure
 from ..releases import LocalNoise
 from ..releases.local_noise import find_local_sigma
 from ..serialization import Saves
-from ..validation import PRIVACY_CHECKS, Checked, positive, rollback_on_failure
 
 _ASSUMED = (
     "all cells are numbers: where the dtype of X does not say so, others are refused",
@@ -47,7 +45,7 @@ _ASSUMED = (
 
 @parameters
 class LocalPrivatizer(
-    Saves, Audits, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
+    Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
 ):
     """Noise on single rows, which their owners add before anybody else sees them (local privacy).
 

@@ -7,10 +7,10 @@ import numpy as np
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
 
 from ..accounting.events import DiameterGaussianDpEvent
+from ..checks import check_size, one_of, positive, whole
 from ..mechanisms.gradients import ClassCountsMechanism, ClippedGradientMechanism
 from ..params import parameters
 from ..quality import warn_of_absent
-from ..validation import check_size, one_of, positive, whole
 from .release import Release
 
 # Share of the budget, of Σ s⁻², for how frequent the classes are, beside gradients.

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..._choices import is_one_of
+from ...checks import is_one_of
 from ...curator.texts import TextStyle
 from ...registry import savable
 from .base import (
