@@ -30,7 +30,7 @@ _SAID = {
     "date": Category(["2020-02-29", "2021-06-30"]),
     "boolean": Category(["true", "false"]),
 }
-# Norms of extreme rows, in units of the radius. Next to a small row, a large one reverses gradients.
+# Norms of extreme rows, in units of the radius. A large row next to a small one reverses gradients.
 _SIZES = (1.0, 1e6, 0.1)
 # Greatest norm of the rows that are not extreme: extreme ones lie far outside of a radius that is
 # inferred from them.
