@@ -2,10 +2,11 @@
 """Parameters of estimators: constructors, docstring texts, checks and specifications."""
 
 import contextlib
+import inspect
 import re
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from textwrap import indent
 from typing import TYPE_CHECKING, ClassVar
 
@@ -53,12 +54,12 @@ bounds : None or (lower, upper), default=None
     of all columns. Declare them where you can.
 y_bounds : None or (lower, upper), default=None
     Public bounds of a numeric `y`. None: they are found, and paid for, too.
+classes : array-like, default=None
+    The labels that `y` may hold. None: inferred from `y`, with a `PrivacyLeakWarning`.
 clip_norm : "auto" or float, default="auto"
     Radius, in the units after `bounds`, in which 1 changes nothing. Each row is scaled down to it.
     ``"auto"``: 1 + 6/d times the root mean square norm of d columns, from noisy counts that are
-    paid for.
-classes : array-like, default=None
-    The labels that `y` may hold. None: inferred from `y`, with a `PrivacyLeakWarning`.""",
+    paid for.""",
     "schema": """\
 schema : "auto", "private", Schema or None, default="auto"
     Column types of a table. ``"auto"``: a DataFrame is a table, of which all columns are
@@ -175,9 +176,9 @@ _TEXTS = {
 def parameters(cls: type) -> type:
     """Make the annotated attributes of a class the parameters of its constructor.
 
-    They follow the parameters of its bases, and are keyword-only if there are such. The
-    constructor stores them unchanged, as scikit-learn requires. In the docstring, ``%(name)s`` is
-    replaced by the shared text of that name.
+    They follow the parameters of its bases, and are keyword-only if there are such and the class
+    has no ``_: KW_ONLY`` of its own. The constructor stores them unchanged, as scikit-learn
+    requires. In the docstring, ``%(name)s`` is replaced by the shared text of that name.
     """
     cls.__doc__ = re.sub(
         r"^( *)%\((\w+)\)s$",
@@ -185,8 +186,9 @@ def parameters(cls: type) -> type:
         cls.__doc__,
         flags=re.MULTILINE,
     )
-    has_more = any(getattr(base, "__dataclass_fields__", ()) for base in cls.__bases__)
-    return dataclass(eq=False, repr=False, kw_only=has_more)(cls)
+    is_extended = any(getattr(base, "__dataclass_fields__", ()) for base in cls.__bases__)
+    declares_all = KW_ONLY in inspect.get_annotations(cls).values()
+    return dataclass(eq=False, repr=False, kw_only=is_extended and not declares_all)(cls)
 
 
 class DocumentedEstimator(BaseEstimator):

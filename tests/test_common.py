@@ -86,7 +86,7 @@ SLOW = {
 @parametrize_with_checks(
     [GENERATORS[which] for which in ("sliced", "rows", "flow-r", "local", "sinkhorn", "dpaf")]
     + [DPSWFlowSampler(n_steps=20)]
-    + [LocalPrivatizer(), LocalPrivatizer("gaussian", basis="dct")]
+    + [LocalPrivatizer(), LocalPrivatizer(mechanism="gaussian", basis="dct")]
     + [DPSWDDomainAdapter(n_steps=20), DPSWDDomainClassifier(n_steps=20)]
     + [DPSWDRowAdapter(n_steps=20), LowFrequencies()]
 )

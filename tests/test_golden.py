@@ -179,7 +179,7 @@ def _principal_components():
 
 def _privatizer():
     X, _ = load_iris(return_X_y=True)
-    return LocalPrivatizer("laplace", epsilon=4.0, bounds=(0, 8), random_state=0).fit(X)
+    return LocalPrivatizer(mechanism="laplace", epsilon=4.0, bounds=(0, 8), random_state=0).fit(X)
 
 
 FITS = {

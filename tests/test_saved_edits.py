@@ -54,7 +54,7 @@ FITS = {
     ),
     "local": lambda: LDPEntropicGAN(**TERMS, **LABELS, n_steps=2).fit(X, Y),
     "privatizer": lambda: LocalPrivatizer(**TERMS, **LABELS).fit(X),
-    "components": lambda: DPPCA(2, **TERMS).fit(X, persons=np.arange(40)),
+    "components": lambda: DPPCA(n_components=2, **TERMS).fit(X, persons=np.arange(40)),
     "adapter": lambda: DPSWDDomainAdapter(
         5.0, n_steps=2, n_components=4, sampler=DPSWFlowSampler(n_steps=2, n_particles=9)
     ).fit(X, Y, X_target=X),

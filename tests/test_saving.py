@@ -121,25 +121,26 @@ FITS = {
     "shapes": lambda: DPSWFlowSampler(
         math.inf, schema=Schema({"x": Number(0, 1), "y": Number(0, 1)}), n_steps=2
     ).fit(pd.DataFrame(X[:, :2], columns=["x", "y"])),
-    "components": lambda: DPPCA(3, **IMAGES).fit(X),
+    "components": lambda: DPPCA(n_components=3, **IMAGES).fit(X),
     "encoded": lambda: DPSWFlowSampler(
-        **IMAGES, n_steps=2, encoder=FrozenEstimator(DPPCA(3, **IMAGES).fit(X))
+        **IMAGES, n_steps=2, encoder=FrozenEstimator(DPPCA(n_components=3, **IMAGES).fit(X))
     ).fit(X),
     "adapter": lambda: DPSWDDomainAdapter(5.0, n_steps=3).fit(X, Y, X_target=X[:, ::-1]),
     "adapter by rows": lambda: DPSWDRowAdapter(5.0, n_steps=2, n_components=4).fit(
         X, Y, X_target=X[:, ::-1]
     ),
-    "privatizer": lambda: LocalPrivatizer("gaussian", 5.0, bounds=(0, 1), classes=["a", "b"]).fit(
-        X
-    ),
+    "privatizer": lambda: LocalPrivatizer(
+        mechanism="gaussian", epsilon=5.0, bounds=(0, 1), classes=["a", "b"]
+    ).fit(X),
     "persons": lambda: DPSWFlowSampler(**IMAGES, n_steps=2, max_rows_per_person=2).fit(
         X[:, :3], persons=np.arange(60) // 3
     ),
     "components of persons": lambda: DPPCA(
-        3, **IMAGES, relation="replace_one", max_rows_per_person=2
+        n_components=3, **IMAGES, relation="replace_one", max_rows_per_person=2
     ).fit(X, persons=np.arange(60) // 3),
     "noised rows": lambda: LDPEntropicGAN(n_steps=2).fit_privatized(
-        X[:, :2], privatizer=LocalPrivatizer("gaussian", 5.0, bounds=(0, 1)).fit(X[:, :2])
+        X[:, :2],
+        privatizer=LocalPrivatizer(mechanism="gaussian", epsilon=5.0, bounds=(0, 1)).fit(X[:, :2]),
     ),
     "rows without noise": lambda: DPSWFlowSampler(
         math.inf, bounds=(0, 1), release=SlicedRows(n_steps=2)

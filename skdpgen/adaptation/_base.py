@@ -3,7 +3,7 @@
 
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
@@ -155,18 +155,18 @@ class BaseAdapter(
     _: KW_ONLY
     relation: str = "zero_out"
     accountant: str = "pld"
+    random_state: object = None
+    device: str = "auto"
+    verbose: int = 0
+    strict: bool = False
     bounds: Sequence | None = None
-    network: object = "mlp"
+    network: Callable | str = "mlp"
     n_components: int | None = None
     n_projections: int = 200
     align_weight: float = 0.1
     n_steps: int | None = None
     batch_size: int = 128
     learning_rate: float = 0.002
-    random_state: object = None
-    device: str = "auto"
-    verbose: int = 0
-    strict: bool = False
 
     free_parameters = frozenset()
     priced_parameters = frozenset()

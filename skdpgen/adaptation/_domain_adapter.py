@@ -2,7 +2,8 @@
 """Adapt a representation to a private target domain, by synthetic rows of it."""
 
 import numbers
-from dataclasses import fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, fields, replace
 from inspect import signature
 
 import numpy as np
@@ -77,20 +78,10 @@ class DPSWDDomainAdapter(BaseAdapter):
     Parameters
     ----------
     %(privacy)s
+    %(running)s
     bounds : None or (lower, upper), default=None
         Bounds of the features, numbers or arrays of shape (n_features,), to which rows of both
         domains are clipped. None: the least and the greatest value in the source.
-    sampler : generator, default=None
-        What learns synthetic target rows: a generator of this library, by ``fit(X)`` and
-        ``sample(n)``. It is cloned, and gets the adapter's budget (`epsilon`, `delta`, `relation`
-        and `accountant`), `random_state`, `device`, `verbose` and `strict`; another `epsilon`,
-        `delta`, `relation` or `random_state` of its own is refused. What it has of `bounds`,
-        `clip_norm`, `init` and `encoder` and leaves at their defaults follows from the source: the
-        adapter's bounds; the 0.9-quantile of the norms of source rows, after `bounds` and the
-        encoder; source rows; and an encoder by sizes. Of up to 64 columns there is none. Of more,
-        it is 64 principal components of the target, which are paid for, if there are 1000 target
-        rows; else 32 of the source, which cost nothing. For ``network="conv28"``, those of the
-        target are in the 14×14 lowest frequencies. None: a `DPSWFlowSampler`.
     network : {"mlp", "conv28"} or callable, default="mlp"
         The representation: ``"mlp"``, two layers, of rows that are standardised by the source;
         ``"conv28"``, two convolutions, of 28×28 grey images in [0, 1]. A factory takes the number
@@ -102,8 +93,6 @@ class DPSWDDomainAdapter(BaseAdapter):
         Directions on which the domains are compared at each step.
     align_weight : float, default=0.1
         Weight of the squared sliced distance, summed over the columns of the representation.
-    class_align_weight : float, default=0.1
-        Weight of the squared distance between the means of the classes.
     n_steps : int, default=None
         Steps. None: 20 times through the source, or 50 times if its images are changed at random,
         within [200, 6000].
@@ -111,12 +100,24 @@ class DPSWDDomainAdapter(BaseAdapter):
         Rows a step from each domain.
     learning_rate : float, default=0.002
         Of Adam.
+    sampler : generator, default=None
+        What learns synthetic target rows: a generator of this library, by ``fit(X)`` and
+        ``sample(n)``. It is cloned, and gets the adapter's budget (`epsilon`, `delta`, `relation`
+        and `accountant`), `random_state`, `device`, `verbose` and `strict`; another `epsilon`,
+        `delta`, `relation` or `random_state` of its own is refused. What it has of `bounds`,
+        `clip_norm`, `init` and `encoder` and leaves at their defaults follows from the source: the
+        adapter's bounds; the 0.9-quantile of the norms of source rows, after `bounds` and the
+        encoder; source rows; and an encoder by sizes. Of up to 64 columns there is none. Of more,
+        it is 64 principal components of the target, which are paid for, if there are 1000 target
+        rows; else 32 of the source, which cost nothing. For ``network="conv28"``, those of the
+        target are in the 14×14 lowest frequencies. None: a `DPSWFlowSampler`.
+    class_align_weight : float, default=0.1
+        Weight of the squared distance between the means of the classes.
     augment : "auto", None, "affine" or callable, default="auto"
         How rows of both domains, which are public or synthetic, are changed at random at each step.
         ``"affine"``: square grey images are turned, scaled, sheared and shifted a little. A
         function takes a tensor of rows, as the network gets them, and a torch generator.
         ``"auto"``: ``"affine"`` for ``network="conv28"``, else None.
-    %(running)s
 
     Attributes
     ----------
@@ -171,9 +172,26 @@ class DPSWDDomainAdapter(BaseAdapter):
     ((400,), True)
     """
 
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    _: KW_ONLY
+    relation: str = "zero_out"
+    accountant: str = "pld"
+    random_state: object = None
+    device: str = "auto"
+    verbose: int = 0
+    strict: bool = False
+    bounds: Sequence | None = None
+    network: Callable | str = "mlp"
+    n_components: int | None = None
+    n_projections: int = 200
+    align_weight: float = 0.1
+    n_steps: int | None = None
+    batch_size: int = 128
+    learning_rate: float = 0.002
     sampler: object = None
     class_align_weight: float = 0.1
-    augment: object = "auto"
+    augment: Callable | str | None = "auto"
 
     _checks = {
         "sampler": _check_sampler,

@@ -133,6 +133,11 @@ class Records:
     def __getstate__(self):
         raise TypeError("Private records cannot be pickled or copied.")
 
+    @property
+    def n_classes(self) -> int:
+        """Number of classes; 1 where there are none."""
+        return 1 if self.classes is None else len(self.classes)
+
     def release_ownership(self):
         """Return rows, labels and persons, once; from then on they are not held here."""
         return self._held.pop()

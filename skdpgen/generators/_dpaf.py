@@ -3,10 +3,11 @@
 
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY
 from functools import partial
 
-from ..base import CentralGenerator, check_network
+from ..base import CentralGenerator
 from ..checks import one_of, positive, whole
 from ..curator.record_functions import PullingFunction
 from ..encoders import split_encoder
@@ -15,7 +16,9 @@ from ..learners.rows import has_unit_output, input_scale, make_rows, try_network
 from ..mechanisms.aggregates import ForwardAggregateMechanism
 from ..networks import Discriminator, default_layers, infer_square_shape, mirror, seeded
 from ..params import Specification, parameters
+from ..planning import check_network
 from ..releases import ForwardAggregates
+from ..tables.schema import Schema
 
 
 @parameters
@@ -93,16 +96,17 @@ class DPAFGenerator(CentralGenerator):
     Parameters
     ----------
     %(privacy)s
+    %(running)s
     %(arrays)s
     %(schema)s
+    encoder : "auto", None or object, default="auto"
+        An object with `transform` and `inverse_transform` that was fitted on public data, wrapped
+        in scikit-learn's `FrozenEstimator`. ``"auto"``: none.
     release : "aggregates" or ForwardAggregates, default="aggregates"
         What leaves the data, in how many steps, and how the budget is split.
     loss : {"matching", "rows"}, default="matching"
         What the generator is trained by: the distance of the mean features of generated rows from
         those that were released; or, as in [1]_, the discriminator's verdict on single rows.
-    encoder : None or object, default=None
-        Has `transform` and `inverse_transform` and was fitted on public data; wrapped in
-        scikit-learn's `FrozenEstimator`.
     network : str or callable, default=None
         The generator's network. None: the mirror of the discriminator for images with `bounds`, and
         else ``"mlp"``. Names and factories are those of `DPSlicedWassersteinGenerator`.
@@ -112,7 +116,6 @@ class DPAFGenerator(CentralGenerator):
         Dimension of the network's random code; the one-hot class is joined to it.
     learning_rate : float, default=0.001
         Of Adam, after a warm-up; it decays linearly to 0.
-    %(running)s
 
     Attributes
     ----------
@@ -159,10 +162,25 @@ class DPAFGenerator(CentralGenerator):
     ((100, 4), True)
     """
 
-    release: object = "aggregates"
-    loss: object = "matching"
-    network: object = None
-    discriminator: object = "auto"
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    _: KW_ONLY
+    relation: str = "zero_out"
+    accountant: str = "pld"
+    random_state: object = None
+    device: str = "auto"
+    verbose: int = 0
+    strict: bool = False
+    bounds: Sequence | None = None
+    y_bounds: Sequence | None = None
+    classes: Sequence | None = None
+    clip_norm: float | str = "auto"
+    schema: Schema | str | None = "auto"
+    encoder: object = "auto"
+    release: ForwardAggregates | str = "aggregates"
+    loss: str = "matching"
+    network: Callable | str | None = None
+    discriminator: DPAFDiscriminator | str = "auto"
     latent_dim: int = 16
     learning_rate: float = 0.001
 

@@ -2,14 +2,15 @@
 """Generator networks trained on rows that were noised by their owners."""
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ..accounting.certificate import Certificate
 from ..accounting.rounding import plain_numbers
-from ..base import BaseGenerator, check_network
+from ..base import BaseGenerator
 from ..checks import check_size, positive, whole
 from ..learners.entropic import DISTANCES, LocalRowNetwork, fit_to_noised_rows
 from ..losses import EntropicWasserstein, SinkhornDivergence, Wasserstein
@@ -17,6 +18,7 @@ from ..mechanisms.local import DEVIATIONS, LocalLabelsMechanism, LocalRowsMechan
 from ..mechanisms.noise import NoiseSource
 from ..networks import build, find_factory
 from ..params import choose_device, parameters, rollback_on_failure
+from ..planning import check_network
 from ..preprocessing import LocalPrivatizer
 from ..releases import LocalNoise
 from ..releases.local_noise import find_local_sigma
@@ -45,17 +47,22 @@ class LDPEntropicGAN(BaseGenerator):
     delta : float, default=1e-5
         Probability scale at which ε may fail, for Gaussian noise. Laplace noise needs none.
     %(accountant)s
+    %(random_state)s
+    %(device)s
+    %(verbose)s
+    strict : bool, default=False
+        As in `LocalPrivatizer`.
     bounds : None or (lower, upper), default=None
         Public bounds of the features, numbers or arrays of shape (n_features,). Features are
         clipped to them and mapped to [-1, 1]; samples are mapped back. None: rows as they are.
     %(y_bounds)s
+    classes : array-like, default=None
+        The labels that `y` may hold. None: inferred from `y`, with a `PrivacyLeakWarning`; the
+        certificate then does not call itself local, since somebody saw all labels.
     clip_norm : float, default=None
         Public radius of the ball, in the units after `bounds`. Rows outside are projected on it,
         and the noise is calibrated to its diameter. None: 1; with `bounds`, that of the
         smallest ball around the whole box, n_features (``"laplace"``) or √n_features.
-    classes : array-like, default=None
-        The labels that `y` may hold. None: inferred from `y`, with a `PrivacyLeakWarning`; the
-        certificate then does not call itself local, since somebody saw all labels.
     release : {"laplace", "gaussian"} or LocalNoise, default="laplace"
         Which noise, on what. The network's rows are compared in the same basis.
     loss : {"entropic", "wasserstein", "sinkhorn_divergence"} or object, default="entropic"
@@ -73,11 +80,6 @@ class LDPEntropicGAN(BaseGenerator):
         100 with labels, or n_samples if that is less, but at least 32.
     learning_rate : float, default=0.003
         Of Adam, with a warm-up and a linear decay to 0.
-    %(random_state)s
-    %(device)s
-    %(verbose)s
-    strict : bool, default=False
-        As in `LocalPrivatizer`.
 
     Attributes
     ----------
@@ -135,17 +137,28 @@ class LDPEntropicGAN(BaseGenerator):
 
     In two halves, as in life:
 
-    >>> privatizer = LocalPrivatizer("gaussian", epsilon=5.0).fit(X)
+    >>> privatizer = LocalPrivatizer(mechanism="gaussian", epsilon=5.0).fit(X)
     >>> noised = privatizer.transform(X)
     >>> gan = LDPEntropicGAN(random_state=0).fit_privatized(noised, privatizer=privatizer)
     >>> bool(gan.epsilon_ == privatizer.epsilon_)
     True
     """
 
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    _: KW_ONLY
+    accountant: str = "pld"
+    random_state: object = None
+    device: str = "auto"
+    verbose: int = 0
+    strict: bool = False
+    bounds: Sequence | None = None
+    y_bounds: Sequence | None = None
+    classes: Sequence | None = None
     clip_norm: float | None = None
-    release: object = "laplace"
-    loss: object = "entropic"
-    network: object = "mlp"
+    release: LocalNoise | str = "laplace"
+    loss: EntropicWasserstein | SinkhornDivergence | Wasserstein | str = "entropic"
+    network: Callable | str = "mlp"
     latent_dim: int = 20
     n_steps: int | None = None
     batch_size: int | None = None

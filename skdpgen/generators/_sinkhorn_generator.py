@@ -2,14 +2,18 @@
 """Generator networks trained by noisy gradients of the Sinkhorn divergence to private rows."""
 
 import math
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY
 
-from ..base import CentralGenerator, check_network
+from ..base import CentralGenerator
 from ..checks import one_of, positive, whole
 from ..learners.gradients import fit_to_gradients
 from ..learners.rows import has_unit_output, input_scale, make_rows, try_network
 from ..losses import SemiDebiasedSinkhorn
 from ..params import parameters
+from ..planning import check_network
 from ..releases import SampledGradients
+from ..tables.schema import Schema
 from ..transport.sinkhorn_losses import SinkhornGradient
 
 
@@ -25,13 +29,14 @@ class DPSinkhornGenerator(CentralGenerator):
     Parameters
     ----------
     %(privacy)s
+    %(running)s
     %(arrays)s
     %(schema)s
+    %(encoder)s
     release : "gradients" or SampledGradients, default="gradients"
         What leaves the data, and in how many steps.
     loss : "semi_debiased" or SemiDebiasedSinkhorn, default="semi_debiased"
         What the gradients are of.
-    %(encoder)s
     network : str or callable, default="mlp"
         ``"mlp"`` for tables and encoded rows; for images, channels first, with `bounds`,
         ``"conv28"`` and ``"dcgan28"`` (that of [1]_; slow on a CPU) of 28×28 grey ones,
@@ -45,7 +50,6 @@ class DPSinkhornGenerator(CentralGenerator):
     learning_rate : float, default=None
         Of the optimizer. None: 0.25 / √n_steps, and half of it in
         principal components, but at most 0.005.
-    %(running)s
 
     Attributes
     ----------
@@ -94,9 +98,24 @@ class DPSinkhornGenerator(CentralGenerator):
     ((100, 4), True)
     """
 
-    release: object = "gradients"
-    loss: object = "semi_debiased"
-    network: object = "mlp"
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    _: KW_ONLY
+    relation: str = "zero_out"
+    accountant: str = "pld"
+    random_state: object = None
+    device: str = "auto"
+    verbose: int = 0
+    strict: bool = False
+    bounds: Sequence | None = None
+    y_bounds: Sequence | None = None
+    classes: Sequence | None = None
+    clip_norm: float | str = "auto"
+    schema: Schema | str | None = "auto"
+    encoder: object = "auto"
+    release: SampledGradients | str = "gradients"
+    loss: SemiDebiasedSinkhorn | str = "semi_debiased"
+    network: Callable | str = "mlp"
     latent_dim: int = 16
     optimizer: str = "adam"
     learning_rate: float | None = None

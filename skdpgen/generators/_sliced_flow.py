@@ -2,6 +2,8 @@
 """Particles moved by a private sliced Wasserstein flow."""
 
 import itertools
+from collections.abc import Sequence
+from dataclasses import KW_ONLY
 
 import numpy as np
 import torch
@@ -9,7 +11,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from ..arrays.box import BoxFormat
 from ..arrays.numbers import read_numbers
-from ..base import CentralGenerator, refuse_given
+from ..base import CentralGenerator
 from ..checks import check_size, in_range, positive, whole
 from ..curator.record_functions import RecordFunction
 from ..curator.records import read_rows
@@ -21,8 +23,10 @@ from ..learners.table_rows import TableParticles
 from ..mechanisms.base import clip_rows
 from ..mechanisms.sampled import SlicedRowsMechanism
 from ..params import parameters
+from ..planning import refuse_given
 from ..releases import SlicedRows, SliceSketch, TwoWayTables
 from ..releases.sliced_rows import DIRECTIONS_AT_ONCE
+from ..tables.schema import Schema
 
 # Particles, over all classes.
 _FEWEST, _MOST = 500, 10_000
@@ -55,12 +59,13 @@ class DPSWFlowSampler(CentralGenerator):
     Parameters
     ----------
     %(privacy)s
+    %(running)s
     %(arrays)s
     %(schema)s
+    %(encoder)s
     release : {"sketch", "resample", "presample"}, SliceSketch or SlicedRows, default="sketch"
         What leaves the data: a slice sketch, once; projected rows, at each step; or projected
         rows, once (``SlicedRows(n_steps=1)``).
-    %(encoder)s
     n_particles : int, default=None
         Number of particles, shared equally by the classes. None: n_samples / 2 within
         [500, 10000].
@@ -70,6 +75,9 @@ class DPSWFlowSampler(CentralGenerator):
         deviations. What a sketch leaves open stays as it is there. None: particles start from
         normal distributions that have nearly the sketch, and from noise where there is none. Not
         for tables, nor with a numeric `y`.
+    diffusion : float, default=0.0
+        λ: particles get √(2λh) of Gaussian noise at each step of a flow along projected rows.
+        This regularises; no privacy is claimed from it.
     n_steps : int, default=None
         Largest number of steps; they cost no privacy. None: 2000 for a sketch, 1000 for tables,
         1500 for rows that were released once. For rows at each step the release says it.
@@ -78,11 +86,7 @@ class DPSWFlowSampler(CentralGenerator):
         sketch, of their logits; None: 0.03. For projected rows: h, the step of Euler and Maruyama;
         None: the number of columns over 10, since the drift is an average over directions, and so
         the smaller the more columns there are. It falls to 0 over the second half of the steps.
-    diffusion : float, default=0.0
-        λ: particles get √(2λh) of Gaussian noise at each step of a flow along projected rows.
-        This regularises; no privacy is claimed from it.
     %(persons)s
-    %(running)s
 
     Attributes
     ----------
@@ -141,12 +145,27 @@ class DPSWFlowSampler(CentralGenerator):
     (50, 2)
     """
 
-    release: object = "sketch"
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    _: KW_ONLY
+    relation: str = "zero_out"
+    accountant: str = "pld"
+    random_state: object = None
+    device: str = "auto"
+    verbose: int = 0
+    strict: bool = False
+    bounds: Sequence | None = None
+    y_bounds: Sequence | None = None
+    classes: Sequence | None = None
+    clip_norm: float | str = "auto"
+    schema: Schema | str | None = "auto"
+    encoder: object = "auto"
+    release: SliceSketch | SlicedRows | str = "sketch"
     n_particles: int | None = None
     init: object = None
+    diffusion: float = 0.0
     n_steps: int | None = None
     learning_rate: float | None = None
-    diffusion: float = 0.0
     max_rows_per_person: int = 1
 
     _shorthands = {

@@ -2,8 +2,10 @@
 """Generator networks trained by the sliced Wasserstein distance to private rows."""
 
 import math
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY
 
-from ..base import CentralGenerator, check_network, refuse_given
+from ..base import CentralGenerator
 from ..checks import check_size, positive, whole
 from ..curator.record_functions import RecordFunction
 from ..learners.interactions import fit_to_table
@@ -14,7 +16,9 @@ from ..learners.table_rows import TableNetwork
 from ..mechanisms.sampled import SlicedRowsMechanism
 from ..networks import build, find_factory
 from ..params import parameters
+from ..planning import check_network, refuse_given
 from ..releases import SlicedRows, SliceSketch, TwoWayTables
+from ..tables.schema import Schema
 
 # For a sketch: generated rows a step, shared by the classes.
 _BATCH_SIZE = 256
@@ -42,11 +46,12 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
     Parameters
     ----------
     %(privacy)s
+    %(running)s
     %(arrays)s
     %(schema)s
+    %(encoder)s
     release : {"sketch", "rows"}, SliceSketch or SlicedRows, default="sketch"
         What leaves the data: a slice sketch, once, or projected rows, at each step.
-    %(encoder)s
     network : str or callable, default="mlp"
         ``"mlp"`` and ``"dpswgen"`` make rows of any kind.
         ``"conv28"`` makes 28×28 grey images and ``"conv64"`` 64×64 RGB ones, channels first (Tables
@@ -67,7 +72,6 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
         Of Adam, with a warm-up and a linear decay to 0: over the last fifth of the steps for a
         sketch, over all of them for rows. None: 0.01 and 0.001, or 0.003 for tables.
     %(persons)s
-    %(running)s
 
     Attributes
     ----------
@@ -124,8 +128,23 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
     ((100, 4), True)
     """
 
-    release: object = "sketch"
-    network: object = "mlp"
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    _: KW_ONLY
+    relation: str = "zero_out"
+    accountant: str = "pld"
+    random_state: object = None
+    device: str = "auto"
+    verbose: int = 0
+    strict: bool = False
+    bounds: Sequence | None = None
+    y_bounds: Sequence | None = None
+    classes: Sequence | None = None
+    clip_norm: float | str = "auto"
+    schema: Schema | str | None = "auto"
+    encoder: object = "auto"
+    release: SliceSketch | SlicedRows | str = "sketch"
+    network: Callable | str = "mlp"
     latent_dim: int = 20
     n_steps: int | None = None
     batch_size: int | None = None

@@ -61,9 +61,8 @@ class DPPCA(Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, D
 
     Parameters
     ----------
-    n_components : int, default=None
-        Components to keep, at most n_features. None: 64, or all if they are less.
     %(privacy)s
+    %(running)s
     bounds : None or (lower, upper), default=None
         Public bounds of the features, numbers or arrays of shape (n_features,), to which features
         are clipped; they are then mapped to [0, 1] and divided by the root of their number. None:
@@ -74,8 +73,9 @@ class DPPCA(Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, D
         Radius, in the units after `bounds`. For the second moments, each row is scaled down to it;
         `transform` does not clip. ``"auto"``: from the root mean square norm, by noisy counts
         that are paid for. A number without `bounds`: rows are taken as they are.
+    n_components : int, default=None
+        Components to keep, at most n_features. None: 64, or all if they are less.
     %(persons)s
-    %(running)s
 
     Attributes
     ----------
@@ -135,19 +135,19 @@ class DPPCA(Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, D
     True
     """
 
-    n_components: int | None = None
     epsilon: float = 1.0
     delta: float = 1e-5
     _: KW_ONLY
     relation: str = "zero_out"
     accountant: str = "pld"
-    bounds: Sequence | None = None
-    clip_norm: float | str = "auto"
-    max_rows_per_person: int = 1
     random_state: object = None
     device: str = "auto"
     verbose: int = 0
     strict: bool = False
+    bounds: Sequence | None = None
+    clip_norm: float | str = "auto"
+    n_components: int | None = None
+    max_rows_per_person: int = 1
 
     _checks = {
         **CENTRAL_CHECKS,

@@ -60,25 +60,11 @@ class LocalPrivatizer(
 
     Parameters
     ----------
-    %(mechanism)s
     epsilon : float, default=1.0
         Privacy budget of each record. ``inf``: no noise, and the certificate says so.
     delta : float, default=1e-5
         Probability scale at which ε may fail, for Gaussian noise. Laplace noise needs none: its ε
         holds at δ = 0.
-    clip_norm : float, default=None
-        Public radius of the ball, in the units after `bounds`. Rows outside are projected on it.
-        None: 1; with `bounds`, that of the smallest ball around the whole box, in which nothing is
-        projected: n_features (``"laplace"``) or √n_features (``"gaussian"``).
-    bounds : None or (lower, upper), default=None
-        Public bounds of the features, numbers or arrays of shape (n_features,). Features are
-        clipped to them and mapped to [-1, 1]. None: rows as they are, in a ball around 0.
-    %(basis)s
-    %(keep)s
-    %(image_shape)s
-    classes : array-like, default=None
-        The labels that `privatize` takes. None: it takes none.
-    %(label_share)s
     accountant : {"pld", "rdp", "autodp"}, default="pld"
         What finds Gaussian noise and certifies it.
     random_state : None, int or RandomState, default=None
@@ -92,6 +78,20 @@ class LocalPrivatizer(
         finite. A refusal is an exact answer about the rows, which ε does not cover, and the
         certificate says so. By default such a record counts as the centre of the ball, with the
         first class, and is noised like any other.
+    bounds : None or (lower, upper), default=None
+        Public bounds of the features, numbers or arrays of shape (n_features,). Features are
+        clipped to them and mapped to [-1, 1]. None: rows as they are, in a ball around 0.
+    classes : array-like, default=None
+        The labels that `privatize` takes. None: it takes none.
+    clip_norm : float, default=None
+        Public radius of the ball, in the units after `bounds`. Rows outside are projected on it.
+        None: 1; with `bounds`, that of the smallest ball around the whole box, in which nothing is
+        projected: n_features (``"laplace"``) or √n_features (``"gaussian"``).
+    %(mechanism)s
+    %(basis)s
+    %(keep)s
+    %(image_shape)s
+    %(label_share)s
 
     Attributes
     ----------
@@ -138,7 +138,7 @@ class LocalPrivatizer(
     >>> from sklearn.datasets import load_iris
     >>> from skdpgen.preprocessing import LocalPrivatizer
     >>> X, y = load_iris(return_X_y=True)
-    >>> privatizer = LocalPrivatizer("gaussian", epsilon=5.0, bounds=(0, 8), classes=[0, 1, 2])
+    >>> privatizer = LocalPrivatizer(5.0, mechanism="gaussian", bounds=(0, 8), classes=[0, 1, 2])
     >>> noised, labels = privatizer.fit(X).privatize(X, y)
     >>> noised.shape, labels.shape
     ((150, 4), (150,))
@@ -146,20 +146,20 @@ class LocalPrivatizer(
     True
     """
 
-    mechanism: str = "laplace"
     epsilon: float = 1.0
     delta: float = 1e-5
-    clip_norm: float | None = None
     _: KW_ONLY
-    bounds: Sequence | None = None
-    basis: str | None = None
-    keep: float | None = None
-    image_shape: Sequence | None = None
-    classes: object = None
-    label_share: float = 0.2
     accountant: str = "pld"
     random_state: object = None
     strict: bool = False
+    bounds: Sequence | None = None
+    classes: Sequence | None = None
+    clip_norm: float | None = None
+    mechanism: str = "laplace"
+    basis: str | None = None
+    keep: float | None = None
+    image_shape: Sequence | None = None
+    label_share: float = 0.2
 
     relation = "replace_one"
 

@@ -48,7 +48,7 @@ NARROW = {
     ),
     "local": LDPEntropicGAN(release="gaussian", n_steps=np.int64(3)),
     "pca": DPPCA(n_components=np.int64(2)),
-    "privatizer": LocalPrivatizer("gaussian"),
+    "privatizer": LocalPrivatizer(mechanism="gaussian"),
 }
 
 

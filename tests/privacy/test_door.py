@@ -361,7 +361,7 @@ def test_target_rows_are_touched_behind_the_door_only(adapter):
 @pytest.mark.parametrize("bounds", [(-1, 1), None])
 def test_rows_of_components_are_touched_behind_the_door_only(strict, bounds):
     X, _ = make_rows()
-    check(DPPCA(2, **COMMON, bounds=bounds, strict=strict), fit, given(X), [X])
+    check(DPPCA(n_components=2, **COMMON, bounds=bounds, strict=strict), fit, given(X), [X])
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
@@ -373,7 +373,9 @@ def test_rows_that_are_noised_are_touched_behind_the_door_only(mechanism):
         privatizer.noised_ = privatizer.privatize(X, y)
         return privatizer
 
-    privatizer = LocalPrivatizer(mechanism, classes=[0, 1], bounds=(-1, 1), random_state=0)
+    privatizer = LocalPrivatizer(
+        mechanism=mechanism, classes=[0, 1], bounds=(-1, 1), random_state=0
+    )
     check(privatizer, privatize, given(X, y), (X, y))
 
 
