@@ -13,11 +13,11 @@ from joblib import Parallel, delayed
 from numpy.testing import assert_array_equal
 from randomgen import ChaCha
 
-from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget
+from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler, PrivacyBudget
 from skdpgen.checks import check_choice, check_number
 from skdpgen.params import choose_device
 from skdpgen.preprocessing import DPPCA, LocalPrivatizer
-from skdpgen.privacy import PrivacyLeakWarning
+from skdpgen.privacy import PrivacyLeakWarning, SpentError
 
 # Not every test declares its classes.
 pytestmark = pytest.mark.filterwarnings("ignore::skdpgen.privacy.PrivacyLeakWarning")
@@ -304,3 +304,70 @@ def test_nobody_is_told_to_fit_an_imputer_on_private_rows(X, cls):
     with pytest.raises(ValueError, match="strict=False they count as absent") as caught:
         cls(bounds=(-1, 1), strict=True).fit(bad)
     assert "impute or" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["tensor", "list", "float32"])
+def test_rows_of_a_third_party_may_be_any_array_like(X, kind):
+    convert = {"tensor": torch.tensor, "list": np.ndarray.tolist, "float32": np.float32}[kind]
+
+    class Other(DPSlicedWassersteinGenerator):
+        def _generate(self, classes, generator):
+            return convert(super()._generate(classes, generator))
+
+    assert Other(n_steps=2).fit(X).sample(7).shape == (7, X.shape[1])
+
+
+@pytest.mark.parametrize("wrong", ["a row too few", "a column too few", "integers", "texts"])
+def test_rows_of_a_wrong_shape_end_a_fit(X, wrong):
+    class Wrong(DPSlicedWassersteinGenerator):
+        def _generate(self, classes, generator):
+            rows = super()._generate(classes, generator)
+            return {
+                "a row too few": rows[1:],
+                "a column too few": rows[:, 1:],
+                "integers": np.zeros(rows.shape, dtype=int),
+                "texts": rows.astype(str),
+            }[wrong]
+
+    with pytest.raises(SpentError, match=r"Wrong._generate returned .* were expected"):
+        Wrong(n_steps=2).fit(X)
+
+
+INTEGERS = ["int8", "uint8", "int64", "uint64", "bool", "Int16", "boolean"]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integers_come_back_as_integers_within_their_bounds(dtype):
+    X = pd.DataFrame(np.random.RandomState(0).randint(0, 2, (60, 2)), columns=["a", "b"])
+    X["a"], X["b"] = X["a"].astype(dtype), X["b"].astype(np.float32)
+    for schema in (None, "auto"):
+        made = DPSWFlowSampler(n_steps=2, schema=schema).fit(X).sample(50)
+        assert list(made.dtypes) == list(X.dtypes)
+    if dtype[0].islower():
+        made = DPSWFlowSampler(n_steps=2).fit(X[["a"]].to_numpy()).sample(50)
+        assert made.dtype == dtype
+    if dtype.startswith("int"):
+        made = DPSWFlowSampler(n_steps=2, bounds=(-1.5, 1.5)).fit(X).sample(200)
+        assert set(made["a"]) <= {-1, 0, 1}
+
+
+TARGETS = {
+    "ordered": pd.Series(["l", "h"] * 30, dtype=pd.CategoricalDtype(["l", "m", "h"], ordered=True)),
+    "string": pd.Series(["l", "h"] * 30, dtype="string"),
+    "object": pd.Series(["l", "h"] * 30, dtype=object),
+    "nullable": pd.Series([0, 1] * 30, dtype="Int8"),
+    "numbers": pd.Series(np.linspace(0, 1, 60), dtype="Float32"),
+    "array": np.array([0, 1] * 30, dtype=np.uint8),
+}
+
+
+@pytest.mark.parametrize("y", TARGETS.values(), ids=TARGETS)
+def test_the_dtype_of_y_comes_back(y):
+    X = np.random.RandomState(0).normal(size=(60, 2))
+    _, made = DPSWFlowSampler(n_steps=2).fit(X, y).sample(9)
+    assert made.dtype == y.dtype
+    if y.dtype == "category":
+        declared = DPSWFlowSampler(n_steps=2, classes=["h", "l"]).fit(X, y)
+        # Categories that were not declared are private.
+        assert declared.sample(9)[1].dtype == pd.CategoricalDtype(["h", "l"], ordered=True)
+        assert "m" not in str(vars(declared._format.kind))

@@ -214,7 +214,7 @@ def test_shares_follow_from_public_numbers_alone(X):
 def test_ranges_that_are_not_found_are_named():
     X = pd.DataFrame(np.random.RandomState(0).normal(size=(30, 2)), columns=["age", "pay"])
     with pytest.warns(FitQualityWarning, match=r"2 of 2 ranges.*'age'.*'pay'.*Declare bounds"):
-        fit(X)
+        fit(X, schema=None)
 
 
 def test_what_is_found_does_not_follow_absent_records():

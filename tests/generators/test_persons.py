@@ -79,7 +79,7 @@ def make_table(n_more):
 def fit(estimator, n_more, max_rows, **params):
     """Return a fit, and its warnings."""
     estimator = clone(estimator).set_params(max_rows_per_person=max_rows, **params)
-    if getattr(estimator, "schema", None) is not None:
+    if getattr(estimator, "schema", "auto") != "auto":
         table, persons = make_table(n_more)
         data = (table,)
     else:

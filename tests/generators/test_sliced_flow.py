@@ -383,7 +383,7 @@ def test_tables(release):
         ),
         ({"init": np.zeros((5, 3))}, "init has 3 features, but X has 2"),
         ({"init": np.full((5, 2), np.nan)}, "init contains NaN"),
-        ({"init": np.zeros((5, 2)), "schema": Schema({"a": Boolean()})}, "init is for rows of X"),
+        ({"init": np.zeros((5, 2)), "schema": Schema({"a": Boolean()})}, "init is for arrays"),
     ],
 )
 def test_bad_parameters(five_gaussians, params, match):

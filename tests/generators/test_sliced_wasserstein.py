@@ -491,7 +491,7 @@ BAD_DATA = {
 
 @pytest.mark.parametrize(("X", "y", "match"), BAD_DATA.values(), ids=BAD_DATA)
 def test_bad_data(X, y, match):
-    _refused({}, X, y, match)
+    _refused({"schema": None}, X, y, match)
 
 
 REFUSED_ROWS = {
