@@ -343,9 +343,8 @@ def test_integers_come_back_as_integers_within_their_bounds(dtype):
     for schema in (None, "auto"):
         made = DPSWFlowSampler(n_steps=2, schema=schema).fit(X).sample(50)
         assert list(made.dtypes) == list(X.dtypes)
-    if dtype[0].islower():
-        made = DPSWFlowSampler(n_steps=2).fit(X[["a"]].to_numpy()).sample(50)
-        assert made.dtype == dtype
+    rows = X[["a"]].to_numpy()
+    assert DPSWFlowSampler(n_steps=2).fit(rows).sample(50).dtype == rows.dtype
     if dtype.startswith("int"):
         made = DPSWFlowSampler(n_steps=2, bounds=(-1.5, 1.5)).fit(X).sample(200)
         assert set(made["a"]) <= {-1, 0, 1}
@@ -370,4 +369,4 @@ def test_the_dtype_of_y_comes_back(y):
         declared = DPSWFlowSampler(n_steps=2, classes=["h", "l"]).fit(X, y)
         # Categories that were not declared are private.
         assert declared.sample(9)[1].dtype == pd.CategoricalDtype(["h", "l"], ordered=True)
-        assert "m" not in str(vars(declared._format.kind))
+        assert declared._format.kind.target_dtype.categories is None

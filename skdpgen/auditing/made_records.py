@@ -136,7 +136,9 @@ def _list_extremes(n_features, in_box):
 def _make_table(estimator, n_rows, generator):
     schema = estimator.schema
     if not isinstance(schema, Schema):
-        raise ValueError("To make records takes a Schema; of schema='private', audit a table.")
+        raise ValueError(
+            "schema='private' declares no columns to make records of: give audit a table."
+        )
     closed = schema.replace(
         {
             name: _SAID.get(getattr(kind, "expected", None), _CLOSED[type(kind)])
