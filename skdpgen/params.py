@@ -37,29 +37,29 @@ SITE = ""
 _TEXTS = {
     "privacy": """\
 epsilon : float, default=1.0
-    Privacy budget. ``inf``: no noise, and the certificate says so.
+    Privacy budget. ``inf``: no noise, as the certificate states.
 delta : float, default=1e-5
     Probability scale at which ε may fail; choose it well below 1 / n_samples.
 relation : {"zero_out", "replace_one"}, default="zero_out"
-    Which data sets are neighbours: one record replaced by a null record that counts as
-    absent, or by any other record. The number of records is public.
+    Neighbouring relation: one record is replaced by a null record, which counts as absent, or by
+    any other record. The number of records is public.
 accountant : {"pld", "rdp", "autodp"}, default="pld"
-    What finds the noise and certifies it.""",
+    Accountant that calibrates the noise and certifies its cost.""",
     "arrays": """\
 bounds : None or (lower, upper), default=None
     Public bounds of the features, numbers or arrays of shape (n_features,), to which features are
     clipped. Unless an object encodes them, they are mapped to [0, 1] and divided by the root of
-    their number, a numeric `y` counted. None: those of the dtype, if it is bool or uint8; else
-    they are found by noisy counts, which are paid for: a range of each of up to 50 columns, or one
-    of all columns. Declare them where you can.
+    their number, including a numeric `y`. None: those of the dtype if it is bool or uint8;
+    otherwise `fit` infers them from noisy counts at a cost: a range for each of up to 50 columns,
+    or one for all columns. Declare them if you can.
 y_bounds : None or (lower, upper), default=None
-    Public bounds of a numeric `y`. None: they are found, and paid for, too.
+    Public bounds of a numeric `y`. None: `fit` infers them at a cost.
 classes : array-like, default=None
-    The labels that `y` may hold. None: inferred from `y`, with a `PrivacyLeakWarning`.
+    Labels in `y`. None: inferred from `y`, with a `PrivacyLeakWarning`.
 clip_norm : "auto" or float, default="auto"
-    Radius, in the units after `bounds`, in which 1 changes nothing. Each row is scaled down to it.
-    ``"auto"``: 1 + 6/d times the root mean square norm of d columns, from noisy counts that are
-    paid for.""",
+    Radius, in the units after `bounds`, to which each row is scaled down; 1 changes nothing there.
+    ``"auto"``: 1 + 6/d times the root mean square norm of d columns, from noisy counts at a
+    cost.""",
     "schema": """\
 schema : "auto", "private", Schema or None, default="auto"
     Column types of a table. ``"auto"``: a DataFrame is a table, of which all columns are
@@ -74,69 +74,67 @@ schema : "auto", "private", Schema or None, default="auto"
     "encoder": """\
 encoder : "auto", None, "dp-pca", PrivatePCA, object or list, default="auto"
     Dimension reduction before the release. ``"dp-pca"``: a `PrivatePCA`, principal components
-    from noisy second moments, which are paid for. ``"auto"``: that, by the number of rows and of
-    columns, the bounds and the budget, or none. An
-    object has `transform` and `inverse_transform` and was fitted on public data, such as an
-    `Autoencoder`, wrapped in scikit-learn's `FrozenEstimator`. A list: such an object, and then
-    a `PrivatePCA` of what it makes.""",
+    from noisy second moments at a cost. ``"auto"``: ``"dp-pca"`` or None, by the numbers of rows
+    and columns, the bounds and the budget. An object has `transform` and `inverse_transform` and
+    was fitted on public data, such as an `Autoencoder`, wrapped in scikit-learn's
+    `FrozenEstimator`. A list: such an object, and a `PrivatePCA` of its output.""",
     "persons": """\
 max_rows_per_person : int, default=1
-    If `fit` is given `persons`: how many rows of each count, chosen at random; all others are
-    absent. Noise is so many times as much. Of 2 or more, a hundredth of the budget shows how many
-    rows there are in all.""",
+    Number of rows of each person that count, chosen at random, if `fit` is given `persons`; other
+    rows are absent. The noise is multiplied by it. From 2 on, a hundredth of the budget is spent on
+    the total number of rows.""",
     "running": """\
 random_state : None, int or RandomState, default=None
     None: noise from the operating system. Anything else is for reproducing an experiment,
     **not a private release**: whoever has the seed can recompute the noise.
 device : str, default="auto"
-    Where to compute: "cpu", "cuda", or "auto" for CUDA where there is one.
+    Device: "cpu", "cuda", or "auto" for CUDA if available.
 verbose : int, default=0
     1 shows a progress bar.
 strict : bool, default=False
-    Whether to refuse bad records: with a label that is not declared, a number that is not
-    finite, or a cell that is not as declared. A refusal is an exact answer about the rows,
-    which ε does not cover, and the certificate says so. By default such a record counts as
-    absent, and nothing tells which they are.""",
+    Whether `fit` raises an error for invalid records: an undeclared label, a number that is not
+    finite, or a cell of another type than declared. The error is an exact statement about the
+    rows, which ε does not cover, as the certificate states. By default such records count as
+    absent, and are not disclosed.""",
     "local": """\
 mechanism : {"laplace", "gaussian"}, default="laplace"
-    Which noise, and with it the norm of the ball, L1 or L2.
+    Noise, which determines the norm of the ball: L1 or L2.
 basis : None or "dct", default=None
-    ``"dct"``: the noise is added to the coefficients of the orthonormal cosine transform of a
-    row, which for images have a smaller L1 norm than the pixels.
+    ``"dct"``: noise is added to the coefficients of the orthonormal cosine transform of a row,
+    which for images have a smaller L1 norm than the pixels.
 keep : float, default=None
-    With ``basis="dct"``, the share of coefficients that a row keeps, its largest ones; the
-    others become 0 before the row is projected. None: all.
+    Share of the largest coefficients of a row that are kept with ``basis="dct"``; the others become
+    0 before the row is projected. None: all.
 image_shape : tuple of int, default=None
-    Shape of the images that rows are, (height, width) or (channels, height, width). The cosine
-    transform is along the last two axes. None: along the row.
+    Shape of images, (height, width) or (channels, height, width). The cosine transform is along the
+    last two axes. None: along the row.
 label_share : float, default=0.2
-    The share of ε that labels get.""",
+    Share of ε for labels.""",
     "certified": """\
 privacy_ : skdpgen.privacy.Certificate
-    What was released and what it costs.
+    The releases and their cost.
 epsilon_ : float
     ε spent at `delta`; at most `epsilon`.""",
     "release_": """\
 release_ : object
-    What `release` stands for, with the numbers that were chosen for it. Of tables, a sketch is one
-    of two-way tables.""",
+    The release with resolved numbers. For a table, a sketch is of two-way tables.""",
     "found": """\
 bounds_ : (lower, upper) or None
-    Bounds of the features, arrays of shape (n_features,), declared or found. Like the three below
-    it, not of tables.
+    Bounds of the features, arrays of shape (n_features,), declared or inferred; this and the three
+    below only for arrays.
 y_bounds_ : (lower, upper)
-    Those of a numeric `y`.
+    Bounds of a numeric `y`.
 clip_norm_ : float
-    The radius, declared or found.
+    The radius, declared or inferred.
 encoder_ : PrivatePCA, object or None
-    What `encoder` stands for.""",
+    The encoder, resolved.""",
     "schema_": """\
 schema_ : Schema
-    The columns of the table, if there is one, with what was found of them.
+    Declared and inferred columns of a table.
 schema_report_ : DataFrame
-    Of a table, for each column: its kind, bounds, number of levels or knots, and, where released
-    tables say it, the shares of `other`, of missing values and of what is at the outermost
-    knots, with the noise on a count, in records. It costs nothing.""",
+    For each column of a table: its type, bounds, number of levels or knots, and, if the release
+    shows them, the shares of `other`, of missing values and of values at the outermost knots, with
+    the noise on a count, in records. It costs nothing.""",
     "labels": """\
 classes_ : ndarray of shape (n_classes,)
     If `y` holds classes.
@@ -144,7 +142,7 @@ class_probabilities_ : ndarray of shape (n_classes,)
     Noisy frequencies of the classes.""",
     "adapted": """\
 privacy_ : skdpgen.privacy.Certificate
-    What was released of the target and what it costs.
+    The releases of the target and their cost.
 epsilon_ : float
     ε spent at `delta`; at most `epsilon`, and 0 without a target.
 classes_ : ndarray of shape (n_classes,)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fitted estimators in files: JSON and arrays, of which nothing is run.
+"""Files of fitted estimators: JSON and arrays, without code.
 
 A file is a zip archive of ``estimator.json``, of arrays in NumPy's format and of a digest of all of
-these. Objects are written as the name of their class and what they hold. Names are looked up among
-the classes that were registered for it, so that a file makes nothing but estimators and what these
-consist of, and arrays hold numbers and texts only.
+these. Objects are written as the name of their class and their attributes. Only registered classes
+are instantiated, and arrays hold numbers and strings only.
 """
 
 import hashlib

@@ -55,7 +55,7 @@ class DPAFDiscriminator(Specification):
 
     @property
     def guesses_shape(self):
-        """Whether it is left open if rows are images."""
+        """Whether the shape of images is inferred from the number of features."""
         return isinstance(self.image_shape, str)
 
     def find_layers(self, format):
@@ -103,15 +103,15 @@ class DPAFGenerator(CentralGenerator):
         An object with `transform` and `inverse_transform` that was fitted on public data, wrapped
         in scikit-learn's `FrozenEstimator`. ``"auto"``: none.
     release : "aggregates" or ForwardAggregates, default="aggregates"
-        What leaves the data, in how many steps, and how the budget is split.
+        The release, the number of steps, and the split of the budget.
     loss : {"matching", "rows"}, default="matching"
-        What the generator is trained by: the distance of the mean features of generated rows from
-        those that were released; or, as in [1]_, the discriminator's verdict on single rows.
+        The generator's loss: the distance of the mean features of generated rows from the released
+        ones; or, as in [1]_, the discriminator's output for single rows.
     network : str or callable, default=None
         The generator's network. None: the mirror of the discriminator for images with `bounds`, and
         else ``"mlp"``. Names and factories are those of `DPSlicedWassersteinGenerator`.
     discriminator : "auto" or DPAFDiscriminator, default="auto"
-        Its layers, and whether rows are images.
+        Layers of the discriminator, and the shape of images.
     latent_dim : int, default=16
         Dimension of the network's random code; the one-hot class is joined to it.
     learning_rate : float, default=0.001
@@ -129,7 +129,7 @@ class DPAFGenerator(CentralGenerator):
     %(labels)s
     %(shape)s
     n_iter_ : int
-        Private steps that were made in the last phase.
+        Number of private steps in the last phase.
     loss_curve_ : list of float
         At each update, the estimated squared distance between the mean features of generated
         rows and those that were released.
@@ -214,7 +214,7 @@ class DPAFGenerator(CentralGenerator):
         ]
 
     def _plan(self, terms, format):
-        # These refuse what does not fit.
+        # These raise an error for layers or networks of another size.
         self._resolve_spec("discriminator").find_layers(format)
         if self.network is not None:
             n_inputs = self.latent_dim + terms.n_classes
@@ -291,7 +291,7 @@ class DPAFGenerator(CentralGenerator):
 
 
 def _input_map(format):
-    """Return the scale and shift by which the numbers of rows get a size of about 1."""
+    """Return the scale and shift by which the entries of rows have a size of about 1."""
     if format.has_blocks:
         return math.sqrt(len(format.block_sizes)), 0.0
     if format.feature_scale is not None:
@@ -305,7 +305,7 @@ def _check_shape(name, value):
 
 
 def _check_tuple(name, value, least, or_else="None"):
-    """Refuse what is neither None nor three whole numbers that are large enough."""
+    """Raise a ValueError unless a value is None or three large enough whole numbers."""
     if value is None:
         return
     is_tuple = isinstance(value, tuple | list) and len(value) == 3

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Generator networks trained on rows that were noised by their owners."""
+"""Generator networks trained on locally privatised rows."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -23,22 +23,22 @@ from ..preprocessing import LocalPrivatizer
 from ..releases import LocalNoise
 from ..releases.local_noise import find_local_sigma
 
-# Rows a step, without labels and for each label; and steps.
+# Rows per step, without labels and for each label; and least and largest number of steps.
 _BATCH_SIZE, _CLASS_BATCH_SIZE, _FEWEST_ROWS = 256, 100, 32
 _FEWEST_STEPS, _MOST_STEPS = 60, 3000
 
 
 @parameters
 class LDPEntropicGAN(BaseGenerator):
-    """Generator network trained, by entropic transport, on rows that their owners have noised.
+    """Generator network trained by entropic transport on locally privatised rows.
 
     Each row is noised on its own, once (local privacy, see `LocalPrivatizer`). A network is then
     trained so that the entropic Wasserstein distance from its rows to the *noised* rows is least.
     If the regularisation matches the noise, the minimiser is the distribution of the rows *without*
     noise [1]_ (Theorem 1): the entropic loss removes in expectation what the noise has added.
 
-    With `fit`, the noise is added here. In life it is added by the owners, and `fit_privatized`
-    takes what they send. Training reads noised rows only and costs nothing, however long it takes.
+    `fit` adds the noise itself. In a deployment clients add it, and `fit_privatized` takes their
+    noised rows. Training reads noised rows only and costs nothing.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class LDPEntropicGAN(BaseGenerator):
         and the noise is calibrated to its diameter. None: 1; with `bounds`, that of the
         smallest ball around the whole box, n_features (``"laplace"``) or √n_features.
     release : {"laplace", "gaussian"} or LocalNoise, default="laplace"
-        Which noise, on what. The network's rows are compared in the same basis.
+        Noise and its basis, in which generated rows are compared, too.
     loss : {"entropic", "wasserstein", "sinkhorn_divergence"} or object, default="entropic"
         `EntropicWasserstein` removes the noise; `Wasserstein` and `SinkhornDivergence` learn the
         noised distribution, and are there to compare with. The cost is ‖·‖_p^p with the p that goes
@@ -104,8 +104,8 @@ class LDPEntropicGAN(BaseGenerator):
 
     See Also
     --------
-    LocalPrivatizer : The owners' half.
-    DPSlicedWassersteinGenerator : For rows in trusted hands: far less noise at the same ε.
+    skdpgen.preprocessing.LocalPrivatizer : The clients' side.
+    DPSlicedWassersteinGenerator : Central privacy: far less noise at the same ε.
 
     Notes
     -----
@@ -135,7 +135,7 @@ class LDPEntropicGAN(BaseGenerator):
     >>> gan.sample(10).shape, bool(gan.epsilon_ <= 5.0)
     ((10, 2), True)
 
-    In two halves, as in life:
+    With noise that clients add:
 
     >>> privatizer = LocalPrivatizer(mechanism="gaussian", epsilon=5.0).fit(X)
     >>> noised = privatizer.transform(X)
@@ -182,7 +182,7 @@ class LDPEntropicGAN(BaseGenerator):
     }
 
     def fit_privatized(self, Y, y=None, *, privatizer: LocalPrivatizer) -> "LDPEntropicGAN":
-        """Learn the distribution of rows that arrived noised.
+        """Learn the distribution of locally privatised rows.
 
         The parameters that say how rows are noised (`epsilon`, `release`, `clip_norm`,
         `bounds` and `classes`) are not read: those of the privatizer count.
@@ -194,7 +194,7 @@ class LDPEntropicGAN(BaseGenerator):
         y : array-like of shape (n_samples,), default=None
             Noised labels, as `LocalPrivatizer.privatize` gives them.
         privatizer : LocalPrivatizer
-            The fitted privatizer that the owners have used, or a copy of it.
+            The fitted privatizer of the clients, or a copy of it.
 
         Returns
         -------
@@ -245,7 +245,7 @@ class LDPEntropicGAN(BaseGenerator):
         )
 
     def _list_certified(self):
-        # Rows that arrived noised were planned by the parameters of a privatizer.
+        # The plan of privatised rows follows from the parameters of a privatizer.
         return super()._list_certified() if hasattr(self, "release_") else ()
 
     def _find_sigma(self):
@@ -268,7 +268,7 @@ class LDPEntropicGAN(BaseGenerator):
         return self._find_release(format).plan(replace(terms, n_classes=n_classes), format)
 
     def _learn(self, curator, format, noise):
-        # Anything that can fail comes before the first release.
+        # Building the network can fail, and must do so before the first release.
         self._build(format, curator.n_classes, 0)
         noised = curator.release(LocalRowsMechanism(format.p))
         labels = None
@@ -281,7 +281,7 @@ class LDPEntropicGAN(BaseGenerator):
         self._fit_released(release, format, curator.n_classes, noise, curator.device)
 
     def _fit_released(self, release, format, n_classes, noise, device):
-        """Train on what was released."""
+        """Train on privatised rows."""
         rows = self._build(format, n_classes, noise.seed()).to(device)
         n_samples = len(release.rows)
         largest = _BATCH_SIZE if release.codes is None else _CLASS_BATCH_SIZE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Particles moved by a private sliced Wasserstein flow."""
+"""Particles of a private sliced Wasserstein flow."""
 
 import itertools
 from collections.abc import Sequence
@@ -28,15 +28,15 @@ from ..releases import SlicedRows, SliceSketch, TwoWayTables
 from ..releases.sliced_rows import DIRECTIONS_AT_ONCE
 from ..tables.schema import Schema
 
-# Particles, over all classes.
+# Least and largest number of particles, over all classes.
 _FEWEST, _MOST = 500, 10_000
-# For tables: particles a step.
+# Particles per step for tables.
 _TABLE_BATCH_SIZE = 2000
-# Steps along rows that were released once.
+# Steps for rows that are released once.
 _FREE_STEPS = 1500
-# Steps of the normal distributions that particles of a sketch start from, at most.
+# Most steps of fitting the normal distributions from which particles of a sketch start.
 _NORMAL_STEPS = 500
-# Share of the steps along projected rows, at the end, in which the step size falls to 0.
+# Final share of the steps along projected rows in which the step size decays to 0.
 _ANNEALED = 0.5
 
 
@@ -64,20 +64,20 @@ class DPSWFlowSampler(CentralGenerator):
     %(schema)s
     %(encoder)s
     release : {"sketch", "resample", "presample"}, SliceSketch or SlicedRows, default="sketch"
-        What leaves the data: a slice sketch, once; projected rows, at each step; or projected
-        rows, once (``SlicedRows(n_steps=1)``).
+        A slice sketch, released once; projected rows, released at each step; or projected rows,
+        released once (``SlicedRows(n_steps=1)``).
     n_particles : int, default=None
-        Number of particles, shared equally by the classes. None: n_samples / 2 within
+        Number of particles, divided equally among the classes. None: n_samples / 2 within
         [500, 10000].
     init : array-like of shape (n_rows, n_features), default=None
         **Public** rows, somewhat like the private ones, that the particles of each class start
         from, in random order, again and again, each with a jitter of a tenth of their standard
-        deviations. What a sketch leaves open stays as it is there. None: particles start from
-        normal distributions that have nearly the sketch, and from noise where there is none. Not
-        for tables, nor with a numeric `y`.
+        deviations. They determine whatever the sketch does not. None: particles start from normal
+        distributions fitted to the sketch, and from noise without a sketch. Not for tables, nor
+        with a numeric `y`.
     diffusion : float, default=0.0
         λ: particles get √(2λh) of Gaussian noise at each step of a flow along projected rows.
-        This regularises; no privacy is claimed from it.
+        It regularises, and no privacy is claimed from it.
     n_steps : int, default=None
         Largest number of steps; they cost no privacy. None: 2000 for a sketch, 1000 for tables,
         1500 for rows that were released once. For rows at each step the release says it.
@@ -100,7 +100,7 @@ class DPSWFlowSampler(CentralGenerator):
     %(labels)s
     %(shape)s
     n_iter_ : int
-        Steps that were made.
+        Number of steps.
     loss_curve_ : list of float
         At each step, an estimate from releases alone: for a sketch the squared distance to the
         noisy sketch per slice, of the class that took most steps; else the mean square of the
@@ -262,7 +262,7 @@ class DPSWFlowSampler(CentralGenerator):
         return format, records
 
     def _check_init(self, format):
-        """Refuse bad rows to start from, before any other is read."""
+        """Raise a ValueError for an invalid `init`, before any private row is read."""
         rows = read_numbers(self.init, "init").astype(np.float64)
         if rows.shape[1] != format.n_features:
             raise ValueError(
@@ -270,12 +270,12 @@ class DPSWFlowSampler(CentralGenerator):
             )
         if hasattr(self.init, "columns"):
             _check_feature_names(self, self.init, reset=False)
-        # Whatever bounds are to be found.
+        # Bounds may still be inferred.
         if not np.isfinite(BoxFormat.encode(format, rows)).all():
             raise ValueError("init holds NaN or infinite numbers after the encoder.")
 
     def _draw_starts(self, curator, spread, init, generator):
-        """Return where the particles of each class start."""
+        """Return the initial particles of each class."""
         n_particles = self._count_particles(curator.n_records, curator.n_classes)
         return draw_starts(curator.n_classes, n_particles, spread, init, generator)
 
@@ -338,10 +338,10 @@ class DPSWFlowSampler(CentralGenerator):
         return self._particles.sample(classes, generator)
 
     def project(self, X) -> np.ndarray:
-        """Return rows without what the release has not seen of them: a public map.
+        """Project rows on what the release depends on: a public map.
 
-        That is what a `PrivatePCA` lacks, and what is outside of the radius. Not for tables, nor
-        with a numeric `y`.
+        It removes what a `PrivatePCA` does not represent, and clips rows to the radius. Not for
+        tables, nor with a numeric `y`.
 
         Parameters
         ----------
