@@ -66,8 +66,8 @@ def warn_of_components(held, total):
         share = held / total if held > 0 else 0.0
         _warn(
             f"The released principal components show about {share:.0%} of the rows above the "
-            "noise; the others are directions of noise. Use encoder=None, a larger epsilon, or more "
-            "rows."
+            "noise; the others are directions of noise. Use encoder=None, a larger epsilon, or "
+            "more rows."
         )
 
 

@@ -112,7 +112,7 @@ class Reader:
 
     def _make(self, cls, content):
         attributes = {name: self.read(node) for name, node in content["attributes"].items()}
-        # What would hide a method, or be a hook of a module, is no attribute.
+        # An attribute must not hide a method, nor be a hook of a module.
         for name in attributes:
             is_hook = issubclass(cls, nn.Module) and hasattr(nn.Module(), name)
             is_computed = isinstance(getattr(cls, name, None), property)
@@ -238,9 +238,9 @@ def _read_certificate(reader, content):
     return dataclasses.replace(Certificate.from_json(content[0]), sigma=content[1])
 
 
-# What is written of a module.
+# Members of a module in a file.
 _OF_MODULES = ("attributes", "parameters", "buffers", "passing", "modules", "training")
-# What is no object of ours: how it is told, written and read.
+# Types of other libraries: their class, how values are written, and how they are read.
 _KINDS = {
     "tuple": (
         tuple,

@@ -88,7 +88,7 @@ class DPAFGenerator(CentralGenerator):
 
     A discriminator has layers that see single rows, and layers that see mean features of many. At
     each step the features of a random sample of the private rows are added up for each class, and
-    released with noise. What comes after the aggregate, and the generator, are trained on that
+    released with noise. The layers after the aggregate and the generator are trained on that
     release: post-processing. Layers before it get clipped and noised vector-Jacobian products of
     single rows, with a cotangent at the noisy aggregate. This is DPAF [1]_, repaired: as published
     it is not private, see the notes.
@@ -115,7 +115,7 @@ class DPAFGenerator(CentralGenerator):
     latent_dim : int, default=16
         Dimension of the network's random code; the one-hot class is joined to it.
     learning_rate : float, default=0.001
-        Of Adam, after a warm-up; it decays linearly to 0.
+        Learning rate of Adam after a warm-up; it decays linearly to 0.
 
     Attributes
     ----------

@@ -79,13 +79,13 @@ class LDPEntropicGAN(BaseGenerator):
         Noised rows a step, and as many generated ones; with labels, for each of them. None: 256, or
         100 with labels, or n_samples if that is less, but at least 32.
     learning_rate : float, default=0.003
-        Of Adam, with a warm-up and a linear decay to 0.
+        Learning rate of Adam, with a warm-up and a linear decay to 0.
 
     Attributes
     ----------
     privacy_ : skdpgen.privacy.Certificate
-        What each record costs, towards everybody. ``privacy_.shuffled(n, delta)`` says what it
-        costs towards those who see only shuffled records (Laplace noise).
+        Cost of each record. ``privacy_.shuffled(n, delta)`` gives the cost in the shuffle model
+        (Laplace noise).
     epsilon_ : float
         ε spent at `delta`; at most `epsilon`.
     sigma_ : float

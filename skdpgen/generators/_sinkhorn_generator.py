@@ -48,7 +48,7 @@ class DPSinkhornGenerator(CentralGenerator):
     optimizer : {"adam", "sgd"}, default="adam"
         With a warm-up and a linear decay of its rate to 0.
     learning_rate : float, default=None
-        Of the optimizer. None: 0.25 / √n_steps, and half of it in
+        Learning rate. None: 0.25 / √n_steps, and half of it in
         principal components, but at most 0.005.
 
     Attributes

@@ -70,8 +70,8 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
         For a sketch: generated rows a step, shared by the classes. None: 256, or 2000 for tables.
         For rows the release says it.
     learning_rate : float, default=None
-        Of Adam, with a warm-up and a linear decay to 0: over the last fifth of the steps for a
-        sketch, over all of them for rows. None: 0.01 and 0.001, or 0.003 for tables.
+        Learning rate of Adam, with a warm-up and a linear decay to 0: over the last fifth of the
+        steps for a sketch, over all of them for rows. None: 0.01 and 0.001, or 0.003 for tables.
     %(persons)s
 
     Attributes
