@@ -17,9 +17,10 @@ from torch.nn.functional import cross_entropy, softplus
 
 from skdpgen.adaptation import DPSWDDomainClassifier, reverse_validation_score
 from skdpgen.arrays.box import BoxFormat
-from skdpgen.base import list_assumptions
 from skdpgen.learners.adaptation import EncodedRecords, _decay, _draw, _ramp
 from skdpgen.networks.generators import seeded
+from skdpgen.params import warn_of_delta
+from skdpgen.planning import list_assumptions
 from skdpgen.privacy import (
     Certificate,
     Curator,
@@ -28,7 +29,6 @@ from skdpgen.privacy import (
     RecordFunction,
     repeated_plan,
 )
-from skdpgen.validation import warn_of_delta
 
 _NOT_PRIVATE = Certificate((NonPrivateDpEvent(),), ("raw rows",))
 

@@ -20,9 +20,10 @@ import torch
 from bench_sinkhorn_step import milliseconds, peak_of_process
 from torch.func import functional_call, grad, vmap
 
-from skdpgen import DPAFGenerator, ForwardAggregates
+from skdpgen import DPAFGenerator
 from skdpgen.learners.aggregates import RecordFeatures
 from skdpgen.networks import Discriminator, default_layers
+from skdpgen.releases import ForwardAggregates
 
 N_CLASSES, N_RECORDS, CHUNK = 10, 2000, 64
 

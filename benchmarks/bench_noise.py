@@ -13,8 +13,9 @@ from unittest import mock
 import numpy as np
 from side_by_side import compare, run
 
-from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler, SlicedRows
+from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler
 from skdpgen.privacy import NoiseSource
+from skdpgen.releases import SlicedRows
 
 TITLE = "exact noise"
 N_NUMBERS = 26_000, 480_000

@@ -21,7 +21,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from skdpgen import DPSinkhornGenerator, SampledGradients
+from skdpgen import DPSinkhornGenerator
+from skdpgen.releases import SampledGradients
 from skdpgen.transport.sinkhorn_losses import SinkhornGradient
 
 try:

@@ -29,7 +29,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import Bunch
 from torch import nn
 
-from skdpgen import DPSWFlowSampler, SliceSketch
+from skdpgen import DPSWFlowSampler
 from skdpgen.datasets import (
     load_cifar10,
     load_fashion_mnist,
@@ -38,6 +38,7 @@ from skdpgen.datasets import (
     load_usps,
 )
 from skdpgen.evaluation import train_on_synthetic_score
+from skdpgen.releases import SliceSketch
 
 
 def load_office():

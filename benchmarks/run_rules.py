@@ -19,19 +19,8 @@ from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from skdpgen import (
-    Boolean,
-    Category,
-    Combinations,
-    Date,
-    Derived,
-    DPSlicedWassersteinGenerator,
-    Implies,
-    Number,
-    Ordered,
-    Schema,
-    Unique,
-)
+from skdpgen import Boolean, Category, Date, DPSlicedWassersteinGenerator, Number, Schema
+from skdpgen.tables import Combinations, Derived, Implies, Ordered, Unique
 
 CITIES = {"Wien": "AT", "Graz": "AT", "Linz": "AT", "Bonn": "DE", "Jena": "DE", "Bern": "CH"}
 WARDS = ["heart", "lung", "bones", "children", "nerves", "skin"]

@@ -35,19 +35,19 @@ table = pd.DataFrame(
 # Fit
 # ---
 #
-# With ``schema="private"`` the names and dtypes of the columns are public, and their bounds and
-# categories are found by releases that are paid for. Whoever knows them from a codebook declares a
-# ``Schema``, and saves that part of the budget.
+# Names and dtypes of the columns are public. Their bounds and categories are inferred by releases
+# that are paid for. If a codebook states them, declare a ``Schema``, which saves that part of the
+# budget.
 #
 # ``random_state`` stays None. The noise then comes from the operating system's entropy, so each
 # run gives other rows. An int would make the run reproducible, and no private release.
 
-generator = DPSWFlowSampler(epsilon=1.0, delta=1e-6, schema="private")
+generator = DPSWFlowSampler(epsilon=1.0, delta=1e-6)
 generator.fit(table, target="job")
 print(generator.privacy_)
 
 # %%
-# What was found of the columns:
+# The inferred column types:
 
 print(generator.schema_)
 

@@ -10,8 +10,9 @@ an estimator is audited, and then a faulty one, which is convicted.
 from dataclasses import replace
 from unittest.mock import patch
 
-from skdpgen import DPPCA, Boolean, Category, DPSWFlowSampler, Number, Schema
-from skdpgen.privacy import NoiseSource, audit, preview
+from skdpgen import Boolean, Category, DPSWFlowSampler, Number, Schema, audit
+from skdpgen.preprocessing import DPPCA
+from skdpgen.privacy import NoiseSource, preview
 
 # %%
 # A table

@@ -13,7 +13,8 @@ import warnings
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
 
-from skdpgen import DPAFGenerator, ForwardAggregates
+from skdpgen import DPAFGenerator
+from skdpgen.releases import ForwardAggregates
 
 X, y = load_digits(return_X_y=True)
 

@@ -15,8 +15,9 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.neighbors import NearestNeighbors
 
-from skdpgen import DPSWFlowSampler, SlicedRows, SliceSketch
+from skdpgen import DPSWFlowSampler
 from skdpgen.privacy import PrivacyLeakWarning
+from skdpgen.releases import SlicedRows, SliceSketch
 from skdpgen.transport import sliced_wasserstein_distance
 
 # Seeds, so that the pictures stay the same, and infinite ε: such fits protect nobody.

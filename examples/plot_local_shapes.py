@@ -14,7 +14,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.spatial import cKDTree
 
-from skdpgen import LDPEntropicGAN, LocalPrivatizer
+from skdpgen import LDPEntropicGAN
+from skdpgen.preprocessing import LocalPrivatizer
 from skdpgen.privacy import PrivacyLeakWarning
 
 # The paper's δ, which for 100,000 owners is large: δ·n = 10, as a warning says.
@@ -62,7 +63,13 @@ for i, shape in enumerate(SHAPES):
     points = curve(shape)
     X = draw(points, N_ROWS, np.random.RandomState(i))
     for j, mechanism in enumerate(RADIUS):
-        privatizer = LocalPrivatizer(mechanism, EPSILON, DELTA, RADIUS[mechanism], random_state=i)
+        privatizer = LocalPrivatizer(
+            mechanism=mechanism,
+            epsilon=EPSILON,
+            delta=DELTA,
+            clip_norm=RADIUS[mechanism],
+            random_state=i,
+        )
         noised = privatizer.fit_transform(X)
         distances = {}
         panels = [("noised", noised[:2000])]
@@ -94,6 +101,8 @@ fig.tight_layout()
 # party shuffles the noised points, those who see only the shuffled ones learn far less; this is
 # proved for Laplace noise.
 
-privatizer = LocalPrivatizer("laplace", EPSILON, clip_norm=RADIUS["laplace"]).fit(X)
+privatizer = LocalPrivatizer(mechanism="laplace", epsilon=EPSILON, clip_norm=RADIUS["laplace"]).fit(
+    X
+)
 print(privatizer.privacy_)
 print(f"Shuffled among 400,000: ε = {privatizer.privacy_.shuffled(400_000, 1e-6):.3f}")

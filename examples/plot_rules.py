@@ -11,7 +11,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from skdpgen import Category, Date, Derived, DPSWFlowSampler, Implies, Number, Ordered, Schema
+from skdpgen import Category, Date, DPSWFlowSampler, Number, Schema
+from skdpgen.tables import Derived, Implies, Ordered
 
 # %%
 # Simulated stays

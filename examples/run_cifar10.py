@@ -18,9 +18,11 @@ import time
 
 import matplotlib.pyplot as plt
 
-from skdpgen import DPSinkhornGenerator, PrivatePCA, SampledGradients
+from skdpgen import DPSinkhornGenerator
 from skdpgen.datasets import load_cifar10
+from skdpgen.encoders import PrivatePCA
 from skdpgen.evaluation import train_on_synthetic_score
+from skdpgen.releases import SampledGradients
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--epsilon", type=float, default=10.0)

@@ -27,9 +27,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from skdpgen import DPSlicedWassersteinGenerator, SlicedRows
+from skdpgen import DPSlicedWassersteinGenerator
 from skdpgen.datasets import load_cifar10
 from skdpgen.networks import find_factory
+from skdpgen.releases import SlicedRows
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--columns", type=int, choices=[8192, 12288], default=8192)

@@ -22,8 +22,9 @@ import time
 import matplotlib.pyplot as plt
 import numpy as np
 
-from skdpgen import DPAFGenerator, ForwardAggregates
+from skdpgen import DPAFGenerator
 from skdpgen.datasets import load_office_caltech
+from skdpgen.releases import ForwardAggregates
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--size", type=int, choices=[32, 64, 128], default=32)

@@ -16,9 +16,11 @@ import argparse
 import matplotlib.pyplot as plt
 import numpy as np
 
-from skdpgen import DPSinkhornGenerator, PrivatePCA, SampledGradients
+from skdpgen import DPSinkhornGenerator
 from skdpgen.datasets import load_mnist
+from skdpgen.encoders import PrivatePCA
 from skdpgen.evaluation import train_on_synthetic_score
+from skdpgen.releases import SampledGradients
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--n-steps", type=int, default=3000)

@@ -30,9 +30,10 @@ from dp_accounting import GaussianDpEvent
 from scipy.optimize import linear_sum_assignment
 from torch import nn
 
-from skdpgen import LDPEntropicGAN, LocalNoise
+from skdpgen import LDPEntropicGAN
 from skdpgen.datasets import load_mnist
 from skdpgen.privacy import ledger_epsilon
+from skdpgen.releases import LocalNoise
 from skdpgen.transport import pairwise_cost
 
 parser = argparse.ArgumentParser()

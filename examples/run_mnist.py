@@ -26,11 +26,11 @@ from skdpgen import (
     DPSinkhornGenerator,
     DPSlicedWassersteinGenerator,
     DPSWFlowSampler,
-    SampledGradients,
-    SemiDebiasedSinkhorn,
 )
 from skdpgen.datasets import load_fashion_mnist, load_mnist
 from skdpgen.evaluation import train_on_synthetic_score
+from skdpgen.losses import SemiDebiasedSinkhorn
+from skdpgen.releases import SampledGradients
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--data", choices=["mnist", "fashion"], default="mnist")

@@ -4,12 +4,15 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ._version import __version__
+from ._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from .accounting.budget import PrivacyBudget
+    from .accounting.certificate import compose
+    from .accounting.previews import preview
+    from .accounting.verification import verify
     from .adaptation import DPSWDDomainAdapter
-    from .encoders import PrivatePCA
+    from .auditing.releases import audit
     from .generators import (
         DPAFGenerator,
         DPSinkhornGenerator,
@@ -17,74 +20,59 @@ if TYPE_CHECKING:
         DPSWFlowSampler,
         LDPEntropicGAN,
     )
-    from .losses import EntropicWasserstein, SemiDebiasedSinkhorn, SinkhornDivergence, Wasserstein
-    from .preprocessing import DPPCA, LocalPrivatizer
-    from .releases import ForwardAggregates, LocalNoise, SampledGradients, SlicedRows, SliceSketch
     from .serialization import load
     from .tables import (
         Boolean,
         Category,
-        Combinations,
         Date,
-        Derived,
         Identifier,
-        Implies,
         Number,
-        Ordered,
         Ordinal,
         Schema,
-        Unique,
         Unknown,
     )
 
 __all__ = [
-    "DPPCA",
     "Boolean",
     "Category",
-    "Combinations",
     "DPAFGenerator",
     "DPSWDDomainAdapter",
     "DPSWFlowSampler",
     "DPSinkhornGenerator",
     "DPSlicedWassersteinGenerator",
     "Date",
-    "Derived",
-    "EntropicWasserstein",
-    "ForwardAggregates",
     "Identifier",
-    "Implies",
     "LDPEntropicGAN",
-    "LocalNoise",
-    "LocalPrivatizer",
     "Number",
-    "Ordered",
     "Ordinal",
     "PrivacyBudget",
-    "PrivatePCA",
-    "SampledGradients",
     "Schema",
-    "SemiDebiasedSinkhorn",
-    "SinkhornDivergence",
-    "SliceSketch",
-    "SlicedRows",
-    "Unique",
     "Unknown",
-    "Wasserstein",
-    "__version__",
+    "audit",
+    "compose",
     "load",
+    "preview",
+    "verify",
 ]
 
-# Modules that define these names.
+# Where public names are defined that belong to no package of HOMES.
+_FUNCTIONS = {
+    "PrivacyBudget": "accounting.budget",
+    "audit": "auditing.releases",
+    "compose": "accounting.certificate",
+    "load": "serialization",
+    "preview": "accounting.previews",
+    "verify": "accounting.verification",
+}
+# Modules whose public names can also be imported from here, and which define savable classes.
 HOMES = (
     "tables",
-    "accounting.budget",
-    "encoders",
-    "losses",
-    "releases",
-    "preprocessing",
     "generators",
     "adaptation",
-    "serialization",
+    "releases",
+    "losses",
+    "encoders",
+    "preprocessing",
 )
 
 # Modules of engines, by the top-level package of their tables. Each is imported with the first
@@ -93,22 +81,23 @@ ENGINES = {"dask": "skdpgen.engines.dask", "pyspark": "skdpgen.engines.spark"}
 
 
 def __getattr__(name):
-    """Import what is asked for once it is: torch takes seconds, and ``--help`` needs none of it."""
-    if name in __all__:
-        homes = (import_module(f"{__name__}.{home}") for home in HOMES)
-        value = next(getattr(home, name) for home in homes if hasattr(home, name))
-        globals()[name] = value
-        return value
-    if not name.startswith("_"):
+    """Import a name on first use: torch takes seconds, and ``--help`` needs none of it."""
+    if name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in __all__:
         module = f"{__name__}.{name}"
         try:
             return import_module(module)
         except ModuleNotFoundError as error:
             if error.name != module:
                 raise
+    for home in (_FUNCTIONS[name],) if name in _FUNCTIONS else HOMES:
+        module = import_module(f"{__name__}.{home}")
+        if name in _FUNCTIONS or name in module.__all__:
+            value = globals()[name] = getattr(module, name)
+            return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__():
-    homes = {home.partition(".")[0] for home in HOMES}
-    return sorted({*globals(), *__all__, *homes, "privacy"})
+    return sorted([*__all__, "__version__"])

@@ -1,35 +1,35 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Small tables of HTML, for notebooks; whatever is in them is escaped."""
+"""HTML tables for notebooks, with escaped contents."""
 
 from html import escape
 
-# Longer texts are folded, and so are further rows.
+# Longer strings and further rows are collapsed.
 _MOST_SIGNS, _MOST_ROWS = 240, 20
 
 
 def make_table(caption, head, rows, notes=(), title="Assumptions"):
-    """Return a table as HTML that stands by itself.
+    """Return a standalone table in HTML.
 
     Parameters
     ----------
     caption : str or list of str
-        A text, or lines.
+        One line, or several.
     head : sequence of str
         Names of the columns.
     rows : iterable of sequences
-        Cells; what is no string is written by `str`.
+        Cells, converted by `str`.
     notes : sequence of str, default=()
-        A list below, which is folded.
+        A collapsed list below the table.
     title : str
-        What stands above that.
+        Title of that list.
 
     Examples
     --------
     >>> make_table("Sizes", ["name", "n"], [["<a>", 3]]).count("&lt;a&gt;")
     1
     """
-    said = [caption] if isinstance(caption, str) else caption
-    text = "<br/>".join(map(escape, said))
+    captions = [caption] if isinstance(caption, str) else caption
+    text = "<br/>".join(map(escape, captions))
     caption = f'<caption style="text-align: left">{text}</caption>'
     lines = fold_rows([_row("td", row) for row in rows], caption + _row("th", head))
     if notes:
@@ -39,12 +39,12 @@ def make_table(caption, head, rows, notes=(), title="Assumptions"):
 
 
 def fold(summary, html):
-    """Return HTML that is shown once its summary, a text, is clicked."""
+    """Return HTML that is collapsed under a summary."""
     return f"<details><summary>{escape(summary)}</summary>{html}</details>"
 
 
 def fold_text(text):
-    """Return a text as HTML, folded behind its first words if it is long, as lists of levels are.
+    """Return a string as HTML, collapsed after its first words if it is long.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def fold_text(text):
 
 
 def fold_rows(rows, head=""):
-    """Return a table of rows of HTML, of which those beyond the first 20 are folded."""
+    """Return a table of HTML rows; rows after the first 20 are collapsed."""
     shown, more = rows[:_MOST_ROWS], rows[_MOST_ROWS:]
     table = f"<table>{head}{''.join(shown)}</table>"
     return table + (fold(f"{len(more)} more", f"<table>{''.join(more)}</table>") if more else "")

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Actions on warnings that threads can take at the same time.
+"""Thread-safe muting and raising of warnings.
 
-`warnings.catch_warnings` saves the filters of the whole process, and restores them. Where threads
-interleave, warnings of one that is inside get out, or those of all stay muted for good. Here two
-filters stay in place, and decide by what is the case when a warning is raised.
+`warnings.catch_warnings` saves and restores the filters of the whole process. If threads
+interleave, muted warnings are shown, or all warnings stay muted. Here two filters stay in place,
+and decide for each warning when it is raised.
 """
 
 import contextlib
 import warnings
 from contextvars import ContextVar
 
-# In this thread or task: pairs of an action and a category of warnings, the innermost first.
+# Pairs of an action and a category in this thread or task, the innermost first.
 _actions = ContextVar("actions on warnings", default=())
-# Categories that are muted by any thread. It may have started others, which nothing tells apart.
+# Categories that any thread mutes: threads that it started cannot be recognised.
 _muted = []
 
 
 class _ActedOn:
-    """The categories on which an action is taken now, as one category that filters can name."""
+    """A category for filters, whose subclasses are those on which an action is taken now."""
 
     def __init__(self, action):
         self._action = action
@@ -30,7 +30,7 @@ class _ActedOn:
         return False
 
     def __reduce__(self):
-        # Some send filters to worker processes, which are not inside and need not import this.
+        # joblib sends filters to worker processes, which mute nothing and need not import this.
         return type, ("NoWarning", (Warning,), {})
 
 
@@ -39,7 +39,7 @@ _FILTERS = [(action, None, _ActedOn(action), None, 0) for action in ("ignore", "
 
 @contextlib.contextmanager
 def muted(category=Warning):
-    """Drop warnings, also those of other threads meanwhile."""
+    """Mute warnings, also those of other threads."""
     _muted.append(category)
     try:
         with _acting("ignore", category):
@@ -64,11 +64,11 @@ def _acting(action, category):
 
 
 def _install():
-    """Put the filters first, by one assignment: no thread sees a list without them."""
+    """Put the filters first, in one assignment, so that every thread sees them."""
     if warnings.filters[: len(_FILTERS)] != _FILTERS:
         others = [item for item in warnings.filters if item not in _FILTERS]
         warnings.filters = [*_FILTERS, *others]
 
 
-# Lists that others save from now on have them, too.
+# Lists that others save from now on hold them, too.
 _install()

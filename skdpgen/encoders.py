@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Dimension reduction before a release: what users pass as `encoder`."""
+"""Dimension reduction before a release: values of the parameter `encoder`."""
 
 import math
 
@@ -8,36 +8,36 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from .checks import budget_share, whole
 from .mechanisms.sums import CovarianceMechanism
 from .networks.components import PrincipalComponents, find_spaces
-from .params import parameters
-from .specification import Specification
-from .validation import budget_share, whole
+from .params import Specification, parameters
 
-# Of so few columns a sketch keeps all. It has so many slices for each.
+__all__ = ["PrivatePCA"]
+
+# A sketch keeps all of up to this many columns, with this many slices for each.
 _FEW_COLUMNS, _SLICES = 64, 25
-# By how much components are to stand out of the noise; found on USPS, 1,000 to 5,700 rows. And from
-# how many times as many rows on they are no great loss to rows that are no images; found on
-# features of networks, and on made-up rows of 100 to 784 columns.
+# Least ratio of components to noise, from USPS with 1,000 to 5,700 rows. Least multiple of
+# `min_samples` for rows that are no images, from features of networks and synthetic rows of 100 to
+# 784 columns.
 _STANDING_OUT, _NO_LOSS = 0.5, 4
 
 
 @parameters
 class PrivatePCA(Specification):
-    """Principal components of the private rows, from noisy second moments, which are paid for.
+    """Private principal components, from noisy second moments.
 
-    Sensible from a few thousand rows on. Fewer columns have less noise in their components: those
-    of square images, and of lines whose neighbours are alike, are sought among low frequencies
-    where the noisy moments say that these hold more of the rows.
+    They are useful from a few thousand rows on. Components of square images and of smooth rows are
+    restricted to low frequencies if the noisy moments show more of the rows there, since fewer
+    columns have less noise.
 
     Parameters
     ----------
     n_components : int, default=None
-        Components to keep. None: 64 for a sketch, 40 for sampled gradients, 30 for sliced rows, or
-        all if they are less.
+        Number of components. None: 64 for a sketch, 40 for sampled gradients, 30 for sliced rows,
+        or all if there are fewer.
     share : float, default=0.2
-        Share of the budget that is paid for them, of Σ s⁻² over the noise multipliers s of
-        Gaussian releases.
+        Their share of ρ (zero-concentrated budget).
 
     See Also
     --------
@@ -58,15 +58,15 @@ class PrivatePCA(Specification):
     name = CovarianceMechanism.name
 
     def count_components(self, n_columns, default):
-        """Return how many components are kept."""
+        """Return the number of components."""
         return min(self.n_components or default, n_columns)
 
     def min_samples(self, n_components, n_columns, multiplier, are_images=False):
-        """Return how many records it takes for components to stand out of the noise.
+        """Return the least number of records for which components exceed the noise.
 
-        Noise of a deviation σ on d² numbers has eigenvalues up to σ√(2d), and each of k components
-        has n/k, were they alike. Of images, d are as few low frequencies as can hold them. All
-        columns may be kept, whatever the noise.
+        Noise of standard deviation σ on d² numbers has eigenvalues up to σ√(2d), and each of k
+        equal components has n/k. For images, d is the number of low frequencies that suffice. All
+        columns may be kept whatever the noise.
         """
         if n_components == n_columns:
             return 0
@@ -76,7 +76,7 @@ class PrivatePCA(Specification):
         return n_components * _STANDING_OUT * multiplier * math.sqrt(2 * n_columns)
 
     def find_components(self, curator, n_components, **params):
-        """Release second moments; return the rows' `PrincipalComponents`, of such parameters."""
+        """Release second moments; return `PrincipalComponents` with the given parameters."""
         moments = curator.release(CovarianceMechanism())
         components = PrincipalComponents.from_noisy_moments(
             moments, curator.n_rows, n_components, **params
@@ -84,25 +84,24 @@ class PrivatePCA(Specification):
         return components.to(curator.device)
 
 
-# What strings stand for.
+# Specifications that strings name.
 ENCODERS = {"dp-pca": PrivatePCA()}
 
 
 def choose_components(n_samples, n_columns, n_classes, multiplier, are_images):
-    """Return the `PrivatePCA` that ``"auto"`` stands for, or None, from public numbers only.
+    """Return the `PrivatePCA` that ``"auto"`` resolves to, or None, from public numbers only.
 
-    Of many columns, leading components of images are always worth their price: they are sought
-    among low frequencies, and pixels have far more noise. Those of other rows lose what tells
-    classes apart, unless they stand out by far. Few columns are all kept. Whether they are turned
-    and scaled first matters where a sketch of them is mostly noise,
-    of multiplier·√k on a sum of n/c values, for c classes and k slices: a fit then stays close to
-    where it starts from, and components say where the rows are.
+    Images of many columns always get components, which are restricted to low frequencies: pixels
+    have far more noise. Components of other rows lose differences between classes, unless they
+    exceed the noise by far. Few columns are all kept; rotating and scaling them first matters if a
+    sketch is mostly noise, of multiplier·√k on a sum of n/c values for c classes and k slices. A
+    fit then stays close to its start, which components place among the rows.
 
     Parameters
     ----------
     n_samples, n_columns, n_classes : int
     multiplier : float
-        The noise multiplier of a Gaussian release that spends all of the budget.
+        Noise multiplier of one Gaussian release that spends the whole budget.
     are_images : bool
         See `Format.are_images`.
     """
@@ -120,13 +119,13 @@ def choose_components(n_samples, n_columns, n_classes, multiplier, are_images):
 def split_encoder(encoder):
     """Return the public transformer and the `PrivatePCA` of a parameter `encoder`, or None.
 
-    ``"auto"`` stays what it is: what it stands for depends on sizes.
+    ``"auto"`` is returned as the second: it is resolved by sizes.
 
     Raises
     ------
     ValueError
-        If it is something else, if the transformer lacks a method, is not fitted, or would be
-        fitted anew by those who clone it.
+        If it is something else, or if the transformer lacks a method, is not fitted, or loses its
+        fit when it is cloned.
     """
     if isinstance(encoder, str) and encoder == "auto":
         return None, encoder
@@ -146,18 +145,18 @@ def split_encoder(encoder):
 
 
 def _check_public(encoder):
-    """Refuse what is no fitted public transformer."""
+    """Raise a ValueError if an encoder is no fitted public transformer."""
     if not all(hasattr(encoder, method) for method in ("transform", "inverse_transform")):
         raise ValueError(
             f"encoder must be None, one of {['auto', *ENCODERS]}, a PrivatePCA, or an object with "
             "transform and inverse_transform, fitted on public data."
         )
     if not isinstance(encoder, BaseEstimator) or not get_tags(encoder).requires_fit:
-        return  # it has nothing to lose
+        return  # a clone works, too
     if not isinstance(encoder, FrozenEstimator):
         raise ValueError(
-            "encoder would lose what it has learnt when the estimator is cloned, as searches do: "
-            "wrap it in sklearn.frozen.FrozenEstimator."
+            "encoder loses its fit when the estimator is cloned, as searches do: wrap it in "
+            "sklearn.frozen.FrozenEstimator."
         )
     check_is_fitted(
         encoder.estimator,

@@ -1,38 +1,38 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Warnings and errors of the privacy rooms. None of them ever carries a private value."""
+"""Warnings and errors of the package; none of their messages holds a private value."""
 
 import sys
 import warnings
 
 
 class PrivacyLeakWarning(UserWarning):
-    """Something that the guarantee does not cover was taken from private rows."""
+    """The guarantee does not cover something that was computed from private rows."""
 
 
 class FitQualityWarning(UserWarning):
-    """A fit may be worse than it looks: its sizes, or what was released, say so."""
+    """Public sizes or released values suggest that a fit is poor."""
 
 
 class PlanError(RuntimeError):
-    """A release was asked for that the plan, fixed before the first release, does not hold."""
+    """A release is not part of the plan, which is fixed before the first release."""
 
 
 class BudgetExceededError(RuntimeError):
-    """A plan costs more than the budget that it was given."""
+    """A plan costs more than the budget."""
 
 
 class SpentError(RuntimeError):
-    """A fit failed after it had released something. The message says what that was, and cost."""
+    """A fit failed after its first release; the message states the releases and their cost."""
 
 
 class TableError(ValueError):
-    """A table does not fit its schema. The message quotes names, dtypes and the schema only."""
+    """A table does not match its schema; the message quotes names, dtypes and the schema only."""
 
 
 def warn_of_seed():
-    """Warn of noise that follows from a seed, where the package was called."""
+    """Warn, at the line that called the package, that noise follows from a seed."""
     frame, level = sys._getframe(), 1
-    # Below `fit` there are decorators and context managers, more in some estimators than in others.
+    # The depth of decorators and context managers below `fit` differs between estimators.
     inside = (__name__.partition(".")[0], "contextlib", "sklearn")
     while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in inside:
         frame, level = frame.f_back, level + 1

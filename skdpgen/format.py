@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What every format offers: the public map between data as users have them and rows."""
+"""Interface of data formats: the public map between user data and rows of the unit ball."""
 
 import numbers
 from abc import ABC, abstractmethod
@@ -7,42 +7,39 @@ from types import MappingProxyType
 
 import numpy as np
 
-# Rows are generated and decoded in pieces of this size.
+# Rows that are generated and decoded at once.
 SAMPLE_BLOCK = 10_000
-# So many rows can be asked for at once, at most.
+# Most rows of one call.
 _MOST_SAMPLES = 10**9
 
 
 class Format(ABC):
-    """What is public of the data, and the maps between them and rows, as releases see them.
+    """Public description of the data, and its map to the rows that releases read.
 
     Attributes
     ----------
     n_columns : int
         Columns of a row.
     classes : ndarray or None
-        The classes that samples can be asked for.
+        Classes that `sample` takes as `y`.
     are_images : bool
-        Whether, by what is public, rows can well be the pixels of square images.
+        Whether bounds and sizes suggest that rows are pixels of square images.
     could_be_images : bool
-        Whether that would be so if bounds from 0 to one number were declared.
+        Whether they would with declared bounds from 0 to one number.
     encoder : object or None
-        A public transformer that rows go through.
+        A public transformer of rows.
     components : PrivatePCA or None
-        What they go through after that, which is paid for.
+        Private principal components after it, at a cost.
     shares : dict of str to float
-        What `settle` releases, in this order, and what it gets of the budget, of Σ s⁻² over the
-        noise multipliers s of Gaussian releases.
+        Releases of `resolve`, in order, and their shares of ρ (zero-concentrated budget).
     has_blocks : bool
-        Whether rows are blocks of weights of the levels of columns. Then `block_sizes` says how
-        many there are of each.
+        Whether rows are blocks of weights of levels or knots, of `block_sizes` columns each.
     clip_norm : float
-        Radius that encoded rows are scaled down to.
+        Radius to which encoded rows are clipped.
     found : dict
-        What fitted estimators show of it, by the names of attributes.
+        Values of fitted attributes, by name.
     feature_scale : float or None
-        What features in [0, 1] are multiplied by in a row of the unit ball; None if rows are made
-        of something else.
+        Scale of features in [0, 1] in a row of the unit ball; None for other rows.
     """
 
     classes = None
@@ -57,19 +54,19 @@ class Format(ABC):
 
     @abstractmethod
     def encode(self, X, y=None):
-        """Map data, and numbers beside them, to rows; each on its own."""
+        """Map data, and a numeric target, to rows; each row on its own."""
 
     @abstractmethod
     def sample(self, generate, shares, n_samples, *, y, where, noise):
-        """Return samples as what `fit` was given, asked for as in `BaseGenerator.sample`.
+        """Return samples in the container of `fit`; for parameters see `BaseGenerator.sample`.
 
-        ``generate(classes, generator)`` makes a row for each of a tensor of classes, of which
-        `shares` says how often each is drawn.
+        ``generate(classes, generator)`` returns a row for each of a tensor of classes; `shares` are
+        the probabilities of classes.
         """
 
     @abstractmethod
     def read_public(self, estimator, X):
-        """Check rows that are no secret, as scikit-learn does; return them for `encode`."""
+        """Validate public rows as scikit-learn does; return them for `encode`."""
 
     def without_target(self):
         """Return the format of X alone."""
@@ -92,23 +89,23 @@ class Format(ABC):
         yield from ()
 
     def resolve(self, curator):
-        """Release what is open, and return the format of what is to be learnt."""
+        """Release what is not declared, and return the resolved format."""
         return self
 
     def calibrate_marginals(self, generate):
-        """Return the format by which samples have the shapes that `settle` found.
+        """Return the format whose samples match the released marginals.
 
-        ``generate(classes, generator)`` makes rows as they were learnt.
+        ``generate(classes, generator)`` returns learnt rows.
         """
         return self
 
     def refuse(self, X, y=None):
         """Raise an error if a block of private rows holds what cannot be encoded."""
-        return  # what is wrong with numbers is found without knowing what they are
+        return  # invalid numbers are found without a format
 
 
 def check_count(n_samples):
-    """Refuse what is no number of samples."""
+    """Return a valid number of samples, or raise a ValueError."""
     if isinstance(n_samples, bool) or not isinstance(n_samples, numbers.Integral | np.integer):
         raise ValueError(f"n_samples must be a whole number; got {n_samples!r}.")
     if n_samples < 1:
@@ -117,5 +114,7 @@ def check_count(n_samples):
             "sample."
         )
     if n_samples > _MOST_SAMPLES:
-        raise ValueError(f"n_samples must be at most {_MOST_SAMPLES:,}; draw rows in pieces.")
+        raise ValueError(
+            f"n_samples must be at most {_MOST_SAMPLES:,}; draw rows in several calls."
+        )
     return int(n_samples)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What training makes small: what users pass as `loss`."""
+"""Loss specifications: values of the parameter `loss`."""
 
-from .params import parameters
-from .specification import Specification
-from .validation import flag, in_range, positive
+from .checks import flag, in_range, positive
+from .params import Specification, parameters
+
+__all__ = ["EntropicWasserstein", "SemiDebiasedSinkhorn", "SinkhornDivergence", "Wasserstein"]
 
 
 @parameters
@@ -17,19 +18,19 @@ class SemiDebiasedSinkhorn(Specification):
     ----------
     reg : float, default=None
         Entropic regularisation, in the units of the cost. None: 0.05, or n_features / 160
-        if that is more and rows are compared by features in [0, 1]: with `bounds`, and neither an
-        encoder that was fitted beforehand nor a numeric `y`.
+        if that is more and rows are compared by features in [0, 1]: with `bounds`, without a public
+        encoder and without a numeric `y`.
     l1_weight : float, default=0.0
-        Weight m of the L1 part of the cost ``L2² + m L1`` between rows; of features in [0, 1] where
-        `reg` says so, and else of rows in the unit ball. In [1]_ it is 1, for sharper images; it
-        costs time, and here it made classifiers that are trained on samples worse.
+        Weight m of the L1 part of the cost ``L2² + m L1`` between rows: of features in [0, 1] under
+        the conditions of `reg`, otherwise of rows in the unit ball. [1]_ uses 1 for sharper images;
+        it takes time, and here it lowered the accuracy of classifiers trained on samples.
     label_weight : float, default=15.0
-        What the one-hot of a row's class is multiplied by when it is joined to the row.
+        Scale of the one-hot class that is appended to a row.
     n_debias : int, default=None
-        Number n' of further rows that are generated for debiasing, at most n. None: n / 5.
+        Number n' of additional generated rows for debiasing, at most n. None: n / 5.
     balance_classes : bool, default=True
-        Weigh the rows of a batch so that each class has the same share as among the generated
-        ones, and leave out classes that were not drawn. False: all rows weigh the same, as in [1]_.
+        Whether to weight the rows of a batch so that each class has the same share as among
+        generated rows, without classes that are absent. False: equal weights, as in [1]_.
 
     References
     ----------
@@ -38,7 +39,8 @@ class SemiDebiasedSinkhorn(Specification):
 
     Examples
     --------
-    >>> from skdpgen import DPSinkhornGenerator, SemiDebiasedSinkhorn
+    >>> from skdpgen import DPSinkhornGenerator
+    >>> from skdpgen.losses import SemiDebiasedSinkhorn
     >>> DPSinkhornGenerator(loss=SemiDebiasedSinkhorn(reg=0.1)).get_params()["loss__reg"]
     0.1
     """
@@ -60,7 +62,7 @@ class SemiDebiasedSinkhorn(Specification):
 
 @parameters
 class EntropicWasserstein(Specification):
-    """The entropic transport cost ⟨π, C⟩ at the entropic plan π, which removes local noise.
+    """The entropic transport cost ⟨π, C⟩ at the entropic plan π, which deconvolves local noise.
 
     Algorithm 1 of [1]_. If the regularisation matches the noise, the minimiser is the distribution
     of the rows without noise (Theorem 1).
@@ -68,8 +70,8 @@ class EntropicWasserstein(Specification):
     Parameters
     ----------
     reg : float, default=None
-        The regularisation λ, in the units after `bounds`. None: what matches the noise: the scale
-        parameter of Laplace noise (p = 1), twice the variance of Gaussian noise (p = 2).
+        Regularisation λ, in the units after `bounds`. None: matched to the noise, that is the scale
+        of Laplace noise (p = 1), or twice the variance of Gaussian noise (p = 2).
 
     References
     ----------
@@ -82,7 +84,7 @@ class EntropicWasserstein(Specification):
 
 
 class SinkhornDivergence(EntropicWasserstein):
-    """The debiased entropic cost, which learns the noised distribution; there to compare with.
+    """The debiased entropic cost, a baseline that learns the noised distribution.
 
     Parameters
     ----------
@@ -92,6 +94,6 @@ class SinkhornDivergence(EntropicWasserstein):
 
 
 class Wasserstein(Specification):
-    """W_p^p without regularisation, which learns the noised distribution; there to compare with."""
+    """W_p^p without regularisation, a baseline that learns the noised distribution."""
 
     reg = None

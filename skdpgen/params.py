@@ -1,120 +1,140 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Parameters of constructors: declared as fields, and described once for all estimators."""
+"""Parameters of estimators: constructors, docstring texts, checks and specifications."""
 
+import contextlib
+import inspect
 import re
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass
 from textwrap import indent
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+from sklearn.base import BaseEstimator, clone
+
+from .accounting.accountants import ACCOUNTANTS, RELATIONS
+from .accounting.calibration import check_delta, check_epsilon
+from .accounting.rounding import plain, show
+from .checks import flag, one_of, radius
+from .curator.record_functions import clears_frames
+from .registry import Savable
 
 if TYPE_CHECKING:
     from typing_extensions import dataclass_transform
 else:
 
     def dataclass_transform(**options):
-        """Tell type checkers of constructors; here it does nothing."""
+        """Return a decorator that changes nothing; type checkers know it as a constructor's."""
         return lambda decorator: decorator
 
 
+# Address of the published pages, such as "https://example.org/skdpgen"; without it no estimator
+# links to its page.
+SITE = ""
+
+# Descriptions of parameters and attributes that several estimators share.
 _TEXTS = {
     "privacy": """\
 epsilon : float, default=1.0
-    Privacy budget. ``inf``: no noise, and the certificate says so.
+    Privacy budget. ``inf``: no noise, as the certificate states.
 delta : float, default=1e-5
     Probability scale at which ε may fail; choose it well below 1 / n_samples.
 relation : {"zero_out", "replace_one"}, default="zero_out"
-    Which data sets are neighbours: one record replaced by a null record that counts as
-    absent, or by any other record. The number of records is public.
+    Neighbouring relation: one record is replaced by a null record, which counts as absent, or by
+    any other record. The number of records is public.
 accountant : {"pld", "rdp", "autodp"}, default="pld"
-    What finds the noise and certifies it.""",
+    Accountant that calibrates the noise and certifies its cost.""",
     "arrays": """\
 bounds : None or (lower, upper), default=None
     Public bounds of the features, numbers or arrays of shape (n_features,), to which features are
     clipped. Unless an object encodes them, they are mapped to [0, 1] and divided by the root of
-    their number, a numeric `y` counted. None: those of the dtype, if it is bool or uint8; else
-    they are found by noisy counts, which are paid for: a range of each of up to 50 columns, or one
-    of all columns. Declare them where you can.
+    their number, including a numeric `y`. None: those of the dtype if it is bool or uint8;
+    otherwise `fit` infers them from noisy counts at a cost: a range for each of up to 50 columns,
+    or one for all columns. Declare them if you can.
 y_bounds : None or (lower, upper), default=None
-    Public bounds of a numeric `y`. None: they are found, and paid for, too.
-clip_norm : "auto" or float, default="auto"
-    Radius, in the units after `bounds`, in which 1 changes nothing. Each row is scaled down to it.
-    ``"auto"``: 1 + 6/d times the root mean square norm of d columns, from noisy counts that are
-    paid for.
+    Public bounds of a numeric `y`. None: `fit` infers them at a cost.
 classes : array-like, default=None
-    The labels that `y` may hold. None: inferred from `y`, with a `PrivacyLeakWarning`.""",
+    Labels in `y`. None: inferred from `y`, with a `PrivacyLeakWarning`.
+clip_norm : "auto" or float, default="auto"
+    Radius, in the units after `bounds`, to which each row is scaled down; 1 changes nothing there.
+    ``"auto"``: 1 + 6/d times the root mean square norm of d columns, from noisy counts at a
+    cost.""",
     "schema": """\
-schema : Schema or "private", default=None
-    Public kinds, bounds and levels of the columns of a table; X is then a DataFrame. What the
-    schema leaves open is found by noisy histograms of numbers and dates and by noisy counts of
-    categories, which get a fifth of the budget (of Σ s⁻² over the noise multipliers s of
-    Gaussian releases) and a tenth of δ; rare categories, which no count shows, become
-    ``"other"``. ``"private"``: all columns are open; dtypes are public. `bounds`, `clip_norm`,
-    `classes` and `encoder` are not for tables.""",
+schema : "auto", "private", Schema or None, default="auto"
+    Column types of a table. ``"auto"``: a DataFrame is a table, of which all columns are
+    inferred, as with ``"private"``; anything else is an array. A DataFrame is an array, too, if
+    its columns have no names, if a parameter of arrays is not at its default (`bounds`,
+    `y_bounds`, `clip_norm`, `classes`, `encoder`, or rows of images), or if `release` takes no
+    undeclared columns. ``"private"``: only names and dtypes of columns are public. A `Schema`
+    declares column types, bounds and levels, and may leave some open. Whatever is not declared
+    is inferred from noisy histograms of numbers and dates and noisy counts of categories,
+    which get a fifth of the budget (of Σ s⁻² over the noise multipliers s of Gaussian
+    releases) and a tenth of δ; rare categories become ``"other"``. None: X is an array.""",
     "encoder": """\
 encoder : "auto", None, "dp-pca", PrivatePCA, object or list, default="auto"
     Dimension reduction before the release. ``"dp-pca"``: a `PrivatePCA`, principal components
-    from noisy second moments, which are paid for. ``"auto"``: that, by the number of rows and of
-    columns, the bounds and the budget, or none. An
-    object has `transform` and `inverse_transform` and was fitted on public data, such as an
-    `Autoencoder`, wrapped in scikit-learn's `FrozenEstimator`. A list: such an object, and then
-    a `PrivatePCA` of what it makes.""",
+    from noisy second moments at a cost. ``"auto"``: ``"dp-pca"`` or None, by the numbers of rows
+    and columns, the bounds and the budget. An object has `transform` and `inverse_transform` and
+    was fitted on public data, such as an `Autoencoder`, wrapped in scikit-learn's
+    `FrozenEstimator`. A list: such an object, and a `PrivatePCA` of its output.""",
     "persons": """\
 max_rows_per_person : int, default=1
-    If `fit` is given `persons`: how many rows of each count, chosen at random; all others are
-    absent. Noise is so many times as much. Of 2 or more, a hundredth of the budget shows how many
-    rows there are in all.""",
+    Number of rows of each person that count, chosen at random, if `fit` is given `persons`; other
+    rows are absent. The noise is multiplied by it. From 2 on, a hundredth of the budget is spent on
+    the total number of rows.""",
     "running": """\
 random_state : None, int or RandomState, default=None
     None: noise from the operating system. Anything else is for reproducing an experiment,
     **not a private release**: whoever has the seed can recompute the noise.
 device : str, default="auto"
-    Where to compute: "cpu", "cuda", or "auto" for CUDA where there is one.
+    Device: "cpu", "cuda", or "auto" for CUDA if available.
 verbose : int, default=0
     1 shows a progress bar.
 strict : bool, default=False
-    Whether to refuse bad records: with a label that is not declared, a number that is not
-    finite, or a cell that is not as declared. A refusal is an exact answer about the rows,
-    which ε does not cover, and the certificate says so. By default such a record counts as
-    absent, and nothing tells which they are.""",
+    Whether `fit` raises an error for invalid records: an undeclared label, a number that is not
+    finite, or a cell of another type than declared. The error is an exact statement about the
+    rows, which ε does not cover, as the certificate states. By default such records count as
+    absent, and are not disclosed.""",
     "local": """\
 mechanism : {"laplace", "gaussian"}, default="laplace"
-    Which noise, and with it the norm of the ball, L1 or L2.
+    Noise, which determines the norm of the ball: L1 or L2.
 basis : None or "dct", default=None
-    ``"dct"``: the noise is added to the coefficients of the orthonormal cosine transform of a
-    row, which for images have a smaller L1 norm than the pixels.
+    ``"dct"``: noise is added to the coefficients of the orthonormal cosine transform of a row,
+    which for images have a smaller L1 norm than the pixels.
 keep : float, default=None
-    With ``basis="dct"``, the share of coefficients that a row keeps, its largest ones; the
-    others become 0 before the row is projected. None: all.
+    Share of the largest coefficients of a row that are kept with ``basis="dct"``; the others become
+    0 before the row is projected. None: all.
 image_shape : tuple of int, default=None
-    Shape of the images that rows are, (height, width) or (channels, height, width). The cosine
-    transform is along the last two axes. None: along the row.
+    Shape of images, (height, width) or (channels, height, width). The cosine transform is along the
+    last two axes. None: along the row.
 label_share : float, default=0.2
-    The share of ε that labels get.""",
+    Share of ε for labels.""",
     "certified": """\
 privacy_ : skdpgen.privacy.Certificate
-    What was released and what it costs.
+    The releases and their cost.
 epsilon_ : float
     ε spent at `delta`; at most `epsilon`.""",
     "release_": """\
 release_ : object
-    What `release` stands for, with the numbers that were chosen for it. Of tables, a sketch is one
-    of two-way tables.""",
+    The release with resolved numbers. For a table, a sketch is of two-way tables.""",
     "found": """\
 bounds_ : (lower, upper) or None
-    Bounds of the features, arrays of shape (n_features,), declared or found. Like the three below
-    it, not of tables.
+    Bounds of the features, arrays of shape (n_features,), declared or inferred; this and the three
+    below only for arrays.
 y_bounds_ : (lower, upper)
-    Those of a numeric `y`.
+    Bounds of a numeric `y`.
 clip_norm_ : float
-    The radius, declared or found.
+    The radius, declared or inferred.
 encoder_ : PrivatePCA, object or None
-    What `encoder` stands for.""",
+    The encoder, resolved.""",
     "schema_": """\
 schema_ : Schema
-    The columns of the table, if there is one, with what was found of them.
+    Declared and inferred columns of a table.
 schema_report_ : DataFrame
-    Of a table, for each column: its kind, bounds, number of levels or knots, and, where released
-    tables say it, the shares of `other`, of missing values and of what is at the outermost
-    knots, with the noise on a count, in records. It costs nothing.""",
+    For each column of a table: its type, bounds, number of levels or knots, and, if the release
+    shows them, the shares of `other`, of missing values and of values at the outermost knots, with
+    the noise on a count, in records. It costs nothing.""",
     "labels": """\
 classes_ : ndarray of shape (n_classes,)
     If `y` holds classes.
@@ -122,7 +142,7 @@ class_probabilities_ : ndarray of shape (n_classes,)
     Noisy frequencies of the classes.""",
     "adapted": """\
 privacy_ : skdpgen.privacy.Certificate
-    What was released of the target and what it costs.
+    The releases of the target and their cost.
 epsilon_ : float
     ε spent at `delta`; at most `epsilon`, and 0 without a target.
 classes_ : ndarray of shape (n_classes,)
@@ -151,18 +171,174 @@ _TEXTS = {
 
 
 @dataclass_transform(eq_default=False)
-def parameters(cls):
+def parameters(cls: type) -> type:
     """Make the annotated attributes of a class the parameters of its constructor.
 
-    They come after those of its bases, by name only if there are such, and are set as they are
-    given, as scikit-learn wants it. Common texts are put into the docstring where it says
-    ``%(name)s``.
+    They follow the parameters of its bases, and are keyword-only if there are such and the class
+    has no ``_: KW_ONLY`` of its own. The constructor stores them unchanged, as scikit-learn
+    requires. In the docstring, ``%(name)s`` is replaced by the shared text of that name.
     """
     cls.__doc__ = re.sub(
         r"^( *)%\((\w+)\)s$",
-        lambda found: indent(_TEXTS[found[2]], found[1]),
+        lambda match: indent(_TEXTS[match[2]], match[1]),
         cls.__doc__,
         flags=re.MULTILINE,
     )
-    has_more = any(getattr(base, "__dataclass_fields__", ()) for base in cls.__bases__)
-    return dataclass(eq=False, repr=False, kw_only=has_more)(cls)
+    is_extended = any(getattr(base, "__dataclass_fields__", ()) for base in cls.__bases__)
+    declares_all = KW_ONLY in inspect.get_annotations(cls).values()
+    return dataclass(eq=False, repr=False, kw_only=is_extended and not declares_all)(cls)
+
+
+class DocumentedEstimator(BaseEstimator):
+    """Base of estimators that link to their page from scikit-learn's diagrams in notebooks."""
+
+    _doc_link_module = "skdpgen"
+
+    @property
+    def _doc_link_template(self) -> str:
+        return f"{SITE}/api/{{page}}.html" if SITE else ""
+
+    def _doc_link_url_param_generator(self) -> dict[str, str]:
+        import skdpgen
+
+        name, package = type(self).__name__, ".".join(type(self).__module__.split(".")[:2])
+        return {"page": f"{'skdpgen' if name in skdpgen.__all__ else package}.{name}"}
+
+
+class Checked:
+    """Base of classes that declare checks of their parameters."""
+
+    # A function ``check(name, value)`` for each parameter; subclasses add to them.
+    _checks: ClassVar[dict[str, Callable]] = {}
+
+    def _check_params(self) -> None:
+        """Raise a ValueError if a parameter is invalid."""
+        checks: dict[str, Callable] = {}
+        for cls in reversed(type(self).__mro__):
+            checks.update(vars(cls).get("_checks", {}))
+        for name, check in checks.items():
+            check(name, getattr(self, name))
+
+
+class Specification(Savable, Checked, DocumentedEstimator):
+    """Base of specifications: parameters that belong together, without `fit` or state.
+
+    The `fit` of the estimator that takes a specification checks its parameters.
+    """
+
+    def checked(self) -> "Specification":
+        """Return a copy with Python numbers; raise a ValueError if a parameter is invalid."""
+        copy = type(self)(**{k: plain(v) for k, v in self.get_params(deep=False).items()})
+        copy._check_params()
+        return copy
+
+
+class TakesSpecifications(Checked):
+    """Base of estimators whose parameters can be specifications, or strings that name them."""
+
+    # For each such parameter, the specifications that its strings name.
+    _shorthands: ClassVar[dict[str, dict]] = {}
+
+    def _resolve_spec(self, name: str) -> Specification:
+        """Return the specification that a parameter holds or names.
+
+        Raises
+        ------
+        ValueError
+            If it is none, or one of its own parameters is invalid.
+        """
+        known, value = self._shorthands[name], getattr(self, name)
+        if isinstance(value, str) and value in known:
+            return clone(known[value])
+        types = {type(specification) for specification in known.values()}
+        if type(value) not in types:
+            names = " or ".join(sorted(cls.__name__ for cls in types))
+            raise ValueError(f"{name} must be one of {list(known)} or a {names}; got {value!r}.")
+        return value.checked()
+
+    def set_params(self, **params):
+        """Set parameters, also those of specifications, as ``release__n_projections=100``.
+
+        A string is first replaced by the specification that it names.
+
+        Parameters
+        ----------
+        **params : dict
+            Names and values.
+
+        Returns
+        -------
+        self : object
+        """
+        for key in list(params):
+            name, _, nested = key.partition("__")
+            value = params.get(name, getattr(self, name, None))
+            known = self._shorthands.get(name, {})
+            if nested and name in self._shorthands and value is None:
+                raise ValueError(f"{name} is None, which has no parameter {nested!r}.")
+            if nested and isinstance(value, str) and value in known:
+                params[name] = clone(known[value])
+        return super().set_params(**params)
+
+
+@contextlib.contextmanager
+def rollback_on_failure(estimator: object) -> Iterator[None]:
+    """Restore an estimator's attributes if an error is raised.
+
+    No certificate covers the state of a failed fit, nor the private rows in the frames of the
+    error, which are cleared.
+    """
+    before = vars(estimator).copy()
+    try:
+        with clears_frames():
+            yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+def choose_device(device: str) -> torch.device:
+    """Return CUDA, if available, for ``"auto"``, or the device of another name."""
+    if isinstance(device, str) and device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        return torch.empty(0, device=device or "none").device
+    except (AssertionError, RuntimeError, TypeError):
+        raise ValueError(
+            f"device must be 'auto' or one that torch has here; got {device!r}."
+        ) from None
+
+
+def check_finite(*tensors: torch.Tensor) -> None:
+    """Raise a ValueError if learnt parameters or generated rows are not finite."""
+    if not all(torch.isfinite(part).all() for part in tensors):
+        raise ValueError(
+            "Training has diverged: what was learnt is not finite. Use smaller steps or weights."
+        )
+
+
+def warn_of_delta(delta: float, n_samples: int, stacklevel: int) -> None:
+    """Warn of a δ at which a mechanism may publish a record outright."""
+    if delta >= 1 / n_samples:
+        warnings.warn(
+            f"delta = {show(delta)} is not below 1 / n_samples = {1 / n_samples:g}: it allows to "
+            "publish a record outright. Choose a smaller delta.",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
+# Checks of estimators that spend a budget.
+PRIVACY_CHECKS: dict[str, Callable] = {
+    "epsilon": lambda name, value: check_epsilon(value),
+    "delta": lambda name, value: check_delta(value),
+    "accountant": one_of(*ACCOUNTANTS),
+    "strict": flag,
+}
+CENTRAL_CHECKS = {
+    **PRIVACY_CHECKS,
+    "relation": one_of(*RELATIONS),
+    "clip_norm": radius,
+    "device": lambda name, value: choose_device(value),
+}

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Public names of accounting, mechanisms, the curator and audits."""
+"""Public names of accounting, mechanisms, the curator, audits and federated sums."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from .accounting.accountants import ledger_delta, ledger_epsilon
 from .accounting.budget import PrivacyBudget
@@ -9,7 +12,7 @@ from .accounting.calibration import (
     sliced_gaussian_epsilon,
 )
 from .accounting.certificate import Certificate, compose
-from .accounting.directions import SensitivityLaw, sensitivity_bound, sensitivity_law
+from .accounting.directions import sensitivity_bound, sensitivity_law
 from .accounting.events import (
     DiameterGaussianDpEvent,
     SharedGaussianDpEvent,
@@ -21,12 +24,8 @@ from .accounting.previews import preview
 from .accounting.selection import select_best, selection_plan
 from .accounting.signatures import sign
 from .accounting.verification import verify
-from .audit.findings import ReleaseAudit
-from .audit.fits import FitAudit, audit_fit
-from .audit.releases import AuditReport, audit
 from .curator.curator import Curator
 from .curator.record_functions import BatchFunction, PullingFunction, RecordFunction
-from .engines.files import TableFile
 from .exceptions import (
     BudgetExceededError,
     FitQualityWarning,
@@ -35,98 +34,120 @@ from .exceptions import (
     SpentError,
     TableError,
 )
-from .federated.fit import FederatedFit
-from .federated.secure_aggregation import Aggregator, Client, MaskedUpdate
-from .federated.sharing import Sharing
-from .mechanisms.aggregates import ForwardAggregateMechanism, NoisyAggregate
+from .mechanisms.aggregates import ForwardAggregateMechanism
 from .mechanisms.base import SumMechanism
-from .mechanisms.gradients import ClassCountsMechanism, ClippedGradientMechanism, NoisyGradient
-from .mechanisms.local import (
-    LocalLabelsMechanism,
-    LocalRowsMechanism,
-    NoisedLabels,
-    NoisedRows,
-    local_plan,
-)
+from .mechanisms.gradients import ClassCountsMechanism, ClippedGradientMechanism
+from .mechanisms.local import LocalLabelsMechanism, LocalRowsMechanism, local_plan
 from .mechanisms.noise import NoiseSource
-from .mechanisms.sampled import ProjectedRows, SampledMechanism, SlicedRowsMechanism
+from .mechanisms.sampled import SampledMechanism, SlicedRowsMechanism
 from .mechanisms.sums import (
     CategoryCountsMechanism,
     CovarianceMechanism,
     GaussianSumMechanism,
-    Sketch,
     SliceSketchMechanism,
 )
-from .mechanisms.tables import Tables, TablesMechanism
-from .mechanisms.three_way import ThreeWayMechanism, ThreeWayTables
+from .mechanisms.tables import TablesMechanism
+from .mechanisms.three_way import ThreeWayMechanism
 
-__all__ = [
-    "Aggregator",
-    "AuditReport",
-    "BatchFunction",
-    "BudgetExceededError",
-    "CategoryCountsMechanism",
+if TYPE_CHECKING:
+    from .auditing.findings import ReleaseAudit
+    from .auditing.fits import FitAudit, audit_fit
+    from .auditing.releases import AuditReport, audit
+    from .engines.files import TableFile
+    from .federated.fit import FederatedFit
+    from .federated.secure_aggregation import Aggregator, Client, MaskedUpdate
+    from .federated.sharing import Sharing
+
+# Names of modules that no fit needs; they are imported on first use.
+_LEAVES = {
+    "AuditReport": "auditing.releases",
+    "FitAudit": "auditing.fits",
+    "ReleaseAudit": "auditing.findings",
+    "audit": "auditing.releases",
+    "audit_fit": "auditing.fits",
+    "Aggregator": "federated.secure_aggregation",
+    "Client": "federated.secure_aggregation",
+    "FederatedFit": "federated.fit",
+    "MaskedUpdate": "federated.secure_aggregation",
+    "Sharing": "federated.sharing",
+    "TableFile": "engines.files",
+}
+
+__all__ = [  # noqa: RUF022
+    # Certificates and budgets.
     "Certificate",
-    "ClassCountsMechanism",
+    "PrivacyBudget",
+    "compose",
+    "preview",
+    "sign",
+    "verify",
+    # Errors and warnings.
+    "BudgetExceededError",
+    "FitQualityWarning",
+    "PlanError",
+    "PrivacyLeakWarning",
+    "SpentError",
+    "TableError",
+    # Audits.
+    "AuditReport",
+    "FitAudit",
+    "ReleaseAudit",
+    "audit",
+    "audit_fit",
+    # Federated sums and files.
+    "Aggregator",
     "Client",
+    "FederatedFit",
+    "MaskedUpdate",
+    "Sharing",
+    "TableFile",
+    # Calibration and composition.
+    "calibrate_gaussian",
+    "calibrate_sliced_gaussian",
+    "ledger_delta",
+    "ledger_epsilon",
+    "sensitivity_bound",
+    "sensitivity_law",
+    "sliced_gaussian_epsilon",
+    # Events.
+    "DiameterGaussianDpEvent",
+    "SharedGaussianDpEvent",
+    "SlicedGaussianDpEvent",
+    "ThresholdDpEvent",
+    # Plans.
+    "Plan",
+    "gaussian_plan",
+    "local_plan",
+    "repeated_plan",
+    "select_best",
+    "selection_plan",
+    # Access to private rows.
+    "BatchFunction",
+    "Curator",
+    "NoiseSource",
+    "PullingFunction",
+    "RecordFunction",
+    # Mechanisms.
+    "CategoryCountsMechanism",
+    "ClassCountsMechanism",
     "ClippedGradientMechanism",
     "CovarianceMechanism",
-    "Curator",
-    "DiameterGaussianDpEvent",
-    "FederatedFit",
-    "FitAudit",
-    "FitQualityWarning",
     "ForwardAggregateMechanism",
     "GaussianSumMechanism",
     "LocalLabelsMechanism",
     "LocalRowsMechanism",
-    "MaskedUpdate",
-    "NoiseSource",
-    "NoisedLabels",
-    "NoisedRows",
-    "NoisyAggregate",
-    "NoisyGradient",
-    "Plan",
-    "PlanError",
-    "PrivacyBudget",
-    "PrivacyLeakWarning",
-    "ProjectedRows",
-    "PullingFunction",
-    "RecordFunction",
-    "ReleaseAudit",
     "SampledMechanism",
-    "SensitivityLaw",
-    "SharedGaussianDpEvent",
-    "Sharing",
-    "Sketch",
     "SliceSketchMechanism",
-    "SlicedGaussianDpEvent",
     "SlicedRowsMechanism",
-    "SpentError",
     "SumMechanism",
-    "TableError",
-    "TableFile",
-    "Tables",
     "TablesMechanism",
     "ThreeWayMechanism",
-    "ThreeWayTables",
-    "ThresholdDpEvent",
-    "audit",
-    "audit_fit",
-    "calibrate_gaussian",
-    "calibrate_sliced_gaussian",
-    "compose",
-    "gaussian_plan",
-    "ledger_delta",
-    "ledger_epsilon",
-    "local_plan",
-    "preview",
-    "repeated_plan",
-    "select_best",
-    "selection_plan",
-    "sensitivity_bound",
-    "sensitivity_law",
-    "sign",
-    "sliced_gaussian_epsilon",
-    "verify",
 ]
+
+
+def __getattr__(name):
+    if name not in _LEAVES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__package__}.{_LEAVES[name]}"), name)
+    globals()[name] = value
+    return value

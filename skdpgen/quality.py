@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What sizes and released numbers say of a fit: warnings that cost nothing."""
+"""Fit-quality warnings, computed from public sizes and released values."""
 
 import warnings
 
@@ -7,47 +7,46 @@ import numpy as np
 
 from .exceptions import FitQualityWarning
 
-# Fewer bad records than this are not worth a warning.
+# Least share of absent records for a warning.
 MANY_ABSENT = 0.01
-# A count is within noise below so many standard deviations.
+# Counts below this many standard deviations are within noise.
 WITHIN_NOISE = 3.0
-# Energy of the numbers of a sketch, or of two-way tables, over that of their noise. With less,
-# classifiers that were trained on synthetic rows of small public sets had lost much.
+# Least signal-to-noise ratio of a sketch or of two-way tables. Below it, classifiers trained on
+# synthetic rows of small public data sets lost much of their accuracy.
 LEAST_SIGNAL = 0.2
-# Of less of the rows, components are mostly directions of noise.
+# Least share of Σ‖x‖² in components; below it they are mostly directions of noise.
 LEAST_HELD = 0.1
-# A column is hardly more than `other` if that is the share of it.
+# Largest share of `other` in a column without a warning.
 MOSTLY_OTHER = 0.9
-# A column is hardly more than missing values if that is the share of them.
+# Largest share of missing values without a warning.
 MOSTLY_MISSING = 0.95
-# A range may be cut where an outermost knot has this share of a column, and so many times what
-# the knot beside it has.
+# A range may be truncated if an outermost knot has this share of a column, and this many times the
+# count of the next knot.
 MUCH_AT_BOUND, MORE_THAN_BESIDE = 0.1, 4.0
-# Beyond this on both sides of zero, open bounds are not looked for.
+# Bounds are inferred within ± this number.
 FARTHEST = 2.0**40
 
 
 def warn_of_few_rows(name, given, min_samples, stacklevel):
-    """Warn, before anything is spent, of so few rows that little can be learnt of them."""
+    """Warn, before anything is spent, that there are too few rows to learn much from."""
     warnings.warn(
-        f"{name} takes about {min_samples:,} rows to be of use at this ε, of so many "
-        f"columns and classes; here are {given}. Use a larger epsilon, more rows, fewer "
-        "columns or classes, or a method that needs less: of a slice sketch, DPSWFlowSampler.",
+        f"{name} takes about {min_samples:,} rows to be of use at this ε, with this number of "
+        f"columns and classes; here are {given}. Use a larger epsilon, more rows, fewer columns "
+        "or classes, or a method that needs fewer rows: DPSWFlowSampler with a slice sketch.",
         FitQualityWarning,
         stacklevel=stacklevel + 1,
     )
 
 
 def warn_of_pixels(n_columns, stacklevel):
-    """Warn, before anything is spent, of columns that may be pixels but are not declared as such.
+    """Warn, before anything is spent, of columns that may be pixels and have no bounds.
 
-    What they are is not public without bounds: networks make features of as many columns.
+    Without bounds it is not public whether they are: features of networks are as many.
     """
     warnings.warn(
-        f"If the {n_columns:,} columns are pixels, declare their bounds, as bounds=(0, 1) or "
-        "bounds=(0, 255), or give bytes: images are told by them, and then have principal "
-        "components by default, which hold more at this ε. If they are something else, say "
-        "encoder=None.",
+        f"If the {n_columns:,} columns are pixels, declare bounds=(0, 1) or bounds=(0, 255), or "
+        "give bytes: images are recognised by their bounds, and are then encoded by principal "
+        "components, which preserve more at this ε. If they are no pixels, set encoder=None.",
         FitQualityWarning,
         stacklevel=stacklevel + 1,
     )
@@ -59,21 +58,21 @@ def warn_of_components(held, total):
     Parameters
     ----------
     held : float
-        How much of the rows they hold, as far as noise shows, of Σ‖x‖².
+        Estimated part of Σ‖x‖² in the components.
     total : float
         Noisy Σ‖x‖².
     """
     if held <= LEAST_HELD * max(total, 0.0):
         share = held / total if held > 0 else 0.0
         _warn(
-            f"The principal components that were released show about {share:.0%} of the rows above "
-            "the noise; the rest of them are directions of noise. Use encoder=None, a larger "
-            "epsilon, or more rows."
+            f"The released principal components show about {share:.0%} of the rows above the "
+            "noise; the others are directions of noise. Use encoder=None, a larger epsilon, or "
+            "more rows."
         )
 
 
 def warn_of_absent(share, std):
-    """Warn if many records count as absent, from a noisy share of those that do not.
+    """Warn if many records count as absent, from the noisy share of the others.
 
     Returns
     -------
@@ -86,13 +85,13 @@ def warn_of_absent(share, std):
         _warn(
             f"About {absent:.0%} of the records count as absent, by the noisy counts that were "
             "released: their labels were not declared, or cells are missing, not finite, or not as "
-            "declared. strict=True refuses such records, but a refusal tells of the rows."
+            "declared. strict=True refuses such records, but a refusal discloses something of them."
         )
     return is_much
 
 
 def warn_of_sketch(sums, sums_std, counts, counts_std):
-    """Warn if a sketch is mostly noise, or classes are.
+    """Warn if a sketch, or the counts of classes, are mostly noise.
 
     Parameters
     ----------
@@ -113,16 +112,16 @@ def warn_of_sketch(sums, sums_std, counts, counts_std):
 
 
 def find_signal(numbers, std):
-    """Return the signal-to-noise ratio of noisy numbers: of energies, and not below 0.
+    """Return the signal-to-noise ratio of the energies of noisy numbers, at least 0.
 
-    Numbers that are 0 have no noise: it is public that nothing is there.
+    Numbers that are exactly 0 are structural zeros without noise, and left out.
     """
     noisy = numbers[numbers != 0]
     return max(0.0, np.mean(np.square(noisy)) / std**2 - 1) if std > 0 and noisy.size else np.inf
 
 
 def warn_of_noise(signal, what):
-    """Warn if noisy numbers have little more than the noise on them.
+    """Warn if noisy numbers are mostly noise.
 
     Returns
     -------
@@ -132,25 +131,25 @@ def warn_of_noise(signal, what):
     is_noise = bool(signal < LEAST_SIGNAL)
     if is_noise:
         _warn(
-            f"What was released, {what}, is mostly noise: its signal-to-noise ratio is about "
-            f"{signal:.2g}, and below {LEAST_SIGNAL:g} little can be learnt. Use a "
-            "larger epsilon, more rows, fewer columns, or fewer classes."
+            f"The release, {what}, is mostly noise: its signal-to-noise ratio is about "
+            f"{signal:.2g}, and below {LEAST_SIGNAL:g} little can be learnt. Use a larger epsilon, "
+            "more rows, fewer columns, or fewer classes."
         )
     return is_noise
 
 
 def warn_of_levels(signals, counts, label, levels, other=None):
-    """Warn if little was released of the records of some levels of the target.
+    """Warn if the tables of some strata of the target are mostly noise.
 
     Parameters
     ----------
     signals, counts : ndarray of shape (n_levels,)
         Signal-to-noise ratios of their tables, and noisy numbers of their records.
     label : str
-        The column that is to be predicted.
+        The target column.
     levels : sequence
     other : optional
-        The level of all that are not told apart, which there may well be none of.
+        The level of all rare categories, which may be empty.
     """
     weak = [
         f"{level!r} (about {max(count, 0):.0f} records)"
@@ -159,24 +158,23 @@ def warn_of_levels(signals, counts, label, levels, other=None):
     ]
     if weak:
         _warn(
-            f"The tables of the records with {label!r} at {', '.join(weak)} are mostly noise: how "
-            "they differ from others can hardly be learnt, and what is trained on synthetic rows "
-            "to tell them apart may be hardly better than chance. Use a larger epsilon, more "
-            "rows, or fewer columns."
+            f"The tables of the records with {label!r} at {', '.join(weak)} are mostly noise: a "
+            "classifier trained on synthetic rows may predict these levels hardly better than "
+            "chance. Use a larger epsilon, more rows, or fewer columns."
         )
 
 
 def warn_of_table(report, schema, label, counts, std):
-    """Warn of columns of which little came out.
+    """Warn of columns that the released counts hardly describe.
 
     Parameters
     ----------
     report : DataFrame
-        From `formats.report.describe`.
+        As from `tables.report.describe`.
     schema : Schema
-        What it is of.
+        The columns.
     label : str or None
-        The column that is to be predicted.
+        The target column.
     counts : dict of str to ndarray
         For each column that is encoded, the noisy counts of its levels or near its knots.
     std : dict of str to float
@@ -186,17 +184,16 @@ def warn_of_table(report, schema, label, counts, std):
         if row["share_other"] > MOSTLY_OTHER and row["n_levels"] > 1:
             _warn(
                 f"Column {name!r} is nearly all {schema[name].other!r}, by released counts: its "
-                "categories are not among those that are declared or were found. Declare them in "
-                "the type that they have in the table, or the column as Identifier() if each row "
-                "has another."
+                "categories are neither declared nor inferred. Declare them with the dtype of the "
+                "table, or the column as Identifier() if its values are distinct."
             )
         if row["share_missing"] > MOSTLY_MISSING:
             _warn(
                 f"About {row['share_missing']:.0%} of column {name!r} count as missing, by "
-                "released counts: cells are missing, or are no values of the declared type. "
-                "Declare it as another type, or say how it is written, as by Unknown(decimal=...)."
+                "released counts: cells are missing, or not of the declared type. Declare another "
+                "type, or how values are written, as with Unknown(decimal=...)."
             )
-        # From the lowest to the highest knot: without atoms, and missing values.
+        # Counts at knots, from the lowest to the highest; point masses and missing values follow.
         has_knots = name in counts and hasattr(schema[name], "positions")
         knots = counts[name][: len(schema[name].positions)] if has_knots else ()
         for end in ("lower", "upper"):
@@ -213,10 +210,10 @@ def warn_of_table(report, schema, label, counts, std):
 
 
 def _is_cut(row, end, knots, std):
-    """Whether an outermost knot has far more than the one beside it, and than noise.
+    """Return whether an outermost knot has far more than the next one, and than noise.
 
-    Not at 0, where many columns end by themselves, nor where there are just two knots, unless
-    nothing was looked for beyond.
+    A bound of 0 never counts, since many columns end there; nor do two knots alone, unless they
+    are at the ends of the range that is searched.
     """
     if not row[f"share_{end}"] > MUCH_AT_BOUND or row[end] == 0:
         return False
@@ -232,20 +229,19 @@ def _is_farthest(bound):
 
 
 def _warn_of_bound(name, end, bound, share):
-    cure = f"Declare {end}=..., beyond which there are no values, if this is not how the column is"
+    cure = f"Declare {end}=... if the column has values beyond"
     if _is_farthest(bound):
-        cure = f"Open bounds are looked for within ±{FARTHEST:g} only; declare both"
+        cure = f"Bounds are inferred within ±{FARTHEST:g} only; declare both"
     _warn(
         f"About {share:.0%} of column {name!r} are at its {end} bound, {bound}, far more than "
-        f"beside it: values beyond are clipped to it, and the range may be cut. {cure}."
+        f"next to it: values beyond are clipped, and the range may be too small. {cure}."
     )
 
 
 def _warn_of_classes(what, which):
     _warn(
-        f"The noisy counts of {what} are within noise of 0 ({which}): their shares, and what was "
-        "learnt of them, are mostly noise. Use a larger epsilon or more rows, or join them with "
-        "others."
+        f"The noisy counts of {what} are within noise of 0 ({which}): their synthetic rows are "
+        "mostly noise. Use a larger epsilon or more rows, or merge them with others."
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Classes that files of fitted estimators may hold, each registered where it is defined."""
+"""Registry of the classes that files of fitted estimators may hold."""
 
 from importlib import import_module
 
@@ -9,8 +9,8 @@ _classes = {}
 def savable(cls):
     """Register a class whose instances may be parts of a saved estimator.
 
-    Its attributes are written, and set again when a file is read, without a call of its own. Names
-    are unique, since files hold nothing else of a class.
+    Files hold the attributes, which are set again without a call of the class. Names are unique,
+    since files identify classes by them.
     """
     known = _classes.setdefault(cls.__name__, cls)
     if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
@@ -23,7 +23,7 @@ def savable(cls):
 
 
 class Savable:
-    """A base whose subclasses are all registered."""
+    """Base of classes that are registered when they are defined."""
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
@@ -31,17 +31,17 @@ class Savable:
 
 
 def is_savable(cls):
-    """Whether a class is registered."""
+    """Return whether a class is registered."""
     return _classes.get(cls.__name__) is cls
 
 
 def find_class(name):
-    """Return the registered class of a name, and import packages of the library to find it.
+    """Return the registered class of a name; import modules of the package to find it.
 
     Raises
     ------
     KeyError
-        If there is none. A class of another package must have been imported before.
+        If there is none. Import a class of another package before.
     """
     library = import_module(__package__)
     for home in library.HOMES:

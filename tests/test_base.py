@@ -13,9 +13,11 @@ from joblib import Parallel, delayed
 from numpy.testing import assert_array_equal
 from randomgen import ChaCha
 
-from skdpgen import DPPCA, DPSlicedWassersteinGenerator, LocalPrivatizer, PrivacyBudget
-from skdpgen.privacy import PrivacyLeakWarning
-from skdpgen.validation import check_choice, check_positive, choose_device
+from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler, PrivacyBudget
+from skdpgen.checks import check_choice, check_number
+from skdpgen.params import choose_device
+from skdpgen.preprocessing import DPPCA, LocalPrivatizer
+from skdpgen.privacy import PrivacyLeakWarning, SpentError
 
 # Not every test declares its classes.
 pytestmark = pytest.mark.filterwarnings("ignore::skdpgen.privacy.PrivacyLeakWarning")
@@ -43,16 +45,16 @@ def make(**params):
 @pytest.mark.parametrize("value", [0, -1, "1", None, np.inf, np.nan, True, [1]])
 def test_check_positive(value):
     with pytest.raises(ValueError, match="width must be a positive number; got"):
-        check_positive("width", value)
+        check_number("width", value)
 
 
 def test_check_positive_takes_numbers_of_every_kind():
     for value in (1, 0.5, np.float32(2), np.int64(3)):
-        check_positive("width", value)
-    check_positive("width", None, optional=True)
-    check_positive("width", np.int64(3), whole=True)
+        check_number("width", value)
+    check_number("width", None, optional=True)
+    check_number("width", np.int64(3), whole=True)
     with pytest.raises(ValueError, match="a positive whole number or None"):
-        check_positive("width", 1.5, whole=True, optional=True)
+        check_number("width", 1.5, whole=True, optional=True)
 
 
 def test_check_choice():
@@ -208,9 +210,10 @@ def test_a_score_looks_along_many_directions(X, monkeypatch):
 
 
 def test_score_warns_of_other_names(X):
-    fitted = make().fit(pd.DataFrame(X, columns=list("abc")))
-    with pytest.raises(ValueError, match="feature names should match"):
-        fitted.score(pd.DataFrame(X, columns=list("abd")))
+    for schema in ("auto", None):
+        fitted = make(schema=schema).fit(pd.DataFrame(X, columns=list("abc")))
+        with pytest.raises(ValueError, match="feature names should match"):
+            fitted.score(pd.DataFrame(X, columns=list("abd")))
 
 
 def test_fits_in_threads_are_those_of_one_thread(X):
@@ -301,3 +304,69 @@ def test_nobody_is_told_to_fit_an_imputer_on_private_rows(X, cls):
     with pytest.raises(ValueError, match="strict=False they count as absent") as caught:
         cls(bounds=(-1, 1), strict=True).fit(bad)
     assert "impute or" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["tensor", "list", "float32"])
+def test_rows_of_a_third_party_may_be_any_array_like(X, kind):
+    convert = {"tensor": torch.tensor, "list": np.ndarray.tolist, "float32": np.float32}[kind]
+
+    class Other(DPSlicedWassersteinGenerator):
+        def _generate(self, classes, generator):
+            return convert(super()._generate(classes, generator))
+
+    assert Other(n_steps=2).fit(X).sample(7).shape == (7, X.shape[1])
+
+
+@pytest.mark.parametrize("wrong", ["a row too few", "a column too few", "integers", "texts"])
+def test_rows_of_a_wrong_shape_end_a_fit(X, wrong):
+    class Wrong(DPSlicedWassersteinGenerator):
+        def _generate(self, classes, generator):
+            rows = super()._generate(classes, generator)
+            return {
+                "a row too few": rows[1:],
+                "a column too few": rows[:, 1:],
+                "integers": np.zeros(rows.shape, dtype=int),
+                "texts": rows.astype(str),
+            }[wrong]
+
+    with pytest.raises(SpentError, match=r"Wrong._generate returned .* were expected"):
+        Wrong(n_steps=2).fit(X)
+
+
+INTEGERS = ["int8", "uint8", "int64", "uint64", "bool", "Int16", "boolean"]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integers_come_back_as_integers_within_their_bounds(dtype):
+    X = pd.DataFrame(np.random.RandomState(0).randint(0, 2, (60, 2)), columns=["a", "b"])
+    X["a"], X["b"] = X["a"].astype(dtype), X["b"].astype(np.float32)
+    for schema in (None, "auto"):
+        made = DPSWFlowSampler(n_steps=2, schema=schema).fit(X).sample(50)
+        assert list(made.dtypes) == list(X.dtypes)
+    rows = X[["a"]].to_numpy()
+    assert DPSWFlowSampler(n_steps=2).fit(rows).sample(50).dtype == rows.dtype
+    if dtype.startswith("int"):
+        made = DPSWFlowSampler(n_steps=2, bounds=(-1.5, 1.5)).fit(X).sample(200)
+        assert set(made["a"]) <= {-1, 0, 1}
+
+
+TARGETS = {
+    "ordered": pd.Series(["l", "h"] * 30, dtype=pd.CategoricalDtype(["l", "m", "h"], ordered=True)),
+    "string": pd.Series(["l", "h"] * 30, dtype="string"),
+    "object": pd.Series(["l", "h"] * 30, dtype=object),
+    "nullable": pd.Series([0, 1] * 30, dtype="Int8"),
+    "numbers": pd.Series(np.linspace(0, 1, 60), dtype="Float32"),
+    "array": np.array([0, 1] * 30, dtype=np.uint8),
+}
+
+
+@pytest.mark.parametrize("y", TARGETS.values(), ids=TARGETS)
+def test_the_dtype_of_y_comes_back(y):
+    X = np.random.RandomState(0).normal(size=(60, 2))
+    _, made = DPSWFlowSampler(n_steps=2).fit(X, y).sample(9)
+    assert made.dtype == y.dtype
+    if y.dtype == "category":
+        declared = DPSWFlowSampler(n_steps=2, classes=["h", "l"]).fit(X, y)
+        # Categories that were not declared are private.
+        assert declared.sample(9)[1].dtype == pd.CategoricalDtype(["h", "l"], ordered=True)
+        assert declared._format.kind.target_dtype.categories is None

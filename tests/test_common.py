@@ -10,15 +10,11 @@ from skdpgen import (
     DPSlicedWassersteinGenerator,
     DPSWDDomainAdapter,
     DPSWFlowSampler,
-    ForwardAggregates,
     LDPEntropicGAN,
-    LocalNoise,
-    LocalPrivatizer,
-    SampledGradients,
-    SliceSketch,
 )
 from skdpgen.adaptation import DPSWDDomainClassifier, DPSWDRowAdapter
-from skdpgen.preprocessing import LowFrequencies
+from skdpgen.preprocessing import LocalPrivatizer, LowFrequencies
+from skdpgen.releases import ForwardAggregates, LocalNoise, SampledGradients, SliceSketch
 from skdpgen.testing import check_generator, interface_checks, yield_checks
 from skdpgen.testing.interface_checks import check_score
 from skdpgen.testing.privacy_checks import check_noise
@@ -90,7 +86,7 @@ SLOW = {
 @parametrize_with_checks(
     [GENERATORS[which] for which in ("sliced", "rows", "flow-r", "local", "sinkhorn", "dpaf")]
     + [DPSWFlowSampler(n_steps=20)]
-    + [LocalPrivatizer(), LocalPrivatizer("gaussian", basis="dct")]
+    + [LocalPrivatizer(), LocalPrivatizer(mechanism="gaussian", basis="dct")]
     + [DPSWDDomainAdapter(n_steps=20), DPSWDDomainClassifier(n_steps=20)]
     + [DPSWDRowAdapter(n_steps=20), LowFrequencies()]
 )

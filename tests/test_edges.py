@@ -15,24 +15,25 @@ from sklearn.preprocessing import FunctionTransformer
 
 import skdpgen
 from skdpgen import (
-    DPPCA,
     DPAFGenerator,
     DPSinkhornGenerator,
     DPSlicedWassersteinGenerator,
     DPSWDDomainAdapter,
     DPSWFlowSampler,
-    ForwardAggregates,
     LDPEntropicGAN,
-    LocalNoise,
-    LocalPrivatizer,
     PrivacyBudget,
-    SampledGradients,
-    SemiDebiasedSinkhorn,
-    SlicedRows,
-    SliceSketch,
     load,
 )
+from skdpgen.losses import SemiDebiasedSinkhorn
+from skdpgen.preprocessing import DPPCA, LocalPrivatizer
 from skdpgen.privacy import Curator, SpentError
+from skdpgen.releases import (
+    ForwardAggregates,
+    LocalNoise,
+    SampledGradients,
+    SlicedRows,
+    SliceSketch,
+)
 from skdpgen.tables import Category, Number, Schema
 
 N_STEPS = {"n_steps": 3, "random_state": 0}
@@ -212,13 +213,12 @@ def test_floats_are_rounded_into_integer_columns(table_generator):
     made = table_generator.sample(1000)
     assert made["a"].dtype == make_table()["a"].dtype
     assert 0.35 < made["a"].mean() < 0.65, "Floats are truncated."
-    # What does not fit stays as it is.
-    for dtype, is_cast in [("int8", True), ("uint8", False), ("Int16", True), ("UInt8", False)]:
+    for dtype in ("int8", "uint8", "Int16", "UInt8"):
         frame = make_table().assign(a=lambda frame, dtype=dtype: frame["a"].astype(dtype))
         fitted = DPSlicedWassersteinGenerator(
             schema=Schema({"s": Category(["F", "M"]), "a": Number(-60, 60, n_knots=16)}), n_steps=2
         ).fit(frame)
-        assert (fitted.sample(500)["a"].dtype == dtype) == is_cast, dtype
+        assert fitted.sample(500)["a"].dtype == dtype
 
 
 def test_asking_twice_for_one_column_is_refused(table_generator):

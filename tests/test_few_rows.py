@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from skdpgen import (
-    DPPCA,
     Boolean,
     Category,
     DPAFGenerator,
@@ -19,13 +18,14 @@ from skdpgen import (
     LDPEntropicGAN,
     Number,
     PrivacyBudget,
-    PrivatePCA,
     Schema,
-    SliceSketch,
 )
 from skdpgen.accounting.calibration import calibrate_gaussian
+from skdpgen.encoders import PrivatePCA
 from skdpgen.exceptions import FitQualityWarning
+from skdpgen.preprocessing import DPPCA
 from skdpgen.privacy import BudgetExceededError, preview
+from skdpgen.releases import SliceSketch
 
 ALL = [
     DPAFGenerator,

@@ -22,25 +22,21 @@ from sklearn.frozen import FrozenEstimator
 from threadpoolctl import threadpool_limits
 
 from skdpgen import (
-    DPPCA,
     Category,
     DPAFGenerator,
     DPSinkhornGenerator,
     DPSlicedWassersteinGenerator,
     DPSWDDomainAdapter,
     DPSWFlowSampler,
-    ForwardAggregates,
     LDPEntropicGAN,
-    LocalPrivatizer,
     Number,
-    PrivatePCA,
-    SampledGradients,
     Schema,
-    SlicedRows,
 )
 from skdpgen.adaptation import DPSWDRowAdapter
 from skdpgen.curator.curator import intercept_releases
-from skdpgen.preprocessing import LowFrequencies
+from skdpgen.encoders import PrivatePCA
+from skdpgen.preprocessing import DPPCA, LocalPrivatizer, LowFrequencies
+from skdpgen.releases import ForwardAggregates, SampledGradients, SlicedRows
 
 DIGESTS = Path(__file__).with_name("golden.json")
 COMMON = {"epsilon": 4.0, "delta": 1e-4, "random_state": 0, "device": "cpu"}
@@ -183,7 +179,7 @@ def _principal_components():
 
 def _privatizer():
     X, _ = load_iris(return_X_y=True)
-    return LocalPrivatizer("laplace", epsilon=4.0, bounds=(0, 8), random_state=0).fit(X)
+    return LocalPrivatizer(mechanism="laplace", epsilon=4.0, bounds=(0, 8), random_state=0).fit(X)
 
 
 FITS = {

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import skdpgen
-from skdpgen import _documentation
+from skdpgen import params
 
 
 def test_public_names_are_those_that_are_imported_for_tools():
@@ -20,13 +20,23 @@ def test_public_names_are_those_that_are_imported_for_tools():
     tree = ast.parse(inspect.getsource(skdpgen))
     (block,) = (node for node in tree.body if isinstance(node, ast.If))
     shown = {alias.name: node.module for node in block.body for alias in node.names}
-    assert {*shown, "__version__"} == set(skdpgen.__all__)
+    assert set(shown) == set(skdpgen.__all__)
     for name, home in shown.items():
-        assert getattr(skdpgen, name) is getattr(getattr(skdpgen, home), name), name
+        module = importlib.import_module(f"skdpgen.{home}")
+        assert getattr(skdpgen, name) is getattr(module, name), name
+
+
+def test_twenty_names_are_shown_and_others_are_found():
+    assert len(skdpgen.__all__) <= 20
+    assert set(dir(skdpgen)) == {*skdpgen.__all__, "__version__"}
+    from skdpgen import DPPCA, Implies, PrivatePCA, SliceSketch, Wasserstein
+
+    homes = {"preprocessing", "tables", "encoders", "releases", "losses"}
+    found = {c.__module__.split(".")[1] for c in (DPPCA, Implies, PrivatePCA, SliceSketch)}
+    assert {*found, Wasserstein.__module__.split(".")[1]} == homes
 
 
 def test_names_that_are_not_there():
-    assert set(skdpgen.__all__) <= set(dir(skdpgen))
     assert not hasattr(skdpgen, "nothing")
     assert not hasattr(skdpgen, "_nothing")
     with pytest.raises(ImportError, match="nothing"):
@@ -39,7 +49,11 @@ def test_names_that_are_not_there():
         "import skdpgen; assert 'torch' not in sys.modules; skdpgen.base.BaseGenerator",
         "import skdpgen; assert not {'numpy', 'dp_accounting', 'autodp', 'ot'} & {*sys.modules}",
         "from skdpgen import *; DPSWFlowSampler(epsilon=2.0)",
-        "import skdpgen.privacy; skdpgen.privacy.Curator",
+        "import skdpgen.privacy; skdpgen.privacy.Curator; "
+        "leaves = ('auditing', 'federated', 'engines.files'); "
+        "assert not {f'skdpgen.{leaf}' for leaf in leaves} & {*sys.modules}; "
+        "skdpgen.privacy.audit_fit, skdpgen.privacy.JointFit",
+        "import skdpgen.auditing; assert callable(skdpgen.audit)",
         "from skdpgen import DPSWFlowSampler; "
         "assert not {'autodp', 'mpmath', 'matplotlib', 'ot', 'dask', 'pyspark'} & {*sys.modules}",
         "import skdpgen.evaluation; assert 'matplotlib' not in sys.modules",
@@ -57,13 +71,13 @@ def test_estimators_are_pickled_by_their_own_homes():
 def test_estimators_link_to_their_pages_once_there_is_a_site(monkeypatch):
     estimators = {
         "skdpgen.DPSWFlowSampler": skdpgen.DPSWFlowSampler(),
-        "skdpgen.SliceSketch": skdpgen.SliceSketch(),
+        "skdpgen.releases.SliceSketch": skdpgen.releases.SliceSketch(),
         "skdpgen.adaptation.DPSWDRowAdapter": skdpgen.adaptation.DPSWDRowAdapter(),
         "skdpgen.preprocessing.LowFrequencies": skdpgen.preprocessing.LowFrequencies(3),
     }
     for estimator in estimators.values():
         assert "href" not in estimator._repr_html_()
-    monkeypatch.setattr(_documentation, "SITE", "https://example.org")
+    monkeypatch.setattr(params, "SITE", "https://example.org")
     for page, estimator in estimators.items():
         assert f'href="https://example.org/api/{page}.html"' in estimator._repr_html_()
 

@@ -107,7 +107,7 @@ def test_columns_of_two_values_end_at_both():
 def test_beyond_what_is_looked_at():
     for n_knots, counts in ((3, [5, 0, 900]), (2, [5, 900])):
         (message,) = warned_of(Number(0, 2.0**40, n_knots=n_knots), counts)
-        assert "looked for within" in message
+        assert "inferred within" in message
 
 
 def test_nearly_all_other():

@@ -18,22 +18,20 @@ import pytest
 
 import skdpgen
 from skdpgen import (
-    DPPCA,
     Category,
     DPAFGenerator,
     DPSinkhornGenerator,
     DPSlicedWassersteinGenerator,
     DPSWDDomainAdapter,
     DPSWFlowSampler,
-    ForwardAggregates,
     LDPEntropicGAN,
-    LocalPrivatizer,
     Number,
-    SampledGradients,
     Schema,
 )
 from skdpgen.accounting.rounding import show
 from skdpgen.adaptation import DPSWDRowAdapter
+from skdpgen.preprocessing import DPPCA, LocalPrivatizer
+from skdpgen.releases import ForwardAggregates, SampledGradients
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -56,7 +54,7 @@ FITS = {
     ),
     "local": lambda: LDPEntropicGAN(**TERMS, **LABELS, n_steps=2).fit(X, Y),
     "privatizer": lambda: LocalPrivatizer(**TERMS, **LABELS).fit(X),
-    "components": lambda: DPPCA(2, **TERMS).fit(X, persons=np.arange(40)),
+    "components": lambda: DPPCA(n_components=2, **TERMS).fit(X, persons=np.arange(40)),
     "adapter": lambda: DPSWDDomainAdapter(
         5.0, n_steps=2, n_components=4, sampler=DPSWFlowSampler(n_steps=2, n_particles=9)
     ).fit(X, Y, X_target=X),

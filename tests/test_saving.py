@@ -18,7 +18,6 @@ from torch import nn
 
 import skdpgen
 from skdpgen import (
-    DPPCA,
     Category,
     Date,
     DPAFGenerator,
@@ -26,18 +25,15 @@ from skdpgen import (
     DPSlicedWassersteinGenerator,
     DPSWDDomainAdapter,
     DPSWFlowSampler,
-    ForwardAggregates,
     Identifier,
     LDPEntropicGAN,
-    LocalPrivatizer,
     Number,
-    PrivatePCA,
-    SampledGradients,
     Schema,
-    SlicedRows,
 )
 from skdpgen.adaptation import DPSWDDomainClassifier, DPSWDRowAdapter, PrivateSearch
-from skdpgen.preprocessing import LowFrequencies
+from skdpgen.encoders import PrivatePCA
+from skdpgen.preprocessing import DPPCA, LocalPrivatizer, LowFrequencies
+from skdpgen.releases import ForwardAggregates, SampledGradients, SlicedRows
 from skdpgen.testing.common import differ
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -125,25 +121,26 @@ FITS = {
     "shapes": lambda: DPSWFlowSampler(
         math.inf, schema=Schema({"x": Number(0, 1), "y": Number(0, 1)}), n_steps=2
     ).fit(pd.DataFrame(X[:, :2], columns=["x", "y"])),
-    "components": lambda: DPPCA(3, **IMAGES).fit(X),
+    "components": lambda: DPPCA(n_components=3, **IMAGES).fit(X),
     "encoded": lambda: DPSWFlowSampler(
-        **IMAGES, n_steps=2, encoder=FrozenEstimator(DPPCA(3, **IMAGES).fit(X))
+        **IMAGES, n_steps=2, encoder=FrozenEstimator(DPPCA(n_components=3, **IMAGES).fit(X))
     ).fit(X),
     "adapter": lambda: DPSWDDomainAdapter(5.0, n_steps=3).fit(X, Y, X_target=X[:, ::-1]),
     "adapter by rows": lambda: DPSWDRowAdapter(5.0, n_steps=2, n_components=4).fit(
         X, Y, X_target=X[:, ::-1]
     ),
-    "privatizer": lambda: LocalPrivatizer("gaussian", 5.0, bounds=(0, 1), classes=["a", "b"]).fit(
-        X
-    ),
+    "privatizer": lambda: LocalPrivatizer(
+        mechanism="gaussian", epsilon=5.0, bounds=(0, 1), classes=["a", "b"]
+    ).fit(X),
     "persons": lambda: DPSWFlowSampler(**IMAGES, n_steps=2, max_rows_per_person=2).fit(
         X[:, :3], persons=np.arange(60) // 3
     ),
     "components of persons": lambda: DPPCA(
-        3, **IMAGES, relation="replace_one", max_rows_per_person=2
+        n_components=3, **IMAGES, relation="replace_one", max_rows_per_person=2
     ).fit(X, persons=np.arange(60) // 3),
     "noised rows": lambda: LDPEntropicGAN(n_steps=2).fit_privatized(
-        X[:, :2], privatizer=LocalPrivatizer("gaussian", 5.0, bounds=(0, 1)).fit(X[:, :2])
+        X[:, :2],
+        privatizer=LocalPrivatizer(mechanism="gaussian", epsilon=5.0, bounds=(0, 1)).fit(X[:, :2]),
     ),
     "rows without noise": lambda: DPSWFlowSampler(
         math.inf, bounds=(0, 1), release=SlicedRows(n_steps=2)
@@ -363,11 +360,11 @@ def test_what_is_no_file_of_ours_is_refused(content, tmp_path):
 
 
 def test_other_formats_are_refused(content, tmp_path):
-    with pytest.raises(ValueError, match="was written in format 4, by skdpgen 9"):
-        _load(_changed(content, lambda held: held.update(format=[4, 0], version="9")), tmp_path)
-    with pytest.raises(ValueError, match="was written in format 2, by skdpgen"):
-        _load(_changed(content, lambda held: held.update(format=[2, 0])), tmp_path)
-    _load(_changed(content, lambda held: held.update(format=[3, 7])), tmp_path)
+    with pytest.raises(ValueError, match="was written in format 5, by skdpgen 9"):
+        _load(_changed(content, lambda held: held.update(format=[5, 0], version="9")), tmp_path)
+    with pytest.raises(ValueError, match="was written in format 3, by skdpgen"):
+        _load(_changed(content, lambda held: held.update(format=[3, 0])), tmp_path)
+    _load(_changed(content, lambda held: held.update(format=[4, 7])), tmp_path)
 
 
 def test_a_privatizer_from_elsewhere_has_its_own_noise_and_its_own_price(monkeypatch, tmp_path):

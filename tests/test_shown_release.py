@@ -9,8 +9,8 @@ from skdpgen import (
     DPSlicedWassersteinGenerator,
     DPSWFlowSampler,
     LDPEntropicGAN,
-    SlicedRows,
 )
+from skdpgen.releases import SlicedRows
 
 BOX = {"epsilon": 5.0, "bounds": (0, 1), "classes": [0, 1], "random_state": 0}
 METHODS = [

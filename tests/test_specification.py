@@ -16,21 +16,24 @@ from skdpgen import (
     DPSinkhornGenerator,
     DPSlicedWassersteinGenerator,
     DPSWFlowSampler,
-    EntropicWasserstein,
-    ForwardAggregates,
     LDPEntropicGAN,
-    LocalNoise,
-    PrivatePCA,
-    SampledGradients,
+)
+from skdpgen.encoders import PrivatePCA, split_encoder
+from skdpgen.generators import DPAFDiscriminator
+from skdpgen.losses import (
+    EntropicWasserstein,
     SemiDebiasedSinkhorn,
     SinkhornDivergence,
-    SlicedRows,
-    SliceSketch,
     Wasserstein,
 )
-from skdpgen.encoders import split_encoder
-from skdpgen.generators import DPAFDiscriminator
-from skdpgen.specification import Specification
+from skdpgen.params import Specification
+from skdpgen.releases import (
+    ForwardAggregates,
+    LocalNoise,
+    SampledGradients,
+    SlicedRows,
+    SliceSketch,
+)
 
 # Nothing is left open.
 BOX = {"bounds": (-5, 5), "clip_norm": 1.0}

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 
 from .. import DPSlicedWassersteinGenerator, DPSWFlowSampler, PrivacyBudget
-from .._files import read_file
 from ..accounting.calibration import check_delta, check_epsilon
 from ..accounting.certificate import Certificate
 from ..accounting.events import threshold_delta
@@ -20,7 +19,8 @@ from ..accounting.rounding import show
 from ..accounting.signatures import sign as sign_text
 from ..accounting.units import largest_change
 from ..accounting.verification import verify as verify_text
-from ..audit.releases import audit as audit_fit
+from ..auditing.releases import audit as audit_fit
+from ..checks import read_file
 from ..curator.texts import PLAIN
 from ..engines.files import list_files
 from ..exceptions import FitQualityWarning, SpentError

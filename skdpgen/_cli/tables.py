@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from .._files import parse, read_file
+from ..accounting.strict_json import parse_json
+from ..checks import read_file
 from ..curator.texts import MISSING_TEXTS, TextStyle, read_text
 from ..engines.files import TableFile, list_files
 from ..tables.columns.kinds import KINDS
@@ -193,7 +194,7 @@ def read_declared(options):
 
 def read_schema(path):
     """Read a schema, also of what ``skdpgen synthesize --schema-out`` has written."""
-    written = parse(read_file(path), "The schema")
+    written = parse_json(read_file(path), "The schema")
     is_found = isinstance(written, dict) and set(written) == {"schema", "report"}
     if is_found and isinstance(written["report"], list):
         return Schema(written["schema"])
@@ -231,7 +232,7 @@ def _read_pair(text):
 
 
 def _read_file(path):
-    said = parse(read_file(path), f"--types {path}")
+    said = parse_json(read_file(path), f"--types {path}")
     if not isinstance(said, dict):
         raise ValueError(f"--types {path} must hold an object, such as " + '{"age": "integer"}.')
     return said

@@ -26,7 +26,7 @@ from dp_accounting import (
 from dp_accounting.dp_event import RepeatAndSelectDpEvent
 from dp_accounting.rdp.rdp_privacy_accountant import compute_delta, compute_epsilon
 
-from .._choices import is_one_of
+from ..checks import is_one_of
 from .directions import check_shape
 from .events import (
     DiameterGaussianDpEvent,

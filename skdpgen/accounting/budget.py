@@ -59,7 +59,7 @@ class PrivacyBudget:
     relation : {"zero_out", "replace_one"}, default="zero_out"
         Which data sets are neighbours; fits under another relation are refused.
     threshold_delta : float, default=0.0
-        The part of δ that is set aside for releases by a threshold, as ``infer="private"`` makes
+        The part of δ that is set aside for releases by a threshold, as ``schema="private"`` makes
         them of categories; a tenth of the δ of each such fit. Nothing else can use it.
     path : str or path, default=None
         A file that keeps what is spent, so that it outlives the process and several can share it.

@@ -3,7 +3,7 @@
 
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
@@ -13,33 +13,28 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from .._audits import Audits
-from .._choices import check_choice
-from .._documentation import DocumentedEstimator
 from ..accounting.accountants import RELATIONS
 from ..accounting.certificate import Certificate
 from ..accounting.rounding import plain_numbers
 from ..accounting.spending import report_spent_on_error
 from ..arrays.kind import check_bounds
+from ..checks import check_choice, in_range, one_of, positive, whole
 from ..curator.inputs import check_rows, read_rows
 from ..curator.record_functions import clears_frames
 from ..learners.adaptation import fit_adaptation
 from ..mechanisms.noise import NoiseSource
 from ..networks import ENCODERS, build_encoder
-from ..params import parameters
-from ..registry import savable
-from ..serialization import Saves
-from ..validation import (
+from ..params import (
     PRIVACY_CHECKS,
     Checked,
+    DocumentedEstimator,
     check_finite,
     choose_device,
-    in_range,
-    one_of,
-    positive,
+    parameters,
     rollback_on_failure,
-    whole,
 )
+from ..registry import savable
+from ..serialization import Saves
 from ._domains import unwrap
 
 # Assumptions on certificates of adapters.
@@ -135,7 +130,6 @@ def _check_network(name, value):
 
 @parameters
 class BaseAdapter(
-    Audits,
     Saves,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
@@ -162,18 +156,18 @@ class BaseAdapter(
     _: KW_ONLY
     relation: str = "zero_out"
     accountant: str = "pld"
+    random_state: object = None
+    device: str = "auto"
+    verbose: int = 0
+    strict: bool = False
     bounds: Sequence | None = None
-    network: object = "mlp"
+    network: Callable | str = "mlp"
     n_components: int | None = None
     n_projections: int = 200
     align_weight: float = 0.1
     n_steps: int | None = None
     batch_size: int = 128
     learning_rate: float = 0.002
-    random_state: object = None
-    device: str = "auto"
-    verbose: int = 0
-    strict: bool = False
 
     free_parameters = frozenset()
     priced_parameters = frozenset()

@@ -2,7 +2,8 @@
 """Domain adaptation by synthetic target rows."""
 
 import numbers
-from dataclasses import fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, fields, replace
 from inspect import signature
 
 import numpy as np
@@ -14,7 +15,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import resample
 
-from .._choices import check_choice
 from ..accounting.certificate import Certificate
 from ..accounting.events import gaussian_event
 from ..accounting.previews import preview
@@ -22,11 +22,11 @@ from ..accounting.rounding import plain_numbers
 from ..accounting.spending import report_spent_on_error
 from ..arrays.box import BoxFormat
 from ..base import BaseGenerator, CentralGenerator
+from ..checks import check_choice, in_range
 from ..encoders import PrivatePCA, split_encoder
 from ..generators import DPSWFlowSampler
-from ..params import parameters
+from ..params import parameters, rollback_on_failure
 from ..preprocessing import LowFrequencies
-from ..validation import in_range, rollback_on_failure
 from ._augmentation import AUGMENTATIONS
 from ._base import ASSUMED, SHARED_PARAMETERS, BaseAdapter
 
@@ -77,20 +77,10 @@ class DPSWDDomainAdapter(BaseAdapter):
     Parameters
     ----------
     %(privacy)s
+    %(running)s
     bounds : None or (lower, upper), default=None
         Bounds of the features, numbers or arrays of shape (n_features,), to which rows of both
         domains are clipped. None: the least and the greatest value in the source.
-    sampler : generator, default=None
-        Generator of synthetic target rows. It is cloned, and gets the adapter's `epsilon`, `delta`,
-        `relation`, `accountant`, `random_state`, `device`, `verbose` and `strict`. Raises
-        ValueError if it sets its own `epsilon`, `delta`, `relation` or `random_state` to a
-        different value. Its `bounds`, `clip_norm`, `init` and `encoder`, where they are left at
-        their defaults, follow from the source: the adapter's bounds; the 0.9-quantile of the norms
-        of encoded source rows; source rows; and an encoder that depends on sizes: none for up to 64
-        columns, 64 private principal components of the target for 1000 target rows or more,
-        otherwise 32 components of the source, which cost nothing. For ``network="conv28"``, the
-        components of the target are restricted to the 14×14 lowest frequencies. None: a
-        `DPSWFlowSampler`.
     network : {"mlp", "conv28"} or callable, default="mlp"
         The representation: ``"mlp"``, two layers for rows that are standardised by the source;
         ``"conv28"``, two convolutions for 28×28 grey images in [0, 1]. A factory takes the number
@@ -102,8 +92,6 @@ class DPSWDDomainAdapter(BaseAdapter):
         Directions per step of the sliced distance.
     align_weight : float, default=0.1
         Weight of the squared sliced distance, summed over the columns of the representation.
-    class_align_weight : float, default=0.1
-        Weight of the squared distance between the means of the classes.
     n_steps : int, default=None
         Training steps. None: 20 epochs of the source, or 50 with augmentation, within 200 to 6000
         steps.
@@ -111,12 +99,24 @@ class DPSWDDomainAdapter(BaseAdapter):
         Rows per step from each domain.
     learning_rate : float, default=0.002
         Learning rate of Adam.
+    sampler : generator, default=None
+        Generator of synthetic target rows. It is cloned, and gets the adapter's `epsilon`, `delta`,
+        `relation`, `accountant`, `random_state`, `device`, `verbose` and `strict`. Raises
+        ValueError if it sets its own `epsilon`, `delta`, `relation` or `random_state` to a
+        different value. Its `bounds`, `clip_norm`, `init` and `encoder`, where they are left at
+        their defaults, follow from the source: the adapter's bounds; the 0.9-quantile of the norms
+        of encoded source rows; source rows; and an encoder that depends on sizes: none for up to 64
+        columns, 64 private principal components of the target for 1000 target rows or more,
+        otherwise 32 components of the source, which cost nothing. For ``network="conv28"``, the
+        components of the target are restricted to the 14×14 lowest frequencies. None: a
+        `DPSWFlowSampler`.
+    class_align_weight : float, default=0.1
+        Weight of the squared distance between the means of the classes.
     augment : "auto", None, "affine" or callable, default="auto"
         Augmentation of public and synthetic rows at each step. ``"affine"``: square grey images are
         rotated, scaled, sheared and shifted slightly. A function takes a tensor of inputs of the
         network, and a torch generator.
         ``"auto"``: ``"affine"`` for ``network="conv28"``, else None.
-    %(running)s
 
     Attributes
     ----------
@@ -171,9 +171,26 @@ class DPSWDDomainAdapter(BaseAdapter):
     ((400,), True)
     """
 
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    _: KW_ONLY
+    relation: str = "zero_out"
+    accountant: str = "pld"
+    random_state: object = None
+    device: str = "auto"
+    verbose: int = 0
+    strict: bool = False
+    bounds: Sequence | None = None
+    network: Callable | str = "mlp"
+    n_components: int | None = None
+    n_projections: int = 200
+    align_weight: float = 0.1
+    n_steps: int | None = None
+    batch_size: int = 128
+    learning_rate: float = 0.002
     sampler: object = None
     class_align_weight: float = 0.1
-    augment: object = "auto"
+    augment: Callable | str | None = "auto"
 
     _checks = {
         "sampler": _check_sampler,

@@ -17,9 +17,9 @@ class DPSWDDomainClassifier(ClassifierMixin, DPSWDDomainAdapter):
 
     Parameters
     ----------
-    epsilon, delta, relation, accountant, bounds, sampler, network, n_components, n_projections, \
-align_weight, class_align_weight, n_steps, batch_size, learning_rate, augment, random_state, \
-device, verbose, strict
+    epsilon, delta, relation, accountant, random_state, device, verbose, strict, bounds, network, \
+n_components, n_projections, align_weight, n_steps, batch_size, learning_rate, sampler, \
+class_align_weight, augment
         As in `DPSWDDomainAdapter`.
 
     Attributes

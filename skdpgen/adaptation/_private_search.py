@@ -14,7 +14,6 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_features, _num_samples, check_is_fitted
 
-from .._documentation import DocumentedEstimator
 from .._muting import muted
 from ..accounting.accountants import ledger_epsilon
 from ..accounting.calibration import check_delta
@@ -22,8 +21,7 @@ from ..accounting.certificate import Certificate
 from ..accounting.selection import select_best, selection_plan
 from ..accounting.spending import report_spent_on_error
 from ..mechanisms.noise import NoiseSource
-from ..params import parameters
-from ..validation import warn_of_delta
+from ..params import DocumentedEstimator, parameters, warn_of_delta
 from ._base import SHARED_PARAMETERS, BaseAdapter, refuse_persons
 from ._domain_classifier import DPSWDDomainClassifier
 from ._domains import unwrap

@@ -7,15 +7,15 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from ..accounting.events import SlicedGaussianDpEvent, repeat
 from ..accounting.plan import repeated_plan
 from ..arrays.box import BoxFormat
-from ..base import list_assumptions
+from ..checks import one_of, positive
 from ..curator.curator import open_curator
 from ..curator.dataset import Dataset
 from ..learners.adaptation import fit_to_released_rows
 from ..mechanisms.noise import ASSUMED_OF_DIRECTIONS
 from ..mechanisms.sampled import SlicedRowsMechanism
 from ..networks import build_encoder
-from ..params import parameters
-from ..validation import one_of, positive, warn_of_delta
+from ..params import parameters, warn_of_delta
+from ..planning import list_assumptions
 from ._base import ASSUMED, BaseAdapter
 
 
@@ -33,6 +33,7 @@ class DPSWDRowAdapter(BaseAdapter):
     Parameters
     ----------
     %(privacy)s
+    %(running)s
     bounds : None or (lower, upper), default=None
         Bounds of the features, numbers or arrays of shape (n_features,), to which rows of both
         domains are clipped. None: the least and the greatest value in the source.
@@ -58,7 +59,6 @@ class DPSWDRowAdapter(BaseAdapter):
         record and noised, for half of the budget.
     grad_clip : float, default=1.0
         Clipping norm of a record's contribution to that gradient.
-    %(running)s
 
     Attributes
     ----------

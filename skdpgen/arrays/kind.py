@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What formats of arrays share: which arrays were given, and how samples are handed back."""
 
+import contextlib
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,41 +20,94 @@ _BOUNDS = {np.dtype(bool): (0, 1), np.dtype(np.uint8): (0, 255)}
 @savable
 @dataclass(frozen=True)
 class ArrayKind:
-    """Of what kind arrays were given to `fit`, and are handed back."""
+    """Containers and dtypes of the arrays given to `fit`, in which samples are returned."""
 
     columns: pd.Index | None
-    dtype: np.dtype
+    dtypes: tuple
     has_target: bool
     is_series: bool
     target_name: object
-    is_categorical: bool
+    target_dtype: object
     bounds: tuple | None = None
 
     @classmethod
-    def of(cls, dataset):
-        dtypes, label = set(dataset.dtypes), dataset.label
+    def of(cls, dataset, *, has_classes: bool = False):
+        """Describe arrays by what is public of them.
+
+        The categories of a categorical `y` are returned if classes are inferred from it. If
+        classes are declared, these are the categories.
+        """
+        dtypes, label = tuple(dataset.dtypes), dataset.label
         is_series = label is not None and label.is_series
+        target_dtype = None if label is None else label.dtype
+        if isinstance(target_dtype, pd.CategoricalDtype) and has_classes:
+            target_dtype = pd.CategoricalDtype(ordered=target_dtype.ordered)
         return cls(
             columns=dataset.columns,
-            dtype=np.dtype(np.float32 if dtypes == {np.dtype(np.float32)} else np.float64),
+            dtypes=tuple(map(_find_sample_dtype, dtypes)),
             has_target=label is not None,
             is_series=is_series,
             target_name=label.name if is_series else None,
-            is_categorical=is_series and isinstance(label.dtype, pd.CategoricalDtype),
-            bounds=_BOUNDS.get(dtypes.pop()) if len(dtypes) == 1 else None,
+            # The length of the longest label in NumPy's dtypes of strings is private.
+            target_dtype=None if getattr(target_dtype, "kind", "U") in "US" else target_dtype,
+            bounds=_BOUNDS.get(dtypes[0]) if len(set(dtypes)) == 1 else None,
         )
 
-    def give(self, X, y):
-        """Return X, and y if `fit` was given one, as arrays of this kind."""
-        X = X.astype(self.dtype, copy=False)
-        if self.columns is not None:
-            X = pd.DataFrame(X, columns=self.columns)
+    def give(self, X, y, bounds=None, classes=None):
+        """Return X, and y if `fit` was given one, in the containers and dtypes of `fit`."""
+        lower, upper = (-np.inf, np.inf) if bounds is None else bounds
+        if len(set(self.dtypes)) == 1 and isinstance(self.dtypes[0], np.dtype):
+            X = cast_numbers(X, self.dtypes[0], lower, upper)
+            X = X if self.columns is None else pd.DataFrame(X, columns=self.columns)
+        else:
+            ends = (np.broadcast_to(end, X.shape[1]) for end in (lower, upper))
+            columns = zip(X.T, self.dtypes, *ends, strict=True)
+            X = pd.DataFrame({i: cast_numbers(*column) for i, column in enumerate(columns)})
+            X.columns = self.columns
         if not self.has_target:
             return X
-        if self.is_series:
-            y = pd.Series(y, name=self.target_name)
-            y = y.astype("category") if self.is_categorical else y
+        dtype = self.target_dtype
+        if isinstance(dtype, pd.CategoricalDtype) and dtype.categories is None:
+            dtype = pd.CategoricalDtype(classes, dtype.ordered)
+        y = pd.Series(y, name=self.target_name) if self.is_series else y
+        with contextlib.suppress(TypeError, ValueError):
+            is_numpy = self.is_series or isinstance(dtype, np.dtype)
+            y = y.astype(dtype) if dtype is not None and is_numpy else y
         return X, y
+
+
+def _find_sample_dtype(dtype):
+    """Return the dtype of sampled numbers: float64 where a column had none of numbers."""
+    numbers = getattr(dtype, "numpy_dtype", dtype)
+    if not isinstance(numbers, np.dtype) or numbers.kind not in "iufb":
+        return np.dtype(np.float64)
+    return dtype.newbyteorder("=") if isinstance(dtype, np.dtype) else dtype
+
+
+def cast_numbers(values, dtype, lower=-np.inf, upper=np.inf):
+    """Return numbers in a dtype; integers are rounded, within their bounds and the dtype's range.
+
+    Parameters
+    ----------
+    values : ndarray of float
+    dtype : dtype
+        NumPy's, or a nullable one of pandas.
+    lower, upper : float or ndarray, default=-inf, inf
+        Bounds, which broadcast to `values`.
+    """
+    numpy_dtype = getattr(dtype, "numpy_dtype", dtype)
+    if numpy_dtype.kind == "b":
+        values = values >= 0.5
+    elif numpy_dtype.kind in "iu":
+        limits = np.iinfo(numpy_dtype)
+        least = np.maximum(np.ceil(lower), limits.min)
+        # The largest float that the dtype holds: 2^63 - 1 is none.
+        most = np.minimum(np.floor(upper), np.floor(np.nextafter(limits.max + 1.0, 0)))
+        values = np.rint(values)
+        # Bounds may have no integer between them.
+        values = np.where(least <= most, np.clip(values, least, most), values)
+    values = values.astype(numpy_dtype, copy=False)
+    return values if isinstance(dtype, np.dtype) else pd.array(values, dtype=dtype)
 
 
 @dataclass(frozen=True)
@@ -109,7 +163,7 @@ class ArrayFormat(Format):
         labels = None
         if self.kind.has_target:
             labels = np.concatenate(numbers) if self.has_number else self.classes[positions.numpy()]
-        return self.kind.give(np.concatenate(X), labels)
+        return self.kind.give(np.concatenate(X), labels, self.bounds, self.classes)
 
 
 def find_positions(y, classes):

@@ -53,6 +53,7 @@ class Label:
     @classmethod
     def of(cls, y) -> "Label":
         """Return the public facts about labels or numbers."""
+        y = as_array(y)
         return cls(getattr(y, "name", None), getattr(y, "dtype", None), isinstance(y, pd.Series))
 
 
@@ -146,6 +147,11 @@ class Dataset:
         raise TypeError("Private records cannot be pickled or copied.")
 
     @property
+    def n_classes(self) -> int:
+        """Number of classes; 1 where there are none."""
+        return 1 if self.classes is None else len(self.classes)
+
+    @property
     def head(self) -> pd.DataFrame:
         """The table without rows: column names are public, and see `has_public_dtypes`."""
         X = self._held[0][0]
@@ -187,7 +193,9 @@ class Dataset:
                 "or schema=Schema(...) with the public facts."
             )
         if self.target is not None:
-            raise ValueError("target=... names a column of a schema; without one, give y.")
+            raise ValueError(
+                "target=... names a column of a table, and X is taken for an array: give y."
+            )
         X = check_rows(estimator, X, reset=reset)
         y, self.classes, self._is_inferred = check_labels(
             y, len(X), classes, are_numbers=are_numbers
@@ -221,6 +229,8 @@ class Dataset:
             return table[list(format.schema)].to_numpy(dtype=object)
 
         X, y, persons = self._held.pop()
+        if not reset:
+            _check_feature_names(estimator, X.head if self.is_in_parts else X, reset=False)
         if isinstance(X, TableInParts):
             if y is not None:
                 raise ValueError("Chunks of a table hold all of its columns; give target, not y.")
@@ -235,7 +245,8 @@ class Dataset:
             format.check_dtypes(table)
         if n_rows == 0:
             raise TableError("The table has no rows.")
-        _check_feature_names(estimator, head, reset=reset)
+        if reset:
+            _check_feature_names(estimator, head, reset=True)
         _check_n_features(estimator, head, reset=reset)
         self.reader = format.make_reader(_list_text_columns(X, table))
         self._hold(cells, None, persons, n_rows)

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from .._choices import is_one_of
+from ..checks import is_one_of
 
 # Texts that mean a missing value, unless they are declared as categories: the common ones of R,
 # SQL, Python and pandas.

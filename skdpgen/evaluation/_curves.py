@@ -35,7 +35,7 @@ class PrivacyProfileDisplay(Display):
     --------
     >>> import matplotlib.pyplot as plt
     >>> from sklearn.datasets import load_iris
-    >>> from skdpgen import DPPCA
+    >>> from skdpgen.preprocessing import DPPCA
     >>> from skdpgen.evaluation import PrivacyProfileDisplay
     >>> pca = DPPCA(epsilon=2.0, bounds=(0, 8)).fit(load_iris().data)
     >>> display = PrivacyProfileDisplay.from_estimator(pca)

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from .._files import parse, read_file
 from .._version import __version__
 from ..accounting.certificate import Certificate
+from ..accounting.strict_json import parse_json
+from ..checks import read_file
 from ..exceptions import PrivacyLeakWarning
 from ._coding import as_table, check_tables, code_columns
 from ._comparisons import (
@@ -118,7 +119,7 @@ def report(
     certificate : Certificate, str or path, default=None
         That of the fit, ``generator.privacy_``, or the JSON file of one.
     audit : AuditReport, str or path, default=None
-        What `skdpgen.audit.releases` found, or the JSON file of it.
+        What `skdpgen.audit` found, or the JSON file of it.
     schema : Schema, default=None
         Of which the rules are checked.
     target : str, default=None
@@ -232,7 +233,7 @@ def _read_certificate(given):
         return None
     if not isinstance(given, Certificate):
         text = _read_text(given)
-        _check_kind("certificate", parse(text, "The certificate"), "statement")
+        _check_kind("certificate", parse_json(text, "The certificate"), "statement")
         given = Certificate.from_json(text)
     return json.loads(given.to_json())
 
@@ -245,7 +246,7 @@ def _read_audit(given, certificate):
     if given is None:
         return None
     text = given.to_json() if hasattr(given, "to_json") else _read_text(given)
-    found = parse(text, "The audit")
+    found = parse_json(text, "The audit")
     _check_kind("audit", found, "verdict")
     is_of_certificate = None
     if certificate is not None and "certificate" in found:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Generators: one file per method."""
+"""Generators of synthetic data, one file per method."""
 
 from ._dpaf import DPAFDiscriminator, DPAFGenerator
 from ._ldp_entropic_gan import LDPEntropicGAN

@@ -3,20 +3,22 @@
 
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY
 from functools import partial
 
-from ..base import CentralGenerator, check_network
+from ..base import CentralGenerator
+from ..checks import one_of, positive, whole
 from ..curator.record_functions import PullingFunction
 from ..encoders import split_encoder
 from ..learners.aggregates import RecordFeatures, fit_classifier, fit_to_aggregates
 from ..learners.rows import has_unit_output, input_scale, make_rows, try_network
 from ..mechanisms.aggregates import ForwardAggregateMechanism
 from ..networks import Discriminator, default_layers, infer_square_shape, mirror, seeded
-from ..params import parameters
+from ..params import Specification, parameters
+from ..planning import check_network
 from ..releases import ForwardAggregates
-from ..specification import Specification
-from ..validation import one_of, positive, whole
+from ..tables.schema import Schema
 
 
 @parameters
@@ -53,7 +55,7 @@ class DPAFDiscriminator(Specification):
 
     @property
     def guesses_shape(self):
-        """Whether it is left open if rows are images."""
+        """Whether the shape of images is inferred from the number of features."""
         return isinstance(self.image_shape, str)
 
     def find_layers(self, format):
@@ -86,7 +88,7 @@ class DPAFGenerator(CentralGenerator):
 
     A discriminator has layers that see single rows, and layers that see mean features of many. At
     each step the features of a random sample of the private rows are added up for each class, and
-    released with noise. What comes after the aggregate, and the generator, are trained on that
+    released with noise. The layers after the aggregate and the generator are trained on that
     release: post-processing. Layers before it get clipped and noised vector-Jacobian products of
     single rows, with a cotangent at the noisy aggregate. This is DPAF [1]_, repaired: as published
     it is not private, see the notes.
@@ -94,26 +96,26 @@ class DPAFGenerator(CentralGenerator):
     Parameters
     ----------
     %(privacy)s
+    %(running)s
     %(arrays)s
     %(schema)s
+    encoder : "auto", None or object, default="auto"
+        An object with `transform` and `inverse_transform` that was fitted on public data, wrapped
+        in scikit-learn's `FrozenEstimator`. ``"auto"``: none.
     release : "aggregates" or ForwardAggregates, default="aggregates"
-        What leaves the data, in how many steps, and how the budget is split.
+        The release, the number of steps, and the split of the budget.
     loss : {"matching", "rows"}, default="matching"
-        What the generator is trained by: the distance of the mean features of generated rows from
-        those that were released; or, as in [1]_, the discriminator's verdict on single rows.
-    encoder : None or object, default=None
-        Has `transform` and `inverse_transform` and was fitted on public data; wrapped in
-        scikit-learn's `FrozenEstimator`.
+        The generator's loss: the distance of the mean features of generated rows from the released
+        ones; or, as in [1]_, the discriminator's output for single rows.
     network : str or callable, default=None
         The generator's network. None: the mirror of the discriminator for images with `bounds`, and
         else ``"mlp"``. Names and factories are those of `DPSlicedWassersteinGenerator`.
     discriminator : "auto" or DPAFDiscriminator, default="auto"
-        Its layers, and whether rows are images.
+        Layers of the discriminator, and the shape of images.
     latent_dim : int, default=16
         Dimension of the network's random code; the one-hot class is joined to it.
     learning_rate : float, default=0.001
-        Of Adam, after a warm-up; it decays linearly to 0.
-    %(running)s
+        Learning rate of Adam after a warm-up; it decays linearly to 0.
 
     Attributes
     ----------
@@ -127,7 +129,7 @@ class DPAFGenerator(CentralGenerator):
     %(labels)s
     %(shape)s
     n_iter_ : int
-        Private steps that were made in the last phase.
+        Number of private steps in the last phase.
     loss_curve_ : list of float
         At each update, the estimated squared distance between the mean features of generated
         rows and those that were released.
@@ -160,10 +162,25 @@ class DPAFGenerator(CentralGenerator):
     ((100, 4), True)
     """
 
-    release: object = "aggregates"
-    loss: object = "matching"
-    network: object = None
-    discriminator: object = "auto"
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    _: KW_ONLY
+    relation: str = "zero_out"
+    accountant: str = "pld"
+    random_state: object = None
+    device: str = "auto"
+    verbose: int = 0
+    strict: bool = False
+    bounds: Sequence | None = None
+    y_bounds: Sequence | None = None
+    classes: Sequence | None = None
+    clip_norm: float | str = "auto"
+    schema: Schema | str | None = "auto"
+    encoder: object = "auto"
+    release: ForwardAggregates | str = "aggregates"
+    loss: str = "matching"
+    network: Callable | str | None = None
+    discriminator: DPAFDiscriminator | str = "auto"
     latent_dim: int = 16
     learning_rate: float = 0.001
 
@@ -185,16 +202,19 @@ class DPAFGenerator(CentralGenerator):
         super()._check_params()
         if split_encoder(self.encoder)[1] not in (None, "auto"):
             raise ValueError("encoder must be None or an object that was fitted on public data.")
-        if self.schema is None:
-            return
+
+    def _list_array_params(self):
         discriminator = self._resolve_spec("discriminator")
-        if not (discriminator.guesses_shape or discriminator.image_shape is None):
-            raise ValueError("image_shape is for rows of X, not for tables with a schema.")
-        if self.network is not None and has_unit_output(self.network):
-            raise ValueError(f"network={self.network!r} makes images, not tables.")
+        has_shape = not (discriminator.guesses_shape or discriminator.image_shape is None)
+        makes_images = self.network is not None and has_unit_output(self.network)
+        return [
+            *super()._list_array_params(),
+            *["image_shape"] * has_shape,
+            *["network"] * makes_images,
+        ]
 
     def _plan(self, terms, format):
-        # These refuse what does not fit.
+        # These raise an error for layers or networks of another size.
         self._resolve_spec("discriminator").find_layers(format)
         if self.network is not None:
             n_inputs = self.latent_dim + terms.n_classes
@@ -271,7 +291,7 @@ class DPAFGenerator(CentralGenerator):
 
 
 def _input_map(format):
-    """Return the scale and shift by which the numbers of rows get a size of about 1."""
+    """Return the scale and shift by which the entries of rows have a size of about 1."""
     if format.has_blocks:
         return math.sqrt(len(format.block_sizes)), 0.0
     if format.feature_scale is not None:
@@ -285,7 +305,7 @@ def _check_shape(name, value):
 
 
 def _check_tuple(name, value, least, or_else="None"):
-    """Refuse what is neither None nor three whole numbers that are large enough."""
+    """Raise a ValueError unless a value is None or three large enough whole numbers."""
     if value is None:
         return
     is_tuple = isinstance(value, tuple | list) and len(value) == 3

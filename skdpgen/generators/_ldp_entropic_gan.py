@@ -1,42 +1,44 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Generator networks trained on rows that were noised by their owners."""
+"""Generator networks trained on locally privatised rows."""
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ..accounting.certificate import Certificate
 from ..accounting.rounding import plain_numbers
-from ..base import BaseGenerator, check_network
+from ..base import BaseGenerator
+from ..checks import check_size, positive, whole
 from ..learners.entropic import DISTANCES, LocalRowNetwork, fit_to_noised_rows
 from ..losses import EntropicWasserstein, SinkhornDivergence, Wasserstein
 from ..mechanisms.local import DEVIATIONS, LocalLabelsMechanism, LocalRowsMechanism
 from ..mechanisms.noise import NoiseSource
 from ..networks import build, find_factory
-from ..params import parameters
+from ..params import choose_device, parameters, rollback_on_failure
+from ..planning import check_network
 from ..preprocessing import LocalPrivatizer
 from ..releases import LocalNoise
 from ..releases.local_noise import find_local_sigma
-from ..validation import check_size, choose_device, positive, rollback_on_failure, whole
 
-# Rows a step, without labels and for each label; and steps.
+# Rows per step, without labels and for each label; and least and largest number of steps.
 _BATCH_SIZE, _CLASS_BATCH_SIZE, _FEWEST_ROWS = 256, 100, 32
 _FEWEST_STEPS, _MOST_STEPS = 60, 3000
 
 
 @parameters
 class LDPEntropicGAN(BaseGenerator):
-    """Generator network trained, by entropic transport, on rows that their owners have noised.
+    """Generator network trained by entropic transport on locally privatised rows.
 
     Each row is noised on its own, once (local privacy, see `LocalPrivatizer`). A network is then
     trained so that the entropic Wasserstein distance from its rows to the *noised* rows is least.
     If the regularisation matches the noise, the minimiser is the distribution of the rows *without*
     noise [1]_ (Theorem 1): the entropic loss removes in expectation what the noise has added.
 
-    With `fit`, the noise is added here. In life it is added by the owners, and `fit_privatized`
-    takes what they send. Training reads noised rows only and costs nothing, however long it takes.
+    `fit` adds the noise itself. In a deployment clients add it, and `fit_privatized` takes their
+    noised rows. Training reads noised rows only and costs nothing.
 
     Parameters
     ----------
@@ -45,19 +47,24 @@ class LDPEntropicGAN(BaseGenerator):
     delta : float, default=1e-5
         Probability scale at which ε may fail, for Gaussian noise. Laplace noise needs none.
     %(accountant)s
+    %(random_state)s
+    %(device)s
+    %(verbose)s
+    strict : bool, default=False
+        As in `LocalPrivatizer`.
     bounds : None or (lower, upper), default=None
         Public bounds of the features, numbers or arrays of shape (n_features,). Features are
         clipped to them and mapped to [-1, 1]; samples are mapped back. None: rows as they are.
     %(y_bounds)s
+    classes : array-like, default=None
+        The labels that `y` may hold. None: inferred from `y`, with a `PrivacyLeakWarning`; the
+        certificate then does not call itself local, since somebody saw all labels.
     clip_norm : float, default=None
         Public radius of the ball, in the units after `bounds`. Rows outside are projected on it,
         and the noise is calibrated to its diameter. None: 1; with `bounds`, that of the
         smallest ball around the whole box, n_features (``"laplace"``) or √n_features.
-    classes : array-like, default=None
-        The labels that `y` may hold. None: inferred from `y`, with a `PrivacyLeakWarning`; the
-        certificate then does not call itself local, since somebody saw all labels.
     release : {"laplace", "gaussian"} or LocalNoise, default="laplace"
-        Which noise, on what. The network's rows are compared in the same basis.
+        Noise and its basis, in which generated rows are compared, too.
     loss : {"entropic", "wasserstein", "sinkhorn_divergence"} or object, default="entropic"
         `EntropicWasserstein` removes the noise; `Wasserstein` and `SinkhornDivergence` learn the
         noised distribution, and are there to compare with. The cost is ‖·‖_p^p with the p that goes
@@ -72,18 +79,13 @@ class LDPEntropicGAN(BaseGenerator):
         Noised rows a step, and as many generated ones; with labels, for each of them. None: 256, or
         100 with labels, or n_samples if that is less, but at least 32.
     learning_rate : float, default=0.003
-        Of Adam, with a warm-up and a linear decay to 0.
-    %(random_state)s
-    %(device)s
-    %(verbose)s
-    strict : bool, default=False
-        As in `LocalPrivatizer`.
+        Learning rate of Adam, with a warm-up and a linear decay to 0.
 
     Attributes
     ----------
     privacy_ : skdpgen.privacy.Certificate
-        What each record costs, towards everybody. ``privacy_.shuffled(n, delta)`` says what it
-        costs towards those who see only shuffled records (Laplace noise).
+        Cost of each record. ``privacy_.shuffled(n, delta)`` gives the cost in the shuffle model
+        (Laplace noise).
     epsilon_ : float
         ε spent at `delta`; at most `epsilon`.
     sigma_ : float
@@ -102,8 +104,8 @@ class LDPEntropicGAN(BaseGenerator):
 
     See Also
     --------
-    LocalPrivatizer : The owners' half.
-    DPSlicedWassersteinGenerator : For rows in trusted hands: far less noise at the same ε.
+    skdpgen.preprocessing.LocalPrivatizer : The clients' side.
+    DPSlicedWassersteinGenerator : Central privacy: far less noise at the same ε.
 
     Notes
     -----
@@ -124,7 +126,8 @@ class LDPEntropicGAN(BaseGenerator):
     Examples
     --------
     >>> import numpy as np
-    >>> from skdpgen import LDPEntropicGAN, LocalPrivatizer
+    >>> from skdpgen import LDPEntropicGAN
+    >>> from skdpgen.preprocessing import LocalPrivatizer
     >>> rng = np.random.RandomState(0)
     >>> angles = np.pi * rng.uniform(size=500)
     >>> X = np.column_stack([np.cos(angles), np.sin(angles)])
@@ -132,19 +135,30 @@ class LDPEntropicGAN(BaseGenerator):
     >>> gan.sample(10).shape, bool(gan.epsilon_ <= 5.0)
     ((10, 2), True)
 
-    In two halves, as in life:
+    With noise that clients add:
 
-    >>> privatizer = LocalPrivatizer("gaussian", epsilon=5.0).fit(X)
+    >>> privatizer = LocalPrivatizer(mechanism="gaussian", epsilon=5.0).fit(X)
     >>> noised = privatizer.transform(X)
     >>> gan = LDPEntropicGAN(random_state=0).fit_privatized(noised, privatizer=privatizer)
     >>> bool(gan.epsilon_ == privatizer.epsilon_)
     True
     """
 
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    _: KW_ONLY
+    accountant: str = "pld"
+    random_state: object = None
+    device: str = "auto"
+    verbose: int = 0
+    strict: bool = False
+    bounds: Sequence | None = None
+    y_bounds: Sequence | None = None
+    classes: Sequence | None = None
     clip_norm: float | None = None
-    release: object = "laplace"
-    loss: object = "entropic"
-    network: object = "mlp"
+    release: LocalNoise | str = "laplace"
+    loss: EntropicWasserstein | SinkhornDivergence | Wasserstein | str = "entropic"
+    network: Callable | str = "mlp"
     latent_dim: int = 20
     n_steps: int | None = None
     batch_size: int | None = None
@@ -168,7 +182,7 @@ class LDPEntropicGAN(BaseGenerator):
     }
 
     def fit_privatized(self, Y, y=None, *, privatizer: LocalPrivatizer) -> "LDPEntropicGAN":
-        """Learn the distribution of rows that arrived noised.
+        """Learn the distribution of locally privatised rows.
 
         The parameters that say how rows are noised (`epsilon`, `release`, `clip_norm`,
         `bounds` and `classes`) are not read: those of the privatizer count.
@@ -180,7 +194,7 @@ class LDPEntropicGAN(BaseGenerator):
         y : array-like of shape (n_samples,), default=None
             Noised labels, as `LocalPrivatizer.privatize` gives them.
         privatizer : LocalPrivatizer
-            The fitted privatizer that the owners have used, or a copy of it.
+            The fitted privatizer of the clients, or a copy of it.
 
         Returns
         -------
@@ -231,7 +245,7 @@ class LDPEntropicGAN(BaseGenerator):
         )
 
     def _list_certified(self):
-        # Rows that arrived noised were planned by the parameters of a privatizer.
+        # The plan of privatised rows follows from the parameters of a privatizer.
         return super()._list_certified() if hasattr(self, "release_") else ()
 
     def _find_sigma(self):
@@ -254,7 +268,7 @@ class LDPEntropicGAN(BaseGenerator):
         return self._find_release(format).plan(replace(terms, n_classes=n_classes), format)
 
     def _learn(self, curator, format, noise):
-        # Anything that can fail comes before the first release.
+        # Building the network can fail, and must do so before the first release.
         self._build(format, curator.n_classes, 0)
         noised = curator.release(LocalRowsMechanism(format.p))
         labels = None
@@ -267,7 +281,7 @@ class LDPEntropicGAN(BaseGenerator):
         self._fit_released(release, format, curator.n_classes, noise, curator.device)
 
     def _fit_released(self, release, format, n_classes, noise, device):
-        """Train on what was released."""
+        """Train on privatised rows."""
         rows = self._build(format, n_classes, noise.seed()).to(device)
         n_samples = len(release.rows)
         largest = _BATCH_SIZE if release.codes is None else _CLASS_BATCH_SIZE

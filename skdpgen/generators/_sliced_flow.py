@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Particles moved by a private sliced Wasserstein flow."""
+"""Particles of a private sliced Wasserstein flow."""
 
 import itertools
+from collections.abc import Sequence
+from dataclasses import KW_ONLY
 
 import numpy as np
 import torch
@@ -9,7 +11,8 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from ..arrays.box import BoxFormat
 from ..arrays.numbers import read_numbers
-from ..base import CentralGenerator, refuse_given
+from ..base import CentralGenerator
+from ..checks import check_size, in_range, positive, whole
 from ..curator.inputs import read_rows
 from ..curator.record_functions import RecordFunction
 from ..learners.interactions import fit_to_table
@@ -20,19 +23,20 @@ from ..learners.table_rows import TableParticles
 from ..mechanisms.base import clip_rows
 from ..mechanisms.sampled import SlicedRowsMechanism
 from ..params import parameters
+from ..planning import refuse_given
 from ..releases import SlicedRows, SliceSketch, TwoWayTables
 from ..releases.sliced_rows import DIRECTIONS_AT_ONCE
-from ..validation import check_size, in_range, positive, whole
+from ..tables.schema import Schema
 
-# Particles, over all classes.
+# Least and largest number of particles, over all classes.
 _FEWEST, _MOST = 500, 10_000
-# For tables: particles a step.
+# Particles per step for tables.
 _TABLE_BATCH_SIZE = 2000
-# Steps along rows that were released once.
+# Steps for rows that are released once.
 _FREE_STEPS = 1500
-# Steps of the normal distributions that particles of a sketch start from, at most.
+# Most steps of fitting the normal distributions from which particles of a sketch start.
 _NORMAL_STEPS = 500
-# Share of the steps along projected rows, at the end, in which the step size falls to 0.
+# Final share of the steps along projected rows in which the step size decays to 0.
 _ANNEALED = 0.5
 
 
@@ -55,21 +59,25 @@ class DPSWFlowSampler(CentralGenerator):
     Parameters
     ----------
     %(privacy)s
+    %(running)s
     %(arrays)s
     %(schema)s
-    release : {"sketch", "resample", "presample"}, SliceSketch or SlicedRows, default="sketch"
-        What leaves the data: a slice sketch, once; projected rows, at each step; or projected
-        rows, once (``SlicedRows(n_steps=1)``).
     %(encoder)s
+    release : {"sketch", "resample", "presample"}, SliceSketch or SlicedRows, default="sketch"
+        A slice sketch, released once; projected rows, released at each step; or projected rows,
+        released once (``SlicedRows(n_steps=1)``).
     n_particles : int, default=None
-        Number of particles, shared equally by the classes. None: n_samples / 2 within
+        Number of particles, divided equally among the classes. None: n_samples / 2 within
         [500, 10000].
     init : array-like of shape (n_rows, n_features), default=None
         **Public** rows, somewhat like the private ones, that the particles of each class start
         from, in random order, again and again, each with a jitter of a tenth of their standard
-        deviations. What a sketch leaves open stays as it is there. None: particles start from
-        normal distributions that have nearly the sketch, and from noise where there is none. Not
-        for tables, nor with a numeric `y`.
+        deviations. They determine whatever the sketch does not. None: particles start from normal
+        distributions fitted to the sketch, and from noise without a sketch. Not for tables, nor
+        with a numeric `y`.
+    diffusion : float, default=0.0
+        λ: particles get √(2λh) of Gaussian noise at each step of a flow along projected rows.
+        It regularises, and no privacy is claimed from it.
     n_steps : int, default=None
         Largest number of steps; they cost no privacy. None: 2000 for a sketch, 1000 for tables,
         1500 for rows that were released once. For rows at each step the release says it.
@@ -78,11 +86,7 @@ class DPSWFlowSampler(CentralGenerator):
         sketch, of their logits; None: 0.03. For projected rows: h, the step of Euler and Maruyama;
         None: the number of columns over 10, since the drift is an average over directions, and so
         the smaller the more columns there are. It falls to 0 over the second half of the steps.
-    diffusion : float, default=0.0
-        λ: particles get √(2λh) of Gaussian noise at each step of a flow along projected rows.
-        This regularises; no privacy is claimed from it.
     %(persons)s
-    %(running)s
 
     Attributes
     ----------
@@ -96,7 +100,7 @@ class DPSWFlowSampler(CentralGenerator):
     %(labels)s
     %(shape)s
     n_iter_ : int
-        Steps that were made.
+        Number of steps.
     loss_curve_ : list of float
         At each step, an estimate from releases alone: for a sketch the squared distance to the
         noisy sketch per slice, of the class that took most steps; else the mean square of the
@@ -141,12 +145,27 @@ class DPSWFlowSampler(CentralGenerator):
     (50, 2)
     """
 
-    release: object = "sketch"
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    _: KW_ONLY
+    relation: str = "zero_out"
+    accountant: str = "pld"
+    random_state: object = None
+    device: str = "auto"
+    verbose: int = 0
+    strict: bool = False
+    bounds: Sequence | None = None
+    y_bounds: Sequence | None = None
+    classes: Sequence | None = None
+    clip_norm: float | str = "auto"
+    schema: Schema | str | None = "auto"
+    encoder: object = "auto"
+    release: SliceSketch | SlicedRows | str = "sketch"
     n_particles: int | None = None
     init: object = None
+    diffusion: float = 0.0
     n_steps: int | None = None
     learning_rate: float | None = None
-    diffusion: float = 0.0
     max_rows_per_person: int = 1
 
     _shorthands = {
@@ -170,8 +189,9 @@ class DPSWFlowSampler(CentralGenerator):
         release = self._resolve_spec("release")
         if isinstance(release, SlicedRows) and release.n_steps != 1:
             refuse_given(self, "n_steps")
-        if self.init is not None and self.schema is not None:
-            raise ValueError("init is for rows of X, not for tables with a schema.")
+
+    def _list_array_params(self):
+        return super()._list_array_params() + ["init"] * (self.init is not None)
 
     def _plan(self, terms, format):
         if self.init is not None and format.has_number:
@@ -242,7 +262,7 @@ class DPSWFlowSampler(CentralGenerator):
         return format, records
 
     def _check_init(self, format):
-        """Refuse bad rows to start from, before any other is read."""
+        """Raise a ValueError for an invalid `init`, before any private row is read."""
         rows = read_numbers(self.init, "init").astype(np.float64)
         if rows.shape[1] != format.n_features:
             raise ValueError(
@@ -250,12 +270,12 @@ class DPSWFlowSampler(CentralGenerator):
             )
         if hasattr(self.init, "columns"):
             _check_feature_names(self, self.init, reset=False)
-        # Whatever bounds are to be found.
+        # Bounds may still be inferred.
         if not np.isfinite(BoxFormat.encode(format, rows)).all():
             raise ValueError("init holds NaN or infinite numbers after the encoder.")
 
     def _draw_starts(self, curator, spread, init, generator):
-        """Return where the particles of each class start."""
+        """Return the initial particles of each class."""
         n_particles = self._count_particles(curator.n_records, curator.n_classes)
         return draw_starts(curator.n_classes, n_particles, spread, init, generator)
 
@@ -318,10 +338,10 @@ class DPSWFlowSampler(CentralGenerator):
         return self._particles.sample(classes, generator)
 
     def project(self, X) -> np.ndarray:
-        """Return rows without what the release has not seen of them: a public map.
+        """Project rows on what the release depends on: a public map.
 
-        That is what a `PrivatePCA` lacks, and what is outside of the radius. Not for tables, nor
-        with a numeric `y`.
+        It removes what a `PrivatePCA` does not represent, and clips rows to the radius. Not for
+        tables, nor with a numeric `y`.
 
         Parameters
         ----------

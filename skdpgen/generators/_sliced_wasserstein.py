@@ -2,8 +2,11 @@
 """Generator networks trained by the sliced Wasserstein distance to private rows."""
 
 import math
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY
 
-from ..base import CentralGenerator, check_network, refuse_given
+from ..base import CentralGenerator
+from ..checks import check_size, positive, whole
 from ..curator.record_functions import RecordFunction
 from ..learners.interactions import fit_to_table
 from ..learners.rows import has_unit_output, make_rows, try_network
@@ -13,12 +16,14 @@ from ..learners.table_rows import TableNetwork
 from ..mechanisms.sampled import SlicedRowsMechanism
 from ..networks import build, find_factory
 from ..params import parameters
+from ..planning import check_network, refuse_given
 from ..releases import SlicedRows, SliceSketch, TwoWayTables
-from ..validation import check_size, positive, whole
+from ..tables.schema import Schema
 
-# For a sketch: generated rows a step, shared by the classes.
+# Generated rows per step for a sketch, over all classes.
 _BATCH_SIZE = 256
-# For tables: the loss is a difference of squares, and too noisy to stop by in smaller batches.
+# The same for tables: the loss is a difference of squares, too noisy for early stopping in smaller
+# batches.
 _TABLE_BATCH_SIZE = 2000
 
 
@@ -29,26 +34,27 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
     With ``release="sketch"`` the rows are read once: for every class, sums of sines and cosines of
     their projections on public random directions are released with Gaussian noise (the *slice
     sketch*, see `SliceSketch`). A network is then trained until what it generates has the same
-    sketch, which costs no further privacy, however long it takes. Of a table with a `schema` the
-    sketch is its *two-way tables*: for each pair of columns, how often their levels (or values near
-    the knots of numbers and dates) occur together; and of three columns where pairs do not tell
-    all (see `TwoWayTables`). The network gives probabilities of levels.
+    sketch, which costs no further privacy. For a table, the sketch consists of *two-way tables*:
+    joint counts of the levels (or of values near the knots of numbers and dates) for each pair of
+    columns, and for three columns where pairs do not suffice (see `TwoWayTables`). The network
+    then returns probabilities of levels.
 
     With ``release="rows"`` this is DP-SWD [1]_: at each step a random batch of rows is projected
     on fresh directions and released with noise on every number (see `SlicedRows`), and the network
-    descends the sliced distance to these rows from generated ones that are noised alike. It needs
-    far more noise for the same ε than the sketch.
+    minimises the sliced distance between these rows and generated rows with the same noise. It
+    needs far more noise for the same ε than the sketch.
 
     Parameters
     ----------
     %(privacy)s
+    %(running)s
     %(arrays)s
     %(schema)s
-    release : {"sketch", "rows"}, SliceSketch or SlicedRows, default="sketch"
-        What leaves the data: a slice sketch, once, or projected rows, at each step.
     %(encoder)s
+    release : {"sketch", "rows"}, SliceSketch or SlicedRows, default="sketch"
+        A slice sketch, released once, or projected rows, released at each step.
     network : str or callable, default="mlp"
-        ``"mlp"`` and ``"dpswgen"`` make rows of any kind.
+        ``"mlp"`` and ``"dpswgen"`` generate rows of any kind.
         ``"conv28"`` makes 28×28 grey images and ``"conv64"`` 64×64 RGB ones, channels first (Tables
         3 and 5 of [1]_), as do ``"dcgan28"`` and, of 32×32 RGB ones, ``"resnet32"``, which are
         slower; all of these need `bounds`. A factory takes the numbers of inputs and outputs and
@@ -64,10 +70,9 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
         For a sketch: generated rows a step, shared by the classes. None: 256, or 2000 for tables.
         For rows the release says it.
     learning_rate : float, default=None
-        Of Adam, with a warm-up and a linear decay to 0: over the last fifth of the steps for a
-        sketch, over all of them for rows. None: 0.01 and 0.001, or 0.003 for tables.
+        Learning rate of Adam, with a warm-up and a linear decay to 0: over the last fifth of the
+        steps for a sketch, over all of them for rows. None: 0.01 and 0.001, or 0.003 for tables.
     %(persons)s
-    %(running)s
 
     Attributes
     ----------
@@ -81,7 +86,7 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
     %(labels)s
     %(shape)s
     n_iter_ : int
-        Training steps that were made.
+        Number of training steps.
     loss_curve_ : list of float
         At each step, an estimate from releases alone. For a sketch, the squared distance between
         generated and noisy sketch per slice: once its running mean falls to the known energy of
@@ -124,8 +129,23 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
     ((100, 4), True)
     """
 
-    release: object = "sketch"
-    network: object = "mlp"
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    _: KW_ONLY
+    relation: str = "zero_out"
+    accountant: str = "pld"
+    random_state: object = None
+    device: str = "auto"
+    verbose: int = 0
+    strict: bool = False
+    bounds: Sequence | None = None
+    y_bounds: Sequence | None = None
+    classes: Sequence | None = None
+    clip_norm: float | str = "auto"
+    schema: Schema | str | None = "auto"
+    encoder: object = "auto"
+    release: SliceSketch | SlicedRows | str = "sketch"
+    network: Callable | str = "mlp"
     latent_dim: int = 20
     n_steps: int | None = None
     batch_size: int | None = None
@@ -149,8 +169,9 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
         super()._check_params()
         if isinstance(self._resolve_spec("release"), SlicedRows):
             refuse_given(self, "n_steps", "batch_size")
-        if self.schema is not None and has_unit_output(self.network):
-            raise ValueError(f"network={self.network!r} makes images, not tables.")
+
+    def _list_array_params(self):
+        return super()._list_array_params() + ["network"] * has_unit_output(self.network)
 
     def _plan(self, terms, format):
         release = self._find_release(format)
@@ -200,7 +221,7 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
         noise_ratio = release.noise_ratio(
             curator.plan, len(rows.spread), curator.n_classes, curator.n_records
         )
-        # What is known of the number of rows, if these are of persons.
+        # For persons, the number of rows is a noisy estimate.
         noise_ratio *= curator.n_records / curator.n_rows
         self._network, self.loss_curve_ = fit_to_sketch(
             rows,

@@ -172,7 +172,7 @@ def find_triples(interactions, sizes, made, n_records, std):
 
     Parameters
     ----------
-    interactions : skdpgen.privacy.ThreeWayTables
+    interactions : skdpgen.mechanisms.three_way.ThreeWayTables
         Sums of products of signs, of triples of columns.
     sizes : sequence of int
         Numbers of levels of the columns.

@@ -33,7 +33,7 @@ class Levels:
 
         Parameters
         ----------
-        tables : skdpgen.privacy.Tables
+        tables : skdpgen.mechanisms.tables.Tables
         n_records : float
         is_spare : ndarray of bool of shape (n_levels,)
             Levels that stand for what is not told apart, as missing values do. One that is the

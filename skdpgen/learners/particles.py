@@ -90,7 +90,7 @@ def fit_particles_to_sketch(
     Parameters
     ----------
     basis : SliceBasis
-    sketch : skdpgen.privacy.Sketch
+    sketch : skdpgen.mechanisms.sums.Sketch
     starts : tensor of shape (n_classes, m, n_encoded)
     spread : tensor of shape (n_encoded,)
         Standard deviations of encoded rows, about.

@@ -13,7 +13,7 @@ def read_tables(tables, format, n_records):
 
     Parameters
     ----------
-    tables : skdpgen.privacy.Tables
+    tables : skdpgen.mechanisms.tables.Tables
     format : TableFormat
         That leaves nothing open.
     n_records : int

@@ -22,7 +22,7 @@ def fit_to_sketch(
     rows : RowNetwork
         To be trained, on the device of `basis`.
     basis : SliceBasis
-    sketch : skdpgen.privacy.Sketch
+    sketch : skdpgen.mechanisms.sums.Sketch
     n_steps, rows_per_class : int
         Largest number of steps; generated rows of each class at a step.
     learning_rate : float

@@ -32,7 +32,7 @@ def fit_to_release(make_rows, tables, levels, **training):
     ----------
     make_rows, **training
         As in `fit_to_tables`.
-    tables : skdpgen.privacy.Tables
+    tables : skdpgen.mechanisms.tables.Tables
     levels : Levels
         What the tables say of each level.
 
@@ -80,7 +80,7 @@ def fit_to_tables(
     make_rows : callable
         Gives the `TableRows` to be trained, from the shares of the parts among the records, the
         sizes of the columns and noisy marginals of shape (n_parts, n_levels).
-    tables : list of skdpgen.privacy.Tables
+    tables : list of skdpgen.mechanisms.tables.Tables
         The released tables of each part of the records.
     levels : list of Levels
         What the tables of each part say of each level.
@@ -90,7 +90,7 @@ def fit_to_tables(
         Of Adam, after a warm-up and before a linear decay.
     device : torch.device
         Where to train.
-    three_way : skdpgen.privacy.ThreeWayTables, default=None
+    three_way : skdpgen.mechanisms.three_way.ThreeWayTables, default=None
         Tables of some triples of columns, which are matched, too, if there is one part.
     generator, verbose
         As in `fit_to_sketch`.

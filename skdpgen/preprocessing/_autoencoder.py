@@ -13,14 +13,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 from tqdm import tqdm
 
-from .._documentation import DocumentedEstimator
 from ..arrays.kind import check_bounds
 from ..arrays.numbers import read_numbers
+from ..checks import positive, whole
 from ..mechanisms.noise import NoiseSource
 from ..networks import build, infer_image_shape, make_autoencoder
-from ..params import parameters
+from ..params import Checked, DocumentedEstimator, choose_device, parameters
 from ..registry import savable
-from ..validation import Checked, choose_device, positive, whole
 
 # Rows that are encoded or decoded at once.
 _BLOCK = 500

@@ -8,8 +8,6 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._audits import Audits
-from .._documentation import DocumentedEstimator
 from ..accounting.calibration import calibrate_gaussian
 from ..accounting.certificate import Certificate
 from ..accounting.plan import gaussian_plan
@@ -19,23 +17,23 @@ from ..arrays.box import BoxFormat
 from ..arrays.inference import make_box
 from ..arrays.kind import ArrayKind
 from ..arrays.numbers import read_numbers
+from ..checks import check_size, whole
 from ..curator.curator import open_curator
 from ..curator.dataset import Dataset, list_refusals
 from ..curator.inputs import check_rows, parse_rows
 from ..curator.record_functions import clears_frames
 from ..mechanisms.noise import ASSUMED_OF_NOISE, NoiseSource
 from ..mechanisms.sums import CovarianceMechanism, count_rows_by
-from ..params import parameters
-from ..serialization import Saves, list_certified_sizes
-from ..validation import (
+from ..params import (
     CENTRAL_CHECKS,
     Checked,
-    check_size,
+    DocumentedEstimator,
     choose_device,
+    parameters,
     rollback_on_failure,
     warn_of_delta,
-    whole,
 )
+from ..serialization import Saves, list_certified_sizes
 
 # Default number of components: beyond it, components of digits and faces are mostly noise.
 _MOST_COMPONENTS = 64
@@ -53,9 +51,7 @@ _ASSUMED = (
 
 
 @parameters
-class DPPCA(
-    Saves, Audits, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
-):
+class DPPCA(Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator):
     """Principal component analysis under differential privacy.
 
     `fit` releases the second moments of the rows once, with Gaussian noise (Analyze Gauss [1]_),
@@ -67,9 +63,8 @@ class DPPCA(
 
     Parameters
     ----------
-    n_components : int, default=None
-        Number of components, at most n_features. None: 64, or all if there are fewer.
     %(privacy)s
+    %(running)s
     bounds : None or (lower, upper), default=None
         Public bounds of the features, numbers or arrays of shape (n_features,), to which features
         are clipped; they are then mapped to [0, 1] and divided by the root of their number. None:
@@ -80,8 +75,9 @@ class DPPCA(
         Radius, in the units after `bounds`, to which each row is scaled down before second moments
         are computed; `transform` does not clip. ``"auto"``: from the root mean square norm, by
         noisy counts at a cost. A number without `bounds`: rows are used as they are.
+    n_components : int, default=None
+        Number of components, at most n_features. None: 64, or all if there are fewer.
     %(persons)s
-    %(running)s
 
     Attributes
     ----------
@@ -126,7 +122,8 @@ class DPPCA(
     --------
     >>> from sklearn.datasets import load_digits
     >>> from sklearn.frozen import FrozenEstimator
-    >>> from skdpgen import DPPCA, DPSlicedWassersteinGenerator
+    >>> from skdpgen import DPSlicedWassersteinGenerator
+    >>> from skdpgen.preprocessing import DPPCA
     >>> from skdpgen.privacy import compose
     >>> X = load_digits().data
     >>> pca = DPPCA(n_components=4, epsilon=1.0, bounds=(0, 16), random_state=0).fit(X)
@@ -139,19 +136,19 @@ class DPPCA(
     True
     """
 
-    n_components: int | None = None
     epsilon: float = 1.0
     delta: float = 1e-5
     _: KW_ONLY
     relation: str = "zero_out"
     accountant: str = "pld"
-    bounds: Sequence | None = None
-    clip_norm: float | str = "auto"
-    max_rows_per_person: int = 1
     random_state: object = None
     device: str = "auto"
     verbose: int = 0
     strict: bool = False
+    bounds: Sequence | None = None
+    clip_norm: float | str = "auto"
+    n_components: int | None = None
+    max_rows_per_person: int = 1
 
     _checks = {
         **CENTRAL_CHECKS,

@@ -10,13 +10,12 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._audits import Audits
-from .._documentation import DocumentedEstimator
 from ..accounting.certificate import Certificate
 from ..accounting.plan import Plan, Terms
 from ..accounting.rounding import plain_numbers
 from ..arrays.kind import ArrayKind
 from ..arrays.numbers import read_numbers
+from ..checks import positive
 from ..curator.curator import open_curator
 from ..curator.dataset import Dataset, list_refusals
 from ..curator.inputs import check_classes, check_rows, parse_rows
@@ -24,11 +23,10 @@ from ..curator.record_functions import clears_frames
 from ..exceptions import warn_of_seed
 from ..mechanisms.local import LocalLabelsMechanism, LocalRowsMechanism
 from ..mechanisms.noise import ASSUMED_OF_NOISE, NoiseSource
-from ..params import parameters
+from ..params import PRIVACY_CHECKS, Checked, DocumentedEstimator, parameters, rollback_on_failure
 from ..releases import LocalNoise
 from ..releases.local_noise import find_local_sigma
 from ..serialization import Saves
-from ..validation import PRIVACY_CHECKS, Checked, positive, rollback_on_failure
 
 _ASSUMED = (
     "all cells are numbers: where the dtype of X does not say so, others are refused",
@@ -41,7 +39,7 @@ _ASSUMED = (
 
 @parameters
 class LocalPrivatizer(
-    Saves, Audits, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
+    Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
 ):
     """Local differential privacy: clients add noise to their own rows before anybody collects them.
 
@@ -56,25 +54,11 @@ class LocalPrivatizer(
 
     Parameters
     ----------
-    %(mechanism)s
     epsilon : float, default=1.0
         Privacy budget of each record. ``inf``: no noise, and the certificate says so.
     delta : float, default=1e-5
         Probability scale at which ε may fail, for Gaussian noise. Laplace noise needs none: its ε
         holds at δ = 0.
-    clip_norm : float, default=None
-        Public radius of the ball, in the units after `bounds`. Rows outside are projected on it.
-        None: 1; with `bounds`, that of the smallest ball around the whole box, in which nothing is
-        projected: n_features (``"laplace"``) or √n_features (``"gaussian"``).
-    bounds : None or (lower, upper), default=None
-        Public bounds of the features, numbers or arrays of shape (n_features,). Features are
-        clipped to them and mapped to [-1, 1]. None: rows as they are, in a ball around 0.
-    %(basis)s
-    %(keep)s
-    %(image_shape)s
-    classes : array-like, default=None
-        The labels that `privatize` accepts. None: it accepts no labels.
-    %(label_share)s
     accountant : {"pld", "rdp", "autodp"}, default="pld"
         Accountant that calibrates and certifies Gaussian noise.
     random_state : None, int or RandomState, default=None
@@ -87,6 +71,20 @@ class LocalPrivatizer(
         finite. A refusal is an exact answer about the rows, which ε does not cover, and the
         certificate says so. By default such a record counts as the centre of the ball, with the
         first class, and is noised like any other.
+    bounds : None or (lower, upper), default=None
+        Public bounds of the features, numbers or arrays of shape (n_features,). Features are
+        clipped to them and mapped to [-1, 1]. None: rows as they are, in a ball around 0.
+    classes : array-like, default=None
+        The labels that `privatize` accepts. None: it accepts no labels.
+    clip_norm : float, default=None
+        Public radius of the ball, in the units after `bounds`. Rows outside are projected on it.
+        None: 1; with `bounds`, that of the smallest ball around the whole box, in which nothing is
+        projected: n_features (``"laplace"``) or √n_features (``"gaussian"``).
+    %(mechanism)s
+    %(basis)s
+    %(keep)s
+    %(image_shape)s
+    %(label_share)s
 
     Attributes
     ----------
@@ -130,9 +128,9 @@ class LocalPrivatizer(
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from skdpgen import LocalPrivatizer
+    >>> from skdpgen.preprocessing import LocalPrivatizer
     >>> X, y = load_iris(return_X_y=True)
-    >>> privatizer = LocalPrivatizer("gaussian", epsilon=5.0, bounds=(0, 8), classes=[0, 1, 2])
+    >>> privatizer = LocalPrivatizer(5.0, mechanism="gaussian", bounds=(0, 8), classes=[0, 1, 2])
     >>> noised, labels = privatizer.fit(X).privatize(X, y)
     >>> noised.shape, labels.shape
     ((150, 4), (150,))
@@ -140,20 +138,20 @@ class LocalPrivatizer(
     True
     """
 
-    mechanism: str = "laplace"
     epsilon: float = 1.0
     delta: float = 1e-5
-    clip_norm: float | None = None
     _: KW_ONLY
-    bounds: Sequence | None = None
-    basis: str | None = None
-    keep: float | None = None
-    image_shape: Sequence | None = None
-    classes: object = None
-    label_share: float = 0.2
     accountant: str = "pld"
     random_state: object = None
     strict: bool = False
+    bounds: Sequence | None = None
+    classes: Sequence | None = None
+    clip_norm: float | None = None
+    mechanism: str = "laplace"
+    basis: str | None = None
+    keep: float | None = None
+    image_shape: Sequence | None = None
+    label_share: float = 0.2
 
     relation = "replace_one"
 

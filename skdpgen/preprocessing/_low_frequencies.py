@@ -8,11 +8,10 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._documentation import DocumentedEstimator
 from ..arrays.frequencies import cosine_matrices, find_shape
-from ..params import parameters
+from ..checks import whole
+from ..params import Checked, DocumentedEstimator, parameters
 from ..registry import savable
-from ..validation import Checked, whole
 
 
 @savable

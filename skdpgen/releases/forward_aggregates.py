@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
 
+from ..checks import check_size, positive, whole
 from ..mechanisms.aggregates import ForwardAggregateMechanism
 from ..params import parameters
-from ..validation import check_size, positive, whole
 from .release import Release
 
 # Records of each class, at an ε of 1 and more.
@@ -45,7 +45,8 @@ class ForwardAggregates(Release):
 
     Examples
     --------
-    >>> from skdpgen import DPAFGenerator, ForwardAggregates
+    >>> from skdpgen import DPAFGenerator
+    >>> from skdpgen.releases import ForwardAggregates
     >>> DPAFGenerator(release=ForwardAggregates(keep=0.9))
     DPAFGenerator(release=ForwardAggregates(keep=0.9))
     """

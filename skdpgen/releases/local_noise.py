@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ..arrays.ball import BallFormat
+from ..checks import budget_share, one_of, positive
 from ..exceptions import FitQualityWarning
 from ..mechanisms.local import DEVIATIONS, LocalRowsMechanism, local_plan
 from ..params import parameters
-from ..validation import budget_share, one_of, positive
 from .release import Release
 
 # Which norm, and which cost ‖·‖_p^p, goes with which local noise.

@@ -3,7 +3,7 @@
 
 from sklearn.base import clone
 
-from ..specification import Specification
+from ..params import Specification
 
 
 class Release(Specification):

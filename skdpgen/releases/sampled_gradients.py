@@ -7,10 +7,10 @@ import numpy as np
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
 
 from ..accounting.events import DiameterGaussianDpEvent
+from ..checks import check_size, one_of, positive, whole
 from ..mechanisms.gradients import ClassCountsMechanism, ClippedGradientMechanism
 from ..params import parameters
 from ..quality import warn_of_absent
-from ..validation import check_size, one_of, positive, whole
 from .release import Release
 
 # Share of the budget, of Σ s⁻², for how frequent the classes are, beside gradients.
@@ -45,7 +45,8 @@ class SampledGradients(Release):
 
     Examples
     --------
-    >>> from skdpgen import DPSinkhornGenerator, SampledGradients
+    >>> from skdpgen import DPSinkhornGenerator
+    >>> from skdpgen.releases import SampledGradients
     >>> DPSinkhornGenerator(release=SampledGradients(n_steps=40_000, batch_size=50))
     DPSinkhornGenerator(release=SampledGradients(batch_size=50, n_steps=40000))
     """

@@ -6,12 +6,12 @@ from functools import partial
 
 import torch
 
+from ..checks import check_size, whole
 from ..curator.record_functions import RecordFunction
 from ..mechanisms.sums import SliceSketchMechanism
 from ..params import parameters
 from ..quality import warn_of_absent, warn_of_sketch
 from ..transport import SliceBasis, random_directions
-from ..validation import check_size, whole
 from .release import Release
 from .tables import TwoWayTables
 
@@ -140,7 +140,7 @@ class SliceSketch(Release):
         Returns
         -------
         basis : SliceBasis
-        sketch : skdpgen.privacy.Sketch
+        sketch : skdpgen.mechanisms.sums.Sketch
         """
         k, n_harmonics = self.count(curator.plan, len(spread), curator.n_classes, curator.n_records)
         generator = noise.torch_generator()

@@ -7,10 +7,10 @@ from dp_accounting import PoissonSampledDpEvent, SampledWithoutReplacementDpEven
 
 from ..accounting.calibration import calibrate_gaussian
 from ..accounting.events import SlicedGaussianDpEvent
+from ..checks import check_size, one_of, whole
 from ..mechanisms.noise import ASSUMED_OF_DIRECTIONS
 from ..mechanisms.sampled import SlicedRowsMechanism
 from ..params import parameters
-from ..validation import check_size, one_of, whole
 from .release import Release
 
 # For sliced rows: the range of expected records a step. For those that are released once: records

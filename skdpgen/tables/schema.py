@@ -10,9 +10,10 @@ from typing import Any
 
 import pandas as pd
 
-from .._files import parse, read_file
 from .._html import make_table
-from .columns.base import check_list, find_repeated
+from ..accounting.strict_json import parse_json
+from ..checks import read_file
+from .columns.base import check_list
 from .columns.identifiers import Identifier
 from .columns.kinds import describe_public, kind_of_dtype, read_kind
 from .rules.feasibility import check_together
@@ -54,7 +55,8 @@ class Schema(Mapping):
 
     Examples
     --------
-    >>> from skdpgen import Category, Implies, Number, Schema
+    >>> from skdpgen import Category, Number, Schema
+    >>> from skdpgen.tables import Implies
     >>> schema = Schema({
     ...     "age": Number(17, 90, decimals=0),
     ...     "sex": {"type": "category", "categories": ["F", "M"], "missing": True},
@@ -122,7 +124,7 @@ class Schema(Mapping):
         text = path_or_text
         if not (isinstance(text, str) and text.lstrip().startswith("{")):
             text = read_file(text)
-        return cls(parse(text, "The schema", object_pairs_hook=_dict_of_distinct))
+        return cls(parse_json(text, "The schema"))
 
     @classmethod
     def from_public(
@@ -426,13 +428,6 @@ def _split_declared(declared):
 def _show_parameters(kind):
     """Return the parameters of a kind, as its repr has them."""
     return repr(kind).removeprefix(type(kind).__name__)[1:-1]
-
-
-def _dict_of_distinct(pairs):
-    repeated = find_repeated(name for name, _ in pairs)
-    if repeated:
-        raise ValueError(f"The schema has {repeated} more than once; keep one of each.")
-    return dict(pairs)
 
 
 def _dump(value):

@@ -61,7 +61,7 @@ def make_plain(estimator):
     be.
     """
     known, made = estimator.get_params(deep=False), clone(estimator)
-    if known.get("clip_norm") != "auto" or known.get("schema") is not None:
+    if known.get("clip_norm") != "auto" or known["schema"] not in ("auto", None):
         return made
     public, private = split_encoder(known["encoder"])
     if public is None and known["bounds"] is None:

@@ -10,23 +10,20 @@ import pytest
 from dp_accounting import GaussianDpEvent
 
 from skdpgen import (
-    DPPCA,
     DPAFGenerator,
     DPSinkhornGenerator,
     DPSlicedWassersteinGenerator,
     DPSWFlowSampler,
-    ForwardAggregates,
     LDPEntropicGAN,
-    LocalPrivatizer,
     PrivacyBudget,
-    PrivatePCA,
-    SampledGradients,
-    SlicedRows,
 )
 from skdpgen.accounting.calibration import calibrate_gaussian, check_delta, check_epsilon
 from skdpgen.accounting.rounding import at_most, plain_numbers, show
+from skdpgen.encoders import PrivatePCA
 from skdpgen.mechanisms.local import local_plan
+from skdpgen.preprocessing import DPPCA, LocalPrivatizer
 from skdpgen.privacy import Certificate, gaussian_plan, preview, verify
+from skdpgen.releases import ForwardAggregates, SampledGradients, SlicedRows
 
 NARROW = {
     "sliced": DPSlicedWassersteinGenerator(
@@ -51,7 +48,7 @@ NARROW = {
     ),
     "local": LDPEntropicGAN(release="gaussian", n_steps=np.int64(3)),
     "pca": DPPCA(n_components=np.int64(2)),
-    "privatizer": LocalPrivatizer("gaussian"),
+    "privatizer": LocalPrivatizer(mechanism="gaussian"),
 }
 
 

@@ -5,9 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from skdpgen import DPSWDDomainAdapter, DPSWFlowSampler, SlicedRows, SliceSketch
+from skdpgen import DPSWDDomainAdapter, DPSWFlowSampler, audit
 from skdpgen.adaptation import DPSWDDomainClassifier, DPSWDRowAdapter, PrivateSearch
-from skdpgen.privacy import NoiseSource, PrivacyLeakWarning, audit
+from skdpgen.privacy import NoiseSource, PrivacyLeakWarning
+from skdpgen.releases import SlicedRows, SliceSketch
 
 SKETCH = DPSWFlowSampler(encoder=None, release=SliceSketch(6, 3))
 ROWS = DPSWFlowSampler(release=SlicedRows(3, n_steps=2, batch_size=4))

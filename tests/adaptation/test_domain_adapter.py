@@ -19,8 +19,6 @@ from skdpgen import (
     DPSWFlowSampler,
     LDPEntropicGAN,
     PrivacyBudget,
-    SampledGradients,
-    SlicedRows,
 )
 from skdpgen.accounting.events import split_repetition
 from skdpgen.adaptation import DPSWDDomainClassifier, DPSWDRowAdapter, Whole
@@ -28,6 +26,7 @@ from skdpgen.generators import _sliced_flow
 from skdpgen.learners.adaptation import EncodedRecords
 from skdpgen.learners.particles import fit_particles_to_sketch
 from skdpgen.privacy import BudgetExceededError, PrivacyLeakWarning, verify
+from skdpgen.releases import SampledGradients, SlicedRows
 
 QUICK = {"epsilon": 5.0, "delta": 1e-4, "n_steps": 60, "n_projections": 20, "random_state": 0}
 

@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from torch import nn
 
-from skdpgen import DPSWDDomainAdapter, DPSWFlowSampler, PrivacyBudget, PrivatePCA, SlicedRows
+from skdpgen import DPSWDDomainAdapter, DPSWFlowSampler, PrivacyBudget
 from skdpgen.accounting.moments import ORDERS
 from skdpgen.accounting.rounding import show
 from skdpgen.adaptation import (
@@ -27,9 +27,11 @@ from skdpgen.adaptation import (
     Whole,
     reverse_validation_score,
 )
+from skdpgen.encoders import PrivatePCA
 from skdpgen.generators import _sliced_flow
 from skdpgen.learners.particles import fit_particles_to_sketch
 from skdpgen.privacy import BudgetExceededError, SpentError
+from skdpgen.releases import SlicedRows
 
 QUICK = {"epsilon": 5.0, "delta": 1e-4, "n_steps": 5, "n_projections": 5, "network": "mlp"}
 RADIUS = {"sampler__clip_norm": uniform(0.5, 1.0)}

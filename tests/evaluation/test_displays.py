@@ -15,7 +15,7 @@ from dp_accounting import NonPrivateDpEvent
 from numpy.testing import assert_allclose
 from sklearn.exceptions import NotFittedError
 
-from skdpgen import DPPCA, DPSWFlowSampler, PrivacyBudget
+from skdpgen import DPSWFlowSampler, PrivacyBudget
 from skdpgen.accounting.rounding import show
 from skdpgen.evaluation import (
     MarginalsDisplay,
@@ -24,6 +24,7 @@ from skdpgen.evaluation import (
     SyntheticSamplesDisplay,
     UtilityCurveDisplay,
 )
+from skdpgen.preprocessing import DPPCA
 from skdpgen.privacy import Certificate, compose
 
 DISPLAYS = [

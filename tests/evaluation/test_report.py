@@ -16,7 +16,7 @@ from dp_accounting import GaussianDpEvent, NonPrivateDpEvent
 from numpy.testing import assert_allclose
 from scipy.stats import ks_2samp
 
-from skdpgen import DPPCA, Boolean, Implies, Number, Schema
+from skdpgen import Boolean, Number, Schema, audit
 from skdpgen.evaluation import Report, report
 from skdpgen.evaluation._coding import as_table, code_columns
 from skdpgen.evaluation._comparisons import (
@@ -29,7 +29,9 @@ from skdpgen.evaluation._comparisons import (
     score_propensity,
     total_variation,
 )
-from skdpgen.privacy import Certificate, PrivacyLeakWarning, audit
+from skdpgen.preprocessing import DPPCA
+from skdpgen.privacy import Certificate, PrivacyLeakWarning
+from skdpgen.tables import Implies
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 CERTIFICATE = Certificate(

@@ -12,12 +12,14 @@ from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import FunctionTransformer
 
-from skdpgen import DPPCA, DPSlicedWassersteinGenerator, DPSWFlowSampler, PrivatePCA
+from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler
 from skdpgen.arrays.box import BoxFormat
 from skdpgen.arrays.inference import make_box
 from skdpgen.curator.curator import intercept_releases
+from skdpgen.encoders import PrivatePCA
 from skdpgen.exceptions import FitQualityWarning
 from skdpgen.mechanisms.base import NoisySum
+from skdpgen.preprocessing import DPPCA
 from skdpgen.testing.spies import spying
 
 SCALES = np.array([1e-3, 1.0, 50.0, 1e6])
@@ -212,7 +214,7 @@ def test_shares_follow_from_public_numbers_alone(X):
 def test_ranges_that_are_not_found_are_named():
     X = pd.DataFrame(np.random.RandomState(0).normal(size=(30, 2)), columns=["age", "pay"])
     with pytest.warns(FitQualityWarning, match=r"2 of 2 ranges.*'age'.*'pay'.*Declare bounds"):
-        fit(X)
+        fit(X, schema=None)
 
 
 def test_what_is_found_does_not_follow_absent_records():

@@ -10,9 +10,20 @@ import pandas as pd
 from hypothesis import strategies as st
 
 import skdpgen
-from skdpgen import Combinations, Derived, Identifier, Implies, Ordered, Schema, Unique, Unknown
+from skdpgen import Identifier, Schema, Unknown
 from skdpgen.privacy import PrivacyBudget, compose, preview, verify
-from skdpgen.tables import Boolean, Category, Date, Number, Ordinal
+from skdpgen.tables import (
+    Boolean,
+    Category,
+    Combinations,
+    Date,
+    Derived,
+    Implies,
+    Number,
+    Ordered,
+    Ordinal,
+    Unique,
+)
 
 from .estimators import MAKERS, NESTED, ODD
 from .fits import WORDS, fit_once

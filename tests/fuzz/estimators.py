@@ -12,22 +12,21 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skdpgen import (
-    DPPCA,
     DPAFGenerator,
     DPSinkhornGenerator,
     DPSlicedWassersteinGenerator,
     DPSWDDomainAdapter,
     DPSWFlowSampler,
-    EntropicWasserstein,
-    ForwardAggregates,
     LDPEntropicGAN,
-    LocalNoise,
-    LocalPrivatizer,
-    PrivatePCA,
-    SampledGradients,
     Schema,
-    SemiDebiasedSinkhorn,
-    SinkhornDivergence,
+)
+from skdpgen.encoders import PrivatePCA
+from skdpgen.losses import EntropicWasserstein, SemiDebiasedSinkhorn, SinkhornDivergence
+from skdpgen.preprocessing import DPPCA, LocalPrivatizer
+from skdpgen.releases import (
+    ForwardAggregates,
+    LocalNoise,
+    SampledGradients,
     SlicedRows,
     SliceSketch,
 )

@@ -87,7 +87,7 @@ class Fit:
         fault_if(not np.isfinite(cells).all(), "A sample is not finite.")
         fault_if(cells.dtype.kind != "f", f"A sample is of dtype {cells.dtype}.")
         bounds = getattr(fitted, "bounds_", None)
-        if bounds is not None and fitted.schema is None:
+        if bounds is not None and not hasattr(fitted, "schema_"):
             lower, upper = bounds
             slack = 1e-5 * (upper - lower) + 1e-6 * np.abs(upper + lower)
             inside = (lower - slack <= cells) & (cells <= upper + slack)

@@ -6,8 +6,19 @@ import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 
-from skdpgen import Combinations, Derived, Identifier, Implies, Ordered, Schema, Unique, Unknown
-from skdpgen.tables import Boolean, Category, Date, Number, Ordinal
+from skdpgen import Identifier, Schema, Unknown
+from skdpgen.tables import (
+    Boolean,
+    Category,
+    Combinations,
+    Date,
+    Derived,
+    Implies,
+    Number,
+    Ordered,
+    Ordinal,
+    Unique,
+)
 
 from .estimators import ODD, Estimator, estimators
 from .fits import WORDS

@@ -13,7 +13,8 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from torch import nn
 
-from skdpgen import DPAFGenerator, ForwardAggregates, PrivatePCA
+from skdpgen import DPAFGenerator
+from skdpgen.encoders import PrivatePCA
 from skdpgen.generators import DPAFDiscriminator
 from skdpgen.learners.aggregates import (
     ClassMeans,
@@ -23,8 +24,10 @@ from skdpgen.learners.aggregates import (
     fit_to_aggregates,
 )
 from skdpgen.learners.training import RowNetwork
+from skdpgen.mechanisms.aggregates import NoisyAggregate
 from skdpgen.networks import Discriminator
-from skdpgen.privacy import Curator, ForwardAggregateMechanism, NoisyAggregate, preview
+from skdpgen.privacy import Curator, ForwardAggregateMechanism, preview
+from skdpgen.releases import ForwardAggregates
 from skdpgen.tables import Category, Number, Schema
 from skdpgen.testing import privacy_checks
 from skdpgen.testing.common import make_plain

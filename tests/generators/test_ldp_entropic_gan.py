@@ -12,7 +12,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 
-from skdpgen import EntropicWasserstein, LDPEntropicGAN, LocalNoise, LocalPrivatizer
+from skdpgen import LDPEntropicGAN
 from skdpgen.arrays.ball import BallFormat
 from skdpgen.exceptions import FitQualityWarning
 from skdpgen.learners.entropic import (
@@ -22,8 +22,11 @@ from skdpgen.learners.entropic import (
     clean_shares,
     fit_to_noised_rows,
 )
+from skdpgen.losses import EntropicWasserstein
 from skdpgen.networks import GENERATORS
+from skdpgen.preprocessing import LocalPrivatizer
 from skdpgen.privacy import Curator, PrivacyLeakWarning, preview, verify
+from skdpgen.releases import LocalNoise
 
 
 @pytest.fixture
@@ -232,7 +235,9 @@ def test_no_noise_means_no_regularisation(X):
 
 def test_two_halves(X, y):
     frame = pd.DataFrame(X.astype(np.float32), columns=list("abc"))
-    privatizer = LocalPrivatizer("gaussian", 4.0, bounds=(-1, 1), classes=["no", "yes"]).fit(frame)
+    privatizer = LocalPrivatizer(
+        mechanism="gaussian", epsilon=4.0, bounds=(-1, 1), classes=["no", "yes"]
+    ).fit(frame)
     noised, labels = privatizer.privatize(frame, np.array(["no", "yes"])[y])
     gan = LDPEntropicGAN(n_steps=3).fit_privatized(noised, labels, privatizer=privatizer)
     made, drawn = gan.sample(7)
@@ -258,7 +263,7 @@ def test_two_halves(X, y):
 
 
 def test_rows_of_a_single_owner():
-    privatizer = LocalPrivatizer("laplace", 5.0).fit(np.zeros((1, 2)))
+    privatizer = LocalPrivatizer(mechanism="laplace", epsilon=5.0).fit(np.zeros((1, 2)))
     sent = [privatizer.transform(row[None]) for row in half_circle(40)]
     gan = make().fit_privatized(np.concatenate(sent), privatizer=privatizer)
     assert gan.n_samples_ == 40

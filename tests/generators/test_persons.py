@@ -15,7 +15,6 @@ from sklearn.preprocessing import FunctionTransformer
 
 import skdpgen
 from skdpgen import (
-    DPPCA,
     Category,
     DPAFGenerator,
     DPSinkhornGenerator,
@@ -23,14 +22,14 @@ from skdpgen import (
     DPSWDDomainAdapter,
     DPSWFlowSampler,
     LDPEntropicGAN,
-    LocalPrivatizer,
     Number,
-    PrivatePCA,
     Schema,
 )
 from skdpgen.accounting.accountants import RELATIONS
 from skdpgen.accounting.units import largest_change
 from skdpgen.adaptation import DPSWDDomainClassifier, DPSWDRowAdapter, PrivateSearch
+from skdpgen.encoders import PrivatePCA
+from skdpgen.preprocessing import DPPCA, LocalPrivatizer
 from skdpgen.privacy import (
     BudgetExceededError,
     Certificate,
@@ -52,7 +51,7 @@ ARRAYS = {
     "network": DPSlicedWassersteinGenerator(**NETWORK, batch_size=40),
     "bounds declared": DPSWFlowSampler(**NETWORK, bounds=(-3, 3)),
     "components": DPSWFlowSampler(**NETWORK, encoder=PrivatePCA(2)),
-    "DPPCA": DPPCA(2, **COMMON),
+    "DPPCA": DPPCA(n_components=2, **COMMON),
 }
 TABLES = {
     "declared": DPSWFlowSampler(**FEW, schema=DECLARED),
@@ -80,7 +79,7 @@ def make_table(n_more):
 def fit(estimator, n_more, max_rows, **params):
     """Return a fit, and its warnings."""
     estimator = clone(estimator).set_params(max_rows_per_person=max_rows, **params)
-    if getattr(estimator, "schema", None) is not None:
+    if getattr(estimator, "schema", "auto") != "auto":
         table, persons = make_table(n_more)
         data = (table,)
     else:
@@ -164,7 +163,7 @@ def test_without_noise_only_rows_that_count_are_seen():
     X = np.r_[X, np.full((40, 2), 100.0)]
     persons = [*persons, *[np.nan] * 40]
     for max_rows in (1, 2, 20):
-        pca = DPPCA(1, epsilon=np.inf, clip_norm=1000.0, max_rows_per_person=max_rows)
+        pca = DPPCA(n_components=1, epsilon=np.inf, clip_norm=1000.0, max_rows_per_person=max_rows)
         pca.fit(X, persons=persons)
         n_many = min(max_rows, 9)
         counted = np.r_[np.full(30, 1.0), np.full(20 * n_many, 3.0)]

@@ -9,19 +9,15 @@ import pytest
 import skdpgen
 from skdpgen import (
     Category,
-    Combinations,
     Date,
-    Derived,
     DPSlicedWassersteinGenerator,
     DPSWFlowSampler,
     Identifier,
-    Implies,
     Number,
-    Ordered,
     Schema,
-    Unique,
 )
 from skdpgen.privacy import preview
+from skdpgen.tables import Combinations, Derived, Implies, Ordered, Unique
 
 SCHEMA = Schema(
     {

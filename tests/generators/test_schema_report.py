@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
-from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler, SlicedRows
+from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler
 from skdpgen.privacy import FitQualityWarning, preview
+from skdpgen.releases import SlicedRows
 from skdpgen.tables import Boolean, Category, Number, Schema
 
 METHODS = {

@@ -12,15 +12,11 @@ from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
-from skdpgen import (
-    DPSinkhornGenerator,
-    PrivacyBudget,
-    PrivatePCA,
-    SampledGradients,
-    SemiDebiasedSinkhorn,
-)
+from skdpgen import DPSinkhornGenerator, PrivacyBudget
+from skdpgen.encoders import PrivatePCA
 from skdpgen.learners.gradients import _stratified
 from skdpgen.learners.training import Descent
+from skdpgen.losses import SemiDebiasedSinkhorn
 from skdpgen.privacy import (
     BudgetExceededError,
     ClippedGradientMechanism,
@@ -30,6 +26,7 @@ from skdpgen.privacy import (
     ledger_epsilon,
     preview,
 )
+from skdpgen.releases import SampledGradients
 from skdpgen.tables import Category, Number, Schema
 from skdpgen.testing.common import make_plain
 from skdpgen.transport import semi_debiased_sinkhorn_loss

@@ -8,10 +8,12 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler, SliceSketch
+from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler
 from skdpgen.accounting.plan import Terms
 from skdpgen.learners.sketch import fit_to_sketch
-from skdpgen.privacy import Curator, Sketch, SliceSketchMechanism, preview
+from skdpgen.mechanisms.sums import Sketch
+from skdpgen.privacy import Curator, SliceSketchMechanism, preview
+from skdpgen.releases import SliceSketch
 from skdpgen.testing.common import make_plain
 from skdpgen.transport import SliceBasis
 

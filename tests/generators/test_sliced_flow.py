@@ -19,24 +19,26 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import FunctionTransformer
 
-from skdpgen import DPSWFlowSampler, PrivacyBudget, PrivatePCA, SlicedRows, SliceSketch
+from skdpgen import DPSWFlowSampler, PrivacyBudget
 from skdpgen.accounting.events import split_repetition
 from skdpgen.arrays import box
 from skdpgen.arrays.windows import draw_windows
+from skdpgen.encoders import PrivatePCA
 from skdpgen.generators import _sliced_flow
 from skdpgen.learners.particles import Particles, _as_released, flow_along_slices
+from skdpgen.mechanisms.sampled import ProjectedRows
 from skdpgen.preprocessing import LowFrequencies
 from skdpgen.privacy import (
     Curator,
     PlanError,
     PrivacyLeakWarning,
-    ProjectedRows,
     SlicedGaussianDpEvent,
     SlicedRowsMechanism,
     calibrate_sliced_gaussian,
     preview,
     sensitivity_bound,
 )
+from skdpgen.releases import SlicedRows, SliceSketch
 from skdpgen.tables import Boolean, Category, Number, Schema
 from skdpgen.testing.common import make_plain
 from skdpgen.transport import sliced_wasserstein_distance
@@ -381,7 +383,7 @@ def test_tables(release):
         ),
         ({"init": np.zeros((5, 3))}, "init has 3 features, but X has 2"),
         ({"init": np.full((5, 2), np.nan)}, "init contains NaN"),
-        ({"init": np.zeros((5, 2)), "schema": Schema({"a": Boolean()})}, "init is for rows of X"),
+        ({"init": np.zeros((5, 2)), "schema": Schema({"a": Boolean()})}, "init is for arrays"),
     ],
 )
 def test_bad_parameters(five_gaussians, params, match):

@@ -15,20 +15,22 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
-from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget, PrivatePCA, SlicedRows
+from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget
 from skdpgen.accounting.calibration import calibrate
 from skdpgen.accounting.plan import Terms
+from skdpgen.encoders import PrivatePCA
 from skdpgen.learners.slices import fit_to_rows
 from skdpgen.learners.training import RowNetwork
+from skdpgen.mechanisms.sampled import ProjectedRows
 from skdpgen.networks import build, find_factory
 from skdpgen.privacy import (
     BudgetExceededError,
-    ProjectedRows,
     SlicedGaussianDpEvent,
     SlicedRowsMechanism,
     ledger_epsilon,
     preview,
 )
+from skdpgen.releases import SlicedRows
 from skdpgen.testing.common import make_plain
 from skdpgen.transport import random_directions
 

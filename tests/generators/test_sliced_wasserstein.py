@@ -16,7 +16,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from torch import nn
 
-from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget, PrivatePCA, SliceSketch
+from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget
+from skdpgen.encoders import PrivatePCA
 from skdpgen.privacy import (
     BudgetExceededError,
     Curator,
@@ -25,6 +26,7 @@ from skdpgen.privacy import (
     compose,
     preview,
 )
+from skdpgen.releases import SliceSketch
 from skdpgen.testing.common import make_plain
 
 # Not every test declares its classes.
@@ -489,7 +491,7 @@ BAD_DATA = {
 
 @pytest.mark.parametrize(("X", "y", "match"), BAD_DATA.values(), ids=BAD_DATA)
 def test_bad_data(X, y, match):
-    _refused({}, X, y, match)
+    _refused({"schema": None}, X, y, match)
 
 
 REFUSED_ROWS = {

@@ -15,8 +15,9 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget, PrivatePCA, SlicedRows
+from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler, PrivacyBudget
 from skdpgen.curator.dataset import Dataset
+from skdpgen.encoders import PrivatePCA
 from skdpgen.learners import tables as _table_learner
 from skdpgen.learners.levels import Levels
 from skdpgen.learners.table_rows import TableNetwork, TableParticles
@@ -27,8 +28,9 @@ from skdpgen.learners.tables import (
     match_columns,
     sum_unless_near,
 )
-from skdpgen.mechanisms.tables import count_cells, one_way_weight, tables_with_later
-from skdpgen.privacy import PrivacyLeakWarning, Tables, TablesMechanism, preview, verify
+from skdpgen.mechanisms.tables import Tables, count_cells, one_way_weight, tables_with_later
+from skdpgen.privacy import PrivacyLeakWarning, TablesMechanism, preview, verify
+from skdpgen.releases import SlicedRows
 from skdpgen.tables import Boolean, Category, Date, Number, Ordinal, Schema
 from skdpgen.tables.format import TableFormat, TableKind
 
@@ -359,15 +361,15 @@ def test_bad_tables(table, match):
 @pytest.mark.parametrize(
     ("params", "match"),
     [
-        (dict(schema={"age": Number(0, 1)}), "schema must be a Schema"),
-        (dict(schema="public"), "schema must be a Schema, or 'private'"),
-        (dict(schema="private", bounds=(0, 1)), "bounds is not for tables"),
-        (dict(bounds=(0, 1)), "bounds is not for tables"),
-        (dict(clip_norm=2.0), "clip_norm is not for tables"),
-        (dict(classes=np.array(["low", "high"])), "classes is not for tables"),
-        (dict(encoder="dp-pca"), "encoder is not for tables"),
-        (dict(encoder=PrivatePCA()), "encoder is not for tables"),
-        (dict(network="conv28"), "makes images"),
+        (dict(schema={"age": Number(0, 1)}), "schema must be .*a Schema"),
+        (dict(schema="public"), "schema must be 'auto', 'private', a Schema"),
+        (dict(schema="private", bounds=(0, 1)), "bounds is for arrays"),
+        (dict(bounds=(0, 1)), "bounds is for arrays"),
+        (dict(clip_norm=2.0), "clip_norm is for arrays"),
+        (dict(classes=np.array(["low", "high"])), "classes is for arrays"),
+        (dict(encoder="dp-pca"), "encoder is for arrays"),
+        (dict(encoder=PrivatePCA()), "encoder is for arrays"),
+        (dict(network="conv28"), "network is for arrays"),
     ],
 )
 def test_bad_parameters(params, match):
@@ -383,7 +385,7 @@ def test_bad_targets(fitted):
         make().fit(table, table["job"])
     with pytest.raises(ValueError, match="not both"):
         make().fit(table.drop(columns="job"), table["job"], target="risk")
-    with pytest.raises(ValueError, match="names a column of a schema"):
+    with pytest.raises(ValueError, match="names a column of a table"):
         make(schema=None).fit(table[["age"]], target="age")
     with pytest.raises(ValueError, match=r"names \['size'\], which are no columns"):
         fitted.sample(3, where={"size": 18})
@@ -879,3 +881,35 @@ def test_categorical_dtypes_do_not_carry_private_categories_out(schema):
     assert SECRET not in list(made["job"].cat.categories)
     assert schema == "private" or not made["job"].isna().any()
     assert SECRET.encode() not in pickle.dumps(generator)
+
+
+AUTO = {
+    "names": ({}, None, True),
+    "declared": ({"schema": SCHEMA}, None, True),
+    "bounds": ({"bounds": (0, 8)}, None, False),
+    "radius": ({"clip_norm": 1.0}, None, False),
+    "classes": ({"classes": [0, 1]}, [0, 1] * 20, False),
+    "encoder": ({"encoder": None}, None, False),
+    "none": ({"schema": None}, None, False),
+    "release": ({"release": SlicedRows(n_steps=2), "n_steps": None}, None, False),
+}
+
+
+@pytest.mark.parametrize(("params", "y", "is_table"), AUTO.values(), ids=AUTO)
+def test_a_frame_is_a_table_unless_parameters_say_that_it_is_an_array(params, y, is_table):
+    frame = pd.DataFrame(np.random.default_rng(0).random((40, 2)), columns=["a", "b"])
+    frame = make_table() if params.get("schema") is SCHEMA else frame
+    fitted = make(**({"schema": "auto"} | params)).fit(frame, y)
+    assert hasattr(fitted, "schema_") == is_table
+    assert isinstance(fitted.sample(3)[0] if y else fitted.sample(3), pd.DataFrame)
+
+
+def test_a_frame_without_names_is_an_array():
+    frame = pd.DataFrame(np.random.default_rng(0).random((40, 2)))
+    assert not hasattr(DPSWFlowSampler(n_steps=2).fit(frame), "schema_")
+    named = frame.set_axis(["a", "b"], axis=1)
+    inferred, private = (
+        DPSWFlowSampler(n_steps=2, random_state=0, schema=schema).fit(named)
+        for schema in ("auto", "private")
+    )
+    pd.testing.assert_frame_equal(inferred.sample(5), private.sample(5))

@@ -17,7 +17,8 @@ from skdpgen import (
 )
 from skdpgen.learners.interactions import count_groups, find_triples, join_levels, with_pairs_of
 from skdpgen.learners.tables import three_way_gap
-from skdpgen.privacy import ThreeWayTables, preview
+from skdpgen.mechanisms.three_way import ThreeWayTables
+from skdpgen.privacy import preview
 
 from .test_levels import random_tables
 

@@ -18,8 +18,8 @@ from skdpgen import (
 )
 from skdpgen.learners.levels import Levels
 from skdpgen.learners.table_rows import RowsByLevel, TableNetwork, TableParticles
-from skdpgen.mechanisms.tables import count_cells
-from skdpgen.privacy import Tables, TablesMechanism
+from skdpgen.mechanisms.tables import Tables, count_cells
+from skdpgen.privacy import TablesMechanism
 
 SCHEMA = Schema({"a": Boolean(), "target": Boolean(), "b": Boolean()})
 

@@ -11,7 +11,7 @@ from skdpgen import DPSWFlowSampler
 from skdpgen.generators import _sliced_flow
 from skdpgen.learners import normals
 from skdpgen.learners.normals import draw_normals, expected_harmonics, fit_normals_to_sketch
-from skdpgen.privacy import Sketch
+from skdpgen.mechanisms.sums import Sketch
 from skdpgen.testing.common import make_plain
 from skdpgen.transport import SliceBasis, random_directions
 

@@ -10,8 +10,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skdpgen import DPSlicedWassersteinGenerator, SliceSketch
+from skdpgen import DPSlicedWassersteinGenerator
 from skdpgen.preprocessing import Autoencoder
+from skdpgen.releases import SliceSketch
 
 
 @parametrize_with_checks([Autoencoder()])

@@ -14,9 +14,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skdpgen import DPPCA, DPSlicedWassersteinGenerator, PrivacyBudget, SliceSketch
+from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget
 from skdpgen.accounting.accountants import ACCOUNTANTS, RELATIONS
 from skdpgen.curator.curator import intercept_releases
+from skdpgen.preprocessing import DPPCA
 from skdpgen.privacy import (
     BudgetExceededError,
     NoiseSource,
@@ -26,6 +27,7 @@ from skdpgen.privacy import (
     preview,
     verify,
 )
+from skdpgen.releases import SliceSketch
 
 # Rows are taken as they are, in the unit ball.
 of_ball = partial(DPPCA, clip_norm=1.0)

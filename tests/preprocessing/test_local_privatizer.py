@@ -13,8 +13,8 @@ from scipy.fft import dctn
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from skdpgen import LocalPrivatizer
 from skdpgen.arrays.ball import BallFormat, project_on_ball
+from skdpgen.preprocessing import LocalPrivatizer
 from skdpgen.privacy import preview, verify
 
 
@@ -82,7 +82,7 @@ def test_without_a_seed_copies_do_not_repeat_noise(X):
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 def test_noise_is_as_wide_as_stated_and_spans_the_diameter(mechanism):
     X = np.zeros((5000, 6))
-    privatizer = LocalPrivatizer(mechanism, 4.0, clip_norm=3.0).fit(X)
+    privatizer = LocalPrivatizer(mechanism=mechanism, epsilon=4.0, clip_norm=3.0).fit(X)
     std = privatizer.transform(X).std()
     # 30,000 draws: six standard errors are below 4 %.
     assert std == pytest.approx(privatizer.sigma_, rel=0.04)
@@ -90,13 +90,16 @@ def test_noise_is_as_wide_as_stated_and_spans_the_diameter(mechanism):
         assert privatizer.sigma_ == pytest.approx(math.sqrt(2) * 2 * 3.0 / 4.0)
     else:
         assert (
-            privatizer.sigma_ > LocalPrivatizer(mechanism, 4.0, clip_norm=1.5).fit(X).sigma_ * 1.99
+            privatizer.sigma_
+            > LocalPrivatizer(mechanism=mechanism, epsilon=4.0, clip_norm=1.5).fit(X).sigma_ * 1.99
         )
 
 
 def test_no_noise_at_infinite_epsilon(X, y):
     for mechanism in ("laplace", "gaussian"):
-        privatizer = LocalPrivatizer(mechanism, math.inf, clip_norm=100.0, classes=[0, 1, 2]).fit(X)
+        privatizer = LocalPrivatizer(
+            mechanism=mechanism, epsilon=math.inf, clip_norm=100.0, classes=[0, 1, 2]
+        ).fit(X)
         rows, labels = privatizer.privatize(X, y)
         assert_allclose(rows, X, atol=1e-3)
         assert_array_equal(labels, y)
@@ -106,7 +109,9 @@ def test_no_noise_at_infinite_epsilon(X, y):
 def test_labels(X, y):
     names = np.array(["low", "mid", "high"])
     for mechanism in ("laplace", "gaussian"):
-        privatizer = LocalPrivatizer(mechanism, 5.0, classes=names, label_share=0.4).fit(X)
+        privatizer = LocalPrivatizer(
+            mechanism=mechanism, epsilon=5.0, classes=names, label_share=0.4
+        ).fit(X)
         rows, labels = privatizer.privatize(X, names[y])
         assert rows.shape == X.shape
         assert set(labels) <= set(names)
@@ -125,7 +130,9 @@ def test_labels(X, y):
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 def test_labels_are_replaced_as_often_as_certified(mechanism):
     X, y = np.zeros((20_000, 1)), np.arange(20_000) % 3
-    privatizer = LocalPrivatizer(mechanism, 5.0, classes=[0, 1, 2], label_share=0.3).fit(X)
+    privatizer = LocalPrivatizer(
+        mechanism=mechanism, epsilon=5.0, classes=[0, 1, 2], label_share=0.3
+    ).fit(X)
     _, labels = privatizer.privatize(X, y)
     # A label is drawn anew with probability p, and is then another one in two of three cases.
     share = privatizer.privacy_.events[1].noise_parameter * 2 / 3
@@ -135,13 +142,16 @@ def test_labels_are_replaced_as_often_as_certified(mechanism):
 
 
 def test_what_is_certified_is_released(X):
-    privatizer = LocalPrivatizer("laplace", 5.0).fit(X)
+    privatizer = LocalPrivatizer(mechanism="laplace", epsilon=5.0).fit(X)
     assert privatizer.privacy_.local
     assert privatizer.privacy_.relation == "replace_one"
     assert privatizer.privacy_.shuffled(400_000, 1e-6) == pytest.approx(0.14143, rel=1e-3)
-    assert preview(LocalPrivatizer("laplace", 5.0), 1, 6).epsilon == privatizer.epsilon_
+    assert (
+        preview(LocalPrivatizer(mechanism="laplace", epsilon=5.0), 1, 6).epsilon
+        == privatizer.epsilon_
+    )
     with pytest.raises(ValueError, match="laplace"):
-        LocalPrivatizer("gaussian").fit(X).privacy_.shuffled(400_000, 1e-6)
+        LocalPrivatizer(mechanism="gaussian").fit(X).privacy_.shuffled(400_000, 1e-6)
 
 
 @pytest.mark.parametrize("seed", [None, 0])
@@ -192,7 +202,9 @@ def test_cosine_transform(X, image_shape):
     # Each row keeps its own: no row looks at another.
     alone = BallFormat(6, p=2, radius=100.0, basis="dct", keep=0.3, image_shape=image_shape)
     assert_array_equal(kept[:1], alone.encode(X[:1]))
-    noised = LocalPrivatizer("gaussian", math.inf, clip_norm=100.0, basis="dct").fit(X)
+    noised = LocalPrivatizer(
+        mechanism="gaussian", epsilon=math.inf, clip_norm=100.0, basis="dct"
+    ).fit(X)
     assert_allclose(noised.inverse_transform(noised.transform(X)), X, atol=1e-2)
 
 

@@ -6,7 +6,8 @@ from scipy.fft import dctn
 from sklearn.datasets import load_digits
 from sklearn.frozen import FrozenEstimator
 
-from skdpgen import DPSWFlowSampler, PrivatePCA
+from skdpgen import DPSWFlowSampler
+from skdpgen.encoders import PrivatePCA
 from skdpgen.preprocessing import LowFrequencies
 
 

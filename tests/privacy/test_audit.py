@@ -9,35 +9,26 @@ import pytest
 from sklearn.base import clone
 
 from skdpgen import (
-    DPPCA,
     Boolean,
     Category,
     DPAFGenerator,
     DPSinkhornGenerator,
     DPSlicedWassersteinGenerator,
     DPSWFlowSampler,
-    ForwardAggregates,
     LDPEntropicGAN,
-    LocalPrivatizer,
     Number,
-    SampledGradients,
     Schema,
-    SlicedRows,
-    SliceSketch,
     Unknown,
+    audit,
 )
 from skdpgen.curator import batches as sources
 from skdpgen.curator.persons import Reading
 from skdpgen.mechanisms import sums
 from skdpgen.mechanisms.base import Mechanism
 from skdpgen.mechanisms.local import LocalRowsMechanism
-from skdpgen.privacy import (
-    CategoryCountsMechanism,
-    CovarianceMechanism,
-    NoiseSource,
-    SumMechanism,
-    audit,
-)
+from skdpgen.preprocessing import DPPCA, LocalPrivatizer
+from skdpgen.privacy import CategoryCountsMechanism, CovarianceMechanism, NoiseSource, SumMechanism
+from skdpgen.releases import ForwardAggregates, SampledGradients, SlicedRows, SliceSketch
 
 KINDS = {
     "age": Number(0, 100, n_knots=4),

@@ -10,8 +10,9 @@ import pytest
 from dp_accounting import LaplaceDpEvent, RandomizedResponseDpEvent
 from sklearn.base import clone
 
-from skdpgen import DPPCA, DPSWFlowSampler, LDPEntropicGAN, SliceSketch
+from skdpgen import DPSWFlowSampler, LDPEntropicGAN, audit
 from skdpgen.curator.persons import Reading
+from skdpgen.preprocessing import DPPCA
 from skdpgen.privacy import (
     AuditReport,
     Certificate,
@@ -19,8 +20,8 @@ from skdpgen.privacy import (
     PrivacyBudget,
     PrivacyLeakWarning,
     ReleaseAudit,
-    audit,
 )
+from skdpgen.releases import SliceSketch
 
 SKETCH = DPSWFlowSampler(bounds=(0, 1), classes=[0, 1], encoder=None, release=SliceSketch(6, 3))
 PERSONS = {"max_rows_per_person": 3}

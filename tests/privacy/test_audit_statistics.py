@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdpgen.audit.statistics import (
+from skdpgen.auditing.statistics import (
     Lags,
     deviation_above,
     deviation_below,

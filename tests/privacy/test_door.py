@@ -19,25 +19,22 @@ from sklearn.base import clone
 from sklearn.preprocessing import FunctionTransformer
 
 from skdpgen import (
-    DPPCA,
     Category,
     DPAFGenerator,
     DPSinkhornGenerator,
     DPSlicedWassersteinGenerator,
     DPSWDDomainAdapter,
     DPSWFlowSampler,
-    ForwardAggregates,
     LDPEntropicGAN,
-    LocalPrivatizer,
     Number,
-    PrivatePCA,
-    SampledGradients,
     Schema,
-    SlicedRows,
 )
 from skdpgen.adaptation import DPSWDRowAdapter
 from skdpgen.curator import batches, dataset, inputs
+from skdpgen.encoders import PrivatePCA
+from skdpgen.preprocessing import DPPCA, LocalPrivatizer
 from skdpgen.privacy import Curator, RecordFunction, SlicedRowsMechanism
+from skdpgen.releases import ForwardAggregates, SampledGradients, SlicedRows
 from skdpgen.testing.common import differ, fitted_state
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -369,7 +366,7 @@ def test_target_rows_are_touched_behind_the_door_only(adapter):
 @pytest.mark.parametrize("bounds", [(-1, 1), None])
 def test_rows_of_components_are_touched_behind_the_door_only(strict, bounds):
     X, _ = make_rows()
-    check(DPPCA(2, **COMMON, bounds=bounds, strict=strict), fit, given(X), [X])
+    check(DPPCA(n_components=2, **COMMON, bounds=bounds, strict=strict), fit, given(X), [X])
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
@@ -381,7 +378,9 @@ def test_rows_that_are_noised_are_touched_behind_the_door_only(mechanism):
         privatizer.noised_ = privatizer.privatize(X, y)
         return privatizer
 
-    privatizer = LocalPrivatizer(mechanism, classes=[0, 1], bounds=(-1, 1), random_state=0)
+    privatizer = LocalPrivatizer(
+        mechanism=mechanism, classes=[0, 1], bounds=(-1, 1), random_state=0
+    )
     check(privatizer, privatize, given(X, y), (X, y))
 
 

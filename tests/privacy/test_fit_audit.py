@@ -7,24 +7,20 @@ import pytest
 from sklearn.base import clone
 
 from skdpgen import (
-    DPPCA,
     Boolean,
     Category,
     DPAFGenerator,
     DPSinkhornGenerator,
     DPSlicedWassersteinGenerator,
     DPSWFlowSampler,
-    ForwardAggregates,
-    LocalPrivatizer,
     Number,
-    SampledGradients,
     Schema,
-    SlicedRows,
-    SliceSketch,
 )
-from skdpgen.audit import fits as fit_audit
-from skdpgen.audit.guesses import SCORES, guess
+from skdpgen.auditing import fits as fit_audit
+from skdpgen.auditing.guesses import SCORES, guess
+from skdpgen.preprocessing import DPPCA, LocalPrivatizer
 from skdpgen.privacy import NoiseSource, audit_fit
+from skdpgen.releases import ForwardAggregates, SampledGradients, SlicedRows, SliceSketch
 
 BOX = {"bounds": (0, 1)}
 SKETCH = DPSWFlowSampler(4.0, **BOX, encoder=None, n_steps=3, release=SliceSketch(10, 3))

@@ -10,7 +10,7 @@ import pytest
 from dp_accounting import GaussianDpEvent
 from scipy.stats import chi2
 
-from skdpgen import Boolean, Category, DPSWFlowSampler, Number, Schema, SlicedRows
+from skdpgen import Boolean, Category, DPSWFlowSampler, Number, Schema
 from skdpgen.curator.batches import RecordSource
 from skdpgen.exceptions import BudgetExceededError, PlanError, SpentError
 from skdpgen.federated import fit
@@ -30,6 +30,7 @@ from skdpgen.privacy import (
     Sharing,
     verify,
 )
+from skdpgen.releases import SlicedRows
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -10,7 +10,7 @@ from scipy import stats
 
 from skdpgen.accounting.accountants import ledger_epsilon
 from skdpgen.accounting.trade_offs import TradeOff
-from skdpgen.audit.refuting import find_bound, refute_by_fits, refute_by_guesses
+from skdpgen.auditing.refuting import find_bound, refute_by_fits, refute_by_guesses
 
 DELTA, ALPHA = 1e-5, 1e-3
 

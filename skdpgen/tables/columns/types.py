@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..._choices import is_one_of
+from ...checks import is_one_of
 from ...curator.texts import TextStyle
 from ...registry import savable
 from .base import (
@@ -41,7 +41,7 @@ class Number(Column):
     ----------
     lower, upper : float, default=None
         Bounds, to which values are clipped. None: not known, and to be found and paid for by a
-        generator with ``infer="private"``; others refuse the column.
+        generator with ``schema="private"``; others refuse the column.
     decimals : int, default=None
         Synthetic values are rounded to so many decimals; 0 for whole numbers, None to leave them.
     n_knots : int, default=None
@@ -228,7 +228,7 @@ class Category(Column):
     ----------
     categories : list of str or of numbers, default=None
         All values that may occur, in the type that they have in the table. None: not known, and
-        to be found and paid for by a generator with ``infer="private"``; others refuse the column.
+        to be found and paid for by a generator with ``schema="private"``; others refuse the column.
     other : str or number, default=None
         A category, listed or new, for values that are not listed. Without it they are refused.
         Where categories are not known it is ``"other"``, unless it is given.
@@ -369,7 +369,7 @@ class Date(Column):
     lower, upper : str, date or datetime, default=None
         Bounds, to which values are clipped, such as ``"2020-01-31"`` or
         ``"2020-01-31T12:00:00"``. A day without a time stands for its first second. None: not
-        known, and to be found and paid for by a generator with ``infer="private"``; others refuse
+        known, and to be found and paid for by a generator with ``schema="private"``; others refuse
         the column.
     unit : {"day", "second"}, default="day"
         What values are rounded down to. None, where bounds are not known: to be found with them.

@@ -92,7 +92,7 @@ class Implies(Rule):
 
     Examples
     --------
-    >>> from skdpgen import Implies
+    >>> from skdpgen.tables import Implies
     >>> Implies({"insured": "no"}, {"insurer": None, "premium": [None, (0, 10)]})
     Implies(when={'insured': 'no'}, then={'insurer': None, 'premium': [None, (0, 10)]})
     """
@@ -156,7 +156,7 @@ class Ordered(Rule):
 
     Examples
     --------
-    >>> from skdpgen import Ordered
+    >>> from skdpgen.tables import Ordered
     >>> Ordered("admitted", "discharged")
     Ordered(lower='admitted', upper='discharged')
     """
@@ -215,7 +215,7 @@ class Derived(Rule):
 
     Examples
     --------
-    >>> from skdpgen import Derived
+    >>> from skdpgen.tables import Derived
     >>> Derived("total", "nights * rate")
     Derived(column='total', formula='nights * rate')
     """
@@ -303,7 +303,7 @@ class Unique(Rule):
 
     Examples
     --------
-    >>> from skdpgen import Unique
+    >>> from skdpgen.tables import Unique
     >>> Unique(["ward", "bed"])
     Unique(columns=['ward', 'bed'])
     """
@@ -349,7 +349,7 @@ class Combinations(Rule):
 
     Examples
     --------
-    >>> from skdpgen import Combinations
+    >>> from skdpgen.tables import Combinations
     >>> Combinations(["city", "country"], [["Wien", "AT"], ["Graz", "AT"], ["Bonn", "DE"]])
     Combinations(columns=['city', 'country'], rows=[['Wien', 'AT'], ['Graz', 'AT'], ['Bonn', 'DE']])
     """

@@ -19,13 +19,13 @@ from ..ids import (
 
 PRIVACY = {
     "made records are at the edge": Fault(
-        "_audits:_draw_inside",
+        "auditing.made_records:_draw_inside",
         "_INSIDE * generator.uniform(size=(n_rows, 1))",
         "1.0 * generator.uniform(size=(n_rows, 1))",
         audit("records_that_are_not_clipped[auto]"),
     ),
     "arrays are compared with choices": Fault(
-        "_choices:is_one_of",
+        "checks:is_one_of",
         "isinstance(value, str | int | None) and value in choices",
         "value in choices",
         schema("what_is_of_another_type_is_named[bad4]"),
@@ -76,25 +76,25 @@ PRIVACY = {
         saving("a_file_cannot_contradict_its_certificate"),
     ),
     "parts of a file may have further members": Fault(
-        "serialization:_Reader.read",
-        '_check_names(node, "is", "of")',
+        "saved_values:Reader.read",
+        'check_members_of(node, "is", "of")',
         "pass",
         saving("parts_of_a_file_have_the_members_that_were_written"),
     ),
     "what a file says is not checked as it is read": Fault(
-        "serialization:_Reader._make",
+        "saved_values:Reader._make",
         "made._check_loaded()",
         "pass",
         saving("a_file_cannot_contradict_its_certificate"),
     ),
     "what follows from a certificate is read": Fault(
-        "serialization:_Reader._make",
+        "saved_values:Reader._make",
         "isinstance(getattr(cls, name, None), property)",
         "False",
         saving("a_file_cannot_contradict_its_certificate"),
     ),
     "a dict of a file may have a key twice": Fault(
-        "serialization:_read_dict",
+        "saved_values:_read_dict",
         "len(value) < len(content)",
         "False",
         saving("a_dict_has_a_key_once"),
@@ -133,13 +133,13 @@ PRIVACY = {
         engines("what_cannot_be_is_refused_before_a_row_is_read"),
     ),
     "samples of chunks are planned": Fault(
-        "base:BaseGenerator._read",
+        "planning:Planning._read",
         "dataset.is_in_parts",
         "False",
         edges("samples_of_chunks_are_refused_before_anything_is_read"),
     ),
     "sampled releases take persons": Fault(
-        "base:BaseGenerator._refuse_samples",
+        "planning:Planning._refuse_samples",
         "not release.is_sum",
         "release is None",
         of_persons("what_is_no_sum_over_all_rows_is_refused_before_anything_is_read"),
@@ -151,13 +151,13 @@ PRIVACY = {
         base("samples_do_not_come_from_the_stream_of_the_noise"),
     ),
     "noise in components is not spoken of": Fault(
-        "base:BaseGenerator._make_plan",
+        "planning:Planning._make_plan",
         "self._min_samples_for_components(plan, format)",
         "0",
         few_rows("noise_hides_components_of_few_rows"),
     ),
     "components of persons have the noise of records": Fault(
-        "base:BaseGenerator._min_samples_for_components",
+        "planning:Planning._min_samples_for_components",
         "plan.multiplier(format.components.name) * (plan.max_rows or 1)",
         "plan.multiplier(format.components.name)",
         few_rows("noise_hides_components_of_few_rows"),
@@ -199,7 +199,7 @@ FUNCTION = {
         quality("levels_of_which_there_are_few"),
     ),
     "pickles in a saved file are run": Fault(
-        "serialization:_Reader.take",
+        "saved_values:Reader.take",
         "False",
         "True",
         saving("a_pickle_among_the_arrays_is_not_run"),

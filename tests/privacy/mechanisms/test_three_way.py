@@ -9,7 +9,8 @@ import torch
 from dp_accounting import PoissonSampledDpEvent
 
 from skdpgen.accounting.events import gaussian_event
-from skdpgen.privacy import PlanError, ThreeWayMechanism, ThreeWayTables
+from skdpgen.mechanisms.three_way import ThreeWayTables
+from skdpgen.privacy import PlanError, ThreeWayMechanism
 
 from .test_tables import Blocks, any_places, encoded, encoded_places, release
 

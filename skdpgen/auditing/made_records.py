@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Made records to audit generators on, and fits that an audit can look into."""
+"""Synthetic records on which estimators are audited, and fits to them."""
 
 import math
 
@@ -8,63 +8,75 @@ import pandas as pd
 import torch
 from sklearn.base import clone
 
-from .encoders import split_encoder
-from .mechanisms.noise import NoiseSource
-from .tables.columns.types import Category, Date, Number, Unknown
-from .tables.format import TableFormat, TableKind
-from .tables.schema import Schema
+from ..checks import is_one_of
+from ..encoders import split_encoder
+from ..mechanisms.noise import NoiseSource
+from ..serialization import Saves
+from ..tables.columns.types import Category, Date, Number, Unknown
+from ..tables.format import TableFormat, TableKind
+from ..tables.schema import Schema
 
-# Of what is open, made records hold these.
+# Column types of the synthetic records where a schema leaves a type open.
 _CLOSED = {
     Unknown: Category(["a", "1", "2"]),
     Number: Number(0, 100),
     Category: Category(["a", "b", "c"]),
     Date: Date("2020-01-01", "2024-12-31"),
 }
-# Of texts that are said to be something.
+# The same for columns of strings with a declared content.
 _SAID = {
     "number": Category(["1", "2.5", "3"]),
     "integer": Category(["1", "2", "3"]),
     "date": Category(["2020-02-29", "2021-06-30"]),
     "boolean": Category(["true", "false"]),
 }
-# Norms of extreme rows, in units of the radius. Beside a small one, a large one turns gradients
-# round.
+# Norms of extreme rows, in units of the radius. A large row next to a small one reverses gradients.
 _SIZES = (1.0, 1e6, 0.1)
 # Greatest norm of the rows that are not extreme: extreme ones lie far outside of a radius that is
 # inferred from them.
 _INSIDE = 0.1
 
 
-class Audits:
-    """Makes records for audits, and says what a fit is asked for."""
+def can_be_audited(estimator: object) -> bool:
+    """Return whether an estimator releases something by itself, as searches do not."""
+    return isinstance(estimator, Saves)
 
-    def _make_audited(self, n_rows, n_features, n_classes, generator, *, has_extremes=True):
-        """Return a clone, and made records: the arguments of `fit` beside persons.
 
-        If there are extreme ones, they are the first, and all others are at random well inside of
-        the ball; else all are at random at the edge.
-        """
-        copied = clone(self)
-        copied._check_params()
-        if getattr(copied, "schema", None) is not None:
-            return copied, _make_table(copied, n_rows, generator)
-        made = _make_arrays(copied, n_rows, n_features, n_classes, generator, has_extremes)
-        return copied, made
+def make_records(
+    estimator, n_rows, n_features, n_classes, generator, *, has_extremes: bool = True
+) -> tuple:
+    """Return a clone of an estimator, and synthetic records as the arguments of its `fit`.
 
-    def _fit_audited(self, data, seed):
-        """Fit, or whatever else it is that releases something."""
-        self.set_params(random_state=seed)
-        if not hasattr(self, "privatize"):
-            self.fit(**data)
-        else:
-            self.fit(data["X"]).privatize(**data)
+    With `has_extremes` the first records are extreme, and all others random and well inside the
+    ball; else all are random and at its edge.
+    """
+    copied = clone(estimator)
+    copied._check_params()
+    if is_one_of(getattr(copied, "schema", None), ("auto", None)):
+        data = _make_arrays(copied, n_rows, n_features, n_classes, generator, has_extremes)
+        return copied, data
+    return copied, _make_table(copied, n_rows, generator)
 
-    def _find_max_rows(self, has_persons):
-        """Return how many rows of a person count, or None."""
-        if has_persons and not hasattr(self, "max_rows_per_person"):
-            raise ValueError(f"{type(self).__name__} releases rows one by one: not of persons.")
-        return self.max_rows_per_person if has_persons else None
+
+def fit_records(estimator, data: dict, seed: int) -> None:
+    """Fit to records, or call the method that releases something."""
+    if hasattr(estimator, "_fit_audited"):
+        estimator._fit_audited(data, seed)
+        return
+    estimator.set_params(random_state=seed)
+    if hasattr(estimator, "privatize"):
+        estimator.fit(data["X"]).privatize(**data)
+    else:
+        estimator.fit(**data)
+
+
+def count_rows_per_person(estimator) -> int:
+    """Return how many rows of a person count; raise a ValueError if rows cannot be persons'."""
+    if hasattr(estimator, "_find_max_rows"):
+        return estimator._find_max_rows(True)
+    if not hasattr(estimator, "max_rows_per_person"):
+        raise ValueError(f"{type(estimator).__name__} releases rows one by one: not of persons.")
+    return estimator.max_rows_per_person
 
 
 def _make_arrays(estimator, n_rows, n_features, n_classes, generator, has_extremes):
@@ -124,7 +136,9 @@ def _list_extremes(n_features, in_box):
 def _make_table(estimator, n_rows, generator):
     schema = estimator.schema
     if not isinstance(schema, Schema):
-        raise ValueError("To make records takes a Schema; of schema='private', audit a table.")
+        raise ValueError(
+            "schema='private' declares no columns to make records of: give audit a table."
+        )
     closed = schema.replace(
         {
             name: _SAID.get(getattr(kind, "expected", None), _CLOSED[type(kind)])

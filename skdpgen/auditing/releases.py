@@ -25,6 +25,12 @@ from ..accounting.rounding import show
 from ..curator.curator import intercept_releases
 from ..exceptions import PrivacyLeakWarning
 from . import audit_release
+from .made_records import (
+    can_be_audited,
+    count_rows_per_person,
+    fit_records,
+    make_records,
+)
 from .runs import Seat
 
 # Who may take the seat, at most.
@@ -51,7 +57,7 @@ class AuditReport:
 
     Examples
     --------
-    >>> from skdpgen import DPPCA
+    >>> from skdpgen.preprocessing import DPPCA
     >>> from skdpgen.privacy import audit
     >>> report = audit(DPPCA(bounds=(0, 1)), 50, 3, n_runs=500, random_state=0)
     >>> report.verdict
@@ -257,7 +263,7 @@ def audit(
     Consistent: ε > 1.796 was shown at δ = 1e-05, and ε = 2 is claimed (confidence 0.999999).
       - slice sketch: μ > 0.4527, of μ = 0.4982 claimed; consistent
     """
-    if not hasattr(estimator, "_make_audited"):
+    if not can_be_audited(estimator):
         raise TypeError(
             f"{type(estimator).__name__} cannot be audited: generators, adapters, privatizers and "
             "DPPCA can. Of a search or a pipeline, audit the estimator that it fits."
@@ -306,7 +312,7 @@ def audit(
 
     with intercept_releases(watch, np.isin(np.arange(len(data["X"])), seat.candidates)), muted():
         try:
-            copied._fit_audited(data, int(seeds.integers(2**32)))
+            fit_records(copied, data, int(seeds.integers(2**32)))
         except _Audited:
             pass
     return AuditReport(
@@ -340,11 +346,11 @@ def _make_data(estimator, n_samples, n_features, persons, n_classes, seeds):
         raise ValueError(f"To audit takes 4 records at least; got {n_samples}.")
     n_more = 0
     if persons:
-        max_rows = estimator._find_max_rows(True)
+        max_rows = count_rows_per_person(estimator)
         # More than count.
         n_more = 2 * max_rows
     n_rows = n_samples + n_more
-    copied, data = estimator._make_audited(n_rows, n_features, n_classes, seeds)
+    copied, data = make_records(estimator, n_rows, n_features, n_classes, seeds)
     if persons:
         data["persons"] = np.minimum(np.arange(n_rows), n_samples - 1)
     candidates = np.arange(min(_MOST_CANDIDATES, n_samples // 2))

@@ -7,10 +7,11 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from .._choices import check_choice
 from .._muting import muted
+from ..checks import check_choice
 from ..curator.curator import intercept_releases
 from .guesses import SCORES, HeardAll, Listener, guess
+from .made_records import can_be_audited, fit_records, make_records
 from .refuting import find_bound, refute_by_fits, refute_by_guesses
 from .releases import _seeds
 
@@ -133,7 +134,7 @@ def audit_fit(
     ('consistent', 250)
     """
     check_choice("attack", attack, _ATTACKS)
-    if not hasattr(estimator, "_make_audited") or hasattr(estimator, "privatize"):
+    if not can_be_audited(estimator) or hasattr(estimator, "privatize"):
         raise TypeError(f"{type(estimator).__name__} cannot be audited by guesses.")
     if getattr(estimator, "relation", None) != "zero_out":
         raise ValueError("Guesses are of whether records are there: under relation='zero_out'.")
@@ -185,14 +186,14 @@ def _attack(estimator, sizes, attack, null, n_canaries, seeds):
     """Fit without records that are null; return a score for each canary, and the certificate."""
 
     def make():
-        return estimator._make_audited(*sizes, seeds, has_extremes=False)
+        return make_records(estimator, *sizes, seeds, has_extremes=False)
 
     copied, data = make()
     listener = Listener(n_canaries, seeds)
     watch = listener.listen if attack == "releases" else _release
     with intercept_releases(watch, null), muted():
         try:
-            copied._fit_audited(data, int(seeds.integers(2**32)))
+            fit_records(copied, data, int(seeds.integers(2**32)))
         except HeardAll as heard:
             return listener.score(), heard.args[0]
     _, others = make()
