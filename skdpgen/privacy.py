@@ -20,8 +20,7 @@ from .accounting.plan import Plan, gaussian_plan, repeated_plan
 from .accounting.previews import preview
 from .accounting.selection import select_best, selection_plan
 from .accounting.sharing import Sharing
-from .accounting.signatures import sign
-from .accounting.verification import verify
+from .accounting.verification import sign, verify
 from .audit.findings import ReleaseAudit
 from .audit.fits import FitAudit, audit_fit
 from .audit.releases import AuditReport, audit

@@ -13,12 +13,12 @@ import numpy as np
 from .. import DPSlicedWassersteinGenerator, DPSWFlowSampler, PrivacyBudget
 from .._files import read_file
 from ..accounting.calibration import check_delta, check_epsilon
-from ..accounting.certificate import Certificate
 from ..accounting.events import threshold_delta
 from ..accounting.previews import preview as preview_fit
 from ..accounting.rounding import show
-from ..accounting.signatures import sign as sign_text
 from ..accounting.units import largest_change
+from ..accounting.verification import read_certificate
+from ..accounting.verification import sign as sign_text
 from ..accounting.verification import verify as verify_text
 from ..audit.releases import audit as audit_fit
 from ..curator.texts import PLAIN
@@ -325,7 +325,7 @@ def verify(options):
         warnings.simplefilter("always")
         key = options.public_key
         epsilon = verify_text(text, None if key is None else Path(key).read_bytes())
-    print(Certificate.from_json(text))
+    print(read_certificate(text))
     print(
         "What follows proves the arithmetic. It cannot prove that the fit took place as stated, "
         "nor that what is assumed holds."

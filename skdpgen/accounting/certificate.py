@@ -403,14 +403,6 @@ class Certificate:
         return "\n".join(_wrap(line) for line in lines)
 
 
-def read_certified(text):
-    """Return the certificate of a text, of one release at least; see `Certificate.from_json`."""
-    certificate = Certificate.from_json(text)
-    if not certificate.events:
-        raise ValueError("The certificate lists no release: there is nothing that it certifies.")
-    return certificate
-
-
 def _read_event(release):
     """Return the event of a named release, which reads records."""
     if not isinstance(release, dict) or not TEXT.allows(release.get("name")):

@@ -50,10 +50,8 @@ _OPTIONAL = {
     "digest": hexadecimal(32),
     "engine": TEXT,
     "made_by": ANY,
-    "signature": ANY,
 }
 _MADE_BY = {"estimator": TEXT, "version": TEXT, "date": DATE, "parameters": ANY}
-_SIGNATURE = {"algorithm": constant("Ed25519"), "value": hexadecimal(64)}
 
 
 def read_form(text):
@@ -75,8 +73,6 @@ def read_form(text):
         parameters = data["made_by"]["parameters"]
         if not isinstance(parameters, dict) or not all(map(TEXT.allows, _texts_of(parameters))):
             raise ValueError(f"made_by must have an object as parameters, of {TEXT.what} each.")
-    if "signature" in data:
-        check_members(data["signature"], "signature", _SIGNATURE)
     return data
 
 

@@ -22,6 +22,7 @@ from ..ids import (
     selection,
     sharing,
     shuffling,
+    signatures,
     sliced_products,
     spending,
     strict_json,
@@ -199,7 +200,7 @@ PRIVACY = {
         of_persons("the_certificate_is_for_persons"),
     ),
     "a certificate of nothing is verified": Fault(
-        "accounting.certificate:read_certified",
+        "accounting.verification:_parse",
         "not certificate.events",
         "False",
         command_line("verify_says_what_is_not_as_it_should_be"),
@@ -478,7 +479,7 @@ PRIVACY = {
         "accounting.strict_json:_dict_of_distinct",
         "len(members) < len(pairs)",
         "False",
-        "tests/accounting/test_signatures.py::test_what_is_signed_says_everything_once",
+        signatures("a_member_that_occurs_twice_is_refused"),
     ),
     "a certificate may have unknown members": Fault(
         "accounting.strict_json:check_members",
@@ -533,6 +534,18 @@ PRIVACY = {
         "others in assumptions",
         "False",
         certificate_edits("what_contradicts_itself_or_says_nothing_is_refused"),
+    ),
+    "verify takes a certificate that is not signed": Fault(
+        "accounting.verification:read_certificate",
+        "public_key is not None and not is_signed",
+        "False",
+        signatures("a_signature_by_others_proves_nothing"),
+    ),
+    "verify does not check a signature": Fault(
+        "accounting.verification:_read_payload",
+        '{"verify_signature": public_key is not None}',
+        '{"verify_signature": False}',
+        signatures("a_signature_covers_the_whole_text"),
     ),
     "verify does not compare δ with the number of records": Fault(
         "accounting.verification:verify",
