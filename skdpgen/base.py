@@ -17,7 +17,7 @@ from .accounting.calibration import calibrate_gaussian
 from .accounting.plan import Terms
 from .accounting.rounding import plain_numbers
 from .accounting.spending import report_spent_on_error
-from .accounting.units import ONE_RECORD, count_worth, show_rows
+from .accounting.units import ONE_RECORD, describe_n_rows, equivalent_records
 from .arrays.box import BoxFormat
 from .arrays.inference import make_box
 from .arrays.kind import ArrayKind
@@ -150,7 +150,7 @@ class BaseGenerator(
         if not plan.is_pure:
             warn_of_delta(self.delta, n_samples, stacklevel=3)
         if min_samples > n_samples * (max_rows or 1):
-            given = show_rows(n_samples, max_rows)
+            given = describe_n_rows(n_samples, max_rows)
             warn_of_few_rows(type(self).__name__, given, min_samples, stacklevel=3)
         for name in ("classes_", "class_probabilities_", "schema_", "schema_report_", "y_bounds_"):
             vars(self).pop(name, None)
@@ -211,7 +211,7 @@ class BaseGenerator(
         if self.y_bounds is not None and records.classes is not None:
             raise ValueError("y_bounds are for a numeric y of float dtype; here y holds classes.")
         format = self._make_format(
-            count_worth(records.n_records, max_rows),
+            equivalent_records(records.n_records, max_rows),
             records.n_columns,
             1 if records.classes is None else len(records.classes),
             has_number=records.has_number,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from sklearn.base import clone
 
 from .accounting.certificate import Certificate
-from .accounting.units import count_worth, show_rows
+from .accounting.units import describe_n_rows, equivalent_records
 from .curator.record_functions import clears_frames
 from .curator.records import list_refusals
 
@@ -23,7 +23,7 @@ class Previews:
         if self.schema is not None:
             format = self._make_table_format(self.schema)
         else:
-            n_worth = count_worth(n_samples, max_rows)
+            n_worth = equivalent_records(n_samples, max_rows)
             format = self._make_format(n_worth, n_features, n_classes or 1)
         plan, _, min_samples = self._make_plan(n_samples, format, n_classes or 1, max_rows)
         return self._certify(n_samples, format, plan, min_samples, list_refusals(self.strict))
@@ -47,6 +47,6 @@ class Previews:
             reproducible=self.random_state is not None,
             n_records=n_samples,
         )
-        given = show_rows(n_samples, plan.max_rows)
+        given = describe_n_rows(n_samples, plan.max_rows)
         note = f"it takes about {min_samples:,} rows to be of use; here are {given}."
         return replace(certificate.made_by(self), notes=(note,) * bool(min_samples))

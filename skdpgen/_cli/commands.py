@@ -16,7 +16,7 @@ from ..accounting.calibration import check_delta, check_epsilon
 from ..accounting.events import threshold_delta
 from ..accounting.previews import preview as preview_fit
 from ..accounting.rounding import show
-from ..accounting.units import largest_change
+from ..accounting.units import unit_sensitivity
 from ..accounting.verification import read_certificate
 from ..accounting.verification import sign as sign_text
 from ..accounting.verification import verify as verify_text
@@ -257,7 +257,7 @@ def preview(options):
     noise = {KINDS_RELEASE: math.sqrt(n_columns), TwoWayTables.name: n_columns / math.sqrt(2)}
     for release, event in zip(planned.releases, planned.events, strict=True):
         if release in noise:
-            unit = largest_change(
+            unit = unit_sensitivity(
                 TablesMechanism.sensitivity_of, options.relation, planned.max_rows
             )
             std = unit * event.noise_multiplier * noise[release]

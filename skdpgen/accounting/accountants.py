@@ -37,7 +37,7 @@ from .events import (
     split_sampling,
     total_gaussian_multiplier,
 )
-from .laws import NEGLIGIBLE, gaussian_delta, largest_loss, loss_spread, pld_of
+from .loss_distributions import NEGLIGIBLE, gaussian_delta, largest_loss, loss_std, pld_of
 from .moments import ORDERS, rdp_of
 
 # A record is replaced by a null record that counts as absent, or by any other record. Multipliers
@@ -227,7 +227,7 @@ def _composed(relation, leaves, chance=NEGLIGIBLE):
     # that are small beside its step would vary more on it than they do: by up to step²/4.
     largest = max(largest_loss(leaf, chance) for leaf, _ in leaves)
     n_steps = sum(n for _, n in leaves)
-    spread = math.sqrt(sum(n * loss_spread(e) ** 2 for e, n in leaves) / n_steps)
+    spread = math.sqrt(sum(n * loss_std(e) ** 2 for e, n in leaves) / n_steps)
     step = min(1e-3, math.sqrt(0.016 / n_steps), max(_FINENESS * spread, 1e-6))
     step = max(step, largest / 50_000)
     plds = (pld_of(e, relation, step, chance).self_compose(n) for e, n in leaves)

@@ -328,14 +328,14 @@ def _tell_processes():
         os.environ.pop(_VARIABLE, None)
 
 
-def find_open():
+def find_open_budgets():
     """Return the budgets that a fit is charged to, each once."""
     budgets = list(dict.fromkeys(_open_budgets))
     known = {str(budget.path) for budget in budgets}
     return budgets + [PrivacyBudget.from_file(path) for path in _inherited if path not in known]
 
 
-def is_part():
+def is_search_run():
     """Whether fits in this thread are runs of a search, which pays for them and says its price."""
     return _paid_run.get() is not None
 
@@ -391,7 +391,7 @@ class Reservation:
         paid = _paid_run.get()
         with _lock:
             try:
-                for budget in [paid] if paid else find_open():
+                for budget in [paid] if paid else find_open_budgets():
                     self._tickets.append((budget, budget._reserve(plan, reproducible)))
             except Exception:
                 self.settle(())

@@ -33,7 +33,7 @@ from .provenance import Origin, join_names, join_origins
 from .rounding import show
 from .shuffling import shuffled_epsilon
 from .strict_json import TEXT
-from .units import assume_of_unit, check_unit, describe_unit, largest_change
+from .units import check_unit, describe_unit, unit_assumptions, unit_sensitivity
 
 # Lines of text are this long at most.
 _WIDTH = 88
@@ -142,7 +142,7 @@ class Certificate:
             relation=plan.relation,
             accountant=plan.accountant,
             delta=plan.delta,
-            assumptions=assume_of_unit(assumptions, plan.max_rows),
+            assumptions=unit_assumptions(assumptions, plan.max_rows),
             reproducible=reproducible,
             sigma=plan.sigma,
             local=plan.local,
@@ -158,10 +158,10 @@ class Certificate:
         name : str
             Name of the release.
         sensitivity : callable
-            Sensitivity under a relation, as `largest_change` takes it.
+            Sensitivity under a relation, as `unit_sensitivity` takes it.
         """
         event = dict(zip(self.releases, self.events, strict=True))[name]
-        return step_multiplier(event) * largest_change(sensitivity, self.relation, self.max_rows)
+        return step_multiplier(event) * unit_sensitivity(sensitivity, self.relation, self.max_rows)
 
     def made_by(self, estimator) -> "Certificate":
         """Return the certificate with the origin that an estimator is, today."""

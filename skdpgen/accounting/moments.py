@@ -7,11 +7,11 @@ from functools import lru_cache
 import attrs
 import numpy as np
 from dp_accounting.dp_event import RepeatAndSelectDpEvent
+from scipy.optimize import brentq
 from scipy.special import gammaln, log_ndtr, logsumexp, ndtr
 
 from .directions import log_mgf
 from .events import SlicedGaussianDpEvent, compares_any_two, flatten, split_sampling
-from .repetitions import halting_probability
 
 # Orders of the Rényi moments; sampled events have them at whole orders up to 256, with linear
 # interpolation of the convex (α-1)·D_α between them.
@@ -197,7 +197,42 @@ def _selected(event, relation, orders):
     It holds for any order in its second place, and moments grow with the order in the first.
     """
     run = sum(count * rdp_of(e, relation, orders) for e, count in flatten([event.event]).items())
-    halting = halting_probability(event.mean, event.shape)
+    halting = run_halting_probability(event.mean, event.shape)
     second = np.min((1 - 1 / orders) * run - math.log(halting) / orders)
     bound = run + math.log(event.mean) / (orders - 1) + (1 + event.shape) * second
     return np.minimum.accumulate(bound[::-1])[::-1]
+
+
+def run_halting_probability(mean, shape):
+    """Return γ of the law with a mean of at least 1, η (1 - γ) / (γ (1 - γ^η))."""
+    if mean == 1:
+        return 1.0
+    if shape == 1:
+        return 1 / mean
+    log_mean = math.log(mean)
+
+    def excess(u):
+        # At γ = e^-u; it grows in u, and in the shape, from at least e^(u/2).
+        return math.log(math.expm1(u) / _over(-math.expm1(-shape * u), shape, u)) - log_mean
+
+    return math.exp(-brentq(excess, 1e-12 * log_mean, 2 * log_mean, xtol=1e-15, rtol=1e-14))
+
+
+def number_of_runs(uniform, mean, shape):
+    """Return the number of runs for a uniform number in [0, 1): the quantile at it."""
+    halting = run_halting_probability(mean, shape)
+    if halting == 1:
+        return 1
+    u = -math.log(halting)
+    n_runs, chance = 1, (1 - halting) / _over(math.expm1(shape * u), shape, u)
+    # Rounding could leave a little beyond the sum of all chances.
+    while uniform >= chance > 0:
+        uniform -= chance
+        chance *= (1 - halting) * (n_runs + shape) / (n_runs + 1)
+        n_runs += 1
+    return n_runs
+
+
+def _over(value, shape, limit):
+    """Return value / shape, which tends to `limit` where the shape is 0."""
+    return value / shape if shape > 0 else limit

@@ -10,7 +10,7 @@ from .accountants import ledger_epsilon
 from .calibration import calibrate_gaussian, calibrate_under, check_delta, check_epsilon
 from .events import gaussian_event, is_pure, plain_multiplier, repeat
 from .rounding import show
-from .units import largest_change
+from .units import unit_sensitivity
 
 
 @savable
@@ -78,8 +78,8 @@ class Plan:
         return plain_multiplier(dict(self.releases)[name])
 
     def bound(self, sensitivity):
-        """Return how far neighbours move a sum; see `largest_change`."""
-        return largest_change(sensitivity, self.relation, self.max_rows)
+        """Return how far neighbours move a sum; see `unit_sensitivity`."""
+        return unit_sensitivity(sensitivity, self.relation, self.max_rows)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from .accountants import ledger_epsilon
 from .budget import PaidRun, Reservation
 from .calibration import calibrate_under, check_delta, check_epsilon
 from .plan import Plan
-from .spending import restate_charged
+from .spending import restate_with_price
 
 
 def selection_plan(name, run_at, mean, shape, epsilon, delta, *, relation="zero_out"):
@@ -94,7 +94,7 @@ def select_best(run, plan, noise):
     except BaseException as error:
         best = found = paid = None  # of which a traceback would tell
         if released and isinstance(error, Exception):
-            raise restate_charged(error, "All of the search is charged", plan) from error
+            raise restate_with_price(error, "All of the search is charged", plan) from error
         raise
     finally:
         reservation.settle(plan.events if released else ())

@@ -4,7 +4,7 @@
 import contextlib
 
 from ..exceptions import BudgetExceededError, PlanError, SpentError, TableError
-from .budget import is_part
+from .budget import is_search_run
 from .certificate import compose
 from .rounding import show
 
@@ -36,11 +36,11 @@ def report_spent_on_error(certificate):
             f" Until then ε = {show(spent.epsilon)} at δ = {show(spent.delta)} was spent, on: "
             f"{', '.join(spent.releases)}."
         )
-        raise SpentError(str(error) + price * (not is_part())) from error
+        raise SpentError(str(error) + price * (not is_search_run())) from error
 
 
 @contextlib.contextmanager
-def naming_what_is_charged(plan):
+def report_reserved_on_error(plan):
     """Let errors that rows raise as they are read say that the reservation stays.
 
     Such an error may follow from private cells. Errors that are no refusals come from where chunks
@@ -50,7 +50,7 @@ def naming_what_is_charged(plan):
         yield
         return
     except Exception as error:
-        restated = restate_charged(
+        restated = restate_with_price(
             error, "As this may follow from private cells, all of the fit is charged", plan
         )
     # Raised here, so that it carries no other error.
@@ -58,7 +58,7 @@ def naming_what_is_charged(plan):
 
 
 @contextlib.contextmanager
-def naming_fits_before(certificates):
+def report_finished_fits_on_error(certificates):
     """Let an error of one of several fits say what those that have finished have spent together.
 
     Parameters
@@ -79,10 +79,10 @@ def naming_fits_before(certificates):
         ) from error
 
 
-def restate_charged(error, reason, plan):
+def restate_with_price(error, reason, plan):
     """Return an error of the same kind that states the price of a plan, unless a search will."""
     price = f" {reason}: ε = {show(plan.epsilon)} at δ = {show(plan.delta)}."
-    return _restate(error, str(error) + price * (not is_part()))
+    return _restate(error, str(error) + price * (not is_search_run()))
 
 
 def _restate(error, said):

@@ -44,7 +44,7 @@ class TradeOff:
         """Return ε at a δ."""
         return ledger_epsilon(self._ledger, delta, **self._priced)
 
-    def false_alarms(self, power):
+    def min_false_positive_rate(self, power):
         """Return the least x for which F(x) is as large as `power`."""
         if self._lines is None:
             deltas = [ledger_delta(self._ledger, float(e), **self._priced) for e in _EPSILONS]

@@ -16,7 +16,7 @@ _PERSON = {
 }
 
 
-def largest_change(sensitivity, relation, max_rows=None):
+def unit_sensitivity(sensitivity, relation, max_rows=None):
     """Return how far a sum over records moves between neighbours.
 
     Of a person at most M rows are in a sum. Where they are left out, it moves by at most M times
@@ -33,7 +33,7 @@ def largest_change(sensitivity, relation, max_rows=None):
 
     Examples
     --------
-    >>> largest_change({"zero_out": 1.0, "replace_one": 1.5}.get, "replace_one", 4)
+    >>> unit_sensitivity({"zero_out": 1.0, "replace_one": 1.5}.get, "replace_one", 4)
     6.0
     """
     if max_rows is None:
@@ -41,19 +41,19 @@ def largest_change(sensitivity, relation, max_rows=None):
     return max_rows * max(sensitivity(relation), sensitivity("zero_out"))
 
 
-def count_worth(n_units, max_rows=None):
+def equivalent_records(n_units, max_rows=None):
     """Return how many records move sums by as little, for their noise, as so many persons."""
     return max(1, n_units // (max_rows or 1))
 
 
-def show_rows(n_units, max_rows=None):
+def describe_n_rows(n_units, max_rows=None):
     """Say how many rows there are, of which no more is public."""
     if max_rows is None:
         return f"{n_units:,}"
     return f"{n_units * max_rows:,} at most, of {n_units:,} persons"
 
 
-def assume_of_unit(assumptions, max_rows=None):
+def unit_assumptions(assumptions, max_rows=None):
     """Return what a certificate rests on; of one for persons, no more that they have one record."""
     if max_rows is None:
         return tuple(assumptions)

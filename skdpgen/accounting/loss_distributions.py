@@ -153,7 +153,7 @@ def largest_loss(event, chance=NEGLIGIBLE):
     return float(np.logaddexp(math.log1p(-rate), math.log(rate) + loss))
 
 
-def loss_spread(event):
+def loss_std(event):
     """Return about the standard deviation of the privacy loss: that of the likelihood ratio."""
     base, rate, _ = split_sampling(event)
     law = _law_of(base)
