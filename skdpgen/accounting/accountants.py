@@ -9,10 +9,13 @@ as a check of sampling, composition and conversion. Each refuses events that it 
 
 import math
 import numbers
+from collections.abc import Callable, Iterable
 from functools import lru_cache, reduce
+from typing import Any
 
 import numpy as np
 from dp_accounting import (
+    DpEvent,
     GaussianDpEvent,
     LaplaceDpEvent,
     NeighboringRelation,
@@ -24,6 +27,7 @@ from dp_accounting import (
     get_epsilon_gaussian,
 )
 from dp_accounting.dp_event import RepeatAndSelectDpEvent
+from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 from dp_accounting.rdp.rdp_privacy_accountant import compute_delta, compute_epsilon
 
 from .._choices import is_one_of
@@ -74,7 +78,7 @@ class _LedgerAccountant(PrivacyAccountant):
     # Whether the best of a random number of runs has a price.
     _knows_selections = False
 
-    def __init__(self, relation="zero_out"):
+    def __init__(self, relation: str = "zero_out") -> None:
         super().__init__(RELATIONS[relation])
         self.relation = relation
         self._leaves = {}
@@ -82,7 +86,9 @@ class _LedgerAccountant(PrivacyAccountant):
         self._threshold_epsilon = 0.0
         self._pure_epsilon = 0.0
 
-    def _maybe_compose(self, event, count, do_compose):
+    def _maybe_compose(
+        self, event: DpEvent, count: int, do_compose: bool
+    ) -> PrivacyAccountant.CompositionErrorDetails | None:
         leaves = flatten([event])
         for leaf in leaves:
             if reason := self._refusal(leaf):
@@ -99,7 +105,7 @@ class _LedgerAccountant(PrivacyAccountant):
                     self._leaves[leaf] = self._leaves.get(leaf, 0) + times * count
         return None
 
-    def _refusal(self, leaf):
+    def _refusal(self, leaf: DpEvent) -> str | None:
         """Say why `leaf` cannot be priced, or return None."""
         if isinstance(leaf, NonPrivateDpEvent):
             return None
@@ -134,7 +140,7 @@ class _LedgerAccountant(PrivacyAccountant):
             return "fixed-size sampling is accounted under relation='replace_one' only"
         return None
 
-    def _refusal_of_response(self, leaf):
+    def _refusal_of_response(self, leaf: DpEvent) -> str | None:
         if self.relation != "replace_one":
             return "randomised response is accounted under relation='replace_one' only"
         if not _is_rate(leaf.noise_parameter):
@@ -143,7 +149,7 @@ class _LedgerAccountant(PrivacyAccountant):
             return "randomised response has a whole number of buckets"
         return None
 
-    def _refusal_of_selection(self, leaf):
+    def _refusal_of_selection(self, leaf: DpEvent) -> str | None:
         if not self._knows_selections:
             return "the best of several runs is accounted by accountant='rdp' only"
         if not (_is_number(leaf.mean) and 1 <= leaf.mean <= _MAX_RUNS):
@@ -158,7 +164,7 @@ class _LedgerAccountant(PrivacyAccountant):
                 return reason
         return None
 
-    def get_epsilon(self, target_delta):
+    def get_epsilon(self, target_delta: float) -> float:
         """Return the smallest ε that the accountant proves at `target_delta`."""
         if any(map(_unbounded, self._leaves)) or math.isinf(self._pure_epsilon):
             return math.inf
@@ -171,7 +177,7 @@ class _LedgerAccountant(PrivacyAccountant):
         epsilon = _epsilon_of(type(self), self.relation, tuple(self._leaves.items()), target_delta)
         return math.inf if math.isnan(epsilon) else max(0.0, epsilon) + beside
 
-    def get_delta(self, target_epsilon):
+    def get_delta(self, target_epsilon: float) -> float:
         """Return the smallest δ that the accountant proves at `target_epsilon`."""
         if any(map(_unbounded, self._leaves)):
             return 1.0
@@ -187,33 +193,35 @@ class _LedgerAccountant(PrivacyAccountant):
 
 
 @lru_cache(maxsize=256)
-def _epsilon_of(accountant, relation, leaves, delta):
+def _epsilon_of(
+    accountant: str, relation: str, leaves: tuple[tuple[DpEvent, int], ...], delta: float
+) -> float:
     """Price leaves; a fit asks for the same price when it plans, releases and certifies."""
     filled = accountant(relation)
     filled._leaves.update(leaves)
     return float(filled._epsilon(delta))
 
 
-def _unbounded(leaf):
+def _unbounded(leaf: DpEvent) -> bool:
     if isinstance(leaf, RepeatAndSelectDpEvent):
         return any(map(_unbounded, flatten([leaf.event])))
     return isinstance(leaf, NonPrivateDpEvent) or split_sampling(leaf)[0].noise_multiplier == 0
 
 
-def _is_multiplier(value):
+def _is_multiplier(value: object) -> bool:
     # What is next to no noise, or to no information, would leave the range of a float.
     return _is_number(value) and (1e-9 <= value <= 1e100 or value in (0, math.inf))
 
 
-def _is_rate(value):
+def _is_rate(value: object) -> bool:
     return _is_number(value) and 0 <= value <= 1
 
 
-def _is_number(value):
+def _is_number(value: object) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
-def _reveals_nothing(leaf):
+def _reveals_nothing(leaf: DpEvent) -> bool:
     if isinstance(leaf, (NonPrivateDpEvent, RepeatAndSelectDpEvent)):
         return False
     base, rate, _ = split_sampling(leaf)
@@ -221,7 +229,9 @@ def _reveals_nothing(leaf):
 
 
 @lru_cache(maxsize=2)
-def _composed(relation, leaves, chance=NEGLIGIBLE):
+def _composed(
+    relation: str, leaves: tuple[tuple[DpEvent, int], ...], chance: float = NEGLIGIBLE
+) -> PrivacyLossDistribution:
     """Return the distribution of the loss of leaves together; a curve asks for one many times."""
     # The grid's error, about step²/8 a repetition, adds up; all leaves share one grid. Losses
     # that are small beside its step would vary more on it than they do: by up to step²/4.
@@ -237,7 +247,7 @@ def _composed(relation, leaves, chance=NEGLIGIBLE):
 class PLDAccountant(_LedgerAccountant):
     """Privacy loss distributions; unsampled Gaussians are pooled, and alone they are exact."""
 
-    def _pooled(self):
+    def _pooled(self) -> tuple[dict[DpEvent, int], float]:
         """Return the leaves with all unsampled Gaussians as one."""
         leaves = {e: n for e, n in self._leaves.items() if not isinstance(e, GaussianDpEvent)}
         multiplier = total_gaussian_multiplier(self._leaves)
@@ -245,7 +255,7 @@ class PLDAccountant(_LedgerAccountant):
             leaves[GaussianDpEvent(multiplier)] = 1
         return leaves, multiplier
 
-    def _epsilon(self, delta):
+    def _epsilon(self, delta: float) -> float:
         leaves, multiplier = self._pooled()
         if list(leaves) == [GaussianDpEvent(multiplier)]:
             # Its root is found to within 1e-12.
@@ -262,7 +272,7 @@ class PLDAccountant(_LedgerAccountant):
             epsilon = min(epsilon, self._from_moments(ledger_epsilon, delta))
         return epsilon
 
-    def _delta(self, epsilon):
+    def _delta(self, epsilon: float) -> float:
         leaves, multiplier = self._pooled()
         if list(leaves) == [GaussianDpEvent(multiplier)]:
             return gaussian_delta(epsilon, 1 / multiplier)
@@ -273,7 +283,9 @@ class PLDAccountant(_LedgerAccountant):
             delta = min(delta, self._from_moments(ledger_delta, epsilon, 1.0))
         return delta
 
-    def _from_moments(self, price, target, unknown=math.inf):
+    def _from_moments(
+        self, price: Callable[..., float], target: float, unknown: float = math.inf
+    ) -> float:
         """Price by Rényi moments where grids do not reach; `unknown` if there are none."""
         events = [SelfComposedDpEvent(event, count) for event, count in self._leaves.items()]
         try:
@@ -287,17 +299,17 @@ class RDPAccountant(_LedgerAccountant):
 
     _knows_selections = True
 
-    def rdp(self, orders=ORDERS):
+    def rdp(self, orders: np.ndarray = ORDERS) -> np.ndarray:
         """Return D_α of the whole ledger at `orders`, an array of orders above 1."""
         parts = (
             count * rdp_of(event, self.relation, orders) for event, count in self._leaves.items()
         )
         return sum(parts, np.zeros_like(orders))
 
-    def _epsilon(self, delta):
+    def _epsilon(self, delta: float) -> float:
         return compute_epsilon(ORDERS, self.rdp(), delta)[0]
 
-    def _delta(self, epsilon):
+    def _delta(self, epsilon: float) -> float:
         return compute_delta(ORDERS, self.rdp(), epsilon)[0]
 
 
@@ -306,7 +318,7 @@ class AutodpAccountant(RDPAccountant):
 
     _knows_selections = False
 
-    def _mechanism(self):
+    def _mechanism(self) -> Any:
         # Only here, since it takes a second, and few ask for it.
         from autodp.mechanism_zoo import ExactGaussianMechanism
         from autodp.transformer_zoo import Composition
@@ -320,12 +332,12 @@ class AutodpAccountant(RDPAccountant):
             return mechanisms[0]
         return Composition()(list(mechanisms), list(counts))
 
-    def _epsilon(self, delta):
+    def _epsilon(self, delta: float) -> float:
         # autodp's search divides by zero on its way.
         with np.errstate(all="ignore"):
             return self._mechanism().get_approxDP(delta)
 
-    def _delta(self, epsilon):
+    def _delta(self, epsilon: float) -> float:
         # autodp gives ε(δ), which falls in δ: bisect, and keep the safe side.
         low, high = -700.0, 0.0
         while high - low > 1e-6:
@@ -337,7 +349,7 @@ class AutodpAccountant(RDPAccountant):
         return math.exp(high)
 
 
-def _autodp_mechanism(event, relation):
+def _autodp_mechanism(event: DpEvent, relation: str) -> Any:
     from autodp.autodp_core import Mechanism
     from autodp.transformer_zoo import AmplificationBySampling
 
@@ -348,7 +360,7 @@ def _autodp_mechanism(event, relation):
     mechanism = Mechanism()
     mechanism.name, mechanism.params = "release", {}
 
-    def moment(order):
+    def moment(order: float) -> float:
         if np.isinf(order):
             return math.inf
         return float(rdp_of(described, relation, np.array([order]))[0])
@@ -365,17 +377,25 @@ def _autodp_mechanism(event, relation):
 ACCOUNTANTS = {"pld": PLDAccountant, "rdp": RDPAccountant, "autodp": AutodpAccountant}
 
 
-def ledger_epsilon(events, delta, *, accountant="pld", relation="zero_out"):
+def ledger_epsilon(
+    events: Iterable[DpEvent], delta: float, *, accountant: str = "pld", relation: str = "zero_out"
+) -> float:
     """Return ε at `delta` of a sequence of events."""
     return fill_ledger(events, accountant, relation).get_epsilon(delta)
 
 
-def ledger_delta(events, epsilon, *, accountant="pld", relation="zero_out"):
+def ledger_delta(
+    events: Iterable[DpEvent],
+    epsilon: float,
+    *,
+    accountant: str = "pld",
+    relation: str = "zero_out",
+) -> float:
     """Return δ at `epsilon` of a sequence of events."""
     return fill_ledger(events, accountant, relation).get_delta(epsilon)
 
 
-def is_covered(events, bound, relation):
+def is_covered(events: Iterable[DpEvent], bound: DpEvent, relation: str) -> bool:
     """Whether Rényi moments of events together are at most those of `bound`, at all orders."""
     covered, covering = (fill_ledger(part, "rdp", relation) for part in (events, [bound]))
     if any(map(_unbounded, covering._leaves)):
@@ -385,7 +405,7 @@ def is_covered(events, bound, relation):
     return bool(np.all(covered.rdp() <= covering.rdp()))
 
 
-def fill_ledger(events, accountant, relation):
+def fill_ledger(events: Iterable[DpEvent], accountant: str, relation: str) -> _LedgerAccountant:
     if accountant not in ACCOUNTANTS:
         raise ValueError(f"accountant must be one of {list(ACCOUNTANTS)}; got {accountant!r}.")
     check_relation(relation)
@@ -395,7 +415,7 @@ def fill_ledger(events, accountant, relation):
     return filled
 
 
-def check_relation(relation):
+def check_relation(relation: str) -> None:
     """Refuse what is no neighbouring relation."""
     if not is_one_of(relation, RELATIONS):
         raise ValueError(f"relation must be one of {list(RELATIONS)}; got {relation!r}.")

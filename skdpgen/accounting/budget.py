@@ -8,10 +8,13 @@ import math
 import numbers
 import os
 import threading
+from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from os import PathLike
+from pathlib import Path
+from typing import NoReturn
 
-from dp_accounting import GaussianDpEvent
+from dp_accounting import DpEvent, GaussianDpEvent
 from dp_accounting.dp_event import RepeatAndSelectDpEvent
 from joblib import parallel_config
 
@@ -28,6 +31,7 @@ from .events import (
     repeat,
     threshold_delta,
 )
+from .plan import Plan
 from .rounding import at_most, show
 
 # The open budgets of this process, seen by every thread: a fit in a worker thread is charged too.
@@ -149,7 +153,7 @@ class PrivacyBudget:
         return cls(**read_terms(path)[0], path=path)
 
     @property
-    def path(self):
+    def path(self) -> Path | None:
         """The file that keeps the charges, or None."""
         return getattr(self._store, "path", None)
 
@@ -168,14 +172,14 @@ class PrivacyBudget:
     def spent(self) -> float:
         return self._cost(self._store.read())
 
-    def __enter__(self):
+    def __enter__(self) -> "PrivacyBudget":
         with _lock:
             _open_budgets.append(self)
             _tell_processes()
             self._configs.append(_ThreadingConfig())
         return self
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, *exc_info: object) -> None:
         with _lock:
             _open_budgets.remove(self)
             _tell_processes()
@@ -184,10 +188,10 @@ class PrivacyBudget:
             self._configs.remove(config)
         config.close()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<PrivacyBudget: {self._describe()}>"
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         rows = []
         # A file that cannot be read is said to be so.
         with contextlib.suppress(OSError):
@@ -198,7 +202,7 @@ class PrivacyBudget:
             ]
         return make_table(f"Budget: {self._describe()}.", ["Fit", "Event", "Unit"], rows)
 
-    def _describe(self):
+    def _describe(self) -> str:
         """Say what is spent, and where that is kept."""
         try:
             spent, closed = show(self.spent), "; closed" * self.is_closed
@@ -210,10 +214,10 @@ class PrivacyBudget:
             f"({self.relation}){kept}{closed}"
         )
 
-    def __getstate__(self):
+    def __getstate__(self) -> NoReturn:
         raise TypeError("A PrivacyBudget cannot be copied or pickled: the copy could be spent too.")
 
-    def _cost(self, charges):
+    def _cost(self, charges: Sequence[Charge]) -> float:
         """Price charges; Gaussian releases at the δ that is left for them."""
         charged = flatten(itertools.chain.from_iterable(charge.events for charge in charges))
         searches = [event for event in charged if isinstance(event, RepeatAndSelectDpEvent)]
@@ -233,7 +237,7 @@ class PrivacyBudget:
             cost += ledger_epsilon(gaussians, left, relation=self.relation)
         return cost - math.log1p(-self.threshold_delta) if charged else 0.0
 
-    def _check_thresholds(self, charges):
+    def _check_thresholds(self, charges: Sequence[Charge]) -> None:
         total = threshold_delta(itertools.chain.from_iterable(c.events for c in charges))
         if total > self.threshold_delta * (1 + 1e-9):
             raise BudgetExceededError(
@@ -241,7 +245,7 @@ class PrivacyBudget:
                 f"sets aside threshold_delta={show(self.threshold_delta)} for them."
             )
 
-    def _reserve(self, plan, reproducible):
+    def _reserve(self, plan: Plan, reproducible: bool) -> int:
         """Charge a whole plan, or refuse it; return a ticket."""
         if reproducible:
             raise BudgetExceededError(
@@ -255,7 +259,7 @@ class PrivacyBudget:
         charge = Charge(tuple(plan.events), plan.delta, plan.max_rows is not None)
         return self._store.add(lambda charges: self._allow(charge, charges))
 
-    def _allow(self, charge, charges):
+    def _allow(self, charge: Charge, charges: Sequence[Charge]) -> Charge:
         """Return a charge that the budget can pay for beside others, or refuse it."""
         if any(charge.is_for_persons != other.is_for_persons for other in charges):
             raise BudgetExceededError(
@@ -283,19 +287,19 @@ class PrivacyBudget:
             )
         return charge
 
-    def _settle(self, ticket, events):
+    def _settle(self, ticket: int, events: Iterable[DpEvent]) -> None:
         """Replace what was reserved by what was released."""
         self._store.settle(ticket, events)
 
 
-def _has_search(events):
+def _has_search(events: Iterable[DpEvent]) -> bool:
     return any(isinstance(event, RepeatAndSelectDpEvent) for event in events)
 
 
 class _Configs(threading.local):
     """The configurations of joblib that budgets have entered in this thread, in order."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.entered = []
 
 
@@ -309,17 +313,17 @@ class _ThreadingConfig:
     later stays until these are closed, too.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._config, self._is_closed = parallel_config(backend="threading"), False
         _configs.entered.append(self)
 
-    def close(self):
+    def close(self) -> None:
         self._is_closed = True
         while _configs.entered and _configs.entered[-1]._is_closed:
             _configs.entered.pop()._config.unregister()
 
 
-def _tell_processes():
+def _tell_processes() -> None:
     """Let processes that are started from now on know of the budgets with a path."""
     opened = [str(budget.path) for budget in _open_budgets if budget.path is not None]
     if paths := list(dict.fromkeys([*_inherited, *opened])):
@@ -328,14 +332,14 @@ def _tell_processes():
         os.environ.pop(_VARIABLE, None)
 
 
-def find_open_budgets():
+def find_open_budgets() -> list[PrivacyBudget]:
     """Return the budgets that a fit is charged to, each once."""
     budgets = list(dict.fromkeys(_open_budgets))
     known = {str(budget.path) for budget in budgets}
     return budgets + [PrivacyBudget.from_file(path) for path in _inherited if path not in known]
 
 
-def is_search_run():
+def is_search_run() -> bool:
     """Whether fits in this thread are runs of a search, which pays for them and says its price."""
     return _paid_run.get() is not None
 
@@ -353,19 +357,19 @@ class PaidRun:
         What the run has released; all that it has planned, until it is settled.
     """
 
-    def __init__(self, event, relation):
+    def __init__(self, event: DpEvent, relation: str) -> None:
         self._event, self._relation = event, relation
         self._is_planned = False
         self.released = ()
 
-    def __enter__(self):
+    def __enter__(self) -> "PaidRun":
         self._token = _paid_run.set(self)
         return self
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, *exc_info: object) -> None:
         _paid_run.reset(self._token)
 
-    def _reserve(self, plan, reproducible):
+    def _reserve(self, plan: Plan, reproducible: bool) -> int:
         if self._is_planned:
             raise BudgetExceededError("A run of a search is one fit, and no more.")
         if plan.relation != self._relation:
@@ -379,14 +383,14 @@ class PaidRun:
         self._is_planned = True
         self.released = plan.events
 
-    def _settle(self, ticket, events):
+    def _settle(self, ticket: int, events: Iterable[DpEvent]) -> None:
         self.released = events
 
 
 class Reservation:
     """What one fit has reserved in all budgets that are open, or in the search that it is of."""
 
-    def __init__(self, plan, reproducible):
+    def __init__(self, plan: Plan, reproducible: bool) -> None:
         self._tickets = []
         paid = _paid_run.get()
         with _lock:
@@ -397,7 +401,7 @@ class Reservation:
                 self.settle(())
                 raise
 
-    def settle(self, events):
+    def settle(self, events: Iterable[DpEvent]) -> None:
         """Keep the charge for `events` only."""
         events = tuple(events)
         with _lock:

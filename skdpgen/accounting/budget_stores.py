@@ -13,8 +13,13 @@ import os
 import sqlite3
 import tempfile
 import warnings
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
+from typing import Any
+
+from dp_accounting import DpEvent
 
 from ..exceptions import BudgetExceededError, PrivacyLeakWarning
 from .events import event_from_dict, event_to_dict
@@ -50,16 +55,16 @@ class Charge:
 class MemoryStore:
     """Charges that are known to this process alone."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._charges = {}
         self._tickets = itertools.count()
         self._pid = os.getpid()
 
-    def read(self):
+    def read(self) -> list[Charge]:
         """Return the charges, in order."""
         return list(self._charges.values())
 
-    def add(self, decide):
+    def add(self, decide: Callable[[list[Charge]], Charge]) -> int:
         """Add the charge that ``decide(charges)`` returns, if it does; return its ticket."""
         if os.getpid() != self._pid:
             raise BudgetExceededError(
@@ -70,7 +75,7 @@ class MemoryStore:
         self._charges[ticket] = charge
         return ticket
 
-    def settle(self, ticket, events):
+    def settle(self, ticket: int, events: Iterable[DpEvent]) -> None:
         """Put what was released in place of what was reserved."""
         self._charges[ticket] = replace(self._charges[ticket], events=events)
 
@@ -90,7 +95,7 @@ class FileStore:
     path : Path
     """
 
-    def __init__(self, path, terms):
+    def __init__(self, path: str | PathLike, terms: dict[str, Any]) -> None:
         self.path = Path(path).absolute()
         if not self.path.exists():
             self._make(terms)
@@ -108,12 +113,12 @@ class FileStore:
                 stacklevel=4,
             )
 
-    def read(self):
+    def read(self) -> list[Charge]:
         """Return the charges, in order."""
         with _transaction(self.path) as database:
             return _read_charges(database)
 
-    def add(self, decide):
+    def add(self, decide: Callable[[list[Charge]], Charge]) -> int:
         """Add the charge that ``decide(charges)`` returns, if it does; return its ticket."""
         with _transaction(self.path) as database:
             if _is_closed(database):
@@ -125,7 +130,7 @@ class FileStore:
             )
             return added.lastrowid
 
-    def settle(self, ticket, events):
+    def settle(self, ticket: int, events: Iterable[DpEvent]) -> None:
         """Put what was released in place of what was reserved, or warn that it stays charged."""
         try:
             with _transaction(self.path) as database:
@@ -138,17 +143,17 @@ class FileStore:
             )
 
     @property
-    def is_closed(self):
+    def is_closed(self) -> bool:
         """Whether nothing can be charged any more."""
         with _transaction(self.path) as database:
             return _is_closed(database)
 
-    def close(self):
+    def close(self) -> None:
         """Let nothing be charged any more, for good."""
         with _transaction(self.path) as database:
             database.execute("UPDATE budget SET is_closed = 1")
 
-    def _make(self, terms):
+    def _make(self, terms: dict[str, Any]) -> None:
         """Make a file at once, unless another process is faster."""
         with tempfile.TemporaryDirectory(dir=self.path.parent) as folder:
             made = Path(folder, self.path.name)
@@ -166,7 +171,7 @@ class FileStore:
             os.close(folder)
 
 
-def read_terms(path):
+def read_terms(path: str | PathLike) -> tuple[dict[str, Any], str]:
     """Return the terms that a file was made with, and where it was then."""
     with _transaction(Path(path).absolute()) as database:
         terms, place = database.execute("SELECT terms, place FROM budget").fetchone()
@@ -174,7 +179,7 @@ def read_terms(path):
 
 
 @contextlib.contextmanager
-def _transaction(path):
+def _transaction(path: str | PathLike) -> Iterator[sqlite3.Connection]:
     """Give a database, locked; keep all changes, or none if something is raised."""
     # A file that is gone is not made anew: what was spent would be forgotten.
     uri = path.as_uri() + "?mode=rw"
@@ -191,27 +196,27 @@ def _transaction(path):
         raise OSError(f"The budget in {path} can be neither read nor charged ({error}).") from error
 
 
-def _find_place(path):
+def _find_place(path: str | PathLike) -> str:
     status = path.stat()
     return f"{status.st_dev}:{status.st_ino}"
 
 
-def _read_charges(database):
+def _read_charges(database: sqlite3.Connection) -> list[Charge]:
     rows = database.execute("SELECT events, delta, is_for_persons FROM charges ORDER BY ticket")
     return [Charge(_read(events), delta, bool(flag)) for events, delta, flag in rows.fetchall()]
 
 
-def _is_closed(database):
+def _is_closed(database: sqlite3.Connection) -> bool:
     return bool(database.execute("SELECT is_closed FROM budget").fetchone()[0])
 
 
-def _write(events):
+def _write(events: Iterable[DpEvent]) -> str:
     return json.dumps([event_to_dict(event) for event in events])
 
 
-def _read(text):
+def _read(text: str) -> tuple[DpEvent, ...]:
     return tuple(event_from_dict(data) for data in json.loads(text))
 
 
-def _show(terms):
+def _show(terms: dict[str, Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in terms.items())

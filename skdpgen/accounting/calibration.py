@@ -3,10 +3,12 @@
 
 import math
 import numbers
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
 from dp_accounting import (
+    DpEvent,
     GaussianDpEvent,
     PoissonSampledDpEvent,
     SampledWithoutReplacementDpEvent,
@@ -24,7 +26,9 @@ from .rounding import at_most
 _LEAST_LEVEL = 1e-8
 
 
-def calibrate(epsilon_of, epsilon, *, guess=1.0, rtol=1e-4):
+def calibrate(
+    epsilon_of: Callable[[float], float], epsilon: float, *, guess: float = 1.0, rtol: float = 1e-4
+) -> float:
     """Return the smallest noise level, within `rtol`, that stays within the budget.
 
     Parameters
@@ -39,7 +43,7 @@ def calibrate(epsilon_of, epsilon, *, guess=1.0, rtol=1e-4):
         Relative precision of the noise level.
     """
 
-    def excess(log_level):
+    def excess(log_level: float) -> float:
         return min(epsilon_of(math.exp(log_level)), 2 * epsilon + 1e6) - epsilon
 
     low = high = math.log(guess)
@@ -58,7 +62,13 @@ def calibrate(epsilon_of, epsilon, *, guess=1.0, rtol=1e-4):
     return math.exp(level)
 
 
-def calibrate_under(accountant, epsilon_function, epsilon, *, guess=1.0):
+def calibrate_under(
+    accountant: str,
+    epsilon_function: Callable[[str], Callable[[float], float]],
+    epsilon: float,
+    *,
+    guess: float = 1.0,
+) -> float:
     """Calibrate under one of several accountants.
 
     Parameters
@@ -80,7 +90,9 @@ def calibrate_under(accountant, epsilon_function, epsilon, *, guess=1.0):
     return calibrate(epsilon_function(accountant), epsilon, guess=guess)
 
 
-def calibrate_gaussian(epsilon, delta, *, accountant="pld", relation="zero_out"):
+def calibrate_gaussian(
+    epsilon: float, delta: float, *, accountant: str = "pld", relation: str = "zero_out"
+) -> float:
     """Return the total noise multiplier of unsampled Gaussian releases at (ε, δ).
 
     Shares of the budget are fractions of Σ s⁻²: a release with share p of it has the multiplier
@@ -90,7 +102,7 @@ def calibrate_gaussian(epsilon, delta, *, accountant="pld", relation="zero_out")
     if math.isinf(epsilon):
         return 0.0
 
-    def epsilon_of(multiplier):
+    def epsilon_of(multiplier: float) -> float:
         event = [GaussianDpEvent(multiplier)]
         return ledger_epsilon(event, delta, accountant=accountant, relation=relation)
 
@@ -98,18 +110,18 @@ def calibrate_gaussian(epsilon, delta, *, accountant="pld", relation="zero_out")
 
 
 def sliced_gaussian_epsilon(
-    sigma,
-    delta,
+    sigma: float,
+    delta: float,
     *,
-    n_features,
-    n_projections,
-    sampling_rate=1.0,
-    n_steps=1,
-    method="pld",
-    orthogonal=False,
-    relation="zero_out",
-    sampling="poisson",
-):
+    n_features: int,
+    n_projections: int,
+    sampling_rate: float = 1.0,
+    n_steps: int = 1,
+    method: str = "pld",
+    orthogonal: bool = False,
+    relation: str = "zero_out",
+    sampling: str = "poisson",
+) -> float:
     """Return ε of `n_steps` sliced Gaussian releases XU + V.
 
     At each step a fresh U is drawn, rows are sampled, and each projected row gets noise of
@@ -177,18 +189,18 @@ def sliced_gaussian_epsilon(
 
 
 def calibrate_sliced_gaussian(
-    epsilon,
-    delta,
+    epsilon: float,
+    delta: float,
     *,
-    n_features,
-    n_projections,
-    sampling_rate=1.0,
-    n_steps=1,
-    method="pld",
-    orthogonal=False,
-    relation="zero_out",
-    sampling="poisson",
-):
+    n_features: int,
+    n_projections: int,
+    sampling_rate: float = 1.0,
+    n_steps: int = 1,
+    method: str = "pld",
+    orthogonal: bool = False,
+    relation: str = "zero_out",
+    sampling: str = "poisson",
+) -> float:
     """Return the least noise of `n_steps` sliced Gaussian releases within (ε, δ).
 
     Parameters
@@ -214,7 +226,7 @@ def calibrate_sliced_gaussian(
     n_features, n_projections = check_shape(n_features, n_projections)
     setting = n_features, n_projections, sampling_rate, n_steps, orthogonal, relation, sampling
 
-    def epsilon_function(method):
+    def epsilon_function(method: str) -> Callable[[float], float]:
         return _sliced_epsilon_function(method, delta, *setting)
 
     return calibrate_under(
@@ -223,8 +235,16 @@ def calibrate_sliced_gaussian(
 
 
 def _sliced_epsilon_function(
-    method, delta, n_features, n_projections, sampling_rate, n_steps, orthogonal, relation, sampling
-):
+    method: str,
+    delta: float,
+    n_features: int,
+    n_projections: int,
+    sampling_rate: float,
+    n_steps: int,
+    orthogonal: bool,
+    relation: str,
+    sampling: str,
+) -> Callable[[float], float]:
     """Check the arguments and return ε as a function of σ per unit of ‖z‖."""
     n_features, n_projections = check_shape(n_features, n_projections)
     if not 0 < sampling_rate <= 1:
@@ -234,7 +254,7 @@ def _sliced_epsilon_function(
     if sampling not in ("poisson", "fixed"):
         raise ValueError(f"sampling must be 'poisson' or 'fixed'; got {sampling!r}.")
 
-    def repeat(event):
+    def repeat(event: DpEvent) -> DpEvent:
         if sampling_rate < 1 and sampling == "poisson":
             event = PoissonSampledDpEvent(sampling_rate, event)
         elif sampling_rate < 1:
@@ -253,7 +273,7 @@ def _sliced_epsilon_function(
     elif method == "clt":
         bound = sensitivity_bound(n_features, n_projections, delta / 2, kind="clt")
 
-    def epsilon_of(sigma):
+    def epsilon_of(sigma: float) -> float:
         if sigma == 0:
             return math.inf
         if method in ("pld", "rdp"):
@@ -269,7 +289,7 @@ def _sliced_epsilon_function(
     return epsilon_of
 
 
-def check_epsilon(epsilon):
+def check_epsilon(epsilon: float) -> float:
     """Refuse what is no privacy budget; return it as the largest float that is not above it."""
     is_number = isinstance(epsilon, numbers.Real) and not isinstance(epsilon, bool)
     if not is_number or not at_most(epsilon) > 0:
@@ -279,7 +299,7 @@ def check_epsilon(epsilon):
     return at_most(epsilon)
 
 
-def check_delta(delta):
+def check_delta(delta: float) -> float:
     """Refuse what is no δ, or one that Gaussian noise cannot meet; return it as `check_epsilon`."""
     if not isinstance(delta, numbers.Real) or not 0 < at_most(delta) < 1:
         raise ValueError(f"delta must be a number in (0, 1); got {delta!r}.")

@@ -5,15 +5,19 @@ import json
 import math
 import numbers
 import textwrap
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from dp_accounting import (
+    DpEvent,
     GaussianDpEvent,
     LaplaceDpEvent,
     NonPrivateDpEvent,
     RandomizedResponseDpEvent,
     UnsupportedEventError,
 )
+from sklearn.base import BaseEstimator
 
 from .._html import make_table
 from .accountants import check_relation, ledger_delta, ledger_epsilon
@@ -29,6 +33,7 @@ from .events import (
     step_multiplier,
     touches_data,
 )
+from .plan import Plan
 from .provenance import Origin, join_names, join_origins
 from .rounding import show
 from .shuffling import shuffled_epsilon
@@ -121,7 +126,7 @@ class Certificate:
     digest: str | None = field(default=None, compare=False)
     engine: str | None = field(default=None, compare=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if len(self.events) != len(self.releases):
             raise ValueError("A certificate needs one name per event.")
         object.__setattr__(self, "delta", check_delta(self.delta))
@@ -134,7 +139,14 @@ class Certificate:
             raise ValueError("Local releases noise each record: samples and thresholds are not.")
 
     @classmethod
-    def of_plan(cls, plan, assumptions=(), *, reproducible=False, n_records=None):
+    def of_plan(
+        cls,
+        plan: Plan,
+        assumptions: Iterable[str] = (),
+        *,
+        reproducible: bool = False,
+        n_records: int | None = None,
+    ) -> "Certificate":
         """Certify what a plan would cost."""
         return cls(
             events=plan.events,
@@ -150,7 +162,7 @@ class Certificate:
             max_rows=plan.max_rows,
         )
 
-    def find_sigma(self, name, sensitivity):
+    def find_sigma(self, name: str, sensitivity: Callable[[str], float]) -> float:
         """Return the standard deviation of the noise on a release, from its event.
 
         Parameters
@@ -163,7 +175,7 @@ class Certificate:
         event = dict(zip(self.releases, self.events, strict=True))[name]
         return step_multiplier(event) * unit_sensitivity(sensitivity, self.relation, self.max_rows)
 
-    def made_by(self, estimator) -> "Certificate":
+    def made_by(self, estimator: BaseEstimator) -> "Certificate":
         """Return the certificate with the origin that an estimator is, today."""
         return replace(self, origin=Origin.of(estimator))
 
@@ -345,7 +357,7 @@ class Certificate:
                 )
         return certificate
 
-    def _list_statements(self):
+    def _list_statements(self) -> list[str]:
         """Say what is guaranteed, line by line."""
         lines = []
         if self.reproducible:
@@ -376,7 +388,7 @@ class Certificate:
             lines.append(f"Digest of the releases: {self.digest}")
         return lines + (self.origin.describe() if self.origin else [])
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         seeded = "REPRODUCIBLE, NOT PRIVATE: " if self.reproducible else ""
         unit = "record" if self.max_rows is None else "person"
         releases = f"{len(self.releases)} release{'s' * (len(self.releases) != 1)}"
@@ -385,7 +397,7 @@ class Certificate:
             f"({self.relation}) for each {unit}; {releases}>"
         )
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         return make_table(
             self._list_statements(),
             ["Release", f"Event, priced with the others by {self.accountant!r}"],
@@ -393,7 +405,7 @@ class Certificate:
             [*self.assumptions, *(f"Note: {note}" for note in self.notes)],
         )
 
-    def __str__(self):
+    def __str__(self) -> str:
         lines = self._list_statements()
         lines.append(f"Releases, priced together by the {self.accountant!r} accountant:")
         for name, event in zip(self.releases, self.events, strict=True):
@@ -403,7 +415,7 @@ class Certificate:
         return "\n".join(_wrap(line) for line in lines)
 
 
-def _read_event(release):
+def _read_event(release: Any) -> DpEvent:
     """Return the event of a named release, which reads records."""
     if not isinstance(release, dict) or not TEXT.allows(release.get("name")):
         raise ValueError(f"a release must have a name, which is {TEXT.what}.")
@@ -413,12 +425,12 @@ def _read_event(release):
     return event
 
 
-def _to_json(value):
+def _to_json(value: Any) -> Any:
     """Return a number that JSON has: it has no infinity."""
     return INFINITE if value == math.inf else value
 
 
-def _wrap(line):
+def _wrap(line: str) -> str:
     """Break a line at spaces; what goes on is indented."""
     return textwrap.fill(
         line,

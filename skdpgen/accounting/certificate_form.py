@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The form of a certificate in JSON: its members, their types and their ranges."""
 
+from typing import Any
+
 from .accountants import ACCOUNTANTS, RELATIONS
 from .strict_json import (
     ANY,
@@ -54,7 +56,7 @@ _OPTIONAL = {
 _MADE_BY = {"estimator": TEXT, "version": TEXT, "date": DATE, "parameters": ANY}
 
 
-def read_form(text):
+def read_form(text: str) -> dict[str, Any]:
     """Return the members of a certificate in JSON, whose form is checked; events are not.
 
     Raises
@@ -76,5 +78,5 @@ def read_form(text):
     return data
 
 
-def _texts_of(parameters):
+def _texts_of(parameters: dict[str, Any]) -> list[Any]:
     return [*parameters, *parameters.values()]

@@ -12,7 +12,7 @@ drawn after z, freshly and independently. For unit z:
 import math
 import warnings
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -35,7 +35,9 @@ class SensitivityLaw(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def sensitivity_law(n_features, n_projections, orthogonal=False, n_values=60):
+def sensitivity_law(
+    n_features: int, n_projections: int, orthogonal: bool = False, n_values: int = 60
+) -> SensitivityLaw:
     """Discretise the law of H / ‖z‖² upwards, to about `n_values` values.
 
     Every rounding is upwards, and smaller H is a post-processing of larger H, so a privacy
@@ -62,7 +64,9 @@ def sensitivity_law(n_features, n_projections, orthogonal=False, n_values=60):
     return _coarsen(*_beta_sum(d, k), n_values)
 
 
-def log_mgf(t, n_features, n_projections, orthogonal=False):
+def log_mgf(
+    t: np.ndarray, n_features: int, n_projections: int, orthogonal: bool = False
+) -> np.ndarray:
     """Return log E exp(t H / ‖z‖²), or an upper bound of it, for an array of t ≥ 0."""
     d, k = n_features, n_projections
     t = np.asarray(t, dtype=float)
@@ -75,7 +79,9 @@ def log_mgf(t, n_features, n_projections, orthogonal=False):
     return blocks * t + partial
 
 
-def sensitivity_bound(n_features, n_projections, delta, kind="bernstein"):
+def sensitivity_bound(
+    n_features: int, n_projections: int, delta: float, kind: str = "bernstein"
+) -> float:
     """Bound H / ‖z‖² with probability 1 - `delta`, as the DP-SWD paper does.
 
     For comparison only: `calibrate_sliced_gaussian` uses the exact law.
@@ -122,7 +128,7 @@ def sensitivity_bound(n_features, n_projections, delta, kind="bernstein"):
     raise ValueError(f"kind must be 'bernstein' or 'clt'; got {kind!r}.")
 
 
-def table4_bound(n_features, n_projections, delta):
+def table4_bound(n_features: int, n_projections: int, delta: float) -> float:
     """Return the Bernstein bound with which the paper's Table 4 was computed.
 
     Its variance term counts the k directions twice, 2k/d·√(...) where Lemma 2 has 2/d·√(k...):
@@ -133,14 +139,14 @@ def table4_bound(n_features, n_projections, delta):
     return k / d + 2 / 3 * log + 2 * k / d * math.sqrt((d - 1) / (d + 2) * log)
 
 
-def check_shape(n_features, n_projections):
+def check_shape(n_features: int, n_projections: int) -> tuple[int, int]:
     for name, value in (("n_features", n_features), ("n_projections", n_projections)):
         if not 1 <= value <= 10**7 or int(value) != value:
             raise ValueError(f"{name} must be a whole number from 1 to 10,000,000; got {value}.")
     return int(n_features), int(n_projections)
 
 
-def _log_hyp1f1(a, b, t):
+def _log_hyp1f1(a: float, b: float, t: np.ndarray) -> np.ndarray:
     """Return log ₁F₁(a; b; t) for 0 < a < b, t ≥ 0, rounded up; t itself where that is tight.
 
     All terms of the series are positive, so it is summed in the log domain. From term 2t on they
@@ -167,7 +173,7 @@ def _log_hyp1f1(a, b, t):
     return result
 
 
-def _quantile_law(law, offset, n_values):
+def _quantile_law(law: Any, offset: int, n_values: int) -> SensitivityLaw:
     """Discretise a continuous law upwards at its quantiles, finer in the upper tail."""
     # The last piece is rounded up to 1, the end of the support, so nothing is left over: in many
     # dimensions far from all others, and so out of proportion unless it is next to impossible.
@@ -180,7 +186,7 @@ def _quantile_law(law, offset, n_values):
     return SensitivityLaw(offset + np.r_[values, 1.0], weights, 0.0)
 
 
-def _beta_sum(d, k):
+def _beta_sum(d: int, k: int) -> tuple[np.ndarray, np.ndarray, float]:
     """Law of a sum of k iid Beta(1/2, (d-1)/2), each rounded up on a grid.
 
     Returns the grid, the masses on it, and a bound on the tail beyond it (Chernoff), which also
@@ -204,7 +210,7 @@ def _beta_sum(d, k):
     return edges, total, math.exp(min(tail, 0.0))
 
 
-def _coarsen(edges, masses, lost, n_values):
+def _coarsen(edges: np.ndarray, masses: np.ndarray, lost: float, n_values: int) -> SensitivityLaw:
     """Merge neighbouring grid points upwards into about `n_values` of them."""
     cumulative = np.cumsum(masses)
     levels = np.r_[

@@ -9,11 +9,14 @@ Where a release is no sum over records, `DiameterGaussianDpEvent` says what is k
 """
 
 import math
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import attrs
 import dp_accounting
 from dp_accounting import (
     ComposedDpEvent,
+    DpEvent,
     GaussianDpEvent,
     LaplaceDpEvent,
     NonPrivateDpEvent,
@@ -67,7 +70,7 @@ class SlicedGaussianDpEvent(dp_accounting.DpEvent):
     beside: float = 0.0
 
     @property
-    def rounding(self):
+    def rounding(self) -> float:
         """What is added to H / ‖z‖² where two rows are compared that were both rounded.
 
         A projected row is shortened by m = 1e-5 and rounded towards zero to a grid, of a step of
@@ -166,7 +169,7 @@ class SharedGaussianDpEvent(dp_accounting.DpEvent):
     n_dropouts: int
     n_colluding: int
 
-    def __attrs_post_init__(self):
+    def __attrs_post_init__(self) -> None:
         check_owners(self.n_owners, self.n_dropouts, self.n_colluding)
 
 
@@ -219,7 +222,7 @@ _MEMBERS = {
 }
 
 
-def check_owners(n_owners, n_dropouts, n_colluding):
+def check_owners(n_owners: int, n_dropouts: int, n_colluding: int) -> None:
     """Refuse numbers of owners by which nobody is left whose noise counts."""
     counts = n_owners, n_dropouts, n_colluding
     if not all(type(n) is int and n >= 0 for n in counts) or n_owners <= n_dropouts + n_colluding:
@@ -229,7 +232,7 @@ def check_owners(n_owners, n_dropouts, n_colluding):
         )
 
 
-def gaussian_event(noise_multiplier, threshold_delta=None):
+def gaussian_event(noise_multiplier: float, threshold_delta: float | None = None) -> DpEvent:
     """Return the event of a Gaussian release, of all or by a threshold; no noise is no privacy."""
     if not noise_multiplier > 0:
         return NonPrivateDpEvent()
@@ -238,7 +241,7 @@ def gaussian_event(noise_multiplier, threshold_delta=None):
     return ThresholdDpEvent(noise_multiplier, threshold_delta)
 
 
-def plain_multiplier(event):
+def plain_multiplier(event: DpEvent) -> float:
     """Return the noise multiplier of an unsampled Gaussian release; 0 for no noise."""
     if isinstance(event, NonPrivateDpEvent):
         return 0.0
@@ -247,13 +250,13 @@ def plain_multiplier(event):
     return event.noise_multiplier
 
 
-def step_multiplier(event):
+def step_multiplier(event: DpEvent) -> float:
     """Return the noise multiplier of a step of a release; 0 for no noise."""
     base = split_sampling(split_repetition(event)[0])[0]
     return 0.0 if isinstance(base, NonPrivateDpEvent) else base.noise_multiplier
 
 
-def pure_epsilon(event):
+def pure_epsilon(event: DpEvent) -> float | None:
     """Return the ε that a release has at δ = 0, or None for events of which none is known.
 
     Laplace noise of scale b on vectors that differ by at most Δ in L1 norm: Δ / b, since each
@@ -271,12 +274,12 @@ def pure_epsilon(event):
     return None
 
 
-def is_pure(events):
+def is_pure(events: Iterable[DpEvent]) -> bool:
     """Whether the ε of all releases holds at δ = 0."""
     return all(pure_epsilon(event) is not None for event in flatten(events))
 
 
-def threshold_delta(events):
+def threshold_delta(events: Iterable[DpEvent]) -> float:
     """Return the sum of the δ' of all releases by a threshold."""
     return sum(
         count * event.delta
@@ -285,14 +288,14 @@ def threshold_delta(events):
     )
 
 
-def flatten(events):
+def flatten(events: Iterable[DpEvent]) -> dict[DpEvent, int]:
     """Undo compositions: return a dict from each leaf event to how often it happened.
 
     What costs as much as another event is given as that: see `SharedGaussianDpEvent`.
     """
     counts = {}
 
-    def visit(event, count):
+    def visit(event: DpEvent, count: int) -> None:
         if isinstance(event, ComposedDpEvent):
             for part in event.events:
                 visit(part, count)
@@ -316,17 +319,17 @@ def flatten(events):
     return counts
 
 
-def repeat(event, count):
+def repeat(event: DpEvent, count: int) -> DpEvent:
     """Return the event of `count` times `event`."""
     return event if count == 1 else SelfComposedDpEvent(event, int(count))
 
 
-def split_repetition(event):
+def split_repetition(event: DpEvent) -> tuple[DpEvent, int]:
     """Inverse of `repeat`: return the event that is repeated, and how often."""
     return (event.event, event.count) if isinstance(event, SelfComposedDpEvent) else (event, 1)
 
 
-def split_sampling(event):
+def split_sampling(event: DpEvent) -> tuple[DpEvent, float, str]:
     """Split a leaf event into its base, its sampling rate, and "poisson", "fixed" or "none"."""
     if isinstance(event, PoissonSampledDpEvent):
         base, rate, sampling = event.event, event.sampling_probability, "poisson"
@@ -341,12 +344,12 @@ def split_sampling(event):
     return base, rate, "none" if rate == 1 else sampling
 
 
-def compares_any_two(base, relation):
+def compares_any_two(base: DpEvent, relation: str) -> bool:
     """Whether samples without a record, with it and with another are compared pair by pair."""
     return relation == "replace_one" and isinstance(base, DiameterGaussianDpEvent)
 
 
-def total_gaussian_multiplier(leaves):
+def total_gaussian_multiplier(leaves: Mapping[DpEvent, int]) -> float:
     """Pool the unsampled Gaussians among `leaves`: (Σ s⁻²)^(-1/2), exact and adaptive."""
     precision = sum(
         count / event.noise_multiplier**2
@@ -356,7 +359,7 @@ def total_gaussian_multiplier(leaves):
     return math.inf if precision == 0 else precision**-0.5
 
 
-def gaussian_mu(events):
+def gaussian_mu(events: Iterable[DpEvent]) -> float | None:
     """Return μ of Gaussian differential privacy, which is exact, or None if it is not known.
 
     Unsampled Gaussian releases with multipliers s together have μ² = Σ s⁻² (Dong, Roth & Su 2022).
@@ -371,7 +374,7 @@ def gaussian_mu(events):
     return 1 / total_gaussian_multiplier(leaves)
 
 
-def concentrated_rho(events):
+def concentrated_rho(events: Iterable[DpEvent]) -> float | None:
     """Return ρ of zero-concentrated differential privacy, or None if it is not known.
 
     An unsampled Gaussian release with multiplier s has ρ = 1/(2s²), and one of pure ε has ε²/2 at
@@ -387,7 +390,7 @@ def concentrated_rho(events):
     return total
 
 
-def event_to_dict(event):
+def event_to_dict(event: DpEvent) -> dict[str, Any]:
     """Return `event` as plain data, ready for JSON."""
     name = type(event).__name__
     if _KNOWN.get(name) is not type(event):
@@ -403,7 +406,7 @@ def event_to_dict(event):
     return {"type": name, **fields}
 
 
-def event_from_dict(data):
+def event_from_dict(data: Any) -> DpEvent:
     """Inverse of `event_to_dict`; knows a fixed list of events and imports nothing by name.
 
     Raises
@@ -426,7 +429,7 @@ def event_from_dict(data):
     return _KNOWN[name](**fields)
 
 
-def touches_data(event):
+def touches_data(event: DpEvent) -> bool:
     """Whether any part of an event reads records, whatever noise there is."""
     if isinstance(event, ComposedDpEvent):
         return any(map(touches_data, event.events))

@@ -5,20 +5,25 @@ A profile maps an array of ε and μ, the largest change of the mean in units of
 """
 
 import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
-from dp_accounting.pld.pld_pmf import create_pmf_pessimistic_connect_dots_fixed_gap
+from dp_accounting import DpEvent
+from dp_accounting.pld.pld_pmf import PLDPmf, create_pmf_pessimistic_connect_dots_fixed_gap
 from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from .directions import SensitivityLaw, sensitivity_law
 from .events import SlicedGaussianDpEvent, compares_any_two, split_sampling
 
+# Maps ε, μ and, for a sampled release, the rate to δ.
+Profile = Callable[..., np.ndarray]
+
 # A probability that is lost beside the rounding of sums.
 NEGLIGIBLE = 1e-19
 
 
-def gaussian_delta(epsilon, mu):
+def gaussian_delta(epsilon: np.ndarray, mu: float) -> np.ndarray:
     """Profile of the Gaussian mechanism (Balle & Wang 2018, equation 6)."""
     epsilon = np.asarray(epsilon, dtype=float)
     if mu == 0:
@@ -28,12 +33,12 @@ def gaussian_delta(epsilon, mu):
     return np.exp(log_first) * -np.expm1(log_second - log_first)
 
 
-def _amplified(epsilon, mu, rate):
+def _amplified(epsilon: np.ndarray, mu: float, rate: float) -> np.ndarray:
     """q·δ_Gauss(log(1 + (e^ε - 1)/q), μ), for ε > log(1-q)."""
     return rate * gaussian_delta(np.log1p(np.expm1(epsilon) / rate), mu)
 
 
-def _remove_profile(epsilon, mu, rate):
+def _remove_profile(epsilon: np.ndarray, mu: float, rate: float) -> np.ndarray:
     """Profile of (1-q)N(0,1) + qN(μ,1) against N(0,1)."""
     delta = -np.expm1(epsilon)
     above = epsilon > math.log1p(-rate)
@@ -41,7 +46,7 @@ def _remove_profile(epsilon, mu, rate):
     return delta
 
 
-def _replace_profile(epsilon, mu, rate):
+def _replace_profile(epsilon: np.ndarray, mu: float, rate: float) -> np.ndarray:
     """Profile, for ε ≥ 0, of (1-q)N(0,1) + qN(r,1) against (1-q)N(0,1) + qN(-r,1), r = μ/2.
 
     The pair dominates every two rows of norm at most r: among events S with N(0,1)(S) = s, the
@@ -57,12 +62,12 @@ def _replace_profile(epsilon, mu, rate):
     return absent + rate * (ndtr(r - x) - np.exp(epsilon + log_ndtr(-x - r)))
 
 
-def _swap(profile):
+def _swap(profile: Profile) -> Profile:
     """Turn the profile of (P, Q) into that of (Q, P): 1 - e^ε + e^ε·δ(-ε)."""
     return lambda epsilon, *args: -np.expm1(epsilon) + np.exp(epsilon) * profile(-epsilon, *args)
 
 
-def _symmetric(profile):
+def _symmetric(profile: Profile) -> Profile:
     """Use `profile` for ε ≥ 0 in both directions (Zhu, Dong & Wang 2022).
 
     With q·δ_Gauss(log(1 + (e^ε - 1)/q), μ), this dominates every two (1-q)A + qB and (1-q)A + qC of
@@ -80,14 +85,16 @@ def _symmetric(profile):
     its slope rises by (1-q)(1 - 2Φ(-μ/2)) ≥ 0. The average over H of such profiles is one, too.
     """
 
-    def symmetric(epsilon, *args):
+    def symmetric(epsilon: np.ndarray, *args: float) -> np.ndarray:
         delta = profile(np.abs(epsilon), *args)
         return np.where(epsilon >= 0, delta, -np.expm1(epsilon) + np.exp(epsilon) * delta)
 
     return symmetric
 
 
-def _average(profile, epsilon, law, noise_multiplier):
+def _average(
+    profile: Profile, epsilon: np.ndarray, law: SensitivityLaw, noise_multiplier: float
+) -> np.ndarray:
     """Average `profile(ε, μ)` over the law of H.
 
     The average is exact: U is public and independent of the rows, so that δ is a mean over U.
@@ -99,7 +106,14 @@ def _average(profile, epsilon, law, noise_multiplier):
     return delta
 
 
-def _pmf(profile, laws, noise_multiplier, step, low, high):
+def _pmf(
+    profile: Profile,
+    laws: Sequence[SensitivityLaw],
+    noise_multiplier: float,
+    step: float,
+    low: float,
+    high: float,
+) -> PLDPmf:
     """Discretise pessimistically the profile that dominates all neighbours."""
     first, last = math.floor(low / step), math.ceil(high / step)
     epsilon = np.arange(first, last + 1) * step
@@ -108,14 +122,14 @@ def _pmf(profile, laws, noise_multiplier, step, low, high):
     return create_pmf_pessimistic_connect_dots_fixed_gap(step, first, last, delta)
 
 
-def _law_of(base):
+def _law_of(base: DpEvent) -> SensitivityLaw:
     if not isinstance(base, SlicedGaussianDpEvent):
         return SensitivityLaw(np.ones(1), np.ones(1), 0.0)
     law = sensitivity_law(base.n_features, base.n_projections, base.orthogonal)
     return law._replace(values=law.values + base.beside)
 
 
-def _laws_of_change(base, relation):
+def _laws_of_change(base: DpEvent, relation: str) -> list[SensitivityLaw]:
     """Laws of H, one for each kind of neighbours.
 
     A record that is replaced by one of another class changes two rows, of norm at most half of
@@ -130,14 +144,14 @@ def _laws_of_change(base, relation):
     return [law, larger._replace(values=larger.values / 2)]
 
 
-def _law_of_larger(law):
+def _law_of_larger(law: SensitivityLaw) -> SensitivityLaw:
     """Dominate the larger of two H that may depend on each other in any way (union bound)."""
     tail = np.minimum(1.0, 2 * (np.cumsum(law.weights[::-1])[::-1] + law.infinity))
     infinity = min(1.0, 2 * law.infinity)
     return SensitivityLaw(law.values, -np.diff(np.r_[tail, infinity]), infinity)
 
 
-def largest_loss(event, chance=NEGLIGIBLE):
+def largest_loss(event: DpEvent, chance: float = NEGLIGIBLE) -> float:
     """Return a privacy loss that a step exceeds with a probability of about `chance`.
 
     What is beyond counts as an infinite loss; so it is safe to be wrong here.
@@ -153,7 +167,7 @@ def largest_loss(event, chance=NEGLIGIBLE):
     return float(np.logaddexp(math.log1p(-rate), math.log(rate) + loss))
 
 
-def loss_std(event):
+def loss_std(event: DpEvent) -> float:
     """Return about the standard deviation of the privacy loss: that of the likelihood ratio."""
     base, rate, _ = split_sampling(event)
     law = _law_of(base)
@@ -161,7 +175,9 @@ def loss_std(event):
     return rate * math.sqrt(math.expm1(min(variance, 100.0)))
 
 
-def pld_of(event, relation, step, chance=NEGLIGIBLE):
+def pld_of(
+    event: DpEvent, relation: str, step: float, chance: float = NEGLIGIBLE
+) -> PrivacyLossDistribution:
     """Return the privacy loss distribution of a leaf event, on a grid of `step`.
 
     Losses that are exceeded with a probability of about `chance` count as infinite.
@@ -170,10 +186,15 @@ def pld_of(event, relation, step, chance=NEGLIGIBLE):
     laws = _laws_of_change(base, relation)
     high = largest_loss(event, chance)
 
-    def pmf(profile, laws=laws, low=-high, high=high):
+    def pmf(
+        profile: Profile,
+        laws: Sequence[SensitivityLaw] = laws,
+        low: float = -high,
+        high: float = high,
+    ) -> PLDPmf:
         return _pmf(profile, laws, base.noise_multiplier, step, low, high)
 
-    def at_rate(profile):
+    def at_rate(profile: Profile) -> Profile:
         return lambda epsilon, mu: profile(epsilon, mu, rate)
 
     if sampling == "none":

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 import attrs
 import numpy as np
+from dp_accounting import DpEvent
 from dp_accounting.dp_event import RepeatAndSelectDpEvent
 from scipy.optimize import brentq
 from scipy.special import gammaln, log_ndtr, logsumexp, ndtr
@@ -30,7 +31,7 @@ _ROUNDING = 1e-10
 _LEAST_INTEGRATED = 0.01
 
 
-def _log_moment(base, orders, relation):
+def _log_moment(base: DpEvent, orders: np.ndarray, relation: str) -> np.ndarray:
     """(α-1)·D_α of an unsampled release: log E exp(α(α-1)H / (2σ²))."""
     t = orders * (orders - 1) / (2 * base.noise_multiplier**2)
     if not isinstance(base, SlicedGaussianDpEvent):
@@ -40,7 +41,7 @@ def _log_moment(base, orders, relation):
 
 
 @lru_cache(maxsize=64)
-def _sampled_log_moment(base, rate, sampling, relation):
+def _sampled_log_moment(base: DpEvent, rate: float, sampling: str, relation: str) -> np.ndarray:
     """(α-1)·D_α at α = 0, 1, ..., 256 of a sampled release.
 
     Poisson sampling under ``zero_out``: the closed form, which holds for the mixture over H as for
@@ -68,14 +69,14 @@ def _sampled_log_moment(base, rate, sampling, relation):
     return np.min(bounds, axis=0)
 
 
-def _log_binomials(n_orders):
+def _log_binomials(n_orders: int) -> np.ndarray:
     j = np.arange(n_orders + 1.0)
     result = gammaln(j[:, None] + 1) - gammaln(j + 1) - gammaln(np.maximum(j[:, None] - j, 0) + 1)
     result[j[:, None] < j] = -np.inf
     return result
 
 
-def _expand(log_terms, rate):
+def _expand(log_terms: np.ndarray, rate: float) -> np.ndarray:
     """Log of Σ_j C(α,j) (1-q)^(α-j) q^j·exp(log_terms[j]), for each α."""
     j = np.arange(len(log_terms))
     stay_out = np.maximum(j[:, None] - j, 0) * math.log1p(-rate)
@@ -83,12 +84,12 @@ def _expand(log_terms, rate):
     return logsumexp(_log_binomials(len(j) - 1) + log_terms, axis=1)
 
 
-def _mixture_log_moment(base, rate, largest):
+def _mixture_log_moment(base: DpEvent, rate: float, largest: int) -> np.ndarray:
     """log E_A((1-q) + q·B/A)^α at α = 0, 1, ..., `largest`, where B is A with one record more."""
     return _expand(_log_moment(base, np.arange(largest + 1.0), "zero_out"), rate)
 
 
-def _wang_log_moment(moment, rate):
+def _wang_log_moment(moment: np.ndarray, rate: float) -> np.ndarray:
     j = np.arange(len(moment))
     terms = j * math.log(rate) + _log_binomials(len(j) - 1) + moment + math.log(2)
     terms[:, 2] += min(math.log(2) + math.log(-math.expm1(-moment[2])), 0.0)
@@ -96,7 +97,7 @@ def _wang_log_moment(moment, rate):
     return logsumexp(terms, axis=1)
 
 
-def _any_two_log_moment(mu, rate):
+def _any_two_log_moment(mu: float, rate: float) -> np.ndarray:
     """Moments of the pair of which no two of A, B and C are further apart than μ.
 
     Its profile is h(γ) = q·E(L - u)₊ for γ ≥ 1, at u = 1 + (γ-1)/q, with L the likelihood ratio
@@ -129,7 +130,7 @@ def _any_two_log_moment(mu, rate):
     return np.maximum(positive + np.log1p(-negative * np.exp(-positive)), 0.0)
 
 
-def _replace_log_moment(base, rate):
+def _replace_log_moment(base: DpEvent, rate: float) -> np.ndarray:
     """Moments of two records that are replaced, each of whom adds half the diameter at most.
 
     Hölder's inequality separates them: with p = (2α-1)/α,
@@ -146,7 +147,7 @@ def _replace_log_moment(base, rate):
     return np.r_[0.0, bound]
 
 
-def _integrated_log_moment(base, rate):
+def _integrated_log_moment(base: DpEvent, rate: float) -> np.ndarray:
     """Moments of (1-q)N(0,1) + qN(r,1) against (1-q)N(0,1) + qN(-r,1), r = 1/(2s), by quadrature.
 
     The pair dominates every two records that are replaced (see `loss_distributions`). With
@@ -179,7 +180,7 @@ def _integrated_log_moment(base, rate):
     return np.interp(whole, np.r_[1, alpha], np.r_[0.0, total], right=np.inf)
 
 
-def rdp_of(event, relation, orders):
+def rdp_of(event: DpEvent, relation: str, orders: np.ndarray) -> np.ndarray:
     """D_α of one leaf event at increasing `orders` > 1; inf where no bound is computed."""
     if isinstance(event, RepeatAndSelectDpEvent):
         return _selected(event, relation, orders)
@@ -191,7 +192,7 @@ def rdp_of(event, relation, orders):
     return np.interp(orders, whole, moment[1:], right=np.inf) / (orders - 1)
 
 
-def _selected(event, relation, orders):
+def _selected(event: DpEvent, relation: str, orders: np.ndarray) -> np.ndarray:
     """D_α of the best of a random number of runs: Papernot & Steinke 2022, Theorem 2.
 
     It holds for any order in its second place, and moments grow with the order in the first.
@@ -203,7 +204,7 @@ def _selected(event, relation, orders):
     return np.minimum.accumulate(bound[::-1])[::-1]
 
 
-def run_halting_probability(mean, shape):
+def run_halting_probability(mean: float, shape: float) -> float:
     """Return γ of the law with a mean of at least 1, η (1 - γ) / (γ (1 - γ^η))."""
     if mean == 1:
         return 1.0
@@ -211,14 +212,14 @@ def run_halting_probability(mean, shape):
         return 1 / mean
     log_mean = math.log(mean)
 
-    def excess(u):
+    def excess(u: float) -> float:
         # At γ = e^-u; it grows in u, and in the shape, from at least e^(u/2).
         return math.log(math.expm1(u) / _over(-math.expm1(-shape * u), shape, u)) - log_mean
 
     return math.exp(-brentq(excess, 1e-12 * log_mean, 2 * log_mean, xtol=1e-15, rtol=1e-14))
 
 
-def number_of_runs(uniform, mean, shape):
+def number_of_runs(uniform: float, mean: float, shape: float) -> int:
     """Return the number of runs for a uniform number in [0, 1): the quantile at it."""
     halting = run_halting_probability(mean, shape)
     if halting == 1:
@@ -233,6 +234,6 @@ def number_of_runs(uniform, mean, shape):
     return n_runs
 
 
-def _over(value, shape, limit):
+def _over(value: float, shape: float, limit: float) -> float:
     """Return value / shape, which tends to `limit` where the shape is 0."""
     return value / shape if shape > 0 else limit

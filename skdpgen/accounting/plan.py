@@ -2,7 +2,11 @@
 """The plan of a fit: its releases and their noise, fixed before the first of them."""
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dp_accounting import DpEvent
 
 from ..exceptions import BudgetExceededError, PlanError
 from ..registry import savable
@@ -11,6 +15,9 @@ from .calibration import calibrate_gaussian, calibrate_under, check_delta, check
 from .events import gaussian_event, is_pure, plain_multiplier, repeat
 from .rounding import show
 from .units import unit_sensitivity
+
+# Name of a release, the event of one step as a function of its multiplier, number of steps.
+RepeatedRelease = tuple[str, Callable[[float], DpEvent], int]
 
 
 @savable
@@ -44,7 +51,7 @@ class Plan:
     local: bool = False
     max_rows: int | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         # A list could change after it was priced.
         object.__setattr__(self, "releases", tuple(map(tuple, self.releases)))
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
@@ -64,20 +71,20 @@ class Plan:
             )
 
     @property
-    def events(self):
+    def events(self) -> tuple[DpEvent, ...]:
         """The planned events, in order."""
         return tuple(event for _, event in self.releases)
 
     @property
-    def is_pure(self):
+    def is_pure(self) -> bool:
         """Whether ε holds at δ = 0."""
         return is_pure(self.events)
 
-    def multiplier(self, name):
+    def multiplier(self, name: str) -> float:
         """Return the noise multiplier of the Gaussian release called `name`; 0 for no noise."""
         return plain_multiplier(dict(self.releases)[name])
 
-    def bound(self, sensitivity):
+    def bound(self, sensitivity: Callable[[str], float]) -> float:
         """Return how far neighbours move a sum; see `unit_sensitivity`."""
         return unit_sensitivity(sensitivity, self.relation, self.max_rows)
 
@@ -112,14 +119,16 @@ class Terms:
     max_rows: int | None = None
 
     @property
-    def _priced(self):
+    def _priced(self) -> dict[str, Any]:
         return {
             "thresholds": self.thresholds,
             "relation": self.relation,
             "accountant": self.accountant,
         }
 
-    def plan_once(self, shares, sensitivity):
+    def plan_once(
+        self, shares: Mapping[str, float], sensitivity: Callable[[Plan, str], float]
+    ) -> Plan:
         """Plan Gaussian releases, each made once, with what is left.
 
         Parameters
@@ -137,7 +146,16 @@ class Terms:
         bound = plan.bound(lambda relation: sensitivity(plan, relation))
         return replace(plan, sigma=plan.multiplier(name) * bound)
 
-    def plan_steps(self, name, step, n_steps, *, shares=(), before=(), sensitivity):
+    def plan_steps(
+        self,
+        name: str,
+        step: Callable[[float], DpEvent],
+        n_steps: int,
+        *,
+        shares: Mapping[str, float] | None = (),
+        before: Sequence[RepeatedRelease] = (),
+        sensitivity: float,
+    ) -> Plan:
         """Plan a release at each of several steps with what is left; see `repeated_plan`."""
         return repeated_plan(
             name,
@@ -153,8 +171,14 @@ class Terms:
 
 
 def gaussian_plan(
-    shares, epsilon, delta, *, thresholds=None, relation="zero_out", accountant="pld"
-):
+    shares: Mapping[str, float],
+    epsilon: float,
+    delta: float,
+    *,
+    thresholds: Mapping[str, float] | None = None,
+    relation: str = "zero_out",
+    accountant: str = "pld",
+) -> Plan:
     """Plan unsampled Gaussian releases that spend a budget together.
 
     Parameters
@@ -178,19 +202,19 @@ def gaussian_plan(
 
 
 def repeated_plan(
-    name,
-    step,
-    n_steps,
-    epsilon,
-    delta,
+    name: str,
+    step: Callable[[float], DpEvent],
+    n_steps: int,
+    epsilon: float,
+    delta: float,
     *,
-    shares=None,
-    thresholds=None,
-    before=(),
-    relation="zero_out",
-    accountant="pld",
-    sensitivity=1.0,
-):
+    shares: Mapping[str, float] | None = None,
+    thresholds: Mapping[str, float] | None = None,
+    before: Sequence[RepeatedRelease] = (),
+    relation: str = "zero_out",
+    accountant: str = "pld",
+    sensitivity: float = 1.0,
+) -> Plan:
     """Plan unsampled Gaussian releases, and then one that is repeated with what is left.
 
     Parameters
@@ -220,12 +244,12 @@ def repeated_plan(
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     first = _gaussian_releases(shares or {}, thresholds or {}, epsilon, delta, relation, accountant)
 
-    def releases_at(multiplier):
+    def releases_at(multiplier: float) -> tuple[tuple[str, DpEvent], ...]:
         repeated = (*before, (name, step, n_steps))
         return (*first, *((name, repeat(step(multiplier), n)) for name, step, n in repeated))
 
-    def epsilon_function(accountant):
-        def epsilon_of(multiplier):
+    def epsilon_function(accountant: str) -> Callable[[float], float]:
+        def epsilon_of(multiplier: float) -> float:
             events = [event for _, event in releases_at(multiplier)]
             return ledger_epsilon(events, delta, accountant=accountant, relation=relation)
 
@@ -237,7 +261,14 @@ def repeated_plan(
     )
 
 
-def _gaussian_releases(shares, thresholds, epsilon, delta, relation, accountant):
+def _gaussian_releases(
+    shares: Mapping[str, float],
+    thresholds: Mapping[str, float],
+    epsilon: float,
+    delta: float,
+    relation: str,
+    accountant: str,
+) -> tuple[tuple[str, DpEvent], ...]:
     """Split the multiplier s that spends the budget: a share p of Σ s⁻² has s / √p."""
     if any(not share > 0 for share in shares.values()):
         raise ValueError(f"Shares must be positive; got {shares}.")
@@ -248,13 +279,13 @@ def _gaussian_releases(shares, thresholds, epsilon, delta, relation, accountant)
         accountant=accountant,
     )
 
-    def releases_at(total):
+    def releases_at(total: float) -> tuple[tuple[str, DpEvent], ...]:
         return tuple(
             (name, gaussian_event(total / math.sqrt(share), thresholds.get(name)))
             for name, share in shares.items()
         )
 
-    def costs(total):
+    def costs(total: float) -> float:
         events = [event for _, event in releases_at(total)]
         return ledger_epsilon(events, delta, accountant=accountant, relation=relation)
 

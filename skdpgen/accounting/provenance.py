@@ -3,10 +3,13 @@
 
 import inspect
 import numbers
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from .._version import __version__
 
@@ -39,18 +42,18 @@ class Origin:
     date: str = ""
 
     @classmethod
-    def of(cls, estimator):
+    def of(cls, estimator: BaseEstimator) -> "Origin":
         """Describe an estimator, today."""
         parameters = tuple(_list_parameters(estimator))
         return cls(type(estimator).__name__, parameters, date=date.today().isoformat())
 
     @classmethod
-    def from_dict(cls, data):
+    def from_dict(cls, data: Mapping[str, Any]) -> "Origin":
         """Read what `to_dict` wrote."""
         parameters = tuple((str(k), str(v)) for k, v in data["parameters"].items())
         return cls(str(data["estimator"]), parameters, str(data["version"]), str(data["date"]))
 
-    def check(self, estimator):
+    def check(self, estimator: BaseEstimator) -> None:
         """Refuse an estimator whose parameters are not those that it was fitted with.
 
         Defaults may differ between versions, and a search states its own parameters: nothing is
@@ -65,7 +68,7 @@ class Origin:
                 "states the parameters of the fit. Fit again, or set it back."
             )
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """Return what is written to JSON."""
         return {
             "estimator": self.estimator,
@@ -74,7 +77,7 @@ class Origin:
             "parameters": dict(self.parameters),
         }
 
-    def describe(self):
+    def describe(self) -> list[str]:
         """List who made it, and with what, line by line."""
         lines = [f"By {self.estimator} of skdpgen {self.version}, on {self.date}."]
         if self.parameters:
@@ -83,7 +86,7 @@ class Origin:
         return lines
 
 
-def join_origins(origins):
+def join_origins(origins: Sequence[Origin | None]) -> Origin | None:
     """Return the origin of several fits together, or None if it is not known of all."""
     if None in origins:
         return None
@@ -94,12 +97,12 @@ def join_origins(origins):
     )
 
 
-def join_names(texts):
+def join_names(texts: Iterable[str]) -> str:
     """List names, each once, by a text; texts may be such lists themselves."""
     return " and ".join(dict.fromkeys(name for text in texts for name in text.split(" and ")))
 
 
-def _list_parameters(estimator):
+def _list_parameters(estimator: BaseEstimator) -> Iterator[tuple[str, str]]:
     """Give the names and texts of parameters that are not at their defaults."""
     given = estimator.get_params(deep=False)
     for name, parameter in inspect.signature(type(estimator)).parameters.items():
@@ -109,7 +112,7 @@ def _list_parameters(estimator):
                 yield name, text
 
 
-def _show(value):
+def _show(value: Any) -> str:
     """Write a value down, without seeds, addresses, or much of it."""
     if hasattr(value, "get_params") and not isinstance(value, type):
         parts = ", ".join(f"{name}={text}" for name, text in _list_parameters(value))

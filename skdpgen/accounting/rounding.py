@@ -4,13 +4,17 @@
 import contextlib
 import math
 import numbers
+from collections.abc import Iterator
 from decimal import ROUND_CEILING, Context, Decimal
+from typing import Any
+
+from sklearn.base import BaseEstimator
 
 # Significant digits of printed ε and δ.
 _DIGITS = 4
 
 
-def at_most(number):
+def at_most(number: Any) -> float:
     """Return the largest float that is not above a number of any type.
 
     Arithmetic with a narrower type would round to it: a price of 1 + 7e-9 is no more than 1 in
@@ -31,7 +35,7 @@ def at_most(number):
 
 
 @contextlib.contextmanager
-def plain_numbers(estimator):
+def plain_numbers(estimator: BaseEstimator) -> Iterator[None]:
     """Let an estimator's parameters be Python's own numbers inside, and as they were outside.
 
     What follows from a parameter, such as noise, is then computed in doubles, whatever its type,
@@ -47,7 +51,7 @@ def plain_numbers(estimator):
             setattr(estimator, name, value)
 
 
-def plain(value):
+def plain(value: Any) -> Any:
     """Return a number as one of Python's own, and other values as they are."""
     if isinstance(value, tuple):
         return tuple(map(plain, value)) if type(value) is tuple else value
@@ -56,7 +60,7 @@ def plain(value):
     return int(value) if isinstance(value, numbers.Integral) else at_most(value)
 
 
-def show(number):
+def show(number: float) -> str:
     """Return ε or δ as it is printed: with four digits, rounded up.
 
     Examples

@@ -3,19 +3,34 @@
 
 import itertools
 import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
+from dp_accounting import DpEvent
 from dp_accounting.dp_event import RepeatAndSelectDpEvent
 
 from .._muting import muted
 from ..exceptions import PlanError
 from .accountants import ledger_epsilon
 from .budget import PaidRun, Reservation
+
+if TYPE_CHECKING:
+    from ..mechanisms.noise import NoiseSource
 from .calibration import calibrate_under, check_delta, check_epsilon
 from .plan import Plan
 from .spending import restate_with_price
 
 
-def selection_plan(name, run_at, mean, shape, epsilon, delta, *, relation="zero_out"):
+def selection_plan(
+    name: str,
+    run_at: Callable[[float], DpEvent],
+    mean: float,
+    shape: float,
+    epsilon: float,
+    delta: float,
+    *,
+    relation: str = "zero_out",
+) -> Plan:
     """Plan a search that spends a budget, as the ``"rdp"`` accountant prices it.
 
     Parameters
@@ -35,10 +50,10 @@ def selection_plan(name, run_at, mean, shape, epsilon, delta, *, relation="zero_
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
 
-    def search_at(multiplier):
+    def search_at(multiplier: float) -> DpEvent:
         return RepeatAndSelectDpEvent(run_at(multiplier), mean, shape)
 
-    def epsilon_function(accountant):
+    def epsilon_function(accountant: str) -> Callable[[float], float]:
         return lambda multiplier: ledger_epsilon(
             [search_at(multiplier)], delta, accountant=accountant, relation=relation
         )
@@ -47,7 +62,9 @@ def selection_plan(name, run_at, mean, shape, epsilon, delta, *, relation="zero_
     return Plan(((name, search_at(multiplier)),), epsilon, delta, relation, "rdp")
 
 
-def select_best(run, plan, noise):
+def select_best(
+    run: Callable[[], tuple[float, Any]], plan: Plan, noise: "NoiseSource"
+) -> tuple[float, Any]:
     """Run a mechanism a random number of times, and return the best outcome and its score.
 
     The price of the plan holds if the runs are alike and independent of each other, which is for

@@ -15,7 +15,7 @@ _LEFT_OUT = 1e-4
 _ROUNDING = 1e-8
 
 
-def shuffled_epsilon(local_epsilon, n_records, delta):
+def shuffled_epsilon(local_epsilon: float, n_records: int, delta: float) -> float:
     """Return ε at `delta` of `n_records` shuffled releases, each of pure ε₀ = `local_epsilon`.
 
     The records answer alike: each on its own, and by one randomiser R. Let a record be x or x'.
@@ -66,7 +66,7 @@ def shuffled_epsilon(local_epsilon, n_records, delta):
     epsilon_0 = local_epsilon * (1 + 1e-12)
     clones = _clones(epsilon_0, n_records, _LEFT_OUT * delta)
 
-    def excess(epsilon):
+    def excess(epsilon: float) -> float:
         return _divergence(epsilon, epsilon_0, *clones) - delta
 
     if epsilon_0 == 0 or excess(0.0) <= 0:
@@ -79,7 +79,9 @@ def shuffled_epsilon(local_epsilon, n_records, delta):
     return min(epsilon, local_epsilon)
 
 
-def _clones(epsilon_0, n_records, left_out):
+def _clones(
+    epsilon_0: float, n_records: int, left_out: float
+) -> tuple[np.ndarray, np.ndarray, float]:
     """Return numbers of clones, their probabilities, and that of all others."""
     law = stats.binom(n_records - 1, math.exp(-epsilon_0) * (1 - 1e-12))
     low, high = int(law.ppf(left_out / 2)), int(law.isf(left_out / 2))
@@ -92,7 +94,9 @@ def _clones(epsilon_0, n_records, left_out):
     return edges[:-1], masses, below[0] + above[-1]
 
 
-def _divergence(epsilon, epsilon_0, clones, masses, left_out):
+def _divergence(
+    epsilon: float, epsilon_0: float, clones: np.ndarray, masses: np.ndarray, left_out: float
+) -> float:
     """Average the hockey-stick divergence over the number of clones."""
     if epsilon >= epsilon_0:
         return 0.0

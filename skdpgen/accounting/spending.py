@@ -2,10 +2,12 @@
 """Errors after a release: they state the price of the whole, once."""
 
 import contextlib
+from collections.abc import Callable, Iterator, Sequence
 
 from ..exceptions import BudgetExceededError, PlanError, SpentError, TableError
 from .budget import is_search_run
-from .certificate import compose
+from .certificate import Certificate, compose
+from .plan import Plan
 from .rounding import show
 
 # What callers tell apart; all other errors become a `SpentError`.
@@ -13,7 +15,7 @@ _KINDS = BudgetExceededError, PlanError, TableError, TypeError, ValueError
 
 
 @contextlib.contextmanager
-def report_spent_on_error(certificate):
+def report_spent_on_error(certificate: Callable[[], Certificate]) -> Iterator[None]:
     """Raise a `SpentError` for an error inside, after a release, that says what was spent.
 
     The errors are those of learning from releases, which hold nothing private. A run of a search
@@ -40,7 +42,7 @@ def report_spent_on_error(certificate):
 
 
 @contextlib.contextmanager
-def report_reserved_on_error(plan):
+def report_reserved_on_error(plan: Plan) -> Iterator[None]:
     """Let errors that rows raise as they are read say that the reservation stays.
 
     Such an error may follow from private cells. Errors that are no refusals come from where chunks
@@ -58,7 +60,7 @@ def report_reserved_on_error(plan):
 
 
 @contextlib.contextmanager
-def report_finished_fits_on_error(certificates):
+def report_finished_fits_on_error(certificates: Sequence[Certificate]) -> Iterator[None]:
     """Let an error of one of several fits say what those that have finished have spent together.
 
     Parameters
@@ -79,12 +81,12 @@ def report_finished_fits_on_error(certificates):
         ) from error
 
 
-def restate_with_price(error, reason, plan):
+def restate_with_price(error: Exception, reason: str, plan: Plan) -> Exception:
     """Return an error of the same kind that states the price of a plan, unless a search will."""
     price = f" {reason}: ε = {show(plan.epsilon)} at δ = {show(plan.delta)}."
     return _restate(error, str(error) + price * (not is_search_run()))
 
 
-def _restate(error, said):
+def _restate(error: Exception, said: str) -> Exception:
     kind = next((kind for kind in _KINDS if isinstance(error, kind)), SpentError)
     return kind(said)

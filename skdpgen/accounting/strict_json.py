@@ -8,13 +8,14 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
+from typing import Any, NoReturn
 
 # Longer values are cut in errors.
 _MOST_SIGNS = 60
 _LARGEST = sys.float_info.max
 
 
-def parse_json(text, what, **options):
+def parse_json(text: Any, what: str, **options: Any) -> Any:
     """Return what a JSON text says; refuse a name that an object has more than once.
 
     A reader that takes the first of two members would see another text than one that takes the
@@ -29,12 +30,12 @@ def parse_json(text, what, **options):
     raise ValueError(f"{what} is not valid JSON: it is nested too deeply.")
 
 
-def refuse_constant(name):
+def refuse_constant(name: str) -> NoReturn:
     """Refuse NaN and Infinity, which are no JSON; a hook of `parse_json`."""
     raise ValueError(f"{name} is no number of JSON.")
 
 
-def _dict_of_distinct(pairs):
+def _dict_of_distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
         names = [name for name, _ in pairs]
@@ -59,7 +60,9 @@ class Member:
     allows: Callable
 
 
-def check_members(data, where, required, optional=None):
+def check_members(
+    data: Any, where: str, required: dict[str, Member], optional: dict[str, Member] | None = None
+) -> None:
     """Refuse an object with members that are missing, unknown or out of range.
 
     Parameters
@@ -82,29 +85,29 @@ def check_members(data, where, required, optional=None):
             raise ValueError(f"{where} must have {known[name].what} as {name}; got {_cut(value)}.")
 
 
-def _cut(value):
+def _cut(value: object) -> str:
     text = repr(value)
     return text if len(text) <= _MOST_SIGNS else f"{text[:_MOST_SIGNS]}..."
 
 
-def constant(value):
+def constant(value: object) -> Member:
     """Declare the one value that a member has."""
     return Member(repr(value), lambda given: type(given) is type(value) and given == value)
 
 
-def choice(*values):
+def choice(*values: str) -> Member:
     """Declare one of several strings."""
     return Member(f"one of {list(values)}", lambda given: type(given) is str and given in values)
 
 
-def number(what, allows):
+def number(what: str, allows: Callable[[Any], bool]) -> Member:
     """Declare a finite number in a range; True is none, and neither is what no double holds."""
     return Member(
         what, lambda given: type(given) in (int, float) and abs(given) <= _LARGEST and allows(given)
     )
 
 
-def whole(least=1, most=math.inf):
+def whole(least: int = 1, most: float = math.inf) -> Member:
     """Declare a whole number."""
     what = f"a whole number of at least {least}"
     return Member(
@@ -113,12 +116,12 @@ def whole(least=1, most=math.inf):
     )
 
 
-def optional(member):
+def optional(member: Member) -> Member:
     """Declare a member that may be null."""
     return Member(f"{member.what} or null", lambda given: given is None or member.allows(given))
 
 
-def hexadecimal(n_bytes):
+def hexadecimal(n_bytes: int) -> Member:
     """Declare bytes in lower-case hexadecimal digits."""
     pattern = re.compile(f"[0-9a-f]{{{2 * n_bytes}}}")
     return Member(
@@ -127,7 +130,7 @@ def hexadecimal(n_bytes):
     )
 
 
-def list_of(member):
+def list_of(member: Member) -> Member:
     """Declare a list."""
     return Member(
         f"a list, of which each is {member.what}",
@@ -135,12 +138,12 @@ def list_of(member):
     )
 
 
-def _is_text(given):
+def _is_text(given: Any) -> bool:
     # What a page or a terminal does not show, or shows in another order, could hide an edit.
     return type(given) is str and given.isprintable() and given == given.strip() != ""
 
 
-def _is_date(given):
+def _is_date(given: Any) -> bool:
     try:
         return date.fromisoformat(given).isoformat() == given
     except (TypeError, ValueError):

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What tests can find of neighbours: how right they are, for how often they are wrong."""
 
+from collections.abc import Iterable
+
 import attrs
 import numpy as np
-from dp_accounting import NonPrivateDpEvent
+from dp_accounting import DpEvent, NonPrivateDpEvent
 
 from .accountants import ledger_delta, ledger_epsilon
 
@@ -30,21 +32,23 @@ class TradeOff:
     Dong, Roth & Su, "Gaussian Differential Privacy", JRSS B 2022, Proposition 2.12.
     """
 
-    def __init__(self, events, relation, accountant="pld", scale=1.0):
+    def __init__(
+        self, events: Iterable[DpEvent], relation: str, accountant: str = "pld", scale: float = 1.0
+    ) -> None:
         self._ledger = [scale_noise(event, scale) for event in events]
         self._priced = {"relation": relation, "accountant": accountant}
         self._lines = None
 
     @property
-    def advantage(self):
+    def advantage(self) -> float:
         """The most that a test can be oftener right than wrong: the total variation, δ(0)."""
         return ledger_delta(self._ledger, 0.0, **self._priced)
 
-    def epsilon(self, delta):
+    def epsilon(self, delta: float) -> float:
         """Return ε at a δ."""
         return ledger_epsilon(self._ledger, delta, **self._priced)
 
-    def min_false_positive_rate(self, power):
+    def min_false_positive_rate(self, power: float) -> float:
         """Return the least x for which F(x) is as large as `power`."""
         if self._lines is None:
             deltas = [ledger_delta(self._ledger, float(e), **self._priced) for e in _EPSILONS]
@@ -54,7 +58,7 @@ class TradeOff:
         return max(0.0, first, np.max(1 - deltas - factors * (1 - power)))
 
 
-def scale_noise(event, scale):
+def scale_noise(event: DpEvent, scale: float) -> DpEvent:
     """Return an event with so many times the noise; what has none keeps none."""
     if isinstance(event, NonPrivateDpEvent):
         return event

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Whom a guarantee is for: a record or, where several rows are of one, a person."""
 
+from collections.abc import Callable, Iterable
+
 # What a certificate for records rests on, and one for persons in its place.
 ONE_RECORD = "one person has one record"
 _ONE_IDENTIFIER = "one person has one identifier"
@@ -16,7 +18,9 @@ _PERSON = {
 }
 
 
-def unit_sensitivity(sensitivity, relation, max_rows=None):
+def unit_sensitivity(
+    sensitivity: Callable[[str], float], relation: str, max_rows: int | None = None
+) -> float:
     """Return how far a sum over records moves between neighbours.
 
     Of a person at most M rows are in a sum. Where they are left out, it moves by at most M times
@@ -41,19 +45,19 @@ def unit_sensitivity(sensitivity, relation, max_rows=None):
     return max_rows * max(sensitivity(relation), sensitivity("zero_out"))
 
 
-def equivalent_records(n_units, max_rows=None):
+def equivalent_records(n_units: int, max_rows: int | None = None) -> int:
     """Return how many records move sums by as little, for their noise, as so many persons."""
     return max(1, n_units // (max_rows or 1))
 
 
-def describe_n_rows(n_units, max_rows=None):
+def describe_n_rows(n_units: int, max_rows: int | None = None) -> str:
     """Say how many rows there are, of which no more is public."""
     if max_rows is None:
         return f"{n_units:,}"
     return f"{n_units * max_rows:,} at most, of {n_units:,} persons"
 
 
-def unit_assumptions(assumptions, max_rows=None):
+def unit_assumptions(assumptions: Iterable[str], max_rows: int | None = None) -> tuple[str, ...]:
     """Return what a certificate rests on; of one for persons, no more that they have one record."""
     if max_rows is None:
         return tuple(assumptions)
@@ -61,7 +65,7 @@ def unit_assumptions(assumptions, max_rows=None):
     return tuple(a for assumed in assumptions for a in of_persons.get(assumed, (assumed,)))
 
 
-def check_unit(assumptions, max_rows=None):
+def check_unit(assumptions: Iterable[str], max_rows: int | None = None) -> None:
     """Refuse assumptions that are those of the other unit."""
     others = _ONE_IDENTIFIER if max_rows is None else ONE_RECORD
     if others in assumptions:
@@ -69,7 +73,9 @@ def check_unit(assumptions, max_rows=None):
         raise ValueError(f"a certificate for {unit} does not rest on it that {others}.")
 
 
-def describe_unit(relation, max_rows=None, n_units=None):
+def describe_unit(
+    relation: str, max_rows: int | None = None, n_units: int | None = None
+) -> list[str]:
     """List what a certificate says of units, line by line."""
     number = "" if n_units is None else f", {n_units:,},"
     if max_rows is None:
