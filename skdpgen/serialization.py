@@ -28,7 +28,7 @@ from ._files import as_path
 from ._version import __version__
 from .accounting.calibration import check_delta, check_epsilon
 from .accounting.certificate import Certificate
-from .accounting.events import event_from_dict, event_to_dict
+from .accounting.event_json import event_from_dict, event_to_dict
 from .accounting.strict_json import parse_json
 from .registry import Savable, find_class, is_savable, savable
 from .tables.schema import Schema

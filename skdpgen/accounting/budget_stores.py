@@ -22,7 +22,7 @@ from typing import Any
 from dp_accounting import DpEvent
 
 from ..exceptions import BudgetExceededError, PrivacyLeakWarning
-from .events import event_from_dict, event_to_dict
+from .event_json import event_from_dict, event_to_dict
 
 # Seconds to wait for other processes.
 _TIMEOUT = 60

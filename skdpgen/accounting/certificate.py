@@ -23,10 +23,9 @@ from .._html import make_table
 from .accountants import check_relation, ledger_delta, ledger_epsilon
 from .calibration import check_delta, check_epsilon
 from .certificate_form import INFINITE, STATEMENT, read_form
+from .event_json import event_from_dict, event_to_dict
 from .events import (
     concentrated_rho,
-    event_from_dict,
-    event_to_dict,
     flatten,
     gaussian_mu,
     pure_epsilon,

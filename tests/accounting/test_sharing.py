@@ -8,7 +8,7 @@ from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, UnsupportedEve
 from scipy.interpolate import BSpline
 from scipy.stats import norm
 
-from skdpgen.accounting.events import event_from_dict, event_to_dict
+from skdpgen.accounting.event_json import event_from_dict, event_to_dict
 from skdpgen.accounting.loss_distributions import gaussian_delta
 from skdpgen.accounting.sharing import Sharing, sum_divergence
 from skdpgen.exceptions import PlanError
