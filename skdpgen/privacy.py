@@ -8,7 +8,8 @@ from .accounting.calibration import (
     calibrate_sliced_gaussian,
     sliced_gaussian_epsilon,
 )
-from .accounting.certificate import Certificate, compose
+from .accounting.certificate import Certificate
+from .accounting.composition import compose
 from .accounting.directions import SensitivityLaw, sensitivity_bound, sensitivity_law
 from .accounting.events import (
     DiameterGaussianDpEvent,

@@ -162,7 +162,8 @@ class SharedGaussianDpEvent(dp_accounting.DpEvent):
     References
     ----------
     The proof follows the sums of discrete Gaussians of Kairouz, Liu & Steinke, "The Distributed
-    Discrete Gaussian Mechanism for Federated Learning with Secure Aggregation", ICML 2021, Theorem 1.
+    Discrete Gaussian Mechanism for Federated Learning with Secure Aggregation", ICML 2021,
+    Theorem 1.
     """
 
     noise_multiplier: float
@@ -280,7 +281,7 @@ def flatten(events: Iterable[DpEvent]) -> dict[DpEvent, int]:
         elif isinstance(event, SelfComposedDpEvent):
             if type(event.count) is not int or not 0 <= event.count <= MAX_COUNT:
                 raise ValueError(
-                    f"An event must occur a whole number of times, at most {MAX_COUNT:,}; got {event.count!r}."
+                    f"count must be a whole number of at most {MAX_COUNT:,}; got {event.count!r}."
                 )
             visit(event.event, count * event.count)
         elif not isinstance(event, RepeatAndSelectDpEvent) and isinstance(

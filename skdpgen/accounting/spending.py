@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ..exceptions import BudgetExceededError, PlanError, SpentError, TableError
 from .budget import is_search_run
-from .certificate import Certificate, compose
+from .certificate import Certificate
+from .composition import compose
 from .plan import Plan
 from .rounding import show
 

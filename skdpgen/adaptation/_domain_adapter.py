@@ -33,7 +33,7 @@ from ._base import ASSUMED, SAID_OF_ALL, BaseAdapter
 # Of these a sampler says nothing, or what the adapter says.
 _SAID_ONCE = ("epsilon", "delta", "relation", "random_state")
 # What an adapter's certificate says beside that of its sampler.
-_OWN = ("assumptions", "notes", "origin")
+_OWN = ("assumptions", "notes", "provenance")
 # From so many target rows on, their own principal components are worth their price.
 _MANY_ROWS = 1000
 # Columns that a sketch can do with as they are; components of the source, of few target rows.

@@ -7,7 +7,8 @@ import numpy as np
 from sklearn.base import clone
 
 from .._muting import muted
-from ..accounting.certificate import Certificate, compose
+from ..accounting.certificate import Certificate
+from ..accounting.composition import compose
 from ..accounting.rounding import show
 from ..accounting.spending import report_finished_fits_on_error
 from ..exceptions import PrivacyLeakWarning

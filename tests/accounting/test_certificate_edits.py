@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from dp_accounting import GaussianDpEvent, SelfComposedDpEvent
 
-from skdpgen.accounting.provenance import Origin
+from skdpgen.accounting.provenance import Provenance
 from skdpgen.accounting.rounding import show
 from skdpgen.privacy import Certificate, ledger_epsilon, verify
 
@@ -118,7 +118,7 @@ _FULL = Certificate(
     ("slice sketch", "value ranges"),
     n_records=1000,
     assumptions=("one person has one record", "bounds are public"),
-    origin=Origin("DPSWFlowSampler", (("bounds", "[0, 8]"),), "1.0", "2026-01-31"),
+    provenance=Provenance("DPSWFlowSampler", (("bounds", "[0, 8]"),), "1.0", "2026-01-31"),
     digest="0123456789abcdef" * 4,
     engine="dask",
 )
