@@ -53,7 +53,7 @@ def compose(*certificates: Certificate) -> Certificate:
         raise ValueError("Certificates for records and for persons cannot be composed.")
     assumptions = dict.fromkeys(a for c in certificates for a in c.assumptions)
     if sum(certificate.reproducible for certificate in certificates) > 1:
-        seeds = "the seeds of the fits differ: fits that share a seed share noise"
+        seeds = "the seeds of the fits are different: fits that share a seed share noise"
         assumptions[seeds] = None
     n_records = {certificate.n_records for certificate in certificates}
     return Certificate(

@@ -107,13 +107,13 @@ PRIVACY = {
     ),
     "a copy of a budget says nothing": Fault(
         "accounting.budget_stores:FileStore.__init__",
-        "place != _find_place(self.path)",
+        "inode != _find_inode(self.path)",
         "False",
         budget_files("a_copy_warns"),
     ),
     "another budget takes over a file": Fault(
         "accounting.budget_stores:FileStore.__init__",
-        "kept != terms",
+        "stored != terms",
         "False",
         budget_files("terms_are_those_of_the_file"),
     ),
@@ -130,15 +130,15 @@ PRIVACY = {
         budget_files("what_one_fit_has_left_is_taken_from_no_other"),
     ),
     "a folder is not synced": Fault(
-        "accounting.budget_stores:FileStore._make",
-        "os.fsync(folder)",
+        "accounting.budget_stores:FileStore._create",
+        "os.fsync(descriptor)",
         "pass",
         budget_files("what_is_written_is_on_the_disk"),
     ),
     "a slower process puts its own budget in place": Fault(
-        "accounting.budget_stores:FileStore._make",
-        "os.link(made, self.path)",
-        "os.replace(made, self.path)",
+        "accounting.budget_stores:FileStore._create",
+        "os.link(draft, self.path)",
+        "os.replace(draft, self.path)",
         budget_files("a_file_that_another_process_has_made_meanwhile_stays"),
     ),
     "a budget that is gone is made anew": Fault(
