@@ -58,7 +58,7 @@ class _LossGrid:
     max_squared_step: float = 0.016
     max_step: float = 1e-3
     min_step: float = 1e-6
-    # Points on one side of 0, so that a grid stays in memory.
+    # Points on one side of 0, which bounds memory and time.
     max_points: int = 50_000
     # Share of δ that is charged at once for losses beyond the grid.
     tail_share: float = 1e-4

@@ -274,8 +274,8 @@ class PrivacyBudget:
         if _has_search(planned):
             if any(other.events for other in charges) or sum(planned.values()) > 1:
                 raise BudgetExceededError(
-                    "A PrivacyBudget allows one private search, before all else: the remainder must be "
-                    "fixed before any result is known. Use a budget of its own."
+                    "A PrivacyBudget allows one private search, before all else: the rest must "
+                    "be fixed before any result is known. Use a budget of its own."
                 )
         elif not all(isinstance(event, (GaussianDpEvent, ThresholdDpEvent)) for event in planned):
             raise BudgetExceededError(

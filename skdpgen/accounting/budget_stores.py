@@ -24,7 +24,7 @@ from dp_accounting import DpEvent
 from ..exceptions import BudgetExceededError, PrivacyLeakWarning
 from .event_json import event_from_dict, event_to_dict
 
-# Seconds to wait for the lock: other processes hold it for milliseconds.
+# Seconds to wait for the lock. Each process holds it for one short transaction.
 _TIMEOUT = 60
 _TABLES = [
     "CREATE TABLE budget (terms TEXT NOT NULL, place TEXT NOT NULL, is_closed INTEGER NOT NULL)",
@@ -68,8 +68,8 @@ class MemoryStore:
         """Add the charge that ``decide(charges)`` returns, if it does; return its ticket."""
         if os.getpid() != self._pid:
             raise BudgetExceededError(
-                "A PrivacyBudget without a path cannot be spent in a child process: its parent would "
-                "not see the charge. Set path=...."
+                "A PrivacyBudget without a path cannot be spent in a child process: its parent "
+                "would not see the charge. Give it a path."
             )
         charge, ticket = decide(self.read()), next(self._tickets)
         self._charges[ticket] = charge
@@ -108,8 +108,8 @@ class FileStore:
             )
         if inode != _find_inode(self.path):
             warnings.warn(
-                f"{self.path} was copied, restored or moved, and charges to another copy are missing "
-                "here. Keep one copy, and delete the others.",
+                f"{self.path} was copied, restored or moved, and charges to another copy are "
+                "missing here. Keep one copy, and delete the others.",
                 PrivacyLeakWarning,
                 stacklevel=4,
             )

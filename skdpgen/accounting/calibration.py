@@ -132,7 +132,7 @@ def calibrate_gaussian(
     Examples
     --------
     >>> round(calibrate_gaussian(1.0, 1e-5), 3)
-    3.73
+    3.731
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     if math.isinf(epsilon):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The plan of a fit: its releases and their noise, fixed before the first of them."""
+"""Plans of fits: releases and their noise, fixed before the first release."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -23,23 +23,31 @@ RepeatedRelease = tuple[str, Callable[[float], DpEvent], int]
 @savable
 @dataclass(frozen=True)
 class Plan:
-    """What a curator may release, and in which order.
+    """Planned releases of a fit, in order, whose cost is within the budget.
 
     Attributes
     ----------
     releases : tuple of (str, dp_accounting.DpEvent)
-        Name and event of each release. One that is repeated, step by step, is planned as a
-        `SelfComposedDpEvent` of the step.
+        Name and event of each release. A repeated release is planned as a `SelfComposedDpEvent` of
+        one step.
     epsilon, delta : float
-        The budget, which the events together may not exceed.
+        The budget, which all events together must not exceed.
     relation, accountant : str
-        How they are priced.
+        Neighbouring relation and accountant of the price.
     sigma : float or None
-        Standard deviation of the noise, where there is one level to name.
+        Standard deviation of the noise, if there is one level.
     local : bool
-        Whether every release noises each record on its own, as its owner can.
+        Whether every release randomises each record on its own (local differential privacy).
     max_rows : int or None
-        For persons, with all their rows: how many of these are used at most. None: for records.
+        Largest number of rows of a person that are used, if the unit is a person. None: the unit
+        is a record.
+
+    Raises
+    ------
+    BudgetExceededError
+        If the releases cost more than the budget.
+    PlanError
+        If names are not distinct, or `max_rows` is less than 1.
     """
 
     releases: tuple
@@ -58,9 +66,9 @@ class Plan:
         object.__setattr__(self, "delta", check_delta(self.delta))
         names = [name for name, _ in self.releases]
         if len(set(names)) < len(names):
-            raise PlanError(f"Releases of a plan need different names; got {names}.")
+            raise PlanError(f"Releases of a plan must have distinct names; got {names}.")
         if self.max_rows is not None and not self.max_rows >= 1:
-            raise PlanError(f"Of a person one row counts at least; got max_rows={self.max_rows!r}.")
+            raise PlanError(f"max_rows must be at least 1; got {self.max_rows!r}.")
         cost = ledger_epsilon(
             self.events, self.delta, accountant=self.accountant, relation=self.relation
         )
@@ -72,7 +80,7 @@ class Plan:
 
     @property
     def events(self) -> tuple[DpEvent, ...]:
-        """The planned events, in order."""
+        """Planned events, in order."""
         return tuple(event for _, event in self.releases)
 
     @property
@@ -81,28 +89,28 @@ class Plan:
         return is_pure(self.events)
 
     def multiplier(self, name: str) -> float:
-        """Return the noise multiplier of the Gaussian release called `name`; 0 for no noise."""
+        """Return the noise multiplier of the Gaussian release `name`; 0 for no noise."""
         return plain_multiplier(dict(self.releases)[name])
 
     def bound(self, sensitivity: Callable[[str], float]) -> float:
-        """Return how far neighbours move a sum; see `unit_sensitivity`."""
+        """Return the sensitivity of a sum between neighbours; see `unit_sensitivity`."""
         return unit_sensitivity(sensitivity, self.relation, self.max_rows)
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What a plan is made from: a budget, and public numbers of the data.
+    """Terms of a plan: the budget and public numbers of the data.
 
     Attributes
     ----------
     epsilon, delta, relation, accountant
         As in `Plan`.
     n_samples, n_classes : int
-        Number of records, or of persons, and of the classes of records.
+        Number of records, or of persons, and number of classes.
     n_columns : int or None
-        Columns of a row, as the release sees it; None while a schema is open.
+        Number of encoded columns; None while columns are undeclared.
     shares, thresholds : dict
-        What is released before, as in `gaussian_plan`.
+        Earlier releases, as in `gaussian_plan`.
     max_rows
         As in `Plan`.
     """
@@ -129,15 +137,19 @@ class Terms:
     def plan_once(
         self, shares: Mapping[str, float], sensitivity: Callable[[Plan, str], float]
     ) -> Plan:
-        """Plan Gaussian releases, each made once, with what is left.
+        """Plan single Gaussian releases with the remaining budget.
 
         Parameters
         ----------
         shares : dict of str to float
-            For each release, by name, its share of what is left. They sum to 1.
+            Share of the remaining ρ for each release. They must sum to 1.
         sensitivity : callable
-            Gives the sensitivity of the first, by which multipliers are multiplied to get the
-            noise, from a plan and a relation.
+            Sensitivity of the first release as a function of a plan and a relation. The noise is
+            the multiplier times this.
+
+        Returns
+        -------
+        Plan
         """
         left, name = 1 - sum(self.shares.values()), next(iter(shares))
         shares = self.shares | {name: left * share for name, share in shares.items()}
@@ -152,18 +164,18 @@ class Terms:
         step: Callable[[float], DpEvent],
         n_steps: int,
         *,
-        shares: Mapping[str, float] | None = (),
+        shares: Mapping[str, float] | None = None,
         before: Sequence[RepeatedRelease] = (),
         sensitivity: float,
     ) -> Plan:
-        """Plan a release at each of several steps with what is left; see `repeated_plan`."""
+        """Plan a repeated release with the remaining budget; see `repeated_plan`."""
         return repeated_plan(
             name,
             step,
             n_steps,
             self.epsilon,
             self.delta,
-            shares={**self.shares, **dict(shares)},
+            shares={**self.shares, **(shares or {})},
             before=before,
             sensitivity=sensitivity,
             **self._priced,
@@ -179,16 +191,16 @@ def gaussian_plan(
     relation: str = "zero_out",
     accountant: str = "pld",
 ) -> Plan:
-    """Plan unsampled Gaussian releases that spend a budget together.
+    """Plan unsampled Gaussian releases that together spend a budget.
 
     Parameters
     ----------
     shares : dict of str to float
-        For each release, by name, its share of the budget: a fraction of Σ s⁻². They sum to 1.
+        Share of ρ for each release: a fraction of Σ s⁻². They must sum to 1.
     epsilon, delta, relation, accountant
         As in `Plan`.
     thresholds : dict of str to float, default=None
-        The δ' of those releases that have a threshold; see `ThresholdDpEvent`.
+        δ' of each release by a threshold; see `ThresholdDpEvent`.
 
     Returns
     -------
@@ -215,27 +227,27 @@ def repeated_plan(
     accountant: str = "pld",
     sensitivity: float = 1.0,
 ) -> Plan:
-    """Plan unsampled Gaussian releases, and then one that is repeated with what is left.
+    """Plan unsampled Gaussian releases, and then a repeated release with the remaining budget.
 
     Parameters
     ----------
     name : str
-        The repeated release.
+        Name of the repeated release.
     step : callable
-        The event of one step, as a function of its noise multiplier.
+        Event of one step as a function of its noise multiplier.
     n_steps : int
-        How often it happens.
+        Number of steps.
     epsilon, delta, relation, accountant
         As in `Plan`.
     shares : dict of str to float, default=None
-        For each Gaussian release, by name, its share of Σ s⁻² of what Gaussian releases alone
-        could spend.
+        Share for each Gaussian release: a fraction of the Σ s⁻² that Gaussian releases alone could
+        spend.
     thresholds : dict of str to float, default=None
-        The δ' of those that have a threshold.
+        δ' of each release by a threshold.
     before : sequence of (name, step, n_steps), default=()
-        Others that are repeated, between the two; each gets the same multiplier as the last one.
+        Other repeated releases, between the two; they have the multiplier of the last one.
     sensitivity : float, default=1.0
-        By which multipliers of the repeated release are multiplied to get its noise.
+        Sensitivity of the repeated release. Its noise is the multiplier times this.
 
     Returns
     -------
@@ -269,7 +281,7 @@ def _gaussian_releases(
     relation: str,
     accountant: str,
 ) -> tuple[tuple[str, DpEvent], ...]:
-    """Split the multiplier s that spends the budget: a share p of Σ s⁻² has s / √p."""
+    """Split the multiplier s that spends the budget: a share p of ρ has s / √p."""
     if any(not share > 0 for share in shares.values()):
         raise ValueError(f"Shares must be positive; got {shares}.")
     total = calibrate_gaussian(
@@ -289,7 +301,7 @@ def _gaussian_releases(
         events = [event for _, event in releases_at(total)]
         return ledger_epsilon(events, delta, accountant=accountant, relation=relation)
 
-    # The parts may cost more than the whole in the last digit.
+    # Rounding may make the parts cost more than the whole in the last digit.
     slack = 1e-12
     while costs(total) > epsilon:
         total, slack = total * (1 + slack), 2 * slack

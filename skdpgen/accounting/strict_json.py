@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Strict reading of JSON: no name twice, no unknown member, no value outside its range."""
+"""Strict validation of JSON: no repeated name, no unknown member, no value out of its range."""
 
 import json
 import math
@@ -10,16 +10,28 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, NoReturn
 
-# Longer values are cut in errors.
-_MOST_SIGNS = 60
+# Longer values are cut in errors, to fit a line.
+_MAX_CHARACTERS = 60
 _LARGEST = sys.float_info.max
 
 
 def parse_json(text: Any, what: str, **options: Any) -> Any:
-    """Return what a JSON text says; refuse a name that an object has more than once.
+    """Return the value of a JSON text; raise ValueError if an object repeats a name.
 
-    A reader that takes the first of two members would see another text than one that takes the
+    A reader that takes the first of two members would see another value than one that takes the
     last.
+
+    Parameters
+    ----------
+    text : str
+    what : str
+        Name of the text, for errors.
+    **options
+        Passed to `json.loads`.
+
+    Returns
+    -------
+    object
     """
     try:
         return json.loads(text, object_pairs_hook=_dict_of_distinct, **options)
@@ -31,11 +43,12 @@ def parse_json(text: Any, what: str, **options: Any) -> Any:
 
 
 def refuse_constant(name: str) -> NoReturn:
-    """Refuse NaN and Infinity, which are no JSON; a hook of `parse_json`."""
+    """Raise ValueError for NaN and Infinity, which JSON excludes; a hook of `parse_json`."""
     raise ValueError(f"{name} is no number of JSON.")
 
 
 def _dict_of_distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return members as a dict; raise ValueError if names repeat."""
     members = dict(pairs)
     if len(members) < len(pairs):
         names = [name for name, _ in pairs]
@@ -51,9 +64,9 @@ class Member:
     Attributes
     ----------
     what : str
-        In words, for errors.
+        Description of the allowed values, for errors.
     allows : callable
-        Whether a value is allowed.
+        Returns whether a value is allowed.
     """
 
     what: str
@@ -63,15 +76,16 @@ class Member:
 def check_members(
     data: Any, where: str, required: dict[str, Member], optional: dict[str, Member] | None = None
 ) -> None:
-    """Refuse an object with members that are missing, unknown or out of range.
+    """Raise ValueError if members of an object are missing, unknown or out of their range.
 
     Parameters
     ----------
     data : object
-        The parsed value.
+        Parsed value.
     where : str
-        Its name, for errors.
+        Name of the value, for errors.
     required, optional : dict of str to Member
+        Allowed values of each member.
     """
     known = required | (optional or {})
     if not isinstance(data, dict):
@@ -86,29 +100,30 @@ def check_members(
 
 
 def _cut(value: object) -> str:
+    """Return the repr of a value, cut to fit a line."""
     text = repr(value)
-    return text if len(text) <= _MOST_SIGNS else f"{text[:_MOST_SIGNS]}..."
+    return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}..."
 
 
 def constant(value: object) -> Member:
-    """Declare the one value that a member has."""
+    """Return a member with one allowed value."""
     return Member(repr(value), lambda given: type(given) is type(value) and given == value)
 
 
 def choice(*values: str) -> Member:
-    """Declare one of several strings."""
+    """Return a member with one of several strings."""
     return Member(f"one of {list(values)}", lambda given: type(given) is str and given in values)
 
 
 def number(what: str, allows: Callable[[Any], bool]) -> Member:
-    """Declare a finite number in a range; True is none, and neither is what no double holds."""
+    """Return a member with a finite double in a range; booleans are not numbers."""
     return Member(
         what, lambda given: type(given) in (int, float) and abs(given) <= _LARGEST and allows(given)
     )
 
 
 def whole(least: int = 1, most: float = math.inf) -> Member:
-    """Declare a whole number."""
+    """Return a member with a whole number in a range."""
     what = f"a whole number of at least {least}"
     return Member(
         what if most == math.inf else f"{what} and at most {most}",
@@ -117,12 +132,12 @@ def whole(least: int = 1, most: float = math.inf) -> Member:
 
 
 def optional(member: Member) -> Member:
-    """Declare a member that may be null."""
+    """Return a member that may also be null."""
     return Member(f"{member.what} or null", lambda given: given is None or member.allows(given))
 
 
 def hexadecimal(n_bytes: int) -> Member:
-    """Declare bytes in lower-case hexadecimal digits."""
+    """Return a member with bytes in lower-case hexadecimal digits."""
     pattern = re.compile(f"[0-9a-f]{{{2 * n_bytes}}}")
     return Member(
         f"{2 * n_bytes} lower-case hexadecimal digits",
@@ -131,7 +146,7 @@ def hexadecimal(n_bytes: int) -> Member:
 
 
 def list_of(member: Member) -> Member:
-    """Declare a list."""
+    """Return a member with a list, each item of which `member` allows."""
     return Member(
         f"a list, of which each is {member.what}",
         lambda given: type(given) is list and all(map(member.allows, given)),
@@ -139,11 +154,13 @@ def list_of(member: Member) -> Member:
 
 
 def _is_text(given: Any) -> bool:
-    # What a page or a terminal does not show, or shows in another order, could hide an edit.
+    """Return whether a value is a string of printable characters, without spaces at its ends."""
+    # Characters that a page or terminal hides or reorders could hide an edit.
     return type(given) is str and given.isprintable() and given == given.strip() != ""
 
 
 def _is_date(given: Any) -> bool:
+    """Return whether a value is an ISO 8601 date."""
     try:
         return date.fromisoformat(given).isoformat() == given
     except (TypeError, ValueError):

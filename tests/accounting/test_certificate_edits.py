@@ -214,10 +214,10 @@ _NO_OP = {"type": "NoOpDpEvent"}
         (lambda data: {**data, "max_rows": 3}, "for records has unknown members: .'max_rows'"),
         (lambda data: _of_persons(data, max_rows=0), "at least 1 as max_rows; got 0"),
         (lambda data: _of_persons(data, max_rows=True), "at least 1 as max_rows; got True"),
-        (lambda data: _of_persons(data, max_rows=3), "for persons does not rest on it that one"),
+        (lambda data: _of_persons(data, max_rows=3), "for persons must not assume that one"),
         (
             lambda data: {**data, "assumptions": ["one person has one identifier"]},
-            "for records does not rest on it that one person has one identifier",
+            "for records must not assume that one person has one identifier",
         ),
         (lambda data: {**data, "local": True}, "stated under relation='replace_one'"),
         (

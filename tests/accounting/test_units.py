@@ -26,7 +26,7 @@ def test_what_a_certificate_for_persons_rests_on():
     check_unit(given)
     check_unit(of_persons, 3)
     for assumptions, max_rows in ((given, 3), (of_persons, None)):
-        with pytest.raises(ValueError, match="does not rest on it that one person has one"):
+        with pytest.raises(ValueError, match="must not assume that one person has one"):
             check_unit(assumptions, max_rows)
 
 
