@@ -219,7 +219,7 @@ _NO_OP = {"type": "NoOpDpEvent"}
             lambda data: {**data, "assumptions": ["one person has one identifier"]},
             "for records must not assume that one person has one identifier",
         ),
-        (lambda data: {**data, "local": True}, "stated under relation='replace_one'"),
+        (lambda data: {**data, "local": True}, "Local releases need relation='replace_one'"),
         (
             lambda data: {
                 **_of_persons(data, max_rows=1),

@@ -282,5 +282,5 @@ def test_each_accountant_prices_all_parts(accountant):
 
 def test_whose_engines_held_rows_is_said():
     text = " ".join(str(compose(*(PARTS[n] for n in ("Gaussian", "shared", "seeded")))).split())
-    assert "Rows were added up by dask and spark: its workers" in text
-    assert "added up by" not in str(compose(PARTS["shared"], PARTS["Laplace"]))
+    assert "Rows were summed by dask and spark: its workers" in text
+    assert "summed by" not in str(compose(PARTS["shared"], PARTS["Laplace"]))
