@@ -382,9 +382,7 @@ class PaidRun:
 
     def _reserve(self, plan: Plan, reproducible: bool) -> int:
         if self._is_planned:
-            raise BudgetExceededError(
-                "A run of a search must be one fit; this run has started another."
-            )
+            raise BudgetExceededError("A run of a search must be one fit, and no more.")
         if plan.relation != self._relation:
             raise BudgetExceededError(
                 f"The search is for relation={self._relation!r}; a run has {plan.relation!r}."
