@@ -3,7 +3,7 @@
 
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dp_accounting import DpEvent
 
@@ -27,9 +27,6 @@ from .strict_json import (
     refuse_constant,
     whole,
 )
-
-if TYPE_CHECKING:
-    from .certificate import Certificate
 
 _STATEMENT = "differential privacy"
 # JSON has no infinity.
@@ -65,8 +62,8 @@ _OPTIONAL = {
 _MADE_BY = {"estimator": TEXT, "version": TEXT, "date": DATE, "parameters": ANY}
 
 
-def write_form(certificate: "Certificate") -> str:
-    """Return a certificate as JSON."""
+def write_form(certificate: Any) -> str:
+    """Return a `Certificate` as JSON."""
     unit: dict[str, Any] = {"n_records": certificate.n_records}
     if certificate.max_rows is not None:
         unit = {"unit": "person", "max_rows": certificate.max_rows}

@@ -4,7 +4,7 @@
 import itertools
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dp_accounting import DpEvent
 from dp_accounting.dp_event import RepeatAndSelectDpEvent
@@ -13,9 +13,6 @@ from .._muting import muted
 from ..exceptions import PlanError
 from .accountants import ledger_epsilon
 from .budget import PaidRun, Reservation
-
-if TYPE_CHECKING:
-    from ..mechanisms.noise import NoiseSource
 from .calibration import calibrate_under, check_delta, check_epsilon
 from .plan import Plan
 from .spending import restate_with_price
@@ -62,9 +59,7 @@ def selection_plan(
     return Plan(((name, search_at(multiplier)),), epsilon, delta, relation, "rdp")
 
 
-def select_best(
-    run: Callable[[], tuple[float, Any]], plan: Plan, noise: "NoiseSource"
-) -> tuple[float, Any]:
+def select_best(run: Callable[[], tuple[float, Any]], plan: Plan, noise: Any) -> tuple[float, Any]:
     """Run a mechanism a random number of times, and return the best outcome and its score.
 
     The price of the plan holds if the runs are independent and identically distributed. The caller

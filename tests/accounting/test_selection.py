@@ -307,7 +307,7 @@ def test_errors_and_warnings_tell_of_no_other_run():
     assert runs.n_runs == 1
     assert not caught
     (frame,) = [entry.frame for entry in raised.traceback if entry.name == "select_best"]
-    assert frame.f_locals["best"] is frame.f_locals["found"] is None
+    assert frame.f_locals["best"] is frame.f_locals["result"] is None
     with pytest.raises(ValueError, match="nan"):
         select_best(lambda: (release(0.1), (math.nan, 0))[1], runs.plan, runs.noise)
 
