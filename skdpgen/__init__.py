@@ -8,7 +8,7 @@ from ._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from .accounting.budget import PrivacyBudget
-    from .accounting.certificate import compose
+    from .accounting.composition import compose
     from .accounting.previews import preview
     from .accounting.verification import verify
     from .adaptation import DPSWDDomainAdapter
@@ -59,7 +59,7 @@ __all__ = [
 _FUNCTIONS = {
     "PrivacyBudget": "accounting.budget",
     "audit": "auditing.releases",
-    "compose": "accounting.certificate",
+    "compose": "accounting.composition",
     "load": "serialization",
     "preview": "accounting.previews",
     "verify": "accounting.verification",

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .accounting.rounding import plain_numbers
 from .accounting.spending import report_spent_on_error
-from .accounting.units import show_rows
+from .accounting.units import describe_n_rows
 from .curator.curator import Curator, open_curator
 from .curator.record_functions import clears_frames
 from .encoders import ENCODERS, split_encoder
@@ -104,7 +104,7 @@ class BaseGenerator(Saves, Planning, DocumentedEstimator, metaclass=ABCMeta):
         if not fit_plan.plan.is_pure:
             warn_of_delta(self.delta, n_samples, stacklevel=3)
         if fit_plan.min_samples > n_samples * (max_rows or 1):
-            given = show_rows(n_samples, max_rows)
+            given = describe_n_rows(n_samples, max_rows)
             warn_of_few_rows(type(self).__name__, given, fit_plan.min_samples, stacklevel=3)
         for name in ("classes_", "class_probabilities_", "schema_", "schema_report_", "y_bounds_"):
             vars(self).pop(name, None)

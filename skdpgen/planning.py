@@ -9,7 +9,7 @@ from sklearn.base import clone
 from .accounting.calibration import calibrate_gaussian
 from .accounting.certificate import Certificate
 from .accounting.plan import Plan, Terms
-from .accounting.units import ONE_RECORD, count_worth, show_rows
+from .accounting.units import ONE_RECORD, describe_n_rows, equivalent_records
 from .arrays.box import BoxFormat
 from .arrays.inference import make_box
 from .arrays.kind import ArrayKind
@@ -104,7 +104,7 @@ class Planning(TakesSpecifications):
         if self.y_bounds is not None and dataset.classes is not None:
             raise ValueError("y_bounds are for a numeric y of float dtype; here y holds classes.")
         format = self._make_format(
-            count_worth(dataset.n_records, max_rows),
+            equivalent_records(dataset.n_records, max_rows),
             dataset.n_columns,
             dataset.n_classes,
             has_number=dataset.has_number,
@@ -279,7 +279,7 @@ class Planning(TakesSpecifications):
             raise ValueError("preview needs a Schema: without a table, no column is known.")
         n_classes = n_classes or 1
         if self.schema is None or isinstance(self.schema, str):
-            n_worth = count_worth(n_samples, max_rows)
+            n_worth = equivalent_records(n_samples, max_rows)
             format = self._make_format(n_worth, n_features, n_classes)
         else:
             format = self._make_table_format(self.schema)
@@ -305,7 +305,7 @@ class Planning(TakesSpecifications):
             reproducible=self.random_state is not None,
             n_records=n_samples,
         )
-        given = show_rows(n_samples, plan.max_rows)
+        given = describe_n_rows(n_samples, plan.max_rows)
         note = f"it takes about {min_samples:,} rows to be of use; here are {given}."
         return replace(certificate.made_by(self), notes=(note,) * bool(min_samples))
 

@@ -11,7 +11,8 @@ from .accounting.calibration import (
     calibrate_sliced_gaussian,
     sliced_gaussian_epsilon,
 )
-from .accounting.certificate import Certificate, compose
+from .accounting.certificate import Certificate
+from .accounting.composition import compose
 from .accounting.directions import sensitivity_bound, sensitivity_law
 from .accounting.events import (
     DiameterGaussianDpEvent,
@@ -22,8 +23,7 @@ from .accounting.events import (
 from .accounting.plan import Plan, gaussian_plan, repeated_plan
 from .accounting.previews import preview
 from .accounting.selection import select_best, selection_plan
-from .accounting.signatures import sign
-from .accounting.verification import verify
+from .accounting.verification import sign, verify
 from .curator.curator import Curator
 from .curator.record_functions import BatchFunction, PullingFunction, RecordFunction
 from .exceptions import (

@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from torch import nn
 
 from .accounting.certificate import Certificate
-from .accounting.events import event_from_dict, event_to_dict
+from .accounting.event_json import event_from_dict, event_to_dict
 from .registry import find_class, is_savable, savable
 from .tables.schema import Schema
 

@@ -50,8 +50,8 @@ class Saves(Savable):
     def check_certified(self):
         """Raise a ValueError if a parameter or an attribute contradicts the certificate."""
         certificate = self.privacy_
-        if certificate.origin is not None:
-            certificate.origin.check(self)
+        if certificate.provenance is not None:
+            certificate.provenance.check(self)
         for name, own, certified in self._list_certified():
             if own != certified:
                 raise ValueError(

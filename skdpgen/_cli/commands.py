@@ -12,12 +12,12 @@ import numpy as np
 
 from .. import DPSlicedWassersteinGenerator, DPSWFlowSampler, PrivacyBudget
 from ..accounting.calibration import check_delta, check_epsilon
-from ..accounting.certificate import Certificate
 from ..accounting.events import threshold_delta
 from ..accounting.previews import preview as preview_fit
 from ..accounting.rounding import show
-from ..accounting.signatures import sign as sign_text
-from ..accounting.units import largest_change
+from ..accounting.units import unit_sensitivity
+from ..accounting.verification import read_certificate
+from ..accounting.verification import sign as sign_text
 from ..accounting.verification import verify as verify_text
 from ..auditing.releases import audit as audit_fit
 from ..checks import read_file
@@ -257,7 +257,7 @@ def preview(options):
     noise = {KINDS_RELEASE: math.sqrt(n_columns), TwoWayTables.name: n_columns / math.sqrt(2)}
     for release, event in zip(planned.releases, planned.events, strict=True):
         if release in noise:
-            unit = largest_change(
+            unit = unit_sensitivity(
                 TablesMechanism.sensitivity_of, options.relation, planned.max_rows
             )
             std = unit * event.noise_multiplier * noise[release]
@@ -325,7 +325,7 @@ def verify(options):
         warnings.simplefilter("always")
         key = options.public_key
         epsilon = verify_text(text, None if key is None else Path(key).read_bytes())
-    print(Certificate.from_json(text))
+    print(read_certificate(text))
     print(
         "What follows proves the arithmetic. It cannot prove that the fit took place as stated, "
         "nor that what is assumed holds."

@@ -80,9 +80,11 @@ def make_parser():
     action.add_argument("path", help="the file of a budget")
 
     command = commands.add_parser("verify", help="print a certificate, and recompute its ε")
-    command.add_argument("certificate", help="a JSON file that synthesize wrote")
+    command.add_argument("certificate", help="a file that synthesize or sign wrote")
     command.add_argument(
-        "--public-key", metavar="FILE", help="PEM; the certificate has to be signed by its key"
+        "--public-key",
+        metavar="FILE",
+        help="PEM; the certificate must be signed by that key",
     )
 
     command = commands.add_parser("sign", help="sign a certificate, by a key of your own")
@@ -90,7 +92,7 @@ def make_parser():
     command.add_argument(
         "--key", metavar="FILE", required=True, help="an Ed25519 key, PEM, without a password"
     )
-    command.add_argument("--output", required=True, help="where to write the signed certificate")
+    command.add_argument("--output", required=True, help="where to write the certificate as a JWS")
     return parser
 
 

@@ -1,4 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Numbers only: events, accountants, calibration, plans, certificates and budgets. No rows."""
+"""Privacy accounting: events, accountants, calibration, plans, certificates and budgets.
+
+It uses public numbers only, and never reads rows.
+"""
 
 __all__ = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One budget for several fits on the same data."""
+"""Privacy budgets shared by several fits on the same data."""
 
 import contextlib
 import itertools
@@ -8,10 +8,13 @@ import math
 import numbers
 import os
 import threading
+from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from os import PathLike
+from pathlib import Path
+from typing import NoReturn
 
-from dp_accounting import GaussianDpEvent
+from dp_accounting import DpEvent, GaussianDpEvent
 from dp_accounting.dp_event import RepeatAndSelectDpEvent
 from joblib import parallel_config
 
@@ -28,72 +31,75 @@ from .events import (
     repeat,
     threshold_delta,
 )
+from .plan import Plan
 from .rounding import at_most, show
 
-# The open budgets of this process, seen by every thread: a fit in a worker thread is charged too.
-_open_budgets = []
+# Open budgets of this process, shared by its threads: a fit in a worker thread is charged too.
+_open_budgets: "list[PrivacyBudget]" = []
 _lock = threading.RLock()
 if hasattr(os, "register_at_fork"):
-    # Else a child could wait for ever for a lock that another thread of its parent had.
+    # Otherwise a child could wait for ever for a lock that another thread of its parent held.
     os.register_at_fork(
         before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
     )
-# The environment variable that tells processes, as they start, of the budgets with a path.
+# Environment variable from which new processes read the paths of open budgets.
 _VARIABLE = "SKDPGEN_BUDGETS"
-# Paths of those that were open in the parent when this process was started.
+# Paths of budgets that were open in the parent when this process was started.
 _inherited = tuple(json.loads(os.environ.get(_VARIABLE, "[]")))
-# The run of a search that this thread is in, which is paid for.
-_paid_run = ContextVar("paid run", default=None)
+# Run of a search in this thread, which the search has paid for.
+_paid_run: "ContextVar[PaidRun | None]" = ContextVar("paid run", default=None)
 
 
 class PrivacyBudget:
-    """A budget (ε, δ) that every fit made inside ``with budget:`` is charged to.
+    """Budget (ε, δ) that is charged for every fit inside ``with budget:``.
 
-    A fit that would overrun it is refused before anything is released. The budget is no parameter
-    of any estimator, so cloning, pickling or searching over estimators cannot reset it.
+    A fit that would exceed it raises BudgetExceededError before anything is released. The budget is
+    not a parameter of estimators, so cloning, pickling or searching over estimators cannot reset
+    it.
 
     Parameters
     ----------
     epsilon, delta : float
-        What all fits together may cost.
+        Largest total cost of all fits.
     relation : {"zero_out", "replace_one"}, default="zero_out"
-        Which data sets are neighbours; fits under another relation are refused.
+        Neighbouring relation; fits under another relation raise BudgetExceededError.
     threshold_delta : float, default=0.0
-        The part of δ that is set aside for releases by a threshold, as ``schema="private"`` makes
-        them of categories; a tenth of the δ of each such fit. Nothing else can use it.
+        Part of δ that is reserved for releases by a threshold, which infer the categories of
+        undeclared columns. Each such fit needs a tenth of its δ. Nothing else can use it.
     path : str or path, default=None
-        A file that keeps what is spent, so that it outlives the process and several can share it.
-        It is made if it is not there; if it is, it has to be of the same terms.
+        File that stores the charges, so that they outlive the process and several processes can
+        share them. It is created if it does not exist; an existing file must have the same terms.
 
     Attributes
     ----------
     spent : float
-        ε at `delta` of what was released so far.
+        ε at `delta` of all releases so far.
 
     Notes
     -----
-    Fits may be chosen one after the other, by what earlier ones gave: unsampled Gaussian releases
-    compose exactly under such adaptivity. Thresholds add their δ', which is set aside beforehand:
-    if what one kind of release leaves were open to the other, the choice between them could be
-    made to cost up to twice δ. Of a private search ε and δ are set aside, and what it leaves is for
-    Gaussian releases; so it has to come first, before anything is known to choose by. Other events
-    are refused, as are fits with an int `random_state`, which share noise. Scores of private rows
-    are not charged: they are reads outside of every ledger.
+    Fits may depend on the results of earlier ones: unsampled Gaussian releases compose exactly
+    under such adaptivity. Thresholds add their δ', which is reserved beforehand: if one type of
+    release could use the remainder of the other, an adaptive choice between them could cost up to
+    twice δ. A private search reserves its ε and δ, and the remainder is for Gaussian releases; so
+    it must come first, before any result is known. Other events raise BudgetExceededError, as do
+    fits with an int `random_state`, which share noise. Scores on private rows are not charged: no
+    ledger contains them.
 
-    All threads of the process are charged. In the thread that opens the budget, joblib runs in
+    All threads of the process are charged. In the thread that opens the budget, joblib uses
     threads by default. Fits in *other processes* are charged only if the budget has a `path`, and
     depending on when the process was started: a process that was started inside ``with budget:``
-    is charged for as long as it lives, even after the block has ended; a process that was started
-    before is never charged. That holds for each worker that joblib (loky) keeps and reuses, and for
-    multiprocessing's fork server, whose start counts for all that it forks. Without a `path`, fits
-    in forked children are refused, and those in other processes are not seen.
+    is charged as long as it runs, even after the block has ended; a process that was started
+    before is never charged. This applies to each worker that joblib (loky) keeps and reuses, and
+    to multiprocessing's fork server, whose start counts for all processes that it forks. Without a
+    `path`, fits in forked children raise BudgetExceededError, and those in other processes are
+    missed.
 
-    With a `path`, what a fit plans is in the file, and on the disk, before a row is read;
-    where a process is killed, all of that counts as spent. Nothing prevents that the file is
-    copied, put back or deleted: keep it where only those can write who may spend it. A file that
-    is not where it was made gives a `PrivacyLeakWarning`.
-    All fits are for records, or all for persons, with however many rows of each.
-    A search turns a refused fit into a NaN score unless it has ``error_score="raise"``.
+    With a `path`, the plan of a fit is stored on disk before a row is read; if the process is
+    killed, the whole plan counts as spent. Nothing prevents copying, restoring or deleting the
+    file: only those who may spend it should be able to write it. A file that was copied, restored
+    or moved gives a `PrivacyLeakWarning`. Either all fits are for records, or all are for persons,
+    with any number of rows each. A grid search scores a refused fit as NaN unless it has
+    ``error_score="raise"``.
 
     Examples
     --------
@@ -140,27 +146,29 @@ class PrivacyBudget:
             "relation": relation,
             "threshold_delta": self.threshold_delta,
         }
-        self._store = MemoryStore() if path is None else FileStore(path, terms)
-        self._configs = []
+        self._store: MemoryStore | FileStore = (
+            MemoryStore() if path is None else FileStore(path, terms)
+        )
+        self._configs: list[_ThreadingConfig] = []
 
     @classmethod
     def from_file(cls, path: str | PathLike) -> "PrivacyBudget":
-        """Return the budget that a file keeps."""
+        """Return the budget that is stored in a file."""
         return cls(**read_terms(path)[0], path=path)
 
     @property
-    def path(self):
-        """The file that keeps the charges, or None."""
-        return getattr(self._store, "path", None)
+    def path(self) -> Path | None:
+        """File that stores the charges, or None."""
+        return self._store.path if isinstance(self._store, FileStore) else None
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing can be charged any more."""
-        return self.path is not None and self._store.is_closed
+        """Whether the budget refuses further charges."""
+        return isinstance(self._store, FileStore) and self._store.is_closed
 
     def close(self) -> None:
-        """Let nothing be charged any more, for good; only of a budget with a `path`."""
-        if self.path is None:
+        """Refuse all further charges, permanently; the budget must have a `path`."""
+        if not isinstance(self._store, FileStore):
             raise ValueError("Only a budget with a path can be closed.")
         self._store.close()
 
@@ -168,28 +176,28 @@ class PrivacyBudget:
     def spent(self) -> float:
         return self._cost(self._store.read())
 
-    def __enter__(self):
+    def __enter__(self) -> "PrivacyBudget":
         with _lock:
             _open_budgets.append(self)
             _tell_processes()
             self._configs.append(_ThreadingConfig())
         return self
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, *exc_info: object) -> None:
         with _lock:
             _open_budgets.remove(self)
             _tell_processes()
-            # One of this thread, if it has one: budgets may be open in several.
+            # One that this thread entered, if any: a budget may be open in several threads.
             config = max(self._configs, key=lambda config: config in _configs.entered)
             self._configs.remove(config)
         config.close()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<PrivacyBudget: {self._describe()}>"
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         rows = []
-        # A file that cannot be read is said to be so.
+        # `_describe` reports a file that cannot be read.
         with contextlib.suppress(OSError):
             rows = [
                 (i, event, "person" if charge.is_for_persons else "record")
@@ -198,23 +206,23 @@ class PrivacyBudget:
             ]
         return make_table(f"Budget: {self._describe()}.", ["Fit", "Event", "Unit"], rows)
 
-    def _describe(self):
-        """Say what is spent, and where that is kept."""
+    def _describe(self) -> str:
+        """Return the terms, the cost so far and the file as text."""
         try:
             spent, closed = show(self.spent), "; closed" * self.is_closed
         except OSError as error:
             spent, closed = "unknown", f"; {error}"
-        kept = "" if self.path is None else f", in {self.path}"
+        place = "" if self.path is None else f", in {self.path}"
         return (
             f"ε = {spent} of {show(self.epsilon)} is spent at δ = {show(self.delta)} "
-            f"({self.relation}){kept}{closed}"
+            f"({self.relation}){place}{closed}"
         )
 
-    def __getstate__(self):
+    def __getstate__(self) -> NoReturn:
         raise TypeError("A PrivacyBudget cannot be copied or pickled: the copy could be spent too.")
 
-    def _cost(self, charges):
-        """Price charges; Gaussian releases at the δ that is left for them."""
+    def _cost(self, charges: Sequence[Charge]) -> float:
+        """Return ε of charges; Gaussian releases are priced at the remaining δ."""
         charged = flatten(itertools.chain.from_iterable(charge.events for charge in charges))
         searches = [event for event in charged if isinstance(event, RepeatAndSelectDpEvent)]
         gaussians = [
@@ -233,7 +241,7 @@ class PrivacyBudget:
             cost += ledger_epsilon(gaussians, left, relation=self.relation)
         return cost - math.log1p(-self.threshold_delta) if charged else 0.0
 
-    def _check_thresholds(self, charges):
+    def _check_thresholds(self, charges: Sequence[Charge]) -> None:
         total = threshold_delta(itertools.chain.from_iterable(c.events for c in charges))
         if total > self.threshold_delta * (1 + 1e-9):
             raise BudgetExceededError(
@@ -241,8 +249,8 @@ class PrivacyBudget:
                 f"sets aside threshold_delta={show(self.threshold_delta)} for them."
             )
 
-    def _reserve(self, plan, reproducible):
-        """Charge a whole plan, or refuse it; return a ticket."""
+    def _reserve(self, plan: Plan, reproducible: bool) -> int:
+        """Charge a whole plan and return a ticket, or raise BudgetExceededError."""
         if reproducible:
             raise BudgetExceededError(
                 "A PrivacyBudget refuses fits with a fixed random_state: fits that share a seed "
@@ -255,23 +263,23 @@ class PrivacyBudget:
         charge = Charge(tuple(plan.events), plan.delta, plan.max_rows is not None)
         return self._store.add(lambda charges: self._allow(charge, charges))
 
-    def _allow(self, charge, charges):
-        """Return a charge that the budget can pay for beside others, or refuse it."""
+    def _allow(self, charge: Charge, charges: Sequence[Charge]) -> Charge:
+        """Return a charge that fits into the budget with the others; else raise an error."""
         if any(charge.is_for_persons != other.is_for_persons for other in charges):
             raise BudgetExceededError(
-                "A PrivacyBudget is for records or for persons, as its first fit is: give persons "
-                "to all fits, or to none."
+                "The fits of a PrivacyBudget must all be for records, or all for persons: give "
+                "persons=... to all of them, or to none."
             )
         planned = flatten(charge.events)
         if _has_search(planned):
             if any(other.events for other in charges) or sum(planned.values()) > 1:
                 raise BudgetExceededError(
-                    "A PrivacyBudget holds one private search, before all else: what it leaves has "
-                    "to be fixed before anything is known."
+                    "A PrivacyBudget allows one private search, before all else: the rest must "
+                    "be fixed before any result is known. Use a budget of its own."
                 )
         elif not all(isinstance(event, (GaussianDpEvent, ThresholdDpEvent)) for event in planned):
             raise BudgetExceededError(
-                "A PrivacyBudget holds unsampled Gaussian releases only; the fit plans others."
+                "A PrivacyBudget allows unsampled Gaussian releases only; the fit plans others."
             )
         together = [*charges, charge]
         self._check_thresholds(together)
@@ -283,44 +291,45 @@ class PrivacyBudget:
             )
         return charge
 
-    def _settle(self, ticket, events):
-        """Replace what was reserved by what was released."""
+    def _settle(self, ticket: int, events: Iterable[DpEvent]) -> None:
+        """Replace the reserved events by the released ones."""
         self._store.settle(ticket, events)
 
 
-def _has_search(events):
+def _has_search(events: Iterable[DpEvent]) -> bool:
+    """Return whether a private search is among events."""
     return any(isinstance(event, RepeatAndSelectDpEvent) for event in events)
 
 
 class _Configs(threading.local):
-    """The configurations of joblib that budgets have entered in this thread, in order."""
+    """joblib configurations that budgets have entered in this thread, in order."""
 
-    def __init__(self):
-        self.entered = []
+    def __init__(self) -> None:
+        self.entered: list[_ThreadingConfig] = []
 
 
 _configs = _Configs()
 
 
 class _ThreadingConfig:
-    """Threads as the default of joblib, in this thread, until it is closed.
+    """Configuration that makes threads the default of joblib in this thread until it is closed.
 
-    joblib restores what was there before. So one that is closed before others that were entered
-    later stays until these are closed, too.
+    joblib restores the configuration that was there before. So one that is closed before others
+    that were entered later stays until these are closed, too.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._config, self._is_closed = parallel_config(backend="threading"), False
         _configs.entered.append(self)
 
-    def close(self):
+    def close(self) -> None:
         self._is_closed = True
         while _configs.entered and _configs.entered[-1]._is_closed:
             _configs.entered.pop()._config.unregister()
 
 
-def _tell_processes():
-    """Let processes that are started from now on know of the budgets with a path."""
+def _tell_processes() -> None:
+    """Publish the paths of open budgets to processes that are started from now on."""
     opened = [str(budget.path) for budget in _open_budgets if budget.path is not None]
     if paths := list(dict.fromkeys([*_inherited, *opened])):
         os.environ[_VARIABLE] = json.dumps(paths)
@@ -328,46 +337,52 @@ def _tell_processes():
         os.environ.pop(_VARIABLE, None)
 
 
-def find_open():
-    """Return the budgets that a fit is charged to, each once."""
+def find_open_budgets() -> list[PrivacyBudget]:
+    """Return the distinct budgets that a fit is charged to."""
     budgets = list(dict.fromkeys(_open_budgets))
     known = {str(budget.path) for budget in budgets}
     return budgets + [PrivacyBudget.from_file(path) for path in _inherited if path not in known]
 
 
-def is_part():
-    """Whether fits in this thread are runs of a search, which pays for them and says its price."""
+def is_search_run() -> bool:
+    """Return whether fits in this thread are runs of a search, which pays for them."""
     return _paid_run.get() is not None
 
 
 class PaidRun:
-    """One run of a search, which takes the place of the budgets that are open, in this thread.
+    """One run of a search, which replaces the open budgets in this thread.
 
-    The search has paid for all its runs, as those of one event. Runs may differ from each other,
-    but none may plan more than that: the price of a search follows from the Rényi moments of a
-    run, and those of the event bound them, at all orders that are looked at.
+    The search has paid for all its runs, at the price of one event for each. Runs may differ, but
+    none may plan more than this event: the price of a search follows from the Rényi moments of a
+    run, and those of the event bound them at all orders.
+
+    Parameters
+    ----------
+    event : dp_accounting.DpEvent
+        Event that the search has paid for.
+    relation : {"zero_out", "replace_one"}
 
     Attributes
     ----------
     released : tuple of dp_accounting.DpEvent
-        What the run has released; all that it has planned, until it is settled.
+        Released events; all planned ones until the run is settled.
     """
 
-    def __init__(self, event, relation):
+    def __init__(self, event: DpEvent, relation: str) -> None:
         self._event, self._relation = event, relation
         self._is_planned = False
-        self.released = ()
+        self.released: tuple[DpEvent, ...] = ()
 
-    def __enter__(self):
+    def __enter__(self) -> "PaidRun":
         self._token = _paid_run.set(self)
         return self
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, *exc_info: object) -> None:
         _paid_run.reset(self._token)
 
-    def _reserve(self, plan, reproducible):
+    def _reserve(self, plan: Plan, reproducible: bool) -> int:
         if self._is_planned:
-            raise BudgetExceededError("A run of a search is one fit, and no more.")
+            raise BudgetExceededError("A run of a search must be one fit, and no more.")
         if plan.relation != self._relation:
             raise BudgetExceededError(
                 f"The search is for relation={self._relation!r}; a run has {plan.relation!r}."
@@ -378,27 +393,28 @@ class PaidRun:
             )
         self._is_planned = True
         self.released = plan.events
+        return 0
 
-    def _settle(self, ticket, events):
-        self.released = events
+    def _settle(self, ticket: int, events: Iterable[DpEvent]) -> None:
+        self.released = tuple(events)
 
 
 class Reservation:
-    """What one fit has reserved in all budgets that are open, or in the search that it is of."""
+    """Reservation of one fit in all open budgets, or in the search that runs it."""
 
-    def __init__(self, plan, reproducible):
-        self._tickets = []
+    def __init__(self, plan: Plan, reproducible: bool) -> None:
+        self._tickets: list[tuple[PrivacyBudget | PaidRun, int]] = []
         paid = _paid_run.get()
         with _lock:
             try:
-                for budget in [paid] if paid else find_open():
+                for budget in [paid] if paid else find_open_budgets():
                     self._tickets.append((budget, budget._reserve(plan, reproducible)))
             except Exception:
                 self.settle(())
                 raise
 
-    def settle(self, events):
-        """Keep the charge for `events` only."""
+    def settle(self, events: Iterable[DpEvent]) -> None:
+        """Reduce the charge to that for `events`."""
         events = tuple(events)
         with _lock:
             for budget, ticket in self._tickets:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where a budget keeps its charges: in memory, or in a file that outlives the process.
+"""Storage of a budget's charges, in memory or in a file that outlives the process.
 
-A file is an SQLite database. Each change is a transaction of its own, which takes the file's lock
-before it reads, and is on the disk when it returns (``synchronous=FULL``). A connection lives as
-long as a transaction, so that none is carried through a fork.
+A file is an SQLite database. Each change is one transaction, which locks the file before it reads,
+and is on disk when it returns (``synchronous=FULL``). Each transaction opens a connection of its
+own, so that no connection is carried through a fork.
 """
 
 import contextlib
@@ -13,13 +13,18 @@ import os
 import sqlite3
 import tempfile
 import warnings
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
+from typing import Any
+
+from dp_accounting import DpEvent
 
 from ..exceptions import BudgetExceededError, PrivacyLeakWarning
-from .events import event_from_dict, event_to_dict
+from .event_json import event_from_dict, event_to_dict
 
-# Seconds to wait for other processes.
+# Seconds to wait for the lock. Each process holds it for one short transaction.
 _TIMEOUT = 60
 _TABLES = [
     "CREATE TABLE budget (terms TEXT NOT NULL, place TEXT NOT NULL, is_closed INTEGER NOT NULL)",
@@ -30,16 +35,16 @@ _TABLES = [
 
 @dataclass(frozen=True)
 class Charge:
-    """What one fit is charged.
+    """Charge for one fit.
 
     Attributes
     ----------
     events : tuple of dp_accounting.DpEvent
-        What it has released, or has reserved.
+        Reserved events, and released ones after the fit.
     delta : float
-        Of its plan.
+        Target δ of the plan.
     is_for_persons : bool
-        Whether its unit is a person.
+        Whether the privacy unit is a person.
     """
 
     events: tuple
@@ -48,72 +53,73 @@ class Charge:
 
 
 class MemoryStore:
-    """Charges that are known to this process alone."""
+    """Charges in the memory of one process."""
 
-    def __init__(self):
-        self._charges = {}
+    def __init__(self) -> None:
+        self._charges: dict[int, Charge] = {}
         self._tickets = itertools.count()
         self._pid = os.getpid()
 
-    def read(self):
+    def read(self) -> list[Charge]:
         """Return the charges, in order."""
         return list(self._charges.values())
 
-    def add(self, decide):
+    def add(self, decide: Callable[[list[Charge]], Charge]) -> int:
         """Add the charge that ``decide(charges)`` returns, if it does; return its ticket."""
         if os.getpid() != self._pid:
             raise BudgetExceededError(
-                "A PrivacyBudget cannot be spent in a child process: its parent would not see it. "
-                "One with a path can."
+                "A PrivacyBudget without a path cannot be spent in a child process: its parent "
+                "would not see the charge. Give it a path."
             )
         charge, ticket = decide(self.read()), next(self._tickets)
         self._charges[ticket] = charge
         return ticket
 
-    def settle(self, ticket, events):
-        """Put what was released in place of what was reserved."""
-        self._charges[ticket] = replace(self._charges[ticket], events=events)
+    def settle(self, ticket: int, events: Iterable[DpEvent]) -> None:
+        """Replace the reserved events by the released ones."""
+        self._charges[ticket] = replace(self._charges[ticket], events=tuple(events))
 
 
 class FileStore:
-    """Charges in a file, for all processes that open it.
+    """Charges in a file, shared by all processes that open it.
 
     Parameters
     ----------
     path : str or path
+        File, which is created if it does not exist.
     terms : dict
-        Of the budget: a file that there is not is made with them, and one that there is must have
-        them.
+        Parameters of the budget. An existing file must have the same.
 
     Attributes
     ----------
     path : Path
+        Absolute path of the file.
     """
 
-    def __init__(self, path, terms):
+    def __init__(self, path: str | PathLike, terms: dict[str, Any]) -> None:
         self.path = Path(path).absolute()
         if not self.path.exists():
-            self._make(terms)
-        kept, place = read_terms(self.path)
-        if kept != terms:
+            self._create(terms)
+        stored, inode = read_terms(self.path)
+        if stored != terms:
             raise ValueError(
-                f"{self.path} is a budget of {_show(kept)}, not of {_show(terms)}: give what it "
-                "was made with, or another path."
+                f"{self.path} is a budget of {_show(stored)}, not of {_show(terms)}: set these "
+                "parameters, or another path."
             )
-        if place != _find_place(self.path):
+        if inode != _find_inode(self.path):
             warnings.warn(
-                f"{self.path} is not where it was made: it was copied, restored or moved. What is "
-                "charged to another copy is not seen here. Keep one, and delete the others.",
+                f"{self.path} was copied, restored or moved, and charges to another copy are "
+                "missing here. Keep one copy, and delete the others.",
                 PrivacyLeakWarning,
                 stacklevel=4,
             )
 
-    def read(self):
+    def read(self) -> list[Charge]:
         """Return the charges, in order."""
         with _transaction(self.path) as database:
             return _read_charges(database)
 
-    def add(self, decide):
+    def add(self, decide: Callable[[list[Charge]], Charge]) -> int:
         """Add the charge that ``decide(charges)`` returns, if it does; return its ticket."""
         with _transaction(self.path) as database:
             if _is_closed(database):
@@ -123,10 +129,10 @@ class FileStore:
             added = database.execute(
                 "INSERT INTO charges (events, delta, is_for_persons) VALUES (?, ?, ?)", row
             )
-            return added.lastrowid
+            return int(added.lastrowid or 0)
 
-    def settle(self, ticket, events):
-        """Put what was released in place of what was reserved, or warn that it stays charged."""
+    def settle(self, ticket: int, events: Iterable[DpEvent]) -> None:
+        """Replace the reserved events by the released ones; warn if the file cannot be written."""
         try:
             with _transaction(self.path) as database:
                 database.execute(
@@ -134,49 +140,49 @@ class FileStore:
                 )
         except OSError as error:
             warnings.warn(
-                f"{error} All that the fit had planned stays charged.", RuntimeWarning, stacklevel=4
+                f"{error} The whole plan of the fit stays charged.", RuntimeWarning, stacklevel=4
             )
 
     @property
-    def is_closed(self):
-        """Whether nothing can be charged any more."""
+    def is_closed(self) -> bool:
+        """Whether the file refuses further charges."""
         with _transaction(self.path) as database:
             return _is_closed(database)
 
-    def close(self):
-        """Let nothing be charged any more, for good."""
+    def close(self) -> None:
+        """Refuse all further charges, permanently."""
         with _transaction(self.path) as database:
             database.execute("UPDATE budget SET is_closed = 1")
 
-    def _make(self, terms):
-        """Make a file at once, unless another process is faster."""
+    def _create(self, terms: dict[str, Any]) -> None:
+        """Create the file atomically, unless another process is faster."""
         with tempfile.TemporaryDirectory(dir=self.path.parent) as folder:
-            made = Path(folder, self.path.name)
-            made.touch()
-            place = _find_place(made)
-            with _transaction(made) as database:
+            draft = Path(folder, self.path.name)
+            draft.touch()
+            inode = _find_inode(draft)
+            with _transaction(draft) as database:
                 for statement in _TABLES:
                     database.execute(statement)
-                database.execute("INSERT INTO budget VALUES (?, ?, 0)", (json.dumps(terms), place))
+                database.execute("INSERT INTO budget VALUES (?, ?, 0)", (json.dumps(terms), inode))
             with contextlib.suppress(FileExistsError):
-                os.link(made, self.path)
-        with contextlib.suppress(OSError):  # not on all systems
-            folder = os.open(self.path.parent, os.O_RDONLY)
-            os.fsync(folder)
-            os.close(folder)
+                os.link(draft, self.path)
+        with contextlib.suppress(OSError):  # Not all systems can open folders.
+            descriptor = os.open(self.path.parent, os.O_RDONLY)
+            os.fsync(descriptor)
+            os.close(descriptor)
 
 
-def read_terms(path):
-    """Return the terms that a file was made with, and where it was then."""
+def read_terms(path: str | PathLike) -> tuple[dict[str, Any], str]:
+    """Return the parameters of a stored budget, and the inode at which it was created."""
     with _transaction(Path(path).absolute()) as database:
-        terms, place = database.execute("SELECT terms, place FROM budget").fetchone()
-    return json.loads(terms), place
+        terms, inode = database.execute("SELECT terms, place FROM budget").fetchone()
+    return json.loads(terms), inode
 
 
 @contextlib.contextmanager
-def _transaction(path):
-    """Give a database, locked; keep all changes, or none if something is raised."""
-    # A file that is gone is not made anew: what was spent would be forgotten.
+def _transaction(path: Path) -> Iterator[sqlite3.Connection]:
+    """Yield the locked database; commit all changes, or none after an error."""
+    # mode=rw does not create a missing file: earlier charges would be lost.
     uri = path.as_uri() + "?mode=rw"
     try:
         with contextlib.closing(
@@ -187,31 +193,31 @@ def _transaction(path):
             yield database
             database.execute("COMMIT")
     except sqlite3.Error as error:
-        # A connection that is closed takes back what was not committed.
+        # Closing a connection rolls back uncommitted changes.
         raise OSError(f"The budget in {path} can be neither read nor charged ({error}).") from error
 
 
-def _find_place(path):
+def _find_inode(path: Path) -> str:
     status = path.stat()
     return f"{status.st_dev}:{status.st_ino}"
 
 
-def _read_charges(database):
+def _read_charges(database: sqlite3.Connection) -> list[Charge]:
     rows = database.execute("SELECT events, delta, is_for_persons FROM charges ORDER BY ticket")
     return [Charge(_read(events), delta, bool(flag)) for events, delta, flag in rows.fetchall()]
 
 
-def _is_closed(database):
+def _is_closed(database: sqlite3.Connection) -> bool:
     return bool(database.execute("SELECT is_closed FROM budget").fetchone()[0])
 
 
-def _write(events):
+def _write(events: Iterable[DpEvent]) -> str:
     return json.dumps([event_to_dict(event) for event in events])
 
 
-def _read(text):
+def _read(text: str) -> tuple[DpEvent, ...]:
     return tuple(event_from_dict(data) for data in json.loads(text))
 
 
-def _show(terms):
+def _show(terms: dict[str, Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in terms.items())

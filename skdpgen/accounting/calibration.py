@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From a budget to a noise level, never above the budget."""
+"""Calibration of noise levels to a budget, which the cost never exceeds."""
 
 import math
 import numbers
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
 from dp_accounting import (
+    DpEvent,
     GaussianDpEvent,
     PoissonSampledDpEvent,
     SampledWithoutReplacementDpEvent,
@@ -20,12 +22,14 @@ from .events import SlicedGaussianDpEvent
 from .moments import ORDERS
 from .rounding import at_most
 
-# Events have no multipliers below 1e-9.
+# Events must have multipliers of at least 1e-9.
 _LEAST_LEVEL = 1e-8
 
 
-def calibrate(epsilon_of, epsilon, *, guess=1.0, rtol=1e-4):
-    """Return the smallest noise level, within `rtol`, that stays within the budget.
+def calibrate(
+    epsilon_of: Callable[[float], float], epsilon: float, *, guess: float = 1.0, rtol: float = 1e-4
+) -> float:
+    """Return the smallest noise level, within `rtol`, whose cost is within the budget.
 
     Parameters
     ----------
@@ -34,12 +38,26 @@ def calibrate(epsilon_of, epsilon, *, guess=1.0, rtol=1e-4):
     epsilon : float
         The budget. The result never costs more.
     guess : float, default=1.0
-        Where to start.
+        Start of the search.
     rtol : float, default=1e-4
         Relative precision of the noise level.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If the budget is too small for any noise level, or so large that none is needed.
+
+    Examples
+    --------
+    >>> round(calibrate(lambda level: 2 / level, 4.0), 3)
+    0.5
     """
 
-    def excess(log_level):
+    def excess(log_level: float) -> float:
         return min(epsilon_of(math.exp(log_level)), 2 * epsilon + 1e6) - epsilon
 
     low = high = math.log(guess)
@@ -58,39 +76,69 @@ def calibrate(epsilon_of, epsilon, *, guess=1.0, rtol=1e-4):
     return math.exp(level)
 
 
-def calibrate_under(accountant, epsilon_function, epsilon, *, guess=1.0):
-    """Calibrate under one of several accountants.
+def calibrate_under(
+    accountant: str,
+    epsilon_function: Callable[[str], Callable[[float], float]],
+    epsilon: float,
+    *,
+    guess: float = 1.0,
+) -> float:
+    """Return the smallest noise level whose cost under an accountant is within the budget.
 
     Parameters
     ----------
     accountant : str
-        The one to keep to.
+        Accountant whose ε must not exceed the budget.
     epsilon_function : callable
-        Takes an accountant and returns ε as a function of the noise level.
+        Returns, for an accountant, ε as a function of the noise level.
     epsilon : float
         The budget; ``inf`` gives 0.
     guess : float, default=1.0
-        Where to start.
+        Start of the search.
+
+    Returns
+    -------
+    float
     """
     if math.isinf(epsilon):
         return 0.0
     if accountant in ("pld", "autodp"):
-        # Moments are cheap and close.
+        # Rényi moments are cheap, and give a close start.
         guess = calibrate(epsilon_function("rdp"), epsilon, guess=guess, rtol=1e-3)
     return calibrate(epsilon_function(accountant), epsilon, guess=guess)
 
 
-def calibrate_gaussian(epsilon, delta, *, accountant="pld", relation="zero_out"):
+def calibrate_gaussian(
+    epsilon: float, delta: float, *, accountant: str = "pld", relation: str = "zero_out"
+) -> float:
     """Return the total noise multiplier of unsampled Gaussian releases at (ε, δ).
 
-    Shares of the budget are fractions of Σ s⁻²: a release with share p of it has the multiplier
-    s / √p, and all of them together cost exactly what one release at s costs.
+    Shares of the budget are fractions of ρ = Σ s⁻²/2: a release with share p has the multiplier
+    s / √p, and all releases together cost exactly as much as one release at s.
+
+    Parameters
+    ----------
+    epsilon : float
+        The budget; ``inf`` gives 0.
+    delta : float
+        Target δ in (0, 1).
+    accountant : {"pld", "rdp", "autodp"}, default="pld"
+    relation : {"zero_out", "replace_one"}, default="zero_out"
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> round(calibrate_gaussian(1.0, 1e-5), 3)
+    3.731
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     if math.isinf(epsilon):
         return 0.0
 
-    def epsilon_of(multiplier):
+    def epsilon_of(multiplier: float) -> float:
         event = [GaussianDpEvent(multiplier)]
         return ledger_epsilon(event, delta, accountant=accountant, relation=relation)
 
@@ -98,23 +146,23 @@ def calibrate_gaussian(epsilon, delta, *, accountant="pld", relation="zero_out")
 
 
 def sliced_gaussian_epsilon(
-    sigma,
-    delta,
+    sigma: float,
+    delta: float,
     *,
-    n_features,
-    n_projections,
-    sampling_rate=1.0,
-    n_steps=1,
-    method="pld",
-    orthogonal=False,
-    relation="zero_out",
-    sampling="poisson",
-):
+    n_features: int,
+    n_projections: int,
+    sampling_rate: float = 1.0,
+    n_steps: int = 1,
+    method: str = "pld",
+    orthogonal: bool = False,
+    relation: str = "zero_out",
+    sampling: str = "poisson",
+) -> float:
     """Return ε of `n_steps` sliced Gaussian releases XU + V.
 
-    At each step a fresh U is drawn, rows are sampled, and each projected row gets noise of
-    standard deviation `sigma` per unit of ‖z‖, the largest change of a row: the radius of the
-    rows under ``relation="zero_out"``, twice that under ``"replace_one"``.
+    Each step draws a fresh U, samples rows, and adds to each projected row noise of standard
+    deviation `sigma` per unit of ‖z‖, the largest change of a row: the radius of the rows under
+    ``relation="zero_out"``, twice the radius under ``"replace_one"``.
 
     Parameters
     ----------
@@ -125,20 +173,20 @@ def sliced_gaussian_epsilon(
     n_features, n_projections : int
         U is n_features × n_projections.
     sampling_rate : float, default=1.0
-        Probability, or share, with which a record takes part in a step.
+        Probability, or fraction, with which a record is sampled in a step.
     n_steps : int, default=1
         Number of releases.
     method : {"pld", "rdp", "bernstein", "clt"}, default="pld"
-        ``"pld"`` and ``"rdp"`` average over the exact law of the directions. ``"bernstein"`` and
-        ``"clt"`` are those of Table 4 in [1]_, for comparison: a bound on H that holds with
-        probability 1 - δ/2 is charged once for all steps, and Rényi moments are converted as in
-        Proposition 1. As in that table, the variance term of ``"bernstein"`` counts the
-        directions twice, which is larger than Lemma 2 (`sensitivity_bound`) asks for.
-        ``"clt"`` proves nothing, and warns.
+        ``"pld"`` and ``"rdp"`` average over the exact distribution of the directions.
+        ``"bernstein"`` and ``"clt"`` reproduce Table 4 of [1]_, for comparison: a bound on H that
+        holds with probability 1 - δ/2 is charged once for all steps, and Rényi moments are
+        converted as in Proposition 1. As in that table, the variance term of ``"bernstein"``
+        counts the directions twice, and so exceeds that of Lemma 2 (`sensitivity_bound`).
+        ``"clt"`` is an approximation, no bound, and warns.
     orthogonal : bool, default=False
-        Haar-orthonormal blocks of directions rather than iid ones (``"pld"``, ``"rdp"`` only).
+        True: Haar-orthonormal blocks of directions (``"pld"``, ``"rdp"`` only). False: iid ones.
     relation : {"zero_out", "replace_one"}, default="zero_out"
-        Which data sets are neighbours.
+        Neighbouring relation.
     sampling : {"poisson", "fixed"}, default="poisson"
         Independent coins, or a fixed number of rows without replacement (``"replace_one"`` only).
 
@@ -177,26 +225,26 @@ def sliced_gaussian_epsilon(
 
 
 def calibrate_sliced_gaussian(
-    epsilon,
-    delta,
+    epsilon: float,
+    delta: float,
     *,
-    n_features,
-    n_projections,
-    sampling_rate=1.0,
-    n_steps=1,
-    method="pld",
-    orthogonal=False,
-    relation="zero_out",
-    sampling="poisson",
-):
-    """Return the least noise of `n_steps` sliced Gaussian releases within (ε, δ).
+    n_features: int,
+    n_projections: int,
+    sampling_rate: float = 1.0,
+    n_steps: int = 1,
+    method: str = "pld",
+    orthogonal: bool = False,
+    relation: str = "zero_out",
+    sampling: str = "poisson",
+) -> float:
+    """Return the smallest noise of `n_steps` sliced Gaussian releases within (ε, δ).
 
     Parameters
     ----------
     epsilon : float
         The budget; ``inf`` gives 0.
     delta, n_features, n_projections, sampling_rate, n_steps, method, orthogonal, relation, sampling
-        As in `sliced_gaussian_epsilon`, with which the result never costs more than `epsilon`.
+        As in `sliced_gaussian_epsilon`, by which the result costs at most `epsilon`.
 
     Returns
     -------
@@ -214,7 +262,7 @@ def calibrate_sliced_gaussian(
     n_features, n_projections = check_shape(n_features, n_projections)
     setting = n_features, n_projections, sampling_rate, n_steps, orthogonal, relation, sampling
 
-    def epsilon_function(method):
+    def epsilon_function(method: str) -> Callable[[float], float]:
         return _sliced_epsilon_function(method, delta, *setting)
 
     return calibrate_under(
@@ -223,8 +271,16 @@ def calibrate_sliced_gaussian(
 
 
 def _sliced_epsilon_function(
-    method, delta, n_features, n_projections, sampling_rate, n_steps, orthogonal, relation, sampling
-):
+    method: str,
+    delta: float,
+    n_features: int,
+    n_projections: int,
+    sampling_rate: float,
+    n_steps: int,
+    orthogonal: bool,
+    relation: str,
+    sampling: str,
+) -> Callable[[float], float]:
     """Check the arguments and return ε as a function of σ per unit of ‖z‖."""
     n_features, n_projections = check_shape(n_features, n_projections)
     if not 0 < sampling_rate <= 1:
@@ -234,7 +290,7 @@ def _sliced_epsilon_function(
     if sampling not in ("poisson", "fixed"):
         raise ValueError(f"sampling must be 'poisson' or 'fixed'; got {sampling!r}.")
 
-    def repeat(event):
+    def repeat(event: DpEvent) -> DpEvent:
         if sampling_rate < 1 and sampling == "poisson":
             event = PoissonSampledDpEvent(sampling_rate, event)
         elif sampling_rate < 1:
@@ -246,14 +302,14 @@ def _sliced_epsilon_function(
     if method not in methods:
         raise ValueError(f"method must be one of {methods}; got {method!r}.")
     if orthogonal and method in ("bernstein", "clt"):
-        raise ValueError(f"method={method!r} is for iid directions; set orthogonal=False.")
-    # Once, and not at each σ: a bound that proves nothing warns.
+        raise ValueError(f"method={method!r} needs iid directions; set orthogonal=False.")
+    # Computed once, not at each σ, since "clt" warns.
     if method == "bernstein":
         bound = table4_bound(n_features, n_projections, delta / 2)
     elif method == "clt":
         bound = sensitivity_bound(n_features, n_projections, delta / 2, kind="clt")
 
-    def epsilon_of(sigma):
+    def epsilon_of(sigma: float) -> float:
         if sigma == 0:
             return math.inf
         if method in ("pld", "rdp"):
@@ -261,7 +317,7 @@ def _sliced_epsilon_function(
             return float(
                 ledger_epsilon([repeat(event)], delta, accountant=method, relation=relation)
             )
-        # One direction in one dimension: H is 1, and moments of samples are the paper's.
+        # With one direction in one dimension H is 1, and sampled moments are those of the paper.
         event = SlicedGaussianDpEvent(sigma / math.sqrt(bound), 1, 1)
         rdp = fill_ledger([repeat(event)], "rdp", relation).rdp()
         return float(np.min(rdp + math.log(2 / delta) / (ORDERS - 1)))
@@ -269,8 +325,8 @@ def _sliced_epsilon_function(
     return epsilon_of
 
 
-def check_epsilon(epsilon):
-    """Refuse what is no privacy budget; return it as the largest float that is not above it."""
+def check_epsilon(epsilon: float) -> float:
+    """Return ε as the largest float that does not exceed it; raise ValueError if it is invalid."""
     is_number = isinstance(epsilon, numbers.Real) and not isinstance(epsilon, bool)
     if not is_number or not at_most(epsilon) > 0:
         raise ValueError(
@@ -279,8 +335,8 @@ def check_epsilon(epsilon):
     return at_most(epsilon)
 
 
-def check_delta(delta):
-    """Refuse what is no δ, or one that Gaussian noise cannot meet; return it as `check_epsilon`."""
+def check_delta(delta: float) -> float:
+    """Return δ as the largest float that does not exceed it; raise ValueError outside (0, 1)."""
     if not isinstance(delta, numbers.Real) or not 0 < at_most(delta) < 1:
         raise ValueError(f"delta must be a number in (0, 1); got {delta!r}.")
     return at_most(delta)

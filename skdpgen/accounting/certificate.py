@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a fitted estimator can show: a statement of privacy, computed from its ledger."""
+"""Certificates of differential privacy, computed from the ledger of a fit."""
 
-import json
 import math
 import numbers
 import textwrap
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from dp_accounting import (
@@ -14,35 +14,33 @@ from dp_accounting import (
     RandomizedResponseDpEvent,
     UnsupportedEventError,
 )
+from sklearn.base import BaseEstimator
 
 from .._html import make_table
 from .accountants import check_relation, ledger_delta, ledger_epsilon
 from .calibration import check_delta, check_epsilon
-from .certificate_form import INFINITE, STATEMENT, read_form
+from .certificate_form import read_event, read_form, write_form
 from .events import (
     concentrated_rho,
-    event_from_dict,
-    event_to_dict,
     flatten,
     gaussian_mu,
     pure_epsilon,
     step_multiplier,
-    touches_data,
 )
-from .provenance import Origin, join_names, join_origins
+from .plan import Plan
+from .provenance import Provenance
 from .rounding import show
 from .shuffling import shuffled_epsilon
-from .strict_json import TEXT
-from .units import assume_of_unit, check_unit, describe_unit, largest_change
+from .units import check_unit, describe_unit, unit_assumptions, unit_sensitivity
 
-# Lines of text are this long at most.
+# Longest line of printed text: fits a terminal of 90 columns.
 _WIDTH = 88
-# Numbers that follow from the events. Processors and versions of libraries agree on them to many
-# more digits than this.
+# Numbers that follow from the events, and the relative error allowed when they are recomputed.
+# Processors and versions of libraries agree to many more digits.
 _COSTS, _TOLERANCE = ("epsilon", "mu", "rho"), 1e-6
-# Events that a record's owner can make alone.
+# Events of local randomisers.
 _LOCAL = GaussianDpEvent, LaplaceDpEvent, NonPrivateDpEvent, RandomizedResponseDpEvent
-# What pricing a malformed certificate can raise.
+# Errors that reading or pricing a malformed certificate can raise.
 _MALFORMED = (
     ArithmeticError,
     AttributeError,
@@ -56,41 +54,42 @@ _MALFORMED = (
 
 @dataclass(frozen=True, repr=False)
 class Certificate:
-    """A statement of (ε, δ)-differential privacy, computed from the releases that were made.
+    """Statement of (ε, δ)-differential privacy, computed from the releases of a fit.
 
     Attributes
     ----------
     events : tuple of dp_accounting.DpEvent
-        What was done to private rows, in order.
+        Events of the releases, in order.
     releases : tuple of str
-        The name of each event.
+        Name of each event.
     relation : {"zero_out", "replace_one"}
-        Which data sets are neighbours. The number of records, or of persons, is public under both.
+        Neighbouring relation. The number of records, or of persons, is public under both.
     accountant : {"pld", "rdp", "autodp"}
-        Which accountant computes ε, the one that also found the noise.
+        Accountant that calibrated the noise and computes ε.
     delta : float
-        The δ at which the noise was calibrated.
+        Target δ at which the noise was calibrated.
     assumptions : tuple of str
-        What the statement rests on.
+        Assumptions of the statement.
     reproducible : bool
         Whether the noise follows from a seed that the caller chose.
     sigma : float or None
-        Standard deviation of the noise, where there is one level; of Laplace noise its scale.
+        Standard deviation of the noise, if there is one noise level; the scale of Laplace noise.
     local : bool
-        Whether each record was noised on its own, as its owner can (local privacy).
+        Whether each record was randomised on its own (local differential privacy).
     n_records : int or None
-        The (public) number of records, or of persons, where it is known.
+        The (public) number of records, or of persons, if known.
     notes : tuple of str
-        What else is to be known of a planned fit.
+        Notes on a planned fit.
     max_rows : int or None
-        If the guarantee is for persons, with all their rows: how many of these are used at most.
-    origin : Origin or None
-        Which estimator made it, with which public parameters; version and date.
+        Largest number of rows of a person that are used, if the guarantee is for persons with all
+        their rows. None: it is for records.
+    provenance : Provenance or None
+        Estimator of the fit, its public parameters, version and date.
     digest : str or None
-        BLAKE2b of the noisy numbers that were released: certificates with the same one are of the
+        BLAKE2b digest of the released noisy numbers: certificates with the same digest are of the
         same release.
     engine : str or None
-        What added up the rows where they were held, such as ``"dask"``. None: this process alone.
+        Engine that summed the rows where they are stored, such as ``"dask"``. None: this process.
 
     Examples
     --------
@@ -117,32 +116,53 @@ class Certificate:
     n_records: int | None = None
     notes: tuple = field(default=(), compare=False)
     max_rows: int | None = None
-    origin: Origin | None = field(default=None, compare=False)
+    provenance: Provenance | None = field(default=None, compare=False)
     digest: str | None = field(default=None, compare=False)
     engine: str | None = field(default=None, compare=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if len(self.events) != len(self.releases):
-            raise ValueError("A certificate needs one name per event.")
+            raise ValueError("A certificate needs one name per event in releases.")
         object.__setattr__(self, "delta", check_delta(self.delta))
         check_relation(self.relation)
         if self.local and self.relation != "replace_one":
-            raise ValueError("Local releases are stated under relation='replace_one'.")
+            raise ValueError("Local releases need relation='replace_one'.")
         if self.local and self.max_rows is not None:
-            raise ValueError("Local releases are of records: max_rows is for sums of several.")
+            raise ValueError("Local releases are of records; set max_rows=None.")
         if self.local and not all(isinstance(leaf, _LOCAL) for leaf in flatten(self.events)):
-            raise ValueError("Local releases noise each record: samples and thresholds are not.")
+            raise ValueError("Local releases noise each record; sampling and thresholds do not.")
 
     @classmethod
-    def of_plan(cls, plan, assumptions=(), *, reproducible=False, n_records=None):
-        """Certify what a plan would cost."""
+    def of_plan(
+        cls,
+        plan: Plan,
+        assumptions: Iterable[str] = (),
+        *,
+        reproducible: bool = False,
+        n_records: int | None = None,
+    ) -> "Certificate":
+        """Return the certificate of a plan.
+
+        Parameters
+        ----------
+        plan : Plan
+        assumptions : iterable of str
+        reproducible : bool, default=False
+            Whether the noise follows from a seed.
+        n_records : int, default=None
+            Number of records, or of persons, if known.
+
+        Returns
+        -------
+        Certificate
+        """
         return cls(
             events=plan.events,
             releases=tuple(name for name, _ in plan.releases),
             relation=plan.relation,
             accountant=plan.accountant,
             delta=plan.delta,
-            assumptions=assume_of_unit(assumptions, plan.max_rows),
+            assumptions=unit_assumptions(assumptions, plan.max_rows),
             reproducible=reproducible,
             sigma=plan.sigma,
             local=plan.local,
@@ -150,7 +170,7 @@ class Certificate:
             max_rows=plan.max_rows,
         )
 
-    def find_sigma(self, name, sensitivity):
+    def find_sigma(self, name: str, sensitivity: Callable[[str], float]) -> float:
         """Return the standard deviation of the noise on a release, from its event.
 
         Parameters
@@ -158,23 +178,27 @@ class Certificate:
         name : str
             Name of the release.
         sensitivity : callable
-            Sensitivity under a relation, as `largest_change` takes it.
+            Sensitivity of the release as a function of the relation; see `unit_sensitivity`.
+
+        Returns
+        -------
+        float
         """
         event = dict(zip(self.releases, self.events, strict=True))[name]
-        return step_multiplier(event) * largest_change(sensitivity, self.relation, self.max_rows)
+        return step_multiplier(event) * unit_sensitivity(sensitivity, self.relation, self.max_rows)
 
-    def made_by(self, estimator) -> "Certificate":
-        """Return the certificate with the origin that an estimator is, today."""
-        return replace(self, origin=Origin.of(estimator))
+    def made_by(self, estimator: BaseEstimator) -> "Certificate":
+        """Return the certificate with the provenance of an estimator, and today's date."""
+        return replace(self, provenance=Provenance.of(estimator))
 
     @property
     def mu(self) -> float | None:
-        """The same as μ of Gaussian differential privacy; None where it is not known."""
+        """μ of Gaussian differential privacy, or None if it is unknown."""
         return gaussian_mu(self.events)
 
     @property
     def rho(self) -> float | None:
-        """The same as ρ of zero-concentrated differential privacy; None where it is not known."""
+        """ρ of zero-concentrated differential privacy, or None if it is unknown."""
         return concentrated_rho(self.events)
 
     @property
@@ -197,16 +221,16 @@ class Certificate:
         )
 
     def shuffled(self, n_samples: int, delta: float) -> float:
-        """Return ε towards whoever sees noised records in random order only (shuffle model).
+        """Return ε in the shuffle model, where records are seen in random order only.
 
-        Where a trusted party shuffles the noised records of `n_samples` owners before anybody else
-        sees them, each is hidden among the others. This is the clones bound of [1]_ (Theorem 3.2,
-        computed) for local randomisers of pure ε₀, under ``relation="replace_one"``.
+        A trusted shuffler permutes the noised records of `n_samples` clients before anybody else
+        sees them. This is the clones bound of [1]_ (Theorem 3.2, computed numerically) for local
+        randomisers of pure ε₀, under ``relation="replace_one"``.
 
         Parameters
         ----------
         n_samples : int
-            Number of records that are shuffled together, each noised once, alike and on its own.
+            Number of records that are shuffled together, each noised once by the same randomiser.
         delta : float
             Target δ.
 
@@ -222,8 +246,8 @@ class Certificate:
 
         Notes
         -----
-        Gaussian noise is not pure: its ε₀ holds up to a δ₀ for each record, which the theorem does
-        not cover.
+        Gaussian noise is not pure: its ε₀ holds with a δ₀ > 0 for each record, which the theorem
+        does not cover.
 
         References
         ----------
@@ -244,8 +268,8 @@ class Certificate:
         check_delta(delta)
         if not self.local:
             raise ValueError(
-                "Shuffling amplifies local releases, of records that are noised one by one; these "
-                "are not, or were composed of several fits."
+                "Shuffling amplifies local releases of a single fit, which noise records one by "
+                "one; these are not local, or were composed of several fits."
             )
         leaves = flatten(self.events)
         losses = {leaf: pure_epsilon(leaf) for leaf in leaves}
@@ -253,50 +277,19 @@ class Certificate:
             return math.inf
         if None in losses.values():
             raise ValueError(
-                "The clones bound is for releases of pure ε, such as Laplace noise; Gaussian noise "
-                "exceeds any ε with some probability, for each record. Use mechanism='laplace'."
+                "The clones bound holds for releases of pure ε, and Gaussian noise exceeds any ε "
+                "with some probability. Use mechanism='laplace'."
             )
         epsilon = sum(count * losses[leaf] for leaf, count in leaves.items())
         return shuffled_epsilon(epsilon, int(n_samples), delta)
 
     def to_json(self) -> str:
-        """Write the certificate down; `verify` recomputes its ε."""
-        epsilon = self.epsilon
-        unit = {"n_records": self.n_records}
-        if self.max_rows is not None:
-            unit = {"unit": "person", "max_rows": self.max_rows, "n_persons": self.n_records}
-        others = {
-            "mu": self.mu,
-            "rho": self.rho,
-            "digest": self.digest,
-            "engine": self.engine,
-        }
-        others = {name: _to_json(value) for name, value in others.items() if value is not None}
-        if self.origin is not None:
-            others["made_by"] = self.origin.to_dict()
-        return json.dumps(
-            {
-                "statement": STATEMENT,
-                "epsilon": _to_json(epsilon),
-                "delta": self.delta,
-                "relation": self.relation,
-                "accountant": self.accountant,
-                "reproducible": self.reproducible,
-                "local": self.local,
-                **unit,
-                **others,
-                "releases": [
-                    {"name": name, **event_to_dict(event)}
-                    for name, event in zip(self.releases, self.events, strict=True)
-                ],
-                "assumptions": list(self.assumptions),
-            },
-            indent=2,
-        )
+        """Return the certificate as JSON, whose ε `verify` recomputes."""
+        return write_form(self)
 
     @classmethod
     def from_json(cls, text: str) -> "Certificate":
-        """Read what `to_json` wrote; numbers that follow from the events are computed again.
+        """Return the certificate of a text from `to_json`; ε, μ and ρ are recomputed.
 
         Parameters
         ----------
@@ -309,14 +302,14 @@ class Certificate:
         Raises
         ------
         ValueError
-            If the text is no certificate, to the last member; if it contradicts itself; if it
-            states another ε, μ or ρ than its events cost, be it larger or smaller.
+            If a member is missing, unknown or out of its range; if the certificate contradicts
+            itself; if it states a larger or smaller ε, μ or ρ than its events cost.
         """
         try:
             data = read_form(text)
             max_rows = data.get("max_rows")
             certificate = cls(
-                events=tuple(map(_read_event, data["releases"])),
+                events=tuple(map(read_event, data["releases"])),
                 releases=tuple(release["name"] for release in data["releases"]),
                 relation=data["relation"],
                 accountant=data["accountant"],
@@ -326,7 +319,7 @@ class Certificate:
                 local=data["local"],
                 n_records=data["n_records" if max_rows is None else "n_persons"],
                 max_rows=max_rows,
-                origin=Origin.from_dict(data["made_by"]) if "made_by" in data else None,
+                provenance=Provenance.from_dict(data["made_by"]) if "made_by" in data else None,
                 digest=data.get("digest"),
                 engine=data.get("engine"),
             )
@@ -345,8 +338,8 @@ class Certificate:
                 )
         return certificate
 
-    def _list_statements(self):
-        """Say what is guaranteed, line by line."""
+    def _list_statements(self) -> list[str]:
+        """Return the lines of the guarantee."""
         lines = []
         if self.reproducible:
             lines.append(
@@ -361,7 +354,7 @@ class Certificate:
                 f"Differential privacy with ε = {show(epsilon)} at δ = {show(self.delta)}."
             )
         if self.local:
-            lines.append("Local: each record was noised on its own; ε holds towards everybody.")
+            lines.append("Local: each record was noised on its own, so ε holds towards everybody.")
         lines += describe_unit(self.relation, self.max_rows, self.n_records)
         readings = {"μ": self.mu, "ρ": self.rho}
         known = [f"{name} = {show(value)}" for name, value in readings.items() if value is not None]
@@ -369,14 +362,14 @@ class Certificate:
             lines.append(f"As Gaussian or zero-concentrated privacy: {', '.join(known)}.")
         if self.engine is not None:
             lines.append(
-                f"Rows were added up by {self.engine}: its workers, logs and files had sums "
-                "without noise, and are as private as the rows."
+                f"Rows were summed by {self.engine}: its workers, logs and files had sums without "
+                "noise, and must be protected like the rows."
             )
         if self.digest is not None:
             lines.append(f"Digest of the releases: {self.digest}")
-        return lines + (self.origin.describe() if self.origin else [])
+        return lines + (self.provenance.describe() if self.provenance else [])
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         seeded = "REPRODUCIBLE, NOT PRIVATE: " if self.reproducible else ""
         unit = "record" if self.max_rows is None else "person"
         releases = f"{len(self.releases)} release{'s' * (len(self.releases) != 1)}"
@@ -385,7 +378,7 @@ class Certificate:
             f"({self.relation}) for each {unit}; {releases}>"
         )
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         return make_table(
             self._list_statements(),
             ["Release", f"Event, priced with the others by {self.accountant!r}"],
@@ -393,7 +386,7 @@ class Certificate:
             [*self.assumptions, *(f"Note: {note}" for note in self.notes)],
         )
 
-    def __str__(self):
+    def __str__(self) -> str:
         lines = self._list_statements()
         lines.append(f"Releases, priced together by the {self.accountant!r} accountant:")
         for name, event in zip(self.releases, self.events, strict=True):
@@ -403,84 +396,12 @@ class Certificate:
         return "\n".join(_wrap(line) for line in lines)
 
 
-def read_certified(text):
-    """Return the certificate of a text, of one release at least; see `Certificate.from_json`."""
-    certificate = Certificate.from_json(text)
-    if not certificate.events:
-        raise ValueError("The certificate lists no release: there is nothing that it certifies.")
-    return certificate
-
-
-def _read_event(release):
-    """Return the event of a named release, which reads records."""
-    if not isinstance(release, dict) or not TEXT.allows(release.get("name")):
-        raise ValueError(f"a release must have a name, which is {TEXT.what}.")
-    event = event_from_dict({key: value for key, value in release.items() if key != "name"})
-    if not touches_data(event):
-        raise ValueError(f"{release['name']!r} releases nothing: {event}.")
-    return event
-
-
-def _to_json(value):
-    """Return a number that JSON has: it has no infinity."""
-    return INFINITE if value == math.inf else value
-
-
-def _wrap(line):
-    """Break a line at spaces; what goes on is indented."""
+def _wrap(line: str) -> str:
+    """Break a line at spaces, and indent its continuation."""
     return textwrap.fill(
         line,
         _WIDTH,
         subsequent_indent="    ",
         break_long_words=False,
         break_on_hyphens=False,
-    )
-
-
-def compose(*certificates: Certificate) -> Certificate:
-    """Price several fits on the same rows together.
-
-    Parameters
-    ----------
-    *certificates : Certificate
-        At least one; all with the same relation and accountant.
-
-    Returns
-    -------
-    Certificate
-        Of all releases, at the largest of their δ.
-
-    Notes
-    -----
-    Choosing a later fit's budget after seeing an earlier one's result is covered for unsampled
-    Gaussian releases; for others, those with thresholds among them, fix the budgets beforehand.
-    """
-    if not certificates:
-        raise ValueError("compose needs at least one certificate.")
-    if not all(isinstance(certificate, Certificate) for certificate in certificates):
-        raise TypeError("compose takes certificates, one by one: compose(a.privacy_, b.privacy_).")
-    for name in ("relation", "accountant"):
-        values = {getattr(certificate, name) for certificate in certificates}
-        if len(values) > 1:
-            raise ValueError(f"Certificates with different {name} cannot be composed: {values}.")
-    max_rows = [certificate.max_rows for certificate in certificates]
-    if None in max_rows and any(max_rows):
-        raise ValueError("Certificates for records and for persons cannot be composed.")
-    assumptions = dict.fromkeys(a for c in certificates for a in c.assumptions)
-    if sum(certificate.reproducible for certificate in certificates) > 1:
-        seeds = "the seeds of the fits are different: fits that share a seed share noise"
-        assumptions[seeds] = None
-    n_records = {certificate.n_records for certificate in certificates}
-    return Certificate(
-        events=tuple(event for c in certificates for event in c.events),
-        releases=tuple(name for c in certificates for name in c.releases),
-        relation=certificates[0].relation,
-        accountant=certificates[0].accountant,
-        delta=max(certificate.delta for certificate in certificates),
-        assumptions=tuple(assumptions),
-        reproducible=any(certificate.reproducible for certificate in certificates),
-        n_records=n_records.pop() if len(n_records) == 1 else None,
-        max_rows=None if None in max_rows else max(max_rows),
-        origin=join_origins([certificate.origin for certificate in certificates]),
-        engine=join_names(c.engine for c in certificates if c.engine is not None) or None,
     )

@@ -1,7 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The form of a certificate in JSON: its members, their types and their ranges."""
+"""JSON form of certificates: their members, types and ranges."""
+
+import json
+import math
+from typing import Any
+
+from dp_accounting import DpEvent
 
 from .accountants import ACCOUNTANTS, RELATIONS
+from .event_json import event_from_dict, event_to_dict
+from .events import touches_data
 from .strict_json import (
     ANY,
     DATE,
@@ -20,15 +28,15 @@ from .strict_json import (
     whole,
 )
 
-STATEMENT = "differential privacy"
+_STATEMENT = "differential privacy"
 # JSON has no infinity.
-INFINITE = "inf"
+_INFINITE = "inf"
 _FINITE = number("a number of at least 0", lambda given: given >= 0)
 _PRICE = Member(
-    f"{_FINITE.what} or {INFINITE!r}", lambda given: _FINITE.allows(given) or given == INFINITE
+    f"{_FINITE.what} or {_INFINITE!r}", lambda given: _FINITE.allows(given) or given == _INFINITE
 )
 _REQUIRED = {
-    "statement": constant(STATEMENT),
+    "statement": constant(_STATEMENT),
     "epsilon": _PRICE,
     "delta": number("a number in (0, 1)", lambda given: 0 < given < 1),
     "relation": choice(*RELATIONS),
@@ -38,8 +46,8 @@ _REQUIRED = {
     "releases": Member("a list", lambda given: type(given) is list),
     "assumptions": list_of(TEXT),
 }
-_OF_RECORDS = {"n_records": optional(whole())}
-_OF_PERSONS = {
+_RECORDS = {"n_records": optional(whole())}
+_PERSONS = {
     "unit": constant("person"),
     "max_rows": whole(),
     "n_persons": optional(whole()),
@@ -50,35 +58,71 @@ _OPTIONAL = {
     "digest": hexadecimal(32),
     "engine": TEXT,
     "made_by": ANY,
-    "signature": ANY,
 }
 _MADE_BY = {"estimator": TEXT, "version": TEXT, "date": DATE, "parameters": ANY}
-_SIGNATURE = {"algorithm": constant("Ed25519"), "value": hexadecimal(64)}
 
 
-def read_form(text):
-    """Return the members of a certificate in JSON, whose form is checked; events are not.
+def write_form(certificate: Any) -> str:
+    """Return a `Certificate` as JSON."""
+    unit: dict[str, Any] = {"n_records": certificate.n_records}
+    if certificate.max_rows is not None:
+        unit = {"unit": "person", "max_rows": certificate.max_rows}
+        unit["n_persons"] = certificate.n_records
+    known = {
+        name: value if value != math.inf else _INFINITE
+        for name in ("epsilon", "mu", "rho", "digest", "engine")
+        if (value := getattr(certificate, name)) is not None
+    }
+    provenance = certificate.provenance
+    members = {
+        "statement": _STATEMENT,
+        "epsilon": known.pop("epsilon"),
+        "delta": certificate.delta,
+        "relation": certificate.relation,
+        "accountant": certificate.accountant,
+        "reproducible": certificate.reproducible,
+        "local": certificate.local,
+        **unit,
+        **known,
+        **({} if provenance is None else {"made_by": provenance.to_dict()}),
+        "releases": [
+            {"name": name, **event_to_dict(event)}
+            for name, event in zip(certificate.releases, certificate.events, strict=True)
+        ],
+        "assumptions": list(certificate.assumptions),
+    }
+    return json.dumps(members, indent=2)
+
+
+def read_form(text: str) -> dict[str, Any]:
+    """Return the members of a certificate in JSON; all but events are checked.
 
     Raises
     ------
     ValueError
-        If a member is missing, unknown, there twice, of another type or out of its range; if it is
-        for records and for persons.
+        If a member is missing, unknown, repeated, of a wrong type or out of its range; if the
+        certificate is for records and for persons.
     """
     data = parse_json(text, "the text", parse_constant=refuse_constant)
     is_for_persons = isinstance(data, dict) and "unit" in data
     where = f"a certificate for {'persons' if is_for_persons else 'records'}"
-    unit = _OF_PERSONS if is_for_persons else _OF_RECORDS
+    unit = _PERSONS if is_for_persons else _RECORDS
     check_members(data, where, _REQUIRED | unit, _OPTIONAL)
     if "made_by" in data:
         check_members(data["made_by"], "made_by", _MADE_BY)
         parameters = data["made_by"]["parameters"]
-        if not isinstance(parameters, dict) or not all(map(TEXT.allows, _texts_of(parameters))):
+        if not isinstance(parameters, dict) or not all(
+            map(TEXT.allows, [*parameters, *parameters.values()])
+        ):
             raise ValueError(f"made_by must have an object as parameters, of {TEXT.what} each.")
-    if "signature" in data:
-        check_members(data["signature"], "signature", _SIGNATURE)
     return data
 
 
-def _texts_of(parameters):
-    return [*parameters, *parameters.values()]
+def read_event(release: Any) -> DpEvent:
+    """Return the event of a named release, which must read records."""
+    if not isinstance(release, dict) or not TEXT.allows(release.get("name")):
+        raise ValueError(f"a release must have a name, which is {TEXT.what}.")
+    event = event_from_dict({key: value for key, value in release.items() if key != "name"})
+    if not touches_data(event):
+        raise ValueError(f"{release['name']!r} releases nothing: {event}.")
+    return event

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The laws of H, the squared sensitivity of a random projection.
+"""Distributions of H, the squared sensitivity of a random projection.
 
-A record changes a row by z. The projected row zᵀU changes by H = ‖zᵀU‖² in square, where U is
-drawn after z, freshly and independently. For unit z:
+A record changes a row by z, and the squared norm of the projected change is H = ‖zᵀU‖², where U is
+drawn after z, freshly and independently. For unit z, the distribution of H is
 
-- k iid uniform unit columns: a sum of k iid Beta(1/2, (d-1)/2) (Rakotomamonjy & Ralaivola 2021,
-  Lemma 1);
-- stacked Haar bases, k = m·d + r: m + Beta(r/2, (d-r)/2), with the same mean k/d and less spread.
+- for k iid uniform unit columns: that of a sum of k iid Beta(1/2, (d-1)/2) (Rakotomamonjy &
+  Ralaivola 2021, Lemma 1);
+- for stacked Haar bases, k = m·d + r: that of m + Beta(r/2, (d-r)/2), with the same mean k/d and a
+  smaller variance.
 """
 
 import math
 import warnings
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -20,13 +21,14 @@ from scipy.special import logsumexp
 
 
 class SensitivityLaw(NamedTuple):
-    """A discrete law that stochastically dominates H / ‖z‖².
+    """Discrete distribution that stochastically dominates H / ‖z‖².
 
     Attributes
     ----------
     values, weights : ndarray of shape (n_values,)
+        Support and probabilities.
     infinity : float
-        The mass that `values` does not cover; a claim must count it as lost.
+        Remaining probability, which counts as an infinite sensitivity.
     """
 
     values: np.ndarray
@@ -35,11 +37,26 @@ class SensitivityLaw(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def sensitivity_law(n_features, n_projections, orthogonal=False, n_values=60):
-    """Discretise the law of H / ‖z‖² upwards, to about `n_values` values.
+def sensitivity_law(
+    n_features: int, n_projections: int, orthogonal: bool = False, n_values: int = 60
+) -> SensitivityLaw:
+    """Discretise the distribution of H / ‖z‖² upwards, to about `n_values` values.
 
-    Every rounding is upwards, and smaller H is a post-processing of larger H, so a privacy
-    profile that is averaged over the result bounds the true one.
+    All rounding is upwards, and a release with smaller H is a post-processing of one with larger
+    H, so a privacy profile that is averaged over the result bounds the true one.
+
+    Parameters
+    ----------
+    n_features, n_projections : int
+        U is n_features × n_projections.
+    orthogonal : bool, default=False
+        Whether U stacks Haar-distributed orthonormal blocks.
+    n_values : int, default=60
+        Approximate size of the support.
+
+    Returns
+    -------
+    SensitivityLaw
 
     Examples
     --------
@@ -62,8 +79,22 @@ def sensitivity_law(n_features, n_projections, orthogonal=False, n_values=60):
     return _coarsen(*_beta_sum(d, k), n_values)
 
 
-def log_mgf(t, n_features, n_projections, orthogonal=False):
-    """Return log E exp(t H / ‖z‖²), or an upper bound of it, for an array of t ≥ 0."""
+def log_mgf(
+    t: np.ndarray, n_features: int, n_projections: int, orthogonal: bool = False
+) -> np.ndarray:
+    """Return log E exp(t H / ‖z‖²), or an upper bound.
+
+    Parameters
+    ----------
+    t : ndarray
+        Arguments, at least 0.
+    n_features, n_projections, orthogonal
+        As in `sensitivity_law`.
+
+    Returns
+    -------
+    ndarray of the shape of `t`
+    """
     d, k = n_features, n_projections
     t = np.asarray(t, dtype=float)
     if d == 1:
@@ -75,10 +106,12 @@ def log_mgf(t, n_features, n_projections, orthogonal=False):
     return blocks * t + partial
 
 
-def sensitivity_bound(n_features, n_projections, delta, kind="bernstein"):
-    """Bound H / ‖z‖² with probability 1 - `delta`, as the DP-SWD paper does.
+def sensitivity_bound(
+    n_features: int, n_projections: int, delta: float, kind: str = "bernstein"
+) -> float:
+    """Return a bound on H / ‖z‖² that holds with probability 1 - `delta`, as in the DP-SWD paper.
 
-    For comparison only: `calibrate_sliced_gaussian` uses the exact law.
+    It is for comparison only: `calibrate_sliced_gaussian` uses the exact distribution.
 
     Parameters
     ----------
@@ -87,8 +120,8 @@ def sensitivity_bound(n_features, n_projections, delta, kind="bernstein"):
     delta : float
         Probability with which the bound may fail.
     kind : {"bernstein", "clt"}, default="bernstein"
-        Lemma 2 of [1]_, or its approximation by the central limit theorem, which is no bound:
-        it warns.
+        Lemma 2 of [1]_, or the approximation by the central limit theorem, which is no bound and
+        warns.
 
     Returns
     -------
@@ -114,7 +147,7 @@ def sensitivity_bound(n_features, n_projections, delta, kind="bernstein"):
     if kind == "clt":
         warnings.warn(
             "kind='clt' approximates H by a Gaussian, which proves nothing: true tails are "
-            "heavier. Use it to compare, not to claim.",
+            "heavier. Use kind='bernstein' for a bound.",
             UserWarning,
             stacklevel=2,
         )
@@ -122,31 +155,32 @@ def sensitivity_bound(n_features, n_projections, delta, kind="bernstein"):
     raise ValueError(f"kind must be 'bernstein' or 'clt'; got {kind!r}.")
 
 
-def table4_bound(n_features, n_projections, delta):
-    """Return the Bernstein bound with which the paper's Table 4 was computed.
+def table4_bound(n_features: int, n_projections: int, delta: float) -> float:
+    """Return the Bernstein bound by which Table 4 of the paper was computed.
 
-    Its variance term counts the k directions twice, 2k/d·√(...) where Lemma 2 has 2/d·√(k...):
-    larger than Lemma 2, hence still a bound.
+    Its variance term counts the k directions twice, 2k/d·√(...) where Lemma 2 has 2/d·√(k...). So
+    it exceeds that of Lemma 2, and is still a bound.
     """
     d, k = n_features, n_projections
     log = math.log(1 / delta)
     return k / d + 2 / 3 * log + 2 * k / d * math.sqrt((d - 1) / (d + 2) * log)
 
 
-def check_shape(n_features, n_projections):
+def check_shape(n_features: int, n_projections: int) -> tuple[int, int]:
+    """Return the shape of U as ints; raise ValueError if it is invalid."""
     for name, value in (("n_features", n_features), ("n_projections", n_projections)):
         if not 1 <= value <= 10**7 or int(value) != value:
             raise ValueError(f"{name} must be a whole number from 1 to 10,000,000; got {value}.")
     return int(n_features), int(n_projections)
 
 
-def _log_hyp1f1(a, b, t):
-    """Return log ₁F₁(a; b; t) for 0 < a < b, t ≥ 0, rounded up; t itself where that is tight.
+def _log_hyp1f1(a: float, b: float, t: np.ndarray) -> np.ndarray:
+    """Return an upper bound on log ₁F₁(a; b; t) for 0 < a < b, t ≥ 0, tight to rounding.
 
     All terms of the series are positive, so it is summed in the log domain. From term 2t on they
-    fall at least geometrically by 1/2, which bounds what is left out by the last term. Where the
-    series is long, it is at most exp(t), since it is E exp(tY) for Y ≤ 1; and, for t < b, at most
-    (1 - t/b)^-a: term by term, since (b)_n ≥ b^n.
+    decrease at least geometrically by 1/2, so the last term bounds the remainder. For large t,
+    where the series is too long to sum, it is bounded by exp(t), since it is E exp(tY) for Y ≤ 1;
+    and, for t < b, by (1 - t/b)^-a: term by term, since (b)_n ≥ b^n.
     """
     t = np.asarray(t, dtype=float)
     cap = max(2000.0, min(4 * b, 20_000.0))
@@ -167,25 +201,29 @@ def _log_hyp1f1(a, b, t):
     return result
 
 
-def _quantile_law(law, offset, n_values):
-    """Discretise a continuous law upwards at its quantiles, finer in the upper tail."""
-    # The last piece is rounded up to 1, the end of the support, so nothing is left over: in many
-    # dimensions far from all others, and so out of proportion unless it is next to impossible.
+def _quantile_law(law: Any, offset: int, n_values: int) -> SensitivityLaw:
+    """Discretise a continuous distribution upwards at its quantiles, finer in the upper tail."""
+    # The last piece is rounded up to 1, the end of the support, so no mass remains. In many
+    # dimensions 1 is far from all other values, so this piece must be extremely unlikely.
     far = 10.0 ** -np.r_[2:17, 19, 23, 30, 50, 100]
     tails = np.unique(np.r_[np.linspace(1, 0, n_values + 1)[1:-1], far])[::-1]
-    # A margin covers the rounding of the quantiles. Far out they may not be found: 1 is safe.
+    # A margin covers the rounding of the quantiles. Where isf fails in the tail, 1 is safe.
     values = law.isf(tails) * (1 + 1e-9)
     values = np.where(law.sf(values) <= tails, np.minimum(values, 1.0), 1.0)
     weights = -np.diff(np.r_[1.0, tails, 0.0])
     return SensitivityLaw(offset + np.r_[values, 1.0], weights, 0.0)
 
 
-def _beta_sum(d, k):
-    """Law of a sum of k iid Beta(1/2, (d-1)/2), each rounded up on a grid.
+def _beta_sum(d: int, k: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return the distribution of a sum of k iid Beta(1/2, (d-1)/2), each rounded up on a grid.
 
-    Returns the grid, the masses on it, and a bound on the tail beyond it (Chernoff), which also
-    pays for the wrap-around of the Fourier transform. What the rounding of the transforms can have
-    lost is somewhere on the grid: its last point gets it.
+    The Chernoff bound on the tail beyond the grid also covers the wrap-around of the Fourier
+    transform. Mass that the rounding of the transforms may lose is added to the last point.
+
+    Returns
+    -------
+    edges, masses : ndarray of shape (n_points,)
+    tail : float
     """
     variance = k * 2 * (d - 1) / (d * d * (d + 2))
     top = min(1.005 * k, 1.01 * k / d + 14 * math.sqrt(variance) + 80 / d)
@@ -204,8 +242,8 @@ def _beta_sum(d, k):
     return edges, total, math.exp(min(tail, 0.0))
 
 
-def _coarsen(edges, masses, lost, n_values):
-    """Merge neighbouring grid points upwards into about `n_values` of them."""
+def _coarsen(edges: np.ndarray, masses: np.ndarray, lost: float, n_values: int) -> SensitivityLaw:
+    """Merge neighbouring grid points upwards into about `n_values` points."""
     cumulative = np.cumsum(masses)
     levels = np.r_[
         np.linspace(0, cumulative[-1], n_values + 1)[1:],

@@ -1,20 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rényi moments of one event, sampled, selected or plain."""
+"""Rényi moments of one event: unsampled, sampled, or private selection.
+
+Log-moments are (α-1)·D_α, with D_α the Rényi divergence of order α.
+"""
 
 import math
 from functools import lru_cache
 
 import attrs
 import numpy as np
+from dp_accounting import DpEvent
 from dp_accounting.dp_event import RepeatAndSelectDpEvent
+from scipy.optimize import brentq
 from scipy.special import gammaln, log_ndtr, logsumexp, ndtr
 
 from .directions import log_mgf
 from .events import SlicedGaussianDpEvent, compares_any_two, flatten, split_sampling
-from .repetitions import halting_probability
 
-# Orders of the Rényi moments; sampled events have them at whole orders up to 256, with linear
-# interpolation of the convex (α-1)·D_α between them.
+# Orders of the Rényi moments. Those of sampled events are computed at whole orders up to 256, and
+# the convex (α-1)·D_α is interpolated linearly between them.
 _MAX_SAMPLED_ORDER = 256
 ORDERS = np.unique(
     np.r_[
@@ -24,14 +28,14 @@ ORDERS = np.unique(
         2.0 ** np.arange(9, 19),
     ]
 )
-# Covers the rounding of the sums over a sampled step.
+# Bounds the rounding of the sums over a sampled step.
 _ROUNDING = 1e-10
-# Less noise than this is not integrated over: the grid would be too long.
-_LEAST_INTEGRATED = 0.01
+# Smallest noise multiplier for quadrature: the grid would be too long below.
+_MIN_INTEGRATED = 0.01
 
 
-def _log_moment(base, orders, relation):
-    """(α-1)·D_α of an unsampled release: log E exp(α(α-1)H / (2σ²))."""
+def _log_moment(base: DpEvent, orders: np.ndarray, relation: str) -> np.ndarray:
+    """Return (α-1)·D_α of an unsampled release: log E exp(α(α-1)H / (2σ²))."""
     t = orders * (orders - 1) / (2 * base.noise_multiplier**2)
     if not isinstance(base, SlicedGaussianDpEvent):
         return t
@@ -40,15 +44,15 @@ def _log_moment(base, orders, relation):
 
 
 @lru_cache(maxsize=64)
-def _sampled_log_moment(base, rate, sampling, relation):
-    """(α-1)·D_α at α = 0, 1, ..., 256 of a sampled release.
+def _sampled_log_moment(base: DpEvent, rate: float, sampling: str, relation: str) -> np.ndarray:
+    """Return (α-1)·D_α of a sampled release at α = 0, 1, ..., 256.
 
-    Poisson sampling under ``zero_out``: the closed form, which holds for the mixture over H as for
+    Poisson sampling under ``zero_out`` has a closed form, which holds for the mixture over H as for
     each H. Otherwise the pair is P = (1-q)A + qB and Q = (1-q)A + qC. No two of A, B and C are
-    further apart than two records are: so the moment is at most that of joint convexity, and, with
-    slices, that of Wang, Balle & Kasiviswanathan 2019, Theorem 9. Both are averages of moments
+    further apart than two records are: so joint convexity bounds the moment, and, with slices, so
+    does the bound of Wang, Balle & Kasiviswanathan 2019, Theorem 9. Both are averages of moments
     of single pairs; so they hold for averages over H, and, by the inequality of Cauchy and
-    Schwarz, for records of two classes. What is known beside depends on the sampling.
+    Schwarz, for records of two classes. Other bounds depend on the sampling.
     """
     orders = np.arange(_MAX_SAMPLED_ORDER + 1.0)
     if sampling == "poisson" and relation == "zero_out":
@@ -63,32 +67,34 @@ def _sampled_log_moment(base, rate, sampling, relation):
             bounds.append(_any_two_log_moment(1 / base.noise_multiplier, rate))
     else:
         bounds.append(_replace_log_moment(base, rate))
-        if not is_sliced and base.noise_multiplier > _LEAST_INTEGRATED:
+        if not is_sliced and base.noise_multiplier > _MIN_INTEGRATED:
             bounds.append(_integrated_log_moment(base, rate))
     return np.min(bounds, axis=0)
 
 
-def _log_binomials(n_orders):
+def _log_binomials(n_orders: int) -> np.ndarray:
+    """Return log C(α, j) for whole α and j up to `n_orders`; -inf where j > α."""
     j = np.arange(n_orders + 1.0)
     result = gammaln(j[:, None] + 1) - gammaln(j + 1) - gammaln(np.maximum(j[:, None] - j, 0) + 1)
     result[j[:, None] < j] = -np.inf
     return result
 
 
-def _expand(log_terms, rate):
-    """Log of Σ_j C(α,j) (1-q)^(α-j) q^j·exp(log_terms[j]), for each α."""
+def _expand(log_terms: np.ndarray, rate: float) -> np.ndarray:
+    """Return log Σ_j C(α,j) (1-q)^(α-j) q^j·exp(log_terms[j]) for each α."""
     j = np.arange(len(log_terms))
     stay_out = np.maximum(j[:, None] - j, 0) * math.log1p(-rate)
     log_terms = stay_out + j * math.log(rate) + log_terms
     return logsumexp(_log_binomials(len(j) - 1) + log_terms, axis=1)
 
 
-def _mixture_log_moment(base, rate, largest):
-    """log E_A((1-q) + q·B/A)^α at α = 0, 1, ..., `largest`, where B is A with one record more."""
+def _mixture_log_moment(base: DpEvent, rate: float, largest: int) -> np.ndarray:
+    """Return log E_A((1-q) + q·B/A)^α at α = 0, 1, ..., `largest`; B is A with one more record."""
     return _expand(_log_moment(base, np.arange(largest + 1.0), "zero_out"), rate)
 
 
-def _wang_log_moment(moment, rate):
+def _wang_log_moment(moment: np.ndarray, rate: float) -> np.ndarray:
+    """Return the bound of Wang, Balle & Kasiviswanathan 2019, Theorem 9, from unsampled moments."""
     j = np.arange(len(moment))
     terms = j * math.log(rate) + _log_binomials(len(j) - 1) + moment + math.log(2)
     terms[:, 2] += min(math.log(2) + math.log(-math.expm1(-moment[2])), 0.0)
@@ -96,8 +102,8 @@ def _wang_log_moment(moment, rate):
     return logsumexp(terms, axis=1)
 
 
-def _any_two_log_moment(mu, rate):
-    """Moments of the pair of which no two of A, B and C are further apart than μ.
+def _any_two_log_moment(mu: float, rate: float) -> np.ndarray:
+    """Return log-moments of the pair if no two of A, B and C are further apart than μ.
 
     Its profile is h(γ) = q·E(L - u)₊ for γ ≥ 1, at u = 1 + (γ-1)/q, with L the likelihood ratio
     of two Gaussians μ apart and the mean that of the lower one; below 1 it is 1 - γ + γ·h(1/γ)
@@ -129,13 +135,13 @@ def _any_two_log_moment(mu, rate):
     return np.maximum(positive + np.log1p(-negative * np.exp(-positive)), 0.0)
 
 
-def _replace_log_moment(base, rate):
-    """Moments of two records that are replaced, each of whom adds half the diameter at most.
+def _replace_log_moment(base: DpEvent, rate: float) -> np.ndarray:
+    """Return log-moments of a replaced record, where each adds at most half the diameter.
 
     Hölder's inequality separates them: with p = (2α-1)/α,
     E_A[(P/A)^α·(Q/A)^(1-α)] ≤ E_A[(P/A)^(2α-1)]^(1/p) · E_A[(A/Q)^(2α-1)]^(1-1/p). The first is
     a moment of the mixture against A, and so is the second, of A against the mixture, at order 2α:
-    it is at most the one of the mixture against A (Mironov, Talwar & Zhang 2019, Theorem 5). For
+    it is at most that of the mixture against A (Mironov, Talwar & Zhang 2019, Theorem 5). For
     weak steps this is exact to second order. The means may be taken over the directions, too: the
     two records may be of any classes, and their H may depend on each other in any way.
     """
@@ -146,17 +152,17 @@ def _replace_log_moment(base, rate):
     return np.r_[0.0, bound]
 
 
-def _integrated_log_moment(base, rate):
-    """Moments of (1-q)N(0,1) + qN(r,1) against (1-q)N(0,1) + qN(-r,1), r = 1/(2s), by quadrature.
+def _integrated_log_moment(base: DpEvent, rate: float) -> np.ndarray:
+    """Return log-moments of (1-q)N(0,1) + qN(r,1) against (1-q)N(0,1) + qN(-r,1) by quadrature.
 
-    The pair dominates every two records that are replaced (see `loss_distributions`). With
-    a(x) = 1-q + q·exp(rx - r²/2), and b(x) = a(-x), the moment is ∫f for f = φ·a^α·b^(1-α). In
+    Here r = 1/(2s). The pair dominates every pair of replaced records (see `loss_distributions`).
+    With a(x) = 1-q + q·exp(rx - r²/2), and b(x) = a(-x), the moment is ∫f for f = φ·a^α·b^(1-α). In
     the strip |Im x| ≤ w, where w ≤ π/(2r), |f(x + iy)| ≤ exp(w²/2)·φ(x)·a(x)^α·(1-q)^(1-α), since
     cos(ry) ≥ 0; the integral M of this is in closed form. So the trapezoidal rule of step h errs
     by 2M / (exp(2πw/h) - 1) at most (Trefethen & Weideman 2014, Theorem 5.1), which is added, as
-    is what the sum leaves out: below -14 and above 2αr + 14 terms are at most
-    φ(14)·(1-q)^(1-α). Between the orders that are computed, log-moments are interpolated, since
-    they are convex.
+    is the truncation error: below -14 and above 2αr + 14 terms are at most
+    φ(14)·(1-q)^(1-α). Log-moments are convex, so they are interpolated between the orders at
+    which they are computed.
     """
     r = 1 / (2 * base.noise_multiplier)
     largest = int(min(_MAX_SAMPLED_ORDER, max(2, 200 / r)))
@@ -179,8 +185,22 @@ def _integrated_log_moment(base, rate):
     return np.interp(whole, np.r_[1, alpha], np.r_[0.0, total], right=np.inf)
 
 
-def rdp_of(event, relation, orders):
-    """D_α of one leaf event at increasing `orders` > 1; inf where no bound is computed."""
+def rdp_of(event: DpEvent, relation: str, orders: np.ndarray) -> np.ndarray:
+    """Return the Rényi divergence D_α of one leaf event.
+
+    Parameters
+    ----------
+    event : DpEvent
+        Leaf event.
+    relation : {"zero_out", "replace_one"}
+    orders : ndarray of shape (n_orders,)
+        Increasing orders α > 1.
+
+    Returns
+    -------
+    ndarray of shape (n_orders,)
+        D_α; inf where no bound is computed.
+    """
     if isinstance(event, RepeatAndSelectDpEvent):
         return _selected(event, relation, orders)
     base, rate, sampling = split_sampling(event)
@@ -191,13 +211,70 @@ def rdp_of(event, relation, orders):
     return np.interp(orders, whole, moment[1:], right=np.inf) / (orders - 1)
 
 
-def _selected(event, relation, orders):
-    """D_α of the best of a random number of runs: Papernot & Steinke 2022, Theorem 2.
+def _selected(event: DpEvent, relation: str, orders: np.ndarray) -> np.ndarray:
+    """Return D_α of the best of a random number of runs: Papernot & Steinke 2022, Theorem 2.
 
-    It holds for any order in its second place, and moments grow with the order in the first.
+    The theorem holds for any second order, and moments increase with the first order.
     """
     run = sum(count * rdp_of(e, relation, orders) for e, count in flatten([event.event]).items())
-    halting = halting_probability(event.mean, event.shape)
+    halting = run_halting_probability(event.mean, event.shape)
     second = np.min((1 - 1 / orders) * run - math.log(halting) / orders)
     bound = run + math.log(event.mean) / (orders - 1) + (1 + event.shape) * second
     return np.minimum.accumulate(bound[::-1])[::-1]
+
+
+def run_halting_probability(mean: float, shape: float) -> float:
+    """Return the halting probability γ of the number of runs of a private selection.
+
+    The number of runs is at least 1, of the truncated negative binomial distribution of Papernot &
+    Steinke (ICLR 2022, Definition 1), with shape η ≥ 0: geometric for η = 1, logarithmic for η = 0.
+    Its mean is η (1 - γ) / (γ (1 - γ^η)), and its probabilities p_k ∝ (1 - γ)^k Γ(k + η) / k! have
+    p_1 = η (1 - γ) / (γ^-η - 1).
+
+    Parameters
+    ----------
+    mean : float
+        Mean number of runs, at least 1.
+    shape : float
+        η.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> run_halting_probability(10.0, 1.0)
+    0.1
+    """
+    if mean == 1:
+        return 1.0
+    if shape == 1:
+        return 1 / mean
+    log_mean = math.log(mean)
+
+    def excess(u: float) -> float:
+        # γ = e^-u. The mean increases in u and in the shape, and is at least e^(u/2).
+        return math.log(math.expm1(u) / _over(-math.expm1(-shape * u), shape, u)) - log_mean
+
+    return math.exp(-brentq(excess, 1e-12 * log_mean, 2 * log_mean, xtol=1e-15, rtol=1e-14))
+
+
+def number_of_runs(uniform: float, mean: float, shape: float) -> int:
+    """Return the quantile of the number of runs at a uniform number in [0, 1)."""
+    halting = run_halting_probability(mean, shape)
+    if halting == 1:
+        return 1
+    u = -math.log(halting)
+    n_runs, chance = 1, (1 - halting) / _over(math.expm1(shape * u), shape, u)
+    # Rounded probabilities may sum to less than 1.
+    while uniform >= chance > 0:
+        uniform -= chance
+        chance *= (1 - halting) * (n_runs + shape) / (n_runs + 1)
+        n_runs += 1
+    return n_runs
+
+
+def _over(value: float, shape: float, limit: float) -> float:
+    """Return value / shape, which tends to `limit` where the shape is 0."""
+    return value / shape if shape > 0 else limit

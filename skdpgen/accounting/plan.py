@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The plan of a fit: its releases and their noise, fixed before the first of them."""
+"""Plans of fits: releases and their noise, fixed before the first release."""
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dp_accounting import DpEvent
 
 from ..exceptions import BudgetExceededError, PlanError
 from ..registry import savable
@@ -10,29 +14,40 @@ from .accountants import ledger_epsilon
 from .calibration import calibrate_gaussian, calibrate_under, check_delta, check_epsilon
 from .events import gaussian_event, is_pure, plain_multiplier, repeat
 from .rounding import show
-from .units import largest_change
+from .units import unit_sensitivity
+
+# Name of a release, the event of one step as a function of its multiplier, number of steps.
+RepeatedRelease = tuple[str, Callable[[float], DpEvent], int]
 
 
 @savable
 @dataclass(frozen=True)
 class Plan:
-    """What a curator may release, and in which order.
+    """Planned releases of a fit, in order, whose cost is within the budget.
 
     Attributes
     ----------
     releases : tuple of (str, dp_accounting.DpEvent)
-        Name and event of each release. One that is repeated, step by step, is planned as a
-        `SelfComposedDpEvent` of the step.
+        Name and event of each release. A repeated release is planned as a `SelfComposedDpEvent` of
+        one step.
     epsilon, delta : float
-        The budget, which the events together may not exceed.
+        The budget, which all events together must not exceed.
     relation, accountant : str
-        How they are priced.
+        Neighbouring relation and accountant of the price.
     sigma : float or None
-        Standard deviation of the noise, where there is one level to name.
+        Standard deviation of the noise, if there is one level.
     local : bool
-        Whether every release noises each record on its own, as its owner can.
+        Whether every release randomises each record on its own (local differential privacy).
     max_rows : int or None
-        For persons, with all their rows: how many of these are used at most. None: for records.
+        Largest number of rows of a person that are used, if the unit is a person. None: the unit
+        is a record.
+
+    Raises
+    ------
+    BudgetExceededError
+        If the releases cost more than the budget.
+    PlanError
+        If names are not distinct, or `max_rows` is less than 1.
     """
 
     releases: tuple
@@ -44,16 +59,16 @@ class Plan:
     local: bool = False
     max_rows: int | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         # A list could change after it was priced.
         object.__setattr__(self, "releases", tuple(map(tuple, self.releases)))
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         object.__setattr__(self, "delta", check_delta(self.delta))
         names = [name for name, _ in self.releases]
         if len(set(names)) < len(names):
-            raise PlanError(f"Releases of a plan need different names; got {names}.")
+            raise PlanError(f"Releases of a plan must have distinct names; got {names}.")
         if self.max_rows is not None and not self.max_rows >= 1:
-            raise PlanError(f"Of a person one row counts at least; got max_rows={self.max_rows!r}.")
+            raise PlanError(f"max_rows must be at least 1; got {self.max_rows!r}.")
         cost = ledger_epsilon(
             self.events, self.delta, accountant=self.accountant, relation=self.relation
         )
@@ -64,38 +79,38 @@ class Plan:
             )
 
     @property
-    def events(self):
-        """The planned events, in order."""
+    def events(self) -> tuple[DpEvent, ...]:
+        """Planned events, in order."""
         return tuple(event for _, event in self.releases)
 
     @property
-    def is_pure(self):
+    def is_pure(self) -> bool:
         """Whether ε holds at δ = 0."""
         return is_pure(self.events)
 
-    def multiplier(self, name):
-        """Return the noise multiplier of the Gaussian release called `name`; 0 for no noise."""
+    def multiplier(self, name: str) -> float:
+        """Return the noise multiplier of the Gaussian release `name`; 0 for no noise."""
         return plain_multiplier(dict(self.releases)[name])
 
-    def bound(self, sensitivity):
-        """Return how far neighbours move a sum; see `largest_change`."""
-        return largest_change(sensitivity, self.relation, self.max_rows)
+    def bound(self, sensitivity: Callable[[str], float]) -> float:
+        """Return the sensitivity of a sum between neighbours; see `unit_sensitivity`."""
+        return unit_sensitivity(sensitivity, self.relation, self.max_rows)
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What a plan is made from: a budget, and public numbers of the data.
+    """Terms of a plan: the budget and public numbers of the data.
 
     Attributes
     ----------
     epsilon, delta, relation, accountant
         As in `Plan`.
     n_samples, n_classes : int
-        Number of records, or of persons, and of the classes of records.
+        Number of records, or of persons, and number of classes.
     n_columns : int or None
-        Columns of a row, as the release sees it; None while a schema is open.
+        Number of encoded columns; None while columns are undeclared.
     shares, thresholds : dict
-        What is released before, as in `gaussian_plan`.
+        Earlier releases, as in `gaussian_plan`.
     max_rows
         As in `Plan`.
     """
@@ -112,23 +127,29 @@ class Terms:
     max_rows: int | None = None
 
     @property
-    def _priced(self):
+    def _priced(self) -> dict[str, Any]:
         return {
             "thresholds": self.thresholds,
             "relation": self.relation,
             "accountant": self.accountant,
         }
 
-    def plan_once(self, shares, sensitivity):
-        """Plan Gaussian releases, each made once, with what is left.
+    def plan_once(
+        self, shares: Mapping[str, float], sensitivity: Callable[[Plan, str], float]
+    ) -> Plan:
+        """Plan single Gaussian releases with the remaining budget.
 
         Parameters
         ----------
         shares : dict of str to float
-            For each release, by name, its share of what is left. They sum to 1.
+            Share of the remaining ρ for each release. They must sum to 1.
         sensitivity : callable
-            Gives the sensitivity of the first, by which multipliers are multiplied to get the
-            noise, from a plan and a relation.
+            Sensitivity of the first release as a function of a plan and a relation. The noise is
+            the multiplier times this.
+
+        Returns
+        -------
+        Plan
         """
         left, name = 1 - sum(self.shares.values()), next(iter(shares))
         shares = self.shares | {name: left * share for name, share in shares.items()}
@@ -137,15 +158,24 @@ class Terms:
         bound = plan.bound(lambda relation: sensitivity(plan, relation))
         return replace(plan, sigma=plan.multiplier(name) * bound)
 
-    def plan_steps(self, name, step, n_steps, *, shares=(), before=(), sensitivity):
-        """Plan a release at each of several steps with what is left; see `repeated_plan`."""
+    def plan_steps(
+        self,
+        name: str,
+        step: Callable[[float], DpEvent],
+        n_steps: int,
+        *,
+        shares: Mapping[str, float] | None = None,
+        before: Sequence[RepeatedRelease] = (),
+        sensitivity: float,
+    ) -> Plan:
+        """Plan a repeated release with the remaining budget; see `repeated_plan`."""
         return repeated_plan(
             name,
             step,
             n_steps,
             self.epsilon,
             self.delta,
-            shares={**self.shares, **dict(shares)},
+            shares={**self.shares, **(shares or {})},
             before=before,
             sensitivity=sensitivity,
             **self._priced,
@@ -153,18 +183,24 @@ class Terms:
 
 
 def gaussian_plan(
-    shares, epsilon, delta, *, thresholds=None, relation="zero_out", accountant="pld"
-):
-    """Plan unsampled Gaussian releases that spend a budget together.
+    shares: Mapping[str, float],
+    epsilon: float,
+    delta: float,
+    *,
+    thresholds: Mapping[str, float] | None = None,
+    relation: str = "zero_out",
+    accountant: str = "pld",
+) -> Plan:
+    """Plan unsampled Gaussian releases that together spend a budget.
 
     Parameters
     ----------
     shares : dict of str to float
-        For each release, by name, its share of the budget: a fraction of Σ s⁻². They sum to 1.
+        Share of ρ for each release: a fraction of Σ s⁻². They must sum to 1.
     epsilon, delta, relation, accountant
         As in `Plan`.
     thresholds : dict of str to float, default=None
-        The δ' of those releases that have a threshold; see `ThresholdDpEvent`.
+        δ' of each release by a threshold; see `ThresholdDpEvent`.
 
     Returns
     -------
@@ -178,40 +214,40 @@ def gaussian_plan(
 
 
 def repeated_plan(
-    name,
-    step,
-    n_steps,
-    epsilon,
-    delta,
+    name: str,
+    step: Callable[[float], DpEvent],
+    n_steps: int,
+    epsilon: float,
+    delta: float,
     *,
-    shares=None,
-    thresholds=None,
-    before=(),
-    relation="zero_out",
-    accountant="pld",
-    sensitivity=1.0,
-):
-    """Plan unsampled Gaussian releases, and then one that is repeated with what is left.
+    shares: Mapping[str, float] | None = None,
+    thresholds: Mapping[str, float] | None = None,
+    before: Sequence[RepeatedRelease] = (),
+    relation: str = "zero_out",
+    accountant: str = "pld",
+    sensitivity: float = 1.0,
+) -> Plan:
+    """Plan unsampled Gaussian releases, and then a repeated release with the remaining budget.
 
     Parameters
     ----------
     name : str
-        The repeated release.
+        Name of the repeated release.
     step : callable
-        The event of one step, as a function of its noise multiplier.
+        Event of one step as a function of its noise multiplier.
     n_steps : int
-        How often it happens.
+        Number of steps.
     epsilon, delta, relation, accountant
         As in `Plan`.
     shares : dict of str to float, default=None
-        For each Gaussian release, by name, its share of Σ s⁻² of what Gaussian releases alone
-        could spend.
+        Share for each Gaussian release: a fraction of the Σ s⁻² that Gaussian releases alone could
+        spend.
     thresholds : dict of str to float, default=None
-        The δ' of those that have a threshold.
+        δ' of each release by a threshold.
     before : sequence of (name, step, n_steps), default=()
-        Others that are repeated, between the two; each gets the same multiplier as the last one.
+        Other repeated releases, between the two; they have the multiplier of the last one.
     sensitivity : float, default=1.0
-        By which multipliers of the repeated release are multiplied to get its noise.
+        Sensitivity of the repeated release. Its noise is the multiplier times this.
 
     Returns
     -------
@@ -220,12 +256,12 @@ def repeated_plan(
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     first = _gaussian_releases(shares or {}, thresholds or {}, epsilon, delta, relation, accountant)
 
-    def releases_at(multiplier):
+    def releases_at(multiplier: float) -> tuple[tuple[str, DpEvent], ...]:
         repeated = (*before, (name, step, n_steps))
         return (*first, *((name, repeat(step(multiplier), n)) for name, step, n in repeated))
 
-    def epsilon_function(accountant):
-        def epsilon_of(multiplier):
+    def epsilon_function(accountant: str) -> Callable[[float], float]:
+        def epsilon_of(multiplier: float) -> float:
             events = [event for _, event in releases_at(multiplier)]
             return ledger_epsilon(events, delta, accountant=accountant, relation=relation)
 
@@ -237,8 +273,15 @@ def repeated_plan(
     )
 
 
-def _gaussian_releases(shares, thresholds, epsilon, delta, relation, accountant):
-    """Split the multiplier s that spends the budget: a share p of Σ s⁻² has s / √p."""
+def _gaussian_releases(
+    shares: Mapping[str, float],
+    thresholds: Mapping[str, float],
+    epsilon: float,
+    delta: float,
+    relation: str,
+    accountant: str,
+) -> tuple[tuple[str, DpEvent], ...]:
+    """Split the multiplier s that spends the budget: a share p of ρ has s / √p."""
     if any(not share > 0 for share in shares.values()):
         raise ValueError(f"Shares must be positive; got {shares}.")
     total = calibrate_gaussian(
@@ -248,17 +291,17 @@ def _gaussian_releases(shares, thresholds, epsilon, delta, relation, accountant)
         accountant=accountant,
     )
 
-    def releases_at(total):
+    def releases_at(total: float) -> tuple[tuple[str, DpEvent], ...]:
         return tuple(
             (name, gaussian_event(total / math.sqrt(share), thresholds.get(name)))
             for name, share in shares.items()
         )
 
-    def costs(total):
+    def costs(total: float) -> float:
         events = [event for _, event in releases_at(total)]
         return ledger_epsilon(events, delta, accountant=accountant, relation=relation)
 
-    # The parts may cost more than the whole in the last digit.
+    # Rounding may make the parts cost more than the whole in the last digit.
     slack = 1e-12
     while costs(total) > epsilon:
         total, slack = total * (1 + slack), 2 * slack

@@ -1,36 +1,39 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Who made a certificate: which estimator, of which version, when, and with which parameters."""
+"""Provenance of a certificate: estimator, public parameters, version and date."""
 
 import inspect
 import numbers
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
+from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from .._version import __version__
 
-# What says nothing of the guarantee, or, as a seed, would undo it.
+# Parameters that are not stated: a seed would undo the guarantee, the others do not affect it.
 UNSAID = ("random_state", "device", "verbose")
-# Longer values are cut.
-_MOST_SIGNS = 120
-_MOST_CELLS = 8
+# Longer texts of values are cut, so that a certificate stays readable.
+_MAX_CHARACTERS = 120
+_MAX_ITEMS = 8
 
 
 @dataclass(frozen=True)
-class Origin:
-    """What a certificate says of the fit that it is of; all of it is public.
+class Provenance:
+    """Public description of the fit that a certificate is for.
 
     Attributes
     ----------
     estimator : str
-        The name of its class.
+        Name of the estimator's class.
     parameters : tuple of (str, str)
-        Those that are not at their defaults, and their values as text. No seed is among them.
+        Names and values, as text, of parameters that differ from their defaults, without seeds.
     version : str
-        Of skdpgen.
+        Version of skdpgen.
     date : str
-        The day, as ISO 8601.
+        Day of the fit, as ISO 8601.
     """
 
     estimator: str
@@ -39,22 +42,22 @@ class Origin:
     date: str = ""
 
     @classmethod
-    def of(cls, estimator):
-        """Describe an estimator, today."""
+    def of(cls, estimator: BaseEstimator) -> "Provenance":
+        """Return the provenance of an estimator, dated today."""
         parameters = tuple(_list_parameters(estimator))
         return cls(type(estimator).__name__, parameters, date=date.today().isoformat())
 
     @classmethod
-    def from_dict(cls, data):
-        """Read what `to_dict` wrote."""
+    def from_dict(cls, data: Mapping[str, Any]) -> "Provenance":
+        """Return the provenance of a dict from `to_dict`."""
         parameters = tuple((str(k), str(v)) for k, v in data["parameters"].items())
         return cls(str(data["estimator"]), parameters, str(data["version"]), str(data["date"]))
 
-    def check(self, estimator):
-        """Refuse an estimator whose parameters are not those that it was fitted with.
+    def check(self, estimator: BaseEstimator) -> None:
+        """Raise ValueError if an estimator's parameters differ from those of the fit.
 
-        Defaults may differ between versions, and a search states its own parameters: nothing is
-        known then.
+        Nothing is checked for another version, whose defaults may differ, or for another class,
+        such as a search, which states its own parameters.
         """
         if (self.estimator, self.version) != (type(estimator).__name__, __version__):
             return
@@ -62,11 +65,11 @@ class Origin:
         if changed := sorted({name for name, _ in fitted.items() ^ given.items()}):
             raise ValueError(
                 f"{', '.join(changed)} of {self.estimator} differs from the certificate, which "
-                "states the parameters of the fit. Fit again, or set it back."
+                "states the parameters of the fit. Fit again, or restore the value."
             )
 
-    def to_dict(self):
-        """Return what is written to JSON."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return the provenance as a dict that JSON can hold."""
         return {
             "estimator": self.estimator,
             "version": self.version,
@@ -74,33 +77,17 @@ class Origin:
             "parameters": dict(self.parameters),
         }
 
-    def describe(self):
-        """List who made it, and with what, line by line."""
+    def describe(self) -> list[str]:
+        """Return the lines of the printed certificate on its provenance."""
         lines = [f"By {self.estimator} of skdpgen {self.version}, on {self.date}."]
         if self.parameters:
-            said = ", ".join(f"{name}={value}" for name, value in self.parameters)
-            lines.append(f"Public parameters: {said}; all others are at their defaults.")
+            shown = ", ".join(f"{name}={value}" for name, value in self.parameters)
+            lines.append(f"Public parameters: {shown}; all others are at their defaults.")
         return lines
 
 
-def join_origins(origins):
-    """Return the origin of several fits together, or None if it is not known of all."""
-    if None in origins:
-        return None
-    return Origin(
-        join_names(origin.estimator for origin in origins),
-        version=join_names(origin.version for origin in origins),
-        date=max(origin.date for origin in origins),
-    )
-
-
-def join_names(texts):
-    """List names, each once, by a text; texts may be such lists themselves."""
-    return " and ".join(dict.fromkeys(name for text in texts for name in text.split(" and ")))
-
-
-def _list_parameters(estimator):
-    """Give the names and texts of parameters that are not at their defaults."""
+def _list_parameters(estimator: BaseEstimator) -> Iterator[tuple[str, str]]:
+    """Yield names and texts of parameters that differ from their defaults."""
     given = estimator.get_params(deep=False)
     for name, parameter in inspect.signature(type(estimator)).parameters.items():
         if name in given and name not in UNSAID:
@@ -109,17 +96,17 @@ def _list_parameters(estimator):
                 yield name, text
 
 
-def _show(value):
-    """Write a value down, without seeds, addresses, or much of it."""
+def _show(value: Any) -> str:
+    """Return a short text of a value, without seeds or addresses."""
     if hasattr(value, "get_params") and not isinstance(value, type):
         parts = ", ".join(f"{name}={text}" for name, text in _list_parameters(value))
         text = f"{type(value).__name__}({parts})"
     elif isinstance(value, str | numbers.Number | range | None):
         text = repr(getattr(value, "item", lambda: value)())
     elif isinstance(value, tuple | list):
-        shown = ", ".join(map(_show, value[:_MOST_CELLS]))
-        text = f"[{shown}{', ...' * (len(value) > _MOST_CELLS)}]"
-    elif isinstance(value, np.ndarray) and value.size <= _MOST_CELLS:
+        shown = ", ".join(map(_show, value[:_MAX_ITEMS]))
+        text = f"[{shown}{', ...' * (len(value) > _MAX_ITEMS)}]"
+    elif isinstance(value, np.ndarray) and value.size <= _MAX_ITEMS:
         text = _show(value.tolist())
     elif hasattr(value, "shape"):
         text = f"{type(value).__name__} of shape {tuple(value.shape)}"
@@ -127,4 +114,4 @@ def _show(value):
         text = f"{type(value).__name__} of {len(value)} columns"
     else:
         text = getattr(value, "__name__", type(value).__name__)
-    return text if len(text) <= _MOST_SIGNS else f"{text[: _MOST_SIGNS - 3]}..."
+    return text if len(text) <= _MAX_CHARACTERS else f"{text[: _MAX_CHARACTERS - 3]}..."

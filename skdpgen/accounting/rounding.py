@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How ε, δ and other numbers are read and printed: never as more than asked, or less than spent."""
+"""Safe rounding of privacy parameters: budgets are rounded down, printed costs up."""
 
 import contextlib
 import math
 import numbers
+from collections.abc import Iterator
 from decimal import ROUND_CEILING, Context, Decimal
+from typing import Any
 
-# Significant digits of printed ε and δ.
+from sklearn.base import BaseEstimator
+
+# Significant digits of printed ε and δ, a convention.
 _DIGITS = 4
 
 
-def at_most(number):
-    """Return the largest float that is not above a number of any type.
+def at_most(number: Any) -> float:
+    """Return the largest float that does not exceed a number of any type.
 
-    Arithmetic with a narrower type would round to it: a price of 1 + 7e-9 is no more than 1 in
+    Arithmetic with a narrower type would round to that type: a price of 1 + 7e-9 equals 1 in
     float32.
 
     Examples
@@ -26,16 +30,21 @@ def at_most(number):
         nearest = float(number)
     except OverflowError:
         nearest = math.inf
-    # Python compares floats with whole numbers and fractions exactly.
+    # Python compares floats with ints and fractions exactly.
     return nearest if nearest <= number else math.nextafter(nearest, -math.inf)
 
 
 @contextlib.contextmanager
-def plain_numbers(estimator):
-    """Let an estimator's parameters be Python's own numbers inside, and as they were outside.
+def plain_numbers(estimator: BaseEstimator) -> Iterator[None]:
+    """Convert an estimator's parameters to Python numbers within the context, then restore them.
 
-    What follows from a parameter, such as noise, is then computed in doubles, whatever its type,
-    and can be written down.
+    Noise and other results are then computed in doubles for any type of the parameters, and can be
+    serialised.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its parameters are replaced temporarily.
     """
     given = estimator.get_params(deep=False)
     for name, value in given.items():
@@ -47,8 +56,8 @@ def plain_numbers(estimator):
             setattr(estimator, name, value)
 
 
-def plain(value):
-    """Return a number as one of Python's own, and other values as they are."""
+def plain(value: Any) -> Any:
+    """Return a number as a Python int or float, rounded down, and other values unchanged."""
     if isinstance(value, tuple):
         return tuple(map(plain, value)) if type(value) is tuple else value
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
@@ -56,8 +65,8 @@ def plain(value):
     return int(value) if isinstance(value, numbers.Integral) else at_most(value)
 
 
-def show(number):
-    """Return ε or δ as it is printed: with four digits, rounded up.
+def show(number: float) -> str:
+    """Return ε or δ as printed text: four digits, rounded up.
 
     Examples
     --------
@@ -66,6 +75,6 @@ def show(number):
     """
     if math.isinf(number):
         return "inf"
-    # From the shortest digits that give the float: 1e-5 is no more than that.
+    # repr gives the shortest digits of the float, so 1e-5 is not rounded up.
     rounded = Context(_DIGITS, ROUND_CEILING).create_decimal(Decimal(repr(float(number))))
     return f"{float(rounded):.{_DIGITS}g}"

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Searches: a mechanism runs a random number of times, and only its best outcome is told."""
+"""Private selection: the best of a random number of runs of a mechanism is released."""
 
 import itertools
 import math
+from collections.abc import Callable
+from typing import Any
 
+from dp_accounting import DpEvent
 from dp_accounting.dp_event import RepeatAndSelectDpEvent
 
 from .._muting import muted
@@ -12,20 +15,29 @@ from .accountants import ledger_epsilon
 from .budget import PaidRun, Reservation
 from .calibration import calibrate_under, check_delta, check_epsilon
 from .plan import Plan
-from .spending import restate_charged
+from .spending import restate_with_price
 
 
-def selection_plan(name, run_at, mean, shape, epsilon, delta, *, relation="zero_out"):
-    """Plan a search that spends a budget, as the ``"rdp"`` accountant prices it.
+def selection_plan(
+    name: str,
+    run_at: Callable[[float], DpEvent],
+    mean: float,
+    shape: float,
+    epsilon: float,
+    delta: float,
+    *,
+    relation: str = "zero_out",
+) -> Plan:
+    """Plan a private search that spends a budget under the ``"rdp"`` accountant.
 
     Parameters
     ----------
     name : str
-        The search.
+        Name of the search.
     run_at : callable
-        An event that covers every run, as a function of a noise multiplier.
+        Event that bounds every run, as a function of a noise multiplier.
     mean, shape : float
-        Of the law of the number of runs: truncated negative binomial, geometric for shape 1.
+        Mean and shape of the number of runs: truncated negative binomial, geometric for shape 1.
     epsilon, delta, relation
         As in `Plan`.
 
@@ -35,10 +47,10 @@ def selection_plan(name, run_at, mean, shape, epsilon, delta, *, relation="zero_
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
 
-    def search_at(multiplier):
+    def search_at(multiplier: float) -> DpEvent:
         return RepeatAndSelectDpEvent(run_at(multiplier), mean, shape)
 
-    def epsilon_function(accountant):
+    def epsilon_function(accountant: str) -> Callable[[float], float]:
         return lambda multiplier: ledger_epsilon(
             [search_at(multiplier)], delta, accountant=accountant, relation=relation
         )
@@ -47,54 +59,61 @@ def selection_plan(name, run_at, mean, shape, epsilon, delta, *, relation="zero_
     return Plan(((name, search_at(multiplier)),), epsilon, delta, relation, "rdp")
 
 
-def select_best(run, plan, noise):
+def select_best(run: Callable[[], tuple[float, Any]], plan: Plan, noise: Any) -> tuple[float, Any]:
     """Run a mechanism a random number of times, and return the best outcome and its score.
 
-    The price of the plan holds if the runs are alike and independent of each other, which is for
-    the caller to see to: what differs between them, such as parameters, each draws anew from one
-    law. A run is one fit, in this thread, and that it releases at most the planned event is checked
-    before it does. It also takes that nothing else is told: of other runs nothing is kept, warnings
-    are silenced, and how many there were is forgotten. An error counts as the best of all outcomes,
-    and so ends the search; it states the price of the search, never that of a run. The first of
-    equally good runs is taken, which is as likely to be one as another.
+    The price of the plan holds if the runs are independent and identically distributed. The caller
+    must ensure this: each run draws its parameters anew from one distribution. A run is one fit in
+    this thread; before it releases anything, its plan is checked against the planned event. The
+    price also requires that nothing else is revealed: nothing of other runs is kept, warnings are
+    silenced, and the number of runs is discarded. An error counts as the best of all outcomes, and
+    so ends the search; it states the price of the search, never that of a run. Ties go to the first
+    run, which is equally likely to be any of them.
 
     Parameters
     ----------
     run : callable
-        Fits once, and returns a score, and what it is of. Both follow from what the fit releases
-        and from what is public.
+        Fits once, and returns a score and an outcome. Both must depend only on the releases of the
+        fit and on public values.
     plan : Plan
-        From `selection_plan`. It is reserved in every open `PrivacyBudget`, once for all runs.
+        Plan from `selection_plan`, reserved once for all runs in every open `PrivacyBudget`.
     noise : NoiseSource
-        Where the number of runs comes from.
+        Source of the number of runs.
 
     Returns
     -------
     score : float
+        Highest score.
     outcome : object
+        Outcome of that run.
     """
     ((_, event),) = plan.releases
     reservation = Reservation(plan, noise.reproducible)
-    best, found, released = None, None, False
+    # Never None at the end: there is at least one run.
+    best: Any = None
+    result: Any = None
+    released = False
     try:
         with muted():
-            # No name is bound to how many there were, or will be.
+            # No variable holds the number of runs, which must stay secret.
             for _ in itertools.repeat(None, noise.number_of_runs(event.mean, event.shape)):
                 with PaidRun(event.event, plan.relation) as paid:
                     try:
-                        found = run()
+                        result = run()
                     finally:
                         released = released or bool(paid.released)
                 if not paid.released:
-                    raise PlanError("A run of the search has released nothing that was seen.")
-                if math.isnan(found[0]):
-                    raise ValueError("A score is nan.")
-                if best is None or found[0] > best[0]:
-                    best = found
+                    raise PlanError(
+                        "A run of the search has released nothing that was seen in this thread."
+                    )
+                if math.isnan(result[0]):
+                    raise ValueError("A score of the search is nan.")
+                if best is None or result[0] > best[0]:
+                    best = result
     except BaseException as error:
-        best = found = paid = None  # of which a traceback would tell
+        best = result = paid = None  # A traceback would reveal them.
         if released and isinstance(error, Exception):
-            raise restate_charged(error, "All of the search is charged", plan) from error
+            raise restate_with_price(error, "All of the search is charged", plan) from error
         raise
     finally:
         reservation.settle(plan.events if released else ())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What local releases cost towards those who see them in random order only (shuffle model)."""
+"""Privacy amplification by shuffling of local releases."""
 
 import math
 
@@ -7,43 +7,44 @@ import numpy as np
 from scipy import stats
 from scipy.optimize import brentq
 
-# Numbers of clones are looked at in so many groups, and those that are left out are so likely,
-# relative to the target δ.
-_MOST_GROUPS = 1000
-_LEFT_OUT = 1e-4
-# Covers the rounding of probabilities that are computed with large counts.
+# Largest number of groups of numbers of clones, which bounds the time; fewer make ε larger.
+_MAX_GROUPS = 1000
+# Probability of the tails of the number of clones that are charged to δ, relative to δ.
+_TAIL_SHARE = 1e-4
+# Bounds the rounding of binomial probabilities with large counts.
 _ROUNDING = 1e-8
 
 
-def shuffled_epsilon(local_epsilon, n_records, delta):
+def shuffled_epsilon(local_epsilon: float, n_records: int, delta: float) -> float:
     """Return ε at `delta` of `n_records` shuffled releases, each of pure ε₀ = `local_epsilon`.
 
-    The records answer alike: each on its own, and by one randomiser R. Let a record be x or x'.
-    Every other one has R(y) ≥ e^-ε₀·R(x) and R(y) ≥ e^-ε₀·R(x'), and so it answers, with a
+    Each record is randomised on its own by the same randomiser R. Let a record be x or x'. Every
+    other record y has R(y) ≥ e^-ε₀·R(x) and R(y) ≥ e^-ε₀·R(x'), and so it answers, with a
     probability of e^-ε₀, as R(x) or R(x') would, by a fair coin: it is a clone. With ε₀ between
     them, R(x) and R(x') are mixtures of two laws, of weights w and 1-w, and 1-w and w, where w is
-    e^ε₀/(e^ε₀ + 1); so a clone answers by either law with probability 1/2. Once shuffled, all that
-    tells x from x' is how many answer by each law. That is Theorem 3.2 of [1]_: with C clones of
-    law Bin(n-1, e^-ε₀), A of law Bin(C, 1/2) and D a coin of probability w, δ(ε) is at most the
+    e^ε₀/(e^ε₀ + 1); so a clone answers by either law with probability 1/2. After shuffling, x and
+    x' differ only in the number of answers by each law. This is Theorem 3.2 of [1]_: with C clones
+    of law Bin(n-1, e^-ε₀), A of law Bin(C, 1/2) and D a coin of probability w, δ(ε) is at most the
     hockey-stick divergence of (A + D, C - A + 1 - D) from (A + 1 - D, C - A + D). It has no
-    condition on ε₀. Here it is computed, where Theorem 3.1 bounds it in closed form.
+    condition on ε₀. It is computed numerically here; Theorem 3.1 bounds it in closed form.
 
-    *Given C = c*, the first number tells all, since both add up to c + 1. Let b be the chances of
-    Bin(c, 1/2). Their ratio b(m-1)/b(m) = m/(c-m+1) grows in m, and with it the likelihood ratio
+    *Given C = c*, the first number is sufficient, since both sum to c + 1. Let b be the
+    probabilities of Bin(c, 1/2). Their ratio b(m-1)/b(m) = m/(c-m+1) increases in m, and with it
+    the likelihood ratio
 
         (w b(m-1) + (1-w) b(m)) / ((1-w) b(m-1) + w b(m)),
 
     so that the best event is that the number is at least some m, with a gain of
     (w - (1-w)e^ε)·b(m-1) - (e^ε - 1)·P(A ≥ m).
 
-    *Every rounding is upwards.* What fewer clones release becomes what more release by adding
-    clones, since c can be seen: so e^-ε₀ is rounded down, a group of neighbouring c counts as the
-    smallest of them, and the probability of those that are left out is added to δ.
+    *All rounding is upwards.* A release with more clones is a post-processing of one with fewer, as
+    c is visible and clones can be added: so e^-ε₀ is rounded down, a group of neighbouring c counts
+    as the smallest of them, and the probability of omitted c is added to δ.
 
     Parameters
     ----------
     local_epsilon : float
-        ε₀, of all that a record releases.
+        ε₀ of all releases of a record.
     n_records : int
         Number of records that are shuffled together.
     delta : float
@@ -64,9 +65,9 @@ def shuffled_epsilon(local_epsilon, n_records, delta):
     0.141
     """
     epsilon_0 = local_epsilon * (1 + 1e-12)
-    clones = _clones(epsilon_0, n_records, _LEFT_OUT * delta)
+    clones = _clones(epsilon_0, n_records, _TAIL_SHARE * delta)
 
-    def excess(epsilon):
+    def excess(epsilon: float) -> float:
         return _divergence(epsilon, epsilon_0, *clones) - delta
 
     if epsilon_0 == 0 or excess(0.0) <= 0:
@@ -79,27 +80,31 @@ def shuffled_epsilon(local_epsilon, n_records, delta):
     return min(epsilon, local_epsilon)
 
 
-def _clones(epsilon_0, n_records, left_out):
-    """Return numbers of clones, their probabilities, and that of all others."""
+def _clones(
+    epsilon_0: float, n_records: int, left_out: float
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return numbers of clones, their probabilities, and the probability of all other numbers."""
     law = stats.binom(n_records - 1, math.exp(-epsilon_0) * (1 - 1e-12))
     low, high = int(law.ppf(left_out / 2)), int(law.isf(left_out / 2))
-    n_groups = min(high - low + 1, _MOST_GROUPS)
+    n_groups = min(high - low + 1, _MAX_GROUPS)
     edges = np.unique(np.linspace(low, high + 1, n_groups + 1).astype(np.int64))
     below = law.cdf(edges - 1)
-    # Differences of the larger of two tails would lose digits.
+    # Differences of the larger tail would lose digits.
     above = law.sf(edges - 1)
     masses = np.where(below[1:] < 0.5, np.diff(below), -np.diff(above))
     return edges[:-1], masses, below[0] + above[-1]
 
 
-def _divergence(epsilon, epsilon_0, clones, masses, left_out):
-    """Average the hockey-stick divergence over the number of clones."""
+def _divergence(
+    epsilon: float, epsilon_0: float, clones: np.ndarray, masses: np.ndarray, left_out: float
+) -> float:
+    """Return the mean of the hockey-stick divergence over the number of clones."""
     if epsilon >= epsilon_0:
         return 0.0
     more, less = 1 / (1 + math.exp(-epsilon_0)), 1 / (1 + math.exp(epsilon_0))
     gain, loss = more - less * math.exp(epsilon), math.expm1(epsilon)
-    # Where the likelihood ratio exceeds e^ε. Any other event would gain less, so that the
-    # rounding of its edge matters little.
+    # The best event begins where the likelihood ratio exceeds e^ε. It is optimal, so rounding its
+    # edge has little effect.
     share = (more * math.exp(epsilon) - less) / (math.tanh(epsilon_0 / 2) * (1 + math.exp(epsilon)))
     first = np.clip(np.floor((clones + 1) * share) + 1, 0, clones + 1)
     own = gain * stats.binom.pmf(first - 1, clones, 0.5)

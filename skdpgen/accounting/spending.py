@@ -1,28 +1,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Errors after a release: they state the price of the whole, once."""
+"""Errors during a fit that state its privacy cost, once."""
 
 import contextlib
+from collections.abc import Callable, Iterator, Sequence
 
 from ..exceptions import BudgetExceededError, PlanError, SpentError, TableError
-from .budget import is_part
-from .certificate import compose
+from .budget import is_search_run
+from .certificate import Certificate
+from .composition import compose
+from .plan import Plan
 from .rounding import show
 
-# What callers tell apart; all other errors become a `SpentError`.
+# Types of errors that callers distinguish; all others become a `SpentError`.
 _KINDS = BudgetExceededError, PlanError, TableError, TypeError, ValueError
 
 
 @contextlib.contextmanager
-def report_spent_on_error(certificate):
-    """Raise a `SpentError` for an error inside, after a release, that says what was spent.
+def report_spent_on_error(certificate: Callable[[], Certificate]) -> Iterator[None]:
+    """Raise a `SpentError` with the cost so far for an error inside, if something was released.
 
-    The errors are those of learning from releases, which hold nothing private. A run of a search
-    leaves the price to the search, which alone knows it.
+    Such errors come from learning from releases, which contain nothing private. In a run of a
+    search the price is omitted, since only the search knows it.
 
     Parameters
     ----------
     certificate : callable
-        Returns the `Certificate` of what was released until then.
+        Returns the `Certificate` of the releases so far.
     """
     try:
         yield
@@ -36,35 +39,40 @@ def report_spent_on_error(certificate):
             f" Until then ε = {show(spent.epsilon)} at δ = {show(spent.delta)} was spent, on: "
             f"{', '.join(spent.releases)}."
         )
-        raise SpentError(str(error) + price * (not is_part())) from error
+        raise SpentError(str(error) + price * (not is_search_run())) from error
 
 
 @contextlib.contextmanager
-def naming_what_is_charged(plan):
-    """Let errors that rows raise as they are read say that the reservation stays.
+def report_reserved_on_error(plan: Plan) -> Iterator[None]:
+    """Add to errors inside, while rows are read, that the whole reservation is charged.
 
-    Such an error may follow from private cells. Errors that are no refusals come from where chunks
-    do. A run of a search leaves the price to the search.
+    Such an error may follow from private cells, or from the source of chunks. In a run of a search
+    the price is omitted.
+
+    Parameters
+    ----------
+    plan : Plan
+        Reserved plan.
     """
     try:
         yield
         return
     except Exception as error:
-        restated = restate_charged(
+        restated = restate_with_price(
             error, "As this may follow from private cells, all of the fit is charged", plan
         )
-    # Raised here, so that it carries no other error.
+    # Raised outside of except, so that it has no __context__ with private values.
     raise restated
 
 
 @contextlib.contextmanager
-def naming_fits_before(certificates):
-    """Let an error of one of several fits say what those that have finished have spent together.
+def report_finished_fits_on_error(certificates: Sequence[Certificate]) -> Iterator[None]:
+    """Add to an error of one of several fits the total cost of the finished ones.
 
     Parameters
     ----------
     certificates : list of Certificate
-        Those of the fits that have finished.
+        Certificates of the finished fits.
     """
     try:
         yield
@@ -75,16 +83,17 @@ def naming_fits_before(certificates):
         raise _restate(
             error,
             f"{error} The {len(certificates)} fits that have finished spent "
-            f"ε = {show(spent.epsilon)} at δ = {show(spent.delta)} together, which adds to that.",
+            f"ε = {show(spent.epsilon)} at δ = {show(spent.delta)} together, in addition.",
         ) from error
 
 
-def restate_charged(error, reason, plan):
-    """Return an error of the same kind that states the price of a plan, unless a search will."""
+def restate_with_price(error: Exception, reason: str, plan: Plan) -> Exception:
+    """Return an error of the same type that states the price of a plan, except in a search run."""
     price = f" {reason}: ε = {show(plan.epsilon)} at δ = {show(plan.delta)}."
-    return _restate(error, str(error) + price * (not is_part()))
+    return _restate(error, str(error) + price * (not is_search_run()))
 
 
-def _restate(error, said):
+def _restate(error: Exception, message: str) -> Exception:
+    """Return an error of the same type with another message; see `_KINDS`."""
     kind = next((kind for kind in _KINDS if isinstance(error, kind)), SpentError)
-    return kind(said)
+    return kind(message)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Strict reading of JSON: no name twice, no unknown member, no value outside its range."""
+"""Strict validation of JSON: no repeated name, no unknown member, no value out of its range."""
 
 import json
 import math
@@ -8,17 +8,30 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
+from typing import Any, NoReturn
 
-# Longer values are cut in errors.
-_MOST_SIGNS = 60
+# Longer values are cut in errors, to fit a line.
+_MAX_CHARACTERS = 60
 _LARGEST = sys.float_info.max
 
 
-def parse_json(text, what, **options):
-    """Return what a JSON text says; refuse a name that an object has more than once.
+def parse_json(text: Any, what: str, **options: Any) -> Any:
+    """Return the value of a JSON text; raise ValueError if an object repeats a name.
 
-    A reader that takes the first of two members would see another text than one that takes the
+    A reader that takes the first of two members would see another value than one that takes the
     last.
+
+    Parameters
+    ----------
+    text : str
+    what : str
+        Name of the text, for errors.
+    **options
+        Passed to `json.loads`.
+
+    Returns
+    -------
+    object
     """
     try:
         return json.loads(text, object_pairs_hook=_dict_of_distinct, **options)
@@ -29,12 +42,13 @@ def parse_json(text, what, **options):
     raise ValueError(f"{what} is not valid JSON: it is nested too deeply.")
 
 
-def refuse_constant(name):
-    """Refuse NaN and Infinity, which are no JSON; a hook of `parse_json`."""
+def refuse_constant(name: str) -> NoReturn:
+    """Raise ValueError for NaN and Infinity, which JSON excludes; a hook of `parse_json`."""
     raise ValueError(f"{name} is no number of JSON.")
 
 
-def _dict_of_distinct(pairs):
+def _dict_of_distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return members as a dict; raise ValueError if names repeat."""
     members = dict(pairs)
     if len(members) < len(pairs):
         names = [name for name, _ in pairs]
@@ -50,25 +64,28 @@ class Member:
     Attributes
     ----------
     what : str
-        In words, for errors.
+        Description of the allowed values, for errors.
     allows : callable
-        Whether a value is allowed.
+        Returns whether a value is allowed.
     """
 
     what: str
     allows: Callable
 
 
-def check_members(data, where, required, optional=None):
-    """Refuse an object with members that are missing, unknown or out of range.
+def check_members(
+    data: Any, where: str, required: dict[str, Member], optional: dict[str, Member] | None = None
+) -> None:
+    """Raise ValueError if members of an object are missing, unknown or out of their range.
 
     Parameters
     ----------
     data : object
-        The parsed value.
+        Parsed value.
     where : str
-        Its name, for errors.
+        Name of the value, for errors.
     required, optional : dict of str to Member
+        Allowed values of each member.
     """
     known = required | (optional or {})
     if not isinstance(data, dict):
@@ -82,30 +99,31 @@ def check_members(data, where, required, optional=None):
             raise ValueError(f"{where} must have {known[name].what} as {name}; got {_cut(value)}.")
 
 
-def _cut(value):
+def _cut(value: object) -> str:
+    """Return the repr of a value, cut to fit a line."""
     text = repr(value)
-    return text if len(text) <= _MOST_SIGNS else f"{text[:_MOST_SIGNS]}..."
+    return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}..."
 
 
-def constant(value):
-    """Declare the one value that a member has."""
+def constant(value: object) -> Member:
+    """Return a member with one allowed value."""
     return Member(repr(value), lambda given: type(given) is type(value) and given == value)
 
 
-def choice(*values):
-    """Declare one of several strings."""
+def choice(*values: str) -> Member:
+    """Return a member with one of several strings."""
     return Member(f"one of {list(values)}", lambda given: type(given) is str and given in values)
 
 
-def number(what, allows):
-    """Declare a finite number in a range; True is none, and neither is what no double holds."""
+def number(what: str, allows: Callable[[Any], bool]) -> Member:
+    """Return a member with a finite double in a range; booleans are not numbers."""
     return Member(
         what, lambda given: type(given) in (int, float) and abs(given) <= _LARGEST and allows(given)
     )
 
 
-def whole(least=1, most=math.inf):
-    """Declare a whole number."""
+def whole(least: int = 1, most: float = math.inf) -> Member:
+    """Return a member with a whole number in a range."""
     what = f"a whole number of at least {least}"
     return Member(
         what if most == math.inf else f"{what} and at most {most}",
@@ -113,13 +131,13 @@ def whole(least=1, most=math.inf):
     )
 
 
-def optional(member):
-    """Declare a member that may be null."""
+def optional(member: Member) -> Member:
+    """Return a member that may also be null."""
     return Member(f"{member.what} or null", lambda given: given is None or member.allows(given))
 
 
-def hexadecimal(n_bytes):
-    """Declare bytes in lower-case hexadecimal digits."""
+def hexadecimal(n_bytes: int) -> Member:
+    """Return a member with bytes in lower-case hexadecimal digits."""
     pattern = re.compile(f"[0-9a-f]{{{2 * n_bytes}}}")
     return Member(
         f"{2 * n_bytes} lower-case hexadecimal digits",
@@ -127,20 +145,22 @@ def hexadecimal(n_bytes):
     )
 
 
-def list_of(member):
-    """Declare a list."""
+def list_of(member: Member) -> Member:
+    """Return a member with a list, each item of which `member` allows."""
     return Member(
         f"a list, of which each is {member.what}",
         lambda given: type(given) is list and all(map(member.allows, given)),
     )
 
 
-def _is_text(given):
-    # What a page or a terminal does not show, or shows in another order, could hide an edit.
+def _is_text(given: Any) -> bool:
+    """Return whether a value is a string of printable characters, without spaces at its ends."""
+    # Characters that a page or terminal hides or reorders could hide an edit.
     return type(given) is str and given.isprintable() and given == given.strip() != ""
 
 
-def _is_date(given):
+def _is_date(given: Any) -> bool:
+    """Return whether a value is an ISO 8601 date."""
     try:
         return date.fromisoformat(given).isoformat() == given
     except (TypeError, ValueError):

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whom a guarantee is for: a record or, where several rows are of one, a person."""
+"""Privacy units: a record, or a person with all their rows."""
 
-# What a certificate for records rests on, and one for persons in its place.
+from collections.abc import Callable, Iterable
+
+# Assumption of a certificate for records, and the ones that replace it for persons.
 ONE_RECORD = "one person has one record"
 _ONE_IDENTIFIER = "one person has one identifier"
 _UNLIKE = "identifiers of two persons do not read alike, as 7, 7.0, '7' and '007' do"
@@ -16,24 +18,31 @@ _PERSON = {
 }
 
 
-def largest_change(sensitivity, relation, max_rows=None):
-    """Return how far a sum over records moves between neighbours.
+def unit_sensitivity(
+    sensitivity: Callable[[str], float], relation: str, max_rows: int | None = None
+) -> float:
+    """Return the sensitivity of a sum over records under the privacy unit.
 
-    Of a person at most M rows are in a sum. Where they are left out, it moves by at most M times
-    what one record does. Where they are replaced by those of another person, who may have more of
-    them or less, each is replaced by another one, or by none, or is one more.
+    At most M rows of a person enter a sum. If they are left out, the sum changes by at most M times
+    the change of one record. If they are replaced by those of another person, who may have more or
+    fewer rows, each row is replaced by another one, or by none, or is added.
 
     Parameters
     ----------
     sensitivity : callable
-        Of a relation: how far it moves if one record is left out, or replaced by another.
+        Change of the sum as a function of the relation, if one record is left out
+        (``"zero_out"``), or replaced by another (``"replace_one"``).
     relation : {"zero_out", "replace_one"}
     max_rows : int, default=None
-        M; None for records, of which each is a unit by itself.
+        M. None: the unit is a record.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
-    >>> largest_change({"zero_out": 1.0, "replace_one": 1.5}.get, "replace_one", 4)
+    >>> unit_sensitivity({"zero_out": 1.0, "replace_one": 1.5}.get, "replace_one", 4)
     6.0
     """
     if max_rows is None:
@@ -41,36 +50,41 @@ def largest_change(sensitivity, relation, max_rows=None):
     return max_rows * max(sensitivity(relation), sensitivity("zero_out"))
 
 
-def count_worth(n_units, max_rows=None):
-    """Return how many records move sums by as little, for their noise, as so many persons."""
+def equivalent_records(n_units: int, max_rows: int | None = None) -> int:
+    """Return the number of records whose sums have the signal-to-noise ratio of these persons'."""
     return max(1, n_units // (max_rows or 1))
 
 
-def show_rows(n_units, max_rows=None):
-    """Say how many rows there are, of which no more is public."""
+def describe_n_rows(n_units: int, max_rows: int | None = None) -> str:
+    """Return the public number of rows as text, an upper bound for persons."""
     if max_rows is None:
         return f"{n_units:,}"
     return f"{n_units * max_rows:,} at most, of {n_units:,} persons"
 
 
-def assume_of_unit(assumptions, max_rows=None):
-    """Return what a certificate rests on; of one for persons, no more that they have one record."""
+def unit_assumptions(assumptions: Iterable[str], max_rows: int | None = None) -> tuple[str, ...]:
+    """Return the assumptions of a certificate for its unit.
+
+    For persons, the assumption that each has one record is replaced by those on identifiers.
+    """
     if max_rows is None:
         return tuple(assumptions)
-    of_persons = {ONE_RECORD: (_ONE_IDENTIFIER, _UNLIKE)}
-    return tuple(a for assumed in assumptions for a in of_persons.get(assumed, (assumed,)))
+    replaced = {ONE_RECORD: (_ONE_IDENTIFIER, _UNLIKE)}
+    return tuple(a for assumed in assumptions for a in replaced.get(assumed, (assumed,)))
 
 
-def check_unit(assumptions, max_rows=None):
-    """Refuse assumptions that are those of the other unit."""
+def check_unit(assumptions: Iterable[str], max_rows: int | None = None) -> None:
+    """Raise ValueError if an assumption belongs to the other unit."""
     others = _ONE_IDENTIFIER if max_rows is None else ONE_RECORD
     if others in assumptions:
         unit = "records" if max_rows is None else "persons"
-        raise ValueError(f"a certificate for {unit} does not rest on it that {others}.")
+        raise ValueError(f"a certificate for {unit} must not assume that {others}.")
 
 
-def describe_unit(relation, max_rows=None, n_units=None):
-    """List what a certificate says of units, line by line."""
+def describe_unit(
+    relation: str, max_rows: int | None = None, n_units: int | None = None
+) -> list[str]:
+    """Return the lines of the printed certificate on its unit and neighbouring relation."""
     number = "" if n_units is None else f", {n_units:,},"
     if max_rows is None:
         return [

@@ -33,7 +33,7 @@ from ._base import ASSUMED, SHARED_PARAMETERS, BaseAdapter
 # Parameters that a sampler leaves at their defaults, or sets to the adapter's values.
 _SET_BY_ADAPTER = ("epsilon", "delta", "relation", "random_state")
 # Fields in which an adapter's certificate differs from its sampler's.
-_OWN = ("assumptions", "notes", "origin")
+_OWN = ("assumptions", "notes", "provenance")
 # Least number of target rows for private principal components (see the adaptation benchmark).
 _MANY_ROWS = 1000
 # Most columns without dimension reduction; principal components of the source for few target rows.

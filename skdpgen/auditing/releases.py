@@ -13,7 +13,7 @@ from sklearn.base import clone
 from .._html import make_table
 from .._muting import muted
 from ..accounting.accountants import ledger_epsilon
-from ..accounting.budget import find_open
+from ..accounting.budget import find_open_budgets
 from ..accounting.certificate import Certificate
 from ..accounting.events import (
     SlicedGaussianDpEvent,
@@ -329,7 +329,7 @@ def audit(
 
 def _seeds(random_state):
     """Return what seeds are drawn from, for fits that no budget would take."""
-    if find_open():
+    if find_open_budgets():
         raise ValueError("Audit outside of a PrivacyBudget: it refuses fits that have a seed.")
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(2**31, size=8)

@@ -15,7 +15,7 @@ from ..accounting.budget import Reservation
 from ..accounting.certificate import Certificate
 from ..accounting.events import repeat, split_repetition
 from ..accounting.plan import Plan
-from ..accounting.spending import naming_what_is_charged, report_spent_on_error
+from ..accounting.spending import report_reserved_on_error, report_spent_on_error
 from ..exceptions import PlanError, warn_of_seed
 from ..mechanisms.sums import RowCountMechanism
 from .batches import RecordSource
@@ -222,7 +222,7 @@ class Curator:
             verbose=verbose,
         )
         self._reservation = Reservation(plan, noise.reproducible)
-        with naming_what_is_charged(plan):
+        with report_reserved_on_error(plan):
             self._source.open()
         self.n_records, self.n_classes = self._source.n_units, self._source.n_classes
         self.n_rows: float = self.n_records

@@ -7,9 +7,10 @@ import numpy as np
 from sklearn.base import clone
 
 from .._muting import muted
-from ..accounting.certificate import Certificate, compose
+from ..accounting.certificate import Certificate
+from ..accounting.composition import compose
 from ..accounting.rounding import show
-from ..accounting.spending import naming_fits_before
+from ..accounting.spending import report_finished_fits_on_error
 from ..exceptions import PrivacyLeakWarning
 from ._displays import Display
 
@@ -207,7 +208,7 @@ class UtilityCurveDisplay(Display):
         for value in epsilon:
             for _ in range(n_repeats):
                 fitted = clone(estimator).set_params(epsilon=value)
-                with naming_fits_before(certificates):
+                with report_finished_fits_on_error(certificates):
                     fitted.fit(X, y, **(fit_params or {}))
                     certificates.append(fitted.privacy_)
                     # What this says is said above.

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from ..accounting.events import LEAST_SHARE, plain_multiplier
-from ..accounting.units import largest_change
+from ..accounting.units import unit_sensitivity
 from ..exceptions import PlanError
 
 # Vectors are shortened by this before they are rounded, which covers the rounding of float32
@@ -110,7 +110,7 @@ class Mechanism(ABC):
 
     def _find_std(self, source, event, relation):
         """Return the deviation of the noise, where the event has a plain noise multiplier."""
-        bound = largest_change(self.sensitivity, relation, source.max_rows)
+        bound = unit_sensitivity(self.sensitivity, relation, source.max_rows)
         return plain_multiplier(event) * bound
 
     def run(self, source, event, *, relation, noise):

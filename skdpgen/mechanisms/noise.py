@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from randomgen import ChaCha
 
-from ..accounting.repetitions import number_of_runs
+from ..accounting.moments import number_of_runs
 from .exact_samplers import rounded_sampler, toss_coins
 
 # What certificates rest on, for all that is drawn here is exact if its bits are random.

@@ -12,7 +12,7 @@ from ..accounting.calibration import calibrate_gaussian
 from ..accounting.certificate import Certificate
 from ..accounting.plan import gaussian_plan
 from ..accounting.rounding import plain_numbers
-from ..accounting.units import ONE_RECORD, count_worth
+from ..accounting.units import ONE_RECORD, equivalent_records
 from ..arrays.box import BoxFormat
 from ..arrays.inference import make_box
 from ..arrays.kind import ArrayKind
@@ -274,7 +274,7 @@ class DPPCA(Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, D
             self.epsilon, self.delta, relation=self.relation, accountant=self.accountant
         )
         return make_box(
-            count_worth(n_samples, max_rows),
+            equivalent_records(n_samples, max_rows),
             n_features,
             multiplier,
             self.relation,

@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from scipy import integrate, optimize, stats
 
 from skdpgen.accounting.directions import log_mgf
-from skdpgen.accounting.laws import largest_loss, pld_of
+from skdpgen.accounting.loss_distributions import largest_loss, pld_of
 from skdpgen.accounting.moments import rdp_of
 from skdpgen.mechanisms.base import MARGIN, grid_scale
 from skdpgen.privacy import (

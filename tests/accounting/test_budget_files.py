@@ -89,7 +89,7 @@ def test_a_file_that_another_process_has_made_meanwhile_stays(path):
         fit(1.0)
     spent = budget.spent
     # As if it had not been there yet when this was decided.
-    budget._store._make(_stores.read_terms(path)[0])
+    budget._store._create(_stores.read_terms(path)[0])
     assert budget.spent == spent > 0
 
 

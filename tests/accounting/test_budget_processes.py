@@ -80,7 +80,7 @@ def test_interleaved_budgets(names, tmp_path):
 
     def check(*budgets):
         assert list_told() == list_paths(*budgets)
-        assert set(_budget.find_open()) == set(budgets)
+        assert set(_budget.find_open_budgets()) == set(budgets)
         seen.append(find_backend())
 
     opened, also, closed, over = names

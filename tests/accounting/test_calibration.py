@@ -175,7 +175,7 @@ def test_dimension_and_projections_enter_through_their_ratio_only_in_the_limit()
         ({"n_steps": 0}, "n_steps must be a whole number of at least 1; got 0"),
         ({"sampling": "shuffle"}, "sampling must be 'poisson' or 'fixed'; got 'shuffle'"),
         ({"method": "moments"}, "method must be one of .*; got 'moments'"),
-        ({"method": "bernstein", "orthogonal": True}, "is for iid directions"),
+        ({"method": "bernstein", "orthogonal": True}, "needs iid directions"),
         ({"relation": "add"}, "relation must be one of .*; got 'add'"),
     ],
     ids=str,

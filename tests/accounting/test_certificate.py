@@ -26,7 +26,7 @@ from dp_accounting.dp_event import ZCDpEvent
 from sklearn.base import BaseEstimator
 
 from skdpgen import DPSlicedWassersteinGenerator, Number, Schema, __version__
-from skdpgen.accounting.events import event_to_dict
+from skdpgen.accounting.event_json import event_to_dict
 from skdpgen.accounting.rounding import show
 from skdpgen.privacy import (
     Certificate,
@@ -430,7 +430,7 @@ def test_the_origin_says_who_made_it_when_and_with_what():
     estimator = _Estimator(np.float64(1), (0, np.inf), inner, range(10), random_state=31337)
     made = certificate(EVENTS["Gaussian"], n_records=6000).made_by(estimator)
     assert made == certificate(EVENTS["Gaussian"], n_records=6000), "It is the same statement."
-    assert dict(made.origin.parameters) == {
+    assert dict(made.provenance.parameters) == {
         "bounds": "[0, inf]",
         "inner": "_Estimator(epsilon=2.0)",
         "classes": "range(0, 10)",
@@ -449,20 +449,20 @@ def test_an_origin_is_written_down_and_does_not_grow():
     schema = Schema({f"column {i}": Number(0, 1) for i in range(99)})
     estimator = _Estimator(bounds=np.zeros((2, 500)), inner=schema, classes=["long" * 9] * 99)
     made = certificate(EVENTS["Gaussian"]).made_by(estimator)
-    told = dict(made.origin.parameters)
+    told = dict(made.provenance.parameters)
     assert told["bounds"] == "ndarray of shape (2, 500)"
     assert told["inner"] == "Schema of 99 columns"
     assert len(told["classes"]) == 120
-    assert Certificate.from_json(made.to_json()).origin == made.origin
+    assert Certificate.from_json(made.to_json()).provenance == made.provenance
     assert "made_by" not in json.loads(certificate(EVENTS["Gaussian"]).to_json())
 
 
 def test_the_origin_of_several_fits():
     one = certificate(EVENTS["Gaussian"]).made_by(_Estimator())
     other = certificate(EVENTS["Gaussian"]).made_by(DPSlicedWassersteinGenerator())
-    together = compose(one, one, other).origin
+    together = compose(one, one, other).provenance
     assert together.estimator == "_Estimator and DPSlicedWassersteinGenerator"
-    assert compose(one, certificate(EVENTS["Gaussian"])).origin is None
+    assert compose(one, certificate(EVENTS["Gaussian"])).provenance is None
 
 
 def test_a_certificate_says_no_more_than_what_applies():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from dp_accounting import GaussianDpEvent, SelfComposedDpEvent
 
-from skdpgen.accounting.provenance import Origin
+from skdpgen.accounting.provenance import Provenance
 from skdpgen.accounting.rounding import show
 from skdpgen.privacy import Certificate, ledger_epsilon, verify
 
@@ -118,7 +118,7 @@ _FULL = Certificate(
     ("slice sketch", "value ranges"),
     n_records=1000,
     assumptions=("one person has one record", "bounds are public"),
-    origin=Origin("DPSWFlowSampler", (("bounds", "[0, 8]"),), "1.0", "2026-01-31"),
+    provenance=Provenance("DPSWFlowSampler", (("bounds", "[0, 8]"),), "1.0", "2026-01-31"),
     digest="0123456789abcdef" * 4,
     engine="dask",
 )
@@ -214,12 +214,12 @@ _NO_OP = {"type": "NoOpDpEvent"}
         (lambda data: {**data, "max_rows": 3}, "for records has unknown members: .'max_rows'"),
         (lambda data: _of_persons(data, max_rows=0), "at least 1 as max_rows; got 0"),
         (lambda data: _of_persons(data, max_rows=True), "at least 1 as max_rows; got True"),
-        (lambda data: _of_persons(data, max_rows=3), "for persons does not rest on it that one"),
+        (lambda data: _of_persons(data, max_rows=3), "for persons must not assume that one"),
         (
             lambda data: {**data, "assumptions": ["one person has one identifier"]},
-            "for records does not rest on it that one person has one identifier",
+            "for records must not assume that one person has one identifier",
         ),
-        (lambda data: {**data, "local": True}, "stated under relation='replace_one'"),
+        (lambda data: {**data, "local": True}, "Local releases need relation='replace_one'"),
         (
             lambda data: {
                 **_of_persons(data, max_rows=1),

@@ -16,7 +16,7 @@ from dp_accounting import (
     get_epsilon_gaussian,
 )
 
-from skdpgen.accounting.provenance import Origin
+from skdpgen.accounting.provenance import Provenance
 from skdpgen.privacy import (
     Certificate,
     SharedGaussianDpEvent,
@@ -45,7 +45,7 @@ PARTS = {
         assumptions=("a", "b"),
         sigma=2.0,
         n_records=100,
-        origin=Origin("First", (("epsilon", "2"),), "0.1.0", "2026-01-02"),
+        provenance=Provenance("First", (("epsilon", "2"),), "0.1.0", "2026-01-02"),
         digest="aa",
         engine="dask",
     ),
@@ -56,7 +56,7 @@ PARTS = {
         assumptions=("b",),
         reproducible=True,
         n_records=100,
-        origin=Origin("Second", (), "0.2.0", "2026-03-01"),
+        provenance=Provenance("Second", (), "0.2.0", "2026-03-01"),
         digest="bb",
         engine="spark",
     ),
@@ -88,12 +88,12 @@ def same(certificate):
         "releases": sorted(said["releases"]),
         "assumptions": set(said["assumptions"]),
         "engine": sorted((said["engine"] or "").split(" and ")),
-        "origin": said["origin"]
+        "provenance": said["provenance"]
         and (
-            sorted(said["origin"].estimator.split(" and ")),
-            sorted(said["origin"].version.split(" and ")),
-            said["origin"].parameters,
-            said["origin"].date,
+            sorted(said["provenance"].estimator.split(" and ")),
+            sorted(said["provenance"].version.split(" and ")),
+            said["provenance"].parameters,
+            said["provenance"].date,
         ),
     }
 
@@ -123,12 +123,14 @@ def test_each_member_of_a_composition(first, second):
         "max_rows": None,
         "engine": " and ".join(engines) or None,
     }
-    if one.origin is None or other.origin is None:
-        expected["origin"] = None
+    if one.provenance is None or other.provenance is None:
+        expected["provenance"] = None
     else:
-        names = {part.origin.estimator: part.origin.version for part in parts}
-        date = max(part.origin.date for part in parts)
-        expected["origin"] = Origin(" and ".join(names), (), " and ".join(names.values()), date)
+        names = {part.provenance.estimator: part.provenance.version for part in parts}
+        date = max(part.provenance.date for part in parts)
+        expected["provenance"] = Provenance(
+            " and ".join(names), (), " and ".join(names.values()), date
+        )
     assert {field.name for field in fields(Certificate)} == set(expected), "A member is not tried."
     for name, value in expected.items():
         assert getattr(both, name) == value, name
@@ -201,9 +203,9 @@ def test_compositions_are_composed_as_their_parts_are(names):
 def test_a_composition_of_one_is_that_one(name):
     one = PARTS[name]
     alone = compose(one)
-    origin = one.origin and replace(one.origin, parameters=())
+    provenance = one.provenance and replace(one.provenance, parameters=())
     assert alone == replace(one, local=False)
-    assert (alone.origin, alone.engine) == (origin, one.engine)
+    assert (alone.provenance, alone.engine) == (provenance, one.engine)
     for delta in (1e-9, 1e-5):
         assert alone.epsilon_at(delta) == one.epsilon_at(delta)
     assert (alone.mu, alone.rho) == (one.mu, one.rho)
@@ -280,5 +282,5 @@ def test_each_accountant_prices_all_parts(accountant):
 
 def test_whose_engines_held_rows_is_said():
     text = " ".join(str(compose(*(PARTS[n] for n in ("Gaussian", "shared", "seeded")))).split())
-    assert "Rows were added up by dask and spark: its workers" in text
-    assert "added up by" not in str(compose(PARTS["shared"], PARTS["Laplace"]))
+    assert "Rows were summed by dask and spark: its workers" in text
+    assert "summed by" not in str(compose(PARTS["shared"], PARTS["Laplace"]))

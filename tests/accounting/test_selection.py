@@ -20,8 +20,7 @@ from scipy.stats import kstest, norm
 
 from skdpgen.accounting.budget import Reservation
 from skdpgen.accounting.events import gaussian_event
-from skdpgen.accounting.moments import ORDERS
-from skdpgen.accounting.repetitions import halting_probability, number_of_runs
+from skdpgen.accounting.moments import ORDERS, number_of_runs, run_halting_probability
 from skdpgen.privacy import (
     BudgetExceededError,
     Certificate,
@@ -51,7 +50,7 @@ def best_of(event, mean=7.0, shape=1.0):
 
 def density_of_the_best(x, mean, std, n_runs, shape):
     """Return the density of the largest of normal numbers, of which there are about n_runs."""
-    gamma = halting_probability(n_runs, shape)
+    gamma = run_halting_probability(n_runs, shape)
     rest = 1 - (1 - gamma) * norm.cdf(x, mean, std)  # φ' at the distribution function
     weight = shape / math.expm1(-shape * math.log(gamma)) if shape else -1 / math.log(gamma)
     return rest ** (-shape - 1) * (1 - gamma) * weight * norm.pdf(x, mean, std)
@@ -159,7 +158,7 @@ def test_the_number_of_runs(shape):
     drawn = np.array([noise.number_of_runs(6.0, shape) for _ in range(5000)])
     assert drawn.min() == 1
     assert drawn.mean() == pytest.approx(6.0, abs=4 * drawn.std() / 5000**0.5)
-    gamma = halting_probability(6.0, shape)
+    gamma = run_halting_probability(6.0, shape)
     k = np.arange(1, 400)
     log_chance = k * math.log1p(-gamma) + np.array([math.lgamma(i + (shape or 1e-12)) for i in k])
     chance = np.exp(log_chance - np.array([math.lgamma(i + 1) for i in k]))
@@ -170,10 +169,10 @@ def test_the_number_of_runs(shape):
 
 
 def test_the_law_at_its_ends():
-    assert halting_probability(1, 0.5) == 1.0
+    assert run_halting_probability(1, 0.5) == 1.0
     assert number_of_runs(0.999, 1, 0.5) == 1
-    assert halting_probability(8.0, 1.0) == 1 / 8
-    assert halting_probability(8.0, 1 + 1e-9) == pytest.approx(1 / 8, rel=1e-6)
+    assert run_halting_probability(8.0, 1.0) == 1 / 8
+    assert run_halting_probability(8.0, 1 + 1e-9) == pytest.approx(1 / 8, rel=1e-6)
     assert number_of_runs(1 - 2**-53, 3.0, 0) < 1000
 
 
@@ -308,7 +307,7 @@ def test_errors_and_warnings_tell_of_no_other_run():
     assert runs.n_runs == 1
     assert not caught
     (frame,) = [entry.frame for entry in raised.traceback if entry.name == "select_best"]
-    assert frame.f_locals["best"] is frame.f_locals["found"] is None
+    assert frame.f_locals["best"] is frame.f_locals["result"] is None
     with pytest.raises(ValueError, match="nan"):
         select_best(lambda: (release(0.1), (math.nan, 0))[1], runs.plan, runs.noise)
 

@@ -8,8 +8,8 @@ from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, UnsupportedEve
 from scipy.interpolate import BSpline
 from scipy.stats import norm
 
-from skdpgen.accounting.events import event_from_dict, event_to_dict
-from skdpgen.accounting.laws import gaussian_delta
+from skdpgen.accounting.event_json import event_from_dict, event_to_dict
+from skdpgen.accounting.loss_distributions import gaussian_delta
 from skdpgen.exceptions import PlanError
 from skdpgen.federated.sharing import Sharing, sum_divergence
 from skdpgen.privacy import (

@@ -4,7 +4,7 @@ import pytest
 from dp_accounting import GaussianDpEvent
 
 from skdpgen.accounting.rounding import show
-from skdpgen.accounting.spending import naming_fits_before, report_spent_on_error
+from skdpgen.accounting.spending import report_finished_fits_on_error, report_spent_on_error
 from skdpgen.exceptions import BudgetExceededError, PlanError, SpentError, TableError
 from skdpgen.privacy import Certificate, compose
 
@@ -50,10 +50,10 @@ def test_errors_that_callers_tell_apart_stay_as_they_are(kind):
 @pytest.mark.parametrize("kind", [BudgetExceededError, SpentError, TableError, ValueError])
 def test_an_error_of_one_of_several_fits_states_what_the_others_cost_together(kind):
     error, others = kind("it failed"), [SPENT, Certificate((GaussianDpEvent(2.0),), ("sum",))]
-    with pytest.raises(kind) as raised, naming_fits_before(others):
+    with pytest.raises(kind) as raised, report_finished_fits_on_error(others):
         raise error
     price = show(compose(*others).epsilon)
     assert f"The 2 fits that have finished spent ε = {price} at δ = 1e-05" in str(raised.value)
-    with pytest.raises(kind) as raised, naming_fits_before([]):
+    with pytest.raises(kind) as raised, report_finished_fits_on_error([]):
         raise error
     assert raised.value is error

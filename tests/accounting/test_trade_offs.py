@@ -18,7 +18,10 @@ def test_of_a_gaussian_release(mu):
     curve = TradeOff([GaussianDpEvent(1 / mu)], "zero_out")
     assert curve.advantage == pytest.approx(2 * norm.cdf(mu / 2) - 1, rel=1e-9)
     powers = np.array([0.01, 0.2, 0.5, 0.9, 0.99])
-    least, found = norm.cdf(norm.ppf(powers) - mu), np.array([*map(curve.false_alarms, powers)])
+    least, found = (
+        norm.cdf(norm.ppf(powers) - mu),
+        np.array([*map(curve.min_false_positive_rate, powers)]),
+    )
     assert np.all(found <= least + 1e-12)
     assert np.all(found >= 0.75 * least)
     assert curve.epsilon(1e-5) == ledger_epsilon([GaussianDpEvent(1 / mu)], 1e-5)
@@ -38,4 +41,4 @@ def test_of_samples():
     """Sampled once, total variation shrinks by the rate."""
     curve = TradeOff([PoissonSampledDpEvent(0.25, GaussianDpEvent(0.5))], "zero_out")
     assert curve.advantage == pytest.approx(0.25 * (2 * norm.cdf(1.0) - 1), rel=1e-3)
-    assert 0 < curve.false_alarms(0.5) < 0.5 < math.inf
+    assert 0 < curve.min_false_positive_rate(0.5) < 0.5 < math.inf

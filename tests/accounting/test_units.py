@@ -4,19 +4,19 @@ import pytest
 
 from skdpgen.accounting.units import (
     ONE_RECORD,
-    assume_of_unit,
     check_unit,
-    count_worth,
+    describe_n_rows,
     describe_unit,
-    largest_change,
-    show_rows,
+    equivalent_records,
+    unit_assumptions,
+    unit_sensitivity,
 )
 
 
 def test_what_a_certificate_for_persons_rests_on():
     given = ("bounds are public", ONE_RECORD, "every record is valid")
-    assert assume_of_unit(given) == given
-    of_persons = assume_of_unit(given, 3)
+    assert unit_assumptions(given) == given
+    of_persons = unit_assumptions(given, 3)
     assert of_persons == (
         "bounds are public",
         "one person has one identifier",
@@ -26,7 +26,7 @@ def test_what_a_certificate_for_persons_rests_on():
     check_unit(given)
     check_unit(of_persons, 3)
     for assumptions, max_rows in ((given, 3), (of_persons, None)):
-        with pytest.raises(ValueError, match="does not rest on it that one person has one"):
+        with pytest.raises(ValueError, match="must not assume that one person has one"):
             check_unit(assumptions, max_rows)
 
 
@@ -48,13 +48,13 @@ def test_a_person_moves_a_sum_by_that_of_all_of_their_rows(apart, alone):
     """Each row is left out, or replaced by one of another person or by none."""
     sensitivity = {"zero_out": alone, "replace_one": apart}.get
     for relation, change in (("zero_out", alone), ("replace_one", max(apart, alone))):
-        assert largest_change(sensitivity, relation) == sensitivity(relation)
-        assert [largest_change(sensitivity, relation, m) for m in (1, 2, 7)] == [
+        assert unit_sensitivity(sensitivity, relation) == sensitivity(relation)
+        assert [unit_sensitivity(sensitivity, relation, m) for m in (1, 2, 7)] == [
             m * change for m in (1, 2, 7)
         ]
 
 
 def test_numbers_of_rows_follow_from_persons():
-    assert [count_worth(10, m) for m in (None, 1, 3, 100)] == [10, 10, 3, 1]
-    assert show_rows(1200) == "1,200"
-    assert show_rows(1200, 3) == "3,600 at most, of 1,200 persons"
+    assert [equivalent_records(10, m) for m in (None, 1, 3, 100)] == [10, 10, 3, 1]
+    assert describe_n_rows(1200) == "1,200"
+    assert describe_n_rows(1200, 3) == "3,600 at most, of 1,200 persons"

@@ -26,7 +26,7 @@ from skdpgen import (
     Schema,
 )
 from skdpgen.accounting.accountants import RELATIONS
-from skdpgen.accounting.units import largest_change
+from skdpgen.accounting.units import unit_sensitivity
 from skdpgen.adaptation import DPSWDDomainClassifier, DPSWDRowAdapter, PrivateSearch
 from skdpgen.encoders import PrivatePCA
 from skdpgen.preprocessing import DPPCA, LocalPrivatizer
@@ -225,7 +225,7 @@ def test_without_its_noise_no_release_of_a_fit_moves_by_more_than_is_claimed(
         pairs += [(a, b) for i, a in enumerate(moved) for b in moved[:i]]
     assert {spy.name for spy in spies} == set(release_names(estimator, others))
     for i, spy in enumerate(spies):
-        stated = largest_change(spy.mechanism.sensitivity, relation, 3)
+        stated = unit_sensitivity(spy.mechanism.sensitivity, relation, 3)
         largest = max(np.linalg.norm(a[i] - b[i]) for a, b in pairs)
         assert stated / 3 < largest <= stated, spy.name
 

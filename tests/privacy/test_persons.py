@@ -16,7 +16,7 @@ from dp_accounting import GaussianDpEvent
 from scipy.stats import norm
 
 from skdpgen.accounting.accountants import RELATIONS
-from skdpgen.accounting.units import largest_change
+from skdpgen.accounting.units import unit_sensitivity
 from skdpgen.arrays.inference import make_box
 from skdpgen.curator.inputs import as_objects
 from skdpgen.curator.persons import Persons, RowLimit, hash_persons
@@ -248,17 +248,17 @@ def test_a_person_moves_counts_for_ranges_by_no_more_than_is_claimed(max_rows, r
 def test_replacing_costs_at_least_what_leaving_out_does():
     """A person may have a row more than the other, even where all rows are alike."""
     mechanism = AlwaysOne()
-    assert largest_change(mechanism.sensitivity, "replace_one", 3) == 3
-    assert largest_change(mechanism.sensitivity, "replace_one") == 0
-    assert largest_change({"zero_out": 1, "replace_one": 2}.get, "replace_one", 3) == 6
-    assert largest_change({"zero_out": 1, "replace_one": 2}.get, "zero_out", 3) == 3
+    assert unit_sensitivity(mechanism.sensitivity, "replace_one", 3) == 3
+    assert unit_sensitivity(mechanism.sensitivity, "replace_one") == 0
+    assert unit_sensitivity({"zero_out": 1, "replace_one": 2}.get, "replace_one", 3) == 6
+    assert unit_sensitivity({"zero_out": 1, "replace_one": 2}.get, "zero_out", 3) == 3
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_at_one_row_claims_are_those_of_rows(relation):
     for name in set(MECHANISMS) - {"row count", "always one"}:
         mechanism = MECHANISMS[name]()
-        change = largest_change(mechanism.sensitivity, relation, 1)
+        change = unit_sensitivity(mechanism.sensitivity, relation, 1)
         assert change == mechanism.sensitivity(relation)
 
 

@@ -79,7 +79,7 @@ def test_all_at_once():
     F(x) = p + x; all r guesses are right with probability p + (1 - p) / 2^r.
     """
     p, r = 0.05, 20
-    curve = SimpleNamespace(false_alarms=lambda power: max(0.0, power - p))
+    curve = SimpleNamespace(min_false_positive_rate=lambda power: max(0.0, power - p))
     chance = p + (1 - p) * 0.5**r
     assert not refute_by_guesses(curve, r, r, r, chance * (1 - 1e-9))
     assert refute_by_guesses(curve, r, r, r, 1.2 * chance)
@@ -89,7 +89,7 @@ def test_all_at_once():
 def test_one_guess_of_randomised_response(epsilon):
     """It is right with probability e^ε / (1 + e^ε), and no sooner refuted."""
     curve = SimpleNamespace(
-        false_alarms=lambda power: max(
+        min_false_positive_rate=lambda power: max(
             power * math.exp(-epsilon), 1 - math.exp(epsilon) * (1 - power)
         )
     )

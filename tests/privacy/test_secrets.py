@@ -99,7 +99,7 @@ def test_no_other_module_draws_secrets():
     texts = {path: path.read_text(encoding="utf-8") for path in package.rglob("*.py")}
     found = {path for path, text in texts.items() if re.search(sources, text, re.MULTILINE)}
     assert {path.relative_to(package).as_posix() for path in found} == {
-        "accounting/signatures.py",  # an example
+        "accounting/verification.py",  # an example
         "curator/tables.py",
         "federated/secure_aggregation.py",
         "mechanisms/noise.py",

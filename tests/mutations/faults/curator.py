@@ -115,7 +115,7 @@ PRIVACY = {
     ),
     "a refusal does not say what is charged": Fault(
         "curator.curator:Curator.__init__",
-        "naming_what_is_charged(plan)",
+        "report_reserved_on_error(plan)",
         "contextlib.nullcontext()",
         edges("rows_that_are_refused_say_what_is_charged[False]"),
     ),

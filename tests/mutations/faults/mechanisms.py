@@ -100,8 +100,8 @@ PRIVACY = {
     ),
     "persons in partitions move sums as records do": Fault(
         "mechanisms.base:Mechanism._find_std",
-        "largest_change(self.sensitivity, relation, source.max_rows)",
-        "largest_change(self.sensitivity, relation)",
+        "unit_sensitivity(self.sensitivity, relation, source.max_rows)",
+        "unit_sensitivity(self.sensitivity, relation)",
         engines("rows_of_a_person_are_bounded_across_partitions[stops0-3]"),
     ),
     "classes of sliced rows share their noise": Fault(

@@ -13,7 +13,7 @@ from dp_accounting import GaussianDpEvent, NonPrivateDpEvent, SelfComposedDpEven
 from scipy.stats import norm
 
 from skdpgen.accounting.accountants import ACCOUNTANTS
-from skdpgen.accounting.events import event_from_dict, event_to_dict
+from skdpgen.accounting.event_json import event_from_dict, event_to_dict
 from skdpgen.privacy import (
     BudgetExceededError,
     CategoryCountsMechanism,

@@ -19,7 +19,8 @@ from dp_accounting import (
 from scipy.stats import kstest, laplace
 
 from skdpgen.accounting.accountants import ACCOUNTANTS
-from skdpgen.accounting.events import event_from_dict, event_to_dict, pure_epsilon
+from skdpgen.accounting.event_json import event_from_dict, event_to_dict
+from skdpgen.accounting.events import pure_epsilon
 from skdpgen.accounting.shuffling import shuffled_epsilon
 from skdpgen.privacy import (
     Certificate,

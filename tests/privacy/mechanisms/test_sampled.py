@@ -16,7 +16,7 @@ from dp_accounting import (
 from scipy import stats
 
 from skdpgen.accounting.events import split_sampling
-from skdpgen.accounting.laws import _laws_of_change
+from skdpgen.accounting.loss_distributions import _laws_of_change
 from skdpgen.accounting.moments import rdp_of
 from skdpgen.mechanisms import sampled as sampled_mechanisms
 from skdpgen.mechanisms.sampled import count_slots

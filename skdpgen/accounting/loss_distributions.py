@@ -1,25 +1,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Privacy loss distributions of one event, sampled or not.
 
-A profile maps an array of ε and μ, the largest change of the mean in units of the noise, to δ.
+A privacy profile maps an array of ε, and the largest change μ of the mean in units of the noise, to
+δ.
 """
 
 import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
-from dp_accounting.pld.pld_pmf import create_pmf_pessimistic_connect_dots_fixed_gap
+from dp_accounting import DpEvent
+from dp_accounting.pld.pld_pmf import PLDPmf, create_pmf_pessimistic_connect_dots_fixed_gap
 from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from .directions import SensitivityLaw, sensitivity_law
 from .events import SlicedGaussianDpEvent, compares_any_two, split_sampling
 
-# A probability that is lost beside the rounding of sums.
+# Maps ε, μ and, for a sampled release, the rate to δ.
+Profile = Callable[..., np.ndarray]
+
+# A probability far below the rounding of sums of about 1.
 NEGLIGIBLE = 1e-19
 
 
-def gaussian_delta(epsilon, mu):
-    """Profile of the Gaussian mechanism (Balle & Wang 2018, equation 6)."""
+def gaussian_delta(epsilon: np.ndarray, mu: float) -> np.ndarray:
+    """Return the profile of the Gaussian mechanism (Balle & Wang 2018, equation 6)."""
     epsilon = np.asarray(epsilon, dtype=float)
     if mu == 0:
         return np.maximum(0.0, -np.expm1(epsilon))
@@ -28,21 +34,21 @@ def gaussian_delta(epsilon, mu):
     return np.exp(log_first) * -np.expm1(log_second - log_first)
 
 
-def _amplified(epsilon, mu, rate):
-    """q·δ_Gauss(log(1 + (e^ε - 1)/q), μ), for ε > log(1-q)."""
+def _amplified(epsilon: np.ndarray, mu: float, rate: float) -> np.ndarray:
+    """Return q·δ_Gauss(log(1 + (e^ε - 1)/q), μ), for ε > log(1-q)."""
     return rate * gaussian_delta(np.log1p(np.expm1(epsilon) / rate), mu)
 
 
-def _remove_profile(epsilon, mu, rate):
-    """Profile of (1-q)N(0,1) + qN(μ,1) against N(0,1)."""
+def _remove_profile(epsilon: np.ndarray, mu: float, rate: float) -> np.ndarray:
+    """Return the profile of (1-q)N(0,1) + qN(μ,1) against N(0,1)."""
     delta = -np.expm1(epsilon)
     above = epsilon > math.log1p(-rate)
     delta[above] = _amplified(epsilon[above], mu, rate)
     return delta
 
 
-def _replace_profile(epsilon, mu, rate):
-    """Profile, for ε ≥ 0, of (1-q)N(0,1) + qN(r,1) against (1-q)N(0,1) + qN(-r,1), r = μ/2.
+def _replace_profile(epsilon: np.ndarray, mu: float, rate: float) -> np.ndarray:
+    """Return the profile of (1-q)N(0,1) + qN(r,1) against (1-q)N(0,1) + qN(-r,1), r = μ/2, ε ≥ 0.
 
     The pair dominates every two rows of norm at most r: among events S with N(0,1)(S) = s, the
     half-line maximises N(a,1)(S) and minimises N(b,1)(S) at once, with a = r and b = -r.
@@ -57,17 +63,17 @@ def _replace_profile(epsilon, mu, rate):
     return absent + rate * (ndtr(r - x) - np.exp(epsilon + log_ndtr(-x - r)))
 
 
-def _swap(profile):
-    """Turn the profile of (P, Q) into that of (Q, P): 1 - e^ε + e^ε·δ(-ε)."""
+def _swap(profile: Profile) -> Profile:
+    """Return the profile of (Q, P) from that of (P, Q): 1 - e^ε + e^ε·δ(-ε)."""
     return lambda epsilon, *args: -np.expm1(epsilon) + np.exp(epsilon) * profile(-epsilon, *args)
 
 
-def _symmetric(profile):
+def _symmetric(profile: Profile) -> Profile:
     """Use `profile` for ε ≥ 0 in both directions (Zhu, Dong & Wang 2022).
 
-    With q·δ_Gauss(log(1 + (e^ε - 1)/q), μ), this dominates every two (1-q)A + qB and (1-q)A + qC of
-    which no two of A, B and C are further apart than μ, and so one sampled step that replaces a
-    record: A is the release without it, given all other coins, and B and C are those with it and
+    With q·δ_Gauss(log(1 + (e^ε - 1)/q), μ), this dominates every pair (1-q)A + qB and (1-q)A + qC
+    such that no two of A, B and C are further apart than μ, and so one sampled step that replaces
+    a record: A is the release without it, given all other coins, and B and C are those with it and
     with the other. Let γ be 1 + (e^ε - 1)/q and β = e^ε/γ, which is at most 1. Then
 
         (1-q)A + qB - e^ε ((1-q)A + qC) = q (B - γ ((1-β)A + βC)),
@@ -80,17 +86,19 @@ def _symmetric(profile):
     its slope rises by (1-q)(1 - 2Φ(-μ/2)) ≥ 0. The average over H of such profiles is one, too.
     """
 
-    def symmetric(epsilon, *args):
+    def symmetric(epsilon: np.ndarray, *args: float) -> np.ndarray:
         delta = profile(np.abs(epsilon), *args)
         return np.where(epsilon >= 0, delta, -np.expm1(epsilon) + np.exp(epsilon) * delta)
 
     return symmetric
 
 
-def _average(profile, epsilon, law, noise_multiplier):
-    """Average `profile(ε, μ)` over the law of H.
+def _average(
+    profile: Profile, epsilon: np.ndarray, law: SensitivityLaw, noise_multiplier: float
+) -> np.ndarray:
+    """Return the mean of `profile(ε, μ)` over the distribution of H.
 
-    The average is exact: U is public and independent of the rows, so that δ is a mean over U.
+    It is exact: U is public and independent of the rows, so δ is a mean over U.
     """
     # 1e-15 covers the rounding of the profiles.
     delta = np.full(epsilon.shape, law.infinity + 1e-15)
@@ -99,8 +107,15 @@ def _average(profile, epsilon, law, noise_multiplier):
     return delta
 
 
-def _pmf(profile, laws, noise_multiplier, step, low, high):
-    """Discretise pessimistically the profile that dominates all neighbours."""
+def _pmf(
+    profile: Profile,
+    laws: Sequence[SensitivityLaw],
+    noise_multiplier: float,
+    step: float,
+    low: float,
+    high: float,
+) -> PLDPmf:
+    """Return a pessimistic discretisation of the profile that dominates all neighbours."""
     first, last = math.floor(low / step), math.ceil(high / step)
     epsilon = np.arange(first, last + 1) * step
     delta = np.max([_average(profile, epsilon, law, noise_multiplier) for law in laws], axis=0)
@@ -108,18 +123,19 @@ def _pmf(profile, laws, noise_multiplier, step, low, high):
     return create_pmf_pessimistic_connect_dots_fixed_gap(step, first, last, delta)
 
 
-def _law_of(base):
+def _law_of(base: DpEvent) -> SensitivityLaw:
+    """Return the distribution of the squared sensitivity H of a base event."""
     if not isinstance(base, SlicedGaussianDpEvent):
         return SensitivityLaw(np.ones(1), np.ones(1), 0.0)
     law = sensitivity_law(base.n_features, base.n_projections, base.orthogonal)
     return law._replace(values=law.values + base.beside)
 
 
-def _laws_of_change(base, relation):
-    """Laws of H, one for each kind of neighbours.
+def _laws_of_change(base: DpEvent, relation: str) -> list[SensitivityLaw]:
+    """Return the distributions of H, one for each type of neighbours.
 
-    A record that is replaced by one of another class changes two rows, of norm at most half of
-    what one row of one class can change: H is at most half of the larger of two.
+    A record that is replaced by one of another class changes two rows, each by at most half of the
+    largest change of one row of one class: H is at most half of the larger of two.
     """
     law = _law_of(base)
     if relation == "replace_one" and isinstance(base, SlicedGaussianDpEvent):
@@ -130,17 +146,17 @@ def _laws_of_change(base, relation):
     return [law, larger._replace(values=larger.values / 2)]
 
 
-def _law_of_larger(law):
-    """Dominate the larger of two H that may depend on each other in any way (union bound)."""
+def _law_of_larger(law: SensitivityLaw) -> SensitivityLaw:
+    """Return a bound on the distribution of the larger of two dependent H, by the union bound."""
     tail = np.minimum(1.0, 2 * (np.cumsum(law.weights[::-1])[::-1] + law.infinity))
     infinity = min(1.0, 2 * law.infinity)
     return SensitivityLaw(law.values, -np.diff(np.r_[tail, infinity]), infinity)
 
 
-def largest_loss(event, chance=NEGLIGIBLE):
+def largest_loss(event: DpEvent, chance: float = NEGLIGIBLE) -> float:
     """Return a privacy loss that a step exceeds with a probability of about `chance`.
 
-    What is beyond counts as an infinite loss; so it is safe to be wrong here.
+    Larger losses count as infinite, so an inexact result is safe.
     """
     base, rate, sampling = split_sampling(event)
     chance = min(chance / rate, 0.01)
@@ -153,27 +169,46 @@ def largest_loss(event, chance=NEGLIGIBLE):
     return float(np.logaddexp(math.log1p(-rate), math.log(rate) + loss))
 
 
-def loss_spread(event):
-    """Return about the standard deviation of the privacy loss: that of the likelihood ratio."""
+def loss_std(event: DpEvent) -> float:
+    """Return the standard deviation of the likelihood ratio, about that of the privacy loss."""
     base, rate, _ = split_sampling(event)
     law = _law_of(base)
     variance = law.values @ law.weights / base.noise_multiplier**2
     return rate * math.sqrt(math.expm1(min(variance, 100.0)))
 
 
-def pld_of(event, relation, step, chance=NEGLIGIBLE):
+def pld_of(
+    event: DpEvent, relation: str, step: float, chance: float = NEGLIGIBLE
+) -> PrivacyLossDistribution:
     """Return the privacy loss distribution of a leaf event, on a grid of `step`.
 
-    Losses that are exceeded with a probability of about `chance` count as infinite.
+    Parameters
+    ----------
+    event : DpEvent
+        Leaf event.
+    relation : {"zero_out", "replace_one"}
+    step : float
+        Step of the grid.
+    chance : float, default=NEGLIGIBLE
+        Approximate probability of the largest losses, which count as infinite.
+
+    Returns
+    -------
+    PrivacyLossDistribution
     """
     base, rate, sampling = split_sampling(event)
     laws = _laws_of_change(base, relation)
     high = largest_loss(event, chance)
 
-    def pmf(profile, laws=laws, low=-high, high=high):
+    def pmf(
+        profile: Profile,
+        laws: Sequence[SensitivityLaw] = laws,
+        low: float = -high,
+        high: float = high,
+    ) -> PLDPmf:
         return _pmf(profile, laws, base.noise_multiplier, step, low, high)
 
-    def at_rate(profile):
+    def at_rate(profile: Profile) -> Profile:
         return lambda epsilon, mu: profile(epsilon, mu, rate)
 
     if sampling == "none":
