@@ -306,7 +306,7 @@ class DPSWDDomainAdapter(BaseAdapter):
                 start,
                 certificate,
                 target,
-                seen=None if torch.allclose(seen, rows, atol=1e-5) else seen,
+                masked=None if torch.allclose(seen, rows, atol=1e-5) else seen,
                 align_weight=self.align_weight,
                 class_align_weight=self.class_align_weight,
                 n_projections=self.n_projections,

@@ -15,7 +15,7 @@ from ..curator.records import read_rows
 from ..learners.interactions import fit_to_table
 from ..learners.normals import draw_normals, fit_normals_to_sketch
 from ..learners.particles import Particles, draw_starts, fit_particles_to_sketch, flow_along_slices
-from ..learners.rows import even_spread
+from ..learners.rows import even_scale
 from ..learners.table_rows import TableParticles
 from ..mechanisms.base import clip_rows
 from ..mechanisms.sampled import SlicedRowsMechanism
@@ -225,7 +225,7 @@ class DPSWFlowSampler(CentralGenerator):
             # network.
             scaling = {"whiten": 0.4}
         components = self._find_components(curator, format, **scaling)
-        spread = even_spread(format.n_columns)
+        spread = even_scale(format.n_columns)
         if components is not None:
             spread = components.spread
             if init is not None:

@@ -113,7 +113,7 @@ class Tables:
             matrix[..., own, later] = table
         return matrix + matrix.swapaxes(-1, -2)
 
-    def of_part(self, part):
+    def stratum(self, part):
         """Return the tables of the records of one level."""
         return replace(self, cells=self.cells[part], columns=self.columns[part], by=None)
 

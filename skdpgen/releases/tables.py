@@ -82,7 +82,7 @@ class TwoWayTables(Release):
         curator.encode_cells_by(RecordFunction(format.encode_cells))
         return _leave_out(curator.release(TablesMechanism(format.block_sizes, by)), format)
 
-    def seeks(self, plan):
+    def has_three_way(self, plan):
         """Return whether a plan has three-way tables."""
         return self.three_way in dict(plan.releases)
 

@@ -19,7 +19,7 @@ from skdpgen import (
     SampledGradients,
     SemiDebiasedSinkhorn,
 )
-from skdpgen.learners.gradients import _stratified
+from skdpgen.learners.gradients import _draw_stratified
 from skdpgen.learners.training import Descent
 from skdpgen.privacy import (
     BudgetExceededError,
@@ -126,11 +126,14 @@ def test_signs_do_not_depend_on_chunks(monkeypatch):
 def test_classes_are_generated_by_their_shares():
     generator = torch.Generator().manual_seed(0)
     counts = np.mean(
-        [np.bincount(_stratified([0.5, 0.3, 0.2], 7, generator), minlength=3) for _ in range(400)],
+        [
+            np.bincount(_draw_stratified([0.5, 0.3, 0.2], 7, generator), minlength=3)
+            for _ in range(400)
+        ],
         axis=0,
     )
     assert_allclose(counts, [3.5, 2.1, 1.4], atol=0.15)
-    exact = np.bincount(_stratified([0.5, 0.3, 0.2], 10, generator), minlength=3)
+    exact = np.bincount(_draw_stratified([0.5, 0.3, 0.2], 10, generator), minlength=3)
     assert abs(exact - [5, 3, 2]).max() <= 1
 
 

@@ -246,7 +246,7 @@ def test_tables_by_level_add_up_to_those_of_all_records():
     assert parts.sizes == (4, 3)
     assert parts.by == slice(4, 9)
     assert parts.pair(0, 1).sum(axis=0) == pytest.approx(whole.pair(0, 2), abs=0.02)
-    assert parts.of_part(2).pair(0, 1) == pytest.approx(parts.pair(0, 1)[2])
+    assert parts.stratum(2).pair(0, 1) == pytest.approx(parts.pair(0, 1)[2])
 
 
 @pytest.mark.parametrize("multiplier", [0.0, 2.0])
