@@ -39,7 +39,7 @@ from .exceptions import (
 from .federated.clients import Adder, Contribution, JointFit, Owner
 from .mechanisms.aggregates import ForwardAggregateMechanism, NoisyAggregate
 from .mechanisms.base import SumMechanism
-from .mechanisms.gradients import ClassCountsMechanism, ClippedGradientMechanism, NoisyGradient
+from .mechanisms.gradients import ClippedGradientMechanism, NoisyGradient
 from .mechanisms.local import (
     LocalLabelsMechanism,
     LocalRowsMechanism,
@@ -51,6 +51,7 @@ from .mechanisms.noise import NoiseSource
 from .mechanisms.sampled import ProjectedRows, SampledMechanism, SlicedRowsMechanism
 from .mechanisms.sums import (
     CategoryCountsMechanism,
+    ClassCountsMechanism,
     CovarianceMechanism,
     GaussianSumMechanism,
     Sketch,

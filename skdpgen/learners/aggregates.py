@@ -70,9 +70,9 @@ class RecordFeatures:
         def pull(cotangents):
             # Rows do not interact before the sum: the gradient at a row's outputs is its own.
             outputs = [outputs for _, _, outputs in trace]
-            gradients = torch.autograd.grad(
-                features, outputs, cotangents.to(features), retain_graph=True
-            )
+            with torch.enable_grad():
+                product = (features * cotangents.to(features)).sum()
+            gradients = torch.autograd.grad(product, outputs, retain_graph=True)
             parts = [
                 part
                 for (layer, inputs, _), gradient in zip(trace, gradients, strict=True)

@@ -71,7 +71,8 @@ class WeightGradient:
         statistics = {k: v.clone() for k, v in self.statistics.items()}
         with torch.enable_grad():
             generated = functional_call(self.network, weights | statistics, (self.latent,))
-        products = torch.autograd.grad(generated, list(weights.values()), gradient)
+            product = (generated * gradient).sum()
+        products = torch.autograd.grad(product, list(weights.values()))
         return nn.utils.parameters_to_vector(products)
 
 

@@ -7,7 +7,8 @@ import numpy as np
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
 
 from ..accounting.events import DiameterGaussianDpEvent
-from ..mechanisms.gradients import ClassCountsMechanism, ClippedGradientMechanism
+from ..mechanisms.gradients import ClippedGradientMechanism
+from ..mechanisms.sums import ClassCountsMechanism
 from ..params import parameters
 from ..quality import warn_of_absent
 from ..validation import check_size, one_of, positive, whole

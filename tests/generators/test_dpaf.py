@@ -22,7 +22,7 @@ from skdpgen.learners.aggregates import (
     _keep_largest,
     fit_to_aggregates,
 )
-from skdpgen.learners.training import RowNetwork
+from skdpgen.learners.rows import RowNetwork
 from skdpgen.networks import Discriminator
 from skdpgen.privacy import Curator, ForwardAggregateMechanism, NoisyAggregate, preview
 from skdpgen.tables import Category, Number, Schema

@@ -18,8 +18,8 @@ from sklearn.model_selection import GridSearchCV
 from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget, PrivatePCA, SlicedRows
 from skdpgen.accounting.calibration import calibrate
 from skdpgen.accounting.plan import Terms
+from skdpgen.learners.rows import RowNetwork
 from skdpgen.learners.slices import fit_to_rows
-from skdpgen.learners.training import RowNetwork
 from skdpgen.networks import build, find_factory
 from skdpgen.privacy import (
     BudgetExceededError,

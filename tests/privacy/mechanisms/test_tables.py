@@ -121,15 +121,15 @@ def assert_sensitivity(mechanism, places):
 def test_weights_are_hat_functions_at_clamped_places(sizes):
     places = any_places(sizes, np.random.default_rng(2))
     hats, expected = HatBasis(torch.tensor(places), sizes), encoded(places, sizes)
-    assert hats.spread() == pytest.approx(np.hstack(expected), abs=1e-12)
+    assert hats.to_dense() == pytest.approx(np.hstack(expected), abs=1e-12)
     for c, block in enumerate(expected):
         weights = [hats.weight_of(c, level) for level in range(sizes[c])]
         assert torch.stack(weights, 1) == pytest.approx(block, abs=1e-12)
         groups = torch.randn(sizes[c], 2, generator=torch.Generator().manual_seed(0)).double()
         assert hats.join(c, groups) == pytest.approx(block @ groups.numpy(), abs=1e-12)
-    thin = hats.spread_thinly(lambda weights: weights * 1000).toarray()
+    thin = hats.to_sparse(lambda weights: weights * 1000).toarray()
     assert thin.dtype == np.int64
-    assert (thin == hats.spread(lambda weights: (weights * 1000).floor()).numpy()).all()
+    assert (thin == hats.to_dense(lambda weights: (weights * 1000).floor()).numpy()).all()
 
 
 @pytest.mark.parametrize("name", TABLES)
