@@ -21,7 +21,7 @@ from ..mechanisms.base import clip_rows
 from ..mechanisms.sampled import SlicedRowsMechanism
 from ..params import parameters
 from ..releases import SlicedRows, SliceSketch, TwoWayTables
-from ..releases.sliced_rows import DIRECTIONS_AT_ONCE
+from ..releases.sliced_rows import DEFAULTS
 from ..validation import check_size, in_range, positive, whole
 
 # Particles, over all classes.
@@ -294,7 +294,7 @@ class DPSWFlowSampler(CentralGenerator):
             n_steps = self.n_steps or _FREE_STEPS
             releases = itertools.repeat(curator.release(mechanism))
             n_projections = release.count_projections(mechanism.n_features)
-            n_directions = -(-n_projections // DIRECTIONS_AT_ONCE)
+            n_directions = -(-n_projections // DEFAULTS.directions_at_once)
             curator.close()  # the rest is post-processing
         else:
             n_steps = release.count_steps(curator.n_records)

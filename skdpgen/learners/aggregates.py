@@ -197,15 +197,16 @@ class SlowLayers:
         self._weights = list(network.trained.parameters())
         self._descent = Descent(self._weights, learning_rate)
         self._batch_size, self._every = batch_size, every
-        self._total, self._n_releases = 0.0, 0
+        self._total: torch.Tensor | float = 0.0
+        self._n_releases = 0
 
     def update(self, released: NoisyAggregate, other: Callable = lambda: 0.0) -> None:
         """Add products; at every k-th release, descend them plus `other()`, a public gradient."""
-        self._total = self._total + torch.as_tensor(released.products)
+        self._total = total = self._total + torch.as_tensor(released.products)
         self._n_releases += 1
         if self._n_releases < self._every:
             return
-        mean = self._total / (self._batch_size * self._n_releases)
+        mean = total / (self._batch_size * self._n_releases)
         flat = nn.utils.parameters_to_vector(self._weights)
         self._descent.step((flat * (mean.to(flat) + other())).sum(), 1.0)
         self._total, self._n_releases = 0.0, 0
@@ -331,12 +332,13 @@ def fit_to_aggregates(
         generated rows and released ones.
     """
     network, n_classes, device = features_of.network, rows.n_classes, rows.scale.device
-    is_trained = asymmetry is not None
+    is_trained, slow = asymmetry is not None, None
     network.trained.requires_grad_(is_trained)
     memory = CONSTANTS.memory if is_trained else 1.0
     known = ClassMeans(n_classes, network.n_features, batch_size, memory, device)
     training, head = Training(rows, learning_rate), _head_descent(network, learning_rate)
-    slow = SlowLayers(network, learning_rate, batch_size, asymmetry) if is_trained else None
+    if asymmetry is not None:
+        slow = SlowLayers(network, learning_rate, batch_size, asymmetry)
     per_class = 2 * max(1, n_generated // (2 * n_classes))
     classes = torch.arange(n_classes).repeat_interleave(per_class)
     one_hot = torch.eye(n_classes, device=device)

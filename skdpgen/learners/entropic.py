@@ -177,7 +177,7 @@ def fit_to_noised_rows(
     .. [1] Reshetova, Chen & Özgür, "Training generative models from privatized data", 2023.
     """
     device = rows.scale.device
-    noised = torch.as_tensor(noised, dtype=torch.float32, device=device)
+    records = torch.as_tensor(noised, dtype=torch.float32, device=device)
     codes = np.zeros(len(noised), dtype=np.int64) if codes is None else codes
     shares = clean_shares(codes, rows.n_classes, probability)
     counts = np.bincount(codes, minlength=rows.n_classes)
@@ -197,7 +197,7 @@ def fit_to_noised_rows(
             [m[torch.randint(len(m), (batch_size,), generator=generator)] for m in members]
         )
         generated = rows(draw()).unflatten(0, groups)
-        real = noised[batch.to(device)].unflatten(0, groups)
+        real = records[batch.to(device)].unflatten(0, groups)
         return training.step((weights * distance(generated, real, p, reg)).sum(), rate)
 
     losses = run_steps(take_step, n_steps, verbose=verbose)

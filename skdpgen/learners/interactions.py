@@ -182,7 +182,7 @@ def join_levels(
 
 
 @torch.no_grad()
-def draw_rows(rows: TableRows, generator: torch.Generator) -> torch.Tensor:
+def draw_rows(rows, generator: torch.Generator) -> torch.Tensor:
     """Draw rows of probabilities, of shape (n_rows, n_levels), to estimate interactions."""
     return rows(rows.draw([CONSTANTS.n_rows], generator)).double().cpu()
 

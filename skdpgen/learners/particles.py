@@ -145,7 +145,8 @@ def fit_particles_to_sketch(
     means, weights, noise_energy = read_sketch(basis, sketch)
     noise_energy = noise_energy / weights.cpu().numpy()
     one = torch.ones(1, dtype=basis.dtype, device=std.device)
-    moved, longest = [], []
+    moved: list[torch.Tensor] = []
+    longest: list[float] = []
     for start, mean, noise in zip(starts, means, noise_energy, strict=True):
         rows = start.clone().requires_grad_(True)
 

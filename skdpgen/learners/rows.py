@@ -34,6 +34,8 @@ class RowNetwork(nn.Module):
         The linear encoder, if there is one.
     """
 
+    scale: torch.Tensor
+
     def __init__(
         self,
         network: nn.Module,

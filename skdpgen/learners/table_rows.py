@@ -39,11 +39,22 @@ class TableRows(nn.Module):
         Initial probabilities.
     """
 
+    offset: torch.Tensor
+    is_empty: torch.Tensor | None
+
     def __init__(self, sizes: list[int], marginals: torch.Tensor) -> None:
         super().__init__()
         self.blocks = SoftmaxBlocks(sizes)
         self.register_buffer("offset", marginals.clamp(min=1e-6).log())
         self.register_buffer("is_empty", None)
+
+    def draw(self, n_rows: list[int], generator: torch.Generator) -> torch.Tensor:
+        """Draw `n_rows` codes of each stratum."""
+        raise NotImplementedError
+
+    def shift(self, change: torch.Tensor) -> None:
+        """Add a change, of shape (n_strata, n_levels), to the logits of each stratum."""
+        raise NotImplementedError
 
     def forbid(self, is_empty: np.ndarray) -> None:
         """Give some levels a probability of exactly 0, from now on."""
@@ -101,7 +112,7 @@ class TableNetwork(TableRows):
         return self.to_probabilities(self.network(codes) + offset)
 
     def shift(self, change: torch.Tensor) -> None:
-        """Add a change, of shape (n_strata, n_levels), to the logits of each stratum."""
+        """Shift the offsets of strata; see `TableRows.shift`."""
         self.offset += change
 
     def draw(self, n_rows: list[int], generator: torch.Generator) -> torch.Tensor:
@@ -142,7 +153,7 @@ class TableParticles(TableRows):
         return self.to_probabilities(self.logits[codes])
 
     def shift(self, change: torch.Tensor) -> None:
-        """Add a change, of shape (n_strata, n_levels), to the logits of each stratum."""
+        """Shift the logits of particles; see `TableRows.shift`."""
         self.logits.data += self._repeat(change)
 
     def draw(self, n_rows: list[int], generator: torch.Generator) -> torch.Tensor:
@@ -168,6 +179,8 @@ class StratifiedRows(nn.Module):
     start : int
         Position of the column's first level among the levels of all columns.
     """
+
+    shares: torch.Tensor
 
     def __init__(self, rows: TableRows, shares: np.ndarray, start: int) -> None:
         super().__init__()

@@ -115,16 +115,16 @@ def fit_to_tables(
     counts = np.array([stratum.n_records for stratum in marginals])
     shares = counts / counts.sum()
     targets = [
-        _Target.of(*stratum, share, device)
-        for *stratum, share in zip(tables, marginals, shares, strict=True)
+        _Target.of(its_tables, its_marginals, share, device)
+        for its_tables, its_marginals, share in zip(tables, marginals, shares, strict=True)
     ]
     noise_energy = sum(target.noise_energy for target in targets)
     triples = []
     if three_way is not None:
         triples, its_energy = _read_three_way(three_way, tables[0], counts[0], device)
         noise_energy += its_energy
-    starts = np.stack([stratum.counts / stratum.n_records for stratum in marginals])
-    starts = torch.tensor(starts.clip(0, 1), dtype=torch.float32, device=device)
+    frequencies = np.stack([stratum.counts / stratum.n_records for stratum in marginals])
+    starts = torch.tensor(frequencies.clip(0, 1), dtype=torch.float32, device=device)
     rows = make_rows(shares.tolist(), tables[0].sizes, starts).to(device)
     rows.forbid(marginals[0].is_empty)
     training = Training(rows, learning_rate, memory=0.99)
@@ -267,7 +267,7 @@ def match_marginals(
     ]
     shares = torch.as_tensor(np.stack(targets))
     for n_before in range(CONSTANTS.n_rounds):
-        generated = 0
+        generated = torch.zeros_like(shares)
         for sizes in batches:
             strata = rows(rows.draw(sizes, generator)).double().split(sizes)
             generated = generated + torch.stack([part.mean(0) for part in strata]) / len(batches)

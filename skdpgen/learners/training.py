@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -68,10 +69,16 @@ class Adam:
         gradients, beta1, beta2 = list(gradients), CONSTANTS.beta1, CONSTANTS.beta2
         if self._fused:
             n_steps = [torch.tensor(float(self._n_steps), device=p.device) for p in parameters]
-            options = {"lr": learning_rate, "beta1": beta1, "beta2": beta2}
-            options |= {"eps": CONSTANTS.epsilon, "weight_decay": 0.0}
-            options |= {"amsgrad": False, "maximize": False}
-            torch._fused_adam_(parameters, gradients, means, squares, [], n_steps, **options)
+            torch._fused_adam_(
+                *(parameters, gradients, means, squares, [], n_steps),
+                lr=learning_rate,
+                beta1=beta1,
+                beta2=beta2,
+                weight_decay=0.0,
+                eps=CONSTANTS.epsilon,
+                amsgrad=False,
+                maximize=False,
+            )
             return
         torch._foreach_lerp_(means, gradients, 1 - beta1)
         torch._foreach_mul_(squares, beta2)
@@ -95,7 +102,11 @@ class SGD:
         torch._foreach_add_(self._parameters, list(gradients), alpha=-learning_rate)
 
 
-_OPTIMIZERS = {"adam": Adam, "fused adam": partial(Adam, fused=True), "sgd": SGD}
+_OPTIMIZERS: dict[str, Callable] = {
+    "adam": Adam,
+    "fused adam": partial(Adam, fused=True),
+    "sgd": SGD,
+}
 
 
 class Descent:
@@ -170,7 +181,7 @@ class Training(Descent):
         return loss
 
     @torch.no_grad()
-    def finish(self, draw: Callable[[], torch.Tensor]) -> nn.Module:
+    def finish(self, draw: Callable[[], torch.Tensor]) -> Any:
         """Return the averaged module on the CPU, with batch statistics of inputs from `draw`."""
         batches = (draw() for _ in range(CONSTANTS.n_batches))
         update_bn(batches, _UpToLastNorm(self._average))

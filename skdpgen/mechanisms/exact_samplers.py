@@ -128,9 +128,8 @@ class RoundedSampler:
         out = drawn.reshape(-1)
         for start in range(0, scale.size, _PIECE):
             piece = scale.flat[start : start + _PIECE]
-            out[start : start + _PIECE] = self.round(
-                *self._points(len(piece), digits), piece, digits
-            )
+            x, negative, longer = self._points(len(piece), digits)
+            out[start : start + _PIECE] = self.round(x, negative, longer, piece, digits)
         return drawn
 
     def _points(self, n, digits):

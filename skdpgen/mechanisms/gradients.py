@@ -20,7 +20,7 @@ from ..exceptions import PlanError
 from .base import Measurement, check_radius, grid_scale, to_grid
 from .sampled import SampledMechanism
 
-# Finest grid, relative to the radius of the gradient; it leaves room in float32 gradients.
+# Finest grid, relative to the radius of the gradient; set by hand.
 _BITS = 18
 
 

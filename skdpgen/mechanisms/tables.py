@@ -108,13 +108,6 @@ class Tables:
         start = sum(self.sizes[c + 1 : d])
         return self.with_later[c][..., start : start + self.sizes[d]]
 
-    def to_matrix(self) -> np.ndarray:
-        """Return all tables as a matrix, (..., n_levels, n_levels), with 0 within a column."""
-        matrix = np.zeros((*self.cells.shape[:-1], sum(self.sizes), sum(self.sizes)))
-        for (own, later), table in zip(own_and_later(self.sizes), self.with_later, strict=True):
-            matrix[..., own, later] = table
-        return matrix + matrix.swapaxes(-1, -2)
-
     def stratum(self, i: int) -> "Tables":
         """Return the tables of the i-th stratum."""
         return replace(self, cells=self.cells[i], columns=self.columns[i], by=None)

@@ -245,7 +245,7 @@ def test_images(name, shape):
     made = generator.fit(X).sample(2)
     assert made.shape == (2, math.prod(shape))
     assert 0 <= made.min() < made.max() <= 1
-    with pytest.raises(ValueError, match="it needs bounds"):
+    with pytest.raises(ValueError, match="which needs bounds"):
         make(network=name).fit(X)
 
 
