@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Base of release specifications."""
 
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from sklearn.base import clone
 
@@ -32,12 +32,18 @@ class Release(Specification):
         come in chunks.
     needs_columns : bool
         Whether its cost depends on the number of columns.
+    n_components : int
+        Number of components that a `PrivatePCA` before the release keeps by default.
+    scaling : dict
+        Keyword arguments of `PrivatePCA` for the scale of the components.
     """
 
     name: str
     assumptions: tuple[str, ...] = ()
     is_sum = False
     needs_columns = False
+    n_components = 30
+    scaling: ClassVar[dict[str, Any]] = {}
 
     def of(self, format) -> "Release":
         """Return the release for data of a format."""

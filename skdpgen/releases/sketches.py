@@ -89,7 +89,6 @@ class SliceSketch(Release):
 
     is_sum = True
     name = SliceSketchMechanism.name
-    # Default number of components of a `PrivatePCA`, and their scaling.
     n_components, scaling = 64, {"whiten": 0.5}
 
     def of(self, format) -> Release:
