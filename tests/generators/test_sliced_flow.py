@@ -24,7 +24,7 @@ from skdpgen.accounting.events import split_repetition
 from skdpgen.arrays import box
 from skdpgen.arrays.windows import draw_windows
 from skdpgen.generators import _sliced_flow
-from skdpgen.learners.particles import Particles, _as_released, flow_along_slices
+from skdpgen.learners.particles import Particles, _smooth, flow_along_slices
 from skdpgen.preprocessing import LowFrequencies
 from skdpgen.privacy import (
     Curator,
@@ -306,7 +306,7 @@ def test_a_step_of_the_flow_diffuses_by_its_length(step_size, diffusion):
 @pytest.mark.parametrize("share", [0.1, 0.25, 0.5, 1.0])
 def test_particles_of_a_class_have_as_many_zeros_as_records_have(share):
     projected, real = torch.ones(3, 40), torch.ones(3, 70)
-    made, kept = _as_released(projected, real, share, 1e-9, torch.Generator())
+    made, kept = _smooth(projected, real, share, 1e-9, torch.Generator())
     assert made.round().sum(1).tolist() == [40] * 3
     assert made.shape[1] == round(40 / share)
     assert kept is real
