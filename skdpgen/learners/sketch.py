@@ -90,7 +90,10 @@ def read_sketch(basis: SliceBasis, sketch: Sketch) -> tuple[torch.Tensor, torch.
     counts = np.maximum(sketch.counts, max(sketch.counts_std, 1.0))
     weights = (counts / counts.mean()) ** 2
     noise_energy = weights * basis.n_values / basis.n_projections * (sketch.sums_std / counts) ** 2
-    as_tensor = {"dtype": basis.dtype, "device": basis.frequencies.device}
-    means = torch.tensor(sketch.sums / counts[:, None], **as_tensor)
+
+    def as_tensor(array):
+        return torch.tensor(array, dtype=basis.dtype, device=basis.frequencies.device)
+
+    means = as_tensor(sketch.sums / counts[:, None])
     means = means.view(len(counts), -1, 2, basis.n_projections)
-    return means, torch.tensor(weights, **as_tensor), noise_energy
+    return means, as_tensor(weights), noise_energy
