@@ -193,7 +193,7 @@ def test_averaging_is_the_memory_of_the_weights(monkeypatch):
 
     def watched(training, loss, rate):
         step(training, loss, rate)
-        parameters = training._rows.parameters()
+        parameters = training._module.parameters()
         weights.append(torch.nn.utils.parameters_to_vector(parameters).detach().clone())
 
     step = Descent.step
