@@ -17,7 +17,8 @@ from torch.nn.functional import cross_entropy, softplus
 
 from skdpgen.adaptation import DPSWDDomainClassifier, reverse_validation_score
 from skdpgen.arrays.box import BoxFormat
-from skdpgen.learners.adaptation import EncodedRecords, _decay, _draw, _ramp
+from skdpgen.learners.adaptation import CONSTANTS, EncodedRecords, _draw, _ramp
+from skdpgen.learners.training import linear_decay
 from skdpgen.networks.generators import seeded
 from skdpgen.params import warn_of_delta
 from skdpgen.planning import list_assumptions
@@ -163,10 +164,9 @@ grad_clip, random_state
         )
         sizes = [weight.numel() for weight in critic.parameters()]
         self.loss_curve_ = []
-        for step in range(self.n_iter_):
-            share = step / self.n_iter_
-            optimizer.param_groups[0]["lr"] = self.learning_rate * _decay(share)
-            reversal = self.reversal * _ramp(share)
+        for step, rate in enumerate(linear_decay([], self.n_iter_, CONSTANTS.decay)):
+            optimizer.param_groups[0]["lr"] = self.learning_rate * rate
+            reversal = self.reversal * _ramp(step / self.n_iter_)
             rows, labels = _draw(self.batch_size, generator, *source)
             encoded = encoder(self._change(rows, generator))
             loss = cross_entropy(head(encoded), labels)

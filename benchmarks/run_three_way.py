@@ -11,6 +11,7 @@ quantiles, and the processor's seconds of a fit.
 """
 
 import argparse
+import dataclasses
 import time
 from unittest import mock
 
@@ -83,12 +84,13 @@ def main():
     for name in options.cases:
         for seed in range(options.seeds):
             table, schema = CASES[name](options.rows, np.random.default_rng(seed))
-            for what, most in (("pairs alone", 0), ("three-way", tables._MOST_TRIPLES)):
+            for what, most in (("pairs alone", 0), ("three-way", tables.DEFAULTS.max_triples)):
                 generator = DPSlicedWassersteinGenerator(
                     options.epsilon, 1e-6, schema=schema, random_state=seed
                 )
                 start = time.process_time()
-                with mock.patch.object(tables, "_MOST_TRIPLES", most):
+                defaults = dataclasses.replace(tables.DEFAULTS, max_triples=most)
+                with mock.patch.object(tables, "DEFAULTS", defaults):
                     generator.fit(table)
                 spent = time.process_time() - start
                 made = generator.sample(len(table))

@@ -36,12 +36,17 @@ from .exceptions import (
 )
 from .mechanisms.aggregates import ForwardAggregateMechanism
 from .mechanisms.base import SumMechanism
-from .mechanisms.gradients import ClassCountsMechanism, ClippedGradientMechanism
-from .mechanisms.local import LocalLabelsMechanism, LocalRowsMechanism, local_plan
+from .mechanisms.gradients import ClippedGradientMechanism
+from .mechanisms.local import (
+    LocalLabelsMechanism,
+    LocalRowsMechanism,
+    local_plan,
+)
 from .mechanisms.noise import NoiseSource
 from .mechanisms.sampled import SampledMechanism, SlicedRowsMechanism
 from .mechanisms.sums import (
     CategoryCountsMechanism,
+    ClassCountsMechanism,
     CovarianceMechanism,
     GaussianSumMechanism,
     SliceSketchMechanism,

@@ -15,6 +15,7 @@ from randomgen import ChaCha
 
 from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler, PrivacyBudget
 from skdpgen.checks import check_choice, check_number
+from skdpgen.learners.training import Adam
 from skdpgen.params import choose_device
 from skdpgen.preprocessing import DPPCA, LocalPrivatizer
 from skdpgen.privacy import PrivacyLeakWarning, SpentError
@@ -236,7 +237,7 @@ def interrupt(*args, **kwargs):
 
 
 def test_what_fails_in_training_was_paid_for(X, monkeypatch):
-    monkeypatch.setattr(torch.optim.Adam, "step", interrupt)
+    monkeypatch.setattr(Adam, "step", interrupt)
     budget, estimator = PrivacyBudget(2.0, 1e-5), make(random_state=None)
     with budget, pytest.raises(Interrupt):
         estimator.fit(X)
@@ -247,7 +248,7 @@ def test_what_fails_in_training_was_paid_for(X, monkeypatch):
 def test_an_interrupted_refit_keeps_what_its_certificate_covers(X, y, monkeypatch):
     fitted = make(classes=CLASSES).fit(X, y)
     before = fitted.class_probabilities_
-    monkeypatch.setattr(torch.optim.Adam, "step", interrupt)
+    monkeypatch.setattr(Adam, "step", interrupt)
     with pytest.raises(Interrupt):
         fitted.fit(X, np.ones(40, dtype=int))
     # The second release is on no certificate: what follows from it must not be kept.

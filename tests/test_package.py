@@ -52,7 +52,7 @@ def test_names_that_are_not_there():
         "import skdpgen.privacy; skdpgen.privacy.Curator; "
         "leaves = ('auditing', 'federated', 'engines.files'); "
         "assert not {f'skdpgen.{leaf}' for leaf in leaves} & {*sys.modules}; "
-        "skdpgen.privacy.audit_fit, skdpgen.privacy.JointFit",
+        "skdpgen.privacy.audit_fit, skdpgen.privacy.FederatedFit",
         "import skdpgen.auditing; assert callable(skdpgen.audit)",
         "from skdpgen import DPSWFlowSampler; "
         "assert not {'autodp', 'mpmath', 'matplotlib', 'ot', 'dask', 'pyspark'} & {*sys.modules}",

@@ -321,7 +321,7 @@ class DPSWDDomainAdapter(BaseAdapter):
                 start,
                 certificate,
                 target,
-                seen=None if torch.allclose(projected, rows, atol=1e-5) else projected,
+                masked=None if torch.allclose(projected, rows, atol=1e-5) else projected,
                 align_weight=self.align_weight,
                 class_align_weight=self.class_align_weight,
                 n_projections=self.n_projections,

@@ -19,6 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from torch import nn
 
 from .._muting import muted
+from ..learners.training import Descent
 
 _CLASSIFIERS = ("logistic", "mlp", "cnn")
 _METRICS = ("accuracy", "roc_auc")
@@ -222,13 +223,11 @@ def _cnn(X, codes, X_test, seed, n_epochs=6, batch_size=64):
             *(nn.Flatten(), nn.Dropout(0.25), nn.Linear(64 * (side // 4) ** 2, 128), nn.ReLU()),
             *(nn.Dropout(0.5), nn.Linear(128, int(codes.max()) + 1)),
         ).float()
-        optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+        descent = Descent(model.parameters(), 1e-3, warm_up=1)
         for _ in range(n_epochs):
             for batch in torch.randperm(len(labels)).split(batch_size):
                 loss = nn.functional.cross_entropy(model(images[batch]), labels[batch])
-                optimizer.zero_grad()
-                loss.backward()
-                optimizer.step()
+                descent.step(loss, 1.0)
     model.eval()
     with torch.no_grad():
         logits = torch.cat([model(batch) for batch in test_images.split(1000)])

@@ -18,14 +18,14 @@ from ..curator.record_functions import RecordFunction
 from ..learners.interactions import fit_to_table
 from ..learners.normals import draw_normals, fit_normals_to_sketch
 from ..learners.particles import Particles, draw_starts, fit_particles_to_sketch, flow_along_slices
-from ..learners.rows import even_spread
+from ..learners.rows import even_scale
 from ..learners.table_rows import TableParticles
 from ..mechanisms.base import clip_rows
 from ..mechanisms.sampled import SlicedRowsMechanism
 from ..params import parameters
 from ..planning import refuse_given
 from ..releases import SlicedRows, SliceSketch, TwoWayTables
-from ..releases.sliced_rows import DIRECTIONS_AT_ONCE
+from ..releases.sliced_rows import DEFAULTS
 from ..tables.schema import Schema
 
 # Least and largest number of particles, over all classes.
@@ -245,7 +245,7 @@ class DPSWFlowSampler(CentralGenerator):
             # network.
             scaling = {"whiten": 0.4}
         components = self._find_components(curator, format, **scaling)
-        spread = even_spread(format.n_columns)
+        spread = even_scale(format.n_columns)
         if components is not None:
             spread = components.spread
             if init is not None:
@@ -314,7 +314,7 @@ class DPSWFlowSampler(CentralGenerator):
             n_steps = self.n_steps or _FREE_STEPS
             releases = itertools.repeat(curator.release(mechanism))
             n_projections = release.count_projections(mechanism.n_features)
-            n_directions = -(-n_projections // DIRECTIONS_AT_ONCE)
+            n_directions = -(-n_projections // DEFAULTS.directions_at_once)
             curator.close()  # the rest is post-processing
         else:
             n_steps = release.count_steps(curator.n_records)

@@ -215,11 +215,11 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
 
     def _learn_sketch(self, release, curator, format, noise):
         rows = self._make_rows(release, curator, format, noise)
-        basis, sketch = release.run(curator, format, rows.components, rows.spread.cpu(), noise)
+        basis, sketch = release.run(curator, format, rows.components, rows.scale.cpu(), noise)
         curator.close()  # the rest is post-processing
         self.class_probabilities_ = sketch.class_shares
         noise_ratio = release.noise_ratio(
-            curator.plan, len(rows.spread), curator.n_classes, curator.n_records
+            curator.plan, len(rows.scale), curator.n_classes, curator.n_records
         )
         # For persons, the number of rows is a noisy estimate.
         noise_ratio *= curator.n_records / curator.n_rows
@@ -237,7 +237,7 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
     def _learn_rows(self, release, curator, format, noise):
         rows = self._make_rows(release, curator, format, noise)
         encode = RecordFunction(rows.encode)
-        mechanism = SlicedRowsMechanism(len(rows.spread), curator.n_classes, encode)
+        mechanism = SlicedRowsMechanism(len(rows.scale), curator.n_classes, encode)
         self._network, self.class_probabilities_, self.loss_curve_ = fit_to_rows(
             rows,
             mechanism,

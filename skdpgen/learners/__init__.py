@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is fitted to releases. Learners see no private row."""
+"""Learners of releases: they read no private row."""
 
 __all__ = []

@@ -1,65 +1,78 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Learners: a discriminator and a generator, trained on noisy aggregates of features.
+"""Training of a generator and a discriminator on noisy aggregates of features (DPAF).
 
-What reads private rows here is `RecordFeatures`, a public function, and only where a mechanism
-applies it behind the curator's door. All other numbers are of what was released, or generated.
+`RecordFeatures` is the public function of private rows. Only a mechanism applies it, within the
+trust boundary. All other numbers are released or generated.
 """
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
 import torch
 from torch import nn
-from tqdm import tqdm
 
+from ..mechanisms.aggregates import NoisyAggregate
 from ..mechanisms.base import clip_rows
+from ..networks import Discriminator
 from ..quality import warn_of_absent
-from .training import Descent, Shares, Training
+from .rows import RowNetwork
+from .training import ClassShares, Descent, Training, enables_gradients, run_steps
 
-# Memory of the mean features while layers before the aggregate change; they are then old after
-# some tens of releases.
-_MEMORY = 0.9
-# Mixtures of the class means, by which the classifier is trained at each step.
-_N_MIXTURES = 32
+
+@dataclass(frozen=True)
+class AggregateConstants:
+    """Constants of training on aggregates; all are set by hand."""
+
+    # Memory of the mean features while the layers before the aggregate change; features are then
+    # outdated after some tens of releases.
+    memory: float = 0.9
+    # Mixtures of the class means on which the classifier is trained at each step.
+    n_mixtures: int = 32
+
+
+CONSTANTS = AggregateConstants()
 
 
 class RecordFeatures:
     """Features of rows, and vector-Jacobian products of each row on its own.
 
-    In a dense or convolutional layer the product of a row follows from its inputs, and from the
-    gradient at its outputs: one backward pass is for all rows.
+    In a dense or convolutional layer the product of a row follows from the layer's input and the
+    gradient at its output: one backward pass serves all rows.
 
     Parameters
     ----------
     network : Discriminator
-        Its trained layers are those of the products.
+        Products are in the weights of its trained layers.
     keep : float, default=1.0
-        Share of the numbers of a product, the largest ones, that are kept; others become 0.
+        Share of the entries of a product, the largest ones, that are kept; others become 0.
     """
 
-    def __init__(self, network, keep=1.0):
+    def __init__(self, network: Discriminator, keep: float = 1.0) -> None:
         self.network = network
         self.keep = keep
 
     @property
-    def n_products(self):
+    def n_products(self) -> int:
         """Length of a row's product."""
         return sum(weight.numel() for weight in self.network.trained.parameters())
 
     def __call__(self, rows, membership):
         network, example = self.network, self.network.labels.weight
         with torch.no_grad():
-            seen = network.look(rows.to(example), membership.to(example))
+            inputs = network.look(rows.to(example), membership.to(example))
         trace = []
         with torch.enable_grad():
-            features = network(seen, trace)
+            features = network(inputs, trace)
 
         def pull(cotangents):
-            # Rows do not meet before the sum: the gradient at a row's outputs is its own.
+            # Rows do not interact before the sum: the gradient at a row's outputs is its own.
             outputs = [outputs for _, _, outputs in trace]
-            gradients = torch.autograd.grad(
-                features, outputs, cotangents.to(features), retain_graph=True
-            )
+            with torch.enable_grad():
+                product = (features * cotangents.to(features)).sum()
+            gradients = torch.autograd.grad(product, outputs, retain_graph=True)
             parts = [
                 part
                 for (layer, inputs, _), gradient in zip(trace, gradients, strict=True)
@@ -82,7 +95,7 @@ def _row_gradients(layer, inputs, gradient):
 
 
 def _keep_largest(products, keep):
-    """Set all but the largest numbers of each row to 0."""
+    """Set all but the largest entries of each row to 0."""
     n_dropped = math.floor((1 - keep) * products.shape[1])
     if n_dropped == 0:
         return products
@@ -97,24 +110,31 @@ class ClassMeans:
     ----------
     n_classes, n_features : int
     batch_size : float
-        Expected records of a release, which sums are divided by, and not by how many joined.
+        Expected records of a release; sums are divided by it, and not by the private number.
     memory : float
-        1: all releases weigh the same. Less: old ones are forgotten.
+        Factor of the weights of older releases at each new one; 1: all have the same weight.
     device : torch.device
     """
 
-    def __init__(self, n_classes, n_features, batch_size, memory, device):
+    def __init__(
+        self,
+        n_classes: int,
+        n_features: int,
+        batch_size: float,
+        memory: float,
+        device: torch.device,
+    ) -> None:
         self.batch_size, self.memory = batch_size, memory
-        self.shares = Shares(n_classes)
+        self.shares = ClassShares(n_classes)
         self._sums = torch.zeros(n_classes, n_features, device=device)
         self._weight = self._energy = 0.0
         self._present, self._variance, self._n_releases = 0.0, 0.0, 0
 
-    def update(self, released):
-        """Take in a `NoisyAggregate`."""
+    def update(self, released: NoisyAggregate) -> None:
+        """Add a release."""
         self._n_releases += 1
         self._present += released.counts.sum()
-        # Of the noise, and of how many records are drawn.
+        # The variances of the noise, and of sampling.
         self._variance += len(released.counts) * released.counts_std**2 + self.batch_size
         std = released.counts_std / self.batch_size
         self.shares.add(released.counts / self.batch_size, std**2 + 0.25 / self.batch_size)
@@ -122,25 +142,25 @@ class ClassMeans:
         self._weight = self.memory * self._weight + 1
         self._energy = self.memory**2 * self._energy + released.features_std**2
 
-    def warn_of_absent(self):
-        """Warn if the counts say that many records are in no class."""
+    def warn_of_absent(self) -> None:
+        """Warn if the noisy counts show that many records are absent."""
         n_expected = self.batch_size * self._n_releases
         warn_of_absent(self._present / n_expected, math.sqrt(self._variance) / n_expected)
 
-    def expected(self):
-        """Return how many records of each class a release is expected to have, (n_classes, 1)."""
+    def expected(self) -> torch.Tensor:
+        """Return the expected number of records of each class in a release, (n_classes, 1)."""
         return self.batch_size * torch.as_tensor(self.shares.mean).to(self._sums)[:, None]
 
-    def cotangent(self, loss, aggregate):
+    def cotangent(self, loss: Callable, aggregate: NoisyAggregate) -> torch.Tensor:
         """Return `cotangent_at` the means of one release."""
         expected = self.expected()
         return self.cotangent_at(loss, torch.as_tensor(aggregate.features).to(expected) / expected)
 
-    def cotangent_at(self, loss, means):
-        """Return the gradient of a loss of means in the features of a record, of each class.
+    def cotangent_at(self, loss: Callable, means: torch.Tensor) -> torch.Tensor:
+        """Return the gradient of a loss of means in the features of a record of each class.
 
-        It is multiplied by the number of records that are expected: the mean over these of their
-        products with it is the gradient in the weights.
+        It is multiplied by the expected number of records, so that the gradient in the weights is
+        the sum of the records' products with it over that number.
         """
         means = means.detach().requires_grad_()
         with torch.enable_grad():
@@ -148,12 +168,12 @@ class ClassMeans:
         return gradient * (self.batch_size / self.expected())
 
     @property
-    def means(self):
+    def means(self) -> torch.Tensor:
         """Mean features of each class, (n_classes, n_features)."""
         return self._sums / (self._weight * self.expected())
 
     @property
-    def std(self):
+    def std(self) -> torch.Tensor:
         """Standard deviation of their noise, (n_classes, 1)."""
         return math.sqrt(self._energy) / (self._weight * self.expected())
 
@@ -171,103 +191,116 @@ class SlowLayers:
         Releases, of one noisy sum of products each, for one update.
     """
 
-    def __init__(self, network, learning_rate, batch_size, every):
+    def __init__(
+        self, network: Discriminator, learning_rate: float, batch_size: float, every: int
+    ) -> None:
         self._weights = list(network.trained.parameters())
         self._descent = Descent(self._weights, learning_rate)
         self._batch_size, self._every = batch_size, every
-        self._total, self._n_releases = 0.0, 0
+        self._total: torch.Tensor | float = 0.0
+        self._n_releases = 0
 
-    def update(self, released, other=lambda: 0.0):
-        """Take in products; if it is time, descend them, with what reads no private row."""
-        self._total = self._total + torch.as_tensor(released.products)
+    def update(self, released: NoisyAggregate, other: Callable = lambda: 0.0) -> None:
+        """Add products; at every k-th release, descend them plus `other()`, a public gradient."""
+        self._total = total = self._total + torch.as_tensor(released.products)
         self._n_releases += 1
         if self._n_releases < self._every:
             return
-        mean = self._total / (self._batch_size * self._n_releases)
+        mean = total / (self._batch_size * self._n_releases)
         flat = nn.utils.parameters_to_vector(self._weights)
         self._descent.step((flat * (mean.to(flat) + other())).sum(), 1.0)
         self._total, self._n_releases = 0.0, 0
 
 
-@torch.inference_mode(False)
-@torch.enable_grad()
+@enables_gradients
 def fit_classifier(
-    network, release, mechanism, *, n_steps, batch_size, learning_rate, generator, verbose=0
-):
-    """Train a network to tell the shares of the classes in a mixture by its mean features.
+    network: Discriminator,
+    release: Callable,
+    mechanism: Callable,
+    *,
+    n_steps: int,
+    batch_size: float,
+    learning_rate: float,
+    generator: torch.Generator,
+    verbose: int = 0,
+) -> None:
+    """Train a network to predict the shares of the classes in a mixture from its mean features.
 
-    This is the first phase of the DPAF paper, from which its first layers are taken. There a batch
-    is such a mixture. Here mixtures are made of the noisy sums of a batch, which costs nothing.
+    This is the first phase of the DPAF paper, whose first layers are used later. There a batch is
+    such a mixture. Here mixtures are made of the noisy sums of a batch, which is post-processing.
 
     Parameters
     ----------
     network : Discriminator
-        With an output for each class; to be trained, in place.
+        With an output for each class; trained in place.
     release : callable
         Returns the `NoisyAggregate` of a mechanism.
     mechanism : callable
-        Makes the mechanism, from ``cotangent=``, a function that gives these.
+        Makes the mechanism, from the keyword ``cotangent``, a function that returns cotangents.
     n_steps : int
         Number of releases.
     batch_size : float
         Expected records of a release.
     learning_rate : float
+        For Adam, after a warm-up; it decays linearly to 0.
     generator, verbose
         As in `fit_to_sketch`.
     """
-    n_classes = network.labels.in_features
-    device = network.labels.weight.device
+    n_classes, device = network.labels.in_features, network.labels.weight.device
     known = ClassMeans(n_classes, network.n_features, batch_size, 0.0, device)
     slow = SlowLayers(network, learning_rate, batch_size, 1)
-    head = Descent([*network.after.parameters(), *network.head.parameters()], learning_rate)
-    nothing = torch.zeros(_N_MIXTURES, n_classes, device=device)
+    head = _head_descent(network, learning_rate)
+    nothing = torch.zeros(CONSTANTS.n_mixtures, n_classes, device=device)
 
     def draw():
-        shares = torch.empty(_N_MIXTURES, n_classes).exponential_(generator=generator).to(device)
+        shares = torch.empty(nothing.shape).exponential_(generator=generator).to(device)
         return shares / shares.sum(1, keepdim=True)
 
     def loss(means, shares):
         return (network.judge(shares @ means, nothing) - shares).square().sum(1).mean()
 
-    for step in tqdm(range(n_steps), desc="classifier", disable=not verbose):
-        verdict = partial(loss, shares=draw())
-        released = release(mechanism(cotangent=partial(known.cotangent, verdict)))
+    def take_step(rate):
+        its_loss = partial(loss, shares=draw())
+        released = release(mechanism(cotangent=partial(known.cotangent, its_loss)))
         known.update(released)
-        head.step(verdict(known.means), 1 - step / n_steps)
+        value = head.step(its_loss(known.means), rate)
         slow.update(released)
+        return value
+
+    run_steps(take_step, n_steps, label="classifier", verbose=verbose)
 
 
-@torch.inference_mode(False)
-@torch.enable_grad()
+@enables_gradients
 def fit_to_aggregates(
-    rows,
-    features_of,
-    release,
-    mechanism,
+    rows: RowNetwork,
+    features_of: RecordFeatures,
+    release: Callable,
+    mechanism: Callable,
     *,
-    n_steps,
-    batch_size,
-    grad_clip,
-    n_generated,
-    n_updates,
-    asymmetry,
-    objective,
-    learning_rate,
-    generator,
-    verbose=0,
-):
-    """Train a generator and a discriminator on noisy aggregates of the latter's features.
+    n_steps: int,
+    batch_size: float,
+    grad_clip: float,
+    n_generated: int,
+    n_updates: int,
+    asymmetry: int | None,
+    objective: str,
+    learning_rate: float,
+    generator: torch.Generator,
+    verbose: int = 0,
+) -> tuple[RowNetwork, np.ndarray, list[float]]:
+    """Train a generator and a discriminator on noisy aggregates of the discriminator's features.
 
     Parameters
     ----------
     rows : RowNetwork
-        The generator; to be trained, in place, on its device.
+        The generator; trained in place, on its device.
     features_of : RecordFeatures
-        Of a discriminator with one output; to be trained, in place.
+        The features of a discriminator with one output; trained in place.
     release : callable
         Returns the `NoisyAggregate` of a mechanism.
     mechanism : callable
-        Makes the mechanism, from ``cotangent=``, a function that gives these, or None.
+        Makes the mechanism, from the keyword ``cotangent``, a function that returns cotangents, or
+        None.
     n_steps : int
         Number of releases.
     batch_size : float
@@ -275,16 +308,16 @@ def fit_to_aggregates(
     grad_clip : float
         Radius of each record's products.
     n_generated : int
-        Generated rows at an update, the same number of each class.
+        Generated rows in an update, the same number of each class.
     n_updates : int
         Updates of the generator after a release, each after one of the discriminator's head.
     asymmetry : int or None
-        Releases for one update of the layers before the aggregate; None: they stay as they are.
+        Releases for one update of the layers before the aggregate; None: they are not trained.
     objective : {"matching", "rows"}
-        What the generator is trained by: the distance of its mean features to those released, or
-        the discriminator's verdict on single rows.
+        The objective of the generator: the distance of its mean features to those released, or the
+        discriminator's verdict on single rows.
     learning_rate : float
-        Of Adam, after a warm-up; it decays linearly to 0.
+        For Adam, after a warm-up; it decays linearly to 0.
     generator, verbose
         As in `fit_to_sketch`.
 
@@ -296,25 +329,23 @@ def fit_to_aggregates(
         Estimated shares of the classes.
     losses : list of float
         At each update of the generator, the estimated squared distance between mean features of
-        generated rows, and those that were released.
+        generated rows and released ones.
     """
-    network, n_classes, device = features_of.network, rows.n_classes, rows.spread.device
-    is_trained = asymmetry is not None
+    network, n_classes, device = features_of.network, rows.n_classes, rows.scale.device
+    is_trained, slow = asymmetry is not None, None
     network.trained.requires_grad_(is_trained)
-    known = ClassMeans(
-        n_classes, network.n_features, batch_size, _MEMORY if is_trained else 1.0, device
-    )
-    training = Training(rows, learning_rate, memory=0.999)
-    head = Descent([*network.after.parameters(), *network.head.parameters()], learning_rate)
-    slow = SlowLayers(network, learning_rate, batch_size, asymmetry) if is_trained else None
+    memory = CONSTANTS.memory if is_trained else 1.0
+    known = ClassMeans(n_classes, network.n_features, batch_size, memory, device)
+    training, head = Training(rows, learning_rate), _head_descent(network, learning_rate)
+    if asymmetry is not None:
+        slow = SlowLayers(network, learning_rate, batch_size, asymmetry)
     per_class = 2 * max(1, n_generated // (2 * n_classes))
     classes = torch.arange(n_classes).repeat_interleave(per_class)
     one_hot = torch.eye(n_classes, device=device)
     labels = one_hot[classes.to(device)]
 
-    def look():
-        """Return what the frozen layers make of generated rows."""
-        return network.look(rows(rows.draw(classes, generator)), labels)
+    def draw():
+        return rows.draw(classes, generator)
 
     def by_class(features):
         return features.unflatten(0, (n_classes, per_class))
@@ -326,8 +357,8 @@ def fit_to_aggregates(
     @torch.no_grad()
     def fake_products():
         """Return the mean of generated rows' products, clipped as those of records are."""
-        made, pull = features_of(rows(rows.draw(classes, generator)), labels)
-        means = by_class(made).mean(1)
+        features, pull = features_of(rows(draw()), labels)
+        means = by_class(features).mean(1)
         cotangents = known.cotangent_at(partial(verdict, is_real=False), means)
         products = clip_rows(pull(labels @ cotangents), grad_clip)
         return labels @ (known.expected()[:, 0] / batch_size / per_class) @ products
@@ -338,32 +369,35 @@ def fit_to_aggregates(
         weights = known.expected() / known.expected().mean()
         return (weights.square() * first * second).sum() / n_classes
 
-    cotangent, losses = None, []
-    if is_trained:
-        cotangent = partial(known.cotangent, partial(verdict, is_real=True))
-    for step in tqdm(range(n_steps), desc="generator", disable=not verbose):
+    def update(rate):
+        features = by_class(network(network.look(rows(draw()), labels)))
+        if is_trained or objective == "rows":
+            fake = features.detach().mean(1)
+            noise = torch.randn(fake.shape, generator=generator).to(device)
+            real, fake = known.means, fake + known.std * noise
+            head.step(verdict(real, is_real=True) + verdict(fake, is_real=False), rate)
+        gap = loss = distance(features)
+        if objective == "rows":
+            logits = network.judge(features.flatten(0, 1), labels)
+            loss = nn.functional.softplus(-logits).mean()
+        training.step(loss, rate)
+        return gap.detach()
+
+    def take_step(rate):
         released = release(mechanism(cotangent=cotangent))
         known.update(released)
         if slow is not None:
             slow.update(released, fake_products)
-        rate = 1 - step / n_steps
-        for _ in range(n_updates):
-            features = by_class(network(look()))
-            if is_trained or objective == "rows":
-                fake = features.detach().mean(1)
-                noise = torch.randn(fake.shape, generator=generator).to(device)
-                head.step(
-                    verdict(known.means, is_real=True)
-                    + verdict(fake + known.std * noise, is_real=False),
-                    rate,
-                )
-            gap = distance(features)
-            if objective == "rows":
-                logits = network.judge(features.flatten(0, 1), labels)
-                training.step(nn.functional.softplus(-logits).mean(), rate)
-            else:
-                training.step(gap, rate)
-            losses.append(gap.detach())
-    averaged = training.finish(lambda: rows.draw(classes, generator))
+        return torch.stack([update(rate) for _ in range(n_updates)])
+
+    real_verdict = partial(verdict, is_real=True)
+    cotangent = partial(known.cotangent, real_verdict) if is_trained else None
+    losses = run_steps(take_step, n_steps, verbose=verbose)
+    averaged = training.finish(draw)
     known.warn_of_absent()
-    return averaged, known.shares.mean, torch.stack(losses).tolist()
+    return averaged, known.shares.mean, losses
+
+
+def _head_descent(network, learning_rate):
+    """Return the descent of the layers after the aggregate."""
+    return Descent([*network.after.parameters(), *network.head.parameters()], learning_rate)

@@ -1,54 +1,56 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Learner: a network whose rows, once noised, would be distributed like noised rows.
+"""Optimal transport from generated rows to rows under local differential privacy.
 
-It sees rows after their noise only.
+The generator network is trained so that its rows, were they noised, would have the distribution of
+the noised rows. No other rows are read.
 """
+
+from collections.abc import Callable
 
 import numpy as np
 import torch
 from scipy.optimize import linear_sum_assignment
-from tqdm import tqdm
 
 from ..arrays.frequencies import cosine_matrices
 from ..registry import savable
 from ..transport import entropic_wasserstein, pairwise_cost, sinkhorn_divergence
-from .training import RowNetwork, Training
+from .rows import RowNetwork, even_scale
+from .training import Training, enables_gradients, run_steps
 
-# Plans are computed to this marginal error: the draw of a batch moves them by far more.
+# Marginal error of transport plans, which is far below the sampling error of a batch.
 _TOL = 1e-3
 
 
 @savable
 class LocalRowNetwork(RowNetwork):
-    """A generator network whose outputs are rows in a ball, in units of its radius.
+    """A generator network of rows in a ball, in units of its radius.
 
     Parameters
     ----------
     network, n_classes, latent_dim
         As in `RowNetwork`.
     format : BallFormat
-        Where rows come from.
+        The format of the rows.
     unit_output : bool, default=False
         Whether the network makes features in [0, 1].
     """
 
     def __init__(self, network, n_classes, latent_dim, format, unit_output=False):
-        spread = torch.full((format.n_columns,), format.n_columns**-0.5, dtype=torch.float32)
-        super().__init__(network, n_classes, latent_dim, spread)
+        super().__init__(network, n_classes, latent_dim, even_scale(format.n_columns))
         self._unit_output, self._radius, self._grid = unit_output, format.radius, format.grid
-        turns = cosine_matrices(format.grid) if format.basis is not None else [None, None]
-        for name, matrix in zip(("_across", "_along"), turns, strict=True):
-            if matrix is not None and unit_output:
-                matrix = torch.tensor(matrix, dtype=torch.float32)
-            else:
-                matrix = None
-            self.register_buffer(name, matrix, persistent=False)
+        matrices = [None, None]
+        if format.basis is not None and unit_output:
+            matrices = [
+                torch.tensor(matrix, dtype=torch.float32) for matrix in cosine_matrices(format.grid)
+            ]
+        self.register_buffer("_across", matrices[0], persistent=False)
+        self.register_buffer("_along", matrices[1], persistent=False)
 
-    def forward(self, codes):
-        """Map codes to rows in units of the ball's radius, as noised rows are."""
+    def forward(self, codes: torch.Tensor) -> torch.Tensor:
+        """Map codes to rows in units of the ball's radius."""
         outputs = self.network(codes)
         if not self._unit_output:
-            return outputs * self.spread
+            return outputs * self.scale
         rows = 2 * outputs - 1
         if self._across is not None:
             images = rows.reshape(len(rows), *self._grid)
@@ -56,17 +58,17 @@ class LocalRowNetwork(RowNetwork):
         return rows / self._radius
 
 
-def _entropic(made, noised, p, reg):
-    return entropic_wasserstein(made, noised, reg=reg, p=p, tol=_TOL)
+def _entropic(generated, noised, p, reg):
+    return entropic_wasserstein(generated, noised, reg=reg, p=p, tol=_TOL)
 
 
-def _debiased(made, noised, p, reg):
-    return sinkhorn_divergence(made, noised, reg=reg, p=p, tol=_TOL)
+def _debiased(generated, noised, p, reg):
+    return sinkhorn_divergence(generated, noised, reg=reg, p=p, tol=_TOL)
 
 
-def _unregularised(made, noised, p, reg):
-    """Return W_p^p between batches of equal size, by the best assignment of one to the other."""
-    costs = pairwise_cost(made, noised, p=p)
+def _unregularised(generated, noised, p, reg):
+    """Return W_p^p between batches of equal size, by the best assignment."""
+    costs = pairwise_cost(generated, noised, p=p)
     plans = [linear_sum_assignment(cost)[1] for cost in costs.detach().cpu().numpy()]
     chosen = torch.as_tensor(np.stack(plans), device=costs.device)
     return costs.gather(2, chosen.unsqueeze(2)).mean((1, 2))
@@ -80,16 +82,27 @@ DISTANCES = {
 }
 
 
-def clean_shares(codes, n_classes, probability):
+def clean_shares(codes: np.ndarray, n_classes: int, probability: float) -> np.ndarray:
     """Estimate the shares of classes from labels after randomised response.
 
-    The unbiased estimates, given the `probability` with which a label was replaced by one drawn
-    uniformly, are projected on the simplex.
+    The unbiased estimates are projected on the simplex.
+
+    Parameters
+    ----------
+    codes : ndarray of int of shape (n_records,)
+        Noised labels.
+    n_classes : int
+    probability : float
+        The probability with which a label was replaced by one drawn uniformly.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,)
     """
-    seen = np.bincount(codes, minlength=n_classes) / len(codes)
+    noised = np.bincount(codes, minlength=n_classes) / len(codes)
     if probability >= 1:
         return np.full(n_classes, 1 / n_classes)
-    shares = (seen - probability / n_classes) / (1 - probability)
+    shares = (noised - probability / n_classes) / (1 - probability)
     falling = -np.sort(-shares)
     shifts = (np.cumsum(falling) - 1) / np.arange(1, n_classes + 1)
     shares = np.maximum(shares - shifts[np.flatnonzero(falling > shifts)[-1]], 0)
@@ -104,41 +117,39 @@ def _classes_given_labels(shares, probability):
     return joint / np.maximum(joint.sum(1, keepdims=True), 1e-300)
 
 
-@torch.inference_mode(False)
-@torch.enable_grad()
+@enables_gradients
 def fit_to_noised_rows(
-    rows,
-    noised,
-    codes=None,
+    rows: LocalRowNetwork,
+    noised: np.ndarray,
+    codes: np.ndarray | None = None,
     *,
-    probability=0.0,
-    distance=_entropic,
-    p,
-    reg,
-    n_steps,
-    batch_size,
-    learning_rate,
-    generator,
-    verbose=0,
-):
+    probability: float = 0.0,
+    distance: Callable = _entropic,
+    p: int,
+    reg: float,
+    n_steps: int,
+    batch_size: int,
+    learning_rate: float,
+    generator: torch.Generator,
+    verbose: int = 0,
+) -> tuple[LocalRowNetwork, np.ndarray, list[float]]:
     """Train a network by optimal transport from its rows to noised rows.
 
-    Algorithm 1 of Reshetova, Chen & Özgür, 2023.
-
-    With labels, noised rows are grouped by their noised label. A group holds rows of all classes,
-    in proportions that follow from the randomised response; generated rows are drawn in the same
-    ones, so that the network learns the rows of the true labels.
+    This is Algorithm 1 of [1]_. With labels, noised rows are grouped by their noised label. A
+    group holds rows of all classes, in proportions that follow from the randomised response;
+    generated rows are drawn in the same proportions, so that the network learns the rows of the
+    true labels.
 
     Parameters
     ----------
     rows : LocalRowNetwork
-        To be trained, in place, on its device.
+        Trained in place, on its device.
     noised : ndarray of shape (n_records, n_columns)
         Noised rows, in units of the ball's radius.
     codes : ndarray of int of shape (n_records,), default=None
         Noised labels.
     probability : float, default=0.0
-        Of the randomised response.
+        The probability of the randomised response; see `clean_shares`.
     distance : callable
         One of `DISTANCES`.
     p : {1, 2}
@@ -146,9 +157,9 @@ def fit_to_noised_rows(
     reg : float
         λ; 0 is no regularisation.
     n_steps, batch_size : int
-        Steps; rows a step for each noised label, and as many generated ones.
+        Steps; rows of each noised label, and as many generated ones, in a step.
     learning_rate : float
-        Of Adam, after a warm-up; it decays linearly to 0.
+        For Adam, after a warm-up; it decays linearly to 0.
     generator, verbose
         As in `fit_to_sketch`.
 
@@ -160,32 +171,34 @@ def fit_to_noised_rows(
         Estimated shares of the classes.
     losses : list of float
         The loss at each step.
+
+    References
+    ----------
+    .. [1] Reshetova, Chen & Özgür, "Training generative models from privatized data", 2023.
     """
-    device = rows.spread.device
-    noised = torch.as_tensor(noised, dtype=torch.float32, device=device)
+    device = rows.scale.device
+    records = torch.as_tensor(noised, dtype=torch.float32, device=device)
     codes = np.zeros(len(noised), dtype=np.int64) if codes is None else codes
     shares = clean_shares(codes, rows.n_classes, probability)
-    seen = np.bincount(codes, minlength=rows.n_classes)
-    labels = np.flatnonzero(seen)
+    counts = np.bincount(codes, minlength=rows.n_classes)
+    labels = np.flatnonzero(counts)
     members = [torch.as_tensor(np.flatnonzero(codes == label)) for label in labels]
     given_labels = torch.as_tensor(_classes_given_labels(shares, probability)[labels])
-    weights = torch.as_tensor(seen[labels] / len(codes), dtype=torch.float32, device=device)
+    weights = torch.as_tensor(counts[labels] / len(codes), dtype=torch.float32, device=device)
     distance = distance if reg > 0 else _unregularised
+    training, groups = Training(rows, learning_rate), (len(labels), batch_size)
 
     def draw():
         drawn = torch.multinomial(given_labels, batch_size, True, generator=generator)
         return rows.draw(drawn.flatten(), generator)
 
-    training, losses = Training(rows, learning_rate, memory=0.999), []
-    for step in tqdm(range(n_steps), desc="generator", disable=not verbose):
-        batch = torch.cat([m[_positions(len(m), batch_size, generator)] for m in members])
-        groups = len(labels), batch_size
-        made = rows(draw()).unflatten(0, groups)
-        real = noised[batch.to(device)].unflatten(0, groups)
-        value = (weights * distance(made, real, p, reg)).sum()
-        losses.append(training.step(value, 1 - step / n_steps))
-    return training.finish(draw), shares, torch.stack(losses).tolist()
+    def take_step(rate):
+        batch = torch.cat(
+            [m[torch.randint(len(m), (batch_size,), generator=generator)] for m in members]
+        )
+        generated = rows(draw()).unflatten(0, groups)
+        real = records[batch.to(device)].unflatten(0, groups)
+        return training.step((weights * distance(generated, real, p, reg)).sum(), rate)
 
-
-def _positions(n_rows, batch_size, generator):
-    return torch.randint(n_rows, (batch_size,), generator=generator)
+    losses = run_steps(take_step, n_steps, verbose=verbose)
+    return training.finish(draw), shares, losses

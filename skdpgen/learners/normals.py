@@ -1,39 +1,55 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A learner: the normal distributions that have a slice sketch, as nearly as they can.
+"""Normal distributions fitted to a released slice sketch, from which particles start."""
 
-It sees releases only, never rows.
-"""
+from dataclasses import dataclass
 
 import torch
 
-from .sketch import read_sketch
-from .training import Descent, descend_to_noise
-
-# Slices of a sketch that a step looks at, drawn anew for each step.
-_SLICES = 500
-# Directions in which a distribution varies, at most.
-_MOST_FACTORS = 64
-# What is drawn has so much of the spread besides: without it, what noise has taken away of a
-# distribution does not come back.
-_WIDENING = 0.5
+from ..mechanisms.sums import Sketch
+from ..transport import SliceBasis
+from .sketch import draw_slices, read_sketch
+from .training import Descent, descend_to_noise, enables_gradients
 
 
-@torch.inference_mode(False)
-@torch.enable_grad()
-def fit_normals_to_sketch(basis, sketch, spread, *, n_steps, learning_rate, generator, verbose=0):
+@dataclass(frozen=True)
+class NormalConstants:
+    """Constants of the normal distributions; all are set by hand."""
+
+    # Slices of a sketch in a step, drawn anew for each step.
+    n_slices: int = 500
+    # Largest rank of a covariance.
+    n_factors: int = 64
+    # Isotropic noise of drawn rows, in standard deviations of rows: the noise of the sketch can
+    # hide directions of variance, which particles could not recover without it.
+    widening: float = 0.5
+
+
+CONSTANTS = NormalConstants()
+
+
+@enables_gradients
+def fit_normals_to_sketch(
+    basis: SliceBasis,
+    sketch: Sketch,
+    std: torch.Tensor,
+    *,
+    n_steps: int,
+    learning_rate: float,
+    generator: torch.Generator,
+    verbose: int = 0,
+) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """Fit a normal distribution N(μ, FFᵀ) to the sketch of each class, up to the sketch's noise.
 
-    They have few parameters beside the numbers of a sketch, so that noise hardly moves them; and
-    what a sketch leaves open of them is as smooth as can be.
+    It has few parameters relative to the numbers of a sketch, so that the noise hardly moves it.
 
     Parameters
     ----------
-    basis, sketch, spread, generator, verbose
+    basis, sketch, std, generator, verbose
         As in `fit_particles_to_sketch`.
     n_steps : int
         The largest number of steps for each class.
     learning_rate : float
-        Of Adam, in units of the mean spread.
+        For Adam, in units of the mean standard deviation.
 
     Returns
     -------
@@ -42,26 +58,25 @@ def fit_normals_to_sketch(basis, sketch, spread, *, n_steps, learning_rate, gene
     """
     means, weights, noise_energy = read_sketch(basis, sketch)
     noise_energy = noise_energy / weights.cpu().numpy()
-    d, k, normals = len(spread), basis.n_projections, []
+    d, normals = len(std), []
     for target, noise in zip(means, noise_energy, strict=True):
-        mean = torch.zeros_like(spread).requires_grad_(True)
-        # Of the spread in some directions, which are all if there are few.
-        directions = torch.randn(d, min(d, _MOST_FACTORS), generator=generator).to(spread)
-        factor = spread[:, None] * torch.linalg.qr(directions).Q
+        mean = torch.zeros_like(std).requires_grad_(True)
+        directions = torch.randn(d, min(d, CONSTANTS.n_factors), generator=generator).to(std)
+        factor = std[:, None] * torch.linalg.qr(directions).Q
         factor.mul_((d / factor.shape[1]) ** 0.5).requires_grad_(True)
 
         def loss(mean=mean, factor=factor, target=target):
-            slices = torch.randperm(k, generator=generator)[:_SLICES].to(spread.device)
-            made = expected_harmonics(basis.subset(slices), mean, factor)
-            return (made - target[..., slices]).square().sum() / len(slices)
+            part, slices = draw_slices(basis, CONSTANTS.n_slices, generator)
+            gap = expected_harmonics(part, mean, factor) - target[..., slices]
+            return gap.square().sum() / len(slices)
 
-        descent = Descent([mean, factor], learning_rate * float(spread.mean()))
+        descent = Descent([mean, factor], learning_rate * float(std.mean()))
         descend_to_noise(descent, loss, noise, n_steps, verbose)
         normals.append((mean.detach(), factor.detach()))
     return normals
 
 
-def expected_harmonics(basis, mean, factor):
+def expected_harmonics(basis: SliceBasis, mean: torch.Tensor, factor: torch.Tensor) -> torch.Tensor:
     """Return the mean values of a basis over N(`mean`, `factor`·`factor`ᵀ), of shape (B, 2, k).
 
     The angle on a slice is normal, with a mean α and a variance v: E exp(i b a) is
@@ -74,8 +89,13 @@ def expected_harmonics(basis, mean, factor):
     return torch.stack([sizes * (b * angles).cos(), sizes * (b * angles).sin()], dim=1)
 
 
-def draw_normals(normals, n_particles, spread, generator):
-    """Draw rows from the distributions that `fit_normals_to_sketch` gives, somewhat widened.
+def draw_normals(
+    normals: list[tuple[torch.Tensor, torch.Tensor]],
+    n_particles: int,
+    std: torch.Tensor,
+    generator: torch.Generator,
+) -> torch.Tensor:
+    """Draw rows from the distributions of `fit_normals_to_sketch`, slightly widened.
 
     Returns
     -------
@@ -83,9 +103,9 @@ def draw_normals(normals, n_particles, spread, generator):
     """
     drawn = []
     for mean, factor in normals:
-        within, besides = (
+        within, isotropic = (
             torch.randn(n_particles, n, generator=generator).to(mean)
             for n in (factor.shape[1], len(mean))
         )
-        drawn.append(mean + within @ factor.T + _WIDENING * spread * besides)
+        drawn.append(mean + within @ factor.T + CONSTANTS.widening * std * isotropic)
     return torch.stack(drawn)

@@ -1,32 +1,43 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Learners: particles that are moved until they have a slice sketch, or by the flow of slices.
-
-They see releases only, never rows.
-"""
+"""Particles moved towards a slice sketch, or along the flow of released slices."""
 
 import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import nn
-from tqdm import tqdm
 
 from ..mechanisms.base import clip_rows
+from ..mechanisms.sampled import ProjectedRows, SlicedRowsMechanism
+from ..mechanisms.sums import Sketch
 from ..registry import savable
-from ..transport import sliced_drift
-from .sketch import read_sketch
-from .slices import ClassShares
+from ..transport import SliceBasis, sliced_drift
+from .sketch import draw_slices, read_sketch
+from .slices import SlicedClassShares
 from .table_rows import draw_in_rounds
-from .training import Descent, descend_to_noise
+from .training import Descent, descend_to_noise, enables_gradients, run_steps
 
-# Slices of a sketch that a step looks at, drawn anew for each step.
-_SLICES = 500
-# Jitter of drawn particles and of starts, in standard deviations.
-_JITTER = 0.1
+
+@dataclass(frozen=True)
+class ParticleConstants:
+    """Constants of particles; all are set by hand."""
+
+    # Slices of a sketch in a step, drawn anew for each step.
+    n_slices: int = 500
+    # Jitter of sampled particles and of starts, in standard deviations.
+    jitter: float = 0.1
+    # Least share of a class for which zeros are padded.
+    least_share: float = 1e-3
+
+
+CONSTANTS = ParticleConstants()
 
 
 @savable
 class Particles:
-    """Encoded rows of each class, and rows like them.
+    """Encoded rows of each class, from which `sample` draws similar rows.
 
     Parameters
     ----------
@@ -35,17 +46,17 @@ class Particles:
         The linear encoder, if there is one.
     """
 
-    def __init__(self, rows, components=None):
+    def __init__(self, rows: torch.Tensor, components=None) -> None:
         self.rows = rows.cpu()
         self.components = None if components is None else components.cpu()
 
     @torch.no_grad()
-    def sample(self, classes, generator):
-        """Return rows in the unit ball's units, an array of shape (n, n_columns).
+    def sample(self, classes: torch.Tensor, generator: torch.Generator) -> np.ndarray:
+        """Sample a row in the unit ball for each of `classes`, of shape (n, n_columns).
 
-        The smoothed bootstrap: the particles of a class are drawn in random order, again and
-        again, with a jitter of a tenth of their standard deviations, and shrunk to their mean so
-        that variances stay as they are.
+        This is the smoothed bootstrap: the particles of a class are drawn in random order,
+        repeatedly, with a jitter of a tenth of their standard deviations, and shrunk to their mean
+        so that variances do not change.
         """
         drawn = torch.empty(len(classes), self.rows.shape[2], dtype=self.rows.dtype)
         for code in classes.unique():
@@ -54,53 +65,74 @@ class Particles:
             order = draw_in_rounds(len(rows), n, generator)
             noise = torch.randn(n, rows.shape[1], generator=generator, dtype=rows.dtype)
             mean, std = rows.mean(0), rows.std(0, correction=0)
-            moved = rows[order] - mean + _JITTER * std * noise
-            drawn[chosen] = mean + moved / math.sqrt(1 + _JITTER**2)
+            moved = rows[order] - mean + CONSTANTS.jitter * std * noise
+            drawn[chosen] = mean + moved / math.sqrt(1 + CONSTANTS.jitter**2)
         if self.components is not None:
             drawn = self.components.decode(drawn)
         return drawn.double().numpy()
 
 
-def draw_starts(n_classes, n_particles, spread, rows, generator):
-    """Draw where the particles of each class start: from noise of a spread, or from public rows.
+def draw_starts(
+    n_classes: int,
+    n_particles: int,
+    std: torch.Tensor,
+    rows: torch.Tensor | None,
+    generator: torch.Generator,
+) -> torch.Tensor:
+    """Draw the starts of the particles of each class: Gaussian noise, or public rows with jitter.
 
-    Rows are drawn in random order, again and again, each time with a jitter of a tenth of their
-    standard deviations.
+    Parameters
+    ----------
+    n_classes, n_particles : int
+        Number of classes, and of particles of each class.
+    std : tensor of shape (n_encoded,)
+        Standard deviations of the noise.
+    rows : tensor of shape (n_rows, n_encoded) or None
+        Public rows, drawn in random order, repeatedly.
+    generator : torch.Generator
 
     Returns
     -------
     tensor of shape (n_classes, n_particles, n_encoded)
     """
-    normals = torch.randn(n_classes, n_particles, len(spread), generator=generator).to(spread)
+    normals = torch.randn(n_classes, n_particles, len(std), generator=generator).to(std)
     if rows is None:
-        return spread * normals
+        return std * normals
     order = [draw_in_rounds(len(rows), n_particles, generator) for _ in range(n_classes)]
-    rows = rows.to(spread)
-    jitter = _JITTER * rows.std(0, correction=0)
-    return rows[torch.stack(order).to(spread.device)] + jitter * normals
+    rows = rows.to(std)
+    jitter = CONSTANTS.jitter * rows.std(0, correction=0)
+    return rows[torch.stack(order).to(std.device)] + jitter * normals
 
 
-@torch.inference_mode(False)
-@torch.enable_grad()
+@enables_gradients
 def fit_particles_to_sketch(
-    basis, sketch, starts, spread, scale, *, n_steps, learning_rate, generator, verbose=0
-):
-    """Move particles until they have the sketch, up to the sketch's noise.
+    basis: SliceBasis,
+    sketch: Sketch,
+    starts: torch.Tensor,
+    std: torch.Tensor,
+    scale: torch.Tensor | float,
+    *,
+    n_steps: int,
+    learning_rate: float,
+    generator: torch.Generator,
+    verbose: int = 0,
+) -> tuple[torch.Tensor, list[float]]:
+    """Move particles until they have the sketch, up to the noise of the sketch.
 
     Parameters
     ----------
     basis : SliceBasis
     sketch : skdpgen.mechanisms.sums.Sketch
     starts : tensor of shape (n_classes, m, n_encoded)
-    spread : tensor of shape (n_encoded,)
-        Standard deviations of encoded rows, about.
+    std : tensor of shape (n_encoded,)
+        Approximate standard deviations of encoded rows.
     scale : tensor of shape (n_encoded,) or float
-        What encoded rows are multiplied by to be in the unit ball. Particles stay there, too: far
-        outside of it harmonics come round again.
+        Factor that maps encoded rows to the unit ball. Particles are clipped to the ball, since
+        harmonics are periodic and would attract particles far outside of it.
     n_steps : int
         The largest number of steps for each class.
     learning_rate : float
-        Of Adam, in units of the mean spread.
+        For Adam, in units of the mean standard deviation.
     generator, verbose
         As in `fit_to_sketch`.
 
@@ -108,43 +140,43 @@ def fit_particles_to_sketch(
     -------
     particles : tensor of shape (n_classes, m, n_encoded)
     losses : list of float
-        The distance to the noisy sketch at each step of the class that took most.
+        The distance to the noisy sketch at each step, of the class with the most steps.
     """
     means, weights, noise_energy = read_sketch(basis, sketch)
     noise_energy = noise_energy / weights.cpu().numpy()
-    one, k = torch.ones(1, dtype=basis.dtype, device=spread.device), basis.n_projections
-    moved, losses = [], []
+    one = torch.ones(1, dtype=basis.dtype, device=std.device)
+    moved: list[torch.Tensor] = []
+    longest: list[float] = []
     for start, mean, noise in zip(starts, means, noise_energy, strict=True):
         rows = start.clone().requires_grad_(True)
 
         def loss(rows=rows, mean=mean):
             with torch.no_grad():
                 rows.copy_(clip_rows(rows * scale, 1.0) / scale)
-            slices = torch.randperm(k, generator=generator)[:_SLICES].to(spread.device)
-            return basis.subset(slices).squared_distance(
-                rows[None], mean[None, ..., slices], one, unbiased=False
-            )
+            part, slices = draw_slices(basis, CONSTANTS.n_slices, generator)
+            target = mean[None, ..., slices]
+            return part.squared_distance(rows[None], target, one, unbiased=False)
 
-        descent = Descent([rows], learning_rate * float(spread.mean()))
-        made = descend_to_noise(descent, loss, noise, n_steps, verbose)
+        descent = Descent([rows], learning_rate * float(std.mean()))
+        losses = descend_to_noise(descent, loss, noise, n_steps, verbose)
         moved.append(rows.detach())
-        losses = max(losses, made, key=len)
-    return torch.stack(moved), losses
+        longest = max(longest, losses, key=len)
+    return torch.stack(moved), longest
 
 
 @torch.no_grad()
 def flow_along_slices(
-    starts,
-    mechanism,
-    releases,
+    starts: torch.Tensor,
+    mechanism: SlicedRowsMechanism,
+    releases: Iterator[ProjectedRows],
     *,
-    step_sizes,
-    diffusion,
-    batch_size,
-    n_directions=None,
-    generator,
-    verbose=0,
-):
+    step_sizes: Sequence[float],
+    diffusion: float,
+    batch_size: int,
+    n_directions: int | None = None,
+    generator: torch.Generator,
+    verbose: int = 0,
+) -> tuple[torch.Tensor, np.ndarray, list[float]]:
     """Move particles by the flow of the smoothed sliced distance to released rows.
 
     One step of Euler and Maruyama is x ← x + h·v(x) + √(2λh)·z: equation 18 of [1]_. The
@@ -154,17 +186,17 @@ def flow_along_slices(
     ----------
     starts : tensor of shape (n_classes, m, n_encoded)
     mechanism : SlicedRowsMechanism
-        What is released.
+        The mechanism of the releases.
     releases : iterator of ProjectedRows
-        One for each step; the same again where nothing new is released.
-    step_sizes : list of float
+        One for each step; the same object again where rows were released once.
+    step_sizes : sequence of float
         h of each step.
     diffusion : float
         λ.
     batch_size : int
-        Expected records a release.
+        Expected records of a release.
     n_directions : int, default=None
-        How many of the released directions a step looks at, drawn anew each time. None: all.
+        Number of released directions in a step, drawn anew for each step. None: all.
     generator, verbose
         As in `fit_to_sketch`.
 
@@ -181,15 +213,16 @@ def flow_along_slices(
     .. [1] Sebag et al., "Differentially Private Gradient Flow based on the Sliced Wasserstein
        Distance", 2023.
     """
-    rows, (n_classes, m, _) = starts.clone(), starts.shape
+    rows, (n_classes, m, n_encoded) = starts.clone(), starts.shape
     labels = torch.eye(n_classes).to(rows).repeat_interleave(m, 0)
-    shares, losses, seen = ClassShares(mechanism, batch_size), [], None
-    scale = mechanism.row_weight
-    for step_size, released in zip(
-        tqdm(step_sizes, desc="flow", disable=not verbose), releases, strict=False
-    ):
-        if released is not seen:
-            seen, share = released, shares.update(released)
+    shares, last = SlicedClassShares(mechanism, batch_size), None
+
+    def take_step(step_size):
+        nonlocal rows, last
+        released = next(releases)
+        if released is not last:
+            shares.update(released)
+        last, share = released, shares.mean
         directions, real = released.directions.to(rows), torch.as_tensor(released.values).to(rows)
         if n_directions is not None:
             chosen = torch.randperm(directions.shape[1], generator=generator)[:n_directions]
@@ -197,7 +230,7 @@ def flow_along_slices(
         joined = mechanism.join(rows.flatten(0, 1), labels).unflatten(0, (n_classes, m))
         drift = torch.empty_like(rows)
         for code in range(n_classes):
-            source, target = _as_released(
+            source, target = _smooth(
                 directions.T @ joined[code].T,
                 real[code],
                 share[code] * batch_size / real.shape[2],
@@ -205,24 +238,28 @@ def flow_along_slices(
                 generator,
             )
             moved = sliced_drift(joined[code], directions, source, target)
-            drift[code] = moved[:, : rows.shape[2]] / scale
+            drift[code] = moved[:, :n_encoded] / mechanism.row_weight
         normals = torch.randn(rows.shape, generator=generator).to(rows)
         rows = rows + step_size * drift + math.sqrt(2 * diffusion * step_size) * normals
-        # As records are.
+        # Records are clipped, too.
         rows = clip_rows(rows.flatten(0, 1), 1.0).view_as(rows)
-        losses.append(drift.square().sum(-1).mean().item())
+        return drift.square().sum(-1).mean()
+
+    losses = run_steps(
+        take_step, len(step_sizes), lambda *_: step_sizes, label="flow", verbose=verbose
+    )
     return rows, shares.mean, losses
 
 
-def _as_released(projected, real, share, std, generator):
-    """Return samples of what would be released of particles, and of what was released.
+def _smooth(projected, real, share, std, generator):
+    """Return projections of particles, padded and noised as records are, and released ones.
 
-    What is not of the class is a zero with noise, for which particles have zeros, too. Without
-    noise zeros are just left out.
+    Slots without a record of the class hold zeros and noise, and particles are padded by zeros
+    in proportion. Without noise these slots are dropped instead.
     """
     if std == 0:
         return projected, real[:, real.any(0)] if real.any() else real
-    n_zeros = round(projected.shape[1] * max(0.0, 1 / max(share, 1e-3) - 1))
+    n_zeros = round(projected.shape[1] * max(0.0, 1 / max(share, CONSTANTS.least_share) - 1))
     padded = nn.functional.pad(projected, (0, n_zeros))
     noise = torch.randn(padded.shape, generator=generator).to(padded)
     return padded + std * noise, real

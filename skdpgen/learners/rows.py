@@ -1,16 +1,105 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The network of methods that learn step by step: rows of numbers, images, or tables."""
+"""Generator networks of encoded rows: numbers, images, or tables."""
 
+from collections.abc import Callable
+
+import numpy as np
 import torch
 from torch import nn
 
+from ..mechanisms.base import clip_rows
 from ..networks import build, find_factory
+from ..registry import savable
 from .table_rows import SoftmaxBlocks
-from .training import RowNetwork
 
 
-def make_rows(network, format, latent_dim, n_classes, seed, n_encoded=None):
-    """Return a `RowNetwork` that makes rows of a format.
+@savable
+class RowNetwork(nn.Module):
+    """A generator network whose outputs are mapped to encoded rows.
+
+    Parameters
+    ----------
+    network : torch.nn.Module
+        Maps (n, latent_dim + n_classes) codes to (n, n_outputs).
+    n_classes, latent_dim : int
+        Widths of the one-hot class and of the Gaussian code.
+    scale : tensor of shape (n_encoded,)
+        Standard deviations of encoded rows, by which outputs are multiplied.
+    unit : float, default=None
+        For networks whose outputs are features in [0, 1]: the scale of features in a row.
+
+    Attributes
+    ----------
+    components : None or PrincipalComponents
+        The linear encoder, if there is one.
+    """
+
+    scale: torch.Tensor
+
+    def __init__(
+        self,
+        network: nn.Module,
+        n_classes: int,
+        latent_dim: int,
+        scale: torch.Tensor,
+        unit: float | None = None,
+    ) -> None:
+        super().__init__()
+        self.network = network
+        self.n_classes = n_classes
+        self.latent_dim = latent_dim
+        self.register_buffer("scale", scale)
+        self.components = None
+        self.unit = unit
+
+    def set_components(self, components) -> None:
+        """Generate rows in the coordinates of components, unless these are None."""
+        if components is not None:
+            self.components = components
+            self.scale = components.spread
+
+    def forward(self, codes: torch.Tensor) -> torch.Tensor:
+        """Map codes to encoded rows."""
+        outputs = self.network(codes)
+        if self.unit is None:
+            return outputs * self.scale
+        # Records are clipped, too.
+        return self.encode(clip_rows(outputs * self.unit, 1.0))
+
+    def encode(self, rows: torch.Tensor) -> torch.Tensor:
+        """Encode rows in the unit ball."""
+        return rows if self.components is None else self.components.encode(rows)
+
+    def draw(self, classes: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        """Draw a code for each of `classes`; on the CPU, so that every device gets the same."""
+        latent = torch.randn(
+            len(classes), self.latent_dim, generator=generator, dtype=torch.float32
+        )
+        one_hot = nn.functional.one_hot(classes, self.n_classes)
+        return torch.cat([latent, one_hot.to(latent.dtype)], dim=1).to(self.scale.device)
+
+    @torch.no_grad()
+    def sample(self, classes: torch.Tensor, generator: torch.Generator) -> np.ndarray:
+        """Sample a row in the unit ball for each of `classes`, of shape (n, n_columns).
+
+        The sketch does not cover directions outside the span of the components, so that outputs
+        there carry no information about the records: they are dropped.
+        """
+        rows = self(self.draw(classes, generator))
+        if self.components is not None:
+            rows = self.components.decode(rows)
+        return rows.double().cpu().numpy()
+
+
+def make_rows(
+    network: str | Callable,
+    format,
+    latent_dim: int,
+    n_classes: int,
+    seed: int,
+    n_encoded: int | None = None,
+) -> RowNetwork:
+    """Make the generator network of a format's rows.
 
     Parameters
     ----------
@@ -18,55 +107,55 @@ def make_rows(network, format, latent_dim, n_classes, seed, n_encoded=None):
         Name of the network, or a factory.
     format : Format
     latent_dim, n_classes : int
-        Widths of the code, and of the one-hot class beside it.
+        Widths of the Gaussian code and of the one-hot class.
     seed : int
-        Of the weights to start from.
+        Seed of the initial weights.
     n_encoded : int, default=None
-        Number of the components that are to be set afterwards; None: of all columns.
+        Number of the components that will be set. None: rows are not encoded.
     """
     unit, n_outputs = _find_outputs(network, format, n_encoded or format.n_columns)
-    spread = even_spread(format.n_columns)
+    scale = even_scale(format.n_columns)
     module = build(find_factory(network), latent_dim + n_classes, n_outputs, seed)
     if format.has_blocks:
         module = nn.Sequential(module, SoftmaxBlocks(format.block_sizes))
-        spread.fill_(len(format.block_sizes) ** -0.5)
-    return RowNetwork(module, n_classes, latent_dim, spread, unit=unit)
+        scale.fill_(len(format.block_sizes) ** -0.5)
+    return RowNetwork(module, n_classes, latent_dim, scale, unit=unit)
 
 
-def try_network(network, format, n_inputs, n_encoded):
-    """Refuse a network that makes other rows than those of a format, if any is read beforehand.
+def try_network(network: str | Callable, format, n_inputs: int, n_encoded: int | None) -> None:
+    """Raise an error if a network does not fit a format, before the budget is spent.
 
-    Where it is still to be found how many columns there are (`n_encoded` is None), it has to make
-    any number.
+    If `n_encoded` is None, the number of columns is still to be inferred: the network must make
+    any number of outputs.
     """
     if not format.shares:
-        return  # as it is made
+        return  # Nothing is released before the network is made.
     _, n_outputs = _find_outputs(network, format, n_encoded or len(format.schema))
     build(find_factory(network), n_inputs, n_outputs, seed=0)
 
 
 def _find_outputs(network, format, n_encoded):
-    """Return the scale of outputs that are features in [0, 1], or None, and their number."""
+    """Return the scale of features in [0, 1], or None for other outputs, and their number."""
     if not has_unit_output(network):
         return None, n_encoded
     if format.feature_scale is None:
         raise ValueError(
-            f"network={network!r} makes features in [0, 1]: it needs bounds, and "
-            "no encoder object or numeric y beside them."
+            f"network={network!r} makes features in [0, 1], which needs bounds, and no encoder "
+            "object or numeric y. Set bounds=(lower, upper), or choose network='mlp'."
         )
     return format.feature_scale, format.n_columns
 
 
-def even_spread(n_columns):
-    """Return the scale of rows in the unit ball; their random projections are as small."""
+def even_scale(n_columns: int) -> torch.Tensor:
+    """Return the scale of rows in the unit ball whose columns vary equally."""
     return torch.full((n_columns,), n_columns**-0.5)
 
 
-def has_unit_output(network):
-    """Whether a network makes features in [0, 1]."""
+def has_unit_output(network: str | Callable) -> bool:
+    """Return whether a network makes features in [0, 1]."""
     return getattr(find_factory(network), "unit_output", False)
 
 
-def input_scale(format):
-    """Return what rows are multiplied by to have features in [0, 1] again; 1 for other rows."""
+def input_scale(format) -> float:
+    """Return the factor that maps rows to features in [0, 1]; 1 if they are no such features."""
     return 1.0 if format.feature_scale is None else 1 / format.feature_scale

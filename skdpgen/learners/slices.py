@@ -1,41 +1,61 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A learner: a network that follows released slices of rows, step by step."""
+"""Training on released slices of rows, step by step."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
 import torch
 from torch import nn
-from tqdm import tqdm
 
+from ..mechanisms.sampled import ProjectedRows, SlicedRowsMechanism
 from ..transport import wasserstein_1d
-from .training import Shares, Training, moments_gap
-
-# Weight of the second moments, where they are known, beside the slices of single rows.
-_MOMENTS_WEIGHT = 3.0
+from .rows import RowNetwork
+from .training import ClassShares, Training, enables_gradients, run_steps
 
 
-@torch.inference_mode(False)
-@torch.enable_grad()
+@dataclass(frozen=True)
+class SliceConstants:
+    """Constants of training on slices."""
+
+    # Weight of the second moments relative to the slices; set by hand.
+    moments_weight: float = 3.0
+
+
+CONSTANTS = SliceConstants()
+
+
+@enables_gradients
 def fit_to_rows(
-    rows, mechanism, release, *, n_steps, batch_size, learning_rate, generator, verbose=0
-):
+    rows: RowNetwork,
+    mechanism: SlicedRowsMechanism,
+    release: Callable[[], ProjectedRows],
+    *,
+    n_steps: int,
+    batch_size: int,
+    learning_rate: float,
+    generator: torch.Generator,
+    verbose: int = 0,
+) -> tuple[RowNetwork, np.ndarray, list[float]]:
     """Train a network by the smoothed sliced distance to fresh releases of projected rows.
 
     Generated rows are joined with their classes, projected, padded and noised as records are. The
-    loss is the mean W₂² over the slices of each class, summed over the classes: Algorithm 1 of the
-    DP-SWD paper. Noise hides how projections vary much more than how they are on average; where
-    components are at hand, so are the second moments of the rows, which are matched as well.
+    loss is the mean W₂² over the slices of each class, summed over the classes: Algorithm 1 of
+    [1]_. The noise hides the variance of projections far more than their mean. Where principal
+    components were released, the second moments of the rows are known, and are matched as well.
 
     Parameters
     ----------
     rows : RowNetwork
-        To be trained, in place, on its device.
+        Trained in place, on its device.
     mechanism : SlicedRowsMechanism
-        What is released.
+        The mechanism of the releases.
     release : callable
         Returns the next `ProjectedRows`.
     n_steps, batch_size : int
-        Releases; generated rows a step, as many as records are expected.
+        Releases; generated rows in a step, as many as records are expected.
     learning_rate : float
-        Of Adam, after a warm-up; it decays linearly to 0.
+        For Adam, after a warm-up; it decays linearly to 0.
     generator, verbose
         As in `fit_to_sketch`.
 
@@ -47,48 +67,68 @@ def fit_to_rows(
         Estimated shares of the classes.
     losses : list of float
         The smoothed distance at each step.
+
+    References
+    ----------
+    .. [1] Rakotomamonjy & Ralaivola, "Differentially Private Sliced Wasserstein Distance", ICML
+       2021.
     """
-    device = rows.spread.device
-    moments = None if rows.components is None else rows.spread.square().diag()
-    training = Training(rows, learning_rate, memory=0.999)
-    shares, losses = ClassShares(mechanism, batch_size), []
-    for step in tqdm(range(n_steps), desc="generator", disable=not verbose):
+    moments = None if rows.components is None else rows.scale.square().diag()
+    training = Training(rows, learning_rate)
+    shares, size = SlicedClassShares(mechanism, batch_size), max(2, batch_size)
+
+    def draw_classes(probabilities):
+        return torch.multinomial(torch.as_tensor(probabilities), size, True, generator=generator)
+
+    def take_step(rate):
         released = release()
-        classes = _draw_classes(shares.update(released), max(2, batch_size), generator)
-        made = rows(rows.draw(classes, generator))
-        real = torch.as_tensor(released.values, dtype=made.dtype, device=device)
-        loss = (
-            wasserstein_1d(_project(made, classes, mechanism, released, generator), real).sum()
-            / real.shape[1]
-        )
+        classes = draw_classes(shares.update(released))
+        generated = rows(rows.draw(classes, generator))
+        real = torch.as_tensor(released.values, dtype=generated.dtype, device=rows.scale.device)
+        projected = _project(generated, classes, mechanism, released, generator)
+        loss = wasserstein_1d(projected, real).sum() / real.shape[1]
         if moments is not None:
-            gap = moments_gap(made, moments)
-            loss = loss + _MOMENTS_WEIGHT / len(released.directions) * gap.sum()
-        losses.append(training.step(loss, 1 - step / n_steps))
-    classes = _draw_classes(shares.mean, max(2, batch_size), generator)
+            gap = moments_gap(generated, moments).sum()
+            loss = loss + CONSTANTS.moments_weight / len(released.directions) * gap
+        return training.step(loss, rate)
+
+    losses = run_steps(take_step, n_steps, verbose=verbose)
+    classes = draw_classes(shares.mean)
     averaged = training.finish(lambda: rows.draw(classes, generator))
-    return averaged, shares.mean, torch.stack(losses).tolist()
+    return averaged, shares.mean, losses
 
 
-class ClassShares(Shares):
+def moments_gap(rows: torch.Tensor, moments: torch.Tensor) -> torch.Tensor:
+    """Estimate the squared differences between the second moments of rows and given ones.
+
+    The product of two independent estimates has no bias from their variance.
+    """
+    half = len(rows) // 2
+    first, second = (
+        part.T @ part / half - moments for part in (rows[:half], rows[half : 2 * half])
+    )
+    return first * second
+
+
+class SlicedClassShares(ClassShares):
     """Shares of the classes among records, estimated from releases of sliced rows.
 
     Parameters
     ----------
     mechanism : SlicedRowsMechanism
     batch_size : int
-        Expected records a release.
+        Expected records of a release.
     """
 
-    def __init__(self, mechanism, batch_size):
+    def __init__(self, mechanism: SlicedRowsMechanism, batch_size: int) -> None:
         super().__init__(mechanism.n_classes)
         self._mechanism = mechanism
         self._batch_size = batch_size
 
-    def update(self, released):
-        """Take in a release, and return the shares."""
+    def update(self, released: ProjectedRows) -> np.ndarray:
+        """Add a release, and return the updated shares."""
         (d, k), n_slots = released.directions.shape, released.values.shape[2]
-        # Of the noise, and of which records are drawn.
+        # The variance of the noise, and that of sampling the records.
         variance = (released.std * n_slots / self._batch_size / self._mechanism.label_weight) ** 2
         variance = variance * d / k / n_slots + 0.25 / self._batch_size
         estimate = self._mechanism.class_shares(released) * n_slots / self._batch_size
@@ -96,17 +136,13 @@ class ClassShares(Shares):
         return self.mean
 
 
-def _draw_classes(shares, size, generator):
-    return torch.multinomial(torch.as_tensor(shares), size, True, generator=generator)
-
-
-def _project(made, classes, mechanism, released, generator):
-    """Project generated rows, pad and noise them as the released ones are."""
+def _project(rows, classes, mechanism, released, generator):
+    """Project, pad and noise generated rows as the mechanism does with records."""
     n_classes, _, n_slots = released.values.shape
     classes = classes[:n_slots]
-    one_hot = nn.functional.one_hot(classes, n_classes).to(made)
-    joined = mechanism.join(made[:n_slots], one_hot)
-    projected = one_hot.T.unsqueeze(1) * (released.directions.to(made).T @ joined.T)
-    noise = torch.randn(released.values.shape, generator=generator, dtype=made.dtype)
+    one_hot = nn.functional.one_hot(classes, n_classes).to(rows)
+    joined = mechanism.join(rows[:n_slots], one_hot)
+    projected = one_hot.T.unsqueeze(1) * (released.directions.to(rows).T @ joined.T)
+    noise = torch.randn(released.values.shape, generator=generator, dtype=rows.dtype)
     padded = nn.functional.pad(projected, (0, n_slots - len(classes)))
-    return padded + noise.to(made.device) * released.std
+    return padded + noise.to(rows.device) * released.std

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows of tables that are learnt: for each column, probabilities of its levels."""
+"""Generators of table rows: probabilities of the levels of each column."""
 
 import numpy as np
 import torch
@@ -10,9 +10,9 @@ from ..registry import savable
 
 @savable
 class SoftmaxBlocks(nn.Module):
-    """Turns each block of columns into probabilities.
+    """Softmax of each block of columns.
 
-    Blocks are narrow: along columns in memory it takes a tenth of the time.
+    Blocks are narrow: with columns contiguous in memory, this takes a tenth of the time.
     """
 
     def __init__(self, sizes):
@@ -25,43 +25,54 @@ class SoftmaxBlocks(nn.Module):
 
 
 class TableRows(nn.Module):
-    """Something that gives, for each column of a table, probabilities of its levels.
+    """Base of generators of table rows.
 
-    Given the code, columns are independent: the mean product of two blocks of probabilities is the
-    joint law of two columns. Rows may be of several *parts*: of records with different levels of
-    another column. Codes say of which.
+    Given a code, columns are independent: the mean product of two blocks of probabilities is the
+    joint distribution of two columns. Rows may belong to several strata, of records with different
+    levels of another column; the code holds the stratum.
 
     Parameters
     ----------
     sizes : list of int
         Number of levels of each column.
-    marginals : tensor of shape (n_parts, n_levels)
-        Probabilities to start from.
+    marginals : tensor of shape (n_strata, n_levels)
+        Initial probabilities.
     """
 
-    def __init__(self, sizes, marginals):
+    offset: torch.Tensor
+    is_empty: torch.Tensor | None
+
+    def __init__(self, sizes: list[int], marginals: torch.Tensor) -> None:
         super().__init__()
         self.blocks = SoftmaxBlocks(sizes)
         self.register_buffer("offset", marginals.clamp(min=1e-6).log())
         self.register_buffer("is_empty", None)
 
-    def forbid(self, is_empty):
+    def draw(self, n_rows: list[int], generator: torch.Generator) -> torch.Tensor:
+        """Draw `n_rows` codes of each stratum."""
+        raise NotImplementedError
+
+    def shift(self, change: torch.Tensor) -> None:
+        """Add a change, of shape (n_strata, n_levels), to the logits of each stratum."""
+        raise NotImplementedError
+
+    def forbid(self, is_empty: np.ndarray) -> None:
         """Give some levels a probability of exactly 0, from now on."""
         if np.any(is_empty):
             self.is_empty = torch.as_tensor(is_empty, device=self.offset.device)
 
-    def to_probabilities(self, logits):
-        """Turn logits into blocks of probabilities."""
+    def to_probabilities(self, logits: torch.Tensor) -> torch.Tensor:
+        """Map logits to blocks of probabilities."""
         if self.is_empty is not None:
             logits = logits.masked_fill(self.is_empty, -torch.inf)
         return self.blocks(logits)
 
     @torch.no_grad()
-    def sample(self, classes, generator):
-        """Return a row for each of `classes`, as the encoder of tables makes them.
+    def sample(self, classes: torch.Tensor, generator: torch.Generator) -> np.ndarray:
+        """Sample a row for each of `classes`, encoded as by the encoder of tables.
 
-        Its blocks sum to 1/√(columns). Classes are one of the columns, and are not looked at. Rows
-        of several parts are sampled by `RowsByLevel`.
+        Its blocks sum to 1/√(columns). Classes are one of the columns, so that their values are
+        ignored. Rows of several strata are sampled by `StratifiedRows`.
         """
         rows = self(self.draw([len(classes)], generator)).double().cpu().numpy()
         return rows / len(self.blocks.sizes) ** 0.5
@@ -69,18 +80,17 @@ class TableRows(nn.Module):
 
 @savable
 class TableNetwork(TableRows):
-    """A network from Gaussian codes to probabilities of levels, one for all parts.
+    """A network from Gaussian codes to probabilities of levels, shared by all strata.
 
-    What parts have in common, it learns from all of them: where noise hides how they differ, they
-    are alike, but for how frequent levels are.
+    The network learns from all strata: where noise hides how they differ, only their marginals do.
 
     Parameters
     ----------
     network : torch.nn.Module
-        Maps codes of shape (n, latent_dim) or, if there are several parts,
-        (n, latent_dim + n_parts) to (n, n_levels).
+        Maps codes of shape (n, latent_dim) or, if there are several strata,
+        (n, latent_dim + n_strata) to (n, n_levels).
     latent_dim : int
-        Width of the Gaussian code, beside which the part is one-hot.
+        Width of the Gaussian code, which is joined with the one-hot stratum.
     sizes, marginals
         As in `TableRows`.
     """
@@ -91,39 +101,39 @@ class TableNetwork(TableRows):
         self.latent_dim = latent_dim
 
     @staticmethod
-    def count_inputs(latent_dim, n_parts):
-        """Return the width of a code with its part."""
-        return latent_dim + (n_parts if n_parts > 1 else 0)
+    def count_inputs(latent_dim: int, n_strata: int) -> int:
+        """Return the width of a code with its stratum."""
+        return latent_dim + (n_strata if n_strata > 1 else 0)
 
-    def forward(self, codes):
+    def forward(self, codes: torch.Tensor) -> torch.Tensor:
         """Map codes to blocks of probabilities."""
-        parts = codes[:, self.latent_dim :]
-        offset = parts @ self.offset if parts.shape[1] else self.offset
+        strata = codes[:, self.latent_dim :]
+        offset = strata @ self.offset if strata.shape[1] else self.offset
         return self.to_probabilities(self.network(codes) + offset)
 
-    def shift(self, change):
-        """Add a change, of shape (n_parts, n_levels), to all logits of each part."""
+    def shift(self, change: torch.Tensor) -> None:
+        """Shift the offsets of strata; see `TableRows.shift`."""
         self.offset += change
 
-    def draw(self, n_rows, generator):
-        """Draw so many codes of each part; on the CPU, so that every device gets the same."""
+    def draw(self, n_rows: list[int], generator: torch.Generator) -> torch.Tensor:
+        """Draw `n_rows` codes of each stratum; on the CPU, so that every device gets the same."""
         codes = torch.randn(sum(n_rows), self.latent_dim, generator=generator, dtype=torch.float32)
         if len(n_rows) > 1:
-            parts = torch.eye(len(n_rows)).repeat_interleave(torch.tensor(n_rows), dim=0)
-            codes = torch.cat([codes, parts], dim=1)
+            strata = torch.eye(len(n_rows)).repeat_interleave(torch.tensor(n_rows), dim=0)
+            codes = torch.cat([codes, strata], dim=1)
         return codes.to(self.offset.device)
 
 
 @savable
 class TableParticles(TableRows):
-    """Particles, each with its own probabilities of levels. Their codes are their positions.
+    """Particles, each with its own probabilities of levels. A code is the index of a particle.
 
     Parameters
     ----------
     n_particles : list of int
-        For each part.
+        Number of particles of each stratum.
     generator : torch.Generator
-        Where the particles' starts come from.
+        Generator of the initial logits.
     sizes, marginals
         As in `TableRows`.
     """
@@ -134,20 +144,20 @@ class TableParticles(TableRows):
         noise = torch.randn(sum(n_particles), self.offset.shape[1], generator=generator)
         self.logits = nn.Parameter(self._repeat(self.offset) + noise.to(self.offset))
 
-    def _repeat(self, of_parts):
-        counts = torch.tensor(self.n_particles, device=of_parts.device)
-        return of_parts.repeat_interleave(counts, dim=0)
+    def _repeat(self, strata):
+        counts = torch.tensor(self.n_particles, device=strata.device)
+        return strata.repeat_interleave(counts, dim=0)
 
-    def forward(self, codes):
+    def forward(self, codes: torch.Tensor) -> torch.Tensor:
         """Return the blocks of probabilities of particles."""
         return self.to_probabilities(self.logits[codes])
 
-    def shift(self, change):
-        """Add a change, of shape (n_parts, n_levels), to all logits of each part."""
+    def shift(self, change: torch.Tensor) -> None:
+        """Shift the logits of particles; see `TableRows.shift`."""
         self.logits.data += self._repeat(change)
 
-    def draw(self, n_rows, generator):
-        """Draw so many of each part in random order, again and again if there are fewer."""
+    def draw(self, n_rows: list[int], generator: torch.Generator) -> torch.Tensor:
+        """Draw `n_rows` particles of each stratum in random order, repeatedly if need be."""
         starts = np.cumsum([0, *self.n_particles]).tolist()
         codes = [
             start + draw_in_rounds(n_particles, n, generator)
@@ -157,45 +167,44 @@ class TableParticles(TableRows):
 
 
 @savable
-class RowsByLevel(nn.Module):
-    """Rows for each level of a column, in proportion to how many records each is taken to have.
+class StratifiedRows(nn.Module):
+    """Rows stratified by the level of a column, in proportion to the estimated counts.
 
     Parameters
     ----------
     rows : TableRows
-        Those of the other columns, a part for each level.
-    shares : ndarray of shape (n_parts,)
-        With sum 1.
+        Generator of the other columns, with a stratum for each level.
+    shares : ndarray of shape (n_strata,)
+        Shares of the strata, with sum 1.
     start : int
-        Where the levels are among those of all columns.
+        Position of the column's first level among the levels of all columns.
     """
 
-    def __init__(self, rows, shares, start):
+    shares: torch.Tensor
+
+    def __init__(self, rows: TableRows, shares: np.ndarray, start: int) -> None:
         super().__init__()
         self.rows = rows
         self.register_buffer("shares", torch.as_tensor(shares, dtype=torch.float64))
         self.start = start
 
     @torch.no_grad()
-    def sample(self, classes, generator):
-        """Return a row for each of `classes`, which are not looked at; see `TableRows.sample`."""
-        n_rows, n_parts = len(classes), len(self.shares)
-        # As near to the shares as it goes, in random order.
-        places = torch.rand(1, generator=generator, dtype=torch.float64) + torch.arange(n_rows)
-        level = torch.searchsorted(self.shares.cumsum(0), places / n_rows).clamp(max=n_parts - 1)
-        counts = level.bincount(minlength=n_parts)
+    def sample(self, classes: torch.Tensor, generator: torch.Generator) -> np.ndarray:
+        """Sample a row for each of `classes`, whose values are ignored; see `TableRows.sample`."""
+        n_rows, n_strata = len(classes), len(self.shares)
+        # Stratified counts: each differs by less than 1 from its share.
+        points = torch.rand(1, generator=generator, dtype=torch.float64) + torch.arange(n_rows)
+        strata = torch.searchsorted(self.shares.cumsum(0), points / n_rows).clamp(max=n_strata - 1)
+        counts = strata.bincount(minlength=n_strata)
         rows = self.rows(self.rows.draw(counts.tolist(), generator)).double().cpu().numpy()
-        # The column of the levels is put in.
-        block = np.eye(n_parts).repeat(counts.numpy(), axis=0)
+        block = np.eye(n_strata).repeat(counts.numpy(), axis=0)
         rows = np.hstack([rows[:, : self.start], block, rows[:, self.start :]])
         rows = rows[torch.randperm(n_rows, generator=generator).numpy()]
         return rows / (len(self.rows.blocks.sizes) + 1) ** 0.5
 
 
-def draw_in_rounds(n_particles, n, generator):
-    """Return `n` positions of particles: all in random order, again and again."""
-    order = [
-        torch.randperm(n_particles, generator=generator)
-        for _ in range(max(1, -(-n // n_particles)))
-    ]
+def draw_in_rounds(n_particles: int, n: int, generator: torch.Generator) -> torch.Tensor:
+    """Draw `n` positions of particles: all of them in random order, repeatedly."""
+    n_rounds = max(1, -(-n // n_particles))
+    order = [torch.randperm(n_particles, generator=generator) for _ in range(n_rounds)]
     return torch.cat(order)[:n]

@@ -1,97 +1,107 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A learner: a network, or particles, that have the released two-way tables of columns."""
+"""Training on released two-way tables of columns, of networks or particles."""
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
-from ..mechanisms.tables import own_and_later
-from .levels import Levels
-from .table_rows import RowsByLevel
-from .training import WINDOW, Training, descend_to_noise
-
-# Levels of columns whose tables are matched at once.
-_NARROW = 64
-# What the batches of a part have of a batch, at the least.
-_LEAST_BATCH = 0.25
-
-# How often shares of levels are compared with released ones, each time by the rows of a batch for
-# every so many steps of the training.
-_N_ROUNDS, _STEPS = 6, 16
-# In units of their noise, what is matched are counts above this.
-_CLEAR = 4
+from ..mechanisms.tables import Tables, own_and_later
+from ..mechanisms.three_way import ThreeWayTables
+from .marginals import Marginals
+from .table_rows import StratifiedRows, TableRows
+from .training import CONSTANTS as TRAINING
+from .training import Training, descend_to_noise, enables_gradients
 
 
-def fit_to_release(make_rows, tables, levels, **training):
-    """Train rows until they have the released tables, but for their noise.
+@dataclass(frozen=True)
+class TableConstants:
+    """Constants of training on tables; all are set by hand."""
 
-    Where records are told apart by the level of a column, the rows of each level are a part.
+    # Levels of neighbouring columns whose tables are compared in one matrix product.
+    n_joined: int = 64
+    # Least share of a stratum in a batch.
+    least_batch: float = 0.25
+    # Rounds of the final match of the marginals, and training steps for one batch of it.
+    n_rounds: int = 6
+    steps_per_batch: int = 16
+    # Counts are matched if they exceed so many standard deviations of their noise.
+    clear: float = 4.0
+
+
+CONSTANTS = TableConstants()
+
+
+def fit_to_release(
+    make_rows: Callable, tables: Tables, marginals: Marginals, **training
+) -> tuple[TableRows | StratifiedRows, list[float]]:
+    """Train rows until they have the released tables, up to the noise.
 
     Parameters
     ----------
     make_rows, **training
         As in `fit_to_tables`.
     tables : skdpgen.mechanisms.tables.Tables
-    levels : Levels
-        What the tables say of each level.
+        Tables of all records, or stratified ones.
+    marginals : Marginals
+        From the same tables.
 
     Returns
     -------
-    rows : TableRows or RowsByLevel
+    rows : TableRows or StratifiedRows
     losses : list of float
     """
     if tables.by is None:
-        return fit_to_tables(make_rows, [tables], [levels], **training)
+        return fit_to_tables(make_rows, [tables], [marginals], **training)
     counts, std = tables.count_records()
     counts = np.maximum(counts, max(std, 1.0))
-    parts = [tables.of_part(part) for part in range(len(counts))]
-    # What is empty is told best by all records together.
-    is_empty = np.delete(levels.is_empty, tables.by)
-    of_parts = [
-        replace(Levels.of(part, count, False), is_empty=is_empty)
-        for part, count in zip(parts, counts, strict=True)
+    strata = [tables.stratum(i) for i in range(len(counts))]
+    # The pooled counts have the best signal-to-noise ratio to tell which levels are empty.
+    is_empty = np.delete(marginals.is_empty, tables.by)
+    its_marginals = [
+        replace(Marginals.of(stratum, count, False), is_empty=is_empty)
+        for stratum, count in zip(strata, counts, strict=True)
     ]
-    rows, losses = fit_to_tables(make_rows, parts, of_parts, **training)
-    return RowsByLevel(rows, counts / counts.sum(), tables.by.start).eval(), losses
+    rows, losses = fit_to_tables(make_rows, strata, its_marginals, **training)
+    return StratifiedRows(rows, counts / counts.sum(), tables.by.start).eval(), losses
 
 
-@torch.inference_mode(False)
-@torch.enable_grad()
+@enables_gradients
 def fit_to_tables(
-    make_rows,
-    tables,
-    levels,
+    make_rows: Callable,
+    tables: list[Tables],
+    marginals: list[Marginals],
     *,
-    n_steps,
-    batch_size,
-    learning_rate,
-    generator,
-    device,
-    three_way=None,
-    verbose=0,
-):
-    """Train until the tables of all pairs of columns are those released, but for noise.
+    n_steps: int,
+    batch_size: int,
+    learning_rate: float,
+    generator: torch.Generator,
+    device: torch.device,
+    three_way: ThreeWayTables | None = None,
+    verbose: int = 0,
+) -> tuple[TableRows, list[float]]:
+    """Train until the one-way and two-way tables are those released, up to the noise.
 
-    One-way tables are matched, too. All differences weigh by how little noise there is on them.
+    Differences are weighted by the precision of the noise.
 
     Parameters
     ----------
     make_rows : callable
-        Gives the `TableRows` to be trained, from the shares of the parts among the records, the
-        sizes of the columns and noisy marginals of shape (n_parts, n_levels).
+        Makes the `TableRows` to train, from the shares of the strata, the sizes of the columns and
+        noisy marginals of shape (n_strata, n_levels).
     tables : list of skdpgen.mechanisms.tables.Tables
-        The released tables of each part of the records.
-    levels : list of Levels
-        What the tables of each part say of each level.
+        The released tables of each stratum of the records.
+    marginals : list of Marginals
+        The marginals of each stratum.
     n_steps, batch_size : int
-        Largest number of steps; generated rows a step.
+        Largest number of steps; generated rows in a step.
     learning_rate : float
-        Of Adam, after a warm-up and before a linear decay.
+        For Adam, after a warm-up and before a linear decay.
     device : torch.device
-        Where to train.
+        Device of the training.
     three_way : skdpgen.mechanisms.three_way.ThreeWayTables, default=None
-        Tables of some triples of columns, which are matched, too, if there is one part.
+        Tables of some triples of columns, if there is one stratum.
     generator, verbose
         As in `fit_to_sketch`.
 
@@ -102,59 +112,60 @@ def fit_to_tables(
     losses : list of float
         At each step, the estimated squared distance between generated and noisy tables.
     """
-    counts = np.array([of_part.n_records for of_part in levels])
+    counts = np.array([stratum.n_records for stratum in marginals])
     shares = counts / counts.sum()
     targets = [
-        _PartOfTables.of(part, of_part, share, device)
-        for part, of_part, share in zip(tables, levels, shares, strict=True)
+        _Target.of(its_tables, its_marginals, share, device)
+        for its_tables, its_marginals, share in zip(tables, marginals, shares, strict=True)
     ]
-    noise_energy = sum(part.noise_energy for part in targets)
+    noise_energy = sum(target.noise_energy for target in targets)
     triples = []
     if three_way is not None:
         triples, its_energy = _read_three_way(three_way, tables[0], counts[0], device)
         noise_energy += its_energy
-    marginals = np.stack([of_part.counts / of_part.n_records for of_part in levels])
-    marginals = torch.tensor(marginals.clip(0, 1), dtype=torch.float32, device=device)
-    rows = make_rows(shares.tolist(), tables[0].sizes, marginals).to(device)
-    rows.forbid(levels[0].is_empty)
+    frequencies = np.stack([stratum.counts / stratum.n_records for stratum in marginals])
+    starts = torch.tensor(frequencies.clip(0, 1), dtype=torch.float32, device=device)
+    rows = make_rows(shares.tolist(), tables[0].sizes, starts).to(device)
+    rows.forbid(marginals[0].is_empty)
     training = Training(rows, learning_rate, memory=0.99)
-    # Of each part, two halves.
-    sizes = [2 * max(1, round(max(share, _LEAST_BATCH) * batch_size) // 2) for share in shares]
-
-    noise_energies = torch.tensor([part.noise_energy for part in targets], device=device)
-    seen = []
+    # Two halves of each stratum are compared.
+    least = CONSTANTS.least_batch
+    sizes = [2 * max(1, round(max(share, least) * batch_size) // 2) for share in shares]
+    noise_energies = torch.tensor([target.noise_energy for target in targets], device=device)
+    history: list[torch.Tensor] = []
 
     def loss():
-        made = rows(rows.draw(sizes, generator)).split(sizes)
+        strata = rows(rows.draw(sizes, generator)).split(sizes)
         gaps = torch.stack(
-            [target.find_gap(*part.chunk(2)) for part, target in zip(made, targets, strict=True)]
+            [target.gap(*part.chunk(2)) for part, target in zip(strata, targets, strict=True)]
         )
-        gap = sum_unless_near(gaps, noise_energies, seen)
+        gap = sum_above_noise(gaps, noise_energies, history)
         for joined, table, weight in triples:
-            gap = gap + weight * three_way_gap(*made[0].chunk(2), joined, table)
+            gap = gap + weight * three_way_gap(*strata[0].chunk(2), joined, table)
         return gap
 
     losses = descend_to_noise(training, loss, noise_energy, n_steps, verbose)
     rows = training.finish(lambda: rows.draw(sizes, generator))
-    match_columns(rows, levels, (1 + len(losses) // _STEPS) * [sizes], generator)
+    batches = (1 + len(losses) // CONSTANTS.steps_per_batch) * [sizes]
+    match_marginals(rows, marginals, batches, generator)
     return rows, losses
 
 
 @dataclass(frozen=True)
-class _PartOfTables:
-    """The tables of a part of the records, in shares of it, as rows are compared with them.
+class _Target:
+    """The tables of a stratum, in shares of its records, as targets of the training.
 
     Attributes
     ----------
     pairs : list of tuple
-        From `join_narrow`, as tensors.
+        From `join_narrow_tables`, as tensors.
     columns : tensor of shape (n_levels,)
     weight : float
-        Of one-way tables.
+        Weight of one-way tables.
     share : float
-        Of the part among all records: noise is the same on the counts of all parts.
+        Share of the stratum among all records: the noise is the same on the counts of all strata.
     noise_energy : float
-        What noise adds to the gap, on average.
+        Expected contribution of the noise to the gap.
     """
 
     pairs: list
@@ -164,15 +175,15 @@ class _PartOfTables:
     noise_energy: float
 
     @classmethod
-    def of(cls, tables, levels, share, device):
-        n_records = levels.n_records
+    def of(cls, tables, marginals, share, device):
+        n_records = marginals.n_records
 
         def as_tensor(array):
             return torch.tensor(array, dtype=torch.float32, device=device)
 
         pairs = [
-            (*where, as_tensor(table / n_records), as_tensor(is_pair))
-            for *where, table, is_pair in join_narrow(tables.with_later, tables.sizes)
+            (*slices, as_tensor(table / n_records), as_tensor(is_pair))
+            for *slices, table, is_pair in join_narrow_tables(tables.with_later, tables.sizes)
         ]
         # Each cell of a pair counts twice.
         noise_energy = 2 * tables.pairs_std**2 * tables.cells.size
@@ -180,41 +191,44 @@ class _PartOfTables:
         noise_energy *= (share / n_records) ** 2
         return cls(pairs, as_tensor(tables.columns / n_records), tables.weight, share, noise_energy)
 
-    def find_gap(self, first, second):
-        """Estimate the squared distance of the tables of rows, of which there are two halves."""
+    def gap(self, first, second):
+        """Estimate the squared distance to the tables of rows, from two independent halves."""
         one_way = [self.weight * half.mean(0) - self.columns for half in (first, second)]
         gap = 2 * TablesGap.apply(first, second, self.pairs) + one_way[0] @ one_way[1]
         return self.share**2 * gap
 
 
-def sum_unless_near(gaps, noise_energies, seen):
-    """Return the sum of the gaps of parts, without the gradient of those that are near enough.
+def sum_above_noise(
+    gaps: torch.Tensor, noise_energies: torch.Tensor, history: list[torch.Tensor]
+) -> torch.Tensor:
+    """Return the sum of the gaps of strata, with gradients of those above the noise only.
 
-    Those are at the energy of their noise, over the last steps. A part whose tables are mostly
-    noise would learn that while others still learn. Where all parts are near, all go on.
+    A stratum is at its noise if its mean gap over the last steps is at most its noise energy. It
+    would be fitted to the noise while others still learn. If all strata are at their noise, all
+    have gradients.
 
     Parameters
     ----------
-    gaps, noise_energies : tensor of shape (n_parts,)
-    seen : list of tensor of shape (n_parts,)
-        The gaps of the steps before, to which these are added.
+    gaps, noise_energies : tensor of shape (n_strata,)
+    history : list of tensor of shape (n_strata,)
+        The gaps of the steps before, to which these are appended.
     """
-    is_far = torch.ones_like(gaps, dtype=torch.bool)
-    if len(seen) >= WINDOW:
-        is_far = torch.stack(seen[-WINDOW:]).mean(0) > noise_energies
-    seen.append(gaps.detach())
-    if not is_far.any():
+    is_above = torch.ones_like(gaps, dtype=torch.bool)
+    if len(history) >= TRAINING.window:
+        is_above = torch.stack(history[-TRAINING.window :]).mean(0) > noise_energies
+    history.append(gaps.detach())
+    if not is_above.any():
         return gaps.sum()
-    return torch.where(is_far, gaps, gaps.detach()).sum()
+    return torch.where(is_above, gaps, gaps.detach()).sum()
 
 
 def _read_three_way(three_way, tables, n_records, device):
-    """Return what `three_way_gap` takes of each table, with its weight, and their noise energy."""
-    places, std = [own for own, _ in own_and_later(tables.sizes)], tables.columns_std
+    """Return the arguments of `three_way_gap` and the weight of each table; their noise energy."""
+    slices, std = [own for own, _ in own_and_later(tables.sizes)], tables.columns_std
     weight = (std / three_way.std) ** 2 if three_way.std > 0 else 1.0
     triples = [
         (
-            [(places[c], three_way.maps[c].to(device, torch.float32)) for c in triple],
+            [(slices[c], three_way.maps[c].to(device, torch.float32)) for c in triple],
             torch.tensor(table / n_records, dtype=torch.float32, device=device),
             weight,
         )
@@ -224,43 +238,51 @@ def _read_three_way(three_way, tables, n_records, device):
 
 
 @torch.no_grad()
-def match_columns(rows, levels, sizes, generator):
-    """Shift logits until levels are as frequent as they were released.
+def match_marginals(
+    rows: TableRows,
+    marginals: list[Marginals],
+    batches: list[list[int]],
+    generator: torch.Generator,
+) -> None:
+    """Shift logits until levels are as frequent as in the released marginals.
 
-    Training ends within the noise of all tables. That of columns alone is far less, and the mean of
-    an amount follows from the shares of few levels.
+    Training ends within the noise of all tables. The noise of the marginals is far less, and the
+    mean of a number depends on the shares of few levels.
 
     Parameters
     ----------
     rows : TableRows
-    levels : list of Levels
-        Of each part.
-    sizes : list of list of int
-        How many rows of each part batches have, by whose mean it is judged.
+        Changed in place.
+    marginals : list of Marginals
+        The marginals of each stratum.
+    batches : list of list of int
+        Numbers of rows of each stratum in each batch of a round.
     generator : torch.Generator
     """
-    # Of rare ones, noise would be matched, and only where it is positive.
-    shares = [
-        np.where(part.counts > _CLEAR * part.std, part.counts, 0) / part.n_records
-        for part in levels
+    # Rare levels are left out: only positive noise would be matched.
+    targets = [
+        np.where(stratum.counts > CONSTANTS.clear * stratum.std, stratum.counts, 0)
+        / stratum.n_records
+        for stratum in marginals
     ]
-    shares = torch.as_tensor(np.stack(shares))
-    for n_before in range(_N_ROUNDS):
-        made = 0
-        for counts in sizes:
-            parts = rows(rows.draw(counts, generator)).double().split(counts)
-            made = made + torch.stack([part.mean(0) for part in parts]) / len(sizes)
-        # Each round less, so that the last ones average over what is drawn.
-        change = (shares / made).log() / (n_before + 1) ** 0.5
-        rows.shift(change.where((shares > 0) & (made > 0), 0).clamp(-1, 1).to(rows.offset))
+    shares = torch.as_tensor(np.stack(targets))
+    for n_before in range(CONSTANTS.n_rounds):
+        generated = torch.zeros_like(shares)
+        for sizes in batches:
+            strata = rows(rows.draw(sizes, generator)).double().split(sizes)
+            generated = generated + torch.stack([part.mean(0) for part in strata]) / len(batches)
+        # Smaller steps in later rounds average over the sampling error of batches.
+        change = (shares / generated).log() / (n_before + 1) ** 0.5
+        is_matched = (shares > 0) & (generated > 0)
+        rows.shift(change.where(is_matched, 0).clamp(-1, 1).to(rows.offset))
 
 
 class TablesGap(torch.autograd.Function):
-    """Estimates the squared differences between the two-way tables of rows and given ones.
+    """The squared differences between the two-way tables of rows and given ones, estimated.
 
     The product of two independent estimates has no bias from their variance. A column is not
-    independent of itself, given the code: its own table is left out. The gradient is made beside
-    the estimate, block by block, as no other is wanted.
+    independent of itself, given the code: its own table is left out. The gradient is computed with
+    the estimate, block by block, which saves memory.
     """
 
     @staticmethod
@@ -270,9 +292,9 @@ class TablesGap(torch.autograd.Function):
         Parameters
         ----------
         first, second : tensor of shape (n_rows, n_levels)
-            Rows that are independent of each other, as many in both.
+            Independent rows, the same number in both.
         tables : list of tuple
-            From `join_narrow`.
+            From `join_narrow_tables`.
         """
         parts = first / len(first), second / len(second)
         gap, gradients = first.new_zeros(()), [torch.zeros_like(part) for part in parts]
@@ -289,20 +311,22 @@ class TablesGap(torch.autograd.Function):
         return gap
 
     @staticmethod
-    def backward(ctx, of_gap):
-        return *(of_gap * gradient for gradient in ctx.saved_tensors), None
+    def backward(ctx, slope):
+        return *(slope * gradient for gradient in ctx.saved_tensors), None
 
 
-def three_way_gap(first, second, joined, table):
+def three_way_gap(
+    first: torch.Tensor, second: torch.Tensor, joined: Sequence[tuple], table: torch.Tensor
+) -> torch.Tensor:
     """Estimate the squared differences between a three-way table of rows and a given one.
 
     Parameters
     ----------
     first, second : tensor of shape (n_rows, n_levels)
-        Rows that are independent of each other.
+        Independent rows.
     joined : sequence of (slice, tensor)
-        For three columns, where their levels are, and the map that joins them in groups.
-    table : tensor
+        For three columns, the slice of their levels, and the map that joins levels in groups.
+    table : tensor of shape (n_groups, n_groups, n_groups)
         Shares of the records.
     """
     differences = [
@@ -314,7 +338,7 @@ def three_way_gap(first, second, joined, table):
     return (differences[0] * differences[1]).sum()
 
 
-def join_narrow(tables, sizes):
+def join_narrow_tables(tables: list[np.ndarray], sizes: Sequence[int]) -> Iterator[tuple]:
     """Join the tables of neighbouring columns, as few large products are faster than many small.
 
     Parameters
@@ -327,23 +351,23 @@ def join_narrow(tables, sizes):
     Yields
     ------
     own, later : slice
-        Levels of one or more columns, and all that come after those of the first.
+        Levels of one or more columns, and the levels of all columns after the first of them.
     table, is_pair : ndarray
         Their tables, and 1 where these have a cell.
     """
-    places, c = own_and_later(sizes), 0
+    slices, c = own_and_later(sizes), 0
     while c < len(sizes):
         end = c + 1
-        while end < len(sizes) and sum(sizes[c : end + 1]) <= _NARROW:
+        while end < len(sizes) and sum(sizes[c : end + 1]) <= CONSTANTS.n_joined:
             end += 1
-        own = slice(places[c][0].start, places[end - 1][0].stop)
-        later = places[c][1]
+        own = slice(slices[c][0].start, slices[end - 1][0].stop)
+        later = slices[c][1]
         table, is_pair = np.zeros((2, own.stop - own.start, later.stop - later.start))
-        for (its, others), cells in zip(places[c:end], tables[c:end], strict=True):
-            where = (
+        for (its, others), cells in zip(slices[c:end], tables[c:end], strict=True):
+            block = (
                 slice(its.start - own.start, its.stop - own.start),
                 slice(others.start - later.start, None),
             )
-            table[where], is_pair[where] = cells, 1
+            table[block], is_pair[block] = cells, 1
         yield own, later, table, is_pair
         c = end

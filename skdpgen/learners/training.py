@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Training: networks of rows, descents with averaged weights, and when to stop."""
+"""Gradient descent: Adam, schedules, weight averaging, and stopping at the energy of the noise."""
 
 import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -9,231 +13,325 @@ from torch import nn
 from torch.optim.swa_utils import AveragedModel, update_bn
 from tqdm import tqdm
 
-from ..mechanisms.base import clip_rows
-from ..registry import savable
 
-# The running mean of the loss, which decides when it is down to the noise, is over so many steps.
-WINDOW = 50
-_WARM_UP = 30
-# Length of the last phase, in which the learning rate falls to 0, relative to what went before.
-_COOL_DOWN = 0.25
-# Before anything is known, a class is as frequent as the others up to this share of it.
-_PRIOR_STD = 0.3
+@dataclass(frozen=True)
+class TrainingConstants:
+    """Constants of the training loop. Those without a source are set by hand, and not tuned."""
+
+    # Decay rates of both moments, and what is added to the root: Kingma & Ba, "Adam", ICLR 2015.
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-8
+    # Steps over which the learning rate rises to its full value.
+    warm_up: int = 30
+    # Steps of the running mean of the loss that is compared with the energy of the noise.
+    window: int = 50
+    # Length of the last phase, in which the learning rate falls to 0, relative to the steps before.
+    cool_down: float = 0.25
+    # Prior standard deviation of the share of a class, relative to equal shares.
+    prior_std: float = 0.3
+    # Batches from which the averaged network takes its statistics of batch normalisation.
+    n_batches: int = 20
 
 
-@savable
-class RowNetwork(nn.Module):
-    """A generator network with what turns its outputs into rows.
+CONSTANTS = TrainingConstants()
+
+
+def enables_gradients(function: Callable) -> Callable:
+    """Decorate a function that trains, so that callers may have switched gradients off."""
+    return torch.inference_mode(False)(torch.enable_grad()(function))
+
+
+class Adam:
+    """The optimiser Adam, equal to `torch.optim.Adam` with its defaults in every bit.
+
+    The first optimiser of torch in a process imports the compiler of torch, which takes a second
+    and 70 MB; this one does not.
 
     Parameters
     ----------
-    network : torch.nn.Module
-        Maps (n, latent_dim + n_classes) codes to (n, n_outputs).
-    n_classes, latent_dim : int
-        Widths of the one-hot class and of the Gaussian code.
-    spread : tensor of shape (n_encoded,)
-        Scale of encoded rows, by which outputs are multiplied.
-    unit : float, default=None
-        For networks whose outputs are features in [0, 1]: their scale in a row.
-
-    Attributes
-    ----------
-    components : None or PrincipalComponents
-        The linear encoder, once it is known, if there is one.
+    parameters : list of tensor
+        They are changed in place.
+    fused : bool, default=False
+        Whether to use one kernel for all operations, with other last digits.
     """
 
-    def __init__(self, network, n_classes, latent_dim, spread, unit=None):
-        super().__init__()
-        self.network = network
-        self.n_classes = n_classes
-        self.latent_dim = latent_dim
-        self.register_buffer("spread", spread)
-        self.components = None
-        self.unit = unit
-
-    def set_components(self, components):
-        """Give encoded rows in components, unless those are None."""
-        if components is not None:
-            self.components = components
-            self.spread = components.spread
-
-    def forward(self, codes):
-        """Map codes to encoded rows, as the sketch sees them."""
-        outputs = self.network(codes)
-        if self.unit is None:
-            return outputs * self.spread
-        # Records are clipped, too.
-        return self.encode(clip_rows(outputs * self.unit, 1.0))
-
-    def encode(self, rows):
-        """Encode rows in the unit ball as those that `forward` makes."""
-        return rows if self.components is None else self.components.encode(rows)
-
-    def draw(self, classes, generator):
-        """Draw codes for an array of classes; on the CPU, so that every device gets the same."""
-        latent = torch.randn(
-            len(classes), self.latent_dim, generator=generator, dtype=torch.float32
-        )
-        one_hot = nn.functional.one_hot(classes, self.n_classes)
-        return torch.cat([latent, one_hot.to(latent.dtype)], dim=1).to(self.spread.device)
+    def __init__(self, parameters: list[torch.Tensor], fused: bool = False) -> None:
+        self._parameters, self._fused = parameters, fused
+        self._means, self._squares = (list(map(torch.zeros_like, parameters)) for _ in range(2))
+        self._n_steps = 0
 
     @torch.no_grad()
-    def sample(self, classes, generator):
-        """Return rows in the unit ball's units, an array of shape (n, n_columns).
-
-        What a network puts outside the span of the components is dropped: the sketch has not seen
-        it, so nothing was learnt about it.
-        """
-        rows = self(self.draw(classes, generator))
-        if self.components is not None:
-            rows = self.components.decode(rows)
-        return rows.double().cpu().numpy()
-
-
-def descend_to_noise(training, loss, noise_energy, n_steps, verbose=0):
-    """Train until the loss is down to the energy of the noise, and no further.
-
-    Parameters
-    ----------
-    training : Training
-    loss : callable
-        Returns an unbiased estimate of a squared distance to something noisy.
-    noise_energy : float
-        The mean squared distance of the noisy thing from the one without noise.
-    n_steps : int
-        Largest number of steps.
-    verbose : int, default=0
-        1 shows a progress bar.
-
-    Returns
-    -------
-    losses : list of float
-    """
-    losses = []
-    # Full speed until the noise level is reached, or most steps are made; then a cool-down.
-    cooling, last = math.ceil(n_steps / (1 + _COOL_DOWN)), n_steps
-    with tqdm(total=n_steps, desc="generator", disable=not verbose) as progress:
-        while len(losses) < last:
-            step = len(losses)
-            losses.append(training.step(loss(), min(1.0, (last - step) / max(1, last - cooling))))
-            progress.update()
-            if (step + 1) % WINDOW == 0 and step < cooling:
-                running = torch.stack(losses[-WINDOW:]).mean().item()
-                progress.set_postfix(loss=f"{running:.3g}", noise=f"{noise_energy:.3g}")
-                if running <= noise_energy:
-                    cooling, last = step, step + math.ceil(_COOL_DOWN * step)
-    return torch.stack(losses).tolist()
+    def step(self, gradients: Iterable[torch.Tensor], learning_rate: float) -> None:
+        """Take one step along the gradients of all parameters."""
+        self._n_steps += 1
+        parameters, means, squares = self._parameters, self._means, self._squares
+        gradients, beta1, beta2 = list(gradients), CONSTANTS.beta1, CONSTANTS.beta2
+        if self._fused:
+            n_steps = [torch.tensor(float(self._n_steps), device=p.device) for p in parameters]
+            torch._fused_adam_(
+                *(parameters, gradients, means, squares, [], n_steps),
+                lr=learning_rate,
+                beta1=beta1,
+                beta2=beta2,
+                weight_decay=0.0,
+                eps=CONSTANTS.epsilon,
+                amsgrad=False,
+                maximize=False,
+            )
+            return
+        torch._foreach_lerp_(means, gradients, 1 - beta1)
+        torch._foreach_mul_(squares, beta2)
+        torch._foreach_addcmul_(squares, gradients, gradients, 1 - beta2)
+        roots = torch._foreach_sqrt(squares)
+        torch._foreach_div_(roots, (1 - beta2**self._n_steps) ** 0.5)
+        torch._foreach_add_(roots, CONSTANTS.epsilon)
+        size = learning_rate / (1 - beta1**self._n_steps)
+        torch._foreach_addcdiv_(parameters, means, roots, -size)
 
 
-class Shares:
-    """Shares of the classes among records, estimated from noisy ones.
+class SGD:
+    """Stochastic gradient descent without momentum; see `Adam`."""
 
-    Parameters
-    ----------
-    n_classes : int
-    """
+    def __init__(self, parameters: list[torch.Tensor]) -> None:
+        self._parameters = parameters
 
-    def __init__(self, n_classes):
-        self._total = np.full(n_classes, n_classes / _PRIOR_STD**2)
-
-    def add(self, estimate, variance):
-        """Take in an unbiased estimate of the shares, with its variance."""
-        self._total += estimate / variance
-
-    @property
-    def mean(self):
-        """The shares, an array of shape (n_classes,) with sum 1."""
-        shares = np.maximum(self._total, 0) + 1e-3
-        return shares / shares.sum()
+    @torch.no_grad()
+    def step(self, gradients: Iterable[torch.Tensor], learning_rate: float) -> None:
+        """Take one step along the gradients of all parameters."""
+        torch._foreach_add_(self._parameters, list(gradients), alpha=-learning_rate)
 
 
-def moments_gap(rows, moments):
-    """Estimate the squared differences between the second moments of rows and given ones.
-
-    The product of two independent estimates has no bias from their variance.
-    """
-    half = len(rows) // 2
-    first, second = (
-        part.T @ part / half - moments for part in (rows[:half], rows[half : 2 * half])
-    )
-    return first * second
-
-
-_OPTIMIZERS = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
+_OPTIMIZERS: dict[str, Callable] = {
+    "adam": Adam,
+    "fused adam": partial(Adam, fused=True),
+    "sgd": SGD,
+}
 
 
 class Descent:
-    """Adam, or another optimiser, with a warm-up."""
+    """Gradient descent with a warm-up of the learning rate.
 
-    def __init__(self, parameters, learning_rate, optimizer="adam"):
-        self._learning_rate = learning_rate
-        self._optimizer = _OPTIMIZERS[optimizer](parameters)
+    Parameters
+    ----------
+    parameters : iterable of tensor
+        They are changed in place.
+    learning_rate : float
+        The largest rate.
+    optimizer : {"adam", "fused adam", "sgd"}, default="adam"
+    warm_up : float, default=30
+        Steps over which the rate rises; 1: none.
+    """
+
+    def __init__(
+        self,
+        parameters: Iterable[torch.Tensor],
+        learning_rate: float,
+        optimizer: str = "adam",
+        warm_up: float = CONSTANTS.warm_up,
+    ) -> None:
+        self._parameters = list(parameters)
+        self._learning_rate, self._warm_up = learning_rate, warm_up
+        self._optimizer = _OPTIMIZERS[optimizer](self._parameters)
         self._n_steps = 0
 
-    def step(self, loss, rate):
-        """Descend at a share `rate` of the learning rate; return the loss."""
+    def step(self, loss: torch.Tensor, rate: float) -> torch.Tensor:
+        """Descend at a share `rate` of the learning rate; return the loss without its graph."""
         self._n_steps += 1
-        rate = min(rate, self._n_steps / _WARM_UP)
-        self._optimizer.param_groups[0]["lr"] = self._learning_rate * rate
-        self._optimizer.zero_grad()
-        loss.backward()
-        self._optimizer.step()
+        rate = min(rate, self._n_steps / self._warm_up)
+        gradients = torch.autograd.grad(loss, self._parameters, materialize_grads=True)
+        self._optimizer.step(gradients, self._learning_rate * rate)
         return loss.detach()
 
 
-class _AllSeen(Exception):
-    """All batch norms have seen a batch."""
+class Training(Descent):
+    """Gradient descent of a module, with a moving average of its weights.
+
+    Averaging is post-processing: it needs no privacy budget.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Trained in place.
+    learning_rate, optimizer
+        As in `Descent`.
+    memory : float, default=0.999
+        Weight of the average at each step; it is less during the first steps.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        learning_rate: float,
+        memory: float = 0.999,
+        optimizer: str = "adam",
+    ) -> None:
+        super().__init__(module.parameters(), learning_rate, optimizer)
+        self._module = module.train()
+
+        def moving_average(averaged, current, n_averaged):
+            return torch.lerp(current, averaged, min(memory, (1 + n_averaged) / (10 + n_averaged)))
+
+        self._average = AveragedModel(module, avg_fn=moving_average)
+
+    def step(self, loss: torch.Tensor, rate: float) -> torch.Tensor:
+        """Descend and update the average; see `Descent.step`."""
+        loss = super().step(loss, rate)
+        self._average.update_parameters(self._module)
+        return loss
+
+    @torch.no_grad()
+    def finish(self, draw: Callable[[], torch.Tensor]) -> Any:
+        """Return the averaged module on the CPU, with batch statistics of inputs from `draw`."""
+        batches = (draw() for _ in range(CONSTANTS.n_batches))
+        update_bn(batches, _UpToLastNorm(self._average))
+        return self._average.module.eval().cpu()
 
 
-class _UpToStatistics(nn.Module):
-    """Runs a module until its batch norms have seen a batch: of wide tables, half of the work."""
+class _AllNormsReached(Exception):
+    """Raised when all layers of batch normalisation have processed a batch."""
+
+
+class _UpToLastNorm(nn.Module):
+    """A module run until its layers of batch normalisation have processed a batch.
+
+    For wide tables this saves half of the work.
+    """
 
     def __init__(self, module):
         super().__init__()
         self._module = module
 
     def forward(self, batch):
-        unseen = {
-            part
-            for part in self._module.modules()
-            if isinstance(part, nn.modules.batchnorm._BatchNorm)
-        }
+        norms = (nn.modules.batchnorm._BatchNorm,)
+        remaining = {part for part in self._module.modules() if isinstance(part, norms)}
 
         def cross_out(norm, *_):
-            unseen.discard(norm)
-            if not unseen:
-                raise _AllSeen
+            remaining.discard(norm)
+            if not remaining:
+                raise _AllNormsReached
 
-        hooks = [norm.register_forward_hook(cross_out) for norm in unseen]
+        hooks = [norm.register_forward_hook(cross_out) for norm in remaining]
         try:
             self._module(batch)
-        except _AllSeen:
+        except _AllNormsReached:
             pass
         finally:
             for hook in hooks:
                 hook.remove()
 
 
-class Training(Descent):
-    """Also keeps a moving average of a module's weights, which needs no privacy budget."""
+def linear_decay(losses: list, n_steps: int, decay: float = 1.0) -> Iterator[float]:
+    """Yield a share of the learning rate for each step, which falls to 0 over the last steps.
 
-    def __init__(self, rows, learning_rate, memory, optimizer="adam"):
-        super().__init__(rows.parameters(), learning_rate, optimizer)
-        self._rows = rows.train()
+    Parameters
+    ----------
+    losses : list of tensor
+        The losses of the steps before, which are not used here.
+    n_steps : int
+    decay : float, default=1.0
+        Share of the steps over which the rate falls.
+    """
+    for step in range(n_steps):
+        yield min(1.0, (1 - step / n_steps) / decay)
 
-        def moving_average(averaged, current, n_averaged):
-            # Shorter at the start.
-            return torch.lerp(current, averaged, min(memory, (1 + n_averaged) / (10 + n_averaged)))
 
-        self._average = AveragedModel(rows, avg_fn=moving_average)
+def decay_at_noise(losses: list, n_steps: int, noise_energy: float) -> Iterator[float]:
+    """Yield shares of the learning rate until the loss is down to the energy of the noise.
 
-    def step(self, loss, rate):
-        loss = super().step(loss, rate)
-        self._average.update_parameters(self._rows)
-        return loss
+    The rate is full until the running mean of the losses reaches the energy, or most of the
+    `n_steps` are done; then it falls to 0 over a last phase.
+    """
+    full, last = math.ceil(n_steps / (1 + CONSTANTS.cool_down)), n_steps
+    while (step := len(losses)) < last:
+        yield min(1.0, (last - step) / max(1, last - full))
+        if (step + 1) % CONSTANTS.window == 0 and step < full:
+            running = torch.stack(losses[-CONSTANTS.window :]).mean().item()
+            if running <= noise_energy:
+                full, last = step, step + math.ceil(CONSTANTS.cool_down * step)
 
-    @torch.no_grad()
-    def finish(self, draw):
-        """Return the averaged network, with batch statistics of its own, on what `draw` gives."""
-        update_bn((draw() for _ in range(20)), _UpToStatistics(self._average))
-        return self._average.module.eval().cpu()
+
+def run_steps(
+    take_step: Callable[[float], torch.Tensor],
+    n_steps: int,
+    schedule: Callable[[list, int], Iterable[float]] = linear_decay,
+    *,
+    label: str = "generator",
+    verbose: int = 0,
+) -> list[float]:
+    """Run a training loop.
+
+    Parameters
+    ----------
+    take_step : callable
+        Takes the share of the learning rate, makes one step, and returns one or more losses.
+    n_steps : int
+        Largest number of steps.
+    schedule : callable, default=linear_decay
+        ``schedule(losses, n_steps)`` yields the share of the learning rate for each step; it can
+        read the losses of the steps before.
+    label : str, default="generator"
+        Label of the progress bar.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Returns
+    -------
+    list of float
+        The losses of all steps.
+    """
+    losses: list[torch.Tensor] = []
+    rates = schedule(losses, n_steps)
+    progress = tqdm(rates, desc=label, total=n_steps, disable=not verbose)
+    for rate in progress:
+        losses.append(take_step(rate))
+        if verbose and len(losses) % CONSTANTS.window == 0:
+            progress.set_postfix(loss=f"{losses[-1].mean():.3g}")
+    return torch.stack(losses).flatten().tolist()
+
+
+def descend_to_noise(
+    descent: Descent,
+    loss: Callable[[], torch.Tensor],
+    noise_energy: float,
+    n_steps: int,
+    verbose: int = 0,
+) -> list[float]:
+    """Minimise a loss until it is down to the energy of the noise; return the losses.
+
+    Parameters
+    ----------
+    descent : Descent
+    loss : callable
+        Returns an unbiased estimate of a squared distance to noisy statistics.
+    noise_energy : float
+        Mean squared distance of the noisy statistics from those without noise. A smaller loss
+        would fit the noise.
+    n_steps, verbose
+        As in `run_steps`.
+    """
+    schedule = partial(decay_at_noise, noise_energy=noise_energy)
+    return run_steps(lambda rate: descent.step(loss(), rate), n_steps, schedule, verbose=verbose)
+
+
+class ClassShares:
+    """Shares of the classes among records, estimated from noisy shares by a weighted mean.
+
+    Parameters
+    ----------
+    n_classes : int
+    """
+
+    def __init__(self, n_classes: int) -> None:
+        # Equal shares are the prior mean.
+        self._total = np.full(n_classes, n_classes / CONSTANTS.prior_std**2)
+
+    def add(self, estimate: np.ndarray, variance: float) -> None:
+        """Add an unbiased estimate of the shares, of shape (n_classes,), with its variance."""
+        self._total += estimate / variance
+
+    @property
+    def mean(self) -> np.ndarray:
+        """The shares, an array of shape (n_classes,) with sum 1."""
+        shares = np.maximum(self._total, 0) + 1e-3
+        return shares / shares.sum()

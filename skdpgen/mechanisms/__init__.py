@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Mechanisms: releases with noise, and exact samplers of that noise."""
+"""Mechanisms: noisy releases of records, and exact samplers of their noise."""

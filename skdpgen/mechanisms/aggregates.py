@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What can be released of a random sample: features, added up, and what their use pulls back.
+"""Forward aggregates of a random sample: sums of features, and of vector-Jacobian products.
 
-Layers of a network turn each record into features. These are added up, and released with noise.
-Layers after the sum see the release only: training them is post-processing. Layers before it are
-trained by each record's part of a gradient, a vector-Jacobian product with a cotangent that was
-found *at the release* and so is public. The products are clipped one by one, added up, and
-released with noise. Both sums are over the same sample, and are one event.
+The first layers of a network map each record to features, whose sum is released with noise. Later
+layers read the release only: training them is post-processing. The first layers are trained by a
+vector-Jacobian product of each record, with a cotangent that is computed *at the release* and so is
+public. The products are clipped one by one, summed, and released with noise. Both sums are over the
+same sample, and are one event.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -18,16 +20,16 @@ from torch import nn
 
 from ..curator.record_functions import PullingFunction, check_function
 from ..exceptions import PlanError
-from .base import Measurement, check_radius, grid_scale, to_grid
-from .sampled import SampledMechanism, bounded_rows
+from .base import FixedSensitivity, Measurement, check_radius, grid_scale, to_grid
+from .sampled import SampledMechanism, bounded_rows, sum_products
 
-# The public function is applied to so many slots at a time.
+# Slots to which the public function is applied at once; it bounds memory.
 _CHUNK = 64
 
 
 @dataclass(frozen=True)
 class NoisyAggregate:
-    """What was released of a sample.
+    """A release of a sample.
 
     Attributes
     ----------
@@ -51,39 +53,38 @@ class NoisyAggregate:
     products_std: float | None = None
 
 
-class ForwardAggregateMechanism(SampledMechanism):
+class ForwardAggregateMechanism(FixedSensitivity, SampledMechanism):
     """Sums of features of a sample, and of products with a cotangent at the noisy sums.
 
     A record adds ``(√(1-w²)·h, w)`` to the block of its class, where h are its features, clipped to
     norm 1: a vector of norm at most 1. Its product, clipped to norm C, is added to those of all
-    others. Noise of multiplier s is split between the two sums: ``s/√share`` for the first, and
+    others. The noise multiplier s is split between the two sums: ``s/√share`` for the first, and
     ``s/√(1-share)`` for the second. They are measured in units in which both have noise of
-    standard deviation s, and in which a record adds √share and √(1-share) at most.
+    standard deviation s, and in which a record adds at most √share and √(1-share).
 
     *Why this is one Gaussian event.* Given the first noisy sum, the products are fixed vectors,
     and the cotangent is the same whether a record joined or not. So each record adds a vector of
-    norm at most 1 to the two together, of which only the direction follows from the first sum;
-    and noise looks the same in all directions. The proposition of the user guide says it in full.
+    norm at most 1 to the two together, of which only the direction depends on the first sum;
+    and the noise is isotropic. The user guide has the proposition and its proof.
 
     Parameters
     ----------
     function : PullingFunction
-        Of ``function(rows, membership)``, which maps rows (n, n_columns), and their one-hot classes
+        ``function(rows, membership)`` maps rows (n, n_columns), and their one-hot classes
         (n, n_classes), to ``(features, pull)``: features (n, n_features), and a function that maps
         cotangents (n, n_features) to vector-Jacobian products (n, n_products). A row without a
-        class is in an empty slot, or null; it counts for nothing.
+        class fills an empty slot, or is null; it contributes nothing.
     n_features, n_classes : int
         Shape of the sums.
     cotangent : callable, default=None
         Maps the `NoisyAggregate` of the features to cotangents, a tensor of shape (n_classes,
-        n_features), one for all records of a class. It sees what is released only. None: no
-        products are asked for.
+        n_features), one for all records of a class. None: products are not released.
     n_products : int, default=0
         Length of the products.
     grad_clip : float, default=1.0
         Their radius C.
     share : float, default=1.0
-        Share of the features in the event's s⁻²; the products have the others.
+        Share of the features in the event's s⁻²; the products have the remainder.
     name : str, default="forward aggregate"
         Name of the release.
 
@@ -102,26 +103,27 @@ class ForwardAggregateMechanism(SampledMechanism):
     """
 
     name = "forward aggregate"
-    # What a record adds for its count, of the norm 1 that it adds in all.
+    sensitivities: ClassVar = {"zero_out": 1.0, "replace_one": 2.0}
+    # w, the weight of the count in the vector of norm 1 of a record; set by hand.
     count_weight = 0.1
 
     def __init__(
         self,
-        function,
-        n_features,
-        n_classes=1,
+        function: PullingFunction,
+        n_features: int,
+        n_classes: int = 1,
         *,
-        cotangent=None,
-        n_products=0,
-        grad_clip=1.0,
-        share=1.0,
-        name=None,
-    ):
+        cotangent: Callable[[NoisyAggregate], torch.Tensor] | None = None,
+        n_products: int = 0,
+        grad_clip: float = 1.0,
+        share: float = 1.0,
+        name: str | None = None,
+    ) -> None:
         check_function(function, PullingFunction, type(self).__name__)
         check_radius("grad_clip", grad_clip)
         if not 0 < share <= 1 or (share < 1) != (cotangent is not None):
             raise ValueError(
-                f"share must be in (0, 1), or 1 if no products are asked for; got {share!r}."
+                f"share must be in (0, 1), or 1 if products are not released; got {share!r}."
             )
         self.function = function
         self.n_features = n_features
@@ -132,14 +134,6 @@ class ForwardAggregateMechanism(SampledMechanism):
         self.share = share
         if name is not None:
             self.name = name
-
-    @staticmethod
-    def sensitivity_of(relation):
-        """Return the sensitivity, which depends on nothing else."""
-        return {"zero_out": 1.0, "replace_one": 2.0}[relation]
-
-    def sensitivity(self, relation):
-        return self.sensitivity_of(relation)
 
     def _check_base(self, base, sampling):
         if not isinstance(base, (GaussianDpEvent, NonPrivateDpEvent)):
@@ -162,18 +156,17 @@ class ForwardAggregateMechanism(SampledMechanism):
         def pull_back(noisy):
             aggregate = self._read(noisy, std)
             cotangents = torch.as_tensor(self.cotangent(aggregate)).to(membership)
-            total = 0
+            total, weight = 0, math.sqrt(1 - self.share)
             for (_, one_hot), (_, pulled) in zip(parts, called, strict=True):
                 products = pulled(one_hot @ cotangents, self.n_products)
-                bounded = bounded_rows(products, self.grad_clip, math.sqrt(1 - self.share))
-                total = total + (one_hot.sum(1) @ to_grid(bounded, scale)).long()
-            return Measurement(total.cpu().numpy(), scale, std, context=aggregate)
+                total = total + sum_products(products, one_hot, self.grad_clip, weight, scale)
+            return Measurement(total, scale, std, context=aggregate)
 
         then = None if self.cotangent is None else pull_back
         return Measurement(sums.cpu().numpy(), scale, std, context=std, then=then)
 
     def _join(self, features):
-        """Join features, clipped to norm 1, with what counts the record: of norm √share in all."""
+        """Join features, clipped to norm 1, with the count of the record: of norm √share in all."""
         weight, w = math.sqrt(self.share), self.count_weight
         features = bounded_rows(features, 1.0, weight * math.sqrt(1 - w**2))
         return nn.functional.pad(features, (0, 1), value=weight * w)

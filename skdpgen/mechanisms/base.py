@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What can be released: noisy sums over records of bounded vectors; and what all releases share.
+"""Mechanisms: noisy releases of records, and noisy sums of bounded vectors.
 
-Exactness. Floating-point sums depend on their order and can move by more than a record's share.
-So what a record adds are whole multiples of a grid, which follow from that record and public
-numbers alone, rounded towards zero, which shortens vectors and keeps their bound. In any order, in
-any chunks, the sum is the same to the bit. The noise is an exact Gaussian G, rounded to the grid
-(see `RoundedSampler`). For a whole number S, S + round(G) is round(S + G), as halves have
-probability 0: a post-processing of the Gaussian mechanism, whose guarantee it has. Clamping, and
-conversion to doubles, come after the noise.
+Exactness. Floating-point sums depend on their order and can change by more than the contribution of
+a record. So a record contributes whole multiples of a grid, which follow from that record and
+public numbers alone, rounded towards zero, which shortens vectors and keeps their bound. In any
+order, in any chunks, the sum is the same to the bit. The noise is an exact Gaussian G, rounded to
+the grid (see `RoundedSampler`). For a whole number S, S + round(G) is round(S + G), as halves have
+probability 0: a post-processing of the Gaussian mechanism, whose guarantee it has. Clamping and
+conversion to doubles come after the noise.
 """
 
 import math
@@ -15,20 +15,25 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from dp_accounting import DpEvent
 
 from ..accounting.events import LEAST_SHARE, plain_multiplier
 from ..accounting.units import unit_sensitivity
 from ..exceptions import PlanError
+from .noise import NoiseSource
 
 # Vectors are shortened by this before they are rounded, which covers the rounding of float32
 # arithmetic in their norms, and of harmonics.
 MARGIN = 1e-5
-# Finest grid, and the largest noise in units of it: both fit int64 and float64 with room.
+# Finest grid, and the largest noise in units of it: int64 and float64 hold both with room.
 GRID_BITS = 20
 NOISE_BITS = 40
+# Radii whose squares neither underflow nor overflow a double.
+_RADII = 1e-100, 1e100
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,7 @@ class NoisySum:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What a mechanism is about to release: whole numbers on a grid, before their noise.
+    """Whole numbers on a grid, before their noise.
 
     Attributes
     ----------
@@ -58,47 +63,64 @@ class Measurement:
     scale : float
         1 over the grid's step.
     std : float or ndarray
-        Standard deviations of the noise, which broadcast to the shape of `exact`.
+        Scales of the noise, which broadcast to the shape of `exact`: standard deviations of
+        Gaussian noise, or scale parameters of Laplace noise.
     context : object
-        What `_present` needs beside the noisy numbers.
+        Further arguments of `_present`.
     then : callable, default=None
-        Takes the noisy numbers, and measures what they choose of the same records: it returns a
-        `Measurement`, whose context is to keep of them what is released. All is one event.
+        Takes the noisy numbers and returns the next `Measurement` of the same records, whose
+        context holds the released part of these. All measurements are one event.
+    is_laplace : bool, default=False
+        Whether the noise is Laplace noise rather than Gaussian.
+    block : int, default=None
+        Rows of `exact` that are noised at once, since noise takes more memory than rows. None: all.
     """
 
     exact: np.ndarray
     scale: float
-    std: float | np.ndarray
-    context: object = None
+    std: Any
+    context: Any = None
     then: Callable | None = None
+    is_laplace: bool = False
+    block: int | None = None
 
     @property
-    def grid_std(self):
-        """Standard deviations of the noise of all numbers, in units of the grid."""
+    def grid_std(self) -> np.ndarray:
+        """Scales of the noise of all numbers, in units of the grid."""
         return np.broadcast_to(self.std * self.scale, self.exact.shape)
+
+    def add_noise(self, noise: NoiseSource) -> np.ndarray:
+        """Return the noisy numbers. All additive noise of the library is drawn here."""
+        draw = noise.rounded_laplace if self.is_laplace else noise.rounded_gaussian
+        std, size = self.grid_std, self.block or len(self.exact) or 1
+        parts = [draw(std[start : start + size]) for start in range(0, len(std) or 1, size)]
+        noisy = np.concatenate(parts) if len(parts) > 1 else parts[0]
+        noisy += self.exact
+        return noisy / self.scale
 
 
 class Mechanism(ABC):
-    """A release. Noise is added here, in one place, to whatever is measured.
+    """A differentially private release of records.
 
     Attributes
     ----------
     name : str
         The release's name in the plan and on the certificate.
     is_sum : bool
-        Whether it is a sum over records, so that of persons it moves by a bound for each row.
+        Whether it is a sum over records, so that M rows of a person change it by at most M times
+        the bound of a row.
     """
 
     name = "release"
     is_sum = False
 
     @abstractmethod
-    def sensitivity(self, relation):
-        """Return what noise multipliers are multiplied by to get the noise."""
+    def sensitivity(self, relation: str) -> float:
+        """Return the sensitivity: the noise's standard deviation over the noise multiplier."""
 
-    @abstractmethod
-    def check(self, event):
-        """Refuse an event that says something else than what `run` does, by a `PlanError`."""
+    def check(self, event: DpEvent) -> None:
+        """Raise a `PlanError` if `run` does not implement an event."""
+        plain_multiplier(event)
 
     @abstractmethod
     def _measure(self, source, event, relation, noise):
@@ -109,75 +131,94 @@ class Mechanism(ABC):
         """Return the release from the noisy numbers of the last measurement."""
 
     def _find_std(self, source, event, relation):
-        """Return the deviation of the noise, where the event has a plain noise multiplier."""
+        """Return the standard deviation of the noise for an event with a plain multiplier."""
         bound = unit_sensitivity(self.sensitivity, relation, source.max_rows)
         return plain_multiplier(event) * bound
 
-    def run(self, source, event, *, relation, noise):
-        """Read records from a `RecordSource` and return a dataclass of what is released."""
+    def run(self, source, event: DpEvent, *, relation: str, noise: NoiseSource) -> Any:
+        """Read records from a `RecordSource` and return a dataclass of the release."""
         measured = self._measure(source, event, relation, noise)
         while True:
-            std = measured.grid_std
-            noisy = noise.rounded_gaussian(std)
-            noisy += measured.exact
+            noisy = measured.add_noise(noise)
             if measured.then is None:
-                return self._present(noisy / measured.scale, measured)
-            measured = measured.then(noisy / measured.scale)
+                return self._present(noisy, measured)
+            measured = measured.then(noisy)
 
-    def make_share(self, source, event, *, relation, noise, n_shares):
-        """Return the sum of one of several owners, with its share of the noise.
+    def make_share(
+        self, source, event: DpEvent, *, relation: str, noise: NoiseSource, n_shares: int
+    ) -> np.ndarray:
+        """Return the sum of one of several clients, with its share of the noise.
 
         Parameters
         ----------
         source : RecordSource
-            Its own records; how many there are is told of those of all owners.
+            The client's records; its number of records is that of all clients.
+        event, relation, noise
+            As in `run`.
         n_shares : int
-            So many shares are enough for the noise of the event.
+            Number of shares that suffice for the noise of the event.
 
         Returns
         -------
         ndarray of int64
-            Whole numbers on the grid, which is the same for all owners.
+            Whole numbers on the grid, which is the same for all clients.
 
         Raises
         ------
         PlanError
-            If one release follows from another, and where the grid is too coarse for shares.
+            If one release follows from another, or the grid is too coarse for shares.
         """
         measured = self._measure(source, event, relation, noise)
         if measured.then is not None:
-            raise PlanError(f"{self.name!r} is measured in turns, which has no shares.")
+            raise PlanError(
+                f"{self.name!r} has a measurement that depends on another one, so that clients "
+                "cannot share its noise."
+            )
         # Rounded up: together they have no less than the event says.
         std = measured.grid_std * ((1 + 2.0**-50) / math.sqrt(n_shares))
         if (std[std > 0] < LEAST_SHARE).any():
             raise PlanError(
-                f"{self.name!r} is on a grid of which a share of the noise has less than "
-                f"{LEAST_SHARE:g} steps: sums of so little are not known to be as good as one."
+                f"{self.name!r} has a grid on which the standard deviation of a share of the noise "
+                f"is less than {LEAST_SHARE:g} steps, too few for the bound on sums of shares. Use "
+                "fewer clients or a smaller epsilon."
             )
         share = noise.rounded_gaussian(std)
-        # What gets no noise, as the mirrored half of a matrix, is told to nobody.
+        # Numbers without noise, such as the mirrored half of a matrix, are not sent.
         share += np.where(std > 0, measured.exact, 0)
         return share
 
-    def take_sum(self, source, event, *, relation, total):
-        """Return the release from the sum of all owners' shares, of which `source` knows sizes."""
+    def take_sum(self, source, event: DpEvent, *, relation: str, total: np.ndarray) -> Any:
+        """Return the release from the sum of the clients' shares; `source` knows their sizes."""
         measured = self._measure(source, event, relation, None)
         return self._present(total / measured.scale, measured)
 
 
-class SumMechanism(Mechanism):
-    """Σ f(record) + noise, for a bounded f.
+class FixedSensitivity:
+    """A sensitivity that depends on nothing but the relation."""
 
-    Records come in blocks ``(rows, membership)``, as `RecordSource` says; a null record, whose
-    membership is all 0, must add nothing.
+    # By the name of the relation.
+    sensitivities: ClassVar[dict[str, float]]
+
+    @classmethod
+    def sensitivity_of(cls, relation: str) -> float:
+        """Return the sensitivity under a relation."""
+        return cls.sensitivities[relation]
+
+    def sensitivity(self, relation: str) -> float:
+        """Return the sensitivity: the noise's standard deviation over the noise multiplier."""
+        return self.sensitivity_of(relation)
+
+
+class SumMechanism(Mechanism):
+    """A sum Σ f(record) of a bounded function, with Gaussian noise.
+
+    Records come in blocks ``(rows, membership)``; see `RecordSource`. A null record, whose
+    membership is all 0, must contribute nothing. `sensitivity` bounds the change of the sum by one
+    record in Euclidean norm.
     """
 
     name = "sum"
     is_sum = True
-
-    @abstractmethod
-    def sensitivity(self, relation):
-        """Return the largest change of the sum, in Euclidean norm, by one record."""
 
     @abstractmethod
     def _block_sum(self, rows, membership, scale):
@@ -189,9 +230,6 @@ class SumMechanism(Mechanism):
 
     def _grid_bits(self, n_records):
         return GRID_BITS
-
-    def check(self, event):
-        plain_multiplier(event)
 
     def _measure(self, source, event, relation, noise):
         std = self._find_std(source, event, relation)
@@ -207,33 +245,38 @@ class SumMechanism(Mechanism):
         return NoisySum(noisy, std=measured.context)
 
 
-def grid_scale(std, bits=GRID_BITS):
+def grid_scale(std: float, bits: int = GRID_BITS) -> float:
     """Return 1 over the grid's step for noise of this standard deviation, at most 2^`bits`."""
     if std > 0:
         bits = min(bits, math.floor(NOISE_BITS - math.log2(std)))
     return 2.0**bits
 
 
-def to_grid(vectors, scale):
-    """Round vectors towards zero to whole multiples of 1/`scale`; what is no number becomes 0."""
+def to_grid(vectors: torch.Tensor, scale: float) -> torch.Tensor:
+    """Round vectors towards zero to whole multiples of 1/`scale`; NaN and infinity become 0."""
     return (vectors * (scale * (1 - MARGIN))).trunc_().nan_to_num_(0.0, 0.0, 0.0).double()
 
 
-def check_radius(name, radius):
-    """Refuse a radius by which vectors cannot be clipped: squares of tiny norms underflow."""
-    if not 1e-100 <= radius <= 1e100:
-        raise ValueError(f"{name} must be in [1e-100, 1e100]; got {radius!r}.")
+def check_radius(name: str, radius: float) -> None:
+    """Raise a ValueError if squares of norms near a radius would underflow or overflow."""
+    if not _RADII[0] <= radius <= _RADII[1]:
+        raise ValueError(f"{name} must be in [{_RADII[0]}, {_RADII[1]}]; got {radius!r}.")
 
 
-def clip_rows(rows, radius):
-    """Scale each row down to norm at most `radius`; no row looks at another."""
+def clip_rows(rows: torch.Tensor, radius: float) -> torch.Tensor:
+    """Scale each row down to norm at most `radius`, as a function of that row alone."""
     norms = sum_rows(rows.square()).clamp(min=radius**2).sqrt()
-    # A pass over wide rows that would change no bit of them takes longer than to see that.
+    # A pass over wide rows that changes no bit takes longer than this check.
     return rows if (norms == radius).all() else rows * (radius / norms)
 
 
-def sum_rows(values):
-    """Add up each row, in an order that follows from its length alone: a function of that row."""
+def sum_rows(values: torch.Tensor) -> torch.Tensor:
+    """Add up each row in an order that depends on its length only, so that no row changes others.
+
+    Returns
+    -------
+    tensor of shape (n_rows, 1)
+    """
     while (n := values.shape[1]) > 1:
         folded = values[:, : n // 2] + values[:, n // 2 : n // 2 * 2]
         values = torch.cat([folded, values[:, -1:]], dim=1) if n % 2 else folded

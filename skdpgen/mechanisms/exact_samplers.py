@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exact samples of rounded random numbers: decided by digits, of which as many are drawn as needed.
+"""Exact samplers of rounded Gaussian and Laplace numbers, and of coins.
 
-A double has a first and a last value, and a lattice between them: a sampler that computes in
-doubles has another law than its formula, and an ε that is larger than what it can pay for. Here no
-law is approximated. A number is known by its leading binary digits, uniform ones; whatever has to
-be decided of it is decided once the digits leave one answer only. Floating-point numbers save time,
-never digits: what they decide, they decide with a bound on their error, and leave the rest to whole
-numbers.
+A sampler that computes in doubles has another distribution than its formula, with a bounded support
+and gaps, and so a larger ε than the formula has. Here no distribution is approximated. A number is
+represented by its leading binary digits, which are uniform; each comparison is decided once the
+known digits allow only one answer, and more digits are drawn until then. Floating-point numbers
+save time only: they decide where a bound on their error allows it, and whole numbers decide the
+rest.
 """
 
 import math
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 
-# Draws are made in pieces of this size, which stay in the cache.
+# Numbers that are drawn at once, so that they stay in the cache.
 _PIECE = 2**14
-# Terms of the exponential series that doubles add up.
+# Terms of the exponential series in doubles; the error bound accounts for the rest.
 _DEGREE = 6
 
 
@@ -24,28 +25,27 @@ class RoundedSampler:
     """Exact samples of round(s·X), where X = ±Z, and Z has a density ∝ f(z) = exp(-z^p / p), z ≥ 0.
 
     For p = 2 these are rounded Gaussians of standard deviation s; for p = 1, rounded Laplace
-    numbers of scale parameter s. The double s is taken as the number that it is.
+    numbers of scale parameter s. The double s is an exact rational number.
 
-    *Rejection.* A point that is uniform under the curve y = f(x) has an abscissa with the law of Z.
-    The curve is covered by 2^B boxes of one area, or less. [0, R) is cut into cells of width
-    w = 2^-c; on a cell that starts at a stand as many boxes of width w and height 1/N as reach up
-    to f(a), since f decreases. What is beyond R is covered by strips [R + j, R + j + 1) of height
-    (w / 2N)·2^-j: f(R) is at most the height of the first, and f falls faster than they do. All
-    strips together have the area of one box; coins choose a strip. So B uniform digits choose a
-    box; if there is none of this number, the attempt fails. A sign, and digits of a point in the
-    box, are drawn next. If all of the box is under the curve, so is the point. If not, digits of
-    its height are drawn, and both get more digits until the rectangle that they leave is under the
-    curve, or above it, where the attempt fails. A point that is accepted keeps its digits.
+    *Rejection.* A uniform point under the curve y = f(x) has an abscissa with the distribution of
+    Z. At most 2^B boxes of one area cover the curve. [0, R) is cut into cells of width w = 2^-c;
+    boxes of width w and height 1/N are stacked on a cell that starts at a until they reach f(a),
+    since f decreases. Strips [R + j, R + j + 1) of height (w / 2N)·2^-j cover the tail beyond R:
+    f(R) is at most the height of the first, and f falls faster than they do. All strips together
+    have the area of one box; coins choose a strip. So B uniform digits choose a box; if no box has
+    this number, the attempt fails. A sign, and digits of a point in the box, are drawn next. If the
+    box is under the curve, so is the point. If not, digits of its height are drawn, and both get
+    more digits until the rectangle of possible points is under the curve, or above it, where the
+    attempt fails. An accepted point keeps its digits.
 
-    *Rounding.* From so many digits, Z is known to be in an interval [z, z + 2^-j). It gets more of
-    them until s·[z, z + 2^-j) rounds to one whole number. Halfway between two s·Z is with
-    probability 0.
+    *Rounding.* The known digits locate Z in an interval [z, z + 2^-j). More digits are drawn until
+    s·[z, z + 2^-j) rounds to one whole number. A tie has probability 0.
 
-    *Doubles.* The first digits, at most 53 of cell and place, are a whole number below 2^53.
-    Doubles decide about f(x) and s·x only where the result is further from the boundary than all
-    that is not known or not exact: digits to come, terms of the series that are left out, and
-    rounding, which in one operation is at most 2^-53 of its result, as IEEE 754 says. All else is
-    decided in whole numbers of any length.
+    *Doubles.* The first digits, at most 53 of the cell and the position in it, are a whole number
+    below 2^53. Doubles decide about f(x) and s·x only where the result is further from the boundary
+    than the total error: unknown digits, omitted terms of the series, and rounding, which is at
+    most 2^-53 of the result of one operation (IEEE 754). All else is decided in whole numbers of
+    arbitrary precision.
 
     Parameters
     ----------
@@ -54,16 +54,24 @@ class RoundedSampler:
     box_bits, cell_bits : int
         B and c.
     digit_bits, height_bits, more_bits : int
-        How many digits of the place in a cell, of the height, and then of both are drawn at once.
+        Numbers of digits of the position in a cell, of the height, and then of both that are drawn
+        at once.
     """
 
     def __init__(
-        self, power, *, box_bits=16, cell_bits=6, digit_bits=43, height_bits=53, more_bits=64
-    ):
+        self,
+        power: int,
+        *,
+        box_bits: int = 16,
+        cell_bits: int = 6,
+        digit_bits: int = 43,
+        height_bits: int = 53,
+        more_bits: int = 64,
+    ) -> None:
         self.power = power
         self._digit_bits, self._height_bits = digit_bits, height_bits
         self._more_bits = more_bits
-        # Of abscissas; a cell is 2^digit_bits of their units.
+        # Binary places of abscissas; a cell is 2^digit_bits of their units.
         self._bits = cell_bits + digit_bits
         self._cell_bits = cell_bits
 
@@ -73,7 +81,7 @@ class RoundedSampler:
         end = math.ceil((math.sqrt(2 * depth) if power == 2 else depth) * 2**cell_bits) + 1
         bounds = [self._curve(i, cell_bits, 128) for i in range(end + 1)]
         total = sum(high for _, high in bounds[:end])
-        # With less than a box more than needed for each cell, and one for the tail, they fit.
+        # Each cell has less than one box more than its area, and the tail has one: all fit.
         self.n_levels = n = ((2**box_bits - end - 1) << 128) // total
         assert 2 * n * bounds[end][1] <= 1 << (128 - cell_bits)
         covering = [-(-n * high >> 128) for _, high in bounds[:end]]
@@ -83,7 +91,7 @@ class RoundedSampler:
         self._n_inside, self._n_crossed = sum(inside), sum(crossed)
         self.n_boxes = self._n_inside + self._n_crossed + 1
         assert self.n_boxes <= 2**box_bits
-        # Boxes in their order: inside, crossed, that of the tail, and none.
+        # The order of boxes: inside, crossed by the curve, that of the tail, and none.
         self._cell = np.zeros(2**box_bits, dtype=np.uint64)
         self._cell[: self.n_boxes - 1] = np.r_[np.repeat(cells, inside), np.repeat(cells, crossed)]
         self._level = np.concatenate(
@@ -93,14 +101,14 @@ class RoundedSampler:
         self._end = end
 
         self._heights = np.array([n * high / (1 << 128) for _, high in bounds[:end]])
-        # The largest change of the exponent within a cell, and what doubles can be off by, in
-        # units of 1/N: digits to come (f has a slope of at most 1), the rest of the series,
-        # rounding in less than 50 operations on numbers below 2^7·N; and digits of the height.
+        # The largest change of the exponent within a cell, and the error bound of doubles, in units
+        # of 1/N: unknown digits (f has a slope of at most 1), the rest of the series, rounding in
+        # less than 50 operations on numbers below 2^7·N; and unknown digits of the height.
         widest = 2.0**-cell_bits * (end * 2.0**-cell_bits if power == 2 else 1.0)
         rest = widest ** (_DEGREE + 1) / math.factorial(_DEGREE + 1)
         self._unsure = n * (2.0**-self._bits + rest + 2.0**-40) + 2.0**-height_bits
 
-    def draw(self, scale, digits):
+    def draw(self, scale: np.ndarray, digits: Callable[[int, int], np.ndarray]) -> np.ndarray:
         """Draw round(s·X) for each s of an array.
 
         Parameters
@@ -113,20 +121,19 @@ class RoundedSampler:
         Returns
         -------
         ndarray of int64, of the shape of `scale`
-            Modulo 2^64, as are all sums that it is added to.
+            Modulo 2^64, as are all sums on the grid.
         """
         scale = np.asarray(scale, dtype=np.float64)
         drawn = np.empty(scale.shape, dtype=np.int64)
         out = drawn.reshape(-1)
         for start in range(0, scale.size, _PIECE):
             piece = scale.flat[start : start + _PIECE]
-            out[start : start + _PIECE] = self.round(
-                *self._points(len(piece), digits), piece, digits
-            )
+            x, negative, longer = self._points(len(piece), digits)
+            out[start : start + _PIECE] = self.round(x, negative, longer, piece, digits)
         return drawn
 
     def _points(self, n, digits):
-        """Return n points that were accepted, as `attempt` does."""
+        """Return n accepted points, in the form of `attempt`."""
         x, negative, under, longer = self.attempt(n + n // 32 + 8, digits)
         failed, spare = np.flatnonzero(~under[:n]), np.flatnonzero(under[n:]) + n
         if len(spare) < len(failed):
@@ -140,18 +147,18 @@ class RoundedSampler:
         return x[:n], negative[:n], longer
 
     def attempt(self, n, digits):
-        """Attempt n points.
+        """Draw n points in boxes, and decide which are under the curve.
 
         Returns
         -------
         x : ndarray of uint64
             The first digits of their abscissas.
         negative : ndarray of int64
-            1 for those left of 0.
+            1 for points left of 0.
         under : ndarray of bool
-            Which of them are under the curve, and so accepted.
+            Whether a point is under the curve, and so accepted.
         longer : dict
-            Positions of points of which more is known: (digits, how many binary places they are).
+            For positions of points with more known digits: (digits, number of binary places).
         """
         word = digits(self._word_bits, n)
         box = (word >> np.uint64(self._digit_bits + 1)).view(np.int64)
@@ -170,11 +177,11 @@ class RoundedSampler:
         return x, negative, under, longer
 
     def round(self, x, negative, longer, scale, digits):
-        """Round s·X for points that were accepted."""
+        """Round s·X for accepted points."""
         step = scale * 2.0**-self._bits
         product = x.view(np.int64) * step
         values = np.rint(product)
-        # The error of the product, the digits to come, and as much again.
+        # Twice the error of the product and the unknown digits.
         known = np.abs(product - values) < 0.5 - (product * 2.0**-51 + 2 * step)
         values = values.astype(np.int64)
         for i in np.flatnonzero(~known).tolist():
@@ -208,7 +215,7 @@ class RoundedSampler:
         return self._heights[cell] * series
 
     def _draw_in_tail(self, digits):
-        """Draw a strip beyond R, and return it: what is known of a point in it."""
+        """Draw a strip beyond R, and return the known digits of a point in it."""
         strip = 0
         while _digit(1, digits):
             strip += 1
@@ -216,7 +223,7 @@ class RoundedSampler:
         return (x, self._cell_bits), (0, self._cell_bits + 1 + strip)
 
     def _decide(self, i, x, y, under, longer, digits):
-        """Find out if a point (x, y / N) is under the curve; each is (its digits, how many)."""
+        """Decide whether a point (x, y / N) is under the curve; each is (digits, their number)."""
         while True:
             (x_digits, x_bits), (y_digits, y_bits) = x, y
             precision = x_bits + y_bits + 16
@@ -251,19 +258,19 @@ class RoundedSampler:
 
 
 @cache
-def rounded_sampler(power):
+def rounded_sampler(power: int) -> RoundedSampler:
     """Return the sampler of rounded Laplace (1) or Gaussian (2) numbers."""
     return RoundedSampler(power)
 
 
-def bound_exponential(numerator, bits, precision):
+def bound_exponential(numerator: int, bits: int, precision: int) -> tuple[int, int]:
     """Bound 2^precision·exp(-numerator / 2^bits) from below and above by whole numbers."""
-    # exp(z / 2^halvings), of an argument below 1/2, is inverted and squared so many times. Each
-    # squaring doubles the relative error, for which there are more digits.
+    # exp(z / 2^halvings), with an argument below 1/2, is inverted and squared so many times. Each
+    # squaring doubles the relative error, which the additional digits cover.
     halvings = max(0, numerator.bit_length() - bits + 1)
     shift, precise = bits + halvings, precision + 2 * halvings + 16
-    # Each term is rounded down, by less than 4: less than 2 from its own two divisions, and half
-    # of what the one before lacks. Once it is 0, all that is left out is less than 8.
+    # Each term is rounded down, by less than 4: less than 2 from its own two divisions, and half of
+    # the error of the term before. Once it is 0, the omitted terms are less than 8 together.
     total, term, j = 0, 1 << precise, 0
     while term:
         total += term
@@ -277,19 +284,19 @@ def bound_exponential(numerator, bits, precision):
     return low >> extra, -(-high >> extra)
 
 
-def toss_coins(probability, n, digits):
-    """Toss n coins that show heads with just this probability, a double in [0, 1].
+def toss_coins(probability: float, n: int, digits: Callable[[int, int], np.ndarray]) -> np.ndarray:
+    """Toss n coins that show heads with exactly this probability, a double in [0, 1].
 
-    A uniform number is below `probability` or not; 53 digits of it leave it open only if they are
-    those of `probability`, and then the digits that follow decide.
+    Heads means that a uniform number is below `probability`. Its first 53 digits decide unless they
+    equal those of `probability`; then further digits are drawn.
     """
     leading = math.floor(probability * 2.0**53)
     rest = probability * 2.0**53 - leading
     drawn = digits(53, n)
     heads = drawn < np.uint64(leading)
-    open_ones = np.flatnonzero(drawn == np.uint64(leading))
-    if rest > 0 and len(open_ones):
-        heads[open_ones] = toss_coins(rest, len(open_ones), digits)
+    undecided = np.flatnonzero(drawn == np.uint64(leading))
+    if rest > 0 and len(undecided):
+        heads[undecided] = toss_coins(rest, len(undecided), digits)
     return heads
 
 

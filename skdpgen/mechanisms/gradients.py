@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What can be released of a random sample: the clipped gradient of any function of it; and classes.
+"""Clipped gradients of functions of a random sample of the records.
 
-The gradient is of a fixed, public shape, for instance that of a batch of generated rows, whatever
-the size of the sample, and it is clipped *as a whole*. That is what bounds it: one record may move
-every row of it, through a transport plan for instance, so that no bound on single rows is a bound
-for a record.
+The gradient has a fixed, public shape, such as that of a batch of generated rows, for any size of
+the sample, and it is clipped *as a whole*. One record can change every row of it, through a
+transport plan for instance, so that bounds on single rows do not bound the influence of a record.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,10 +17,10 @@ from dp_accounting import GaussianDpEvent, NonPrivateDpEvent
 from ..accounting.events import DiameterGaussianDpEvent
 from ..curator.record_functions import BatchFunction, check_function
 from ..exceptions import PlanError
-from .base import Measurement, SumMechanism, check_radius, grid_scale, to_grid
+from .base import Measurement, check_radius, grid_scale, to_grid
 from .sampled import SampledMechanism
 
-# Finest grid, relative to the radius of the gradient.
+# Finest grid, relative to the radius of the gradient; set by hand.
 _BITS = 18
 
 
@@ -43,20 +43,20 @@ class NoisyGradient:
 class ClippedGradientMechanism(SampledMechanism):
     """The gradient of a function of a sample of the records, clipped as a whole, with noise.
 
-    Let f(S) be the clipped gradient for a sample S: ``‖f(S)‖ ≤ Δ``. Nothing more is known of how f
-    follows S. It is no sum over records, since one record may change all of it. But any two of its
-    values are at most 2Δ apart. Noise of deviation 2Δσ on it, for a Poisson sample of rate q, is a
+    Let f(S) be the clipped gradient for a sample S: ``‖f(S)‖ ≤ Δ``. f can be any function of S: it
+    is no sum over records, since one record can change all of it. But any two of its values are at
+    most 2Δ apart. Noise of standard deviation 2Δσ on it, for a Poisson sample of rate q, is a
     ``PoissonSampledDpEvent(q, DiameterGaussianDpEvent(σ))``.
 
-    *zero_out.* Let the neighbours differ in record i, which is x or null, and tell the coins of
-    all others, of which S were drawn. If x is null, ``f(S) + N`` is released, and otherwise the
-    mixture of it with ``f(S + x) + N``, of weights 1-q and q. Both lie in a ball of radius Δ and
-    may be opposite to each other: ``‖f(S + x) - f(S)‖ ≤ 2Δ``. So for each S the two releases are,
+    *zero_out.* Let the neighbours differ in record i, which is x or null, and condition on the
+    coins of all others, which drew S. If x is null, ``f(S) + N`` is released, and otherwise its
+    mixture with ``f(S + x) + N``, of weights 1-q and q. Both values lie in a ball of radius Δ and
+    can be opposite to each other: ``‖f(S + x) - f(S)‖ ≤ 2Δ``. So for each S the two releases are,
     up to a shift, a rotation and parts that are the same noise in both, the pair ``N(0, 1)`` and
     ``(1-q) N(0, 1) + q N(h, 1)`` of a Poisson-sampled Gaussian mechanism, with h at most 2Δ over
-    the noise's deviation; the pair with the largest h dominates the others. What was told has the
-    same law for both neighbours, so δ(ε) is at most an average over S of values which none is
-    above that of the one pair (joint convexity).
+    the noise's standard deviation; the pair with the largest h dominates the others. The coins have
+    the same distribution for both neighbours, so δ(ε) is at most an average over S of values, none
+    of which exceeds that of the one pair (joint convexity).
 
     *replace_one.* No two of ``f(S)``, ``f(S + x)`` and ``f(S + x')`` are further apart than 2Δ, and
     the two releases are mixtures of the first with one of the others, of weights 1-q and q. By
@@ -67,15 +67,15 @@ class ClippedGradientMechanism(SampledMechanism):
     Parameters
     ----------
     function : BatchFunction
-        Of ``function(rows, membership)``, which returns the gradient, a tensor of shape `shape`,
-        for slots that hold rows (n_slots, n_columns) in the unit ball, and the classes of these
-        (n_slots, n_classes). An empty slot holds zeros, and belongs to no class. It is not called
-        if no record was drawn: then the gradient is 0, as it is for a sample on which it fails.
+        ``function(rows, membership)`` returns the gradient, a tensor of shape `shape`, for slots
+        with rows (n_slots, n_columns) in the unit ball and their classes (n_slots, n_classes). An
+        empty slot holds zeros, and belongs to no class. The function is not called if no record was
+        drawn: then the gradient is 0, as it is for a sample on which the function fails.
     shape : tuple of int
         Shape of the gradient.
     grad_clip : float
-        The gradient is scaled down to at most this norm Δ, all of it by one factor. What is not
-        finite becomes 0.
+        The whole gradient is scaled down to at most this norm Δ, by one factor. A gradient that is
+        not finite becomes 0.
     name : str, default="clipped gradient"
         Name of the release.
 
@@ -94,10 +94,17 @@ class ClippedGradientMechanism(SampledMechanism):
     """
 
     name = "clipped gradient"
-    # Opposite gradients meet the bound, which few neighbours have: what checks can expect.
+    # Share of the bound that a check of random neighbours can expect: only opposite gradients reach
+    # all of it.
     least_reach = 0.03
 
-    def __init__(self, function, shape, grad_clip, name=None):
+    def __init__(
+        self,
+        function: BatchFunction,
+        shape: Sequence[int],
+        grad_clip: float,
+        name: str | None = None,
+    ) -> None:
         check_function(function, BatchFunction, type(self).__name__)
         check_radius("grad_clip", grad_clip)
         self.function = function
@@ -107,11 +114,12 @@ class ClippedGradientMechanism(SampledMechanism):
             self.name = name
 
     @staticmethod
-    def sensitivity_of(grad_clip):
-        """Return the diameter of the ball, which depends on no function and no relation."""
+    def sensitivity_of(grad_clip: float) -> float:
+        """Return the diameter of the ball, for any function and relation."""
         return 2 * grad_clip
 
-    def sensitivity(self, relation):
+    def sensitivity(self, relation: str) -> float:
+        """Return the sensitivity; see `Mechanism.sensitivity`."""
         return self.sensitivity_of(self.grad_clip)
 
     def _check_base(self, base, sampling):
@@ -129,9 +137,10 @@ class ClippedGradientMechanism(SampledMechanism):
         joined = membership.any(1, keepdim=True)
         gradient = torch.zeros(self.shape, dtype=torch.float64)
         if joined.any():
-            # What is in empty slots, which is somebody's row, is not shown to the function.
-            shown = torch.where(joined, rows, 0.0)
-            gradient = self.function.on(shown, membership, shape=self.shape)
+            # The record that fills empty slots must not reach the function.
+            gradient = self.function.on(
+                torch.where(joined, rows, 0.0), membership, shape=self.shape
+            )
         exact = to_grid(clip_whole(gradient, self.grad_clip), scale).long().cpu().numpy()
         return Measurement(exact, scale, std)
 
@@ -139,23 +148,8 @@ class ClippedGradientMechanism(SampledMechanism):
         return NoisyGradient(noisy, measured.std)
 
 
-class ClassCountsMechanism(SumMechanism):
-    """How many records each of the public classes has. A record counts for one of them."""
-
-    name = "class counts"
-
-    def sensitivity(self, relation):
-        return {"zero_out": 1.0, "replace_one": math.sqrt(2)}[relation]
-
-    def _block_sum(self, rows, membership, scale):
-        return membership.sum(0).long() * round(scale)
-
-
-def clip_whole(values, radius):
-    """Scale a tensor down to norm at most `radius`, all of it by one factor.
-
-    A tensor that holds what is not finite becomes 0.
-    """
+def clip_whole(values: torch.Tensor, radius: float) -> torch.Tensor:
+    """Scale a tensor down to norm at most `radius`, by one factor; one that is not finite is 0."""
     if values.numel() == 0 or not torch.isfinite(values).all():
         return torch.zeros_like(values)
     # Scaled first, since squares of large numbers overflow.

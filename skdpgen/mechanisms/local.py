@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Local releases: every record is noised on its own, once, as its owner can.
+"""Local differential privacy: each record is noised once, on its own.
 
-The sensitivity is the **diameter** of the public ball that rows lie in, twice its radius: any row
-may be replaced by any other, under ``relation="replace_one"``. How many records there are, and
-which one a noised row comes from, is public.
+The sensitivity is the **diameter** of the public ball of the rows, twice its radius: any row can be
+replaced by any other, under ``relation="replace_one"``. The number of records is public, and so is
+the record from which a noised row comes.
 
 Exactness. Rows are rounded towards zero to a grid, which keeps them in their ball, L1 or L2. The
 noise is rounded to the same grid: for whole numbers S, S + round(G) is round(S + G), a
-post-processing of the mechanism with the noise G (see `skdpgen.mechanisms`). G is exact,
-as are the coins by which labels are replaced: claims hold at any ε, however large.
+post-processing of the mechanism with the noise G (see `skdpgen.mechanisms.base`). G is exact, as
+are the coins that replace labels: claims hold at any ε.
 """
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
 from dp_accounting import (
+    DpEvent,
     GaussianDpEvent,
     LaplaceDpEvent,
     NonPrivateDpEvent,
@@ -27,15 +29,16 @@ from ..accounting.calibration import calibrate_gaussian, check_delta, check_epsi
 from ..accounting.events import gaussian_event, pure_epsilon
 from ..accounting.plan import Plan
 from ..exceptions import PlanError
-from .base import Measurement, Mechanism, sum_rows, to_grid
+from .base import FixedSensitivity, Measurement, Mechanism, sum_rows, to_grid
+from .noise import NoiseSource
 
-# Noise in units of the grid: fine enough to be lost in the noise. Without noise, or with very
-# little, the grid is this fine in the unit ball.
+# Least noise in units of the grid, so that rounding is negligible; and the finest grid in the unit
+# ball, for little or no noise.
 NOISE_BITS = 14
 GRID_BITS = 40
-# Rows are noised in pieces of this size, since noise takes more memory than rows.
+# Rows that are noised at once.
 _BLOCK = 4096
-# A pure ε is shortened by this, which covers the rounding of the noise that is computed from it.
+# A pure ε is reduced by this, which covers the rounding of the noise that is computed from it.
 MARGIN = 1e-12
 
 # Standard deviations of Laplace and of Gaussian noise of scale 1, by the p of the ball.
@@ -44,14 +47,14 @@ DEVIATIONS = {1: math.sqrt(2), 2: 1.0}
 
 @dataclass(frozen=True)
 class NoisedRows:
-    """Rows that were noised one by one.
+    """Rows with noise on each.
 
     Attributes
     ----------
     values : ndarray of shape (n_records, n_columns)
         Noised rows, in units of the ball's radius.
     scale : float
-        Of the noise: the scale parameter of Laplace noise, the standard deviation of Gaussian.
+        The scale parameter of Laplace noise, or the standard deviation of Gaussian noise.
     """
 
     values: np.ndarray
@@ -67,17 +70,19 @@ class NoisedLabels:
     codes : ndarray of int64 of shape (n_records,)
         Positions of the labels among the classes.
     probability : float
-        With which a label was replaced by one drawn uniformly from all.
+        The probability with which a label was replaced by one drawn uniformly from all.
     """
 
     codes: np.ndarray
     probability: float
 
 
-class _LocalMechanism(Mechanism):
-    def _check_relation(self, relation):
+class _LocalMechanism(FixedSensitivity, Mechanism):
+    def sensitivity(self, relation: str) -> float:
+        """Return the sensitivity; a `PlanError` is raised for relations other than replace_one."""
         if relation != "replace_one":
             raise PlanError("Local releases are accounted under relation='replace_one' only.")
+        return self.sensitivity_of(relation)
 
 
 class LocalRowsMechanism(_LocalMechanism):
@@ -89,7 +94,7 @@ class LocalRowsMechanism(_LocalMechanism):
     Parameters
     ----------
     p : {1, 2}
-        Norm of the ball, and what noise goes with it.
+        Norm of the ball, and with it the noise.
 
     References
     ----------
@@ -99,23 +104,24 @@ class LocalRowsMechanism(_LocalMechanism):
     """
 
     name = "noised rows"
+    sensitivities: ClassVar = {"replace_one": 2.0}
 
-    def __init__(self, p):
+    def __init__(self, p: int) -> None:
         self.p = p
 
     @property
-    def norm_order(self):
-        """The norm in which the release moves by at most the sensitivity."""
+    def norm_order(self) -> int:
+        """The norm in which the sensitivity bounds the change of the release."""
         return self.p
 
-    def sensitivity(self, relation):
-        self._check_relation(relation)
-        return 2.0
-
-    def check(self, event):
+    def check(self, event: DpEvent) -> None:
+        """Raise a `PlanError` unless the event has the noise of the ball; see `Mechanism.check`."""
         known = LaplaceDpEvent if self.p == 1 else GaussianDpEvent
         if not isinstance(event, (known, NonPrivateDpEvent)):
-            raise PlanError(f"{event} is no release of rows in an L{self.p} ball.")
+            raise PlanError(
+                f"{self.name!r} in an L{self.p} ball have a {known.__name__}; they are planned as "
+                f"{event}."
+            )
 
     def _measure(self, source, event, relation, noise):
         multiplier = getattr(event, "noise_multiplier", 0.0)
@@ -127,21 +133,12 @@ class LocalRowsMechanism(_LocalMechanism):
         for rows, membership in source.blocks(self.name):
             rows = rows.double()
             norms = sum_rows(rows.abs()) if self.p == 1 else sum_rows(rows.square()).sqrt()
-            # Null records, which other relations know, would be zeros.
+            # A null record would be a row of zeros.
             rows = rows / norms.clamp(min=1.0) * membership.sum(1, keepdim=True)
             parts.append(to_grid(rows, scale).long().cpu().numpy())
-        return Measurement(np.concatenate(parts), scale, level)
-
-    def run(self, source, event, *, relation, noise):
-        measured = self._measure(source, event, relation, noise)
-        draw = noise.rounded_laplace if self.p == 1 else noise.rounded_gaussian
-        level = measured.std * measured.scale
-        noisy = np.empty(measured.exact.shape)
-        for start in range(0, len(noisy), _BLOCK):
-            part = measured.exact[start : start + _BLOCK]
-            noisy[start : start + _BLOCK] = part + draw(np.broadcast_to(level, part.shape))
-        noisy /= measured.scale
-        return self._present(noisy, measured)
+        return Measurement(
+            np.concatenate(parts), scale, level, is_laplace=self.p == 1, block=_BLOCK
+        )
 
     def _present(self, noisy, measured):
         return NoisedRows(noisy, measured.std)
@@ -150,7 +147,7 @@ class LocalRowsMechanism(_LocalMechanism):
 class LocalLabelsMechanism(_LocalMechanism):
     """Each label, after k-ary randomised response.
 
-    With a probability p, of the event, a label is replaced by one that is drawn uniformly from all
+    With the probability p of the event, a label is replaced by one that is drawn uniformly from all
     k. The probabilities of an answer under two labels have a ratio of at most
     (1 - p + p/k) / (p/k) = 1 + k(1 - p)/p = e^ε.
 
@@ -166,30 +163,32 @@ class LocalLabelsMechanism(_LocalMechanism):
     """
 
     name = "noised labels"
-    # What the release moves by is the number of labels that change.
+    sensitivities: ClassVar = {"replace_one": 1.0}
+    # The sensitivity bounds the number of changed labels.
     norm_order = 0
 
-    def __init__(self, n_classes):
+    def __init__(self, n_classes: int) -> None:
         self.n_classes = n_classes
 
-    def sensitivity(self, relation):
-        self._check_relation(relation)
-        return 1.0
-
-    def check(self, event):
+    def check(self, event: DpEvent) -> None:
+        """Raise a `PlanError` unless the event is a response over the labels."""
         if isinstance(event, NonPrivateDpEvent):
             return
         is_response = isinstance(event, RandomizedResponseDpEvent)
         if not is_response or event.num_buckets != self.n_classes:
-            raise PlanError(f"{event} is no randomised response over {self.n_classes} labels.")
+            raise PlanError(
+                f"{self.name!r} are a randomised response over {self.n_classes} labels; they are "
+                f"planned as {event}."
+            )
 
     def _measure(self, source, event, relation, noise):
-        self._check_relation(relation)
+        self.sensitivity(relation)  # raises an error for other relations
         codes = [membership.argmax(1) for _, membership in source.blocks(self.name)]
         probability = getattr(event, "noise_parameter", 0.0)
         return Measurement(torch.cat(codes).cpu().numpy(), 1.0, 0.0, context=probability)
 
-    def run(self, source, event, *, relation, noise):
+    def run(self, source, event: DpEvent, *, relation: str, noise: NoiseSource) -> NoisedLabels:
+        """Read labels and return them after randomised response; see `Mechanism.run`."""
         measured = self._measure(source, event, relation, noise)
         probability = measured.context
         noisy = noise.randomized_response(measured.exact, self.n_classes, probability)
@@ -199,8 +198,16 @@ class LocalLabelsMechanism(_LocalMechanism):
         return NoisedLabels(noisy, measured.context)
 
 
-def local_plan(p, n_classes, epsilon, delta, *, label_share=0.2, accountant="pld"):
-    """Plan a local release of rows, and of labels beside them.
+def local_plan(
+    p: int,
+    n_classes: int | None,
+    epsilon: float,
+    delta: float,
+    *,
+    label_share: float = 0.2,
+    accountant: str = "pld",
+) -> Plan:
+    """Return the plan of a local release of rows, and of their labels.
 
     Parameters
     ----------
@@ -208,11 +215,11 @@ def local_plan(p, n_classes, epsilon, delta, *, label_share=0.2, accountant="pld
         1: rows in an L1 ball, with Laplace noise, for (ε, 0). 2: rows in an L2 ball, with Gaussian
         noise, for (ε, δ).
     n_classes : int or None
-        Number of labels; None where there are none.
+        Number of labels; None: there are none.
     epsilon, delta : float
         The budget of each record.
     label_share : float, default=0.2
-        Share of ε that labels get: pure ε adds up.
+        Share of ε for labels: pure ε adds up.
     accountant : str, default="pld"
         As in `Plan`.
 
@@ -251,9 +258,9 @@ def local_plan(p, n_classes, epsilon, delta, *, label_share=0.2, accountant="pld
 
 
 def _response_event(n_classes, epsilon):
-    """Return randomised response of at most this ε: p = k / (e^ε - 1 + k), rounded upwards."""
+    """Return a randomised response of at most this ε: p = k / (e^ε - 1 + k), rounded upwards."""
     if math.isinf(epsilon):
         return NonPrivateDpEvent()
-    # Beyond e^500 hardly a double is left.
+    # e^710 exceeds the largest double.
     probability = n_classes / (math.expm1(min(epsilon, 500.0)) + n_classes) * (1 + MARGIN)
     return RandomizedResponseDpEvent(min(1.0, probability), n_classes)

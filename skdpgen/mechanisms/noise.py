@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where randomness comes from."""
+"""Sources of randomness: exact noise and coins from one cryptographic stream."""
 
 import numbers
 import os
@@ -12,12 +12,12 @@ from randomgen import ChaCha
 from ..accounting.moments import number_of_runs
 from .exact_samplers import rounded_sampler, toss_coins
 
-# What certificates rest on, for all that is drawn here is exact if its bits are random.
+# Assumptions of every certificate: all draws are exact if the bits of the stream are random.
 ASSUMED_OF_NOISE = (
     "the bits of a ChaCha20 stream, of which noise and coins are exact samples, are random",
     "costs are computed in double precision; how long anything takes is not covered",
 )
-# For releases that are paid for by the law of their random directions.
+# Assumption of releases whose cost depends on the distribution of random directions.
 ASSUMED_OF_DIRECTIONS = (
     "directions are drawn in double precision; the law of their sensitivity is that of exact ones"
 )
@@ -29,10 +29,9 @@ class NoiseSource:
     Parameters
     ----------
     random_state : None, int or numpy.random.RandomState, default=None
-        ``None``: a 256-bit key from the operating system, the only choice that gives a private
-        release. Otherwise the stream follows from `random_state` (*reproducible mode*): whoever
-        holds or guesses it can recompute the noise.
-
+        None: a 256-bit key from the operating system, the only choice that gives a private release.
+        Otherwise the stream follows from `random_state` (*reproducible mode*): whoever holds or
+        guesses it can recompute the noise.
     stream : int, default=0
         Sources with the same seed and different streams are independent of each other.
 
@@ -43,12 +42,21 @@ class NoiseSource:
 
     Notes
     -----
-    The state of the stream would reveal the noise, so a source cannot be pickled, and it refuses
-    to work in a forked child, where it would repeat its parent's noise. NumPy's and torch's
-    global generators are neither read nor written.
+    The state of the stream would reveal the noise, so a source cannot be pickled. In a forked
+    child, where it would repeat its parent's noise, it raises an error. The global generators of
+    NumPy and torch are neither read nor written.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdpgen.mechanisms.noise import NoiseSource
+    >>> NoiseSource().rounded_gaussian(np.full((2, 3), 1e6)).shape
+    (2, 3)
     """
 
-    def __init__(self, random_state=None, *, stream=0):
+    def __init__(
+        self, random_state: int | np.random.RandomState | None = None, *, stream: int = 0
+    ) -> None:
         self.reproducible = random_state is not None
         if random_state is None:
             key = secrets.randbits(256)
@@ -57,7 +65,7 @@ class NoiseSource:
         self._generator = np.random.Generator(ChaCha(key=key, rounds=20))
         self._pid = os.getpid()
 
-    def rounded_gaussian(self, scale):
+    def rounded_gaussian(self, scale: np.ndarray) -> np.ndarray:
         """Draw exact Gaussians of standard deviation `scale`, rounded to whole numbers.
 
         Parameters
@@ -71,7 +79,7 @@ class NoiseSource:
         """
         return self._rounded(2, scale)
 
-    def rounded_laplace(self, scale):
+    def rounded_laplace(self, scale: np.ndarray) -> np.ndarray:
         """Draw exact Laplace noise of scale parameter `scale`, rounded to whole numbers.
 
         Parameters
@@ -89,55 +97,58 @@ class NoiseSource:
         scale = np.asarray(scale, dtype=np.float64)
         if not np.all((scale >= 0) & (scale < 2.0**58)):
             raise ValueError(
-                "The noise does not fit the grid: the budget is too small to mean much."
+                "The noise does not fit the grid, since the budget is too small. Use a larger "
+                "epsilon."
             )
         if not scale.any():
             return np.zeros(scale.shape, dtype=np.int64)
         return rounded_sampler(power).draw(scale, self._digits)
 
-    def randomized_response(self, codes, n_classes, probability):
-        """Replace each code, with just this probability, by one drawn uniformly from all classes.
+    def randomized_response(
+        self, codes: np.ndarray, n_classes: int, probability: float
+    ) -> np.ndarray:
+        """Replace each code, with exactly this probability, by a uniform one of all classes.
 
         NumPy draws whole numbers below a bound by rejection, and so exactly.
         """
         replaced = toss_coins(probability, len(codes), self._digits)
         return np.where(replaced, self._draw().integers(n_classes, size=len(codes)), codes)
 
-    def poisson_sample(self, n_records, rate):
-        """Toss an exact coin for each record; return the positions of those that it chose."""
+    def poisson_sample(self, n_records: int, rate: float) -> np.ndarray:
+        """Return the positions of a Poisson sample: an exact coin is tossed for each record."""
         return np.flatnonzero(toss_coins(rate, n_records, self._digits))
 
-    def fixed_sample(self, n_records, size):
-        """Draw `size` of the records without replacement, in random order.
+    def fixed_sample(self, n_records: int, size: int) -> np.ndarray:
+        """Return the positions of `size` records, without replacement and in random order.
 
-        NumPy does it by whole numbers below bounds, and so exactly.
+        NumPy draws them by whole numbers below bounds, and so exactly.
         """
         return self._draw().choice(n_records, size, replace=False)
 
-    def number_of_runs(self, mean, shape):
-        """Draw how often a mechanism runs of which only the best outcome is told."""
+    def number_of_runs(self, mean: float, shape: float) -> int:
+        """Draw the number of runs of a mechanism of which only the best outcome is released."""
         return number_of_runs(self._draw().random(), mean, shape)
 
-    def key(self):
-        """Return a secret key of 256 bits, for hashes that are to be the same again."""
+    def key(self) -> bytes:
+        """Return a secret key of 256 bits, for repeatable hashes."""
         return self._draw().bytes(32)
 
-    def public_generator(self):
-        """Return a fast generator, seeded from the stream, for what will be public.
+    def public_generator(self) -> np.random.Generator:
+        """Return a fast generator, seeded from the stream, for public draws.
 
         NumPy hashes its seed to 128 bits.
         """
         return np.random.Generator(np.random.SFC64(self._draw().integers(2**63, size=5).tolist()))
 
-    def torch_generator(self):
-        """Return a CPU ``torch.Generator`` seeded from the stream, for what is not private.
+    def torch_generator(self) -> torch.Generator:
+        """Return a CPU ``torch.Generator`` seeded from the stream, for public draws.
 
         torch keeps 32 bits of its seed.
         """
         return torch.Generator().manual_seed(self.seed())
 
-    def seed(self):
-        """Return a fresh seed of 63 bits, for what is not a matter of privacy."""
+    def seed(self) -> int:
+        """Return a fresh seed of 63 bits, for public draws."""
         return int(self._draw().integers(2**63))
 
     def _digits(self, bits, n):
@@ -162,7 +173,7 @@ def _key_from_seed(random_state, stream):
     if isinstance(random_state, numbers.Integral):
         entropy = int(random_state)
     elif isinstance(random_state, np.random.RandomState):
-        # As everywhere in scikit-learn, an instance moves on, so that fits differ.
+        # As everywhere in scikit-learn, the state of an instance advances, so that fits differ.
         entropy = [int(word) for word in random_state.randint(2**31, size=8)]
     else:
         raise ValueError(

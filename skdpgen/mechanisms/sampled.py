@@ -1,54 +1,67 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What can be released of a random sample of the records: at each step, of a fresh one."""
+"""Releases of a random sample of the records, and noisy projections of single rows."""
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 import torch
+from dp_accounting import DpEvent
 from scipy import stats
 
 from ..accounting.events import SlicedGaussianDpEvent, split_sampling
 from ..curator.record_functions import PullingFunction, RecordFunction, check_function
 from ..exceptions import PlanError
 from ..transport import random_directions
-from .base import Measurement, Mechanism, check_radius, clip_rows, grid_scale, to_grid
+from .base import (
+    FixedSensitivity,
+    Measurement,
+    Mechanism,
+    check_radius,
+    clip_rows,
+    grid_scale,
+    to_grid,
+)
 
-# Probability with which a Poisson sample is larger than the slots that are kept for it.
+# Probability with which a Poisson sample exceeds its slots, so that a step has no records; set by
+# hand.
 _OVERFLOW = 0.002
 
 
 @lru_cache(maxsize=64)
-def count_slots(n_records, rate):
-    """Return for how many records a step has room: public, and seldom too few."""
+def count_slots(n_records: int, rate: float) -> int:
+    """Return the public number of slots of a Poisson sample, which is seldom too small."""
     return max(1, min(n_records, int(stats.binom.isf(_OVERFLOW, n_records, rate))))
 
 
 class SampledMechanism(Mechanism):
-    """A release of a fixed number of slots, into which sampled records go at random.
+    """A release of a fixed number of slots, to which sampled records are assigned at random.
 
     The event says how records are sampled: by independent coins (Poisson), a fixed number without
-    replacement, or all. What is released has the same shape and noise however many joined, since
-    a shape that followed the size of a Poisson sample would reveal that size, which amplification
-    by sampling takes to be hidden. If more are drawn than there are slots, none joins. A null
-    record is drawn, takes a slot and adds nothing: two neighbours overflow together.
+    replacement, or all. The release has the same shape and noise for any size of the sample: the
+    shape would otherwise reveal the size of a Poisson sample, which amplification by sampling
+    assumes to be hidden. If more records are drawn than there are slots, none joins. A null record
+    is drawn, takes a slot and contributes nothing: two neighbours overflow together.
 
-    Rows come to public maps slot by slot: as many, and each in the same place, however many
-    joined, for the rounding of floating-point numbers may depend on both. An empty slot holds the
-    first record as a member of no class.
+    Public maps get all slots, each at the same position, for any size of the sample, since the
+    rounding of floating-point numbers may depend on both. An empty slot holds the first record as a
+    member of no class.
     """
 
     @abstractmethod
     def _check_base(self, base, sampling):
-        """Refuse an unsampled event that says something else than what is measured."""
+        """Raise a `PlanError` if `_measure_batch` does not implement an unsampled event."""
 
     @abstractmethod
     def _measure_batch(self, rows, membership, base, relation, noise):
         """Return the `Measurement` of `rows`, one for each slot."""
 
-    def check(self, event):
+    def check(self, event: DpEvent) -> None:
+        """Raise a `PlanError` if `run` does not implement an event."""
         base, _, sampling = split_sampling(event)
         self._check_base(base, sampling)
 
@@ -63,7 +76,8 @@ class SampledMechanism(Mechanism):
         elif sampling == "fixed":
             if event.source_dataset_size != n_records:
                 raise PlanError(
-                    f"The plan samples from {event.source_dataset_size} records, not {n_records}."
+                    f"The plan samples from {event.source_dataset_size} records; there are "
+                    f"{n_records}."
                 )
             n_slots = event.sample_size
             positions = noise.fixed_sample(n_records, n_slots)
@@ -84,7 +98,7 @@ class ProjectedRows:
     Attributes
     ----------
     values : ndarray of shape (n_classes, n_projections, n_slots)
-        For each class, the noisy projections of what is in the slots: a record of the class, or
+        For each class, the noisy projections of the slots, each with a record of the class or
         zeros.
     directions : tensor of shape (n_features, n_projections)
         The public directions.
@@ -100,17 +114,17 @@ class ProjectedRows:
     products: np.ndarray | None = None
 
 
-class SlicedRowsMechanism(SampledMechanism):
+class SlicedRowsMechanism(FixedSensitivity, SampledMechanism):
     """Noisy projections of single rows on fresh random directions: XU + V.
 
     A row is joined with its label: (√(1-w²)·x, w·one-hot), of norm at most 1. It is projected in
-    the block of its class, and is zero in those of other classes: the slices of the joint
+    the block of its class, and is zero in those of other classes: these are slices of the joint
     distribution of x and y along directions that belong to one class each. Without noise, slices
-    that mix classes would say as much; but noise hides how a row's projection depends on its label
-    long before it hides the mean projection of a class.
+    that mix classes would be as informative; but the noise hides how a row's projection depends on
+    its label far more than the mean projection of a class.
 
-    Projections are rounded towards zero. That makes no row longer, but two rows in one slot, under
-    ``replace_one``, may come to be a little further apart: the event's `rounding` pays for it.
+    Projections are rounded towards zero. That lengthens no row, but two rows in one slot, under
+    ``replace_one``, can become slightly further apart: the event's `rounding` accounts for it.
 
     Parameters
     ----------
@@ -120,19 +134,19 @@ class SlicedRowsMechanism(SampledMechanism):
         Number of classes; 1: rows are projected as they are.
     encode : RecordFunction, default=None
         A map of the rows, applied first; its results are clipped to the unit ball. With a
-        `cotangent` it is a `PullingFunction`, which has products.
+        `cotangent` it must be a `PullingFunction`.
     cotangent : callable, default=None
-        Maps the `ProjectedRows` that are released to cotangents at the encoded rows, a tensor of
-        shape (n_slots, n_columns), from what is public otherwise. Products with them are clipped
-        one by one, added up, and released with noise: one event with the projections. What an
-        empty slot gets is not used. Only for one class.
+        Maps the released `ProjectedRows` to cotangents at the encoded rows, a tensor of shape
+        (n_slots, n_columns), from public numbers only. Products with them are clipped one by one,
+        summed, and released with noise: one event with the projections. Cotangents of empty slots
+        are ignored. For one class only.
     n_products : int, default=0
         Length of the products.
     grad_clip : float, default=1.0
         Their radius.
     beside : float, default=0.0
-        Squared norm that a product counts for, where a row of norm 1 counts for about
-        n_projections / n_features: what both get of the budget.
+        Squared norm of a clipped product in the joint release, in which the projections of a row
+        have about n_projections / n_features: their ratio splits the budget.
 
     References
     ----------
@@ -141,20 +155,22 @@ class SlicedRowsMechanism(SampledMechanism):
     """
 
     name = "sliced rows"
-    # Norm of the label's one-hot in a row of norm 1.
+    # Bounds on the change of a row, before it is projected.
+    sensitivities: ClassVar = {"zero_out": 1.0, "replace_one": 2.0}
+    # w, the norm of the label's one-hot in a row of norm 1; set by hand.
     label_weight = 0.3
 
     def __init__(
         self,
-        n_columns,
-        n_classes=1,
-        encode=None,
+        n_columns: int,
+        n_classes: int = 1,
+        encode: RecordFunction | None = None,
         *,
-        cotangent=None,
-        n_products=0,
-        grad_clip=1.0,
-        beside=0.0,
-    ):
+        cotangent: Callable[[ProjectedRows], torch.Tensor] | None = None,
+        n_products: int = 0,
+        grad_clip: float = 1.0,
+        beside: float = 0.0,
+    ) -> None:
         if (cotangent is not None) != (beside > 0) or (beside > 0 and n_classes > 1):
             raise ValueError("A cotangent needs beside > 0, and rows of one class.")
         if encode is not None or cotangent is not None:
@@ -169,25 +185,17 @@ class SlicedRowsMechanism(SampledMechanism):
         self.grad_clip = grad_clip
         self.beside = beside
 
-    @staticmethod
-    def sensitivity_of(relation):
-        """Return by how much a row can change, before it is projected."""
-        return {"zero_out": 1.0, "replace_one": 2.0}[relation]
-
-    def sensitivity(self, relation):
-        return self.sensitivity_of(relation)
-
     @property
-    def n_features(self):
+    def n_features(self) -> int:
         """Columns of a joined row."""
         return self.n_columns + (self.n_classes if self.n_classes > 1 else 0)
 
     @property
-    def row_weight(self):
-        """What rows are multiplied by when they are joined with their label."""
+    def row_weight(self) -> float:
+        """Factor of rows that are joined with their label."""
         return math.sqrt(1 - self.label_weight**2) if self.n_classes > 1 else 1.0
 
-    def join(self, rows, membership):
+    def join(self, rows: torch.Tensor, membership: torch.Tensor) -> torch.Tensor:
         """Join rows in the unit ball (clipped to it) with the one-hot of their labels."""
         rows = clip_rows(rows, 1.0)
         if self.n_classes == 1:
@@ -195,14 +203,14 @@ class SlicedRowsMechanism(SampledMechanism):
         label = self.label_weight * membership.to(rows.dtype)
         return torch.cat([self.row_weight * rows, label], dim=1)
 
-    def class_shares(self, released):
+    def class_shares(self, released: ProjectedRows) -> np.ndarray:
         """Estimate, without bias, the share of each class among the slots."""
         if self.n_classes == 1:
             return np.ones(1)
         directions = released.directions.numpy()
         d, k = directions.shape
-        # U Uᵀ is (k/d)·I on average, so (d/k)·U finds the label's coordinates again; with as many
-        # directions as columns, they are known.
+        # The mean of U Uᵀ is (k/d)·I, so (d/k)·U estimates the label's coordinates; with at least d
+        # directions, they are known.
         inverse = directions * (d / k) if k < d else np.linalg.pinv(directions.T)
         means = released.values.mean(axis=2)
         return np.einsum("ck,ck->c", inverse[-self.n_classes :], means) / self.label_weight
@@ -249,10 +257,9 @@ class SlicedRowsMechanism(SampledMechanism):
         def pull_back(noisy):
             released = ProjectedRows(noisy, directions, std)
             cotangents = torch.as_tensor(self.cotangent(released)).to(encoded)
-            products = pulled(cotangents, self.n_products)
-            bounded = bounded_rows(products, self.grad_clip, math.sqrt(self.beside))
-            total = (membership.sum(1) @ to_grid(bounded, scale)).long()
-            return Measurement(total.cpu().numpy(), scale, std, context=released)
+            products, weight = pulled(cotangents, self.n_products), math.sqrt(self.beside)
+            total = sum_products(products, membership, self.grad_clip, weight, scale)
+            return Measurement(total, scale, std, context=released)
 
         then = None if self.cotangent is None else pull_back
         return Measurement(exact, scale, std, context=directions, then=then)
@@ -264,11 +271,40 @@ class SlicedRowsMechanism(SampledMechanism):
         return replace(measured.context, products=products)
 
 
-def bounded_rows(values, radius, weight):
-    """Clip rows to a radius, and scale them so that it becomes `weight`."""
-    # In double precision, since norms of long float32 vectors come out too small. A row that is
-    # not finite becomes NaN or 0, and both are 0 on the grid; so does one that is so large that
-    # its factor would be no normal number.
+def sum_products(
+    products: torch.Tensor,
+    membership: torch.Tensor,
+    radius: float,
+    weight: float,
+    scale: float,
+) -> np.ndarray:
+    """Return the sum of records' clipped products, of norm at most `weight`, on the grid.
+
+    Parameters
+    ----------
+    products : tensor of shape (n_slots, n_products)
+    membership : tensor of shape (n_slots, n_classes)
+        Slots without a class contribute nothing.
+    radius : float
+        Radius to which products are clipped.
+    weight : float
+        Norm of a product of norm `radius` in the release.
+    scale : float
+        1 over the grid's step.
+
+    Returns
+    -------
+    ndarray of int64 of shape (n_products,)
+    """
+    whole = to_grid(bounded_rows(products, radius, weight), scale)
+    return (membership.sum(1) @ whole).long().cpu().numpy()
+
+
+def bounded_rows(values: torch.Tensor, radius: float, weight: float) -> torch.Tensor:
+    """Clip rows to a radius, and scale them so that the radius becomes `weight`."""
+    # In double precision, since norms of long float32 vectors are underestimated. A row that is not
+    # finite becomes NaN or 0, and both are 0 on the grid; so does one that is so large that its
+    # factor would be subnormal.
     norms = torch.linalg.vector_norm(values, dim=1, keepdim=True, dtype=torch.float64)
     factors = torch.where(norms < 1e30, weight / norms.clamp(min=radius), 0.0)
     return values.detach() * factors.to(values.dtype)

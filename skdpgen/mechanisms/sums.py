@@ -1,23 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is released once: noisy sums over all records, and counts of categories."""
+"""Noisy sums over all records, and noisy counts of categories."""
 
 import math
 from collections import Counter
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
-from dp_accounting import NonPrivateDpEvent
+from dp_accounting import DpEvent, NonPrivateDpEvent
 from scipy.stats import norm
 
-from ..accounting.events import ThresholdDpEvent, plain_multiplier
+from ..accounting.events import ThresholdDpEvent
 from ..curator.cells import name_cell
 from ..curator.record_functions import RecordFunction, check_function
 from ..exceptions import PlanError
-from ..transport import slice_diameter
+from ..transport import SliceBasis, slice_diameter
 from .base import (
     GRID_BITS,
     MARGIN,
+    FixedSensitivity,
     Measurement,
     Mechanism,
     NoisySum,
@@ -27,11 +29,11 @@ from .base import (
     to_grid,
 )
 
-# Slices whose values are computed at once: they stay in the cache.
+# Slices whose values are computed at once, so that they stay in the cache.
 _SLICES = 128
-# c² / k of a slice sketch: what the counts get of the budget, relative to the sums.
+# c² / k of a slice sketch: the share of ρ for the counts, relative to the sums; set by hand.
 _COUNT_SHARE = 0.02
-# What the number of rows gets of the budget, where it is not known.
+# Share of ρ for the number of rows of persons; set by hand.
 _ROWS_SHARE = 0.01
 
 
@@ -41,20 +43,32 @@ class GaussianSumMechanism(SumMechanism):
     Parameters
     ----------
     function : RecordFunction
-        Maps rows (n, d) to vectors (n, p). A row for which it fails adds nothing. What it gives is
-        clipped and rounded row by row. If it has matrix products,
-        it may itself give other last digits for a row in other company, or in another place: then
-        what is added follows from the row and its place among the records, which are given in
-        blocks of a fixed size and order.
+        Maps rows (n, d) to vectors (n, p). A row for which it fails contributes nothing. Its values
+        are clipped and rounded row by row. If it has matrix products, the last digits of a row's
+        values may depend on the batch context: then the contribution follows from the row and its
+        position among the records, which come in blocks of a fixed size and order.
     radius : float
         Each vector is scaled down to at most this norm.
     name : str, default="Gaussian sum"
         Name of the release.
     nonnegative : bool, default=False
         Whether negative numbers become 0. Two such vectors are at most √2·radius apart.
+
+    Examples
+    --------
+    >>> from skdpgen.privacy import GaussianSumMechanism, RecordFunction
+    >>> GaussianSumMechanism(RecordFunction(abs), 0.5).sensitivity("replace_one")
+    1.0
     """
 
-    def __init__(self, function, radius, name="Gaussian sum", *, nonnegative=False):
+    def __init__(
+        self,
+        function: RecordFunction,
+        radius: float,
+        name: str = "Gaussian sum",
+        *,
+        nonnegative: bool = False,
+    ) -> None:
         check_function(function, RecordFunction, type(self).__name__)
         check_radius("radius", radius)
         self.function = function
@@ -62,9 +76,10 @@ class GaussianSumMechanism(SumMechanism):
         self.name = name
         self.nonnegative = nonnegative
 
-    def sensitivity(self, relation):
-        apart = math.sqrt(2) if self.nonnegative else 2
-        return {"zero_out": 1, "replace_one": apart}[relation] * self.radius
+    def sensitivity(self, relation: str) -> float:
+        """Return the sensitivity; see `Mechanism.sensitivity`."""
+        diameter = math.sqrt(2) if self.nonnegative else 2
+        return {"zero_out": 1, "replace_one": diameter}[relation] * self.radius
 
     def _grid_bits(self, n_records):
         return GRID_BITS - math.ceil(math.log2(self.radius))
@@ -78,7 +93,7 @@ class GaussianSumMechanism(SumMechanism):
         return (membership.sum(1) @ vectors).long()
 
 
-class CovarianceMechanism(SumMechanism):
+class CovarianceMechanism(FixedSensitivity, SumMechanism):
     """The second moments Σ xxᵀ of rows in the unit ball (Analyze Gauss).
 
     The vector (x_i², √2·x_i·x_j for i < j) has norm ‖x‖² ≤ 1. Two of them are at most √2 apart,
@@ -90,14 +105,7 @@ class CovarianceMechanism(SumMechanism):
     """
 
     name = "second moments"
-
-    @staticmethod
-    def sensitivity_of(relation):
-        """Return the sensitivity, which does not depend on the number of columns."""
-        return {"zero_out": 1.0, "replace_one": math.sqrt(2)}[relation]
-
-    def sensitivity(self, relation):
-        return self.sensitivity_of(relation)
+    sensitivities: ClassVar = {"zero_out": 1.0, "replace_one": math.sqrt(2)}
 
     def _grid_bits(self, n_records):
         # Products of two whole numbers, n of them, stay below 2^62.
@@ -140,7 +148,7 @@ class Sketch:
     counts_std: float
 
     @property
-    def class_shares(self):
+    def class_shares(self) -> np.ndarray:
         """Noisy frequencies of the classes; equal ones if no count is positive."""
         counts = np.maximum(self.counts, 0)
         return (counts if counts.any() else np.ones_like(counts)) / (counts.sum() or len(counts))
@@ -149,16 +157,17 @@ class Sketch:
 class SliceSketchMechanism(SumMechanism):
     """Per class, sums of bounded basis functions of the projections on public directions.
 
-    Each slice adds a vector of norm 1, so a record adds one of norm √k, to its own class, whatever
-    d, the number of harmonics and of classes. A constant coordinate of weight c counts the class.
-    A null record adds nothing: sensitivity √(k + c²). Replacing a record within a class moves no
-    count, and the sums by at most a√k, where a is the diameter of a slice (`slice_diameter`):
-    harmonics are bound to one angle, and cannot all be opposite. Across classes it is √(2(k + c²)).
+    Each slice contributes a vector of norm 1, so a record contributes one of norm √k to its class,
+    for any d and any number of harmonics and classes. A constant coordinate of weight c counts the
+    class. A null record contributes nothing: the sensitivity is √(k + c²). Replacing a record
+    within a class changes no count, and the sums by at most a√k, where a is the diameter of a slice
+    (`slice_diameter`): all harmonics depend on one angle, and cannot all be opposite. Across
+    classes the bound is √(2(k + c²)).
 
     Whole numbers keep these bounds. Truncation shortens vectors, but a difference of two grows by
     up to a unit in each of its 2Bk coordinates, √k·√(2B) in norm. So values are shortened
-    beforehand by the factor 1 - √(2B) / (a·scale), and by the margin of all, which is larger than
-    what floating point adds to a slice (`SliceBasis.harmonics`).
+    beforehand by the factor 1 - √(2B) / (a·scale), and by `MARGIN`, which exceeds the rounding
+    error of floating point in a slice (`SliceBasis.harmonics`).
 
     Parameters
     ----------
@@ -172,7 +181,9 @@ class SliceSketchMechanism(SumMechanism):
 
     name = "slice sketch"
 
-    def __init__(self, basis, n_classes=1, encode=None):
+    def __init__(
+        self, basis: SliceBasis, n_classes: int = 1, encode: RecordFunction | None = None
+    ) -> None:
         if encode is not None:
             check_function(encode, RecordFunction, type(self).__name__)
         self.basis = basis
@@ -180,7 +191,9 @@ class SliceSketchMechanism(SumMechanism):
         self.encode = encode
 
     @staticmethod
-    def sensitivity_of(n_projections, n_harmonics, n_classes, relation):
+    def sensitivity_of(
+        n_projections: int, n_harmonics: int, n_classes: int, relation: str
+    ) -> float:
         """Return the sensitivity, which does not depend on directions and ranges."""
         k, c2 = n_projections, _COUNT_SHARE * n_projections
         if relation == "zero_out":
@@ -188,7 +201,8 @@ class SliceSketchMechanism(SumMechanism):
         across = math.sqrt(2 * (k + c2)) if n_classes > 1 else 0.0
         return max(slice_diameter(n_harmonics) * math.sqrt(k), across)
 
-    def sensitivity(self, relation):
+    def sensitivity(self, relation: str) -> float:
+        """Return the sensitivity; see `Mechanism.sensitivity`."""
         basis = self.basis
         return self.sensitivity_of(
             basis.n_projections, len(basis.weights), self.n_classes, relation
@@ -211,7 +225,7 @@ class SliceSketchMechanism(SumMechanism):
         return torch.cat([sums, count], dim=1)
 
     def _shortening(self, scale):
-        """Return what keeps differences within their bound: see above."""
+        """Return the factor that keeps differences within their bound; see above."""
         growth = math.sqrt(2 * len(self.basis.weights)) / scale
         return max(0.0, 1 - growth / self.basis.diameter)
 
@@ -225,21 +239,16 @@ class SliceSketchMechanism(SumMechanism):
         )
 
 
-class RowCountMechanism(Mechanism):
-    """How many rows of persons there are in sums: at most M of each, which is not public.
+class RowCountMechanism(FixedSensitivity, Mechanism):
+    """The number of rows of persons in sums: at most M of each, which is not public.
 
-    No row is read for it.
+    It does not depend on the values of the rows.
     """
 
     name = "row count"
     is_sum = True
-
-    def sensitivity(self, relation):
-        # A row that is replaced by another is still one.
-        return {"zero_out": 1.0, "replace_one": 0.0}[relation]
-
-    def check(self, event):
-        plain_multiplier(event)
+    # Replacing a row by another does not change their number.
+    sensitivities: ClassVar = {"zero_out": 1.0, "replace_one": 0.0}
 
     def _measure(self, source, event, relation, noise):
         std = self._find_std(source, event, relation)
@@ -254,26 +263,39 @@ def _count_rows(source):
     return source.count_rows()
 
 
-def count_rows_by(max_rows):
-    """Return what is to be released, and its share, to know the number of rows that count."""
-    # Of one for each person, there are as many as persons.
+def count_rows_by(max_rows: int | None) -> dict[str, float]:
+    """Return the name of the release of the number of rows, and its share of ρ, if it is needed.
+
+    With one row for each person, the number of rows is that of the persons, which is public.
+    """
     return {RowCountMechanism.name: _ROWS_SHARE} if max_rows not in (None, 1) else {}
 
 
-class CategoryCountsMechanism(Mechanism):
-    """How often each category of some columns occurs, of those that occur often.
+class ClassCountsMechanism(FixedSensitivity, SumMechanism):
+    """The number of records of each public class. A record belongs to at most one of them."""
 
-    Categories need not be known beforehand: a noisy count is released if it passes a threshold,
-    which what a single record holds does with a probability of at most the event's δ', over all
-    columns. A record adds 1 to one count of each of m columns: sensitivity √m, or √(2m) if it is
-    replaced by another. A person with M rows may alone hold M categories of a column, and add M to
-    a count: the threshold is higher by that, for M times as many counts.
+    name = "class counts"
+    sensitivities: ClassVar = {"zero_out": 1.0, "replace_one": math.sqrt(2)}
+
+    def _block_sum(self, rows, membership, scale):
+        return membership.sum(0).long() * round(scale)
+
+
+class CategoryCountsMechanism(Mechanism):
+    """Noisy counts of the frequent categories of some columns.
+
+    Categories need not be known beforehand: a noisy count is released if it exceeds a threshold.
+    Categories of a single record exceed it with a probability of at most the event's δ', over all
+    columns. A record adds 1 to one count of each of m columns: the sensitivity is √m, or √(2m) if
+    the record is replaced. A person with M rows can be the only one with M categories of a column,
+    and adds up to M to a count: the threshold is higher by M - 1, and holds for M times as many
+    counts.
 
     Parameters
     ----------
     columns : dict of str to int
-        Their names, and their positions among the cells. Cells with a value are counted, as they
-        are written down in canonical form.
+        Names of the columns, and their positions among the cells. Cells with a value are counted
+        in their canonical form.
 
     References
     ----------
@@ -284,25 +306,27 @@ class CategoryCountsMechanism(Mechanism):
     name = "category counts"
     is_sum = True
 
-    def __init__(self, columns):
+    def __init__(self, columns: dict[str, int]) -> None:
         self.columns = columns
 
-    def sensitivity(self, relation):
+    def sensitivity(self, relation: str) -> float:
+        """Return the sensitivity; see `Mechanism.sensitivity`."""
         return math.sqrt({"zero_out": 1, "replace_one": 2}[relation] * len(self.columns))
 
-    def check(self, event):
+    def check(self, event: DpEvent) -> None:
+        """Raise a `PlanError` unless the event is that of a threshold; see `Mechanism.check`."""
         is_threshold = isinstance(event, ThresholdDpEvent) and event.delta > 0
         if not (is_threshold or isinstance(event, NonPrivateDpEvent)):
-            raise PlanError(f"{event} is no release by a threshold.")
+            raise PlanError(f"{self.name!r} is a release by a threshold; it is planned as {event}.")
 
     def _measure(self, source, event, relation, noise):
         counts = source.add_up(self._count)
-        # In an order that does not depend on that of the records.
+        # The order must not depend on that of the records.
         keys = sorted(counts, key=self._sort_key)
         std = self._find_std(source, event, relation)
         threshold, most = 0, source.max_rows or 1
         if std > 0:
-            # most + noise passes if the noise, before it was rounded, is beyond its quantile.
+            # most + noise passes if the noise, before rounding, exceeds its quantile.
             quantile = float(norm.isf(event.delta / (most * len(self.columns))))
             threshold = most + 1 + math.ceil(std * quantile * (1 + 1e-6))
         exact = np.array([counts[key] for key in keys], dtype=np.int64)

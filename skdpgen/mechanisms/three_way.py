@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is released of three columns of a table: interactions of all, and tables of a few."""
+"""Three-way tables of columns, and interactions of three columns."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import torch
 
-from ..accounting.events import plain_multiplier
-from .base import Measurement, Mechanism, to_grid
+from .base import to_grid
 from .codes import HatBasis
-from .tables import MOST_NUMBERS, MOST_ROWS, half_grid, own_and_later
+from .tables import MOST_NUMBERS, MOST_ROWS, ProductMechanism, own_and_later
 
 
 @dataclass(frozen=True)
@@ -21,94 +20,88 @@ class ThreeWayTables:
     Attributes
     ----------
     maps : tuple of tensor of shape (n_levels, n_groups)
-        How levels of each column were joined, or given a sign.
+        The group of each level of each column, or its sign.
     triples : tuple of (int, int, int)
         Positions of the columns of each table.
     cells : tuple of ndarray of shape (n_groups, n_groups, n_groups)
-        For three groups of levels, the noisy number of records that have a level of each; or, of
-        signs, of shape (1, 1, 1), the noisy sum of the products of three signs.
+        For three groups of levels, the noisy number of records with a level of each; for signs,
+        of shape (1, 1, 1), the noisy sum of the products of three signs.
     std : float
         Standard deviation of the noise.
     """
 
-    maps: tuple
-    triples: tuple
-    cells: tuple
+    maps: tuple[torch.Tensor, ...]
+    triples: tuple[tuple[int, int, int], ...]
+    cells: tuple[np.ndarray, ...]
     std: float
 
-    def without_impossible(self, impossible):
-        """Return the tables with 0 in place of noise where it is public that no record is.
+    def without_impossible(self, impossible: np.ndarray) -> "ThreeWayTables":
+        """Return the tables with 0 in place of noise in cells that are public to be empty.
 
         Parameters
         ----------
-        impossible : ndarray of bool, symmetric
-            Of all levels, those that no record has together.
+        impossible : ndarray of bool of shape (n_levels, n_levels), symmetric
+            Pairs of levels that no record has.
         """
-        where = [own for own, _ in own_and_later([len(groups) for groups in self.maps])]
+        slices = [own for own, _ in own_and_later([len(groups) for groups in self.maps])]
 
-        def can_be(c, d):
-            possible = ~impossible[where[c], where[d]]
-            return self.maps[c].numpy().T @ possible @ self.maps[d].numpy() > 0
+        def possible(c, d):
+            pairs = ~impossible[slices[c], slices[d]]
+            return self.maps[c].numpy().T @ pairs @ self.maps[d].numpy() > 0
 
         cells = tuple(
-            np.where(can_be(a, b)[:, :, None] & can_be(a, c)[:, None] & can_be(b, c), table, 0.0)
+            np.where(
+                possible(a, b)[:, :, None] & possible(a, c)[:, None] & possible(b, c), table, 0.0
+            )
             for (a, b, c), table in zip(self.triples, self.cells, strict=True)
         )
         return replace(self, cells=cells)
 
 
-class ThreeWayMechanism(Mechanism):
+class ThreeWayMechanism(ProductMechanism):
     """Tables of triples of columns.
 
-    A record has a place in each column of a table, for which weights of its levels stand that are
-    not negative and sum to 1 (see `Hats`). Levels are joined in groups, or given signs, by a public
-    map M_c, which makes b_c of the weights: its absolute values sum to at most 1, so that its norm
-    is at most 1. For K triples (c, d, e) of columns, a record adds all b_c ⊗ b_d ⊗ b_e, divided by
-    √K: a vector of norm at most 1, as each of the K products has norm ‖b_c‖·‖b_d‖·‖b_e‖ ≤ 1. So two
-    such vectors are at most 2 apart; √2 where no map has a negative number, as then no product has.
+    A record has weights of the levels of each column, which are not negative and sum to 1 (see
+    `HatBasis`). A public map M_c joins levels in groups, or gives them signs. It maps the weights
+    to b_c, whose absolute values sum to at most 1, so that its norm is at most 1. For K triples
+    (c, d, e) of columns, a record contributes all b_c ⊗ b_d ⊗ b_e, divided by √K: a vector of norm
+    at most 1, as each of the K products has norm ‖b_c‖·‖b_d‖·‖b_e‖ ≤ 1. Two such vectors are at
+    most 2 apart; √2 if no map has a negative entry, as then no product is negative.
 
     *Whole numbers.* b_c ⊗ b_d / √K and b_e are rounded towards zero before they are multiplied:
-    each product is then at most what it was, with its sign or 0. All bounds stay.
+    each product is then at most its exact value, with the same sign or 0. All bounds hold.
 
     Parameters
     ----------
     name : str
         Name of the release.
     maps : sequence of tensor of shape (n_levels, n_groups)
-        For each column. Each level has one 1 or -1 at most, and is 0 otherwise.
+        For each column: each level has at most one 1 or -1, and 0 otherwise.
     triples : sequence of (int, int, int)
         Positions of different columns.
     """
 
-    is_sum = True
-
-    def __init__(self, name, maps, triples):
+    def __init__(
+        self, name: str, maps: Sequence[torch.Tensor], triples: Sequence[tuple[int, int, int]]
+    ) -> None:
         self.name = name
         self.maps = tuple(maps)
         self.triples = tuple(map(tuple, triples))
         if not self.triples or any(len(set(triple)) < 3 for triple in self.triples):
             raise ValueError("triples must hold at least one, of three different columns each.")
         if any((groups.abs().sum(1) > 1).any() for groups in self.maps):
-            raise ValueError("maps must have one 1 or -1 a level, and 0 otherwise.")
+            raise ValueError("maps must have at most one 1 or -1 for each level, and 0 otherwise.")
 
     @staticmethod
-    def sensitivity_of(relation, is_signed):
+    def sensitivity_of(relation: str, is_signed: bool) -> float:
         """Return the sensitivity, in units of √K records."""
-        apart = 2.0 if is_signed else math.sqrt(2)
-        return {"zero_out": 1.0, "replace_one": apart}[relation]
+        diameter = 2.0 if is_signed else math.sqrt(2)
+        return {"zero_out": 1.0, "replace_one": diameter}[relation]
 
-    def sensitivity(self, relation):
+    def sensitivity(self, relation: str) -> float:
+        """Return the sensitivity; see `Mechanism.sensitivity`."""
         is_signed = any((groups < 0).any() for groups in self.maps)
         return self.sensitivity_of(relation, is_signed)
-
-    def check(self, event):
-        plain_multiplier(event)
-
-    def _measure(self, source, event, relation, noise):
-        std = self._find_std(source, event, relation)
-        half = half_grid(std, source.n_records)
-        total = source.add_up(partial(self._add_up, half))
-        return Measurement(total, half**2, std, context=std)
 
     @property
     def _shapes(self):
@@ -120,29 +113,29 @@ class ThreeWayMechanism(Mechanism):
         products = self._by_first()
         n_rows = max(1, min(MOST_ROWS, MOST_NUMBERS // max(width for *_, width in products)))
         sizes = [len(groups) for groups in self.maps]
-        for places, membership in source.codes(self.name, n_rows):
-            hats = HatBasis(places[membership.sum(1) > 0], sizes)
+        for codes, membership in source.codes(self.name, n_rows):
+            hats = HatBasis(codes[membership.sum(1) > 0], sizes)
             columns = [hats.join(c, groups) for c, groups in enumerate(self.maps)]
             whole = [to_grid(column, half) for column in columns]
             shares = [column / math.sqrt(len(self.triples)) for column in columns]
-            for c, seconds, thirds, places, _ in products:
+            for c, seconds, thirds, blocks, _ in products:
                 pairs = columns[c][:, :, None] * torch.hstack([shares[d] for d in seconds])[:, None]
                 product = to_grid(pairs.flatten(1), half).T @ torch.hstack(
                     [whole[e] for e in thirds]
                 )
                 product = product.long().cpu().numpy().reshape(*pairs.shape[1:], -1)
-                for i, place in places:
-                    total[i] += product[place]
+                for i, block in blocks:
+                    total[i] += product[block]
         return np.concatenate([table.ravel() for table in total])
 
     def _by_first(self):
-        """Return the products of matrices that make the tables, one for each first column.
+        """Return the products of matrices that hold the tables, one for each first column.
 
         Returns
         -------
-        list of (first, seconds, thirds, places, width)
-            The columns, of which there are three to a table; for each table its position among the
-            triples, and its place in the product; and how many numbers a row has for pairs.
+        list of (first, seconds, thirds, blocks, width)
+            The columns of the factors; for each table its position among the triples, and its block
+            of the product; and the width of the pairs of a row.
         """
         products = []
         for first in dict.fromkeys(c for c, _, _ in self.triples):
@@ -151,13 +144,13 @@ class ThreeWayMechanism(Mechanism):
                 list(dict.fromkeys(cs)) for cs in list(zip(*tables, strict=True))[1:]
             )
             second, third = self._side_by_side(seconds), self._side_by_side(thirds)
-            places = [(i, (slice(None), second[d], third[e])) for i, d, e in tables]
-            width = self.maps[first].shape[1] * max(where.stop for where in second.values())
-            products.append((first, seconds, thirds, places, width))
+            blocks = [(i, (slice(None), second[d], third[e])) for i, d, e in tables]
+            width = self.maps[first].shape[1] * max(block.stop for block in second.values())
+            products.append((first, seconds, thirds, blocks, width))
         return products
 
     def _side_by_side(self, columns):
-        """Return where each of some columns is among all of these, joined."""
+        """Return the slice of each of some columns in their joined groups."""
         widths = [self.maps[c].shape[1] for c in columns]
         return dict(zip(columns, (own for own, _ in own_and_later(widths)), strict=True))
 

@@ -11,11 +11,11 @@ import torch
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
-from tqdm import tqdm
 
 from ..arrays.kind import check_bounds
 from ..arrays.numbers import read_numbers
 from ..checks import positive, whole
+from ..learners.training import Descent, run_steps
 from ..mechanisms.noise import NoiseSource
 from ..networks import build, infer_image_shape, make_autoencoder
 from ..params import Checked, DocumentedEstimator, choose_device, parameters
@@ -258,27 +258,25 @@ def _train(network, read, n_samples, *, n_epochs, batch_size, learning_rate, gen
     read : callable
         Maps an array of positions of rows to features in [0, 1], a tensor.
     """
-    n_steps = n_epochs * math.ceil(n_samples / batch_size)
-    optimizer = torch.optim.Adam(network.parameters(), learning_rate, fused=True)
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: min((step + 1) / (_WARM_UP * n_steps), 1 - step / n_steps)
-    )
-    network.train()
-    curve = []
-    with tqdm(total=n_steps, desc="autoencoder", disable=not verbose) as progress:
+    n_batches = math.ceil(n_samples / batch_size)
+    n_steps = n_epochs * n_batches
+    warm_up = _WARM_UP * n_steps
+    descent = Descent(network.train().parameters(), learning_rate, "fused adam", warm_up)
+
+    def draw():
         for _ in range(n_epochs):
-            total = 0.0
-            order = torch.randperm(n_samples, generator=generator)
-            for batch in order.split(batch_size):
-                rows = read(batch.numpy())
-                output = network(rows)
-                optimizer.zero_grad()
-                # Behind a sigmoid, its gradient does not vanish where the squared error's does.
-                nn.functional.binary_cross_entropy(output, rows).backward()
-                optimizer.step()
-                schedule.step()
-                progress.update()
-                total += (output.detach() - rows).square().mean().item() * len(rows)
-            curve.append(total / n_samples)
+            yield from torch.randperm(n_samples, generator=generator).split(batch_size)
+
+    batches = draw()
+
+    def take_step(rate):
+        rows = read(next(batches).numpy())
+        output = network(rows)
+        # Behind a sigmoid, its gradient does not vanish where the squared error's does.
+        descent.step(nn.functional.binary_cross_entropy(output, rows), rate)
+        return (output.detach() - rows).square().mean().double() * len(rows)
+
+    errors = run_steps(take_step, n_steps, label="autoencoder", verbose=verbose)
     network.eval()
-    return curve
+    epochs = (errors[start : start + n_batches] for start in range(0, n_steps, n_batches))
+    return [sum(epoch) / n_samples for epoch in epochs]

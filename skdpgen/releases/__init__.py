@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What leaves the data, and when: what users pass as `release`.
+"""Releases: specifications of the mechanisms that read private rows, passed as `release`.
 
-A release says what is planned and priced, from public numbers only, and asks the curator for it.
-What is then fitted to it is the estimator's.
+A release plans its mechanisms and their noise from public numbers only, and requests them from the
+curator. Learners are fitted to the results.
 """
 
 from .forward_aggregates import ForwardAggregates

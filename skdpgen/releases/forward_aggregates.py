@@ -1,27 +1,45 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The release of the DPAF paper: sums of features, and products of single records."""
+"""Forward aggregates: sums of features and of clipped products, as in the DPAF paper."""
 
 import math
 import numbers
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
 
+from ..accounting.plan import Plan, Terms
 from ..checks import check_size, positive, whole
 from ..mechanisms.aggregates import ForwardAggregateMechanism
 from ..params import parameters
-from .release import Release
+from .release import Release, within
 
-# Records of each class, at an ε of 1 and more.
-_NEEDED = 300
+
+@dataclass(frozen=True)
+class AggregateDefaults:
+    """Constants of the default numbers of `ForwardAggregates`; all were found on digits."""
+
+    # Records of each class for useful results, at an ε of 1 and more.
+    min_class_size: int = 300
+    # Records for one step, and the range of steps.
+    records_per_step: int = 60
+    steps: tuple[int, int] = (20, 1000)
+    # Steps of the generator's phase for one step of the classifier's.
+    pretrain_ratio: int = 4
+    # The share of records in a batch is 1 over this, and the range of batch sizes.
+    batches: int = 30
+    batch_sizes: tuple[int, int] = (200, 2000)
+
+
+DEFAULTS = AggregateDefaults()
 
 
 @parameters
 class ForwardAggregates(Release):
-    """Summed features of a random batch of rows, and clipped products of each, at each step.
+    """Sums of features of a random batch of rows, and of clipped products, at each step.
 
-    This is what the DPAF paper releases, repaired: all aggregates are noised, and cotangents are
-    taken there.
+    This is the release of the DPAF paper with two corrections: all aggregates are noised, and
+    cotangents are computed at the noisy aggregates.
 
     Parameters
     ----------
@@ -32,14 +50,14 @@ class ForwardAggregates(Release):
     n_pretrain : int, default=None
         Private steps of the classifier's phase, if it has a budget. None: `n_steps` / 4.
     budget_split : tuple of (float, float, float), default=(0.0, 0.2, 0.8)
-        Shares of the budget, of Σ s⁻² over the noise multipliers s of all steps, of conv1, of
-        conv2* and of the aggregates. They sum to 1. Without a share, conv1 is random and there is
-        no first phase; conv2* stays random, too. In the first phase, aggregates and products have
+        Shares of the budget (of Σ s⁻² over the noise multipliers s of all steps) of conv1, of
+        conv2* and of the aggregates. They sum to 1. Layers without a share stay random; without a
+        share of conv1 there is no first phase. In the first phase, aggregates and products have
         half of its share each.
     grad_clip : float, default=1.0
         Radius of each record's products.
     keep : float, default=1.0
-        Share of the numbers of a product, the largest ones, that are kept; 0.9 in the paper.
+        Share of the entries of a product, the largest ones, that are kept; 0.9 in the paper.
     asymmetry : int, default=8
         Steps for one update of conv2*.
 
@@ -73,13 +91,13 @@ class ForwardAggregates(Release):
     first, second = "classifier's aggregate", "discriminator's aggregate"
     name = second
 
-    def plan(self, terms, format):
-        """Return the `Plan`, from public numbers only."""
+    def plan(self, terms: Terms, format) -> Plan:
+        """Return the `Plan`; see `Release.plan`."""
         first, _, _ = self.budget_split
         if first > 0 and terms.n_classes == 1:
             raise ValueError(
-                "The classifier of the first phase needs two classes or more. Give a y that holds "
-                "classes, or no budget to conv1: budget_split=(0, ..., ...)."
+                "budget_split has a share for conv1, whose classifier needs at least two classes. "
+                "Pass a y with classes, or set budget_split=(0, 0.2, 0.8)."
             )
         n_steps, n_first = self.count_steps(terms.n_samples), self.count_first(terms.n_samples)
         rate = self.count_rows(terms.n_samples) / terms.n_samples
@@ -92,7 +110,7 @@ class ForwardAggregates(Release):
 
         before = []
         if first > 0:
-            # Its steps have a share of Σ s⁻² over all steps.
+            # The steps of the first phase have the share `first` of Σ s⁻² over all steps.
             ratio = math.sqrt(n_first / first * (1 - first) / n_steps)
             before = [(self.first, lambda multiplier: step(ratio * multiplier), n_first)]
         return terms.plan_steps(
@@ -103,7 +121,8 @@ class ForwardAggregates(Release):
             sensitivity=self.sensitivity(terms.relation, terms.n_classes),
         )
 
-    def sensitivity(self, relation, n_classes):
+    def sensitivity(self, relation: str, n_classes: int) -> float:
+        """Return the sensitivity of a step; see `Release.sensitivity`."""
         return ForwardAggregateMechanism.sensitivity_of(relation)
 
     def _count(self, plan, terms):
@@ -113,25 +132,26 @@ class ForwardAggregates(Release):
             "n_pretrain": self.count_first(terms.n_samples),
         }
 
-    def min_samples(self, plan, terms, format):
-        """Return how many records it takes to train the networks at all; found on digits."""
-        return math.ceil(_NEEDED * terms.n_classes * max(1.0, 1 / terms.epsilon))
+    def min_samples(self, plan: Plan, terms: Terms, format) -> int:
+        """Return the number of records needed to train the networks; see `Release.min_samples`."""
+        return math.ceil(DEFAULTS.min_class_size * terms.n_classes * max(1.0, 1 / terms.epsilon))
 
-    def count_steps(self, n_samples):
+    def count_steps(self, n_samples: int) -> int:
         """Return the number of releases of the generator's phase."""
-        return self.n_steps or min(1000, max(20, n_samples // 60))
+        return self.n_steps or within(n_samples // DEFAULTS.records_per_step, DEFAULTS.steps)
 
-    def count_first(self, n_samples):
+    def count_first(self, n_samples: int) -> int:
         """Return the number of releases of the classifier's phase."""
-        return self.n_pretrain or max(1, self.count_steps(n_samples) // 4)
+        return self.n_pretrain or max(1, self.count_steps(n_samples) // DEFAULTS.pretrain_ratio)
 
-    def count_rows(self, n_samples):
+    def count_rows(self, n_samples: int) -> int:
         """Return the expected number of records at a step."""
-        return min(self.batch_size or max(200, min(2000, n_samples // 30)), n_samples)
+        size = within(n_samples // DEFAULTS.batches, DEFAULTS.batch_sizes)
+        return min(self.batch_size or size, n_samples)
 
 
 def _check_split(split):
-    """Refuse what are no three shares of a budget."""
+    """Raise a ValueError unless `split` is three shares of a budget."""
     is_split = (
         isinstance(split, tuple | list)
         and len(split) == 3

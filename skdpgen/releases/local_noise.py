@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The release of local privacy: each row, noised by its owner."""
+"""Local differential privacy: noise on each row, added by its client."""
 
 import math
 import numbers
@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from ..accounting.certificate import Certificate
+from ..accounting.plan import Plan, Terms
 from ..arrays.ball import BallFormat
 from ..checks import budget_share, one_of, positive
 from ..exceptions import FitQualityWarning
@@ -14,13 +16,13 @@ from ..mechanisms.local import DEVIATIONS, LocalRowsMechanism, local_plan
 from ..params import parameters
 from .release import Release
 
-# Which norm, and which cost ‖·‖_p^p, goes with which local noise.
+# The norm of the ball, and of the cost ‖·‖_p^p, for each noise.
 _NORMS = {"laplace": 1, "gaussian": 2}
 
 
 @parameters
 class LocalNoise(Release):
-    """Noise on each row, once, which its owner adds: local privacy.
+    """Noise on each row, added once by its client: local differential privacy.
 
     Parameters
     ----------
@@ -28,7 +30,7 @@ class LocalNoise(Release):
 
     See Also
     --------
-    LocalPrivatizer : The owners' half.
+    LocalPrivatizer : The part of the clients.
 
     Examples
     --------
@@ -54,14 +56,17 @@ class LocalNoise(Release):
     def _check_params(self):
         super()._check_params()
         if self.keep is not None and self.basis is None:
-            raise ValueError("keep is a share of cosine coefficients, for basis='dct'.")
+            raise ValueError("keep is a share of cosine coefficients: set basis='dct' as well.")
 
-    def make_format(self, n_features, *, bounds=None, radius=None, **public):
-        """Return the `BallFormat` of rows; it warns of what is known of them by nobody."""
+    def make_format(
+        self, n_features: int, *, bounds=None, radius: float | None = None, **public
+    ) -> BallFormat:
+        """Return the `BallFormat` of rows, with a warning if their scale is not declared."""
         if bounds is None and radius is None:
             warnings.warn(
-                "Without bounds and clip_norm each row is projected on the unit ball as it is: "
-                "rows in other units lose their norms. Declare bounds=(lower, upper) or clip_norm.",
+                "Without bounds and clip_norm each client projects its row onto the unit ball, so "
+                "that rows in other units lose their norms. Declare bounds=(lower, upper) or "
+                "clip_norm.",
                 FitQualityWarning,
                 stacklevel=2,
             )
@@ -76,7 +81,7 @@ class LocalNoise(Release):
             **public,
         )
 
-    def plan(self, terms, format):
+    def plan(self, terms: Terms, format) -> Plan:
         """Return the `Plan` of each record, and of its label unless n_classes is None."""
         plan = local_plan(
             format.p,
@@ -88,25 +93,22 @@ class LocalNoise(Release):
         )
         return replace(plan, sigma=plan.sigma * format.radius)
 
-    def min_samples(self, plan, terms, format):
-        """Return how many records it takes for the mean of a column to be known to its range.
+    def min_samples(self, plan: Plan, terms: Terms, format) -> int:
+        """Return the number of records at which the noise on the mean of a column is its range.
 
-        With several classes, in each of them: of the noised labels a share p, which is
-        (e^ε - 1) / (e^ε + c - 1), say what they are.
+        With c classes this holds for each class, of which a share (e^ε - 1) / (e^ε + c - 1) of the
+        noised labels is unchanged by design.
         """
         noise = plan.sigma / format.radius * format.n_columns ** (1 / format.p)
-        told = 1.0
+        unchanged = 1.0
         if terms.n_classes is not None and terms.n_classes > 1:
-            epsilon = self.label_share * terms.epsilon
-            told = (
-                1
-                if epsilon > 100
-                else math.expm1(epsilon) / (math.expm1(epsilon) + terms.n_classes)
-            )
-        return math.ceil(terms.n_classes * (noise / told) ** 2)
+            # The share is 1 in doubles from ε = 100 on, far below an overflow.
+            odds = math.expm1(min(100.0, self.label_share * terms.epsilon))
+            unchanged = odds / (odds + terms.n_classes)
+        return math.ceil(terms.n_classes * (noise / unchanged) ** 2)
 
 
-def find_local_sigma(certificate, format):
+def find_local_sigma(certificate: Certificate, format: BallFormat) -> float:
     """Return the standard deviation of the noise on rows of a format, as certified."""
     mechanism = LocalRowsMechanism(format.p)
     scale = certificate.find_sigma(mechanism.name, mechanism.sensitivity)

@@ -1,48 +1,87 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What every release offers."""
+"""Base of release specifications."""
+
+from typing import Any, ClassVar, TypeVar
 
 from sklearn.base import clone
 
+from ..accounting.certificate import Certificate
+from ..accounting.plan import Plan, Terms
 from ..params import Specification
+
+Number = TypeVar("Number", int, float)
+
+
+def within(value: Number, bounds: tuple[Number, Number]) -> Number:
+    """Return the nearest number to `value` within bounds."""
+    return min(bounds[1], max(bounds[0], value))
 
 
 class Release(Specification):
-    """What leaves the data, how it is planned, and how the curator is asked for it."""
+    """A release: the parameters of its mechanisms, and their plan.
 
-    # What a certificate rests on because of it.
-    assumptions = ()
-    # Whether it is made of sums over all rows: a person may have several, and chunks are read once.
+    Subclasses define `plan` and `sensitivity`, and `name`, the name of the main mechanism in the
+    plan. They are registered for saved files where they are defined.
+
+    Attributes
+    ----------
+    assumptions : tuple of str
+        Assumptions that the release adds to a certificate.
+    is_sum : bool
+        Whether it consists of sums over all rows: then persons may have several rows, and rows may
+        come in chunks.
+    needs_columns : bool
+        Whether its cost depends on the number of columns.
+    n_components : int
+        Number of components that a `PrivatePCA` before the release keeps by default.
+    scaling : dict
+        Keyword arguments of `PrivatePCA` for the scale of the components.
+    """
+
+    name: str
+    assumptions: tuple[str, ...] = ()
     is_sum = False
-    # Whether what it costs follows from the number of columns.
     needs_columns = False
+    n_components = 30
+    scaling: ClassVar[dict[str, Any]] = {}
 
-    def of(self, format):
-        """Return the release of data of a format."""
+    def of(self, format) -> "Release":
+        """Return the release for data of a format."""
         return self
 
-    def resolved(self, plan, terms):
-        """Return the release with the numbers that were chosen for it in place of None."""
-        chosen = self._count(plan, terms)
-        left = {name: n for name, n in chosen.items() if getattr(self, name) is None}
-        return clone(self).set_params(**left)
+    def plan(self, terms: Terms, format) -> Plan:
+        """Return the `Plan`, from public numbers only.
 
-    def sensitivity(self, relation, n_classes):
-        """Return the sensitivity of the settled release called `name`."""
+        Raises
+        ------
+        ValueError
+            If the release does not suit the format.
+        """
         raise NotImplementedError
 
-    def find_sigma(self, certificate, n_classes):
-        """Return the standard deviation of the noise of the settled release, as certified."""
+    def sensitivity(self, relation: str, n_classes: int) -> float:
+        """Return the sensitivity of the main mechanism of a resolved release."""
+        raise NotImplementedError
+
+    def resolved(self, plan: Plan, terms: Terms) -> "Release":
+        """Return a copy with the chosen numbers in place of None."""
+        chosen = self._count(plan, terms)
+        missing = {name: n for name, n in chosen.items() if getattr(self, name) is None}
+        return clone(self).set_params(**missing)
+
+    def find_sigma(self, certificate: Certificate, n_classes: int) -> float:
+        """Return the standard deviation of the noise of the resolved release, as certified."""
         return certificate.find_sigma(
             self.name, lambda relation: self.sensitivity(relation, n_classes)
         )
 
-    def _count(self, plan, terms):
-        """Return the numbers that follow from a plan and its terms, by the names of parameters."""
+    def _count(self, plan: Plan, terms: Terms) -> dict[str, Any]:
+        """Return the numbers that follow from a plan and its terms, by parameter name."""
         return {}
 
-    def min_samples(self, plan, terms, format):
-        """Return how many records it takes to be of use, about, or None if that is not known.
+    def min_samples(self, plan: Plan, terms: Terms, format) -> int | None:
+        """Return the approximate number of records needed for useful results, or None.
 
-        From public numbers only; the constants were found on small public data.
+        It depends on public numbers only; its constants were found on small public data.
         """
         return None

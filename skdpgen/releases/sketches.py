@@ -1,38 +1,56 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A release made once: the slice sketch."""
+"""Slice sketches: noisy characteristic functions of random projections."""
 
 import math
+from dataclasses import dataclass
 from functools import partial
 
 import torch
 
+from ..accounting.plan import Plan, Terms
 from ..checks import check_size, whole
 from ..curator.record_functions import RecordFunction
-from ..mechanisms.sums import SliceSketchMechanism
+from ..mechanisms.noise import NoiseSource
+from ..mechanisms.sums import Sketch, SliceSketchMechanism
 from ..params import parameters
 from ..quality import warn_of_absent, warn_of_sketch
 from ..transport import SliceBasis, random_directions
-from .release import Release
+from .release import Release, within
 from .tables import TwoWayTables
 
-# The range of harmonics of a sketch, and how many rows a sketch is made of at once.
-_FEWEST_HARMONICS, _MOST_HARMONICS = 3, 6
+# Rows of a block of the curator, of which a sketch is computed at once.
 _BLOCK = 256
-# Slices for each column, and their range, where noise hides all that more of them would show.
-_EACH, _FEWEST, _MOST = 25, 50, 2000
-# They grow with the records of a class over the noise multiplier from here on. Records vary by
-# themselves: below some multiplier it does not matter.
-_DETAIL, _LEAST_MULTIPLIER = 250, 0.25
-# They are at most so many times as many, and once for so many columns: directions in few of them
-# are close to each other.
-_MOST_TIMES, _COLUMNS_A_TIME = 16, 4
-# What memory then has to hold: slices of all classes, and numbers of all directions.
-_MOST_OF_CLASSES, _MOST_OF_COLUMNS = 2**19, 2**25
-# Share of the directions that see small windows of images only, where there are components; found
-# on held-out images.
-_LOCAL = 0.5
-# Half-period of the basis of a sketch, in standard deviations of a projection.
-_WIDTH = 3.0
+
+
+@dataclass(frozen=True)
+class SketchDefaults:
+    """Constants of `SliceSketch`. Those without a source are set by hand."""
+
+    # Range of the numbers of harmonics.
+    harmonics: tuple[int, int] = (3, 6)
+    # Slices for each column, and their range, at high noise, where more slices do not help; found
+    # on iris, wine, breast cancer and digits.
+    slices_per_column: int = 25
+    slices: tuple[int, int] = (50, 2000)
+    # The number of slices grows with the records of a class over the noise multiplier beyond this.
+    detail: float = 250.0
+    # The variance of the records themselves dominates below this multiplier.
+    least_multiplier: float = 0.25
+    # Most times as many slices, and columns for one time: random directions in few columns are
+    # close to each other.
+    times: float = 16.0
+    columns_per_time: float = 4.0
+    # Slices of all classes, and entries of all directions, that memory holds.
+    class_slices: int = 2**19
+    entries: int = 2**25
+    # Share of the directions that cover small windows of images in components; found on held-out
+    # images.
+    local: float = 0.5
+    # Half-period of the basis, in standard deviations of a projection.
+    width: float = 3.0
+
+
+DEFAULTS = SketchDefaults()
 
 
 @parameters
@@ -41,18 +59,18 @@ class SliceSketch(Release):
 
     For every class, sums of sines and cosines of the rows' projections are released with Gaussian
     noise. They are the empirical characteristic functions of the slices that a sliced Wasserstein
-    distance compares. Whatever is fitted to them, however long, costs no further privacy.
+    distance compares. Learners that are fitted to them cost no further privacy.
 
-    Of images in principal components, half of the directions see small windows of the images, at
-    random places: projections on these are further from normal, and say more.
+    For images in principal components, half of the directions cover small windows of the images at
+    random positions: projections on these are further from normal, and more informative.
 
     Parameters
     ----------
     n_projections : int, default=None
         Number of directions k. None: 25 for each column of the rows (after the encoder), within
-        [50, 2000], and up to 16 times as many where there are many columns and little noise.
+        [50, 2000], and up to 16 times as many for many columns and little noise.
     n_harmonics : int, default=None
-        Harmonics on each slice, at most 1000. None: 3 to 6, more where there is less noise.
+        Harmonics on each slice, at most 1000. None: 3 to 6, more for less noise.
 
     Examples
     --------
@@ -71,14 +89,14 @@ class SliceSketch(Release):
 
     is_sum = True
     name = SliceSketchMechanism.name
-    # Components that a `PrivatePCA` keeps by default, and how they are scaled.
     n_components, scaling = 64, {"whiten": 0.5}
 
-    def of(self, format):
+    def of(self, format) -> Release:
+        """Return two-way tables for data of a table; see `Release.of`."""
         return TwoWayTables() if format.has_blocks else self
 
-    def plan(self, terms, format):
-        """Return the `Plan`, from public numbers only."""
+    def plan(self, terms: Terms, format) -> Plan:
+        """Return the `Plan`; see `Release.plan`."""
         n_values = self.count_values(terms)
         check_size("n_projections", max(terms.n_classes, _BLOCK), n_values)
         check_size("n_projections", terms.n_columns, self._fewest(terms.n_columns))
@@ -88,7 +106,8 @@ class SliceSketch(Release):
 
         return terms.plan_once({self.name: 1.0}, sensitivity)
 
-    def sensitivity(self, relation, n_classes):
+    def sensitivity(self, relation: str, n_classes: int) -> float:
+        """Return the sensitivity of the sketch; see `Release.sensitivity`."""
         return SliceSketchMechanism.sensitivity_of(
             self.n_projections, self.n_harmonics, n_classes, relation
         )
@@ -97,109 +116,108 @@ class SliceSketch(Release):
         k, n_harmonics = self.count(plan, terms.n_columns, terms.n_classes, terms.n_samples)
         return {"n_projections": k, "n_harmonics": n_harmonics}
 
-    def count_values(self, terms):
+    def count_values(self, terms: Terms) -> int:
         """Return the number of values of a row on the fewest slices of a sketch."""
-        return 2 * (self.n_harmonics or _MOST_HARMONICS) * self._fewest(terms.n_columns)
+        return 2 * (self.n_harmonics or DEFAULTS.harmonics[1]) * self._fewest(terms.n_columns)
 
-    def min_samples(self, plan, terms, format):
-        """Return at how many records the energy of the sketch is a fourth of that of its noise.
+    def min_samples(self, plan: Plan, terms: Terms, format) -> int:
+        """Return the number of records at which the signal-to-noise ratio of the sketch is 1/4.
 
-        That is of as many slices as tell about all columns, whether there are so many or not: fewer
-        have less noise each, and tell less. Found on iris, wine, breast cancer and digits, where
-        classifiers then lose little, and on images of up to 3,072 columns.
+        The ratio is that of energies, on enough slices for all columns: fewer slices have less
+        noise each, and less information. On iris, wine, breast cancer and digits, and on images of
+        up to 3,072 columns, classifiers lose little at this number.
         """
         ratio = self.noise_ratio(plan, terms.n_columns, terms.n_classes, terms.n_samples)
-        enough = max(_FEWEST, _EACH * terms.n_columns)
+        enough = max(DEFAULTS.slices[0], DEFAULTS.slices_per_column * terms.n_columns)
         ratio *= math.sqrt(enough / self._fewest(terms.n_columns))
         return math.ceil(ratio * terms.n_samples)
 
-    def noise_ratio(self, plan, n_columns, n_classes, n_records):
-        """Return the noise on a value of the fewest slices, over the largest that it can be.
+    def noise_ratio(self, plan: Plan, n_columns: int, n_classes: int, n_records: float) -> float:
+        """Return the noise on a value of the fewest slices, over its largest possible value.
 
-        More of them have more noise each, and tell as much.
+        More slices have more noise each, and the same information in total.
         """
         k, _ = self.count(plan, n_columns, n_classes, n_records)
         sigma = plan.sigma * math.sqrt(self._fewest(n_columns) / k)
         return sigma * n_classes / n_records
 
-    def run(self, curator, format, components, spread, noise):
-        """Draw a basis for (encoded) rows of a spread, and release the sketch in it.
+    def run(
+        self, curator, format, components, std: torch.Tensor, noise: NoiseSource
+    ) -> tuple[SliceBasis, Sketch]:
+        """Draw a basis for encoded rows, and release the sketch in it.
 
         Parameters
         ----------
         curator : Curator
         format : Format
-            Of the rows.
+            The format of the rows.
         components : PrincipalComponents or None
-            What they are encoded by.
-        spread : tensor of shape (n_encoded,)
-            Standard deviations of encoded rows, about.
+            The encoder of the rows.
+        std : tensor of shape (n_encoded,)
+            Approximate standard deviations of encoded rows.
         noise : NoiseSource
-            Where directions come from.
+            The source of directions.
 
         Returns
         -------
         basis : SliceBasis
         sketch : skdpgen.mechanisms.sums.Sketch
         """
-        k, n_harmonics = self.count(curator.plan, len(spread), curator.n_classes, curator.n_records)
-        generator = noise.torch_generator()
-        directions = _draw_directions(format, components, len(spread), k, generator)
-        basis = SliceBasis(
-            directions,
-            _WIDTH * torch.linalg.vector_norm(directions * spread[:, None], dim=0),
-            n_harmonics,
-        ).to(curator.device)
+        k, n_harmonics = self.count(curator.plan, len(std), curator.n_classes, curator.n_records)
+        directions = _draw_directions(format, components, len(std), k, noise.torch_generator())
+        widths = DEFAULTS.width * torch.linalg.vector_norm(directions * std[:, None], dim=0)
+        basis = SliceBasis(directions, widths, n_harmonics).to(curator.device)
         encode = None if components is None else RecordFunction(components.encode_exactly)
         sketch = curator.release(SliceSketchMechanism(basis, curator.n_classes, encode))
-        n, std = curator.n_rows, sketch.counts_std * math.sqrt(curator.n_classes)
-        warn_of_absent(sketch.counts.sum() / n, std / n)
+        n, counts_std = curator.n_rows, sketch.counts_std * math.sqrt(curator.n_classes)
+        warn_of_absent(sketch.counts.sum() / n, counts_std / n)
         warn_of_sketch(sketch.sums, sketch.sums_std, sketch.counts, sketch.counts_std)
         return basis, sketch
 
-    def count(self, plan, n_columns, n_classes, n_records):
+    def count(
+        self, plan: Plan, n_columns: int, n_classes: int, n_records: float
+    ) -> tuple[int, int]:
         """Return the numbers of slices and of harmonics, from public numbers only.
 
-        By default there are as many slices as show what is above the noise: in proportion to the
-        records of an average class over the noise multiplier, within a range.
+        The default number of slices is in proportion to the records of an average class over the
+        noise multiplier, within a range.
         """
         k = self._fewest(n_columns)
         if self.n_projections is None:
-            held = min(_MOST_OF_CLASSES // n_classes, _MOST_OF_COLUMNS // n_columns)
-            times = min(_MOST_TIMES, n_columns / _COLUMNS_A_TIME)
+            held = min(DEFAULTS.class_slices // n_classes, DEFAULTS.entries // n_columns)
+            times = min(DEFAULTS.times, n_columns / DEFAULTS.columns_per_time)
             most = max(k, min(round(times * k), held))
             multiplier = plan.multiplier(self.name) * (plan.max_rows or 1)
-            multiplier = max(_LEAST_MULTIPLIER, multiplier)
+            multiplier = max(DEFAULTS.least_multiplier, multiplier)
             detail = n_records / (n_classes * multiplier)
-            k = min(most, max(k, round(k * detail / _DETAIL)))
+            k = within(round(k * detail / DEFAULTS.detail), (k, most))
         return k, self._count_harmonics(plan, k, n_classes, n_records)
 
     def _fewest(self, n_columns):
-        return self.n_projections or min(_MOST, max(_FEWEST, _EACH * n_columns))
+        slices = within(DEFAULTS.slices_per_column * n_columns, DEFAULTS.slices)
+        return self.n_projections or slices
 
     def _count_harmonics(self, plan, k, n_classes, n_records):
         """Return the number of harmonics.
 
-        More of them lower the noise a little, if records are replaced: so the default is by the
-        noise that the fewest would have.
+        More harmonics lower the noise slightly if records are replaced, so that the default depends
+        on the noise at the fewest.
         """
         if self.n_harmonics:
             return self.n_harmonics
-        sensitivity = plan.bound(
-            partial(SliceSketchMechanism.sensitivity_of, k, _FEWEST_HARMONICS, n_classes)
-        )
+        fewest, most = DEFAULTS.harmonics
+        sensitivity = plan.bound(partial(SliceSketchMechanism.sensitivity_of, k, fewest, n_classes))
         noise_ratio = plan.multiplier(self.name) * sensitivity * n_classes / n_records
         if noise_ratio == 0:
-            return _MOST_HARMONICS
-        wanted = 0.4 / math.sqrt(noise_ratio)
-        return round(min(_MOST_HARMONICS, max(_FEWEST_HARMONICS, wanted)))
+            return most
+        return round(within(0.4 / math.sqrt(noise_ratio), DEFAULTS.harmonics))
 
 
 def _draw_directions(format, components, n_columns, k, generator):
-    """Draw k public unit directions; of images in components, some are local."""
+    """Draw k public unit directions; for images in components, some cover small windows."""
     local = torch.zeros(n_columns, 0)
     if components is not None:
-        windows = format.draw_windows(round(_LOCAL * k), generator)
+        windows = format.draw_windows(round(DEFAULTS.local * k), generator)
         local = components.find_directions(windows).float()
     others = random_directions(n_columns, k - local.shape[1], generator=generator)
     return torch.cat([local, others], dim=1)

@@ -1,46 +1,64 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The release of the DP-SWD and DPSWflow papers: projected rows, at each step or once."""
+"""Noisy projections of rows, at each step or once, as in the DP-SWD and DPSWflow papers."""
 
 import math
+from dataclasses import dataclass
 
 from dp_accounting import PoissonSampledDpEvent, SampledWithoutReplacementDpEvent
 
 from ..accounting.calibration import calibrate_gaussian
 from ..accounting.events import SlicedGaussianDpEvent
+from ..accounting.plan import Plan, Terms
 from ..checks import check_size, one_of, whole
 from ..mechanisms.noise import ASSUMED_OF_DIRECTIONS
 from ..mechanisms.sampled import SlicedRowsMechanism
 from ..params import parameters
-from .release import Release
+from .release import Release, within
 
-# For sliced rows: the range of expected records a step. For those that are released once: records
-# that are projected, at most, and how many times as many directions as at one of many steps.
-_FEWEST_ROWS, _MOST_ROWS = 10, 500
-_MOST_ROWS_AT_ONCE, DIRECTIONS_AT_ONCE = 2000, 8
+
+@dataclass(frozen=True)
+class SlicedRowsDefaults:
+    """Constants of the default numbers of `SlicedRows`. Those without a source are set by hand."""
+
+    # Range of the expected records of a step, and the most records of a single release.
+    rows: tuple[int, int] = (10, 500)
+    rows_at_once: int = 2000
+    # Least number of directions, and factor of the directions of a single release.
+    min_directions: int = 4
+    directions_at_once: int = 8
+    # Records for one step, and the range of steps.
+    records_per_step: int = 20
+    steps: tuple[int, int] = (30, 3000)
+    # q·√T/μ: the noise is least at 0.5 for large ε and at 1 for small ε; see `count_rows`.
+    rate: float = 0.75
+
+
+DEFAULTS = SlicedRowsDefaults()
 
 
 @parameters
 class SlicedRows(Release):
     """Noisy projections of random batches of rows on random directions, at each step.
 
-    This is what the DP-SWD and DPSWflow papers release. Given the directions, which are fresh at
-    each step, a record changes one row of projections, so that ε is an average over the law of the
-    norm of that change. It takes far more noise for the same ε than a `SliceSketch`.
+    This is the release of the DP-SWD and DPSWflow papers. Given the directions, which are fresh at
+    each step, a record changes one row of projections, so that ε is an average over the
+    distribution of the norm of that change. It needs far more noise for the same ε than a
+    `SliceSketch`.
 
     Parameters
     ----------
     n_projections : int, default=None
-        Number of directions k. None: the root of the number of columns (after the encoder, with
-        the one-hot class beside them), but at least 4; 8 times as many for one step.
+        Number of directions k. None: the square root of the number of columns (after the encoder,
+        with the one-hot class), but at least 4; 8 times as many for one step.
     batch_size : int, default=None
         Expected records a step (q is capped at 1). None: 0.75·n_samples·μ / √n_steps within
-        [10, 500], where μ is 1 over the noise multiplier of a Gaussian mechanism at (ε, δ), since
-        the noise on an average over all steps is about least there; for one step, 2000.
+        [10, 500], where μ is 1 over the noise multiplier of a Gaussian mechanism at (ε, δ), which
+        nearly minimises the noise on an average over all steps; for one step, 2000.
     n_steps : int, default=None
         Private steps. None: n_samples / 20 within [30, 3000]. 1: rows are released once.
     sampling : {"poisson", "fixed"}, default="poisson"
-        How batches are sampled: by independent coins, or a fixed number without replacement, which
-        is accounted under ``relation="replace_one"`` only.
+        Sampling of batches: by independent coins, or a fixed number without replacement, which is
+        accounted under ``relation="replace_one"`` only.
 
     Examples
     --------
@@ -66,12 +84,12 @@ class SlicedRows(Release):
     needs_columns = True
     n_components, scaling = 30, {"whiten": 0.5, "unit_ball": True}
 
-    def plan(self, terms, format):
-        """Return the `Plan`, from public numbers only."""
+    def plan(self, terms: Terms, format) -> Plan:
+        """Return the `Plan`; see `Release.plan`."""
         if terms.n_columns is None:
             raise ValueError(
-                "Sliced rows need a schema that leaves nothing open: what they cost follows from "
-                "its columns."
+                "Sliced rows need a schema without undeclared bounds or levels, since their cost "
+                "depends on its columns. Declare them, or use release='sketch'."
             )
         if self.sampling == "fixed" and terms.relation != "replace_one":
             raise ValueError("sampling='fixed' is accounted under relation='replace_one' only.")
@@ -102,7 +120,8 @@ class SlicedRows(Release):
             sensitivity=self.sensitivity(terms.relation, terms.n_classes),
         )
 
-    def sensitivity(self, relation, n_classes):
+    def sensitivity(self, relation: str, n_classes: int) -> float:
+        """Return the bound on the change of a row; see `Release.sensitivity`."""
         return SlicedRowsMechanism.sensitivity_of(relation)
 
     def _count(self, plan, terms):
@@ -113,18 +132,18 @@ class SlicedRows(Release):
             "n_steps": self.count_steps(terms.n_samples),
         }
 
-    def count_steps(self, n_samples):
+    def count_steps(self, n_samples: int) -> int:
         """Return the number of releases."""
-        return self.n_steps or min(3000, max(30, n_samples // 20))
+        return self.n_steps or within(n_samples // DEFAULTS.records_per_step, DEFAULTS.steps)
 
-    def count_projections(self, n_features):
-        """Return the number of directions, for rows with the one-hot class beside them."""
+    def count_projections(self, n_features: int) -> int:
+        """Return the number of directions, for rows joined with the one-hot class."""
         if self.n_projections:
             return self.n_projections
-        k = max(4, round(math.sqrt(n_features)))
-        return k * (DIRECTIONS_AT_ONCE if self.n_steps == 1 else 1)
+        k = max(DEFAULTS.min_directions, round(math.sqrt(n_features)))
+        return k * (DEFAULTS.directions_at_once if self.n_steps == 1 else 1)
 
-    def count_rows(self, budget, n_samples):
+    def count_rows(self, budget: Terms | Plan, n_samples: int) -> int:
         """Return the expected number of records at a step.
 
         All steps together are nearly a Gaussian mechanism with μ = q·√(T·(exp(1/s²) - 1)). The
@@ -133,9 +152,9 @@ class SlicedRows(Release):
         """
         size = self.batch_size
         if size is None and self.n_steps == 1:
-            size = _MOST_ROWS_AT_ONCE
+            size = DEFAULTS.rows_at_once
         elif size is None:
             multiplier = calibrate_gaussian(budget.epsilon, budget.delta, relation=budget.relation)
-            rate = 0.75 / max(multiplier, 1e-9) / math.sqrt(self.count_steps(n_samples))
-            size = round(min(_MOST_ROWS, max(_FEWEST_ROWS, rate * n_samples)))
+            rate = DEFAULTS.rate / max(multiplier, 1e-9) / math.sqrt(self.count_steps(n_samples))
+            size = round(within(rate * n_samples, DEFAULTS.rows))
         return min(size, n_samples)

@@ -1,114 +1,141 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A release of a table: tables of two columns, of three where the target or the rows ask for it."""
+"""Two-way tables of a table's columns, and three-way tables of strong interactions."""
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
+import torch
+
+from ..accounting.plan import Plan, Terms
 from ..curator.record_functions import RecordFunction
-from ..mechanisms.tables import TablesMechanism, count_cells
-from ..mechanisms.three_way import ThreeWayMechanism
+from ..mechanisms.tables import Tables, TablesMechanism, count_cells
+from ..mechanisms.three_way import ThreeWayMechanism, ThreeWayTables
 from ..tables.columns.types import Unknown
 from ..tables.format import FEW_LEVELS
 from .release import Release
 
-# Cells of tables, at most, and the memory that one takes until it is released.
-_MOST_CELLS, _BYTES_OF_A_CELL = 2**27, 30
-# What interactions of three columns, and three-way tables, get of the budget where they are sought.
-_INTERACTIONS_SHARE, _THREE_WAY_SHARE = 0.03, 0.07
-# They are not sought where noise of so many standard deviations could be taken for one of half the
-# records, or where there are more triples or levels than this, which take long.
-_CLEAR, _MOST_TRIPLES, _MOST_LEVELS = 4, 10_000, 1_000
+
+@dataclass(frozen=True)
+class TableDefaults:
+    """Constants of `TwoWayTables`. Those without a source are set by hand."""
+
+    # Most cells of tables, and the bytes of memory for a cell during a release.
+    max_cells: int = 2**27
+    cell_bytes: int = 30
+    # Shares of ρ for interactions of three columns, and for three-way tables.
+    interactions_share: float = 0.03
+    three_way_share: float = 0.07
+    # Three-way tables are planned if so many standard deviations of the noise on an interaction are
+    # at most half of the records, and for no more triples and levels, which would take long.
+    clear: float = 4.0
+    max_triples: int = 10_000
+    max_levels: int = 1_000
+    # Records for useful results, in noise on a count times columns; found on Adult.
+    min_samples: float = 10.0
+
+
+DEFAULTS = TableDefaults()
 
 
 class TwoWayTables(Release):
-    """The sketch of a table: for each pair of columns, how often their levels occur together.
+    """The sketch of a table: noisy counts of all pairs of levels of different columns.
 
-    And how often each level occurs, with a weight that follows from the numbers of levels. This is
-    what ``release="sketch"`` is where there is a schema.
+    One-way tables are released as well, with a weight that depends on the numbers of levels. A
+    table's ``release="sketch"`` resolves to this release.
 
-    If the target has at most three levels, they are released for each of these apart, so that all
-    three-way tables with the target are known. A record has one level, so that this costs no more.
+    If the target has at most three levels, the tables are stratified by it, so that all three-way
+    tables with the target are known. A record has one level, so that this costs no more.
 
-    Otherwise a tenth of the budget goes to *three-way tables* of those columns that pairs do not
-    explain, as a ⊕ b = c is not: for all triples, one noisy number says by how much records are
-    off what was learnt of pairs, and tables of those that stand out are released. That is so for at
-    most 10,000 triples of 1,000 levels in all, and where the noise would let half of the records be
-    seen.
+    Otherwise a tenth of the budget is for *three-way tables* of columns whose interactions pairs do
+    not explain, such as a ⊕ b = c: one noisy number for each triple shows how far records differ
+    from the prediction of the pairs, and tables of significant triples are released. This is
+    planned for at most 10,000 triples and 1,000 levels in all, and if the noise on an interaction
+    is small relative to half of the records.
     """
 
     is_sum = True
     name = TablesMechanism.name
     interactions, three_way = "interactions", "three-way tables"
 
-    def plan(self, terms, format):
-        """Return the `Plan`, from public numbers only."""
+    def plan(self, terms: Terms, format) -> Plan:
+        """Return the `Plan`; see `Release.plan`."""
 
         def sensitivity(plan, relation):
             return self.sensitivity(relation, terms.n_classes)
 
         plan, n_triples = None, math.comb(len(format.schema.learnt), 3)
         n_levels = 0 if format.schema.open_names else sum(format.block_sizes)
-        is_small = 0 < n_triples <= _MOST_TRIPLES and n_levels <= _MOST_LEVELS
-        if is_small and not _may_tell_apart(format):
+        is_small = 0 < n_triples <= DEFAULTS.max_triples and n_levels <= DEFAULTS.max_levels
+        if is_small and not _may_stratify(format):
             others = {
-                self.interactions: _INTERACTIONS_SHARE,
-                self.three_way: _THREE_WAY_SHARE,
+                self.interactions: DEFAULTS.interactions_share,
+                self.three_way: DEFAULTS.three_way_share,
             }
-            sought = terms.plan_once({self.name: 1 - sum(others.values()), **others}, sensitivity)
-            noise = math.sqrt(n_triples) * _deviation(sought, self.interactions, True)
-            if _CLEAR * noise <= terms.n_samples / 2:
-                plan = sought
+            larger = terms.plan_once({self.name: 1 - sum(others.values()), **others}, sensitivity)
+            noise = math.sqrt(n_triples) * _three_way_std(larger, self.interactions, True)
+            if DEFAULTS.clear * noise <= terms.n_samples / 2:
+                plan = larger
         plan = plan or terms.plan_once({self.name: 1.0}, sensitivity)
         if not format.schema.open_names:
             _check_size(plan, format.block_sizes)
         return plan
 
-    def sensitivity(self, relation, n_classes):
+    def sensitivity(self, relation: str, n_classes: int) -> float:
+        """Return the sensitivity of two-way tables; see `Release.sensitivity`."""
         return TablesMechanism.sensitivity_of(relation)
 
-    def min_samples(self, plan, terms, format):
-        """Return at how many records that is so of two-way tables; found on Adult.
+    def min_samples(self, plan: Plan, terms: Terms, format) -> int:
+        """Return the number of records for useful results; see `Release.min_samples`.
 
-        Where there are tables for each level of the target, each takes as many. Levels that are to
-        be found are two, at the least.
+        Each stratum needs as many. A target with undeclared levels has at least two.
         """
-        has_parts = len(format.schema.learnt) > 1 and _may_tell_apart(format)
-        n_parts = max(2, len(format.levels_of_target)) if has_parts else 1
-        return math.ceil(10 * plan.sigma * len(format.schema) * n_parts)
+        has_strata = len(format.schema.learnt) > 1 and _may_stratify(format)
+        n_strata = max(2, len(format.levels_of_target)) if has_strata else 1
+        return math.ceil(DEFAULTS.min_samples * plan.sigma * len(format.schema) * n_strata)
 
-    def run(self, curator, format):
-        """Release the `Tables` of a format that leaves nothing open."""
+    def run(self, curator, format) -> Tables:
+        """Release the `Tables` of a resolved format."""
         names = [name for name, _ in format.blocks]
         by = names.index(format.kind.label) if format.tells_apart else None
         curator.encode_cells_by(RecordFunction(format.encode_cells))
-        return _leave_out(curator.release(TablesMechanism(format.block_sizes, by)), format)
+        return _without_impossible(curator.release(TablesMechanism(format.block_sizes, by)), format)
 
-    def seeks(self, plan):
+    def has_three_way(self, plan: Plan) -> bool:
         """Return whether a plan has three-way tables."""
         return self.three_way in dict(plan.releases)
 
-    def run_interactions(self, curator, signs, triples):
+    def run_interactions(
+        self, curator, signs: Sequence[torch.Tensor], triples: Sequence[tuple[int, int, int]]
+    ) -> ThreeWayTables:
         """Release the sums of products of three signs, as `ThreeWayTables`."""
         return curator.release(ThreeWayMechanism(self.interactions, signs, triples))
 
-    def three_way_std(self, plan):
-        """Return the standard deviation of the noise on three-way tables, if one is released."""
-        return _deviation(plan, self.three_way, False)
+    def three_way_std(self, plan: Plan) -> float:
+        """Return the standard deviation of the noise on a single three-way table."""
+        return _three_way_std(plan, self.three_way, False)
 
-    def run_three_way(self, curator, format, groups, triples):
+    def run_three_way(
+        self,
+        curator,
+        format,
+        groups: Sequence[torch.Tensor],
+        triples: Sequence[tuple[int, int, int]],
+    ) -> ThreeWayTables:
         """Release the `ThreeWayTables` of groups of levels of triples of columns."""
         tables = curator.release(ThreeWayMechanism(self.three_way, groups, triples))
-        return _leave_out(tables, format)
+        return _without_impossible(tables, format)
 
 
-def _leave_out(tables, format):
-    """Return tables without noise on what the rules leave out."""
+def _without_impossible(tables, format):
+    """Return tables with 0 in cells that the rules of the schema exclude."""
     if not format.schema.rules:
         return tables
     return tables.without_impossible(format.find_impossible())
 
 
-def _may_tell_apart(format):
-    """Return whether records may be told apart by the target, which may still be open."""
+def _may_stratify(format):
+    """Return whether tables can be stratified by the target, whose levels may be undeclared."""
     target = None if format.kind is None else format.schema.get(format.kind.label)
     if isinstance(target, Unknown):
         return True
@@ -116,18 +143,18 @@ def _may_tell_apart(format):
     return 1 < n_levels <= FEW_LEVELS or (n_levels > 0 and target.is_open)
 
 
-def _deviation(plan, name, is_signed):
+def _three_way_std(plan, name, is_signed):
     bound = plan.bound(lambda relation: ThreeWayMechanism.sensitivity_of(relation, is_signed))
     return plan.multiplier(name) * bound
 
 
 def _check_size(plan, sizes):
-    if (n_cells := count_cells(sizes)) > _MOST_CELLS:
+    if (n_cells := count_cells(sizes)) > DEFAULTS.max_cells:
         noise = TablesMechanism.noise_on_cells(plan.sigma, len(sizes))
         raise ValueError(
             f"The schema is too large for two-way tables: its {len(sizes):,} columns of "
-            f"{sum(sizes):,} levels have {n_cells:,} cells, and {_MOST_CELLS:,} are the most. They "
-            f"would take {n_cells * _BYTES_OF_A_CELL / 2**30:,.0f} GiB of memory, and there would "
-            f"be noise of about ±{noise:,.0f} records on each. Drop columns, merge several into "
-            "one, or declare fewer levels and knots."
+            f"{sum(sizes):,} levels have {n_cells:,} cells, more than {DEFAULTS.max_cells:,}, with "
+            f"{n_cells * DEFAULTS.cell_bytes / 2**30:,.0f} GiB of memory and noise of about "
+            f"±{noise:,.0f} records on each. Drop columns, merge several into one, or declare "
+            "fewer levels and knots."
         )

@@ -109,7 +109,7 @@ class TableEncoder:
 
     def _spread(self, places):
         sizes = [block.where.stop - block.where.start for block in self.make_blocks()]
-        return HatBasis(torch.from_numpy(places), sizes).spread().numpy() / np.sqrt(len(sizes))
+        return HatBasis(torch.from_numpy(places), sizes).to_dense().numpy() / np.sqrt(len(sizes))
 
     def find_conditions(self, where):
         """Return the conditions that columns are what a dict asks of them, by their names.

@@ -252,8 +252,8 @@ def wasserstein_1d(x, y, *, a=None, b=None, p: float = 2):
     x, y = x.to(dtype), y.to(x.device, dtype)
     a, b = _as_weights(a, "a", x), _as_weights(b, "b", y)
     try:
-        batch = torch.broadcast_shapes(*(t.shape[:-1] for t in (x, y, a, b) if t is not None))
-    except RuntimeError:
+        batch = np.broadcast_shapes(*(t.shape[:-1] for t in (x, y, a, b) if t is not None))
+    except ValueError:
         raise ValueError("x, y, a and b have leading axes that do not broadcast.") from None
     return _transport_cost(x.expand(*batch, -1), y.expand(*batch, -1), a, b, p)
 

@@ -23,7 +23,7 @@ from skdpgen.learners.aggregates import (
     _keep_largest,
     fit_to_aggregates,
 )
-from skdpgen.learners.training import RowNetwork
+from skdpgen.learners.rows import RowNetwork
 from skdpgen.mechanisms.aggregates import NoisyAggregate
 from skdpgen.networks import Discriminator
 from skdpgen.privacy import Curator, ForwardAggregateMechanism, preview
@@ -399,7 +399,7 @@ def test_all_records_at_each_step():
         (dict(release__budget_split=(-0.5, 0.5, 1.0)), "sum to 1"),
         (dict(release__budget_split=(0.0, 1.0, 0.0)), "the last one positive"),
         (dict(release__budget_split=None), "sum to 1"),
-        (dict(release__budget_split=(0.2, 0.2, 0.6)), "two classes or more"),
+        (dict(release__budget_split=(0.2, 0.2, 0.6)), "at least two classes"),
         (
             dict(discriminator__image_shape=(1, 8, 8), bounds=(0, 1), encoder=None),
             "have 64 features; X has 16",
@@ -440,7 +440,7 @@ def test_parameters_that_are_refused(params, match):
 
 def test_one_class_has_no_first_phase():
     X, y = np.ones((20, 2)), np.full(20, 3)
-    with pytest.raises(ValueError, match="two classes or more"):
+    with pytest.raises(ValueError, match="at least two classes"):
         make(classes=[3], release=ForwardAggregates(budget_split=(0.2, 0.2, 0.6))).fit(X, y)
     fitted = make(classes=[3], release=ForwardAggregates(n_steps=2)).fit(X, y)
     assert fitted.sample(2)[1].tolist() == [3, 3]

@@ -330,7 +330,7 @@ def test_only_a_release_that_uses_delta_is_warned_of_a_large_one(X):
 
 
 def test_rows_without_bounds_are_said_to_be_projected_on_the_unit_ball(X):
-    with pytest.warns(FitQualityWarning, match="projected on the unit ball as it is"):
+    with pytest.warns(FitQualityWarning, match="projects its row onto the unit ball"):
         make().fit(X)
     for params in ({"bounds": (-1, 1)}, {"clip_norm": 1.0}):
         with warnings.catch_warnings():

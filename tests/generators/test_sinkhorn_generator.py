@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skdpgen import DPSinkhornGenerator, PrivacyBudget
 from skdpgen.encoders import PrivatePCA
-from skdpgen.learners.gradients import _stratified
+from skdpgen.learners.gradients import _draw_stratified
 from skdpgen.learners.training import Descent
 from skdpgen.losses import SemiDebiasedSinkhorn
 from skdpgen.privacy import (
@@ -123,11 +123,14 @@ def test_signs_do_not_depend_on_chunks(monkeypatch):
 def test_classes_are_generated_by_their_shares():
     generator = torch.Generator().manual_seed(0)
     counts = np.mean(
-        [np.bincount(_stratified([0.5, 0.3, 0.2], 7, generator), minlength=3) for _ in range(400)],
+        [
+            np.bincount(_draw_stratified([0.5, 0.3, 0.2], 7, generator), minlength=3)
+            for _ in range(400)
+        ],
         axis=0,
     )
     assert_allclose(counts, [3.5, 2.1, 1.4], atol=0.15)
-    exact = np.bincount(_stratified([0.5, 0.3, 0.2], 10, generator), minlength=3)
+    exact = np.bincount(_draw_stratified([0.5, 0.3, 0.2], 10, generator), minlength=3)
     assert abs(exact - [5, 3, 2]).max() <= 1
 
 
@@ -187,7 +190,7 @@ def test_averaging_is_the_memory_of_the_weights(monkeypatch):
 
     def watched(training, loss, rate):
         step(training, loss, rate)
-        parameters = training._rows.parameters()
+        parameters = training._module.parameters()
         weights.append(torch.nn.utils.parameters_to_vector(parameters).detach().clone())
 
     step = Descent.step
@@ -239,7 +242,7 @@ def test_images(name, shape):
     made = generator.fit(X).sample(2)
     assert made.shape == (2, math.prod(shape))
     assert 0 <= made.min() < made.max() <= 1
-    with pytest.raises(ValueError, match="it needs bounds"):
+    with pytest.raises(ValueError, match="which needs bounds"):
         make(network=name).fit(X)
 
 

@@ -22,12 +22,12 @@ SIZES = (100, 1000, 7000, 60_000, 10**6)
 
 
 def count(epsilon, n_samples, n_columns=64, n_classes=10, release=None, relation="zero_out"):
-    """Return the numbers of slices and of harmonics that are settled, and the multiplier."""
+    """Return the numbers of slices and of harmonics that are resolved, and the multiplier."""
     release = release or SliceSketch()
     terms = Terms(epsilon, 1e-5, relation, "pld", n_samples, n_classes, n_columns)
     plan = release.plan(terms, None)
-    settled = release.resolved(plan, terms)
-    k, n_harmonics = settled.n_projections, settled.n_harmonics
+    resolved = release.resolved(plan, terms)
+    k, n_harmonics = resolved.n_projections, resolved.n_harmonics
     sensitivity = SliceSketchMechanism.sensitivity_of(k, n_harmonics, n_classes, relation)
     assert plan.sigma == plan.multiplier(release.name) * sensitivity
     return k, n_harmonics, plan.multiplier(release.name)

@@ -25,7 +25,7 @@ from skdpgen.arrays import box
 from skdpgen.arrays.windows import draw_windows
 from skdpgen.encoders import PrivatePCA
 from skdpgen.generators import _sliced_flow
-from skdpgen.learners.particles import Particles, _as_released, flow_along_slices
+from skdpgen.learners.particles import Particles, _smooth, flow_along_slices
 from skdpgen.mechanisms.sampled import ProjectedRows
 from skdpgen.preprocessing import LowFrequencies
 from skdpgen.privacy import (
@@ -308,7 +308,7 @@ def test_a_step_of_the_flow_diffuses_by_its_length(step_size, diffusion):
 @pytest.mark.parametrize("share", [0.1, 0.25, 0.5, 1.0])
 def test_particles_of_a_class_have_as_many_zeros_as_records_have(share):
     projected, real = torch.ones(3, 40), torch.ones(3, 70)
-    made, kept = _as_released(projected, real, share, 1e-9, torch.Generator())
+    made, kept = _smooth(projected, real, share, 1e-9, torch.Generator())
     assert made.round().sum(1).tolist() == [40] * 3
     assert made.shape[1] == round(40 / share)
     assert kept is real

@@ -19,8 +19,8 @@ from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget
 from skdpgen.accounting.calibration import calibrate
 from skdpgen.accounting.plan import Terms
 from skdpgen.encoders import PrivatePCA
+from skdpgen.learners.rows import RowNetwork
 from skdpgen.learners.slices import fit_to_rows
-from skdpgen.learners.training import RowNetwork
 from skdpgen.mechanisms.sampled import ProjectedRows
 from skdpgen.networks import build, find_factory
 from skdpgen.privacy import (

@@ -1,5 +1,6 @@
 """Tables of mixed types with a public schema: what comes back, and what is refused."""
 
+import dataclasses
 import datetime
 import decimal
 import math
@@ -19,14 +20,14 @@ from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler, PrivacyBudget
 from skdpgen.curator.dataset import Dataset
 from skdpgen.encoders import PrivatePCA
 from skdpgen.learners import tables as _table_learner
-from skdpgen.learners.levels import Levels
+from skdpgen.learners.marginals import Marginals
 from skdpgen.learners.table_rows import TableNetwork, TableParticles
 from skdpgen.learners.tables import (
     TablesGap,
     fit_to_tables,
-    join_narrow,
-    match_columns,
-    sum_unless_near,
+    join_narrow_tables,
+    match_marginals,
+    sum_above_noise,
 )
 from skdpgen.mechanisms.tables import Tables, count_cells, one_way_weight, tables_with_later
 from skdpgen.privacy import PrivacyLeakWarning, TablesMechanism, preview, verify
@@ -416,7 +417,7 @@ def test_sliced_rows_need_a_schema_that_leaves_nothing_open():
     params = {"epsilon": 5.0, "release": "rows", "n_steps": None, "random_state": None}
     with (
         PrivacyBudget(9.0, 1e-5) as budget,
-        pytest.raises(ValueError, match="a schema that leaves nothing open"),
+        pytest.raises(ValueError, match="a schema without undeclared"),
     ):
         make(**params, schema="private").fit(make_table())
     assert budget.spent == 0
@@ -686,7 +687,7 @@ def test_the_energy_of_the_noise_is_the_loss_of_rows_without_error(sizes, monkey
         fit_to_tables(
             make_rows,
             [tables],
-            [Levels.of(tables, 100, False)],
+            [Marginals.of(tables, 100, False)],
             n_steps=1,
             batch_size=200,
             learning_rate=0.1,
@@ -729,14 +730,15 @@ def test_the_energy_of_the_noise_is_that_of_all_parts(monkeypatch):
         return []
 
     monkeypatch.setattr(_table_learner, "descend_to_noise", spy)
-    monkeypatch.setattr(_table_learner, "_LEAST_BATCH", 0)
-    monkeypatch.setattr(_table_learner, "match_columns", lambda *_: None)
+    constants = dataclasses.replace(_table_learner.CONSTANTS, least_batch=0)
+    monkeypatch.setattr(_table_learner, "CONSTANTS", constants)
+    monkeypatch.setattr(_table_learner, "match_marginals", lambda *_: None)
     for _ in range(300):
         tables = [noisy_tables(part, sizes, 10.0, rng) for part in codes]
         fit_to_tables(
             make_rows,
             tables,
-            [Levels.of(table, n, False) for table, n in zip(tables, ns, strict=True)],
+            [Marginals.of(table, n, False) for table, n in zip(tables, ns, strict=True)],
             n_steps=1,
             batch_size=720,
             learning_rate=0.1,
@@ -756,7 +758,7 @@ def test_parts_within_their_noise_wait_for_others():
 
     def gradient():
         given = gaps.clone().requires_grad_()
-        total = sum_unless_near(given, energies, seen)
+        total = sum_above_noise(given, energies, seen)
         assert total.item() == pytest.approx(gaps.sum().item())
         return torch.autograd.grad(total, given)[0].tolist()
 
@@ -784,7 +786,8 @@ def test_gap_of_tables_and_its_gradient(sizes):
     expected = (one * other)[is_later].sum()
     cells = tables_with_later(given[is_later].numpy(), sizes)
     joined = [
-        (own, later, *map(torch.tensor, made)) for own, later, *made in join_narrow(cells, sizes)
+        (own, later, *map(torch.tensor, made))
+        for own, later, *made in join_narrow_tables(cells, sizes)
     ]
     assert all(own.stop - own.start <= 200 for own, *_ in joined)
     found = TablesGap.apply(*rows, joined)
@@ -811,7 +814,7 @@ def test_the_table_of_a_column_with_itself_is_not_matched():
     _, losses = fit_to_tables(
         make_rows,
         [tables],
-        [Levels.of(tables, n, False)],
+        [Marginals.of(tables, n, False)],
         n_steps=1,
         batch_size=4,
         learning_rate=1e-3,
@@ -837,10 +840,10 @@ def test_levels_become_as_frequent_as_they_were_released(has_network, n_parts):
     rows.forbid(counts < 0)
     other = np.array([30.0, 100, 70, 20, 120, 0, 60])
     levels = [
-        Levels(counts, np.ones(7), 1000.0, counts < 0),
-        Levels(other, np.ones(7), 200.0, counts < 0),
+        Marginals(counts, np.ones(7), 1000.0, counts < 0),
+        Marginals(other, np.ones(7), 200.0, counts < 0),
     ][:n_parts]
-    match_columns(rows, levels, 20 * [[1000, 800][:n_parts]], generator)
+    match_marginals(rows, levels, 20 * [[1000, 800][:n_parts]], generator)
     made = rows(rows.draw(n_parts * [20_000], generator)).split(20_000)
     expected = counts.clip(0)
     expected[3:] *= 1000 / expected[3:].sum()

@@ -52,7 +52,7 @@ def test_what_is_like_the_target_is_learnt_from_and_compared(monkeypatch):
     sliced_gap = _adaptation_learner._sliced_gap
     monkeypatch.setattr(_adaptation_learner, "_sliced_gap", watched)
     maps = two_linear_maps(2)
-    adapt(maps, (X, codes), seen, seen=seen, align_weight=1.0)
+    adapt(maps, (X, codes), seen, masked=seen, align_weight=1.0)
     with torch.no_grad():
         loss = torch.nn.functional.cross_entropy(maps[1](maps[0](seen)), codes)
     assert loss < 0.1

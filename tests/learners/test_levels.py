@@ -16,8 +16,8 @@ from skdpgen import (
     Number,
     Schema,
 )
-from skdpgen.learners.levels import Levels
-from skdpgen.learners.table_rows import RowsByLevel, TableNetwork, TableParticles
+from skdpgen.learners.marginals import Marginals
+from skdpgen.learners.table_rows import StratifiedRows, TableNetwork, TableParticles
 from skdpgen.mechanisms.tables import Tables, count_cells
 from skdpgen.privacy import TablesMechanism
 
@@ -100,7 +100,7 @@ def test_the_target_is_put_where_it_was():
     parts.logits.data[:] = 0
     parts.logits.data[:3, 0] = parts.logits.data[3:, 1] = 100
     parts.forbid([False, False, True, False, True])
-    rows = RowsByLevel(parts, np.array([0.25, 0.75]), 2)
+    rows = StratifiedRows(parts, np.array([0.25, 0.75]), 2)
     made = rows.sample(torch.zeros(8), torch.Generator().manual_seed(0)) * math.sqrt(3)
     assert made[:, 5] == pytest.approx(1)
     assert (made[:, [4, 6]] == 0).all()
@@ -119,7 +119,7 @@ def test_few_rows_may_lack_a_level(has_network):
         parts = TableNetwork(torch.nn.Linear(5, 2), 3, [2], start)
     else:
         parts = TableParticles([3, 2], torch.Generator(), [2], start)
-    rows, generator = RowsByLevel(parts, np.array([0.01, 0.99]), 0), torch.Generator()
+    rows, generator = StratifiedRows(parts, np.array([0.01, 0.99]), 0), torch.Generator()
     for n_rows in (1, 2, 5):
         made = rows.sample(torch.zeros(n_rows), generator.manual_seed(0))
         assert made.shape == (n_rows, 4)
@@ -170,10 +170,10 @@ def test_levels_of_all_records_are_counted(by):
         math.sqrt(0.5),
         mechanism.by,
     )
-    levels = Levels.of(tables, 200, False)
+    levels = Marginals.of(tables, 200, False)
     assert levels.counts == pytest.approx(expected)
     assert (levels.std > 0).all()
-    alone = Levels.of(tables.of_part(0), 200, False)
+    alone = Marginals.of(tables.stratum(0), 200, False)
     rest = np.delete(levels.std, range(*mechanism.by.indices(sum(sizes))))
     assert rest == pytest.approx(alone.std * math.sqrt(sizes[by]))
 
@@ -193,7 +193,7 @@ def test_impossible_cells_are_put_to_zero(by):
         assert (found.columns == tables.columns).all()
         return
     assert (found.pair(0, 1)[:, 0, 2] == 0).all()
-    assert (found.of_part(0).pair(0, 1)[:, 1] == 0).all()
+    assert (found.stratum(0).pair(0, 1)[:, 1] == 0).all()
     assert found.columns[0, 3] == 0
     assert (found.cells == 0).sum() == 4
     assert (found.columns == 0).sum() == 1
@@ -215,6 +215,6 @@ def test_targets_of_few_levels_tell_records_apart(kind, n_parts):
     schema = Schema({"target": kind, "a": Boolean()})
     generator = DPSWFlowSampler(epsilon=20.0, schema=schema, random_state=0, n_steps=2)
     rows = generator.fit(table, target="target")._particles
-    assert (len(rows.shares) if isinstance(rows, RowsByLevel) else None) == n_parts
+    assert (len(rows.shares) if isinstance(rows, StratifiedRows) else None) == n_parts
     assert generator.privacy_.releases == (TablesMechanism.name,)
-    assert not isinstance(generator.fit(table)._particles, RowsByLevel)
+    assert not isinstance(generator.fit(table)._particles, StratifiedRows)

@@ -72,14 +72,14 @@ PRIVACY = {
 FUNCTION = {
     "the weight of classes is ignored": Fault(
         "learners.adaptation:fit_adaptation",
-        "class_align_weight * _class_gap(encoded, labels, encoded_target, guesses)",
-        "0 * _class_gap(encoded, labels, encoded_target, guesses)",
+        "class_align_weight * _class_gap(encoded, labels, encoded_target, predicted)",
+        "0 * _class_gap(encoded, labels, encoded_target, predicted)",
         aligning("the_weight_of_classes_brings_their_means_together"),
     ),
     "what is like the target is ignored": Fault(
         "learners.adaptation:fit_adaptation",
-        "[] if seen is None else [seen]",
-        "[]",
+        "[*source] if masked is None else [*source, masked]",
+        "[*source]",
         aligning("what_is_like_the_target_is_learnt_from_and_compared"),
     ),
     "domains are compared by what the target lacks": Fault(
@@ -93,13 +93,13 @@ FUNCTION = {
     ),
     "the head learns that fakes are real": Fault(
         "learners.aggregates:fit_to_aggregates",
-        "verdict(fake + known.std * noise, is_real=False)",
-        "verdict(fake + known.std * noise, is_real=True)",
+        "head.step(verdict(real, is_real=True) + verdict(fake, is_real=False), rate)",
+        "head.step(verdict(real, is_real=True) + verdict(fake, is_real=True), rate)",
         dpaf("the_head_learns_to_tell_what_is_real"),
     ),
     "groups of labels weigh the same": Fault(
         "learners.entropic:fit_to_noised_rows",
-        "seen[labels] / len(codes)",
+        "counts[labels] / len(codes)",
         "np.full(len(labels), 1 / len(labels))",
         ldp_entropic_gan("groups_of_labels_weigh_as_many_rows_as_they_have"),
     ),
@@ -117,14 +117,14 @@ FUNCTION = {
     ),
     "training goes on with noisy pairs": Fault(
         "learners.interactions:with_pairs_of",
-        "replace(tables, cells=cells * (n_records / len(made)), pairs_std=0.0)",
+        "replace(tables, cells=cells * (n_records / len(generated)), pairs_std=0.0)",
         "tables",
         interactions("pairs_of_rows_take_the_place_of_released_ones"),
     ),
     "noise stands out": Fault(
         "learners.interactions:find_triples",
-        "max(_CLEAR * chance, _MUCH * n_records)",
-        "_MUCH * n_records",
+        "max(CONSTANTS.clear * chance, CONSTANTS.relevant * n_records)",
+        "CONSTANTS.relevant * n_records",
         interactions("triples_that_stand_out_are_found"),
     ),
     "what pairs explain stands out": Fault(
@@ -135,7 +135,7 @@ FUNCTION = {
     ),
     "the bootstrap is not shrunk": Fault(
         "learners.particles:Particles.sample",
-        "moved / math.sqrt(1 + _JITTER**2)",
+        "moved / math.sqrt(1 + CONSTANTS.jitter**2)",
         "moved",
         flow("the_bootstrap_is_shrunk_by_what_the_jitter_adds"),
     ),
@@ -146,13 +146,13 @@ FUNCTION = {
         flow("a_step_of_the_flow_diffuses_by_its_length"),
     ),
     "one unit of zeros too many": Fault(
-        "learners.particles:_as_released",
-        "1 / max(share, 1e-3) - 1",
-        "1 / max(share, 1e-3)",
+        "learners.particles:_smooth",
+        "1 / max(share, CONSTANTS.least_share) - 1",
+        "1 / max(share, CONSTANTS.least_share)",
         flow("particles_of_a_class_have_as_many_zeros_as_records_have"),
     ),
     "a rare level is judged by all records": Fault(
-        "learners.report:read_tables",
+        "learners.marginals:read_tables",
         "find_signal(cells, tables.pairs_std)",
         "find_signal(tables.cells, tables.pairs_std)",
         by_level("a_rare_level_whose_tables_are_noise_is_warned_of[30-True]"),
@@ -182,7 +182,7 @@ FUNCTION = {
         by_level("three_way_tables_with_the_target_are_learnt[DPSWFlowSampler]"),
     ),
     "the target is put at the end": Fault(
-        "learners.table_rows:RowsByLevel.sample",
+        "learners.table_rows:StratifiedRows.sample",
         "[rows[:, : self.start], block, rows[:, self.start :]]",
         "[rows, block]",
         by_level("the_target_is_put_where_it_was"),
@@ -194,21 +194,21 @@ FUNCTION = {
         by_level("levels_are_as_frequent_as_they_were"),
     ),
     "shares of levels are not looked at where tables are compared": Fault(
-        "learners.tables:_PartOfTables.find_gap",
+        "learners.tables:_Target.gap",
         "self.share**2 * gap",
         "gap",
         tables("the_energy_of_the_noise_is_that_of_all_parts"),
     ),
     "no level waits for others": Fault(
-        "learners.tables:sum_unless_near",
-        "torch.where(is_far, gaps, gaps.detach())",
+        "learners.tables:sum_above_noise",
+        "torch.where(is_above, gaps, gaps.detach())",
         "gaps",
         tables("parts_within_their_noise_wait_for_others"),
     ),
     "levels are not matched after the training": Fault(
-        "learners.tables:match_columns",
-        "(shares / made).log()",
-        "0 * (shares / made).log()",
+        "learners.tables:match_marginals",
+        "(shares / generated).log()",
+        "0 * (shares / generated).log()",
         tables("levels_become_as_frequent_as_they_were_released"),
     ),
     "weights are not averaged": Fault(

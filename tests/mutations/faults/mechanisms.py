@@ -52,7 +52,7 @@ PRIVACY = {
     ),
     "coins are rounded": Fault(
         "mechanisms.exact_samplers:toss_coins",
-        "rest > 0 and len(open_ones)",
+        "rest > 0 and len(undecided)",
         "False",
         samplers("coins_have_just_their_probability"),
     ),
@@ -81,9 +81,9 @@ PRIVACY = {
         rounding("features in float32-100003-20"),
     ),
     "products are rounded to nearest": Fault(
-        "mechanisms.aggregates:ForwardAggregateMechanism._measure_batch",
-        "to_grid(bounded, scale)",
-        "(bounded * ((1 - 1e-5) * scale)).round().double()",
+        "mechanisms.sampled:sum_products",
+        "to_grid(bounded_rows(products, radius, weight), scale)",
+        "(bounded_rows(products, radius, weight) * ((1 - 1e-5) * scale)).round().double()",
         rounding("products in float32-100003-20"),
     ),
     "two sums over one sample are booked as two events": Fault(
@@ -106,26 +106,30 @@ PRIVACY = {
     ),
     "classes of sliced rows share their noise": Fault(
         "mechanisms.base:Mechanism.run",
-        "noisy = noise.rounded_gaussian(std)",
+        "noisy = measured.add_noise(noise)",
         """
-        shared = std[:1] if self.name == "sliced rows" else std
-        noisy = np.broadcast_to(noise.rounded_gaussian(shared), std.shape).copy()
+        noisy = measured.add_noise(noise)
+        if self.name == "sliced rows":
+            exact = measured.exact / measured.scale
+            noisy = exact + (noisy - exact)[:1]
         """,
         independent("sliced rows"),
     ),
     "classes of aggregates share their noise": Fault(
         "mechanisms.base:Mechanism.run",
-        "noisy = noise.rounded_gaussian(std)",
+        "noisy = measured.add_noise(noise)",
         """
-        shared = std[:1] if self.name == "forward aggregate" else std
-        noisy = np.broadcast_to(noise.rounded_gaussian(shared), std.shape).copy()
+        noisy = measured.add_noise(noise)
+        if self.name == "forward aggregate":
+            exact = measured.exact / measured.scale
+            noisy = exact + (noisy - exact)[:1]
         """,
         independent("forward aggregate"),
     ),
     "no noise": Fault(
-        "mechanisms.base:Mechanism.run",
-        "noisy += measured.exact",
-        "noisy = measured.exact",
+        "mechanisms.base:Measurement.add_noise",
+        "noisy += self.exact",
+        "noisy = self.exact",
         common("check_noise"),
     ),
     "owners add no noise": Fault(
@@ -195,9 +199,9 @@ PRIVACY = {
         gradients("neighbours_are_at_most_twice_the_clip_apart"),
     ),
     "the radius for the diameter": Fault(
-        "mechanisms.local:LocalRowsMechanism.sensitivity",
-        "return 2.0",
-        "return 1.0",
+        "mechanisms.local:LocalRowsMechanism",
+        '{"replace_one": 2.0}',
+        '{"replace_one": 1.0}',
         local("noise_is_calibrated_to_the_diameter"),
     ),
     "local rows are rounded to nearest": Fault(
@@ -207,9 +211,12 @@ PRIVACY = {
         rounding("local rows, L1-10000-20"),
     ),
     "local noise is used again for each block": Fault(
-        "mechanisms.local:LocalRowsMechanism.run",
-        "draw(np.broadcast_to(level, part.shape))",
-        'vars(self).setdefault("_drawn", draw(np.broadcast_to(level, part.shape)))[: len(part)]',
+        "mechanisms.base:Measurement.add_noise",
+        "parts = [draw(std[start : start + size]) for start in range(0, len(std) or 1, size)]",
+        """
+        part = draw(std[:size])
+        parts = [part[: len(std) - start] for start in range(0, len(std) or 1, size)]
+        """,
         local("no_row_has_the_noise_of_another[1]"),
     ),
     "randomised response is rounded to the unsafe side": Fault(
@@ -252,7 +259,7 @@ PRIVACY = {
         sampled("a_null_record_takes_a_slot_and_adds_nothing"),
     ),
     "sensitivity of sampled rows is understated": Fault(
-        "mechanisms.sampled:SlicedRowsMechanism.sensitivity_of",
+        "mechanisms.sampled:SlicedRowsMechanism",
         '{"zero_out": 1.0, "replace_one": 2.0}',
         '{"zero_out": 1.0, "replace_one": 1.0}',
         sampled("replacing_a_record_in_a_fixed_sample_costs_what_is_certified"),
@@ -288,9 +295,9 @@ PRIVACY = {
         sampled("directions_are_fresh_at_each_step"),
     ),
     "products beside slices are rounded to nearest": Fault(
-        "mechanisms.sampled:SlicedRowsMechanism._measure_batch",
-        "to_grid(bounded, scale)",
-        "(bounded * ((1 - 1e-5) * scale)).round().double()",
+        "mechanisms.sampled:sum_products",
+        "to_grid(bounded_rows(products, radius, weight), scale)",
+        "(bounded_rows(products, radius, weight) * ((1 - 1e-5) * scale)).round().double()",
         rounding("products beside slices-100003-20"),
     ),
     "slices are rounded to nearest": Fault(
@@ -307,8 +314,8 @@ PRIVACY = {
     ),
     "sensitivity of non-negative sums is understated": Fault(
         "mechanisms.sums:GaussianSumMechanism.sensitivity",
-        '{"zero_out": 1, "replace_one": apart}',
-        '{"zero_out": apart / 2, "replace_one": apart}',
+        '{"zero_out": 1, "replace_one": diameter}',
+        '{"zero_out": diameter / 2, "replace_one": diameter}',
         sums("zero_out_sensitivity_is_a_bound_and_is_reached[non-negative sum]"),
     ),
     "negative numbers are summed": Fault(
@@ -324,7 +331,7 @@ PRIVACY = {
         rounding("Gaussian sum of radius 3-100003-20"),
     ),
     "sensitivity of the moments is understated": Fault(
-        "mechanisms.sums:CovarianceMechanism.sensitivity_of",
+        "mechanisms.sums:CovarianceMechanism",
         "math.sqrt(2)",
         "1.0",
         common("check_neighbours"),
@@ -390,9 +397,9 @@ PRIVACY = {
         counts("what_one_record_holds_passes_as_rarely_as_stated"),
     ),
     "sensitivity of tables is understated": Fault(
-        "mechanisms.tables:TablesMechanism.sensitivity_of",
-        "math.sqrt(2)",
-        "1.0",
+        "mechanisms.tables:TablesMechanism",
+        '{"zero_out": 1.0, "replace_one": math.sqrt(2)}',
+        '{"zero_out": 1.0, "replace_one": 1.0}',
         two_way("sensitivity"),
     ),
     "one-way tables are free": Fault(
@@ -408,12 +415,15 @@ PRIVACY = {
         two_way("noise"),
     ),
     "two-way tables count once": Fault(
-        "mechanisms.tables:TablesMechanism._measure", "math.sqrt(2)", "2", two_way("noise")
+        "mechanisms.tables:TablesMechanism",
+        "divisor = math.sqrt(2)",
+        "divisor = 2.0",
+        two_way("noise"),
     ),
     "absent records are in tables": Fault(
         "mechanisms.tables:TablesMechanism._add_up",
-        "places[membership.sum(1) > 0]",
-        "places",
+        "codes[membership.sum(1) > 0]",
+        "codes",
         two_way("an_absent_record_adds_nothing"),
     ),
     "tables have the scale of single rows": Fault(
@@ -424,14 +434,14 @@ PRIVACY = {
     ),
     "every level has the records of all": Fault(
         "mechanisms.tables:TablesMechanism._add_up",
-        "spread(hats, share[has, None])",
-        "spread(hats)",
+        "to_whole(hats, share[has, None])",
+        "to_whole(hats)",
         two_way("sensitivity_by_level"),
     ),
     "two-way tables are rounded to nearest": Fault(
         "mechanisms.tables:TablesMechanism._add_up",
-        "partial(to_grid, scale=half / math.sqrt(self.records))",
-        "lambda rows: (rows * ((1 - 1e-5) * half / math.sqrt(self.records))).round()",
+        "to_grid(weights * share, scale)",
+        "(weights * share * ((1 - 1e-5) * scale)).round()",
         rounding("two-way tables-1000000-20"),
     ),
     "one-way tables have the weight of two-way tables": Fault(
@@ -475,8 +485,8 @@ PRIVACY = {
     ),
     "absent records are in three-way tables": Fault(
         "mechanisms.three_way:ThreeWayMechanism._add_up",
-        "places[membership.sum(1) > 0]",
-        "places",
+        "codes[membership.sum(1) > 0]",
+        "codes",
         three_way("what_is_released_without_noise[levels]"),
     ),
     "three-way tables are rounded to nearest": Fault(
@@ -542,19 +552,19 @@ PRIVACY = {
     "places below the first level have a share of more than all": Fault(
         "mechanisms.codes:HatBasis.__init__",
         """
-        places = places.clamp(min=0).minimum(last)
-        floor = places.floor()
+        codes = codes.clamp(min=0).minimum(last)
+        floor = codes.floor()
         """,
         """
-        places = places.minimum(last)
-        floor = places.clamp(min=0).floor()
+        codes = codes.minimum(last)
+        floor = codes.clamp(min=0).floor()
         """,
         two_way("sensitivity"),
     ),
     "three levels have a share of a place": Fault(
         "mechanisms.codes:HatBasis.join",
-        "at + 1",
-        "at + 2",
+        "floor + 1",
+        "floor + 2",
         three_way("what_is_released_without_noise[levels]"),
     ),
 }

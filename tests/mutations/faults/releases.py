@@ -30,8 +30,8 @@ PRIVACY = {
     ),
     "slices do not follow from the noise": Fault(
         "releases.sketches:SliceSketch.count",
-        "max(_LEAST_MULTIPLIER, multiplier)",
-        "_LEAST_MULTIPLIER",
+        "max(DEFAULTS.least_multiplier, multiplier)",
+        "DEFAULTS.least_multiplier",
         sizes("slices_are_as_many_as_show_above_the_noise"),
     ),
     "slices fall with the budget": Fault(
@@ -48,19 +48,19 @@ PRIVACY = {
     ),
     "memory does not hold the slices of many classes": Fault(
         "releases.sketches:SliceSketch.count",
-        "_MOST_OF_CLASSES // n_classes",
-        "_MOST_OF_CLASSES",
+        "DEFAULTS.class_slices // n_classes",
+        "DEFAULTS.class_slices",
         sizes("memory_holds_the_slices_that_are_chosen"),
     ),
     "memory does not hold the directions of many columns": Fault(
         "releases.sketches:SliceSketch.count",
-        "_MOST_OF_COLUMNS // n_columns",
-        "_MOST_OF_COLUMNS",
+        "DEFAULTS.entries // n_columns",
+        "DEFAULTS.entries",
         sizes("memory_holds_the_slices_that_are_chosen"),
     ),
     "no slice is local": Fault(
         "releases.sketches:_draw_directions",
-        "round(_LOCAL * k)",
+        "round(DEFAULTS.local * k)",
         "0",
         components("half_of_the_slices_of_images_are_local"),
     ),
@@ -69,20 +69,20 @@ PRIVACY = {
 FUNCTION = {
     "triples are sought where the target tells records apart": Fault(
         "releases.tables:TwoWayTables.plan",
-        "not _may_tell_apart(format)",
+        "not _may_stratify(format)",
         "True",
         interactions("where_triples_are_sought[schema1-d-3000-False]"),
     ),
     "triples are sought in noise": Fault(
         "releases.tables:TwoWayTables.plan",
-        "_CLEAR * noise <= terms.n_samples / 2",
+        "DEFAULTS.clear * noise <= terms.n_samples / 2",
         "noise >= 0",
         interactions("where_triples_are_sought[schema2-None-40-False]"),
     ),
     "levels of a target take no rows of their own": Fault(
         "releases.tables:TwoWayTables.min_samples",
-        "10 * plan.sigma * len(format.schema) * n_parts",
-        "10 * plan.sigma * len(format.schema)",
+        "DEFAULTS.min_samples * plan.sigma * len(format.schema) * n_strata",
+        "DEFAULTS.min_samples * plan.sigma * len(format.schema)",
         few_rows("each_level_of_a_target_takes_as_many_rows[ab-2]"),
     ),
 }

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Marginals of the columns of a table, estimated from its released tables."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from ..mechanisms.tables import Tables
+from ..quality import (
+    WITHIN_NOISE,
+    find_signal,
+    warn_of_absent,
+    warn_of_levels,
+    warn_of_noise,
+    warn_of_table,
+)
+from ..tables.report import describe
+
+
+@dataclass(frozen=True)
+class Marginals:
+    """The number of records with each level of each column, estimated from released tables.
+
+    Attributes
+    ----------
+    counts, std : ndarray of shape (n_levels,)
+        Noisy counts, and standard deviations of their noise.
+    n_records : float
+        Number of the counted records.
+    is_empty : ndarray of bool of shape (n_levels,)
+        Spare levels whose counts are within noise of 0, which are taken to have no record.
+    """
+
+    counts: np.ndarray
+    std: np.ndarray
+    n_records: float
+    is_empty: np.ndarray
+
+    @classmethod
+    def of(cls, tables: Tables, n_records: float, is_spare: np.ndarray | bool) -> "Marginals":
+        """Estimate the marginals of all records; strata of the target are added up.
+
+        Parameters
+        ----------
+        tables : skdpgen.mechanisms.tables.Tables
+        n_records : float
+        is_spare : ndarray of bool of shape (n_levels,)
+            Levels that may have no record, such as that of missing values. The most frequent level
+            of a column is never taken to be empty.
+        """
+        counts, std = tables.count_levels()
+        sizes = tables.sizes
+        if tables.by is not None:
+            n_parts, start = len(counts), tables.by.start
+            part_counts, part_std = tables.count_records()
+            counts = np.insert(counts.sum(axis=0), start, part_counts)
+            std = np.insert(std * n_parts**0.5, start, np.full(n_parts, part_std))
+            before = int(np.searchsorted(np.cumsum(sizes), start, side="right"))
+            sizes = (*sizes[:before], n_parts, *sizes[before:])
+        starts = np.cumsum(sizes)[:-1]
+        largest = np.repeat([block.max() for block in np.split(counts, starts)], sizes)
+        is_empty = (counts <= WITHIN_NOISE * std) & (counts < largest) & is_spare
+        return cls(counts, std, n_records, is_empty)
+
+
+def read_tables(tables: Tables, format, n_records: int) -> tuple[Marginals, pd.DataFrame]:
+    """Estimate the marginals, describe the columns, and warn of poor fit quality.
+
+    Parameters
+    ----------
+    tables : skdpgen.mechanisms.tables.Tables
+    format : TableFormat
+        A resolved format.
+    n_records : int
+
+    Returns
+    -------
+    marginals : Marginals
+    report : DataFrame
+        From `describe`.
+    """
+    present, std = tables.count_records()
+    # The variances of strata add up.
+    share, std = np.sum(present) / n_records, std * np.size(present) ** 0.5 / n_records
+    if warn_of_absent(share, std):
+        n_records *= max(share, std, 1 / n_records)
+    marginals = Marginals.of(tables, n_records, format.is_spare)
+    counts = np.where(marginals.is_empty, 0, marginals.counts)
+    report = describe(format.schema, counts, marginals.std, n_records)
+    label, blocks = format.kind.label, dict(format.blocks)
+    warn_of_table(
+        report,
+        format.schema,
+        label,
+        {name: marginals.counts[block] for name, block in blocks.items()},
+        {name: marginals.std[block.start] for name, block in blocks.items()},
+    )
+    if tables.cells.size:
+        is_noise = warn_of_noise(find_signal(tables.cells, tables.pairs_std), "two-way tables")
+        if tables.by is not None and not is_noise:
+            signals = [find_signal(cells, tables.pairs_std) for cells in tables.cells]
+            other = getattr(format.schema[label], "other", None)
+            warn_of_levels(signals, present, label, format.levels_of_target, other)
+    return marginals, report

@@ -1,0 +1,121 @@
+"""The training loop: Adam, schedules, and what a fit imports."""
+
+import itertools
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from skdpgen.learners.training import (
+    SGD,
+    Adam,
+    Descent,
+    Training,
+    descend_to_noise,
+    linear_decay,
+    run_steps,
+)
+
+SHAPES = [(20, 7), (7,), (3, 2, 2), (1,)]
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "reference", "options"),
+    [
+        (Adam, torch.optim.Adam, {}),
+        (Adam, torch.optim.Adam, {"foreach": True}),
+        (Adam, torch.optim.Adam, {"fused": True}),
+        (SGD, torch.optim.SGD, {}),
+    ],
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_optimizers_equal_those_of_torch_in_every_bit(optimizer, reference, options, dtype):
+    generator = torch.Generator().manual_seed(0)
+
+    def draw():
+        return [torch.randn(shape, generator=generator, dtype=dtype) for shape in SHAPES]
+
+    ours = draw()
+    theirs = [parameter.clone().requires_grad_() for parameter in ours]
+    one = optimizer(ours, **{k: v for k, v in options.items() if k == "fused"})
+    other = reference(theirs, lr=1.0, **options)
+    for step in range(1000):
+        gradients = [10.0 ** (step % 7 - 3) * gradient for gradient in draw()]
+        rate = 0.01 * (1 - step / 1000)
+        one.step(gradients, rate)
+        other.param_groups[0]["lr"] = rate
+        for parameter, gradient in zip(theirs, gradients, strict=True):
+            parameter.grad = gradient.clone()
+        other.step()
+    assert all(map(torch.equal, ours, theirs))
+
+
+def test_rates_rise_and_decay():
+    point = torch.zeros(1, requires_grad=True)
+    descent = Descent([point], 1.0, "sgd", warm_up=4)
+    sizes = []
+
+    def take_step(rate):
+        before = point.item()
+        loss = descent.step(point.sum(), rate)
+        sizes.append(before - point.item())
+        return loss
+
+    losses = run_steps(take_step, 10)
+    assert sizes == pytest.approx([0.25, 0.5, 0.75, *(1 - step / 10 for step in range(3, 10))])
+    assert losses[1] == pytest.approx(-sizes[0])
+    assert list(linear_decay([], 4, decay=0.5)) == [1, 1, 1, 0.5]
+
+
+@pytest.mark.parametrize(("noise_energy", "n_steps"), [(-1.0, 1000), (0.7, 187)])
+def test_descents_end_soon_after_the_loss_is_at_the_noise(noise_energy, n_steps):
+    """The mean of 50 losses is below .7 at the check after step 150; a fourth more is the end."""
+    count, point = itertools.count(), torch.zeros(1, requires_grad=True)
+    values = [1.0 if i < 110 else 0.5 for i in range(1000)]
+    losses = descend_to_noise(
+        Descent([point], 0.1), lambda: point.sum() * 0 + values[next(count)], noise_energy, 1000
+    )
+    assert losses == pytest.approx(values[:n_steps])
+
+
+def test_weights_are_averaged():
+    linear = torch.nn.Linear(1, 1)
+    training = Training(linear, 0.1, memory=0.5, optimizer="sgd")
+    weights = []
+    for _ in range(40):
+        training.step(linear.weight.sum(), 1.0)
+        weights.append(linear.weight.item())
+    averaged = training.finish(lambda: torch.zeros(2, 1)).weight.item()
+    recent = sum(weight * 0.5 ** (i + 1) for i, weight in enumerate(weights[::-1]))
+    assert averaged == pytest.approx(recent, rel=1e-4)
+    assert averaged > weights[-1]
+
+
+FITS = """
+import sys
+import numpy as np
+from skdpgen import *
+from skdpgen.releases import *
+from skdpgen.preprocessing import Autoencoder
+X, y = np.random.default_rng(0).random((60, 4)), np.arange(60) % 2
+common = {"epsilon": 5.0, "bounds": (0, 1), "classes": [0, 1], "random_state": 0}
+for fit in (
+    lambda: DPSlicedWassersteinGenerator(n_steps=2, **common).fit(X, y),
+    lambda: DPSlicedWassersteinGenerator(release=SlicedRows(n_steps=2), **common).fit(X, y),
+    lambda: DPSWFlowSampler(n_steps=2, **common).fit(X, y),
+    lambda: DPSWFlowSampler(release=SlicedRows(n_steps=2), **common).fit(X, y),
+    lambda: DPSinkhornGenerator(release=SampledGradients(n_steps=2), **common).fit(X, y),
+    lambda: DPAFGenerator(release=ForwardAggregates(n_steps=2), **common).fit(X, y),
+    lambda: LDPEntropicGAN(n_steps=2, **common).fit(X, y),
+    lambda: DPSWDDomainAdapter(n_steps=2, bounds=(0, 1)).fit(X, y, X_target=X),
+    lambda: Autoencoder(n_epochs=1).fit(X),
+):
+    fitted = fit()
+    assert not {"torch._dynamo", "sympy"} & set(sys.modules), fitted
+"""
+
+
+def test_fits_do_not_import_the_compiler_of_torch():
+    """Its 800 modules take a second and 70 MB. `DPSWDRowAdapter` needs `torch.func.grad`."""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", FITS], check=True)
