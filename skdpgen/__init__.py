@@ -77,7 +77,7 @@ __all__ = [
 # Where these names are from.
 HOMES = (
     "tables",
-    "privacy",
+    "accounting.budget",
     "encoders",
     "losses",
     "releases",

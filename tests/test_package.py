@@ -4,6 +4,7 @@ import ast
 import graphlib
 import importlib
 import inspect
+import json
 import pickle
 import subprocess
 import sys
@@ -47,6 +48,50 @@ def test_names_that_are_not_there():
 )
 def test_imports_in_a_fresh_process(code):
     subprocess.run([sys.executable, "-c", f"import sys; {code}"], check=True)
+
+
+# Leaves: packages that import the core, and that no fit imports.
+LEAVES = ["audit", "evaluation", "_cli", "testing", "datasets"]
+# Libraries that no fit with default parameters needs.
+UNUSED = ["matplotlib", "autodp", "ot"]
+
+_FIT_ALL = """
+import json, sys, warnings
+import numpy as np
+import skdpgen
+
+warnings.simplefilter("ignore")
+X = np.random.default_rng(0).uniform(size=(40, 3))
+imported = {}
+for name in sys.argv[1:]:
+    estimator = getattr(skdpgen, name)(bounds=(0, 1))
+    estimator.set_params(**({"n_steps": 1} if "n_steps" in estimator.get_params() else {}))
+    estimator.fit(X, np.arange(40) % 2)
+    imported[name] = sorted(sys.modules)
+print(json.dumps(imported))
+"""
+ESTIMATORS = [
+    "DPSWFlowSampler",
+    "DPSlicedWassersteinGenerator",
+    "DPSinkhornGenerator",
+    "DPAFGenerator",
+    "LDPEntropicGAN",
+    "DPSWDDomainAdapter",
+]
+
+
+@pytest.fixture(scope="module")
+def imported_by_fits():
+    """The modules of a fresh process after a fit of each estimator."""
+    run = [sys.executable, "-c", _FIT_ALL, *ESTIMATORS]
+    return json.loads(subprocess.run(run, check=True, capture_output=True, text=True).stdout)
+
+
+@pytest.mark.parametrize("name", [*(f"skdpgen.{leaf}" for leaf in LEAVES), *UNUSED])
+def test_no_fit_imports_a_leaf(imported_by_fits, name):
+    for estimator, modules in imported_by_fits.items():
+        imported = [m for m in modules if m == name or m.startswith(f"{name}.")]
+        assert not imported, f"{estimator} imports {imported[:3]}."
 
 
 def test_estimators_are_pickled_by_their_own_homes():
