@@ -22,7 +22,7 @@ from .accounting.selection import select_best, selection_plan
 from .accounting.sharing import Sharing
 from .accounting.signatures import sign
 from .accounting.verification import verify
-from .audit.findings import ReleaseAudit
+from .audit.base import ReleaseAudit
 from .audit.fits import FitAudit, audit_fit
 from .audit.releases import AuditReport, audit
 from .curator.curator import Curator

@@ -291,7 +291,7 @@ def audit(options):
     if options.json is not None:
         with written_at_once([options.json]) as (path,):
             Path(path).write_text(found.to_json() + "\n", encoding="utf-8")
-    return _CONVICTED if found.verdict == "convicted" else 0
+    return _CONVICTED if found.verdict == "violation found" else 0
 
 
 def budget(options):

@@ -82,7 +82,7 @@ def _list_alarms(results):
             )
         if certificate["epsilon"] == "inf":
             alarms.append("ε is infinite: no noise was added, and there is no privacy.")
-    if results["audit"] and results["audit"].get("verdict") == "convicted":
+    if results["audit"] and results["audit"].get("verdict") == "violation found":
         alarms.append("An audit found that more can be told than the certificate says.")
     if results["audit"] and results["audit"]["is_of_certificate"] is False:
         alarms.append(

@@ -17,7 +17,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import ks_2samp
 
 from skdpgen import DPPCA, Boolean, Implies, Number, Schema
-from skdpgen.audit import releases as audit
+from skdpgen.audit import audit
 from skdpgen.evaluation import Report, report
 from skdpgen.evaluation._coding import as_table, code_columns
 from skdpgen.evaluation._comparisons import (
@@ -256,9 +256,9 @@ def test_the_certificate_is_on_the_page(found):
             "The noise of this fit follows from a seed",
         ),
         ({"certificate": Certificate((NonPrivateDpEvent(),), ("a",))}, "there is no privacy"),
-        ({"audit": '{"verdict": "convicted", "bound": 3.0}'}, "An audit found that more"),
+        ({"audit": '{"verdict": "violation found", "bound": 3.0}'}, "An audit found that more"),
         (
-            {"audit": json.dumps({"verdict": "consistent", "certificate": {"delta": 0.1}})},
+            {"audit": json.dumps({"verdict": "no violation found", "certificate": {"delta": 0.1}})},
             "The audit is of other releases",
         ),
     ],
@@ -337,11 +337,11 @@ def test_columns_of_nothing_break_nothing():
 
 def test_an_audit_is_shown(tables):
     audit = {
-        "verdict": "consistent",
+        "verdict": "no violation found",
         "bound": 0.61,
         "claim": 0.92,
         "confidence": 0.95,
-        "releases": [{"name": "sums <i>", "verdict": "consistent", "reasons": []}],
+        "releases": [{"name": "sums <i>", "verdict": "no violation found", "reasons": []}],
     }
     page = report(tables[0], certificate=CERTIFICATE, audit=json.dumps(audit)).to_html()
     assert "ε is shown to be above" in page
