@@ -35,7 +35,7 @@ def test_an_audit(options, folder, capsys):
     assert ("n_persons" in written["certificate"]) == ("--n-persons" in options)
 
 
-def test_a_conviction(folder, capsys, monkeypatch):
+def test_a_violation(folder, capsys, monkeypatch):
     draw = NoiseSource.rounded_gaussian
     monkeypatch.setattr(
         NoiseSource, "rounded_gaussian", lambda self, scale: draw(self, scale / math.sqrt(2))
@@ -47,8 +47,8 @@ def test_a_conviction(folder, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "say what is public of the columns by --schema"),
-        (["--infer", "private"], "which columns there are to make rows of"),
+        ([], "Declare public columns by --schema"),
+        (["--infer", "private"], "generates rows of declared columns"),
         (["--schema", "schema.json", "--target", "sex"], "--target must be one of"),
         (["--schema", "schema.json", "--n-rows", "2"], "needs at least 4 records"),
         (["--schema", "schema.json", "--n-runs", "9"], "n_runs must be"),
