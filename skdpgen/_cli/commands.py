@@ -43,6 +43,7 @@ from .outputs import (
     replaced_together,
     write_table,
 )
+from .reports import report  # noqa: F401
 from .tables import (
     TableOptions,
     check_synthetic,
@@ -106,8 +107,8 @@ def synthesize(options: Namespace) -> int:
             raise SpentError(f"{error} No file was written. {_describe_spent(budget)}") from None
     if not options.quiet:
         print(generator.privacy_)
-        if (report := _find_report(generator)) is not None:
-            print(report.to_string())
+        if (table := _find_report(generator)) is not None:
+            print(table.to_string())
     is_bad = any(issubclass(category, FitQualityWarning) for category in caught)
     return _BAD_QUALITY if options.fail_on_warning and is_bad else 0
 
@@ -164,9 +165,9 @@ def _sample_in_pieces(generator, n_rows: int | None, seed: int | None) -> Iterat
 
 def _describe_fit(generator) -> str:
     """Return the fitted schema and its report as JSON."""
-    report, records = _find_report(generator), []
-    if report is not None:
-        columns = report.rename_axis("column").reset_index()
+    table, records = _find_report(generator), []
+    if table is not None:
+        columns = table.rename_axis("column").reset_index()
         records = json.loads(columns.to_json(orient="records"))
     described = {"schema": generator.schema_.to_dict(), "report": records}
     return json.dumps(described, ensure_ascii=False, indent=2)
@@ -279,7 +280,7 @@ def audit(options: Namespace) -> int:
         raise ValueError(f"--target must be one of {list(columns)}; got {options.target}.")
     check_outputs({"--json": options.json}, {"--schema": options.schema})
     generator, has_persons = _make_unfitted(options, columns, rules)
-    report = audit_releases(
+    audited = audit_releases(
         generator,
         options.n_persons if has_persons else (options.n_rows or _AUDIT_ROWS),
         target=options.target,
@@ -287,11 +288,11 @@ def audit(options: Namespace) -> int:
         n_runs=options.n_runs,
         random_state=options.seed,
     )
-    print(report)
+    print(audited)
     if options.json is not None:
         with replaced_together([options.json]) as (path,):
-            Path(path).write_text(report.to_json() + "\n", encoding="utf-8")
-    return 0 if report.verdict == NO_VIOLATION else _VIOLATION
+            Path(path).write_text(audited.to_json() + "\n", encoding="utf-8")
+    return 0 if audited.verdict == NO_VIOLATION else _VIOLATION
 
 
 def _read_columns(options: Namespace) -> tuple[dict, tuple]:
