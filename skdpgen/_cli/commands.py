@@ -87,14 +87,12 @@ def synthesize(options: Namespace) -> int:
         )
     else:
         # A budget refuses fits whose noise follows from a seed.
-        budget = contextlib.nullcontext()
+        budget = None
     with _printed_warnings() as caught:
-        total = contextlib.nullcontext()
-        if options.budget is not None:
-            total = PrivacyBudget.from_file(options.budget)
+        total = None if options.budget is None else PrivacyBudget.from_file(options.budget)
         try:
             with interruptible() as commit, replaced_together(outputs.values(), commit) as paths:
-                with budget, total:
+                with budget or contextlib.nullcontext(), total or contextlib.nullcontext():
                     generator.fit(table.rows, target=options.target, persons=table.persons)
                 _write(options, generator, dict(zip(outputs, paths, strict=True)))
         except KeyboardInterrupt as interrupt:
@@ -107,8 +105,8 @@ def synthesize(options: Namespace) -> int:
             raise SpentError(f"{error} No file was written. {_describe_spent(budget)}") from None
     if not options.quiet:
         print(generator.privacy_)
-        if (table := _find_report(generator)) is not None:
-            print(table.to_string())
+        if (report_table := _find_report(generator)) is not None:
+            print(report_table.to_string())
     is_bad = any(issubclass(category, FitQualityWarning) for category in caught)
     return _BAD_QUALITY if options.fail_on_warning and is_bad else 0
 
@@ -177,8 +175,8 @@ def _find_report(generator) -> pd.DataFrame | None:
     return getattr(generator, "schema_report_", None)
 
 
-def _describe_spent(budget) -> str:
-    if not isinstance(budget, PrivacyBudget):
+def _describe_spent(budget: PrivacyBudget | None) -> str:
+    if budget is None:
         return "With --seed, nothing is private."
     return f"Until then ε = {show(budget.spent)} was spent, on unpublished releases."
 
@@ -229,12 +227,12 @@ def schema(options: Namespace) -> int:
     print(
         "The schema publishes bounds and levels of this table: it must be public.", file=sys.stderr
     )
-    found = Schema.from_public(read_public(options))
+    inferred = Schema.from_public(read_public(options))
     if options.output is None:
-        print(found.to_json(), end="")
+        print(inferred.to_json(), end="")
     else:
         with replaced_together([options.output]) as (path,):
-            found.to_json(path)
+            inferred.to_json(path)
     return 0
 
 

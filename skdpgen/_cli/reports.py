@@ -11,7 +11,7 @@ from .outputs import check_outputs, check_suffix, replaced_together
 from .tables import read_public, read_schema
 
 # Options of the CSV files that `skdpgen synthesize` writes.
-_PLAIN = {
+_PLAIN: dict = {
     "sep": None,
     "encoding": "utf-8",
     "decimal": ".",

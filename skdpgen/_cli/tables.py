@@ -105,7 +105,7 @@ class TableOptions:
         elif stated is None:
             known = {**dict.fromkeys(names, Unknown()), **known}
         else:
-            known = _declare_stated(stated, known)
+            known = dict(_declare_stated(stated, known))
         unknown = Unknown(**_fields_of(self._style))
         columns = {n: unknown if column == Unknown() else column for n, column in known.items()}
         return Schema(columns, list_rules(declared))
@@ -277,7 +277,8 @@ def read_public(options: Namespace, schema: Schema | None = None) -> pd.DataFram
     frame = pd.concat(list(file()), ignore_index=True)
     if is_parquet(options.table):
         return frame
-    style, declared = read_style(options), schema or {}
+    style = read_style(options)
+    declared: Mapping = {} if schema is None else schema
     parsed = parse_texts(frame, declared, style)
     return parsed.assign(
         **{name: _parse_public(frame[name], style) for name in frame if name not in declared}
@@ -286,12 +287,12 @@ def read_public(options: Namespace, schema: Schema | None = None) -> pd.DataFram
 
 def _parse_public(cells: pd.Series, style: TextStyle) -> pd.Series:
     types, values = zip(*(read_text(cell, style) for cell in cells), strict=True)
-    found = set(types) - {"missing"}
-    if found and found <= {"whole", "number"}:
+    known = set(types) - {"missing"}
+    if known and known <= {"whole", "number"}:
         return pd.Series(values, dtype="float64")
-    if found == {"date"}:
+    if known == {"date"}:
         return pd.Series(values, dtype="datetime64[us]")
-    if found == {"boolean"}:
+    if known == {"boolean"}:
         return pd.Series(values, dtype=object)
     texts = cells.str.strip()
     return texts.astype(object).where(~texts.isin(MISSING_TEXTS), None)

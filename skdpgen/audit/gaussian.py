@@ -88,7 +88,8 @@ class GaussianAudit(MechanismAudit):
         noised, levels = widest.noised, widest.levels
         n_pilot = min(_SETTINGS.n_pilot, math.ceil(_SETTINGS.pilot_share * self._n_runs))
         is_fine = run.coarseness < _SETTINGS.fine
-        noise = _Noise(self._alpha, _SETTINGS.n_equal if is_fine else n_pilot)
+        n_kept = _SETTINGS.n_equal if is_fine else n_pilot
+        noise = _Noise(int(np.count_nonzero(noised)), self._alpha, n_kept)
         pairs = self._draw_pairs(widest.sources[one], widest.sources[other], noised)
         for _, residual in islice(pairs, n_pilot):
             noise.weigh(residual)
@@ -102,7 +103,7 @@ class GaussianAudit(MechanismAudit):
                 bound = math.inf  # the difference of two such numbers has no noise
         shares = np.square(widest.distances / distance)
         squares = np.multiply(bound**2, shares, where=shares > 0, out=np.zeros(shares.shape))
-        rate = self._audit_rate(max(one, other))
+        rate = self._audit_rate(int(max(one, other)))
         return self._report(
             bound, noise.p_values(), faults, squares=squares, rate=rate, threshold=threshold
         )
@@ -261,18 +262,24 @@ class _Noise:
 
     Parameters
     ----------
+    n : int
+        Numbers of a run.
     alpha : float
         Probability that a bound errs.
     n_kept : int
         Pilot runs that are compared for shared noise.
     """
 
-    def __init__(self, alpha: float, n_kept: int) -> None:
+    def __init__(self, n: int, alpha: float, n_kept: int) -> None:
         self._alpha, self._n_kept = alpha, n_kept
-        self._kept, self._n_weighed, self._weighed = [], 0, 0.0
-        self._moves, self._along, self._lags, self._tested = [], [], None, []
+        self._n_weighed, self._weighed = 0, np.zeros(n)
+        self._kept: list[np.ndarray] = []
+        self._tested: list[np.ndarray] = []
+        self._moves: list[float] = []
+        self._along: list[float] = []
+        self._lags = Autocorrelation(n)
         # Sums of squares for each neighbour; their runs alternate.
-        self._squares = [0.0, 0.0]
+        self._squares = np.zeros((2, n))
 
     def weigh(self, residual: np.ndarray) -> None:
         """Update the estimated variances, which determine the direction of projection."""
@@ -282,8 +289,6 @@ class _Noise:
 
     def add(self, moved: np.ndarray, residual: np.ndarray) -> None:
         """Add a run: the difference of neighbours and the noise of one of them."""
-        if self._lags is None:
-            self._lags = Autocorrelation(len(residual))
         with np.errstate(divide="ignore"):
             precision = np.where(self._weighed > 0, self._n_weighed / self._weighed, 0.0)
         length = np.sqrt(np.sum(precision * moved**2))
@@ -304,7 +309,7 @@ class _Noise:
         runs = Autocorrelation(len(self._along))
         runs.add(np.array(self._along))
         tested = [np.ravel(self._tested[turn::2])[:N_TESTED] for turn in (0, 1)]
-        along = [self._along[turn::2] for turn in (0, 1)]
+        along = [np.array(self._along[turn::2]) for turn in (0, 1)]
         return {
             "normality": normality_p_value(standardize(*along), standardize(*tested)),
             "equal scale for both neighbours": equal_scale_p_value(

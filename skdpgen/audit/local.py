@@ -75,7 +75,8 @@ class RowsAudit(_LocalAudit):
         # Among equal distances, prefer few different numbers: their loss is easier to bound.
         distances = np.linalg.norm(apart, self._mechanism.norm_order, axis=2)
         distances -= 1e-6 * np.count_nonzero(apart, axis=2)
-        return np.unravel_index(np.argmax(distances), distances.shape)
+        one, other = np.unravel_index(np.argmax(distances), distances.shape)
+        return int(one), int(other)
 
     def _test_noise(self, residuals: list[np.ndarray]) -> dict[str, float]:
         lags = Autocorrelation(residuals[0].size)
@@ -101,9 +102,9 @@ class RowsAudit(_LocalAudit):
         n_pilot = len(ratios[0]) // 10
         threshold = max(
             np.quantile(ratios[0][:n_pilot], _QUANTILES),
-            key=lambda t: _bound_log_ratio(*(r[:n_pilot] for r in ratios), t, self._alpha),
+            key=lambda t: _bound_log_ratio([r[:n_pilot] for r in ratios], t, self._alpha),
         )
-        bound = _bound_log_ratio(*(r[n_pilot:] for r in ratios), threshold, self._alpha)
+        bound = _bound_log_ratio([r[n_pilot:] for r in ratios], threshold, self._alpha)
         return bound, len(ratios[0])
 
 
@@ -111,7 +112,8 @@ class LabelsAudit(_LocalAudit):
     """Audit of randomized response: ε by the rates of a label under itself and another one."""
 
     def audit(self) -> ReleaseAudit:
-        noise, sources = NoiseSource(self._seed()), {}
+        noise = NoiseSource(self._seed())
+        sources: dict[int, object] = {}
         for position in self._canary.candidates:
             source = self._repeat_row(position)
             measured = self._mechanism._measure(source, self._base, self._relation, noise)
@@ -124,7 +126,7 @@ class LabelsAudit(_LocalAudit):
         # Bonferroni over all ordered pairs of labels.
         alpha = self._alpha / max(1, len(answers) * (len(answers) - 1))
         bounds = [
-            _bound_log_ratio(1.0 * (answers[one] == one), 1.0 * (answers[other] == one), 1.0, alpha)
+            _bound_log_ratio([1.0 * (answers[label] == one) for label in (one, other)], 1.0, alpha)
             for one, other in permutations(answers, 2)
         ]
         n_answers = n_runs * self._source.n_records
@@ -134,10 +136,11 @@ class LabelsAudit(_LocalAudit):
         return self._mechanism.run(source, self._base, relation=self._relation, noise=noise).codes
 
 
-def _bound_log_ratio(one: np.ndarray, other: np.ndarray, threshold: float, alpha: float) -> float:
-    """Return a lower bound on the log ratio of the probabilities to reach a threshold."""
+def _bound_log_ratio(values: list[np.ndarray], threshold: float, alpha: float) -> float:
+    """Return a lower bound on the log ratio of two probabilities to reach a threshold."""
     # Less the rounding of values that are on the threshold.
     threshold = threshold - 1e-9
-    often = rate_lower_bound(np.sum(one > threshold), len(one), alpha)
-    seldom = rate_upper_bound(np.sum(other > threshold), len(other), alpha)
+    (n_one, n_other) = (int(np.sum(part > threshold)) for part in values)
+    often = rate_lower_bound(n_one, len(values[0]), alpha)
+    seldom = rate_upper_bound(n_other, len(values[1]), alpha)
     return max(0.0, math.log(often / seldom)) if often > 0 else 0.0

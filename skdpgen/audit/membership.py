@@ -140,7 +140,8 @@ class _RecordedDraws:
     """Noise source that keeps the drawn samples and their slots."""
 
     def __init__(self, noise) -> None:
-        self._noise, self._drawn = noise, []
+        self._noise = noise
+        self._drawn: list[np.ndarray] = []
 
     def __getattr__(self, name):
         return getattr(self._noise, name)
@@ -153,8 +154,8 @@ class _RecordedDraws:
 
     def slot_of(self, position: int) -> int | None:
         """Return the slot of a record, or None if it has none."""
-        *drawn, slots = self._drawn
-        drawn = drawn[0] if drawn else np.arange(len(slots))
+        *samples, slots = self._drawn
+        drawn = samples[0] if samples else np.arange(len(slots))
         if len(slots) < len(drawn):
             return None  # more records were drawn than there are slots
         matches = slots[drawn == position]

@@ -28,7 +28,7 @@ from ..accounting.rounding import show
 from ..curator.curator import watching
 from ..exceptions import PrivacyLeakWarning
 from ..mechanisms.local import LocalLabelsMechanism, LocalRowsMechanism
-from .base import DEFAULT_CONFIDENCE, NO_VIOLATION, VIOLATION, ReleaseAudit
+from .base import DEFAULT_CONFIDENCE, NO_VIOLATION, VIOLATION, MechanismAudit, ReleaseAudit
 from .gaussian import GaussianAudit
 from .local import LabelsAudit, RowsAudit
 from .runs import Canary
@@ -37,7 +37,7 @@ from .runs import Canary
 _MOST_CANDIDATES = 25
 # With fewer runs, bounds at the default confidence are near 0.
 _LEAST_RUNS = 100
-# What a report writes of each release, as JSON.
+# Fields of each release in the JSON of a report.
 _WRITTEN = ("name verdict reasons measure bound claim n_runs rate threshold tests").split()
 
 
@@ -82,9 +82,9 @@ class AuditReport:
     def bound(self) -> float:
         """Lower bound on ε, at the δ of the claim.
 
-        It composes Gaussian releases that read all records. Of a repeated release it covers one
-        step. Releases of samples or random projections, and pure ε beside Gaussian releases, are
-        bounded in `releases` only; with no other release the bound is 0.
+        It composes Gaussian releases that read all records, each for one step if it is repeated.
+        Releases of samples or random projections, and pure ε beside Gaussian releases, are bounded
+        in `releases` only; with no other release the bound is 0.
         """
         events = dict(zip(self.certificate.releases, self.certificate.events, strict=True))
         squares, pure = np.zeros((1, 1)), 0.0
@@ -211,7 +211,7 @@ def audit(
     An unfitted clone is fitted to generated records. Each of its releases is intercepted: the very
     mechanism that was about to run is run many times on neighbouring data sets, with its own
     noise. The user guide explains the bounds. The audit tests the code on this machine; it says
-    nothing about releases that were made elsewhere.
+    nothing about releases from elsewhere.
 
     Parameters
     ----------
@@ -343,7 +343,7 @@ def _audit_mechanism(mechanism, source, event, relation, **settings) -> ReleaseA
     """Audit a mechanism; return None for a release without noise, which claims nothing."""
     if isinstance(split_sampling(event)[0], NonPrivateDpEvent):
         return None
-    audit_class = GaussianAudit
+    audit_class: type[MechanismAudit] = GaussianAudit
     if isinstance(mechanism, LocalLabelsMechanism):
         audit_class = LabelsAudit
     elif isinstance(mechanism, LocalRowsMechanism):

@@ -61,7 +61,7 @@ def normality_p_value(*samples: np.ndarray) -> float:
     return min(1.0, len(p_values) * min(p_values, default=1.0))
 
 
-def equal_scale_p_value(sums: Sequence[np.ndarray], degrees: Sequence[int]) -> float:
+def equal_scale_p_value(sums: Sequence[np.ndarray] | np.ndarray, degrees: Sequence[int]) -> float:
     """Return a p-value of the hypothesis that independent numbers have equal scales in two groups.
 
     F-tests compare them one by one, and Fisher's combination of these all together.

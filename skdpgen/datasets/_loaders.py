@@ -14,10 +14,14 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import Bunch
 
 _DIGITS = tuple(string.digits)
-_CLOTHES = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat")
-_CLOTHES += ("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
-_OBJECTS = ("airplane", "automobile", "bird", "cat", "deer")
-_OBJECTS += ("dog", "frog", "horse", "ship", "truck")
+_CLOTHES = (
+    *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
+    *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
+)
+_OBJECTS = (
+    *("airplane", "automobile", "bird", "cat", "deer"),
+    *("dog", "frog", "horse", "ship", "truck"),
+)
 _OFFICE_FEATURES = ("surf", "googlenet", "decaf6", "effnet_lite0", "images32")
 
 

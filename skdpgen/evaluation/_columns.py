@@ -128,9 +128,10 @@ def plain_frame(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _encode(name: str, tables: Sequence[pd.Series]) -> EncodedColumn:
-    numbers = [as_numbers(column) for column in tables]
-    if any(part is None for part in numbers):
-        numbers = None
+    parsed = [as_numbers(column) for column in tables]
+    numbers = tuple(part for part in parsed if part is not None)
+    is_numeric = len(numbers) == len(tables)
+    if not is_numeric:
         codes, levels = _encode_texts([as_texts(column) for column in tables])
     else:
         is_date = pd.api.types.is_datetime64_any_dtype(tables[-1])
@@ -139,7 +140,7 @@ def _encode(name: str, tables: Sequence[pd.Series]) -> EncodedColumn:
         codes = [np.where(code < 0, len(levels), code) for code in codes]
         levels = [*levels, _MISSING]
     reference = codes[1] if len(codes) > 1 else None
-    return EncodedColumn(name, tuple(levels), codes[0], reference, numbers and tuple(numbers))
+    return EncodedColumn(name, tuple(levels), codes[0], reference, numbers if is_numeric else None)
 
 
 def _encode_texts(tables: Sequence[np.ndarray]) -> tuple[list[np.ndarray], list[str]]:

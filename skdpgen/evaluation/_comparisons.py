@@ -117,7 +117,7 @@ def score_k_marginals(
     n, k = len(columns), min(k, len(columns))
     rng = np.random.RandomState(random_state)
     if comb(n, k) > _MOST_LISTED:
-        chosen = [rng.choice(n, k, replace=False) for _ in range(_MOST_MARGINALS)]
+        chosen = [tuple(rng.choice(n, k, replace=False)) for _ in range(_MOST_MARGINALS)]
     else:
         chosen = [*combinations(range(n), k)]
         if len(chosen) > _MOST_MARGINALS:
@@ -130,12 +130,13 @@ def score_k_marginals(
 
 def halve(columns: Sequence[EncodedColumn], random_state: int = 0) -> list[EncodedColumn]:
     """Return columns with one half of the reference in place of synthetic rows."""
-    n = len(columns[0].reference)
+    reference = [np.asarray(column.reference) for column in columns]
+    n = len(reference[0])
     order = np.random.RandomState(random_state).permutation(n)
     first, second = order[: n // 2], order[n // 2 :]
     return [
-        replace(c, synthetic=c.reference[first], reference=c.reference[second], numbers=None)
-        for c in columns
+        replace(column, synthetic=codes[first], reference=codes[second], numbers=None)
+        for column, codes in zip(columns, reference, strict=True)
     ]
 
 
@@ -162,7 +163,7 @@ def score_classifiers(
     scores = []
     for classifier in _CLASSIFIERS:
         for metric in metrics:
-            score = {"classifier": classifier, "metric": metric}
+            score: dict[str, str | float] = {"classifier": classifier, "metric": metric}
             for who in ("synthetic", "reference"):
                 score[who] = train_on_synthetic_score(
                     rows[who][:_MOST_ROWS],

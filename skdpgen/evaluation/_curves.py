@@ -207,7 +207,8 @@ class UtilityCurveDisplay(Display):
         -------
         UtilityCurveDisplay
         """
-        scores, certificates = [], []
+        scores: list[float] = []
+        certificates: list[Certificate] = []
         for value in epsilon:
             for _ in range(n_repeats):
                 fitted = clone(estimator).set_params(epsilon=value)
@@ -217,9 +218,9 @@ class UtilityCurveDisplay(Display):
                     # `score` warns that it reads rows; the docstring above says so.
                     with muted(PrivacyLeakWarning):
                         scores.append(float(scoring(fitted)))
-        scores = np.reshape(scores, (len(epsilon), n_repeats))
+        table = np.reshape(scores, (len(epsilon), n_repeats))
         kwargs = {"label": name or type(estimator).__name__, **kwargs}
-        display = cls(np.asarray(epsilon, dtype=float), scores, compose(*certificates))
+        display = cls(np.asarray(epsilon, dtype=float), table, compose(*certificates))
         return display.plot(ax=ax, **kwargs)
 
     def plot(self, ax=None, **kwargs) -> "UtilityCurveDisplay":

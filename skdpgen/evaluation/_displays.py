@@ -253,7 +253,8 @@ class _ColumnsDisplay(Display):
 
     @classmethod
     def _from_columns(cls, columns: Sequence[EncodedColumn]):
-        return cls(columns)
+        """Return the display of encoded columns, before it is plotted."""
+        raise NotImplementedError
 
 
 class MarginalsDisplay(_ColumnsDisplay):
@@ -285,6 +286,10 @@ class MarginalsDisplay(_ColumnsDisplay):
 
     def __init__(self, columns: Sequence[EncodedColumn]) -> None:
         self.columns = columns
+
+    @classmethod
+    def _from_columns(cls, columns):
+        return cls(columns)
 
     def plot(self, ax=None, **kwargs) -> "MarginalsDisplay":
         """Plot the first 16 columns, or as many as there are axes.

@@ -33,7 +33,7 @@ def draw_bars(
         The name of the column, for screen readers.
     """
     n, has_reference = min(len(levels), MOST_BARS), reference is not None
-    behind = reference if has_reference else [0.0] * n
+    behind = [0.0] * n if reference is None else reference
     scale = (_WIDTH - _LABEL - 40) / max([*synthetic[:n], *behind[:n], 1e-9])
     inset = 3 if has_reference else 0
     marks = []

@@ -3,7 +3,7 @@
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from itertools import combinations
 
@@ -326,7 +326,7 @@ def _write_nearest(nearest: dict) -> str:
 
 
 # Sections in the order of the page, each for an entry of the results.
-_SECTIONS = {
+_SECTIONS: dict[str, Callable[..., str]] = {
     "correlations": _write_correlations,
     "k_marginals": _write_k_marginals,
     "classifiers": _write_classifiers,

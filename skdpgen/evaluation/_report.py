@@ -263,27 +263,27 @@ def _check_content(name: str, written, key: str) -> None:
 
 
 def _read_text(path_or_text: str | PathLike) -> str:
-    is_text = isinstance(path_or_text, str) and path_or_text.lstrip().startswith("{")
-    return path_or_text if is_text else read_file(path_or_text)
+    if isinstance(path_or_text, str) and path_or_text.lstrip().startswith("{"):
+        return path_or_text
+    return read_file(path_or_text)
 
 
 def _describe_marginals(columns: Sequence[EncodedColumn]) -> dict:
-    has_reference = columns[0].reference is not None
-    compared = compare_marginals(columns) if has_reference else None
-    described = []
-    for i, column in enumerate(columns):
-        entry = {
+    described: list[dict] = [
+        {
             "column": column.name,
             "is_number": column.numbers is not None,
             "levels": column.levels,
             "synthetic": column.shares(column.synthetic),
         }
-        if has_reference:
-            entry["reference"] = column.shares(column.reference)
-            entry |= compared.loc[i].drop("column").to_dict()
-        described.append(entry)
-    mean = compared["total_variation"].mean() if has_reference else None
-    return {"mean_total_variation": mean, "columns": described}
+        for column in columns
+    ]
+    if columns[0].reference is None:
+        return {"mean_total_variation": None, "columns": described}
+    compared = compare_marginals(columns)
+    for entry, column, row in zip(described, columns, compared.to_dict("records"), strict=True):
+        entry |= {"reference": column.shares(np.asarray(column.reference)), **row}
+    return {"mean_total_variation": compared["total_variation"].mean(), "columns": described}
 
 
 def _describe_pairs(columns: Sequence[EncodedColumn]) -> dict:

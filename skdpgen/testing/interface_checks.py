@@ -33,12 +33,12 @@ def check_sample_shapes(estimator):
     for target in (None, y):
         fitted = make_quick(estimator, target).fit(X, target)
         for n in (1, 2, 7, 100, 10_001):
-            made, labels = sample_with_labels(fitted, target, n)
-            assert made.shape == (n, X.shape[1]), f"sample({n}) has shape {made.shape}."
-            assert np.isfinite(made).all(), f"sample({n}) is not finite."
+            sampled, labels = sample_with_labels(fitted, target, n)
+            assert sampled.shape == (n, X.shape[1]), f"sample({n}) has shape {sampled.shape}."
+            assert np.isfinite(sampled).all(), f"sample({n}) is not finite."
             assert labels is None or labels.shape == (n,), f"sample({n}) has {labels.shape} labels."
-        made, _ = sample_with_labels(fitted, target)
-        assert made.shape == X.shape, "sample() does not return as many rows as were fitted."
+        sampled, _ = sample_with_labels(fitted, target)
+        assert sampled.shape == X.shape, "sample() does not return as many rows as were fitted."
         fitted.n_samples_ = 10**6 + 1
         error = assert_raises(ValueError, fitted.sample)
         assert "n_samples" in str(error), "sample() does not require n_samples above a million."
@@ -49,12 +49,14 @@ def check_dtypes(estimator):
     """`sample` returns the floating dtype of X, and float64 for integers."""
     X, _ = make_data()
     for dtype in (np.float32, np.float64, np.int64, np.int32, np.uint8, bool):
-        made = make_quick(estimator).fit((X > 0).astype(dtype)).sample(5)
+        sampled = make_quick(estimator).fit((X > 0).astype(dtype)).sample(5)
         expected = np.float32 if dtype == np.float32 else np.float64
-        assert made.dtype == expected, f"After fit on {np.dtype(dtype)}, rows are {made.dtype}."
-    made = make_quick(estimator).fit(X.tolist()).sample(5)
-    assert isinstance(made, np.ndarray), "After fit on a list of lists, sample gives no array."
-    assert made.dtype == np.float64, "After fit on a list of lists, rows are not float64."
+        assert sampled.dtype == expected, (
+            f"After fit on {np.dtype(dtype)}, rows are {sampled.dtype}."
+        )
+    sampled = make_quick(estimator).fit(X.tolist()).sample(5)
+    assert isinstance(sampled, np.ndarray), "After fit on a list of lists, sample gives no array."
+    assert sampled.dtype == np.float64, "After fit on a list of lists, rows are not float64."
 
 
 def check_seeds(estimator):
@@ -89,17 +91,17 @@ def check_frames(estimator):
     """`sample` returns frames and series where they were fitted, with names in the same order."""
     X, y = make_data()
     frame, series = pd.DataFrame(X, columns=["c", "a", "b"]), pd.Series(y, name="label")
-    made, labels = make_quick(estimator, y).fit(frame, series).sample(6)
-    assert isinstance(made, pd.DataFrame), f"After fit on a DataFrame, rows are {type(made)}."
-    assert list(made.columns) == ["c", "a", "b"], f"Columns are {list(made.columns)}."
+    sampled, labels = make_quick(estimator, y).fit(frame, series).sample(6)
+    assert isinstance(sampled, pd.DataFrame), f"After fit on a DataFrame, rows are {type(sampled)}."
+    assert list(sampled.columns) == ["c", "a", "b"], f"Columns are {list(sampled.columns)}."
     assert isinstance(labels, pd.Series), f"After fit on a Series, labels are {type(labels)}."
     assert labels.name == "label", f"The Series is called {labels.name!r}."
-    assert len(made) == len(labels) == 6, "sample(6) does not return 6 rows."
-    made, labels = make_quick(estimator, y).fit(frame.astype(np.float32), y).sample(6)
-    assert set(made.dtypes) == {np.dtype(np.float32)}, "A float32 DataFrame changes its dtype."
+    assert len(sampled) == len(labels) == 6, "sample(6) does not return 6 rows."
+    sampled, labels = make_quick(estimator, y).fit(frame.astype(np.float32), y).sample(6)
+    assert set(sampled.dtypes) == {np.dtype(np.float32)}, "A float32 DataFrame changes its dtype."
     assert isinstance(labels, np.ndarray), f"After fit on an array y, labels are {type(labels)}."
-    made = make_quick(estimator).fit(frame).sample(2)
-    assert isinstance(made, pd.DataFrame), "Without y, rows are no DataFrame."
+    sampled = make_quick(estimator).fit(frame).sample(2)
+    assert isinstance(sampled, pd.DataFrame), "Without y, rows are no DataFrame."
 
 
 def check_not_fitted(estimator):
@@ -191,9 +193,9 @@ def check_labels(estimator):
         _, drawn = fitted.sample(50)
         assert set(drawn) <= set(labels), f"Labels {set(drawn)} are sampled for {labels}."
         requested = [labels[1], labels[0], labels[1]]
-        made, drawn = fitted.sample(y=requested)
+        sampled, drawn = fitted.sample(y=requested)
         assert list(drawn) == requested, f"sample(y={requested}) returns {list(drawn)}."
-        assert made.shape == (3, X.shape[1]), f"sample(y={requested}) has shape {made.shape}."
+        assert sampled.shape == (3, X.shape[1]), f"sample(y={requested}) has shape {sampled.shape}."
         for unknown in (["other"], [7], [], [labels[0], None]):
             assert_raises(ValueError, partial(fitted.sample, y=unknown))
     fitted = make_quick(estimator).fit(X)

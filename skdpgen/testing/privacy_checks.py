@@ -262,10 +262,10 @@ def check_bad_records(estimator):
             warnings.simplefilter("ignore", FitQualityWarning)
             warnings.filterwarnings("ignore", message="The noise follows from a seed")
             try:
-                found = release_exactly(make, others, rows, None if y is None else target)
+                measured = release_exactly(make, others, rows, None if y is None else target)
             except Exception as error:
                 raise AssertionError("An invalid record is refused.") from error
-        same = all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
+        same = all(np.array_equal(a, b) for a, b in zip(measured, expected, strict=True))
         assert same, "An invalid record does not count as absent."
         strict = make(strict=True)
         assert_raises(ValueError, partial(strict.fit, rows, None if y is None else target))
@@ -311,7 +311,7 @@ def check_failing_refit(estimator):
     """A failing fit leaves the results of an earlier fit unchanged."""
     X, y = make_data()
     fitted = make_quick(estimator, y, random_state=0).fit(X, y)
-    before, made = fitted_state(fitted), fitted.sample(20)
+    before, sampled = fitted_state(fitted), fitted.sample(20)
     assert_raises(ValueError, partial(fitted.fit, np.full(X.shape, "Smith", dtype=object), y))
     assert_same("failing refit", before, fitted_state(fitted), "the state")
-    assert_same("failing refit", made, fitted.sample(20), "the samples")
+    assert_same("failing refit", sampled, fitted.sample(20), "the samples")
