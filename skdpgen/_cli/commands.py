@@ -76,7 +76,7 @@ def synthesize(options: Namespace) -> int:
         random_state=options.seed,
         **_find_unit(options, has_persons, "--person-column"),
     )
-    # Raises errors that follow from public parameters before a row is read.
+    # Errors that follow from public parameters are raised here, before a row is read.
     planned = preview_fit(generator, 1, len(table.schema), persons=has_persons)
     if options.seed is None:
         budget = PrivacyBudget(
@@ -153,7 +153,7 @@ def _sample_in_pieces(generator, n_rows: int | None, seed: int | None) -> Iterat
     # Unique values are unique within a piece only.
     is_whole = any(isinstance(rule, Unique) for rule in generator.schema_.rules)
     largest = n_rows if is_whole else _PIECE
-    while True:
+    while True:  # at least one piece, which writes the header
         piece = generator.sample(min(left, largest), random_state=random_state)
         yield go_on(piece, generator.schema_, n_rows - left)
         left -= largest
@@ -254,7 +254,8 @@ def preview(options: Namespace) -> int:
     n_units = options.n_persons if has_persons else options.n_rows
     planned = preview_fit(generator, n_units, n_columns, persons=has_persons)
     print(planned)
-    # Upper bounds, if no column is declared.
+    # Tables share ρ equally, so that the noise grows with the root of their number: n tables of
+    # types, and n(n - 1)/2 < n²/2 of pairs. Declared columns need no table of types.
     noise = {KINDS_RELEASE: math.sqrt(n_columns), TwoWayTables.name: n_columns / math.sqrt(2)}
     for release, event in zip(planned.releases, planned.events, strict=True):
         if release in noise:

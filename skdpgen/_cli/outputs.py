@@ -122,7 +122,7 @@ def _replace_all(temporary: Sequence[str], targets: Sequence[str]) -> None:
     before the others, so that files of two runs are never side by side, even if the process is
     killed.
     """
-    if len(targets) == 1:
+    if len(targets) == 1:  # atomic
         os.replace(temporary[0], targets[0])
         return
     aside: list[tuple[str, str]] = []
@@ -156,6 +156,7 @@ def _make_beside(target: str) -> str:
 def _mode_of(target: str) -> int:
     with contextlib.suppress(FileNotFoundError):
         return stat.S_IMODE(os.stat(target).st_mode)
+    # The umask can only be read by setting it.
     umask = os.umask(0)
     os.umask(umask)
     return 0o666 & ~umask

@@ -64,6 +64,7 @@ class TableOptions:
         names = self.file.names()
         self.schema = self._complete(names, declared, options)
         check_columns(pd.DataFrame(columns=names), self.schema)
+        # The dtypes of a Parquet file are public: check them before a cell is read.
         if is_parquet(self._path):
             stated = self.file.dtypes().items()
             empty = pd.DataFrame({name: pd.Series([], dtype=dtype) for name, dtype in stated})
@@ -171,7 +172,9 @@ def read_sep(options: Namespace) -> str:
         if suffix == ".txt":
             raise ValueError(f"{options.table} needs --sep, the separator of its cells.")
         return "\t" if suffix == ".tsv" else ","
+    # Shells pass \t as two characters.
     sep = {"\\t": "\t", "tab": "\t"}.get(options.sep, options.sep)
+    # Letters, digits and quotes occur within cells.
     if len(sep) != 1 or sep.isalnum() or sep in "\"'\n\r":
         raise ValueError(f"--sep must be one character, as ';' or '\\t'; got {options.sep!r}.")
     return sep

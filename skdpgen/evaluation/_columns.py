@@ -165,9 +165,10 @@ def _encode_numbers(
         levels = [_show(value, is_date) for value in values] or ["none"]
     else:
         low, high = np.quantile(known, _QUANTILES)
-        if low == high:
+        if low == high:  # nearly all numbers are equal
             low, high = values[[0, -1]]
         edges = np.linspace(low, high, _N_BINS + 1)
+        # Bins of integers have integer edges, if each is at least 1 wide.
         if np.array_equal(values, np.round(values)) and high - low >= _N_BINS:
             edges = np.unique(np.round(edges))
         breaks = edges[1:-1]

@@ -200,6 +200,7 @@ def score_propensity(
     for name in rows:
         if not is_numeric_dtype(rows[name]):
             rows[name] = _merge_rare(rows[name])
+    # Balanced classes, so that 0.5 is the probability of a random guess.
     is_synthetic = np.repeat([1, 0], n)
     model = HistGradientBoostingClassifier(
         max_iter=50, categorical_features="from_dtype", random_state=random_state
@@ -278,6 +279,7 @@ def _to_points(*tables: pd.DataFrame) -> list[np.ndarray]:
     for name in frames[0]:
         cells = [frame[name] for frame in frames]
         if all(is_numeric_dtype(part) for part in cells):
+            # Missing numbers are at the median, with an indicator of their own.
             known = cells[0][np.isfinite(cells[0])]
             middle, unit = (known.median(), known.std(ddof=0) or 1.0) if len(known) else (0.0, 1.0)
             parts.append(
@@ -286,5 +288,6 @@ def _to_points(*tables: pd.DataFrame) -> list[np.ndarray]:
         else:
             levels = pd.Index(pd.concat(cells).map(str).unique())
             codes = [levels.get_indexer(part.map(str)) for part in cells]
+            # Different one-hot rows have a distance of √2.
             parts.append([np.eye(len(levels))[code] / np.sqrt(2) for code in codes])
     return [np.hstack(part) for part in zip(*parts, strict=True)]

@@ -183,6 +183,7 @@ def report(
             PrivacyLeakWarning,
             stacklevel=2,
         )
+    # From here on, private rows are treated as a reference; the results say which it was.
     compared = reference if private is None else private
     synthetic = as_table(synthetic)
     if compared is not None:

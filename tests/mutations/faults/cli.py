@@ -44,10 +44,13 @@ FUNCTION = {
         outputs("rows_are_never_beside_the_certificate_of_others[old]"),
     ),
     "--relation is ignored": Fault(
-        "_cli.parser:_add_privacy",
+        "_cli.parser:_add_relation",
         """
         command.add_argument(
-            "--relation", choices=["zero_out", "replace_one"], default="zero_out"
+            "--relation",
+            choices=["zero_out", "replace_one"],
+            default="zero_out",
+            help="neighbouring tables differ in a record that is absent or replaced",
         )
         """,
         'command.add_argument("--relation", type=lambda text: "zero_out", default="zero_out")',
