@@ -59,7 +59,7 @@ def test_what_was_found_is_a_schema_for_what_comes_after(synthesize, capsys):
 
 def test_private_rows_need_a_word(made, folder, capsys):
     assert main([*made, "--private", "private.csv"]) == 1
-    assert "say --reads-private-rows" in capsys.readouterr().err
+    assert "add --reads-private-rows" in capsys.readouterr().err
     assert not (folder / "report.html").exists()
     assert main([*made, "--reads-private-rows"]) == 1
     assert "goes with --private" in capsys.readouterr().err
