@@ -194,7 +194,7 @@ def test_rules_of_a_schema_are_obeyed(folder, synthesize, capsys):
     assert "'twice' cannot be computed without ['age']" in capsys.readouterr().err
 
 
-def test_what_is_different_in_all_rows_is_replaced_together(folder, synthesize, monkeypatch):
+def test_what_is_different_in_all_rows_is_written_at_once(folder, synthesize, monkeypatch):
     monkeypatch.setattr(commands, "_PIECE", 10)
     schema = json.loads((folder / "schema.json").read_text())
     rules = [{"type": "unique", "columns": ["age", "ward"]}]
