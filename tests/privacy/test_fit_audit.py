@@ -112,7 +112,7 @@ def test_sound_fits(name):
     assert (found.n_fits, found.n_canaries) == (4, 4 * n_canaries)
 
 
-def test_much_of_the_claim_is_shown_and_less_noise_find_violations(monkeypatch):
+def test_much_of_the_claim_is_shown_and_less_noise_is_a_violation(monkeypatch):
     """With a seed, so that nothing fails by chance; of more fits see below."""
     sizes = {"n_samples": 5, "n_features": 8, "n_fits": 100, "confidence": 0.99}
     found = find(WIDE, **sizes)
