@@ -21,7 +21,7 @@ import torch
 from dp_accounting import PoissonSampledDpEvent, SelfComposedDpEvent
 from side_by_side import compare, run
 
-from skdpgen.curator.source import RecordSource
+from skdpgen.curator.batches import RecordSource
 from skdpgen.learners import slices as learner
 from skdpgen.mechanisms import sampled as mechanisms
 from skdpgen.privacy import Curator, NoiseSource, Plan, SlicedGaussianDpEvent, SlicedRowsMechanism
@@ -68,7 +68,7 @@ class Stopwatch:
         return timed
 
     @contextlib.contextmanager
-    def watching(self):
+    def intercept_releases(self):
         with contextlib.ExitStack() as stack:
             for owner, attribute, name in PARTS:
                 timed = self.wrap(getattr(owner, attribute), name)
@@ -147,7 +147,7 @@ def print_parts():
     for case, run_step, _ in find_steps():
         run_step()
         stopwatch = Stopwatch()
-        with stopwatch.watching():
+        with stopwatch.intercept_releases():
             run_step()
         parts = sorted(stopwatch.seconds.items(), key=lambda part: -part[1])
         print(f"  {case}: " + ", ".join(f"{name} {1e3 * s:.1f}" for name, s in parts) + " ms")

@@ -2,7 +2,7 @@
 
 Adult is split at random into hospitals of very different sizes; which rows are whose is public.
 Each adds up its own rows, adds its share of the noise, and masks the sum; the server learns from
-the sum of those who stayed. Several fits, each with other noise, of
+the sum of the survivors. Several fits, each with other noise, of
 
 - one curator whom all trust with their rows,
 - the hospitals, of whom all stay,
@@ -38,23 +38,23 @@ from run_tables import NUMBERS, areas_under_curves, load, make_schema, variation
 
 from skdpgen import DPSWFlowSampler, Number, Schema
 from skdpgen.exceptions import SpentError
-from skdpgen.privacy import Adder, Contribution, JointFit, Owner, Sharing
+from skdpgen.privacy import Aggregator, Client, FederatedFit, MaskedUpdate, Sharing
 
 SHARING = Sharing(20, n_dropouts=2, n_colluding=1)
 # Who drops out, in this order.
 LOST = (3, 11, 17)
 
 
-def split(table, n_owners):
-    """Return the rows of each owner: the largest have some hundred times those of the smallest."""
+def split(table, n_clients):
+    """Return the rows of each hospital: the largest has 100 times those of the smallest."""
     rng = np.random.default_rng(0)
-    shares = rng.lognormal(sigma=1.2, size=n_owners)
-    whose = rng.choice(n_owners, size=len(table), p=shares / shares.sum())
-    return [table[whose == i].reset_index(drop=True) for i in range(n_owners)]
+    shares = rng.lognormal(sigma=1.2, size=n_clients)
+    whose = rng.choice(n_clients, size=len(table), p=shares / shares.sum())
+    return [table[whose == i].reset_index(drop=True) for i in range(n_clients)]
 
 
 def declare(schema):
-    """Return the schema with all knots declared, as owners have to agree on them beforehand."""
+    """Return the schema with all knots declared, as hospitals have to agree on them beforehand."""
     kinds = {
         name: Number(kind.lower, kind.upper, decimals=kind.decimals, knots=list(kind.positions))
         for name, kind in schema.items()
@@ -75,17 +75,19 @@ class InProcess:
 
     def add_up(self):
         start = time.perf_counter()
-        owners = [Owner(self.joint, i) for i in range(SHARING.n_owners)]
-        keys = {owner.position: owner.public_key for owner in owners}
-        adder = Adder(self.joint, keys)
-        for owner in owners:
-            if owner.position not in self.lost:
-                rows = pd.read_parquet(self.folder / f"{owner.position}.parquet")
-                contribution = owner.contribute(rows, keys)
-                self.n_bytes = contribution.numbers.nbytes
-                adder.take(contribution)
-        stayed = adder.close()
-        total = adder.unmask({position: owners[position].unmask(stayed) for position in stayed})
+        hospitals = [Client(self.joint, i) for i in range(SHARING.n_clients)]
+        keys = {hospital.position: hospital.public_key for hospital in hospitals}
+        aggregator = Aggregator(self.joint, keys)
+        for hospital in hospitals:
+            if hospital.position not in self.lost:
+                rows = pd.read_parquet(self.folder / f"{hospital.position}.parquet")
+                update = hospital.make_update(rows, keys)
+                self.n_bytes = update.numbers.nbytes
+                aggregator.add(update)
+        survivors = aggregator.close()
+        total = aggregator.unmask(
+            {position: hospitals[position].unmask(survivors) for position in survivors}
+        )
         self.seconds = time.perf_counter() - start
         return total
 
@@ -109,7 +111,7 @@ class ByFlower(InProcess):
 
         client = make_client(self.joint, self.folder, self.lost)
         resources = {"client_resources": {"num_cpus": 1, "num_gpus": 0.0}}
-        run_simulation(server, client, SHARING.n_owners, backend_config=resources)
+        run_simulation(server, client, SHARING.n_clients, backend_config=resources)
         if isinstance(fitted[0], Exception):
             raise fitted[0]
         return fitted[0]
@@ -117,22 +119,23 @@ class ByFlower(InProcess):
     def add_up(self):
         start = time.perf_counter()
         # Clients of a simulation come one after the other.
-        while len(nodes := list(self.grid.get_node_ids())) < SHARING.n_owners:
+        while len(nodes := list(self.grid.get_node_ids())) < SHARING.n_clients:
             time.sleep(0.1)
         keys, node_of = {}, {}
         for node, reply in self.ask("key", {}, nodes):
             keys[reply["position"]], node_of[reply["position"]] = reply["key"], node
-        adder = Adder(self.joint, keys)
+        aggregator = Aggregator(self.joint, keys)
         sent = {str(position): key for position, key in keys.items()}
         for _, reply in self.ask("sum", sent, node_of.values()):
             numbers = np.frombuffer(reply["numbers"], dtype=np.uint64).reshape(reply["shape"])
-            adder.take(Contribution(reply["position"], reply["digest"], numbers))
+            aggregator.add(MaskedUpdate(reply["position"], reply["digest"], numbers))
             self.n_bytes = numbers.nbytes
-        stayed, revealed = adder.close(), {}
-        for _, reply in self.ask("unmask", {"stayed": stayed}, [node_of[i] for i in stayed]):
+        survivors, revealed = aggregator.close(), {}
+        nodes = [node_of[i] for i in survivors]
+        for _, reply in self.ask("unmask", {"survivors": survivors}, nodes):
             seeds = {int(name): seed for name, seed in reply.items() if name.isdigit()}
             revealed[reply["position"]] = seeds
-        total = adder.unmask(revealed)
+        total = aggregator.unmask(revealed)
         self.seconds = time.perf_counter() - start
         return total
 
@@ -160,36 +163,36 @@ def make_client(joint, folder, lost):
     client = ClientApp()
 
     def recall(context):
-        return pickle.loads(context.state["owner"]["owner"])
+        return pickle.loads(context.state["hospital"]["hospital"])
 
-    def answer(message, context, owner, **said):
-        # Of the owner alone: what a node keeps is not sent.
-        context.state["owner"] = ConfigRecord({"owner": pickle.dumps(owner)})
-        said = ConfigRecord({"position": owner.position, **said})
+    def answer(message, context, hospital, **said):
+        # Nodes keep their state to themselves.
+        context.state["hospital"] = ConfigRecord({"hospital": pickle.dumps(hospital)})
+        said = ConfigRecord({"position": hospital.position, **said})
         return Message(RecordDict({"said": said}), reply_to=message)
 
     @client.query("key")
     def give_key(message, context):
-        owner = Owner(joint, int(context.node_config["partition-id"]))
-        return answer(message, context, owner, key=owner.public_key)
+        hospital = Client(joint, int(context.node_config["partition-id"]))
+        return answer(message, context, hospital, key=hospital.public_key)
 
     @client.query("sum")
-    def contribute(message, context):
-        owner = recall(context)
-        if owner.position in lost:
+    def send_sum(message, context):
+        hospital = recall(context)
+        if hospital.position in lost:
             raise ConnectionError("This hospital has dropped out.")
         keys = {int(name): key for name, key in message.content["asked"].items()}
-        rows = pd.read_parquet(folder / f"{owner.position}.parquet")
-        contribution = owner.contribute(rows, keys)
-        numbers = contribution.numbers
-        said = {"digest": contribution.digest, "shape": list(numbers.shape)}
-        return answer(message, context, owner, **said, numbers=numbers.tobytes())
+        rows = pd.read_parquet(folder / f"{hospital.position}.parquet")
+        update = hospital.make_update(rows, keys)
+        numbers = update.numbers
+        said = {"digest": update.digest, "shape": list(numbers.shape)}
+        return answer(message, context, hospital, **said, numbers=numbers.tobytes())
 
     @client.query("unmask")
     def unmask(message, context):
-        owner = recall(context)
-        seeds = owner.unmask(list(message.content["asked"]["stayed"]))
-        return answer(message, context, owner, **{str(i): seed for i, seed in seeds.items()})
+        hospital = recall(context)
+        seeds = hospital.unmask(list(message.content["asked"]["survivors"]))
+        return answer(message, context, hospital, **{str(i): seed for i, seed in seeds.items()})
 
     return client
 
@@ -208,11 +211,11 @@ def main():
 
     train, test = load("adult")
     schema, numbers = declare(make_schema("adult", train, test)), list(NUMBERS["adult"])
-    parts = split(train, SHARING.n_owners)
+    parts = split(train, SHARING.n_clients)
     sampler = DPSWFlowSampler(
         options.epsilon, options.delta, schema=schema, n_steps=options.n_steps
     )
-    joint = JointFit(sampler, SHARING, len(train), target="target")
+    joint = FederatedFit(sampler, SHARING, len(train), target="target")
     sizes = sorted(map(len, parts))
     print(f"{len(train):,} rows of {len(parts)} hospitals, of {sizes[0]:,} to {sizes[-1]:,}")
     heads = ("epsilon", "noise", "LR", "trees", "1-way", "2-way", "3-way", "kB", "seconds")
@@ -241,7 +244,7 @@ def main():
             report(f"one trusted curator, {seed}", sampler.fit(train, target="target"), 0)
             for lost in (LOST[:0], LOST[:2]):
                 joined = join(joint, Path(folder), lost)
-                n_stay = SHARING.n_owners - len(lost)
+                n_stay = SHARING.n_clients - len(lost)
                 report(f"{n_stay} of 20 hospitals, {seed}", joined.fit(train), n_stay, joined)
         try:
             join(joint, Path(folder), LOST).fit(train)

@@ -74,7 +74,7 @@ __all__ = [
     "load",
 ]
 
-# Where these names are from.
+# Modules that define these names.
 HOMES = (
     "tables",
     "accounting.budget",
@@ -86,6 +86,10 @@ HOMES = (
     "adaptation",
     "serialization",
 )
+
+# Modules of engines, by the top-level package of their tables. Each is imported with the first
+# such table, and registers a class by `skdpgen.curator.tables.register_engine`.
+ENGINES = {"dask": "skdpgen.engines.dask", "pyspark": "skdpgen.engines.spark"}
 
 
 def __getattr__(name):
@@ -106,4 +110,5 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *__all__, *HOMES})
+    homes = {home.partition(".")[0] for home in HOMES}
+    return sorted({*globals(), *__all__, *homes, "privacy"})

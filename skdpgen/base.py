@@ -22,10 +22,9 @@ from .arrays.box import BoxFormat
 from .arrays.inference import make_box
 from .arrays.kind import ArrayKind
 from .curator.curator import open_curator
+from .curator.dataset import Dataset
 from .curator.record_functions import clears_frames
-from .curator.records import pop_persons, read_table, take_records
 from .encoders import ENCODERS, choose_components, split_encoder
-from .engines.partitioned import PartitionedTable, as_partitioned
 from .exceptions import PrivacyLeakWarning
 from .mechanisms.noise import ASSUMED_OF_NOISE, NoiseSource
 from .mechanisms.sums import CategoryCountsMechanism, count_rows_by
@@ -143,9 +142,9 @@ class BaseGenerator(
 
     def _fit(self, X, y, target, persons):
         self._check_params()
-        format, records = self._read(X, y, target, persons)
-        n_samples, max_rows = records.n_records, records.max_rows
-        n_classes = 1 if records.classes is None else len(records.classes)
+        format, dataset = self._read(X, y, target, persons)
+        n_samples, max_rows = dataset.n_records, dataset.max_rows
+        n_classes = 1 if dataset.classes is None else len(dataset.classes)
         plan, release, min_samples = self._make_plan(n_samples, format, n_classes, max_rows)
         if not plan.is_pure:
             warn_of_delta(self.delta, n_samples, stacklevel=3)
@@ -156,12 +155,11 @@ class BaseGenerator(
             vars(self).pop(name, None)
         noise = NoiseSource(self.random_state)
         with open_curator(
-            records,
+            dataset,
             format,
             plan,
             noise,
             strict=self.strict,
-            clip_norm=format.clip_norm,
             device=choose_device(self.device),
             verbose=self.verbose,
         ) as curator:
@@ -187,38 +185,28 @@ class BaseGenerator(
         return self
 
     def _read(self, X, y, target, persons):
-        """Check what is public of the data; return its `Format`, and the `Records`."""
-        X = as_partitioned(X)
-        if isinstance(X, PartitionedTable) and self.schema is None:
-            raise ValueError(
-                "Tables of an engine take a schema: schema='private', by which columns are found "
-                "and paid for, or schema=Schema(...) with what is public of them."
-            )
+        """Check the public facts of the data; return its `Format`, and the `Dataset`."""
         max_rows = self._find_max_rows(persons is not None)
-        X, persons = pop_persons(X, persons)
-        whose = {"persons": persons, "max_rows": max_rows}
+        dataset = Dataset.of(X, y, target=target, persons=persons, max_rows=max_rows)
         if self.schema is not None:
-            if callable(X):
+            if dataset.is_in_parts:
                 self._refuse_samples("X as chunks", "give a table in memory")
-            schema = declare(self.schema, X, y)
-            format = self._make_table_format(schema, TableKind.of(schema, X, y, target))
-            return format, read_table(self, X, y, format.kind.label, format, **whose)
-        if target is not None:
-            raise ValueError("target=... names a column of a schema; without one, give y.")
-        kind = ArrayKind.of(X, y)
-        are_numbers = self.y_bounds is not None
-        records = take_records(self, X, y, self.classes, are_numbers=are_numbers, **whose)
-        if self.y_bounds is not None and records.classes is not None:
+            schema = declare(self.schema, dataset)
+            format = self._make_table_format(schema, TableKind.of(schema, dataset))
+            return format, dataset.validate_table(self, format)
+        kind = ArrayKind.of(dataset)
+        dataset.validate_array(self, self.classes, are_numbers=self.y_bounds is not None)
+        if self.y_bounds is not None and dataset.classes is not None:
             raise ValueError("y_bounds are for a numeric y of float dtype; here y holds classes.")
         format = self._make_format(
-            count_worth(records.n_records, max_rows),
-            records.n_columns,
-            1 if records.classes is None else len(records.classes),
-            has_number=records.has_number,
-            classes=records.classes,
+            count_worth(dataset.n_records, max_rows),
+            dataset.n_columns,
+            1 if dataset.classes is None else len(dataset.classes),
+            has_number=dataset.has_number,
+            classes=dataset.classes,
             kind=kind,
         )
-        return format, records
+        return format, dataset
 
     def _list_certified(self):
         yield from super()._list_certified()

@@ -7,8 +7,8 @@ from sklearn.base import clone
 
 from .accounting.certificate import Certificate
 from .accounting.units import count_worth, show_rows
+from .curator.dataset import list_refusals
 from .curator.record_functions import clears_frames
-from .curator.records import list_refusals
 
 
 class Previews:

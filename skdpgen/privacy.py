@@ -19,7 +19,6 @@ from .accounting.events import (
 from .accounting.plan import Plan, gaussian_plan, repeated_plan
 from .accounting.previews import preview
 from .accounting.selection import select_best, selection_plan
-from .accounting.sharing import Sharing
 from .accounting.signatures import sign
 from .accounting.verification import verify
 from .audit.base import ReleaseAudit
@@ -36,7 +35,9 @@ from .exceptions import (
     SpentError,
     TableError,
 )
-from .federated.clients import Adder, Contribution, JointFit, Owner
+from .federated.fit import FederatedFit
+from .federated.secure_aggregation import Aggregator, Client, MaskedUpdate
+from .federated.sharing import Sharing
 from .mechanisms.aggregates import ForwardAggregateMechanism, NoisyAggregate
 from .mechanisms.base import SumMechanism
 from .mechanisms.gradients import ClassCountsMechanism, ClippedGradientMechanism, NoisyGradient
@@ -60,31 +61,31 @@ from .mechanisms.tables import Tables, TablesMechanism
 from .mechanisms.three_way import ThreeWayMechanism, ThreeWayTables
 
 __all__ = [
-    "Adder",
+    "Aggregator",
     "AuditReport",
     "BatchFunction",
     "BudgetExceededError",
     "CategoryCountsMechanism",
     "Certificate",
     "ClassCountsMechanism",
+    "Client",
     "ClippedGradientMechanism",
-    "Contribution",
     "CovarianceMechanism",
     "Curator",
     "DiameterGaussianDpEvent",
+    "FederatedFit",
     "FitAudit",
     "FitQualityWarning",
     "ForwardAggregateMechanism",
     "GaussianSumMechanism",
-    "JointFit",
     "LocalLabelsMechanism",
     "LocalRowsMechanism",
+    "MaskedUpdate",
     "NoiseSource",
     "NoisedLabels",
     "NoisedRows",
     "NoisyAggregate",
     "NoisyGradient",
-    "Owner",
     "Plan",
     "PlanError",
     "PrivacyBudget",

@@ -39,7 +39,7 @@ from skdpgen import (
     SlicedRows,
 )
 from skdpgen.adaptation import DPSWDRowAdapter
-from skdpgen.curator.curator import watching
+from skdpgen.curator.curator import intercept_releases
 from skdpgen.preprocessing import LowFrequencies
 
 DIGESTS = Path(__file__).with_name("golden.json")
@@ -256,7 +256,7 @@ def _run(name):
     n_threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        with watching(record), threadpool_limits(1):
+        with intercept_releases(record), threadpool_limits(1):
             estimator = FITS[name]()
             made = _made_by(estimator)
     finally:

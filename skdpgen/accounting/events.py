@@ -126,12 +126,12 @@ class ThresholdDpEvent(dp_accounting.DpEvent):
 
 @attrs.frozen
 class SharedGaussianDpEvent(dp_accounting.DpEvent):
-    """A Gaussian release of whole numbers, to which several owners add a share of the noise each.
+    """A Gaussian release of whole numbers, to which several clients add a share of the noise each.
 
-    Of K owners at least K - D stay, of whom A at most tell their noise. So there are the shares of
-    m = K - D - A owners, at least, that nobody else knows. Each is round(G_i), G_i ~ N(0, s²), in
-    units of the grid, with m·s² ≥ σ². What others add is known, or more noise, which is
-    post-processing.
+    At least K - D of K clients stay, and at most A of them disclose their noise. So the shares of
+    at least m = K - D - A clients are secret. Each is round(G_i), G_i ~ N(0, s²), in
+    units of the grid, with m·s² ≥ σ². All others add known noise, or
+    more of it, which is post-processing.
 
     A sum N of rounded Gaussians is no rounded Gaussian. But let N* be the rounded sum of all G_i
     and of m - 1 numbers that are uniform on [-1/2, 1/2]. For a whole number S, S + N* is
@@ -152,7 +152,7 @@ class SharedGaussianDpEvent(dp_accounting.DpEvent):
     ----------
     noise_multiplier : float
         σ, the standard deviation of the noise of m shares, over the sensitivity.
-    n_owners, n_dropouts, n_colluding : int
+    n_clients, n_dropouts, n_colluding : int
         K, D and A.
 
     References
@@ -162,12 +162,12 @@ class SharedGaussianDpEvent(dp_accounting.DpEvent):
     """
 
     noise_multiplier: float
-    n_owners: int
+    n_clients: int
     n_dropouts: int
     n_colluding: int
 
     def __attrs_post_init__(self):
-        check_owners(self.n_owners, self.n_dropouts, self.n_colluding)
+        check_clients(self.n_clients, self.n_dropouts, self.n_colluding)
 
 
 _KNOWN = {
@@ -209,7 +209,7 @@ _MEMBERS = {
     "n_classes": whole(),
     "beside": number("a number of at least 0", lambda given: given >= 0),
     "delta": number("a number in [0, 1)", lambda given: 0 <= given < 1),
-    "n_owners": whole(),
+    "n_clients": whole(),
     "n_dropouts": whole(least=0),
     "n_colluding": whole(least=0),
     "mean": number("a number of at least 1", lambda given: given >= 1),
@@ -219,13 +219,13 @@ _MEMBERS = {
 }
 
 
-def check_owners(n_owners, n_dropouts, n_colluding):
-    """Refuse numbers of owners by which nobody is left whose noise counts."""
-    counts = n_owners, n_dropouts, n_colluding
-    if not all(type(n) is int and n >= 0 for n in counts) or n_owners <= n_dropouts + n_colluding:
+def check_clients(n_clients, n_dropouts, n_colluding):
+    """Refuse numbers of clients that leave none whose noise is secret."""
+    counts = n_clients, n_dropouts, n_colluding
+    if not all(type(n) is int and n >= 0 for n in counts) or n_clients <= n_dropouts + n_colluding:
         raise ValueError(
-            "n_owners, n_dropouts and n_colluding must be whole numbers, by which some owner is "
-            f"left who neither drops out nor colludes; got {', '.join(map(repr, counts))}."
+            "n_clients, n_dropouts and n_colluding must be whole numbers that leave at least one "
+            f"client which neither drops out nor colludes; got {', '.join(map(repr, counts))}."
         )
 
 

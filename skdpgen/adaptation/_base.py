@@ -21,8 +21,8 @@ from ..accounting.certificate import Certificate
 from ..accounting.rounding import plain_numbers
 from ..accounting.spending import report_spent_on_error
 from ..arrays.kind import check_bounds
+from ..curator.inputs import check_rows, read_rows
 from ..curator.record_functions import clears_frames
-from ..curator.records import read_rows, take_rows
 from ..learners.adaptation import fit_adaptation
 from ..mechanisms.noise import NoiseSource
 from ..networks import ENCODERS, build_encoder
@@ -327,7 +327,7 @@ class BaseAdapter(
         X_target = unwrap(X_target)
         if X_target is None:
             return None
-        X_target = take_rows(self, X_target, reset=False)
+        X_target = check_rows(self, X_target, reset=False)
         if len(X_target) < 2:
             raise ValueError("X_target must have at least 2 rows; got n_samples = 1.")
         return X_target

@@ -9,7 +9,7 @@ from ..accounting.plan import repeated_plan
 from ..arrays.box import BoxFormat
 from ..base import list_assumptions
 from ..curator.curator import open_curator
-from ..curator.records import Records
+from ..curator.dataset import Dataset
 from ..learners.adaptation import fit_to_released_rows
 from ..mechanisms.noise import ASSUMED_OF_DIRECTIONS
 from ..mechanisms.sampled import SlicedRowsMechanism
@@ -132,7 +132,7 @@ class DPSWDRowAdapter(BaseAdapter):
         )
         format = BoxFormat(start.X.shape[1], bounds=start.bounds)
         with open_curator(
-            Records.of(X_target),
+            Dataset(X_target),
             format,
             plan,
             start.noise,

@@ -7,11 +7,10 @@ import numpy as np
 import pandas as pd
 import torch
 
+from ..curator.inputs import as_array, encode_labels, read_rows
 from ..curator.record_functions import call_quietly
-from ..curator.records import look_up, read_rows
 from ..format import SAMPLE_BLOCK, Format, check_count
 from ..registry import savable
-from .numbers import as_array
 
 # Of dtypes with few values.
 _BOUNDS = {np.dtype(bool): (0, 1), np.dtype(np.uint8): (0, 255)}
@@ -31,17 +30,16 @@ class ArrayKind:
     bounds: tuple | None = None
 
     @classmethod
-    def of(cls, X, y=None):
-        X = as_array(X)
-        is_frame, is_series = isinstance(X, pd.DataFrame), isinstance(y, pd.Series)
-        dtypes = set(X.dtypes) if is_frame else {getattr(X, "dtype", None)}
+    def of(cls, dataset):
+        dtypes, label = set(dataset.dtypes), dataset.label
+        is_series = label is not None and label.is_series
         return cls(
-            columns=X.columns if is_frame else None,
+            columns=dataset.columns,
             dtype=np.dtype(np.float32 if dtypes == {np.dtype(np.float32)} else np.float64),
-            has_target=y is not None,
+            has_target=label is not None,
             is_series=is_series,
-            target_name=y.name if is_series else None,
-            is_categorical=is_series and isinstance(y.dtype, pd.CategoricalDtype),
+            target_name=label.name if is_series else None,
+            is_categorical=is_series and isinstance(label.dtype, pd.CategoricalDtype),
             bounds=_BOUNDS.get(dtypes.pop()) if len(dtypes) == 1 else None,
         )
 
@@ -126,7 +124,7 @@ def find_positions(y, classes):
 
 def _look_up_all(y, classes):
     labels = np.atleast_1d(np.asarray(as_array(y)))
-    found = look_up(labels.astype(labels.dtype.newbyteorder("="), copy=False), classes)
+    found = encode_labels(labels.astype(labels.dtype.newbyteorder("="), copy=False), classes)
     # What is asked for is public: a text is no number here.
     return np.where(classes[found].astype(object) == labels.astype(object), found, -1)
 

@@ -5,8 +5,8 @@ import numpy as np
 import torch
 from sklearn.utils.validation import check_array
 
+from ..curator.inputs import as_array
 from ..curator.record_functions import call_quietly, clears_frames
-from ..curator.tensors import as_array
 
 
 @clears_frames()

@@ -10,7 +10,7 @@ import numpy as np
 from .._choices import check_choice
 from .._muting import muted
 from ..accounting.certificate import Certificate
-from ..curator.curator import watching
+from ..curator.curator import intercept_releases
 from .base import DEFAULT_CONFIDENCE, NO_VIOLATION, VIOLATION
 from .membership import SCORES, AllReleased, ReleaseScorer, count_right_guesses
 from .refutation import find_bound, refute_by_fits, refute_by_guesses
@@ -204,7 +204,7 @@ def _attack(
     copied, data = generate()
     scorer = ReleaseScorer(n_canaries, rng)
     watch = scorer.watch if attack == "releases" else _release
-    with watching(watch, null), muted():
+    with intercept_releases(watch, null), muted():
         try:
             copied._fit_audited(data, int(rng.integers(2**32)))
         except AllReleased as stop:

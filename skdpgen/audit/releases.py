@@ -25,7 +25,7 @@ from ..accounting.events import (
     split_sampling,
 )
 from ..accounting.rounding import show
-from ..curator.curator import watching
+from ..curator.curator import intercept_releases
 from ..exceptions import PrivacyLeakWarning
 from ..mechanisms.local import LocalLabelsMechanism, LocalRowsMechanism
 from .base import DEFAULT_CONFIDENCE, NO_VIOLATION, VIOLATION, MechanismAudit, ReleaseAudit
@@ -307,7 +307,7 @@ def audit(
         return release(mechanism)
 
     null = np.isin(np.arange(len(data["X"])), canary.candidates)
-    with watching(watch, null), muted(), contextlib.suppress(_AllAudited):
+    with intercept_releases(watch, null), muted(), contextlib.suppress(_AllAudited):
         copied._fit_audited(data, int(rng.integers(2**32)))
     return AuditReport(
         tuple(audited for audited in audits.values() if audited is not None),

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Canonical form of private cells: a function of each cell alone, whatever container held it.
 
-Readers choose the dtype of a column by all cells that they see at once: `pandas.read_csv` turns
+Readers choose the dtype of a column by all cells that they read at once: `pandas.read_csv` turns
 ``07`` into 7 where a chunk holds whole numbers only, into 7.0 beside a missing one, and into the
-text "07" beside a single ``?``. If these were read differently, one record would change what all
-others add to a sum, and no sensitivity would bound it. So a text is read as what a reader could
-have made of it, and all forms of a cell become the same value.
+text "07" beside a single ``?``. If these forms had different values, one record would change the
+contributions of all others to a sum, and no sensitivity would bound that. So a text is parsed as
+any value that a reader could have made of it, and all forms of a cell become the same value.
 """
 
 import contextlib
@@ -14,6 +14,7 @@ import functools
 import math
 import numbers
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,15 +22,16 @@ import pandas as pd
 
 from .._muting import muted
 from .record_functions import call_quietly
-from .texts import BOOLEANS, PLAIN, read_iso_date
+from .texts import BOOLEANS, PLAIN, TextStyle, read_iso_date
 
-# Texts that readers take for numbers, with zeros in front or spaces around them.
+# Texts that readers parse as numbers, with leading zeros or surrounding spaces.
 _NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _INFINITE = re.compile(r"\s*([+-]?)inf(inity)?\s*", re.ASCII | re.IGNORECASE)
-# Floats tell whole numbers apart up to here.
+# Whole numbers below this are exact as floats.
 _LARGEST_EXACT = 2**53
+# Whole numbers that readers could have made of a year.
 _YEARS = (1000, 9999)
-# Texts that `pandas.read_csv` takes for missing cells; but not beside whole numbers of 64 bits.
+# Texts that `pandas.read_csv` reads as missing by default, but not among 64-bit integers.
 MISSING = frozenset(
     {
         *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"),
@@ -45,16 +47,22 @@ class CellReader:
     Parameters
     ----------
     styles : tuple of TextStyle or None
-        How texts are written in each column; ``expected`` says what the column is declared to be.
-        None: the container states that the column holds texts, and these stay as they are.
+        How texts are written in each column; ``expected`` is the declared type of the column.
+        None: the container states that the column holds texts, which stay unchanged.
     levels : tuple of tuples
         The declared categories of each column, which are texts even if they look missing.
+
+    Examples
+    --------
+    >>> reader = CellReader((PLAIN, None), ((), ()))
+    >>> reader(np.array([["07", "07"], [7, "a"]], dtype=object)).tolist()
+    [[7.0, '07'], [7.0, 'a']]
     """
 
-    styles: tuple
-    levels: tuple
+    styles: tuple[TextStyle | None, ...]
+    levels: tuple[tuple, ...]
 
-    def __call__(self, cells):
+    def __call__(self, cells: np.ndarray) -> np.ndarray:
         """Return cells, an array of objects of shape (n, n_columns), in canonical form."""
         read = {}
         for j, style in enumerate(self.styles):
@@ -66,11 +74,26 @@ class CellReader:
         return cells
 
 
-def read_column(column, style, missing=frozenset()):
-    """Return the canonical form of an array of objects; None for texts that stand for missing."""
+def read_column(
+    column: np.ndarray, style: TextStyle, missing: frozenset = frozenset()
+) -> np.ndarray:
+    """Return the canonical form of the cells of a column.
+
+    Parameters
+    ----------
+    column : ndarray of object of shape (n,)
+    style : TextStyle
+        How texts are written, and what the column is declared to be.
+    missing : frozenset of str
+        Texts that become None.
+
+    Returns
+    -------
+    ndarray of object of shape (n,)
+    """
     listed = column.tolist()
     types = set(map(type, listed))
-    if any(issubclass(kind, str) and kind is not str for kind in types):
+    if any(issubclass(cls, str) and cls is not str for cls in types):
         # Subclasses may refuse to be hashed.
         listed = [str.__str__(cell) if isinstance(cell, str) else cell for cell in listed]
     if types <= {int, float} and style.expected in (None, "number") and style.date_format is None:
@@ -80,26 +103,27 @@ def read_column(column, style, missing=frozenset()):
     texts = {cell for cell in listed if isinstance(cell, str)}
     of_texts = dict(zip(texts, _read_texts(list(texts), style), strict=True))
     of_texts |= dict.fromkeys(texts & missing)
-    read = np.empty(len(listed), dtype=object)
     if types == {str}:
-        read[:] = [of_texts[cell] for cell in listed]
-        return read
+        return np.fromiter((of_texts[cell] for cell in listed), dtype=object)
     with muted():
-        for i, cell in enumerate(listed):
-            read[i] = of_texts[cell] if isinstance(cell, str) else _read_other(cell, style)
-    return read
+        read = (of_texts[c] if isinstance(c, str) else _read_other(c, style) for c in listed)
+        return np.fromiter(read, dtype=object)
 
 
-def read_cell(cell, style):
-    """Return the canonical form of a single cell."""
-    column = np.empty(1, dtype=object)
-    column[0] = cell
-    return read_column(column, style)[0]
+def read_cell(cell, style: TextStyle):
+    """Return the canonical form of a single cell.
+
+    Examples
+    --------
+    >>> read_cell("07", PLAIN), read_cell(True, PLAIN), read_cell("2020-01-31", PLAIN)
+    (7.0, True, datetime.datetime(2020, 1, 31, 0, 0))
+    """
+    return read_column(np.fromiter([cell], dtype=object), style)[0]
 
 
 def _read_texts(texts, style):
-    """Return what texts are read as: numbers, booleans or dates; all others stay texts."""
-    # Readers that are told how numbers are written take zeros in front, too.
+    """Parse texts as numbers, booleans or dates; all others stay texts."""
+    # Readers with options for numbers accept leading zeros, too.
     of_numbers, is_plain = replace(style, expected="number"), style.has_python_numbers
     plain = texts if is_plain else [of_numbers.plain_number(t.strip()) or "" for t in texts]
     numbers_read = read_numbers(plain)
@@ -122,37 +146,37 @@ def _read_text(text, number, style):
     return text if date is None else date
 
 
-def read_numbers(texts):
-    """Return numbers that are written as Python writes them, NaN for other texts.
+def read_numbers(texts: Sequence[str]) -> np.ndarray:
+    """Parse numbers that are written as Python writes them; NaN for other texts.
 
-    They are read by the parser of `pandas.read_csv`, whose last digit can differ from Python's.
+    The parser is that of `pandas.read_csv`, whose last digit can differ from Python's.
     """
     values = np.full(len(texts), np.nan)
     is_number = np.array([_NUMBER.fullmatch(text) is not None for text in texts], dtype=bool)
     if is_number.any():
-        # A number that is not whole has all of them read as floats.
+        # The fraction at the end makes pandas parse all of them as floats.
         listed = [*np.array(texts, dtype=object)[is_number], "0.5"]
         values[is_number] = pd.to_numeric(np.array(listed, dtype=object), errors="coerce")[:-1]
-    for i in np.flatnonzero(~is_number):
-        if found := _INFINITE.fullmatch(texts[i]):
-            values[i] = -math.inf if found[1] == "-" else math.inf
+    for i in np.flatnonzero(~is_number).tolist():
+        if infinite := _INFINITE.fullmatch(texts[i]):
+            values[i] = -math.inf if infinite[1] == "-" else math.inf
     return values + 0.0  # no negative zero
 
 
 def _read_other(cell, style):
     value = None
-    # Some cells refuse to be converted: they stay what they are.
+    # Cells whose conversion fails stay unchanged.
     with contextlib.suppress(Exception):
         value = _read_value(cell)
     return _expect(cell if value is None else value, style)
 
 
 def _read_value(cell):
-    """Return a cell that is no text in canonical form; None if it is that already, or is none."""
+    """Return the canonical form of a cell that is no text; None if it has no other form."""
     if isinstance(cell, bool | np.bool_):
         return bool(cell)
     if isinstance(cell, int | np.integer) and not isinstance(cell, np.timedelta64):
-        # Beside a missing cell, readers make floats of whole numbers.
+        # Readers make floats of whole numbers beside a missing cell.
         if abs(int(cell)) >= _LARGEST_EXACT:
             return float(read_numbers([str(int(cell))])[0])
         return float(cell) + 0.0
@@ -172,7 +196,7 @@ def _read_value(cell):
 
 
 def _in_utc(date):
-    """Return a date with a time zone as one in UTC, None beyond its years; others as they are."""
+    """Convert a date with a time zone to UTC; None if that has no such year."""
     if date.tzinfo is None:
         return date
     with contextlib.suppress(OverflowError):
@@ -181,12 +205,12 @@ def _in_utc(date):
 
 
 def _expect(value, style):
-    """Return a canonical cell as what its column is declared to be, where it can be that."""
+    """Convert a canonical cell to the declared type of its column, where possible."""
     if style.expected == "boolean":
         return _as_boolean(value)
     is_whole = type(value) is float and math.isfinite(value) and value == int(value)
     if is_whole and style.expected == "date" and style.date_format is None:
-        # Readers take days without separators, and years, for numbers or for dates.
+        # Readers parse years, and days without separators, as numbers or as dates.
         if _YEARS[0] <= value <= _YEARS[1]:
             return datetime.datetime(int(value), 1, 1)
         return call_quietly(datetime.datetime.strptime, str(int(value)), "%Y%m%d") or value
@@ -202,8 +226,8 @@ def _as_boolean(value):
     return BOOLEANS.get(value.strip().lower(), value) if isinstance(value, str) else value
 
 
-def name_cell(value):
-    """Write a canonical cell down, as a category is named; None for one without a value.
+def name_cell(value) -> str | None:
+    """Return the name of a canonical cell as a category; None for a missing cell.
 
     Examples
     --------
@@ -229,10 +253,10 @@ def _name_number(value):
     return str(int(value)) if is_whole else repr(float(value))
 
 
-def find_levels(cells, levels):
-    """Return the position of each cell among declared levels, or -1; each is looked at on its own.
+def encode_levels(cells: np.ndarray, levels: tuple) -> np.ndarray:
+    """Return the position of each cell among declared levels, or -1, decided for each on its own.
 
-    A cell is the level that equals it or, if there is none, the one of the same canonical form.
+    A cell has the level that equals it or, if there is none, that of the same canonical form.
 
     Parameters
     ----------
@@ -242,14 +266,14 @@ def find_levels(cells, levels):
     listed = cells.tolist()
     with muted():
         texts = {cell for cell in listed if type(cell) is str}
-        of_texts = {text: _find_level(text, levels) for text in texts}
-        found = [of_texts[c] if type(c) is str else _find_level(c, levels) for c in listed]
-    return np.array(found, dtype=np.int64)
+        of_texts = {text: _encode_level(text, levels) for text in texts}
+        codes = [of_texts[c] if type(c) is str else _encode_level(c, levels) for c in listed]
+    return np.array(codes, dtype=np.int64)
 
 
-def _find_level(cell, levels):
+def _encode_level(cell, levels):
     exact, named = _index_levels(levels)
-    # Some cells refuse to be compared or converted: they are no level.
+    # Cells whose comparison or conversion fails have no level.
     with contextlib.suppress(Exception):
         if cell in exact:
             return exact[cell]
@@ -266,18 +290,24 @@ def _index_levels(levels):
 
 
 def _find_key(cell, levels):
-    """Return what cells of the same canonical form have in common; None where they have nothing."""
+    """Return the key of a cell's canonical form, equal for equal ones; None if it has none."""
     value = read_cell(cell, PLAIN) if isinstance(cell, str) else cell
     if isinstance(levels[0], str):
         return name_cell(value)
     return float(value) if isinstance(value, numbers.Real | np.bool_) else None
 
 
-def find_alike(levels):
-    """Return two of levels that readers may turn into the same value, or None."""
-    names = {}
+def find_ambiguous(levels: Sequence) -> tuple | None:
+    """Return two levels that readers may turn into the same value, or None.
+
+    Examples
+    --------
+    >>> find_ambiguous(["7", "x", "07"])
+    ('7', '07')
+    """
+    names: dict = {}
     for level in levels:
-        alike = names.setdefault(name_cell(read_cell(level, PLAIN)), level)
-        if alike != level:
-            return alike, level
+        other = names.setdefault(name_cell(read_cell(level, PLAIN)), level)
+        if other != level:
+            return other, level
     return None

@@ -1,47 +1,55 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The one door to private rows."""
+"""The curator: private rows, the ledger of releases, and their reservation in budgets."""
 
 import contextlib
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 
+import numpy as np
+import torch
 from dp_accounting import DpEvent
 
 from ..accounting.budget import Reservation
 from ..accounting.certificate import Certificate
 from ..accounting.events import repeat, split_repetition
+from ..accounting.plan import Plan
 from ..accounting.spending import naming_what_is_charged, report_spent_on_error
-from ..engines.partitioned import PartitionedTable
 from ..exceptions import PlanError, warn_of_seed
 from ..mechanisms.sums import RowCountMechanism
-from .digests import Digest
+from .batches import RecordSource
+from .dataset import Dataset
 from .persons import Persons
 from .record_functions import RecordFunction
-from .source import RecordSource
+from .tables import PartitionedTable
 
-# What is called in place of a release, and which records count as absent: see `watching`.
-_watched = ContextVar(
-    "watched", default=(lambda curator, mechanism, release: release(mechanism), None)
+# The function called in place of a release, and the null records: see `intercept_releases`.
+_intercepted: ContextVar[tuple[Callable, np.ndarray | None]] = ContextVar(
+    "intercepted", default=(lambda curator, mechanism, release: release(mechanism), None)
 )
 
 
 @contextlib.contextmanager
-def open_curator(records, codec, plan, noise, *, strict, clip_norm=1.0, device="cpu", verbose=0):
-    """Open the door: how estimators have private records curated.
+def open_curator(
+    dataset: Dataset, format, plan: Plan, noise, *, strict: bool, device="cpu", verbose: int = 0
+) -> Iterator["Curator"]:
+    """Hand a dataset over to a curator, which nobody else then holds.
 
-    The records are handed over, so that nobody else holds them. What fails inside after a release
-    says what was spent. Certificates say what `records` and `strict` make them rest on.
+    Errors that are raised inside after a release report what was spent.
 
     Parameters
     ----------
-    records : Records
-    codec : object
-        Of public methods ``encode(X, y)``, which maps records to rows, each on its own, and
-        ``refuse(X, y)``, which raises an error if something is wrong with them.
-    plan, noise, clip_norm, device, verbose
+    dataset : Dataset
+        A validated one.
+    format : object
+        Its public method ``encode(X, y)`` maps each record to a row on its own, and its `clip_norm`
+        is the radius that rows are scaled down to; ``refuse(X, y)`` raises an error for invalid
+        records.
+    plan, noise, device, verbose
         As in `Curator`.
     strict : bool
-        Whether bad records are refused, rather than taken for absent.
+        Whether to refuse bad records, rather than to count them as absent.
 
     Yields
     ------
@@ -49,20 +57,20 @@ def open_curator(records, codec, plan, noise, *, strict, clip_norm=1.0, device="
     """
     if noise.reproducible:
         warn_of_seed()
-    X, y, persons = records.release_ownership()
+    X, y, persons = dataset.release_ownership()
     curator = Curator(
         X,
         y,
         persons=persons,
-        classes=records.classes,
-        plan=records.cover(plan),
+        classes=dataset.classes,
+        plan=dataset.cover(plan),
         noise=noise,
-        prepare=RecordFunction(codec.encode),
-        cells=records.reader or False,
-        clip_norm=clip_norm,
-        null=_watched.get()[1],
-        refuse=codec.refuse if strict else None,
-        assumptions=records.list_assumptions(strict),
+        prepare=RecordFunction(format.encode),
+        cells=dataset.reader or False,
+        clip_norm=format.clip_norm,
+        null=_intercepted.get()[1],
+        refuse=format.refuse if strict else None,
+        assumptions=dataset.list_assumptions(strict),
         device=device,
         verbose=verbose,
     )
@@ -72,41 +80,40 @@ def open_curator(records, codec, plan, noise, *, strict, clip_norm=1.0, device="
 
 
 @contextlib.contextmanager
-def watching(watch, null=None):
-    """Let a test see, in this thread, what estimators release; nothing else has a use for it.
+def intercept_releases(intercept: Callable, null: np.ndarray | None = None) -> Iterator[None]:
+    """Call a function in place of each release in this thread, for tests and audits.
 
-    Plans, noise and ledgers are what they are without it: whatever is released is on the
-    certificate.
+    Plans, noise and ledgers are the same without it: the certificate lists each release.
 
     Parameters
     ----------
-    watch : callable
-        ``watch(curator, mechanism, release)`` is called in place of a release, which
+    intercept : callable
+        ``intercept(curator, mechanism, release)`` is called in place of a release, which
         ``release(mechanism)`` makes.
     null : array of bool of shape (n_samples,), default=None
         Records that count as absent.
     """
-    token = _watched.set((watch, null))
+    token = _intercepted.set((intercept, null))
     try:
         yield
     finally:
-        _watched.reset(token)
+        _intercepted.reset(token)
 
 
 class Curator:
-    """Holds private rows and hands out the releases of a plan.
+    """Holds private rows and makes the releases of a plan.
 
     The plan, which was priced against its budget, is reserved in every open `PrivacyBudget`; only
     then are the rows read. Each release enters the ledger before a row is read for it. After
     `close` no row is held.
 
-    Whether a record is as it should be is private, and found out for each on its own: a *bad* one
-    counts as absent. It has a label that is not among `classes`, a number that is not finite, or a
-    row for which `prepare` fails. To take bad records for absent ones changes no sensitivity, under
-    either relation: what a record adds to a release is a vector in a ball, of which an absent one
-    adds the centre. What makes the curator refuse rows all the same, cells that are no numbers or
-    whatever `refuse` refuses, is an exact answer about them, which no noise covers: budgets then
-    stay charged with the whole plan.
+    Whether a record is valid is private, and decided for each on its own: a *bad* one counts as
+    absent. A record is bad if its label is not among `classes`, if a number in it is not finite, or
+    if `prepare` fails for it. Counting bad records as absent changes no sensitivity, under either
+    relation: a record adds a vector in a ball to a release, and an absent one adds the centre. If
+    the curator refuses rows all the same, because cells are no numbers or `refuse` raises, that is
+    an exact answer about them, which no noise covers: budgets then stay charged with the whole
+    plan.
 
     Parameters
     ----------
@@ -114,31 +121,31 @@ class Curator:
         Rows in memory or memory-mapped; or a function that returns a fresh iterator over chunks,
         each ``X``, ``(X, y)`` or ``(X, y, persons)``; or a `PartitionedTable`.
     y : array of shape (n_samples,), default=None
-        Labels, or numbers if `classes` is None. Not with chunks, which bring their own.
+        Labels, or numbers if `classes` is None. Not with chunks, which contain their own.
     plan : Plan
-        What may be released.
+        The releases that may be made.
     noise : NoiseSource
         Where the noise comes from.
     classes : array of shape (n_classes,), default=None
         The public labels that `y` may hold.
     prepare : RecordFunction, default=None
-        Of ``prepare(X, y)``, a map that is applied to blocks. `y` is None unless it holds numbers.
+        The map ``prepare(X, y)`` of blocks. `y` is None unless it holds numbers.
     cells : bool or CellReader, default=False
-        Whether `X` holds cells of any kind, for `prepare` to read, and not numbers. A `CellReader`
+        Whether `X` holds cells of any type, for `prepare` to read, and not numbers. A `CellReader`
         brings them into canonical form first.
     clip_norm : float, default=1.0
         Public radius; prepared rows are scaled down to it, each on its own.
     null : array of bool of shape (n_samples,), default=None
         Rows that count as absent.
     persons : array-like of shape (n_samples,) or Persons, default=None
-        For a plan for persons: whose each row is, which a `PartitionedTable` knows itself. With
-        chunks, `Persons` of the identifiers that these bring. At most ``plan.max_rows`` rows of
-        a person count.
+        For a plan for persons: the identifier of each row's person, which a `PartitionedTable`
+        holds itself. With chunks, `Persons` of the identifiers that these contain. At most
+        ``plan.max_rows`` rows of a person count.
     refuse : callable, default=None
-        ``refuse(X, y)`` raises an error if something is wrong with a block. If it is given, bad
-        records are refused, too, rather than taken for absent.
+        ``refuse(X, y)`` raises an error if a block is invalid. If it is given, bad records are
+        refused, too, rather than counted as absent.
     assumptions : sequence of str, default=()
-        What certificates rest on, before what they are asked to say.
+        Assumptions of certificates, before those that `certificate` is given.
     device : str or torch.device, default="cpu"
         Where mechanisms compute.
     verbose : int, default=0
@@ -149,10 +156,23 @@ class Curator:
     n_records : int
         Number of records, or of persons, which is public.
     n_rows : float
-        About how many records there are in sums: the number of records or, if a person can have
-        several, what was released of it.
+        Approximate number of records in sums: the number of records or, if a person can have
+        several, its noisy release.
     n_classes : int
         Number of classes, 1 where there are none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdpgen.privacy import (
+    ...     Curator, GaussianSumMechanism, NoiseSource, RecordFunction, gaussian_plan
+    ... )
+    >>> mechanism = GaussianSumMechanism(RecordFunction(lambda rows: rows), 1.0)
+    >>> plan = gaussian_plan({mechanism.name: 1.0}, epsilon=1.0, delta=1e-5)
+    >>> with Curator(np.ones((50, 2)), plan=plan, noise=NoiseSource(None)) as curator:
+    ...     noisy = curator.release(mechanism)
+    >>> noisy.value.shape, curator.certificate().epsilon <= 1.0
+    ((2,), True)
     """
 
     def __init__(
@@ -160,32 +180,33 @@ class Curator:
         X,
         y=None,
         *,
-        plan,
+        plan: Plan,
         noise,
         classes=None,
-        prepare=None,
+        prepare: RecordFunction | None = None,
         cells=False,
-        clip_norm=1.0,
+        clip_norm: float | None = 1.0,
         null=None,
         persons=None,
-        refuse=None,
-        assumptions=(),
+        refuse: Callable | None = None,
+        assumptions: Sequence[str] = (),
         device="cpu",
-        verbose=0,
+        verbose: int = 0,
     ):
         self.plan = plan
         self._engine = X.engine if isinstance(X, PartitionedTable) else None
-        # Workers of an engine are not asked for GPUs.
+        # Workers of an engine need no GPUs.
         self.device = device = device if self._engine is None else "cpu"
         self._noise = noise
         self._assumptions = assumptions
-        self._ledger, self._digest = [], Digest()
+        self._ledger: list[_Entry] = []
+        self._digest = Digest()
         has_persons = persons is not None or getattr(X, "person_column", None) is not None
         if has_persons != (plan.max_rows is not None):
             raise PlanError("A plan for persons needs persons, and they need such a plan.")
         if persons is not None and not isinstance(persons, Persons):
             persons = Persons(persons)
-        self._source = RecordSource(
+        self._source: RecordSource | None = RecordSource(
             X,
             y,
             classes=classes,
@@ -204,7 +225,7 @@ class Curator:
         with naming_what_is_charged(plan):
             self._source.open()
         self.n_records, self.n_classes = self._source.n_units, self._source.n_classes
-        self.n_rows = self.n_records
+        self.n_rows: float = self.n_records
 
     def __enter__(self):
         return self
@@ -222,74 +243,97 @@ class Curator:
         ----------
         mechanism : SumMechanism or SampledMechanism
             Its name must be the next in the plan, which fixes its noise and its sampling. A
-            release that is planned to be repeated is asked for as many times, one by one.
+            release that is planned to be repeated is requested as many times, one by one.
+
+        Returns
+        -------
+        object
+            The mechanism's dataclass of released values.
 
         Raises
         ------
         PlanError
-            If it is not, or does something else than its planned event says; no row is read then.
+            If it is not the next, or does something else than its planned event says; no row is
+            read then.
         """
-        return _watched.get()[0](self, mechanism, self._release)
+        return _intercepted.get()[0](self, mechanism, self._release)
 
     def _release(self, mechanism):
-        if self._source is None:
-            raise PlanError("The curator is closed and holds no rows.")
+        source, planned = self._open_source(), self.plan.releases
         position = len(self._ledger) - 1
-        if position < 0 or self._ledger[position].count == self._count(position):
+        if position < 0 or self._ledger[-1].count == split_repetition(planned[position][1])[1]:
             position += 1
-        if position == len(self.plan.releases) or self.plan.releases[position][0] != mechanism.name:
-            planned = [name for name, _ in self.plan.releases[position:]]
-            raise PlanError(f"{mechanism.name!r} is not the next planned release; left: {planned}.")
-        event, _ = split_repetition(self.plan.releases[position][1])
+        if position == len(planned) or planned[position][0] != mechanism.name:
+            left = [name for name, _ in planned[position:]]
+            raise PlanError(f"{mechanism.name!r} is not the next planned release; left: {left}.")
+        event, _ = split_repetition(planned[position][1])
         mechanism.check(event)
         if self.plan.max_rows is not None and not mechanism.is_sum:
             raise PlanError(f"{mechanism.name!r} is no sum over records: it is not for persons.")
         if position == len(self._ledger):
             self._ledger.append(_Entry(mechanism.name, event))
         self._ledger[position].count += 1
-        released = self._source.run(
-            mechanism, event, relation=self.plan.relation, noise=self._noise
-        )
+        released = source.run(mechanism, event, relation=self.plan.relation, noise=self._noise)
         self._digest.add(released)
         return released
 
-    def count_rows(self):
-        """Release about how many rows of persons there are in sums, if that is planned."""
-        if RowCountMechanism.name in dict(self.plan.releases):
+    def _open_source(self):
+        if self._source is None:
+            raise PlanError("The curator is closed and holds no rows.")
+        return self._source
+
+    def count_rows(self) -> None:
+        """Release the noisy number of rows of persons in sums, if that is planned.
+
+        It is clamped to the public bounds, and sets `n_rows`.
+        """
+        if self.plan.max_rows and RowCountMechanism.name in dict(self.plan.releases):
             noisy = self.release(RowCountMechanism()).value.item()
-            # Each person has a row, and so many at most.
-            most = self.n_records * self.plan.max_rows
-            self.n_rows = min(max(noisy, self.n_records), most)
+            # Each person has at least one row, and at most `max_rows` count.
+            self.n_rows = min(max(noisy, self.n_records), self.n_records * self.plan.max_rows)
 
-    def prepare(self, function, clip_norm):
-        """Exchange the map of the rows and their radius, which may follow from what is released."""
-        self._source.prepare(function, clip_norm)
+    def prepare(self, function: RecordFunction | None, clip_norm: float | None) -> None:
+        """Replace the map of the rows and their radius, by what follows from releases.
 
-    def encode_cells_by(self, function):
-        """Have records be their places in the columns of a table from now on; see `Hats`.
+        Parameters
+        ----------
+        function : RecordFunction or None
+            Maps X to rows; None if X holds rows already.
+        clip_norm : float
+            The radius that rows are scaled down to.
+        """
+        self._open_source().prepare(function, clip_norm)
 
-        Mechanisms for tables read places, and all others rows in the unit ball.
+    def encode_cells_by(self, function: RecordFunction) -> None:
+        """Replace records by their codes in the columns of a table.
+
+        Mechanisms for tables read codes, and all others rows in the unit ball.
 
         Parameters
         ----------
         function : RecordFunction
-            Maps cells to places, (n, n_columns).
+            Maps cells to codes, (n, n_columns).
         """
-        self._source.encode_cells_by(function)
+        self._open_source().encode_cells_by(function)
 
-    def close(self):
-        """Let go of the rows; budgets keep the charge for what was released only."""
+    def close(self) -> None:
+        """Release the rows from memory; budgets keep the charge of what was released only."""
         if self._source is not None:
             self._source.warn_of_changes()
         self._source = None
         self._reservation.settle(entry.total for entry in self._ledger)
 
-    def certificate(self, assumptions=()):
-        """Return the certificate of what was released so far."""
+    def certificate(self, assumptions: Sequence[str] = ()) -> Certificate:
+        """Return the certificate of the releases so far.
+
+        Parameters
+        ----------
+        assumptions : sequence of str, default=()
+            Assumptions beside those that the curator knows.
+        """
         releases = tuple((entry.name, entry.total) for entry in self._ledger)
-        done = replace(self.plan, releases=releases)
         certificate = Certificate.of_plan(
-            done,
+            replace(self.plan, releases=releases),
             (*self._assumptions, *assumptions),
             reproducible=self._noise.reproducible,
             n_records=self.n_records,
@@ -297,14 +341,10 @@ class Curator:
         digest = str(self._digest) if releases else None
         return replace(certificate, digest=digest, engine=self._engine)
 
-    def _count(self, position):
-        """Return how often the release at a position of the plan may happen."""
-        return split_repetition(self.plan.releases[position][1])[1]
-
 
 @dataclass
 class _Entry:
-    """A line of the ledger: a release, and how often it has happened."""
+    """A line of the ledger: a release, and how often it was made."""
 
     name: str
     event: DpEvent
@@ -313,3 +353,38 @@ class _Entry:
     @property
     def total(self):
         return repeat(self.event, self.count)
+
+
+class Digest:
+    """BLAKE2b of released dataclasses in their order, which identifies a fit's releases."""
+
+    def __init__(self):
+        self._hash = hashlib.blake2b(digest_size=32)
+
+    def add(self, released) -> None:
+        """Add a release."""
+        for part in _iter_bytes(released):
+            self._hash.update(len(part).to_bytes(8, "big") + part)
+
+    def __str__(self):
+        return self._hash.hexdigest()
+
+
+def _iter_bytes(value):
+    """Yield the bytes of all numbers in a released value, in a fixed order."""
+    if is_dataclass(value):
+        for field in fields(value):
+            yield field.name.encode()
+            yield from _iter_bytes(getattr(value, field.name))
+    elif isinstance(value, np.ndarray | torch.Tensor):
+        array = np.asarray(value.cpu() if isinstance(value, torch.Tensor) else value)
+        yield f"{array.dtype.str} {array.shape}".encode()
+        yield np.ascontiguousarray(array).tobytes()
+    elif isinstance(value, dict):
+        for key in sorted(value, key=repr):
+            yield from _iter_bytes((key, value[key]))
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from _iter_bytes(item)
+    else:
+        yield repr(value).encode()

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whose rows are whose: persons are counted, and of each so many rows are chosen.
+"""Person-level privacy: canonical identifiers, and the limit of rows that count for each person.
 
-What is public of identifiers is how many different ones there are, and nothing else: not which, nor
-how many rows each has, nor how many rows have none.
+The number of different identifiers is public. Private are which they are, how many rows each has,
+and how many rows have none.
 """
 
 import copy
 import datetime
 import numbers
 import re
+from collections.abc import Iterable
 from fractions import Fraction
 from functools import partial
 from hashlib import blake2b
@@ -18,8 +19,8 @@ import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
 from .cells import name_cell, read_cell
+from .inputs import as_array, as_objects
 from .record_functions import call_quietly
-from .tensors import as_array
 from .texts import MISSING_TEXTS, PLAIN
 
 UNKNOWN_COLUMN = "persons is a text that is the name of no column of X."
@@ -31,9 +32,9 @@ _WHOLE = re.compile(r"\s*([+-]?)0*(\d+)(\.0*)?\s*", re.ASCII)
 class Persons:
     """The persons whose rows are curated, by an identifier for each row.
 
-    Identifiers are told apart by their canonical form: 7, 7.0, "7" and "007" are one. A row without
-    one counts as absent: one that is missing or blank, that is no identifier, as a list, or a float
-    from 2^53 on (of 32 bits: from 2^24 on), which stands for several.
+    Identifiers are equal if their canonical forms are: 7, 7.0, "7" and "007" are one. A row counts
+    as absent if its identifier is missing, blank or invalid: a list, for example, or a float from
+    2^53 on (of 32 bits: from 2^24 on), which stands for several whole numbers.
 
     Parameters
     ----------
@@ -43,11 +44,11 @@ class Persons:
     Attributes
     ----------
     n_persons : int
-        How many there are, which is public.
+        Number of different identifiers, which is public.
     n_rows : int
-        How many rows there are, which is private.
+        Number of rows, which is private.
     codes : ndarray of int of shape (n_rows,)
-        The number of each row's person, -1 for nobody.
+        The number of each row's person; -1 without an identifier.
     names : list of str
         The canonical form of each person's identifier.
 
@@ -55,82 +56,72 @@ class Persons:
     ------
     TypeError, ValueError
         If it is no array of identifiers, or there are none. None is quoted.
+
+    Examples
+    --------
+    >>> Persons([7, "007", None, "b"]).codes.tolist()
+    [0, 0, -1, 1]
     """
 
     def __init__(self, persons):
-        self._numbered, codes = {}, []
+        self._codes, codes = {}, []
         for chunk in persons() if callable(persons) else [persons]:
-            codes.append(self._find_codes(chunk, lambda name: len(self._numbered)))
+            codes.append(self._encode(chunk, lambda name: len(self._codes)))
         self.codes = np.concatenate(codes) if codes else np.zeros(0, dtype=np.int64)
-        self.n_rows, self.n_persons = len(self.codes), len(self._numbered)
-        self.names = list(self._numbered)
+        self.n_rows, self.n_persons = len(self.codes), len(self._codes)
+        self.names = list(self._codes)
         if self.n_persons == 0:
             raise ValueError(NO_IDENTIFIER)
 
     def __getstate__(self):
         raise TypeError("Private identifiers cannot be pickled or copied.")
 
-    def check_length(self, n_rows):
-        """Refuse another number of identifiers than of rows; none of both is told."""
+    def check_length(self, n_rows: int) -> None:
+        """Refuse another number of identifiers than of rows; the message quotes neither.
+
+        Raises
+        ------
+        ValueError
+        """
         if self.n_rows != n_rows:
             raise ValueError(
                 "persons must hold one identifier for each row of X: it has another length."
             )
 
-    def find_codes(self, persons, others):
-        """Return the number of each row's person, -1 where it is nobody's or of an unknown one.
+    def find_codes(self, persons, unknown: set[str]) -> np.ndarray:
+        """Return the code of each row's person, -1 without an identifier or for a new person.
 
         Parameters
         ----------
-        persons : array-like
-        others : set of str
-            The unknown ones are added to it.
+        persons : array-like of shape (n_rows,)
+        unknown : set of str
+            New persons are added to it.
         """
 
-        def note(name):
-            others.add(name)
+        def add(name):
+            unknown.add(name)
             return -1
 
-        return self._find_codes(persons, note)
+        return self._encode(persons, add)
 
-    def _find_codes(self, persons, number):
-        """Return codes; those of unknown names are what ``number(name)`` returns, if not -1."""
-        found, names = _find_names(persons)
-        of_names = np.full(len(names) + 1, -1)  # the last is that of rows without one
+    def _encode(self, persons, make_code):
+        """Return codes; ``make_code(name)`` gives that of a new name, -1 for none."""
+        positions, names = _factorize(persons)
+        codes = np.full(len(names) + 1, -1)  # the last is that of rows without an identifier
         for i, name in enumerate(map(_write_name, names)):
-            if name is not None and name not in self._numbered and (code := number(name)) >= 0:
-                self._numbered[name] = code
-            of_names[i] = self._numbered.get(name, -1)
-        return of_names[found]
-
-    def choose(self, max_rows, key, blocks):
-        """Return which rows count, of rows in memory; see `RowLimit`.
-
-        Parameters
-        ----------
-        max_rows : int
-        key : bytes
-        blocks : sequence of (X, y)
-            All rows, in the order of `codes`, and the labels of each or None.
-
-        Returns
-        -------
-        ndarray of bool of shape (n_rows,)
-        """
-        stops = np.cumsum([len(X) for X, _ in blocks])[:-1]
-        parts = np.split(self.codes, stops)
-        read = [(X, y, codes) for (X, y), codes in zip(blocks, parts, strict=True)]
-        reading = RowLimit(self, max_rows, key, read).start()
-        return np.concatenate([reading.choose(*block) for block in read])
+            if name is not None and name not in self._codes and (code := make_code(name)) >= 0:
+                self._codes[name] = code
+            codes[i] = self._codes.get(name, -1)
+        return codes[positions]
 
 
 class RowLimit:
-    """Which rows of each person count: at most M, however often and in any order they are read.
+    """The rows of each person that count: at most M, however often and in any order they are read.
 
-    Rows of persons who have more are chosen by a keyed hash of the person and the row, and of how
-    many equal ones the person has. So each is as likely, and which are chosen follows from the
-    person's rows alone, whatever their order. Rows are known by that hash and never by position: in
-    a later reading no others of that person count. Any M rows of all other persons count.
+    Rows of a person who has more are chosen by a keyed hash of the person, the row, and its rank
+    among equal rows. So each is equally likely, and the choice depends on the person's rows alone,
+    not on their order. Rows are identified by that hash and never by position: in a later reading
+    no other rows of that person count. For all other persons any M rows count.
 
     Parameters
     ----------
@@ -140,98 +131,132 @@ class RowLimit:
     key : bytes
         At most 64.
     blocks : iterable of (X, y, codes)
-        All rows, the labels of each or None, and the numbers of their persons. They are read if a
+        All rows, the labels of each or None, and the codes of their persons. They are read if a
         person has more than M rows.
 
     Attributes
     ----------
     n_rows : int
-        How many rows count.
+        Number of rows that count.
     """
 
-    def __init__(self, persons, max_rows, key, blocks):
+    def __init__(self, persons: Persons, max_rows: int, key: bytes, blocks: Iterable):
         sizes = np.bincount(persons.codes[persons.codes >= 0], minlength=persons.n_persons)
         self.n_rows = int(np.minimum(sizes, max_rows).sum())
-        self.n_persons = persons.n_persons
-        self._max_rows, self._key, self._names = max_rows, key, persons.names
-        self._is_large = sizes > max_rows
-        self._chosen = None
-        if self._is_large.any():
-            self._chosen = self._choose(blocks)
+        self.n_persons, self.max_rows = persons.n_persons, max_rows
+        self._key, self._names = key, persons.names
+        self._has_more = sizes > max_rows
+        self.chosen = self._choose(blocks) if self._has_more.any() else None
 
     def _choose(self, blocks):
-        """Return how many rows of each hash count, of each person who has more than M."""
-        found = [self.hash_large(*block) for block in blocks]
-        person, hashes = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        """Return how many rows of each hash count, for each person who has more than M."""
+        hashed = [self.hash_rows(*block) for block in blocks]
+        person, hashes = (np.concatenate(parts) for parts in zip(*hashed, strict=True))
         rows = pd.DataFrame({"person": person, "hash": hashes})
         copies = rows.groupby(["person", "hash"]).cumcount()
         drawn = (_hash(self._key, b"%d %d" % both) for both in zip(hashes, copies, strict=True))
-        order = np.argsort(_as_hashes(drawn), kind="stable")
+        order = np.argsort(_to_uint64(drawn), kind="stable")
         rank = rows.iloc[order].groupby("person").cumcount()
-        return rows.loc[rank.index[rank < self._max_rows]].value_counts()
+        return rows.loc[rank.index[rank < self.max_rows]].value_counts()
 
-    def hash_large(self, X, y, codes):
-        """Return the person, and a keyed hash, of each row of persons who have more than M."""
-        here = np.flatnonzero(self.find_large(codes))
+    def hash_rows(self, X, y, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Hash the rows of persons who have more than M.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, n_columns)
+        y : array of shape (n_rows,) or None
+        codes : ndarray of int of shape (n_rows,)
+            The codes of their persons.
+
+        Returns
+        -------
+        persons : ndarray of int of shape (n_hashed,)
+        hashes : ndarray of uint64 of shape (n_hashed,)
+        """
+        here = np.flatnonzero(self.has_more(codes))
         written = _write_rows(X[here], None if y is None else y[here])
-        names = (_encode(self._names[code]) for code in codes[here])
-        return codes[here], _as_hashes(map(partial(_hash, self._key), names, written))
+        names = (_to_bytes(self._names[code]) for code in codes[here])
+        return codes[here], _to_uint64(map(partial(_hash, self._key), names, written))
 
-    def find_large(self, codes):
+    def has_more(self, codes: np.ndarray) -> np.ndarray:
         """Return which rows are of persons who have more than M."""
-        return (codes >= 0) & self._is_large[codes]
+        return (codes >= 0) & self._has_more[codes]
 
-    def start(self):
-        """Return a `Reading`: what counts in one reading of all rows."""
-        return Reading(self, np.full(self.n_persons, self._max_rows), self._chosen)
+    def start(self) -> "Reading":
+        """Return a `Reading`, which counts the rows of one reading."""
+        return Reading(self)
 
 
 class Reading:
-    """One reading of all rows: what was counted of each person so far.
+    """One reading of all rows: how many may still count of each person.
 
     Attributes
     ----------
-    others : set of str
+    unknown : set of str
         Persons who were not there in the first reading. None of their rows count.
     """
 
-    def __init__(self, limit, left, chosen):
-        self._limit, self._left = limit, left
-        self._index = None if chosen is None else chosen.index
-        self._left_of_chosen = None if chosen is None else chosen.to_numpy().copy()
-        self._seen, self.others = np.zeros(limit.n_persons, dtype=bool), set()
+    def __init__(self, limit: RowLimit):
+        self._limit = limit
+        self._n_left = np.full(limit.n_persons, limit.max_rows)
+        if limit.chosen is not None:
+            self._index, self._n_chosen = limit.chosen.index, limit.chosen.to_numpy().copy()
+        self._is_present = np.zeros(limit.n_persons, dtype=bool)
+        self.unknown: set[str] = set()
 
     @property
-    def n_persons(self):
-        """How many persons there were, which is public."""
-        return int(self._seen.sum()) + len(self.others)
+    def n_persons(self) -> int:
+        """Number of persons in this reading, which is public."""
+        return int(self._is_present.sum()) + len(self.unknown)
 
-    def choose(self, X, y, codes):
-        """Return which of the next rows count."""
-        chosen = codes >= 0
-        self._seen[codes[chosen]] = True
-        large = self._limit.find_large(codes)
-        if large.any():
-            keys = pd.MultiIndex.from_arrays(self._limit.hash_large(X, y, codes))
-            chosen[large] = _take(self._left_of_chosen, self._index.get_indexer(keys))
-        chosen[chosen] = _take(self._left, codes[chosen])
-        return chosen
+    def choose(self, X, y, codes: np.ndarray) -> np.ndarray:
+        """Choose which of the next rows count.
 
+        Parameters
+        ----------
+        X, y, codes
+            As in `RowLimit.hash_rows`.
 
-def _take(left, places):
-    """Return which of some places can be taken, -1 never, and count down what is left of each."""
-    order = np.argsort(places, kind="stable")
-    ordered = places[order]
-    # How many before a place are the same.
-    n_before = np.empty(len(places), dtype=np.int64)
-    n_before[order] = np.arange(len(places)) - np.searchsorted(ordered, ordered)
-    taken = (places >= 0) & (n_before < left[places])
-    np.subtract.at(left, places[taken], 1)
-    return taken
+        Returns
+        -------
+        ndarray of bool of shape (n_rows,)
+        """
+        counts = codes >= 0
+        self._is_present[codes[counts]] = True
+        has_more = self._limit.has_more(codes)
+        if has_more.any():
+            keys = pd.MultiIndex.from_arrays(self._limit.hash_rows(X, y, codes))
+            counts[has_more] = _take(self._n_chosen, self._index.get_indexer(keys))
+        counts[counts] = _take(self._n_left, codes[counts])
+        return counts
 
 
-def check_beside(X, persons):
-    """Refuse persons that are a column of X, or in another order than its rows."""
+def _take(n_left, positions):
+    """Return which entries find something left at their position, -1 never, and count it down."""
+    order = np.argsort(positions, kind="stable")
+    ordered = positions[order]
+    # The number of equal positions before each.
+    n_before = np.empty(len(positions), dtype=np.int64)
+    n_before[order] = np.arange(len(positions)) - np.searchsorted(ordered, ordered)
+    is_taken = (positions >= 0) & (n_before < n_left[positions])
+    np.subtract.at(n_left, positions[is_taken], 1)
+    return is_taken
+
+
+def check_persons(X, persons) -> None:
+    """Refuse identifiers that are a column of X, or in another order than its rows.
+
+    Parameters
+    ----------
+    X : array-like or DataFrame
+    persons : array-like or None
+
+    Raises
+    ------
+    ValueError
+        For a Series that is a column of X, or has the labels of its index in another order.
+    """
     name = getattr(persons, "name", None)
     if name is not None and name in getattr(X, "columns", ()):
         raise ValueError(
@@ -244,16 +269,16 @@ def check_beside(X, persons):
     if len(index) != len(other) or index.equals(other):
         return
     # Some indexes cannot be compared.
-    apart = call_quietly(index.symmetric_difference, other, None, False)
-    if apart is not None and not len(apart):
+    difference = call_quietly(index.symmetric_difference, other, None, False)
+    if difference is not None and not len(difference):
         raise ValueError(
-            "persons has the index of X in another order, and rows are taken by position: each "
+            "persons has the index of X in another order, and rows are matched by position: each "
             "would be another person's. Give persons.loc[X.index]."
         )
 
 
-def _find_names(persons):
-    """Return where each identifier is among the different ones, -1 for missing, and those."""
+def _factorize(persons):
+    """Return the different identifiers, and each one's position among them, -1 for missing."""
     persons = as_array(persons)
     if isinstance(persons, str) or not hasattr(persons, "__len__"):
         raise TypeError(
@@ -263,19 +288,19 @@ def _find_names(persons):
     if getattr(persons, "ndim", 1) != 1 or hasattr(persons, "columns"):
         raise ValueError("persons must be 1-dimensional: one identifier for each row of X.")
     if not isinstance(persons, np.ndarray | pd.Series | pd.Index | ExtensionArray):
-        # What NumPy would make of a list depends on what is in it.
-        persons = _as_objects(list(persons))
-    found = call_quietly(pd.factorize, persons)
-    if found is None:
-        # Some cells cannot be compared: they are no identifiers, which concerns their rows alone.
+        # NumPy would choose the dtype of a list by its cells.
+        persons = as_objects(list(persons))
+    factorized = call_quietly(pd.factorize, persons)
+    if factorized is None:
+        # Cells that cannot be compared are no identifiers, which concerns their rows alone.
         listed = [name if _is_identifier(name) else None for name in persons.tolist()]
-        found = pd.factorize(_as_objects(listed))
-    different = found[1]
-    return found[0], _list_cells(pd.Series(different) if different.dtype.kind == "M" else different)
+        factorized = pd.factorize(as_objects(listed))
+    codes, names = factorized
+    return codes, _list_cells(pd.Series(names) if names.dtype.kind == "M" else names)
 
 
 def _list_cells(cells):
-    """Return cells as a list, in which floats of less than 64 bits show what they are."""
+    """Return cells as a list, in which floats of less than 64 bits keep their type."""
     dtype = cells.dtype.categories.dtype if hasattr(cells.dtype, "categories") else cells.dtype
     dtype = getattr(dtype, "numpy_dtype", dtype)
     if dtype.kind == "f" and dtype.itemsize < 8:
@@ -283,15 +308,8 @@ def _list_cells(cells):
     return cells.tolist()
 
 
-def _as_objects(listed):
-    objects = np.empty(len(listed), dtype=object)
-    for i, cell in enumerate(listed):
-        objects[i] = cell
-    return objects
-
-
 def _is_identifier(name):
-    """Whether equal ones are of one person: not, if it is not even equal to its copy."""
+    """Whether a value identifies a person: at least it must equal its own copy."""
     if isinstance(name, str | numbers.Real):
         return True
     copied = call_quietly(copy.copy, name)
@@ -299,7 +317,7 @@ def _is_identifier(name):
 
 
 def _write_name(name):
-    """Write an identifier in canonical form, such as 7 for 7.0, "7" and "007"; None for none."""
+    """Return the canonical form of an identifier, "7" for 7.0, "7" and "007"; None if invalid."""
     if isinstance(name, str):
         text = str.strip(name)
         if text in MISSING_TEXTS:
@@ -317,7 +335,7 @@ def _write_name(name):
 
 
 def _write_float(number):
-    # Readers make floats of whole numbers: beyond this, of several the same.
+    # Readers make floats of whole numbers: large ones become equal.
     if not _is_exact(number):
         return None
     number = float(number)
@@ -325,7 +343,7 @@ def _write_float(number):
 
 
 def _is_exact(number):
-    """Whether a float of any size is no rounded whole number."""
+    """Whether a float of any width can be no rounded whole number."""
     n_bits = np.finfo(type(number)).nmant + 1
     return abs(float(number)) < 2.0 ** min(n_bits, 53)
 
@@ -345,17 +363,17 @@ def _write_other(name):
     return name_cell(date) if isinstance(date, datetime.datetime) else str(name)
 
 
-def hash_persons(persons):
-    """Return a whole number for each identifier, the same for equal ones; None for none.
+def hash_persons(persons) -> list[int | None]:
+    """Return a whole number for each identifier, equal for equal ones; None if it is invalid.
 
-    Each is looked at on its own.
+    Each is hashed on its own.
     """
     names = map(_write_name, _list_cells(persons))
-    return [None if name is None else _hash(b"", _encode(name)) >> 1 for name in names]
+    return [None if name is None else _hash(b"", _to_bytes(name)) >> 1 for name in names]
 
 
 def _write_rows(X, y):
-    """Write rows down with their labels, equal ones alike; each is looked at on its own."""
+    """Serialize rows with their labels, each on its own: equal rows become equal bytes."""
     if X.dtype == object:
         cells = X.tolist()
         rows = call_quietly(lambda: list(map(_write_cells, cells)))
@@ -368,21 +386,21 @@ def _write_rows(X, y):
 
 
 def _write_cells(cells):
-    return _encode(",".join(map(_write_cell, cells)))
+    return _to_bytes(",".join(map(_write_cell, cells)))
 
 
 def _write_cell(cell):
-    """Write a cell down; engines differ in how they hold whole numbers, and what is missing."""
+    """Serialize a cell: engines differ in how they hold whole numbers and missing cells."""
     if isinstance(cell, float):
         return repr(int(cell)) if cell.is_integer() else repr(float(cell))
     return "nan" if cell is None or cell is pd.NA or cell is pd.NaT else repr(cell)
 
 
-def _as_hashes(hashes):
+def _to_uint64(hashes):
     return np.fromiter(hashes, dtype=np.uint64)
 
 
-def _encode(text):
+def _to_bytes(text):
     return text.encode("utf-8", "surrogatepass")
 
 

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Public functions that are applied to private rows: quietly, and record by record if they fail.
+"""Public functions of private rows: their contract, and calls that withhold errors and warnings.
 
-Such functions may be made anywhere, and are called in this room only. What they say of private
-rows, by errors or warnings, goes no further. Whether one fails is decided record by record: were
-one record to take others with it, the failure would be a statement about all of them, which no
-sensitivity bounds.
+Such functions may be defined anywhere, and are called in this package only. Their errors and
+warnings may quote private rows and are dropped. Failures are isolated record by record: if one
+record made others fail, the failure would be a statement about all of them, which no sensitivity
+bounds.
 """
 
 import contextlib
 import sys
 import traceback
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
@@ -18,11 +19,11 @@ from .._muting import muted
 
 
 @contextlib.contextmanager
-def clears_frames():
-    """Let errors keep nothing of private rows that the caller has not got.
+def clears_frames() -> Iterator[None]:
+    """Clear the local variables of frames in tracebacks of errors that are raised inside.
 
-    A traceback keeps the variables of all frames that it has come through, for whoever shows or
-    stores it. Those of the frames below are cleared; the lines stay.
+    A traceback keeps the variables of all its frames, private rows among them, for whoever shows or
+    stores it. Line numbers are kept.
     """
     handled = sys.exc_info()[1]
     try:
@@ -33,16 +34,16 @@ def clears_frames():
 
 
 def _clear_frames(error, handled):
-    """Clear the frames of an error and those of what it was raised from, up to what is outside."""
+    """Clear the frames of an error, of its causes and contexts, up to an error handled outside."""
     while error is not None and error is not handled:
         traceback.clear_frames(error.__traceback__)
         error = error.__cause__ or error.__context__
 
 
-def call_quietly(function, *args):
-    """Apply a public function to what is private; None if it fails.
+def call_quietly(function: Callable, *args):
+    """Apply a public function to private values; None if it fails.
 
-    What it says of that, by errors or warnings, is dropped.
+    Its errors and warnings are dropped.
     """
     with muted():
         try:
@@ -52,30 +53,30 @@ def call_quietly(function, *args):
 
 
 class _PublicFunction:
-    def __init__(self, function):
+    def __init__(self, function: Callable):
         if not callable(function):
             raise TypeError(f"{type(self).__name__} takes a function; got {function!r}.")
         self._function = function
 
 
 class RecordFunction(_PublicFunction):
-    """A public function of rows, as curators and mechanisms apply it to private ones.
+    """A public function of rows that curators and mechanisms may apply to private ones.
 
-    Whoever makes one promises that the function
+    Its author promises that the function
 
-    - is public: nothing in it follows from private rows, but by what was released;
-    - maps each row on its own, whatever rows are around it, to as many numbers as it maps a row of
-      zeros to, which is public and by which they are counted;
-    - keeps nothing of what it sees, and tells it nowhere.
+    - is public: it depends on private rows through releases only;
+    - maps each row on its own, independently of other rows, to as many numbers as it maps a public
+      row of zeros to;
+    - neither keeps nor reports its input.
 
-    Nothing that it raises or warns of leaves. A record for which it fails counts as absent, and no
-    other does.
+    Its errors and warnings are dropped. A record for which it fails counts as absent, and no other
+    does.
 
     Parameters
     ----------
     function : callable
         Maps one or several arrays or tensors, with an entry for each of n records, to rows (n, p).
-        Of dtype object, they hold cells of any kind.
+        Arrays of dtype object hold cells of any type.
 
     Examples
     --------
@@ -85,18 +86,24 @@ class RecordFunction(_PublicFunction):
     tensor([[0.5000]], dtype=torch.float64)
     """
 
-    def __init__(self, function):
+    def __init__(self, function: Callable):
         super().__init__(function)
-        self._widths = {}
+        self._widths: dict[tuple, int] = {}
 
-    def width_on(self, *blocks, expected=None):
-        """Return how many numbers the function gives for a record that looks like those of blocks.
+    def width_on(self, *blocks, expected: int | None = None) -> int:
+        """Return the number of values of the function for records of the shapes of blocks.
+
+        Parameters
+        ----------
+        *blocks : array, tensor or None
+            Their shapes are used, and no values.
+        expected : int, default=None
+            The number that is required.
 
         Raises
         ------
         ValueError
-            If these are not as many as expected, or the function fails on a public row of zeros:
-            for any records.
+            If it is not the expected number, or the function fails on a public row of zeros.
         """
         shapes = tuple(None if block is None else block.shape[1:] for block in blocks)
         given, error = self._widths.get(shapes), None
@@ -116,15 +123,15 @@ class RecordFunction(_PublicFunction):
             ) from error
         return given
 
-    def on(self, *blocks, width=None):
+    def on(self, *blocks, width: int | None = None) -> torch.Tensor:
         """Apply the function to private records.
 
         Parameters
         ----------
         *blocks : array, tensor or None
-            With an entry for each record; None is handed on.
+            With an entry for each record; None is passed on.
         width : int, default=None
-            Numbers of a row, where they are known; see `width_on`.
+            Numbers of a row, if known; see `width_on`.
 
         Returns
         -------
@@ -148,7 +155,7 @@ class PullingFunction(RecordFunction):
         function that maps cotangents (n, p) to products (n, n_products), each record on its own.
     """
 
-    def with_products(self, *blocks, width=None):
+    def with_products(self, *blocks, width: int | None = None) -> tuple[torch.Tensor, Callable]:
         """Apply the function to private records.
 
         Parameters
@@ -171,8 +178,8 @@ class PullingFunction(RecordFunction):
             return self._call(*alone)[1](cotangents)
 
         def products(cotangents, n_products):
-            found = call_quietly(pull, cotangents)
-            return _by_record(found, pull_alone, (cotangents, *blocks), n_products)
+            result = call_quietly(pull, cotangents)
+            return _by_record(result, pull_alone, (cotangents, *blocks), n_products)
 
         return _by_record(rows, self._rows, blocks, width), products
 
@@ -185,10 +192,10 @@ class PullingFunction(RecordFunction):
 
 
 class BatchFunction(_PublicFunction):
-    """A public function of a sample of rows, which may follow all of them at once.
+    """A public function of a batch of rows as a whole.
 
-    Nothing bounds how it follows a record but the size of what it gives. It is public and keeps
-    nothing, as a `RecordFunction`, and nothing that it raises or warns of leaves.
+    Only the norm of its value bounds the influence of a record. It is public and keeps nothing,
+    like a `RecordFunction`, and its errors and warnings are dropped.
 
     Parameters
     ----------
@@ -196,28 +203,28 @@ class BatchFunction(_PublicFunction):
         Maps tensors, with an entry for each record, to a tensor of public shape.
     """
 
-    def on(self, *blocks, shape):
-        """Return what the function gives, a float64 tensor of a shape; zeros if it fails."""
-        found = call_quietly(lambda: torch.as_tensor(self._function(*blocks)).detach().double())
-        is_good = found is not None and found.shape == shape
-        return found if is_good else torch.zeros(shape, dtype=torch.float64)
+    def on(self, *blocks, shape: tuple) -> torch.Tensor:
+        """Return the function's value, a float64 tensor of a shape; zeros if it fails."""
+        value = call_quietly(lambda: torch.as_tensor(self._function(*blocks)).detach().double())
+        is_valid = value is not None and value.shape == shape
+        return value if is_valid else torch.zeros(shape, dtype=torch.float64)
 
 
-def check_function(function, kind, owner):
-    """Refuse a bare callable: nobody has promised what a function of private rows has to be."""
+def check_function(function, kind: type, owner: str) -> None:
+    """Refuse a bare callable, whose author has promised nothing."""
     if not isinstance(function, kind):
         raise TypeError(
-            f"{owner} takes a {kind.__name__}, which says what is promised of a "
+            f"{owner} takes a {kind.__name__}, which states the promises for a "
             f"function of private rows; got {type(function).__name__}. Write "
             f"{kind.__name__}(function)."
         )
 
 
 def _by_record(result, function, blocks, width):
-    """Return what a function gave for all records, if that is a row for each.
+    """Return a function's result for all records, if it has a row for each.
 
-    Otherwise it is applied to one record at a time: the record in its place, and zeros in all
-    others, since the rounding of floating-point numbers may depend on the shape.
+    Otherwise apply the function to one record at a time: the record at its position, and zeros at
+    all others, since the rounding of floating-point numbers may depend on the shape.
     """
     n, device = len(blocks[0]), getattr(blocks[0], "device", None)
     rows = _as_rows(result, n, width)
@@ -233,11 +240,11 @@ def _by_record(result, function, blocks, width):
 
 
 def _as_rows(result, n, width=None):
-    """Return `result` as a tensor, or None if it is not `n` rows of so many numbers."""
+    """Return `result` as a tensor, or None if its shape is not (n, width)."""
     if result is not None and not isinstance(result, torch.Tensor):
         result = call_quietly(lambda: torch.tensor(np.asarray(result, dtype=np.float64)))
     elif result is not None and not result.is_floating_point():
-        result = result.double()  # whole numbers know no NaN
+        result = result.double()  # integers have no NaN
     if result is None or result.ndim != 2 or len(result) != n:
         return None
     return result if width in (None, result.shape[1]) else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What single cells of text files are: each is read on its own."""
+"""Types and values of single cells of text files, each parsed on its own."""
 
 import contextlib
 import datetime
@@ -10,12 +10,13 @@ from functools import lru_cache
 
 from .._choices import is_one_of
 
-# Cells of a CSV file that stand for missing values, unless they are declared as categories.
+# Texts that mean a missing value, unless they are declared as categories: the common ones of R,
+# SQL, Python and pandas.
 MISSING_TEXTS = {"", "NA", "N/A", "NaN", "nan", "null", "None", "NULL"}
 
-# What a cell of a CSV file can be. Digits after a zero are a code rather than a number.
+# Types of a cell. Digits after a leading zero are a code rather than a number.
 TEXT_KINDS = ("whole", "number", "boolean", "date", "text", "missing")
-# How booleans may be written where a column is said to be of them.
+# Spellings of booleans where a column is declared to hold them.
 BOOLEANS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
 
 _DATE = re.compile(
@@ -23,28 +24,36 @@ _DATE = re.compile(
     r"(?:[ T]([0-9]{2}:[0-9]{2})(:[0-9]{2})?(?:\.([0-9]{1,6})[0-9]*)?"
     r"(?:(Z)|([+-][0-9]{2})(?::?([0-9]{2}))?)?)?"
 )
+# Declared types of cells.
 _EXPECTED = ("number", "integer", "boolean", "date")
+# Unpaired surrogates.
 _HALVES = re.compile("[\ud800-\udfff]")
+# Spaces that separate thousands: plain, no-break, narrow no-break.
 _SPACES = " \u00a0\u202f"
 
 
 @dataclass(frozen=True, repr=False)
 class TextStyle:
-    """How numbers and dates are written in a column of texts, which is public.
+    """The public style of numbers and dates in a column of texts.
 
-    Numbers may have a sign of a currency before or after them.
+    Numbers may have a currency sign before or after them.
 
     Parameters
     ----------
     decimal : str, default="."
-        What comes before the decimals of a number.
+        The decimal separator.
     thousands : str, default=None
-        What may stand between groups of three digits, such as ``","``.
+        The separator that may stand between groups of three digits, such as ``","``.
     date_format : str, default=None
-        Of dates, such as ``"%m/%d/%Y"``. None: ISO 8601, as in ``2020-01-31``.
+        Format of dates, such as ``"%m/%d/%Y"``. None: ISO 8601, as in ``2020-01-31``.
     expected : {None, "number", "integer", "boolean", "date"}, default=None
-        What the cells are said to be: of booleans ``yes``, ``no``, ``1`` and ``0`` are some as
-        well, of numbers those with zeros before their digits, and of integers 31.0.
+        The declared type of the cells. With it, ``yes``, ``no``, ``1`` and ``0`` are booleans,
+        numbers may have leading zeros, and 31.0 is an integer.
+
+    Raises
+    ------
+    ValueError
+        If two separators are equal, or the format of dates loses the day, month or year.
     """
 
     decimal: str = "."
@@ -58,7 +67,7 @@ class TextStyle:
             if name == "thousands" and value is None:
                 continue
             if not isinstance(value, str) or len(value) != 1 or value.isalnum() or value in "+-":
-                raise ValueError(f"{name} must be a sign such as '.' or ','; got {value!r}.")
+                raise ValueError(f"{name} must be a character such as '.' or ','; got {value!r}.")
         if self.decimal == self.thousands or self.decimal.isspace():
             raise ValueError("decimal and thousands must be different, and decimal no space.")
         if not is_one_of(self.expected, (None, *_EXPECTED)):
@@ -67,23 +76,23 @@ class TextStyle:
             _check_date_format(self.date_format)
 
     @property
-    def has_python_numbers(self):
-        """Whether numbers are written as Python does, but for currencies."""
+    def has_python_numbers(self) -> bool:
+        """Whether numbers are written as in Python, apart from currency signs."""
         return (self.decimal, self.thousands) == (".", None)
 
-    def plain_number(self, text):
-        """Return a number as Python writes it, or None if a text is none."""
+    def plain_number(self, text: str) -> str | None:
+        """Return a number as Python writes it, or None if the text is no number."""
         leads = self.expected in ("number", "integer")
-        found = _number_pattern(self.decimal, self.thousands, leads).fullmatch(text)
-        if found is None:
+        match = _number_pattern(self.decimal, self.thousands, leads).fullmatch(text)
+        if match is None:
             return None
-        whole = re.sub("[^0-9]", "", found["whole"] or "")
-        fraction = found["fraction"] if found["fraction"] is not None else found["only"]
+        whole = re.sub("[^0-9]", "", match["whole"] or "")
+        fraction = match["fraction"] if match["fraction"] is not None else match["only"]
         fraction = "" if fraction is None else f".{fraction}"
-        return f"{found['sign']}{whole}{fraction}{found['exponent'] or ''}"
+        return f"{match['sign']}{whole}{fraction}{match['exponent'] or ''}"
 
-    def read_date(self, text):
-        """Return a date, or None if a text is none."""
+    def read_date(self, text: str) -> datetime.datetime | None:
+        """Parse a date without a time zone, or return None if the text is none."""
         with contextlib.suppress(ValueError, OverflowError):
             if self.date_format is not None:
                 return datetime.datetime.strptime(text, self.date_format)
@@ -95,12 +104,12 @@ class TextStyle:
 PLAIN = TextStyle()
 
 
-def read_iso_date(text):
-    """Return a date in ISO 8601, with a time zone if it has one; None if a text is none."""
-    found = _DATE.fullmatch(text)
-    if found is None:
+def read_iso_date(text: str) -> datetime.datetime | None:
+    """Parse a date in ISO 8601, with its time zone if it has one; None if the text is none."""
+    match = _DATE.fullmatch(text)
+    if match is None:
         return None
-    day, minute, second, fraction, utc, hours, minutes = found.groups()
+    day, minute, second, fraction, utc, hours, minutes = match.groups()
     time = "" if minute is None else f"T{minute}{second or ':00'}.{(fraction or '0').ljust(6, '0')}"
     zone = "+00:00" if utc else f"{hours}:{minutes or '00'}" if hours else ""
     with contextlib.suppress(ValueError):
@@ -108,15 +117,13 @@ def read_iso_date(text):
     return None
 
 
-def is_writable(value):
-    """Whether a value is no text, or one that UTF-8 can write: without half of a pair."""
+def is_writable(value) -> bool:
+    """Whether a value is no text, or one that UTF-8 can encode: without an unpaired surrogate."""
     return not isinstance(value, str) or not _HALVES.search(value)
 
 
-def read_text(text, style=PLAIN):
-    """Return the kind of a text, one of `TEXT_KINDS`, and its value.
-
-    It is a function of this text alone: what a cell is does not depend on others.
+def read_text(text: str, style: TextStyle = PLAIN) -> tuple[str, object]:
+    """Return the type of a text, one of `TEXT_KINDS`, and its value, from this text alone.
 
     Examples
     --------
@@ -159,12 +166,13 @@ def _number_pattern(decimal, thousands, leads):
 
 
 def _check_date_format(date_format):
+    # Parts of this date are all different.
     day = datetime.datetime(2003, 12, 31)
     is_read = False
     with contextlib.suppress(ValueError, TypeError):
         is_read = datetime.datetime.strptime(day.strftime(date_format), date_format) == day
     if not is_read or "%z" in date_format:
         raise ValueError(
-            "date_format must tell day, month and year, and no time zone, such as '%m/%d/%Y'; "
+            "date_format must contain day, month and year, and no time zone, such as '%m/%d/%Y'; "
             f"got {date_format!r}."
         )

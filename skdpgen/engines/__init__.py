@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables in files and in engines (Dask, Spark), read in partitions."""
+"""Adapters of tables in files and in engines, one file each; `skdpgen.ENGINES` lists engines."""

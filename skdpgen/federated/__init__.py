@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Federated fits by secure aggregation (experimental)."""
+"""Federated fits by secure aggregation with distributed noise (experimental)."""

@@ -10,8 +10,8 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from ..arrays.box import BoxFormat
 from ..arrays.numbers import read_numbers
 from ..base import CentralGenerator, refuse_given
+from ..curator.inputs import read_rows
 from ..curator.record_functions import RecordFunction
-from ..curator.records import read_rows
 from ..learners.interactions import fit_to_table
 from ..learners.normals import draw_normals, fit_normals_to_sketch
 from ..learners.particles import Particles, draw_starts, fit_particles_to_sketch, flow_along_slices

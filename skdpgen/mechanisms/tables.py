@@ -273,7 +273,7 @@ class TablesMechanism(Mechanism):
             whole = hats.spread_thinly if is_wide else hats.spread
             return whole(lambda weights: to_whole(weights * share))
 
-        for places, membership in source.places(self.name, n_rows):
+        for places, membership in source.codes(self.name, n_rows):
             places = places[membership.sum(1) > 0]
             hats = HatBasis(places[:, self._kept], self.sizes)
             if self.by is None:

@@ -120,7 +120,7 @@ class ThreeWayMechanism(Mechanism):
         products = self._by_first()
         n_rows = max(1, min(MOST_ROWS, MOST_NUMBERS // max(width for *_, width in products)))
         sizes = [len(groups) for groups in self.maps]
-        for places, membership in source.places(self.name, n_rows):
+        for places, membership in source.codes(self.name, n_rows):
             hats = HatBasis(places[membership.sum(1) > 0], sizes)
             columns = [hats.join(c, groups) for c, groups in enumerate(self.maps)]
             whole = [to_grid(column, half) for column in columns]

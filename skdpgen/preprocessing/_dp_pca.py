@@ -20,8 +20,9 @@ from ..arrays.inference import make_box
 from ..arrays.kind import ArrayKind
 from ..arrays.numbers import read_numbers
 from ..curator.curator import open_curator
+from ..curator.dataset import Dataset, list_refusals
+from ..curator.inputs import check_rows, parse_rows
 from ..curator.record_functions import clears_frames
-from ..curator.records import list_refusals, parse_rows, take_records, take_rows
 from ..mechanisms.noise import ASSUMED_OF_NOISE, NoiseSource
 from ..mechanisms.sums import CovarianceMechanism, count_rows_by
 from ..params import parameters
@@ -166,10 +167,11 @@ class DPPCA(
         X : array-like or DataFrame of shape (n_samples, n_features)
             Private rows.
         y : Ignored
-        persons : array-like of shape (n_samples,), default=None
-            Identifier of the person that each row belongs to, by position: the guarantee is then
-            for persons with all their rows. Equal strings or numbers identify one person. A row
-            without an identifier counts as absent.
+        persons : str or array-like of shape (n_samples,), default=None
+            Identifier of the person that each row belongs to, by position, or the name of the
+            column of a DataFrame that holds it: the guarantee is then for persons with all their
+            rows. Equal strings or numbers identify one person. A row without an identifier counts
+            as absent.
 
         Returns
         -------
@@ -190,20 +192,21 @@ class DPPCA(
     def _fit(self, X, persons):
         self._check_params()
         max_rows = None if persons is None else self.max_rows_per_person
-        records = take_records(self, X, persons=persons, max_rows=max_rows)
-        n_samples, n_features = records.n_records, records.n_columns
+        dataset = Dataset.of(X, persons=persons, max_rows=max_rows)
+        kind = ArrayKind.of(dataset)
+        dataset.validate_array(self)
+        n_samples, n_features = dataset.n_records, dataset.n_columns
         check_size("X", n_features, n_features)
-        format = self._make_format(n_samples, n_features, ArrayKind.of(X), max_rows)
+        format = self._make_format(n_samples, n_features, kind, max_rows)
         n_components = self._n_components(n_features)
         warn_of_delta(self.delta, n_samples, stacklevel=3)
         plan = self._plan(format, max_rows)
         with open_curator(
-            records,
+            dataset,
             format,
             plan,
             NoiseSource(self.random_state),
             strict=self.strict,
-            clip_norm=format.clip_norm,
             device=choose_device(self.device),
             verbose=self.verbose,
         ) as curator:
@@ -238,7 +241,7 @@ class DPPCA(
             are not finite.
         """
         check_is_fitted(self, "privacy_")
-        X = parse_rows(take_rows(self, X, reset=False))
+        X = parse_rows(check_rows(self, X, reset=False))
         # Products of the largest numbers overflow, and so may doubles in float32.
         rows = np.clip(self._format.encode(X), -_LARGEST, _LARGEST) @ self.components_.T
         limit = np.finfo(X.dtype).max

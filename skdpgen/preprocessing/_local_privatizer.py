@@ -18,15 +18,9 @@ from ..accounting.rounding import plain_numbers
 from ..arrays.kind import ArrayKind
 from ..arrays.numbers import read_numbers
 from ..curator.curator import open_curator
+from ..curator.dataset import Dataset, list_refusals
+from ..curator.inputs import check_classes, check_rows, parse_rows
 from ..curator.record_functions import clears_frames
-from ..curator.records import (
-    Records,
-    check_classes,
-    list_refusals,
-    parse_rows,
-    take_labels,
-    take_rows,
-)
 from ..exceptions import warn_of_seed
 from ..mechanisms.local import LocalLabelsMechanism, LocalRowsMechanism
 from ..mechanisms.noise import ASSUMED_OF_NOISE, NoiseSource
@@ -189,8 +183,8 @@ class LocalPrivatizer(
         self._check_params()
         if self.random_state is not None:
             warn_of_seed()
-        kind = ArrayKind.of(X)
-        X = parse_rows(take_rows(self, X))
+        kind = ArrayKind.of(Dataset(X))
+        X = parse_rows(check_rows(self, X))
         format = self._make_format(X.shape[1], kind=kind)
         classes = None if self.classes is None else check_classes(self.classes)
         plan = self._make_plan(format, None if classes is None else len(classes))
@@ -246,7 +240,7 @@ class LocalPrivatizer(
             As in `transform`, and for labels without `classes`.
         """
         check_is_fitted(self, "privacy_")
-        X = take_rows(self, X, reset=False)
+        X = check_rows(self, X, reset=False)
         format, plan, has_labels = self.format_, self.plan_, y is not None
         classes = self.classes_ if has_labels and hasattr(self, "classes_") else None
         if has_labels and classes is None:
@@ -258,8 +252,8 @@ class LocalPrivatizer(
             # Without labels, their share of the budget is not spent.
             plan = replace(plan, releases=plan.releases[:1])
         dtype = np.float32 if X.dtype == np.float32 else np.float64
-        records = Records.of(X, *take_labels(y, len(X), classes))
-        with open_curator(records, format, plan, self._noise(), strict=self._is_strict) as curator:
+        dataset = Dataset(X, y).validate_array(self, classes, reset=False)
+        with open_curator(dataset, format, plan, self._noise(), strict=self._is_strict) as curator:
             noised = curator.release(LocalRowsMechanism(format.p)).values * format.radius
             if has_labels:
                 y = classes[curator.release(LocalLabelsMechanism(len(classes))).codes]

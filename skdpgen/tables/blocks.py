@@ -4,7 +4,7 @@
 import numpy as np
 import pandas as pd
 
-from ..curator.cells import find_levels
+from ..curator.cells import encode_levels
 from ..exceptions import TableError
 from .columns.base import DATE_CODES
 from .columns.cells import find_present, read_dates, read_numbers
@@ -95,7 +95,7 @@ class LevelBlock(Block):
         labels = column.to_numpy(dtype=object)
         present = find_present(labels)
         codes = np.full(len(labels), -1)
-        codes[present] = find_levels(labels[present], self.kind.levels)
+        codes[present] = encode_levels(labels[present], self.kind.levels)
         if getattr(self.kind, "other", None) is not None:
             codes[present & (codes < 0)] = self.kind.levels.index(self.kind.other)
         return present, np.where(codes < 0, np.nan, codes)

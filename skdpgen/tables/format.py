@@ -9,12 +9,10 @@ import pandas as pd
 import torch
 
 from ..arrays.kind import find_positions
-from ..curator.cells import CellReader, find_alike
-from ..curator.chunks import TableChunks
+from ..curator.cells import CellReader, find_ambiguous
+from ..curator.dataset import Dataset
 from ..curator.record_functions import RecordFunction
-from ..curator.records import first_chunk, read_table
 from ..curator.texts import PLAIN, TextStyle
-from ..engines.partitioned import PartitionedTable
 from ..format import SAMPLE_BLOCK, Format, check_count
 from ..registry import savable
 from .columns.decimals import DECIMALS, DECIMALS_WEIGHT
@@ -51,11 +49,11 @@ class TableKind:
     is_series: bool
 
     @classmethod
-    def of(cls, schema, X, y, target):
-        head = check_frame(first_chunk(X))
-        names, label = tuple(head.columns), target
+    def of(cls, schema, dataset):
+        head, y = dataset.head, dataset.label
+        names, label = tuple(head.columns), dataset.target
         if y is not None:
-            if target is not None:
+            if label is not None:
                 raise ValueError("Give y or target, not both.")
             lacking = [name for name in schema if name not in names]
             if len(lacking) != 1:
@@ -64,25 +62,17 @@ class TableKind:
                     f"{lacking or 'none'}."
                 )
             label = lacking[0]
-        elif target is not None and target not in schema:
-            raise ValueError(f"target must be a column of the schema; got {target!r}.")
+        elif label is not None and label not in schema:
+            raise ValueError(f"target must be a column of the schema; got {label!r}.")
         if label in schema and label not in schema.learnt:
             raise ValueError(
                 f"{label!r} is an identifier or derived, and not learnt: it is no target."
             )
-        # Chunks may differ in their dtypes; what engines hold does not.
-        are_stated = not callable(X) or isinstance(X, PartitionedTable)
-        if are_stated:
+        dtypes = {}
+        if dataset.has_fixed_dtypes:
             _refuse_rounding(schema, {**head, **({label: y} if y is not None else {})})
-        return cls(
-            names=names,
-            dtypes=_keep_plain({label: getattr(y, "dtype", None), **head.dtypes})
-            if are_stated
-            else {},
-            label=label,
-            is_split=y is not None,
-            is_series=isinstance(y, pd.Series),
-        )
+            dtypes = _keep_plain({label: getattr(y, "dtype", None), **head.dtypes})
+        return cls(names, dtypes, label, y is not None, y is not None and y.is_series)
 
     def without_dtypes(self, names):
         """Return the kind of tables whose columns of these names are handed back as they are."""
@@ -284,8 +274,8 @@ class TableFormat(Format):
         return TableFormat(self.schema.select(list(self.kind.names)), self.kind, self.texts)
 
     def read_public(self, estimator, X):
-        records = read_table(estimator, X, None, None, self, reset=False)
-        return records.reader(records.release_ownership()[0])
+        dataset = Dataset(X).validate_table(estimator, self, reset=False)
+        return dataset.reader(dataset.release_ownership()[0])
 
     def calibrate_marginals(self, generate):
         generator = torch.Generator().manual_seed(0)
@@ -337,26 +327,27 @@ def _style_of(name, kind, is_stated):
         return TextStyle(expected="boolean")
     if is_stated:
         return None
-    alike = find_alike(getattr(kind, "levels", None) or ())
-    if alike is not None:
+    pair = find_ambiguous(getattr(kind, "levels", None) or ())
+    if pair is not None:
         raise ValueError(
-            f"Column {name!r} has categories {alike[0]!r} and {alike[1]!r}, which readers of files "
+            f"Column {name!r} has categories {pair[0]!r} and {pair[1]!r}, which readers of files "
             "may turn into the same value. Give the table in memory with a string dtype, or "
             "declare one of them."
         )
     return kind if isinstance(kind, Unknown) else PLAIN
 
 
-def declare(schema, X, y):
+def declare(schema, dataset):
     """Return the schema of a table: as it was given, or, for ``"private"``, of open columns."""
     if isinstance(schema, Schema):
         return schema
-    if isinstance(X, TableChunks) and not X.states_dtypes:
+    if not dataset.has_public_dtypes:
         # Readers choose the dtypes of a chunk by its cells, which are private.
-        return Schema(dict.fromkeys(check_frame(first_chunk(X)), Unknown()))
-    dtypes = dict(check_frame(first_chunk(X)).dtypes)
-    if y is not None:
-        dtypes[getattr(y, "name", None) or "target"] = getattr(y, "dtype", np.dtype(object))
+        return Schema(dict.fromkeys(dataset.head, Unknown()))
+    dtypes, label = dict(dataset.head.dtypes), dataset.label
+    if label is not None:
+        dtype = np.dtype(object) if label.dtype is None else label.dtype
+        dtypes[label.name or "target"] = dtype
     return Schema.from_dtypes(dtypes)
 
 
@@ -425,10 +416,3 @@ def _cast(column, dtype):
         return column.astype(dtype)
     except (TypeError, ValueError):
         return column
-
-
-def check_frame(X):
-    """Refuse tables that are no DataFrames."""
-    if not isinstance(X, pd.DataFrame):
-        raise ValueError(f"With a schema, X must be a DataFrame; got {type(X).__name__}.")
-    return X

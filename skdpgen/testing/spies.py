@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from ..accounting.events import split_repetition
-from ..curator.curator import watching
+from ..curator.curator import intercept_releases
 from ..mechanisms.noise import NoiseSource
 
 
@@ -44,8 +44,8 @@ class _RecordingSource:
             self.batches.append(block)
             yield block
 
-    def places(self, name, size):
-        return self._source.places(name, size)
+    def codes(self, name, size):
+        return self._source.codes(name, size)
 
     def take(self, positions):
         self.batches.append(self._source.take(positions))
@@ -168,7 +168,7 @@ def spying(
             after_last(curator)
         return result
 
-    with watching(watch, null):
+    with intercept_releases(watch, null):
         yield spies
 
 

@@ -10,8 +10,8 @@ from scipy.stats import norm
 
 from skdpgen.accounting.events import event_from_dict, event_to_dict
 from skdpgen.accounting.laws import gaussian_delta
-from skdpgen.accounting.sharing import Sharing, sum_divergence
 from skdpgen.exceptions import PlanError
+from skdpgen.federated.sharing import Sharing, sum_divergence
 from skdpgen.privacy import (
     Certificate,
     Plan,
@@ -106,8 +106,8 @@ def test_certificates_name_owners():
     assert Certificate.from_json(text) == certificate
     assert verify(text) == ledger_epsilon([GaussianDpEvent(3.0)], 1e-5)
     assert certificate.mu == pytest.approx(1 / 3)
-    assert "n_owners=20, n_dropouts=2, n_colluding=1" in " ".join(str(certificate).split())
-    for name, value in [("n_colluding", 18), ("n_dropouts", -1), ("n_owners", 20.0)]:
+    assert "n_clients=20, n_dropouts=2, n_colluding=1" in " ".join(str(certificate).split())
+    for name, value in [("n_colluding", 18), ("n_dropouts", -1), ("n_clients", 20.0)]:
         changed = {**event_to_dict(event), name: value}
         with pytest.raises(ValueError, match="whole number"):
             event_from_dict(changed)
@@ -117,19 +117,19 @@ def test_certificates_name_owners():
 
 @pytest.mark.parametrize("counts", [(0, 0, 0), (3, 1, 2), (3, -1, 0), (3, 0, True), (2.0, 0, 1)])
 def test_somebody_is_left(counts):
-    with pytest.raises(ValueError, match="some owner is left"):
+    with pytest.raises(ValueError, match="leave at least one client"):
         Sharing(*counts)
 
 
 def test_shares_that_count():
     sharing = Sharing(20, 2, 1)
-    assert (sharing.n_shares, sharing.min_samples) == (17, 18)
+    assert (sharing.n_shares, sharing.min_clients) == (17, 18)
     plan = gaussian_plan({"two-way tables": 1.0}, 1.0, 1e-5)
     covered = sharing.cover(plan)
     event = covered.events[0]
     assert event == SharedGaussianDpEvent(plan.events[0].noise_multiplier, 20, 2, 1)
     assert covered.multiplier("two-way tables") == plan.multiplier("two-way tables")
-    assert any("of 20 owners, 1 at most" in text for text in sharing.assumptions)
+    assert any("of 20 clients, at most 1" in text for text in sharing.assumptions)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 import pandas as pd
 import pytest
 
-from skdpgen.engines import partitioned as engines
+from skdpgen.curator import tables
+from skdpgen.engines import dask as engine
 
 
 @pytest.fixture
@@ -36,20 +37,20 @@ def test_an_engine_gives_the_same(parts, synthesize, monkeypatch):
             self.parts = [pd.read_parquet(path).drop(columns=drop) for path in paths]
             self.columns, self.dtypes = self.parts[0].columns, self.parts[0].dtypes
 
-    class Table(engines.PartitionedTable):
+    class Table(tables.PartitionedTable):
         engine = "parts"
-        _meta = property(lambda self: self._frame.parts[0][:0])
+        _empty_frame = property(lambda self: self._frame.parts[0][:0])
 
-        def _gather(self, name):
+        def _group_by_person(self, name):
             raise AssertionError
 
         def _iter_partitions(self):
             return iter(self._frame.parts)
 
         def _add_up(self, function):
-            return engines._merge(map(function, self._frame.parts))
+            return tables.merge_sums(map(function, self._frame.parts))
 
-    monkeypatch.setitem(engines.READERS, "dask", lambda paths, drop: Table(Frame(paths, drop)))
+    monkeypatch.setattr(engine, "read_parquet", lambda *args: Table(Frame(*args)))
     assert synthesize("--seed", "0", table="whole.parquet") == 0
     whole = read_made()
     assert synthesize("--seed", "0", "--engine", "dask", table="parts/*.parquet") == 0
@@ -83,6 +84,6 @@ def test_an_engine_that_is_not_installed(parts, synthesize, capsys, monkeypatch)
     def lacking(paths, drop):
         raise ImportError("No module named 'dask'")
 
-    monkeypatch.setitem(engines.READERS, "dask", lacking)
+    monkeypatch.setattr(engine, "read_parquet", lacking)
     assert synthesize("--engine", "dask", table="whole.parquet") == 1
     assert "skdpgen[dask]" in capsys.readouterr().err

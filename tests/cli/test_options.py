@@ -142,7 +142,7 @@ def test_tables_with_tabs_and_texts(folder, synthesize, capsys):
         (["--encoding", "latin-99"], "--encoding latin-99 is unknown"),
         (["--decimal", ".."], "decimal must be"),
         (["--decimal", ",", "--thousands", ","], "must be different"),
-        (["--date-format", "%d"], "date_format must tell"),
+        (["--date-format", "%d"], "date_format must contain"),
         (["--drop", "town"], "no columns ['town'] to drop"),
         (["--types", "town=date"], "--types names ['town']"),
         (["--types", "age=float"], "a type must be one of ['integer', 'number'"),

@@ -9,7 +9,7 @@ import pytest
 
 from skdpgen import Category, DPSWFlowSampler, Number, Schema
 from skdpgen.__main__ import main
-from skdpgen.engines.partitioned import as_partitioned
+from skdpgen.curator.tables import adapt_table
 
 from .conftest import SECRET, check_same, make_table, make_visits
 
@@ -46,7 +46,7 @@ def test_sums_are_those_of_one_machine(client, generator, stops):
 @pytest.mark.parametrize("n_parts", [*range(1, 19), 63, 64, 65, 73])
 def test_no_partition_is_left_out_however_many_there_are(n_parts):
     """Sums are added up a few at once, and then the sums of these."""
-    table = as_partitioned(
+    table = adapt_table(
         cut(pd.DataFrame({"a": [2.0**i for i in range(n_parts)]}), *range(1, n_parts))
     )
     with dask.config.set(scheduler="synchronous"):
@@ -74,7 +74,7 @@ def test_one_cell_changes_nothing_for_others_of_its_partition(tmp_path, cell):
 
 def test_arrays_are_not_brought_here_unasked(generator):
     rows = pytest.importorskip("dask.array").zeros((10, 2), chunks=5)
-    with pytest.raises(ValueError, match=r"X is of dask, and no table.*from_dask_array"):
+    with pytest.raises(ValueError, match=r"X is no table of dask.*from_dask_array"):
         generator.fit(rows)
 
 
@@ -154,11 +154,11 @@ def test_nothing_of_persons_is_said(client, flow, capfd):
     visits = make_visits(100)
     parts = cut(visits, 7, 8)
     flow.set_params(verbose=1).fit(parts, persons="patient")
-    graph = as_partitioned(parts).of_persons("patient")._plan_sum(len).__dask_graph__()
+    graph = adapt_table(parts).by_person("patient")._plan_sum(len).__dask_graph__()
     with pytest.raises(ValueError, match="no identifier") as info:
         flow.fit(cut(visits.assign(patient=" "), 7), persons="patient")
     with pytest.raises(RuntimeError):
-        as_partitioned(parts).of_persons("patient").add_up(_fail_for)
+        adapt_table(parts).by_person("patient").add_up(_fail_for)
     said = [client.get_worker_logs(), client.get_scheduler_logs(), capfd.readouterr()]
     said += [list(graph), info.value, flow.privacy_.to_json()]
     assert SECRET not in str(said)
@@ -173,9 +173,7 @@ def _fail(part):
 
 
 def test_names_of_tasks_are_no_digests():
-    graphs = [
-        as_partitioned(cut(make_table(20), 7))._plan_sum(len).__dask_graph__() for _ in range(2)
-    ]
+    graphs = [adapt_table(cut(make_table(20), 7))._plan_sum(len).__dask_graph__() for _ in range(2)]
     ours = [{key for key in graph if str(key).startswith("skdpgen-")} for graph in graphs]
     # Of a function, two partitions, and their sum.
     assert len(ours[0]) == len(ours[1]) == 4
@@ -185,7 +183,7 @@ def test_names_of_tasks_are_no_digests():
 def test_our_tasks_say_nothing_in_logs(client):
     table = make_table(20).assign(job=SECRET)
     with pytest.raises(RuntimeError):
-        as_partitioned(cut(table, 7)).add_up(_fail)
+        adapt_table(cut(table, 7)).add_up(_fail)
     assert SECRET not in str(client.get_worker_logs())
     assert SECRET not in str(client.get_scheduler_logs())
 
@@ -204,7 +202,7 @@ def test_what_workers_say_is_dropped(client):
         if failing is len:
             broken = broken.map_partitions(_fail, meta=table[:0])
         with pytest.raises(RuntimeError, match="workers failed") as info:
-            as_partitioned(broken).add_up(function)
+            adapt_table(broken).add_up(function)
         assert SECRET not in str(info.value)
         assert info.value.__cause__ is None
         assert info.value.__context__ is None

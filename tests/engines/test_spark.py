@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from skdpgen import Category, DPSWFlowSampler, Number, Schema
-from skdpgen.engines.partitioned import as_partitioned
+from skdpgen.curator.tables import adapt_table
 
 from .conftest import SECRET, check_same, make_table, make_visits
 
@@ -67,7 +67,7 @@ def test_large_numbers_are_different_persons_beside_missing_ones(session, flow):
     parts = session.createDataFrame(
         visits, "age long, job string, income double, is_ill boolean, patient long"
     )
-    assert as_partitioned(parts.repartition(3)).of_persons("patient").n_units == 50
+    assert adapt_table(parts.repartition(3)).by_person("patient").n_units == 50
 
 
 def test_one_cell_changes_nothing_for_others_of_its_partition(session):
@@ -111,7 +111,7 @@ def test_a_task_that_is_tried_again_counts_once(session, tmp_path):
         os._exit(1)
 
     table = session.createDataFrame(make_table(100)).repartition(4)
-    assert as_partitioned(table).add_up(count_or_die) == 100
+    assert adapt_table(table).add_up(count_or_die) == 100
     assert os.path.exists(marker)
 
 
@@ -121,7 +121,7 @@ def test_what_workers_say_is_dropped(session):
 
     table = session.createDataFrame(make_table(5).assign(job=SECRET))
     with pytest.raises(RuntimeError, match="workers failed") as info:
-        as_partitioned(table).add_up(fail)
+        adapt_table(table).add_up(fail)
     assert SECRET not in str(info.value)
     assert info.value.__cause__ is None
     assert info.value.__context__ is None
@@ -129,6 +129,6 @@ def test_what_workers_say_is_dropped(session):
 
 def test_rows_are_brought_here_where_they_have_to_be(session):
     table = make_table(30)
-    brought = list(as_partitioned(session.createDataFrame(table).repartition(3))())
+    brought = list(adapt_table(session.createDataFrame(table).repartition(3))())
     assert sum(map(len, brought)) == 30
     assert sorted(age for part in brought for age in part["age"]) == sorted(table["age"])

@@ -15,7 +15,7 @@ from sklearn.preprocessing import FunctionTransformer
 from skdpgen import DPPCA, DPSlicedWassersteinGenerator, DPSWFlowSampler, PrivatePCA
 from skdpgen.arrays.box import BoxFormat
 from skdpgen.arrays.inference import make_box
-from skdpgen.curator.curator import watching
+from skdpgen.curator.curator import intercept_releases
 from skdpgen.exceptions import FitQualityWarning
 from skdpgen.mechanisms.base import NoisySum
 from skdpgen.testing.spies import spying
@@ -92,7 +92,7 @@ def test_records_are_counted_whole_whatever_the_radius(X, clip_norm):
         released.append(release(mechanism))
         return released[-1]
 
-    with watching(watch):
+    with intercept_releases(watch):
         fit(X, clip_norm=clip_norm, epsilon=math.inf)
     # Each adds 1/√m at m = 4 places.
     assert released[0].value.sum() == pytest.approx(2 * len(X), rel=1e-3)
@@ -219,7 +219,9 @@ def test_what_is_found_does_not_follow_absent_records():
     """Of records that all count as absent, nothing is released but noise."""
     X = np.random.RandomState(0).uniform(5, 6, size=(400, 2))
     with (
-        watching(lambda curator, mechanism, release: release(mechanism), np.ones(400, dtype=bool)),
+        intercept_releases(
+            lambda curator, mechanism, release: release(mechanism), np.ones(400, dtype=bool)
+        ),
         pytest.warns(FitQualityWarning),
     ):
         hidden = [fit(rows, random_state=1).bounds_ for rows in (X, 1000 * X)]

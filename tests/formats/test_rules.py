@@ -11,6 +11,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import ks_2samp
 
+from skdpgen.curator.dataset import Dataset
 from skdpgen.tables import (
     Boolean,
     Category,
@@ -649,5 +650,5 @@ def test_a_rule_is_about_values_as_they_are_handed_back():
     table = pd.DataFrame({"a": [1, 2], "b": [1.5, 2.5]})
     schema = Schema({"a": Number(0, 9), "b": Number(0, 9)}, [Ordered("a", "b", strict=True)])
     with pytest.raises(ValueError, match="'a' holds integers: declare it with decimals=0"):
-        TableKind.of(schema, table, None, None)
-    assert TableKind.of(schema, table.astype(float), None, None).names == ("a", "b")
+        TableKind.of(schema, Dataset(table))
+    assert TableKind.of(schema, Dataset(table.astype(float))).names == ("a", "b")

@@ -14,7 +14,7 @@ import pandas as pd
 from hypothesis import strategies as st
 
 from skdpgen.__main__ import main
-from skdpgen.curator.curator import watching
+from skdpgen.curator.curator import intercept_releases
 from skdpgen.generators import _sliced_flow, _sliced_wasserstein
 
 from . import markers, world
@@ -164,7 +164,7 @@ def _run(arguments, folder, releases):
         stack.enter_context(contextlib.chdir(folder))
         printed = stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
         stack.enter_context(contextlib.redirect_stderr(printed))
-        stack.enter_context(watching(watch))
+        stack.enter_context(intercept_releases(watch))
         try:
             code = main(arguments)
         except SystemExit as end:

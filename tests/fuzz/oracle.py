@@ -20,7 +20,7 @@ import sklearn
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 
 import skdpgen
-from skdpgen.curator.curator import watching
+from skdpgen.curator.curator import intercept_releases
 from skdpgen.exceptions import BudgetExceededError, SpentError
 from skdpgen.privacy import FitQualityWarning, PrivacyBudget, PrivacyLeakWarning, verify
 
@@ -130,7 +130,7 @@ def _try(call):
 
     with (
         warnings.catch_warnings(record=True) as caught,
-        watching(watch),
+        intercept_releases(watch),
         contextlib.redirect_stderr(io.StringIO()) as printed,
     ):
         warnings.simplefilter("always")

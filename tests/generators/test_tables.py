@@ -16,6 +16,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget, PrivatePCA, SlicedRows
+from skdpgen.curator.dataset import Dataset
 from skdpgen.learners import tables as _table_learner
 from skdpgen.learners.levels import Levels
 from skdpgen.learners.table_rows import TableNetwork, TableParticles
@@ -178,7 +179,7 @@ def test_a_record_without_a_target_counts_as_absent(kind):
     known, other = kind.levels
     table = pd.DataFrame({"x": ["u", None, "v"], "t": [known, other, None]}, dtype=object)
     cells = table.to_numpy(dtype=object)
-    format = TableFormat(schema, TableKind.of(schema, table, None, "t"))
+    format = TableFormat(schema, TableKind.of(schema, Dataset(table, target="t")))
     assert np.isnan(format.encode(cells)).any(axis=1).tolist() == [False, False, True]
     assert format.levels_of_target == kind.levels
     assert not np.isnan(TableFormat(schema).encode(cells)).any()

@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skdpgen import DPPCA, DPSlicedWassersteinGenerator, PrivacyBudget, SliceSketch
 from skdpgen.accounting.accountants import ACCOUNTANTS, RELATIONS
-from skdpgen.curator.curator import watching
+from skdpgen.curator.curator import intercept_releases
 from skdpgen.privacy import (
     BudgetExceededError,
     NoiseSource,
@@ -51,7 +51,7 @@ def release(estimator, X, null=None):
         released.append(release(mechanism).value)
         return mock.Mock(value=released[0])
 
-    with watching(keep, null):
+    with intercept_releases(keep, null):
         fitted = estimator.fit(X)
     assert len(released) == 1
     return released[0], fitted

@@ -26,7 +26,7 @@ from skdpgen import (
     SliceSketch,
     Unknown,
 )
-from skdpgen.curator import source as sources
+from skdpgen.curator import batches as sources
 from skdpgen.curator.persons import Reading
 from skdpgen.mechanisms import sums
 from skdpgen.mechanisms.base import Mechanism

@@ -18,16 +18,16 @@ from skdpgen._cli.parser import make_parser
 from skdpgen._cli.tables import TableOptions
 from skdpgen.curator.cells import (
     MISSING,
-    find_alike,
-    find_levels,
+    encode_levels,
+    find_ambiguous,
     name_cell,
     read_cell,
     read_numbers,
 )
-from skdpgen.curator.persons import Persons
-from skdpgen.curator.records import pop_persons, read_table, take_labels
+from skdpgen.curator.dataset import Dataset
+from skdpgen.curator.inputs import check_labels
+from skdpgen.curator.tables import PartitionedTable, TableChunks
 from skdpgen.curator.texts import PLAIN, TextStyle
-from skdpgen.engines.partitioned import PartitionedTable, as_partitioned
 from skdpgen.tables.format import TableFormat, TableKind, declare
 
 N, CHANGED = 24, 10
@@ -128,9 +128,9 @@ class Parts(PartitionedTable):
     """A table in partitions, whose readers choose dtypes each for itself."""
 
     engine = "parts"
-    _meta = property(lambda self: read_chunks(write(list_columns()), N)().read()[:0])
+    _empty_frame = property(lambda self: read_chunks(write(list_columns()), N)().read()[:0])
 
-    def _gather(self, name):
+    def _group_by_person(self, name):
         raise NotImplementedError
 
     def _iter_partitions(self):
@@ -152,12 +152,12 @@ MORE_CONTAINERS = {
 
 def read(X, schema):
     """Return the cells of each record as a curator reads them, and what they add to releases."""
-    X = as_partitioned(X)
-    format = TableFormat(declare(schema, X, None))
-    records = read_table(DPSWFlowSampler(schema=schema), X, None, None, format)
-    given, _, _ = records.release_ownership()
+    dataset = Dataset.of(X)
+    format = TableFormat(declare(schema, dataset))
+    dataset.validate_table(DPSWFlowSampler(schema=schema), format)
+    given, _, _ = dataset.release_ownership()
     chunks = list(given()) if callable(given) else [given]
-    cells = np.concatenate([records.reader(chunk) for chunk in chunks])
+    cells = np.concatenate([dataset.reader(chunk) for chunk in chunks])
     return cells, format.encode(cells)
 
 
@@ -262,8 +262,8 @@ def test_one_identifier_changes_nothing_for_other_records(size, options):
         whose[CHANGED] = cell
         text = pd.DataFrame({"patient": whose, "age": range(N)}).to_csv(index=False)
         chunks = pd.read_csv(io.StringIO(text), chunksize=size, **options)
-        X, _ = pop_persons(as_partitioned(lambda chunks=list(chunks): iter(chunks)), "patient")
-        persons = Persons(X.persons)
+        X = TableChunks(lambda chunks=list(chunks): iter(chunks)).by_person("patient")
+        _, _, persons = X.map_parts(len)
         names = [None if code < 0 else persons.names[code] for code in persons.codes]
         found.append(names[:CHANGED] + names[CHANGED + 1 :])
     assert all(names == found[0] for names in found)
@@ -407,21 +407,21 @@ def test_levels_are_found_by_value():
         ["07", 7, 7.0, "7", "8", 8, True, "TRUE", "x", None, [1], "1e1", 10], dtype=object
     )
     levels = ("07", "x", "True", "10")
-    assert find_levels(cells, levels).tolist() == [0, 0, 0, 0, -1, -1, 2, 2, 1, -1, -1, 3, 3]
+    assert encode_levels(cells, levels).tolist() == [0, 0, 0, 0, -1, -1, 2, 2, 1, -1, -1, 3, 3]
     # A level that is just that text comes first.
-    assert find_levels(cells[:4], ("7", "07")).tolist() == [1, 0, 0, 0]
+    assert encode_levels(cells[:4], ("7", "07")).tolist() == [1, 0, 0, 0]
     numbers = np.array([1, 1.0, True, "1", "01", 2, "2.0", "x", np.nan], dtype=object)
-    assert find_levels(numbers, (2, 1)).tolist() == [1, 1, 1, 1, 1, 0, 0, -1, -1]
+    assert encode_levels(numbers, (2, 1)).tolist() == [1, 1, 1, 1, 1, 0, 0, -1, -1]
 
 
 def test_categories_that_readers_may_confuse_are_refused_for_nothing():
     schema = Schema({"a": Category(["7", "07", "x"])})
     frame = pd.DataFrame({"a": ["7", "07", "x"] * 40})
-    assert find_alike(["7", "x", "07"]) == ("7", "07")
-    assert find_alike(["0", "False", "no"]) is None
-    assert find_alike([1, 0.5, 2**53 - 1]) is None
+    assert find_ambiguous(["7", "x", "07"]) == ("7", "07")
+    assert find_ambiguous(["0", "False", "no"]) is None
+    assert find_ambiguous([1, 0.5, 2**53 - 1]) is None
     # Floats, which readers make beside a missing cell, do not tell these apart.
-    assert find_alike([2**53, 1, 2**53 + 1]) == (2**53, 2**53 + 1)
+    assert find_ambiguous([2**53, 1, 2**53 + 1]) == (2**53, 2**53 + 1)
     with pytest.raises(ValueError, match="'a' has categories '7' and '07'"):
         DPSWFlowSampler(schema=schema).fit(lambda: iter([frame]))
     made = DPSWFlowSampler(np.inf, 1e-5, schema=schema, n_steps=5, random_state=0).fit(frame)
@@ -431,9 +431,9 @@ def test_categories_that_readers_may_confuse_are_refused_for_nothing():
 @pytest.mark.parametrize("classes", [["7", "07"], [10**17, 10**17 + 1]])
 def test_labels_that_readers_may_confuse_are_refused_where_no_dtype_says_what_they_are(classes):
     y = np.array(classes * 4)
-    assert take_labels(y, 8, classes)[0].tolist() == classes * 4
+    assert check_labels(y, 8, classes)[0].tolist() == classes * 4
     with pytest.raises(ValueError, match="may turn into the same label"):
-        take_labels(y.astype(object), 8, classes)
+        check_labels(y.astype(object), 8, classes)
 
 
 def test_first_chunks_say_names_only():
@@ -441,6 +441,6 @@ def test_first_chunks_say_names_only():
     columns = list_columns()
     for cell in ("31", "?"):
         columns["age"][0] = cell
-        X = as_partitioned(read_chunks(write(columns), 12))
-        assert dict(declare("private", X, None)) == dict(UNKNOWN)
-        assert TableKind.of(UNKNOWN, X, None, None).dtypes == {}
+        dataset = Dataset.of(read_chunks(write(columns), 12))
+        assert dict(declare("private", dataset)) == dict(UNKNOWN)
+        assert TableKind.of(UNKNOWN, dataset).dtypes == {}

@@ -14,7 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from skdpgen import Boolean, DPSWFlowSampler, Identifier, Number, PrivacyBudget, Schema
-from skdpgen.curator.curator import watching
+from skdpgen.curator.curator import intercept_releases
 from skdpgen.curator.persons import Persons, RowLimit
 from skdpgen.exceptions import FitQualityWarning, SpentError, TableError
 from skdpgen.privacy import Curator, NoiseSource, TableFile, gaussian_plan
@@ -68,7 +68,7 @@ def measure(fit):
             patch.setattr(of, "_measure", measuring)
             return release(mechanism)
 
-    with watching(watch):
+    with intercept_releases(watch):
         fit()
     return found
 

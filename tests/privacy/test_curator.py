@@ -18,7 +18,7 @@ from dp_accounting import (
     SelfComposedDpEvent,
 )
 
-from skdpgen.curator.digests import Digest
+from skdpgen.curator.curator import Digest
 from skdpgen.privacy import (
     BudgetExceededError,
     CategoryCountsMechanism,

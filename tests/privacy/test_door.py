@@ -4,8 +4,8 @@ Fits get data that note who reads them: array-likes before they are taken in, ar
 afterwards, and cells of tables. A touch belongs to the innermost function of skdpgen that is on the
 stack. `skdpgen.transport` is arithmetic, and looked through as NumPy is. With ``strict=True`` the
 source lets a format look for what is to be refused. Nothing is noted where only what is public is
-asked for: the shape, the dtype, the number of rows, and names of columns, which `ArrayFormat.of`,
-`TableFormat.of`, `check_frame`, `check_columns` and `check_dtypes` look at beforehand.
+asked for: the shape, the dtype, the number of rows, and names of columns, which `Dataset`,
+`check_columns` and `check_dtypes` look at beforehand.
 """
 
 import contextlib
@@ -36,14 +36,15 @@ from skdpgen import (
     SlicedRows,
 )
 from skdpgen.adaptation import DPSWDRowAdapter
-from skdpgen.curator import records, source
+from skdpgen.curator import batches, dataset, inputs
 from skdpgen.privacy import Curator, RecordFunction, SlicedRowsMechanism
 from skdpgen.testing.common import differ, fitted_state
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-DOOR, FUNCTIONS, GROUND = "skdpgen.privacy", "skdpgen.curator.record_functions", "skdpgen.transport"
-REFUSING = source.RecordSource._refuse_bad.__code__
+DOOR = "skdpgen.curator", "skdpgen.mechanisms"
+FUNCTIONS, GROUND = "skdpgen.curator.record_functions", "skdpgen.transport"
+REFUSING = batches.RecordSource._refuse_bad.__code__
 # Whether a fit is on, and its curator is closed; who has touched rows from outside; and how often
 # rows were touched at all.
 STATE = {"on": False, "closed": False, "touched": set(), "count": 0}
@@ -166,7 +167,11 @@ def _view(values):
 @contextlib.contextmanager
 def watched():
     """Have arrays and tensors of private rows noted, until the block is left."""
-    of, validate, find = records.Records.of, records.validate_data, source.RecordSource._find_rows
+    hold, validate, encode = (
+        dataset.Dataset._hold,
+        inputs.validate_data,
+        batches.RecordSource._encode,
+    )
     open_, close = Curator.__init__, Curator.close
 
     def reading(self, name):
@@ -180,11 +185,11 @@ def watched():
         valid = validate(estimator, X, **kwargs)
         return _view(valid) if isinstance(X, Given | GivenFrame) else valid
 
-    def hold(X, y=None, *args, **kwargs):
-        return of(_view(X), _view(y), *args, **kwargs)
+    def held(self, X, y, *args):
+        hold(self, _view(X), _view(y), *args)
 
-    def found(self, *args):
-        return tuple(part.as_subclass(WatchedTensor) for part in find(self, *args))
+    def encoded(self, *args):
+        return tuple(part.as_subclass(WatchedTensor) for part in encode(self, *args))
 
     def opened(self, *args, **kwargs):
         open_(self, *args, **kwargs)
@@ -197,11 +202,11 @@ def watched():
     STATE.update(on=True, closed=False, touched=set(), count=0)
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(records.Records, "of", hold)
-            for holder in (records.Records, source.RecordSource):
+            patch.setattr(dataset.Dataset, "_hold", held)
+            for holder in (dataset.Dataset, batches.RecordSource):
                 patch.setattr(holder, "__getattribute__", reading)
-            patch.setattr(records, "validate_data", validated)
-            patch.setattr(source.RecordSource, "_find_rows", found)
+            patch.setattr(inputs, "validate_data", validated)
+            patch.setattr(batches.RecordSource, "_encode", encoded)
             patch.setattr(Curator, "__init__", opened)
             patch.setattr(Curator, "close", closed)
             yield
@@ -391,7 +396,7 @@ class LooksAtWhatItIsGiven(DPSlicedWassersteinGenerator):
 
 class MeasuresBeforehand(DPSlicedWassersteinGenerator):
     def _plan(self, terms, format):
-        given = sys._getframe(2).f_locals["records"]
+        given = sys._getframe(2).f_locals["dataset"]
         given._held[0][0].mean(axis=0)
         return super()._plan(terms, format)
 

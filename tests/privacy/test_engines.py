@@ -19,7 +19,7 @@ from skdpgen import (
     SliceSketch,
 )
 from skdpgen.accounting.plan import Plan, gaussian_plan
-from skdpgen.engines.partitioned import PartitionedTable, _merge, as_partitioned, mark
+from skdpgen.curator.tables import PartitionedTable, adapt_table, mark_persons, merge_sums
 from skdpgen.exceptions import TableError
 from skdpgen.privacy import Certificate, Curator, GaussianSumMechanism, NoiseSource, RecordFunction
 
@@ -48,11 +48,11 @@ class Parts(PartitionedTable):
     engine = "parts"
 
     @property
-    def _meta(self):
+    def _empty_frame(self):
         return self._frame[0].iloc[:0]
 
-    def _gather(self, name):
-        rows = pd.concat([mark(part, self.person_column, name) for part in self._frame])
+    def _group_by_person(self, name):
+        rows = pd.concat([mark_persons(part, self.person_column, name) for part in self._frame])
         rows = rows.sample(frac=1, random_state=1)
         return [rows[rows[name] % 3 == i].drop(columns=name) for i in range(3)]
 
@@ -61,7 +61,9 @@ class Parts(PartitionedTable):
 
     def _add_up(self, function):
         sent = cloudpickle.dumps(function)
-        return _merge(pickle.loads(pickle.dumps(cloudpickle.loads(sent)(p))) for p in self._parts)
+        return merge_sums(
+            pickle.loads(pickle.dumps(cloudpickle.loads(sent)(p))) for p in self._grouped
+        )
 
 
 def cut(table, *stops):
@@ -99,7 +101,7 @@ def test_target_and_dtypes_are_kept():
     ("params", "fit_params", "match"),
     [
         ({"schema": SCHEMA, "release": "rows"}, {}, "SlicedRows reads rows at random"),
-        ({"schema": None}, {}, "take a schema"),
+        ({"schema": None}, {}, "generator with a schema"),
         ({"schema": SCHEMA}, {"persons": np.arange(20)}, "have no positions"),
         ({"schema": SCHEMA}, {"persons": "patient"}, "the name of no column"),
         ({"schema": WIDER}, {"y": np.zeros(20)}, "target, not y"),
@@ -153,7 +155,7 @@ def test_a_failure_after_a_release_says_what_was_spent():
             self.calls.append(function)
             # The first counts rows, the second is of the first release.
             fails = [None] * (len(self.calls) > 1)
-            return _merge([*fails, super()._add_up(function)])
+            return merge_sums([*fails, super()._add_up(function)])
 
     sampler = DPSWFlowSampler(1.0, schema="private", n_steps=2)
     with pytest.raises(Exception, match=r"workers failed.* was spent, on: .*kinds"):
@@ -206,7 +208,7 @@ def test_persons_in_partitions_give_what_the_table_gives(max_rows, stops):
 @pytest.mark.parametrize("stops", [[], [0, 1, 1, 2, 300], range(0, 400, 20)])
 def test_rows_of_a_person_are_bounded_across_partitions(max_rows, stops):
     visits = make_visits()
-    parts = cut(visits, *stops).of_persons("patient")
+    parts = cut(visits, *stops).by_person("patient")
     event = GaussianDpEvent(9.0)
     plan = Plan((("Gaussian sum", event),), 1.0, 1e-5, max_rows=max_rows)
     with Curator(parts.map(_ages), plan=plan, noise=NoiseSource(0)) as curator:
@@ -243,7 +245,7 @@ def test_of_equal_numbers_and_texts_in_other_partitions_one_person_is_made():
     ]
     persons = pd.Series(persons, dtype=object)
     table = pd.DataFrame({"age": range(len(persons)), "patient": persons})
-    assert cut(table, *range(1, len(table))).of_persons("patient").n_units == 5
+    assert cut(table, *range(1, len(table))).by_person("patient").n_units == 5
 
 
 def test_numbers_and_texts_that_read_alike_are_one_person():
@@ -251,7 +253,7 @@ def test_numbers_and_texts_that_read_alike_are_one_person():
         [7, "7", 7.0, "007", " 7.0 ", "a", 10**17 + 1, str(10**17 + 1)], dtype=object
     )
     table = pd.DataFrame({"age": range(len(persons)), "patient": persons})
-    assert cut(table, *range(1, len(table))).of_persons("patient").n_units == 3
+    assert cut(table, *range(1, len(table))).by_person("patient").n_units == 3
 
 
 def test_rows_of_nobody_are_refused():
@@ -274,12 +276,12 @@ def test_a_failure_for_persons_is_told_without_them():
 def test_positions_of_null_records_and_persons_do_not_go_together():
     plan = gaussian_plan({"Gaussian sum": 1.0}, epsilon=1.0, delta=1e-5)
     plan = Plan(plan.releases, 1.0, 1e-5, max_rows=2)
-    parts = cut(make_visits()).of_persons("patient")
+    parts = cut(make_visits()).by_person("patient")
     with pytest.raises(ValueError, match="null is by position"):
         Curator(parts, plan=plan, noise=NoiseSource(0), null=np.zeros(400, dtype=bool))
 
 
 def test_other_tables_are_as_they_were():
     table = make_table(3)
-    assert as_partitioned(table) is table
-    assert as_partitioned(np.eye(2)).shape == (2, 2)
+    assert adapt_table(table) is table
+    assert adapt_table(np.eye(2)).shape == (2, 2)

@@ -126,8 +126,8 @@ def test_styles_of_texts(style, text, expected):
         ({"decimal": "x"}, "decimal must be"),
         ({"thousands": ".."}, "thousands must be"),
         ({"thousands": "."}, "different"),
-        ({"date_format": "%d/%m"}, "date_format must tell"),
-        ({"date_format": "%Y-%m-%d %z"}, "date_format must tell"),
+        ({"date_format": "%d/%m"}, "date_format must contain"),
+        ({"date_format": "%Y-%m-%d %z"}, "date_format must contain"),
         ({"expected": "text"}, "expected must be"),
     ],
 )

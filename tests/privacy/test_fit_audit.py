@@ -175,9 +175,9 @@ def test_a_sampler_that_repeats_its_rows(attack, monkeypatch):
 
 def _present(X):
     """The records of this fit that are not absent."""
-    from skdpgen.curator.curator import _watched
+    from skdpgen.curator.curator import _intercepted
 
-    return X[~_watched.get()[1]]
+    return X[~_intercepted.get()[1]]
 
 
 def test_what_an_audit_says():

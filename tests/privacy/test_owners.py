@@ -1,4 +1,4 @@
-"""Several owners add up their rows: the sum is that of one machine, and nobody sees another."""
+"""Several clients add up their rows: the sum is that of one machine, and nobody sees another."""
 
 import math
 import pickle
@@ -11,19 +11,20 @@ from dp_accounting import GaussianDpEvent
 from scipy.stats import chi2
 
 from skdpgen import Boolean, Category, DPSWFlowSampler, Number, Schema, SlicedRows
-from skdpgen.curator.source import RecordSource
+from skdpgen.curator.batches import RecordSource
 from skdpgen.exceptions import BudgetExceededError, PlanError, SpentError
-from skdpgen.federated import clients as owners
-from skdpgen.federated.clients import expand, make_share
+from skdpgen.federated import fit
+from skdpgen.federated.fit import make_share
+from skdpgen.federated.secure_aggregation import expand
 from skdpgen.mechanisms.base import Mechanism
 from skdpgen.mechanisms.sums import RowCountMechanism
 from skdpgen.privacy import (
-    Adder,
-    Contribution,
+    Aggregator,
+    Client,
     CovarianceMechanism,
-    JointFit,
+    FederatedFit,
+    MaskedUpdate,
     NoiseSource,
-    Owner,
     PrivacyBudget,
     SharedGaussianDpEvent,
     Sharing,
@@ -57,35 +58,37 @@ def make_table(n=300):
 
 def agree(n=300, sharing=SHARING, **params):
     params = {"epsilon": 2.0, "schema": SCHEMA, "n_steps": 2} | params
-    return JointFit(DPSWFlowSampler(**params), sharing, n, target="ill")
+    return FederatedFit(DPSWFlowSampler(**params), sharing, n, target="ill")
 
 
-def cut(table, n_owners=5):
+def cut(table, n_clients=5):
     """Return parts of very different sizes."""
     stops = [0, 1, 8, 100, 101, len(table)]
-    return [table[a:b] for a, b in pairwise(stops)][:n_owners]
+    return [table[a:b] for a, b in pairwise(stops)][:n_clients]
 
 
-def start(joint):
-    owners = [Owner(joint, i) for i in range(joint.sharing.n_owners)]
-    return owners, {owner.position: owner.public_key for owner in owners}
+def start(agreed):
+    clients = [Client(agreed, i) for i in range(agreed.sharing.n_clients)]
+    return clients, {client.position: client.public_key for client in clients}
 
 
-def contribute(joint, lost=(), *, parts=None):
-    """Return owners, public keys and the contributions of those who are not lost."""
-    owners, keys = start(joint)
+def make_updates(agreed, lost=(), *, parts=None):
+    """Return clients, public keys and the updates of those who are not lost."""
+    clients, keys = start(agreed)
     parts = parts or cut(make_table())
-    sent = [o.contribute(parts[o.position], keys) for o in owners if o.position not in lost]
-    return owners, keys, sent
+    sent = [o.make_update(parts[o.position], keys) for o in clients if o.position not in lost]
+    return clients, keys, sent
 
 
-def add_up(joint, lost=(), *, parts=None):
-    owners, keys, sent = contribute(joint, lost, parts=parts)
-    adder = Adder(joint, keys)
-    for contribution in sent:
-        adder.take(contribution)
-    stayed = adder.close()
-    return adder.unmask({position: owners[position].unmask(stayed) for position in stayed})
+def add_up(agreed, lost=(), *, parts=None):
+    clients, keys, sent = make_updates(agreed, lost, parts=parts)
+    aggregator = Aggregator(agreed, keys)
+    for update in sent:
+        aggregator.add(update)
+    survivors = aggregator.close()
+    return aggregator.unmask(
+        {position: clients[position].unmask(survivors) for position in survivors}
+    )
 
 
 def quieten(monkeypatch):
@@ -97,8 +100,8 @@ def quieten(monkeypatch):
 @pytest.mark.parametrize("lost", [(), (4,), (0, 3)])
 def test_the_sum_is_that_of_one_machine_to_the_bit(lost, monkeypatch):
     quieten(monkeypatch)
-    table, joint = make_table(), agree()
-    joined = joint.fit(table, lambda: add_up(joint, lost))
+    table, agreed = make_table(), agree()
+    joined = agreed.fit(table, lambda: add_up(agreed, lost))
     # Rows of who dropped out count as absent.
     whole = table.astype({"ill": object})
     for position in lost:
@@ -117,10 +120,10 @@ def test_the_grid_follows_from_the_number_of_all_rows(monkeypatch):
 
 
 def test_noise_is_shared():
-    table, joint = make_table(), agree()
+    table, agreed = make_table(), agree()
     whole = cut(table)[4]
-    # What two shares of the same rows differ by is noise, in each number and for each owner.
-    shares = np.stack([make_share(joint, whole).ravel() for _ in range(6)]).astype(np.float64)
+    # What two shares of the same rows differ by is noise, in each number and for each client.
+    shares = np.stack([make_share(agreed, whole).ravel() for _ in range(6)]).astype(np.float64)
     alone = NoiseSource(0)
     seen = {}
 
@@ -135,7 +138,7 @@ def test_noise_is_shared():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Mechanism, "run", note)
         with pytest.raises(Seen):
-            joint.generator.fit(table, target="ill")
+            agreed.generator.fit(table, target="ill")
     std = seen["std"] / math.sqrt(SHARING.n_shares)
     # χ² with 5 degrees for each number; either side fails with a chance of 1e-9.
     degrees = 5 * shares.shape[1]
@@ -150,15 +153,15 @@ def test_noise_is_shared():
 
 
 def test_a_seed_of_the_generator_seeds_no_noise():
-    joint = agree(random_state=0)
-    first, second = (make_share(joint, cut(make_table())[2]) for _ in range(2))
+    agreed = agree(random_state=0)
+    first, second = (make_share(agreed, cut(make_table())[2]) for _ in range(2))
     assert np.mean(first == second) < 0.01
-    assert joint.generator.random_state == 0
+    assert agreed.generator.random_state == 0
 
 
 def test_noise_reaches_the_release():
-    joint = agree()
-    first, second = (add_up(joint) for _ in range(2))
+    agreed = agree()
+    first, second = (add_up(agreed) for _ in range(2))
     assert np.mean(first == second) < 0.01
 
 
@@ -178,46 +181,46 @@ def looks_random(numbers):
 
 @pytest.fixture(scope="module")
 def wide():
-    """An agreement on many numbers, and one row for each owner."""
+    """An agreement on many numbers, and one row for each client."""
     names = [f"column {i}" for i in range(8)]
     schema = Schema({name: Number(0, 1, n_knots=12) for name in names} | {"ill": Boolean()})
-    joint = agree(5, schema=schema)
+    agreed = agree(5, schema=schema)
     row = pd.DataFrame([{name: 0.5 for name in names} | {"ill": True}])
-    return joint, [row] * 5
+    return agreed, [row] * 5
 
 
 def test_what_is_sent_is_as_random_numbers(wide):
-    joint, parts = wide
-    owners, _, sent = contribute(joint, parts=parts)
-    assert not looks_random(make_share(joint, parts[0]).view(np.uint64))
-    for contribution in sent:
-        assert looks_random(contribution.numbers)
+    agreed, parts = wide
+    clients, _, sent = make_updates(agreed, parts=parts)
+    assert not looks_random(make_share(agreed, parts[0]).view(np.uint64))
+    for update in sent:
+        assert looks_random(update.numbers)
     for a, b in combinations(sent, 2):
         assert looks_random(a.numbers - b.numbers)
         assert looks_random(a.numbers + b.numbers)
     assert looks_random(sum(c.numbers for c in sent[:4]))
     # Without their own masks, four of five still have those that they share with the fifth.
     shape = sent[0].numbers.shape
-    own = [expand(owner._own_seed, math.prod(shape)).reshape(shape) for owner in owners]
+    own = [expand(client._own_seed, math.prod(shape)).reshape(shape) for client in clients]
     assert looks_random(sum(c.numbers - m for c, m in zip(sent[:4], own, strict=False)))
     assert not looks_random(sum(c.numbers - m for c, m in zip(sent, own, strict=True)))
 
 
 def test_who_comes_late_stays_masked(wide):
-    joint, parts = wide
-    owners, keys, sent = contribute(joint, parts=parts)
-    adder = Adder(joint, keys)
-    for contribution in sent[:4]:
-        adder.take(contribution)
-    stayed = adder.close()
-    assert stayed == [0, 1, 2, 3]
+    agreed, parts = wide
+    clients, keys, sent = make_updates(agreed, parts=parts)
+    aggregator = Aggregator(agreed, keys)
+    for update in sent[:4]:
+        aggregator.add(update)
+    survivors = aggregator.close()
+    assert survivors == [0, 1, 2, 3]
     with pytest.raises(ValueError, match="comes late"):
-        adder.take(sent[4])
+        aggregator.add(sent[4])
     with pytest.raises(PlanError, match="unmasks a sum that it is in"):
-        owners[4].unmask(stayed)
-    revealed = {position: owners[position].unmask(stayed) for position in stayed}
+        clients[4].unmask(survivors)
+    revealed = {position: clients[position].unmask(survivors) for position in survivors}
     assert {position: set(seeds) for position, seeds in revealed.items()} == {
-        position: {position, 4} for position in stayed
+        position: {position, 4} for position in survivors
     }
     late = sent[4].numbers.copy()
     for position, seeds in revealed.items():
@@ -225,87 +228,89 @@ def test_who_comes_late_stays_masked(wide):
         late += mask if position < 4 else -mask
     # All that it shares with others is taken away: its own mask is left.
     assert looks_random(late)
-    own = expand(owners[4]._own_seed, late.size).reshape(late.shape)
+    own = expand(clients[4]._own_seed, late.size).reshape(late.shape)
     assert not looks_random(late - own)
-    assert not looks_random(adder.unmask(revealed).view(np.uint64))
+    assert not looks_random(aggregator.unmask(revealed).view(np.uint64))
 
 
-def test_owners_are_kept_between_messages():
-    joint = agree()
-    owners, keys = start(joint)
+def test_clients_are_kept_between_messages():
+    agreed = agree()
+    clients, keys = start(agreed)
     parts = cut(make_table())
-    adder, kept = Adder(joint, keys), []
-    for owner in owners:
-        owner = pickle.loads(pickle.dumps(owner))
-        contribution = owner.contribute(parts[owner.position], keys)
-        kept.append(pickle.dumps(owner))
-        adder.take(pickle.loads(pickle.dumps(contribution)))
-    stayed = adder.close()
-    revealed = {i: pickle.loads(kept[i]).unmask(stayed) for i in stayed}
-    total = adder.unmask(revealed)
-    assert joint.fit(make_table(1), lambda: total).epsilon_ <= 2.0
+    aggregator, kept = Aggregator(agreed, keys), []
+    for client in clients:
+        client = pickle.loads(pickle.dumps(client))
+        update = client.make_update(parts[client.position], keys)
+        kept.append(pickle.dumps(client))
+        aggregator.add(pickle.loads(pickle.dumps(update)))
+    survivors = aggregator.close()
+    revealed = {i: pickle.loads(kept[i]).unmask(survivors) for i in survivors}
+    total = aggregator.unmask(revealed)
+    assert agreed.fit(make_table(1), lambda: total).epsilon_ <= 2.0
 
 
 # --- what is refused -----------------------------------------------------------------------------
 
 
 def test_more_dropouts_than_agreed_abort_before_unmasking():
-    joint = agree()
+    agreed = agree()
     calls = []
 
     def ask():
-        owners, keys, sent = contribute(joint, lost=(0, 1, 2))
-        adder = Adder(joint, keys)
-        for contribution in sent:
-            adder.take(contribution)
-        for owner in owners[3:]:
-            with pytest.raises(PlanError, match="of at least 3 owners"):
-                owner.unmask([3, 4])
-        calls.append(adder)
-        return adder.unmask(dict.fromkeys(adder.close()))
+        clients, keys, sent = make_updates(agreed, lost=(0, 1, 2))
+        aggregator = Aggregator(agreed, keys)
+        for update in sent:
+            aggregator.add(update)
+        for client in clients[3:]:
+            with pytest.raises(PlanError, match="of at least 3 clients"):
+                client.unmask([3, 4])
+        calls.append(aggregator)
+        return aggregator.unmask(dict.fromkeys(aggregator.close()))
 
-    with pytest.raises(SpentError, match=r"2 of 5 owners have .* Nothing was unmasked.* spent, on"):
-        joint.fit(make_table(), ask)
-    with pytest.raises(RuntimeError, match="stays as it is"):
+    with pytest.raises(
+        SpentError, match=r"2 of 5 clients sent .* Nothing was unmasked.* spent, on"
+    ):
+        agreed.fit(make_table(), ask)
+    with pytest.raises(RuntimeError, match="stays masked"):
         calls[0].unmask({})
 
 
 def test_the_server_closes_no_sum_of_too_few():
-    joint = agree()
-    _, keys, sent = contribute(joint, lost=(0, 1, 2))
-    adder = Adder(joint, keys)
-    for contribution in sent:
-        adder.take(contribution)
+    agreed = agree()
+    _, keys, sent = make_updates(agreed, lost=(0, 1, 2))
+    aggregator = Aggregator(agreed, keys)
+    for update in sent:
+        aggregator.add(update)
     with pytest.raises(RuntimeError, match="3 are needed for the noise"):
-        adder.close()
+        aggregator.close()
 
 
 def test_who_drops_out_after_the_sum_leaves_it_masked():
-    joint = agree()
-    owners, keys, sent = contribute(joint)
-    adder = Adder(joint, keys)
-    for contribution in sent:
-        adder.take(contribution)
-    stayed = adder.close()
-    revealed = {position: owners[position].unmask(stayed) for position in stayed[:-1]}
-    with pytest.raises(RuntimeError, match="stays as it is: masked"):
-        adder.unmask(revealed)
+    agreed = agree()
+    clients, keys, sent = make_updates(agreed)
+    aggregator = Aggregator(agreed, keys)
+    for update in sent:
+        aggregator.add(update)
+    survivors = aggregator.close()
+    revealed = {position: clients[position].unmask(survivors) for position in survivors[:-1]}
+    with pytest.raises(RuntimeError, match="the sum stays masked"):
+        aggregator.unmask(revealed)
     with pytest.raises(PlanError, match="unmasks once"):
-        owners[0].unmask(stayed)
+        clients[0].unmask(survivors)
     with pytest.raises(PlanError, match="unmasks once"):
-        owners[0].unmask(stayed[:-1])
+        clients[0].unmask(survivors[:-1])
 
 
-def test_an_owner_contributes_once():
-    joint = agree()
-    owners, keys, _ = contribute(joint)
-    with pytest.raises(PlanError, match="contributes once"):
-        owners[0].contribute(cut(make_table())[0], keys)
-    fresh = Owner(joint, 0)
+def test_a_client_contributes_once():
+    agreed = agree()
+    clients, keys, _ = make_updates(agreed)
+    with pytest.raises(PlanError, match="makes one update"):
+        clients[0].make_update(cut(make_table())[0], keys)
+    fresh = Client(agreed, 0)
     with pytest.raises(PlanError, match="unmasks once"):
         fresh.unmask(range(5))
     with pytest.raises(PlanError, match="own public key"):
-        fresh.contribute(cut(make_table())[0], keys)
+        fresh.make_update(cut(make_table())[0], keys)
 
 
 @pytest.mark.parametrize(
@@ -315,36 +320,36 @@ def test_an_owner_contributes_once():
         agree(epsilon=2.1),
         agree(schema=SCHEMA.replace({"age": Number(18, 91, n_knots=12)})),
         agree(sharing=Sharing(5, 2, 0)),
-        JointFit(agree().generator, SHARING, 300),
+        FederatedFit(agree().generator, SHARING, 300),
     ],
 )
-def test_owners_agree_on_all_that_is_public(other):
-    joint = agree()
-    assert agree(random_state=3, verbose=1).digest == joint.digest != other.digest
+def test_clients_agree_on_all_that_is_public(other):
+    agreed = agree()
+    assert agree(random_state=3, verbose=1).digest == agreed.digest != other.digest
     numbers = np.zeros(3, dtype=np.uint64)
-    adder = Adder(joint, start(joint)[1])
-    adder.take(Contribution(0, joint.digest, numbers))
-    for contribution in (
-        Contribution(1, other.digest, numbers),
-        Contribution(1, joint.digest, numbers[:2]),
-        Contribution(1, joint.digest, numbers.astype(np.int64)),
+    aggregator = Aggregator(agreed, start(agreed)[1])
+    aggregator.add(MaskedUpdate(0, agreed.digest, numbers))
+    for update in (
+        MaskedUpdate(1, other.digest, numbers),
+        MaskedUpdate(1, agreed.digest, numbers[:2]),
+        MaskedUpdate(1, agreed.digest, numbers.astype(np.int64)),
     ):
         with pytest.raises(ValueError, match="agreed on something else"):
-            adder.take(contribution)
+            aggregator.add(update)
     for position in (0, 5):
-        with pytest.raises(ValueError, match="No contribution is due"):
-            adder.take(Contribution(position, joint.digest, numbers))
+        with pytest.raises(ValueError, match="No update is due"):
+            aggregator.add(MaskedUpdate(position, agreed.digest, numbers))
 
 
-def test_owners_of_two_versions_do_not_agree(monkeypatch):
-    joint = agree()
-    digest = joint.digest
-    monkeypatch.setattr(owners, "__version__", "0.0.1")
-    assert joint.digest != digest
+def test_clients_of_two_versions_do_not_agree(monkeypatch):
+    agreed = agree()
+    digest = agreed.digest
+    monkeypatch.setattr(fit, "__version__", "0.0.1")
+    assert agreed.digest != digest
 
 
 BAD_KEYS = {
-    "of too few": (lambda keys: {i: keys[i] for i in (0, 1)}, RuntimeError, "2 of 5 owners gave"),
+    "of too few": (lambda keys: {i: keys[i] for i in (0, 1)}, RuntimeError, "2 of 5 clients gave"),
     "repeated": (lambda keys: {**keys, 1: keys[2]}, ValueError, "the same public key"),
     "short": (lambda keys: {**keys, 1: keys[1][:-1]}, ValueError, "32 bytes"),
     "a text": (lambda keys: {**keys, 1: keys[1].hex()}, ValueError, "32 bytes"),
@@ -372,132 +377,136 @@ class Unread(pd.DataFrame):
 
 @pytest.mark.parametrize("name", BAD_KEYS)
 def test_bad_keys_are_refused_before_a_row_is_read(name):
-    joint = agree()
-    owners, keys = start(joint)
+    agreed = agree()
+    clients, keys = start(agreed)
     change, error, match = BAD_KEYS[name]
     with pytest.raises(error, match=match):
-        Adder(joint, change(keys))
+        Aggregator(agreed, change(keys))
     with PrivacyBudget(2.5, 1e-5) as budget:
         with pytest.raises(error, match=match):
-            owners[0].contribute(Unread(make_table()), change(keys))
+            clients[0].make_update(Unread(make_table()), change(keys))
         assert budget.spent == 0
         # Nothing was sent: with good keys it still contributes.
-        assert owners[0].contribute(cut(make_table())[0], keys).position == 0
+        assert clients[0].make_update(cut(make_table())[0], keys).position == 0
 
 
 @pytest.mark.parametrize("key", SMALL_ORDER, ids=lambda key: key.hex()[:8])
 def test_keys_with_which_everybody_has_the_same_secret_are_refused(key):
-    joint = agree()
-    owners, keys = start(joint)
+    agreed = agree()
+    clients, keys = start(agreed)
     with PrivacyBudget(2.5, 1e-5) as budget:
-        with pytest.raises(ValueError, match="is no public key of an owner"):
-            owners[0].contribute(Unread(make_table()), {**keys, 1: key})
+        with pytest.raises(ValueError, match="is no public key of a client"):
+            clients[0].make_update(Unread(make_table()), {**keys, 1: key})
         assert budget.spent == 0
-    assert owners[0].contribute(cut(make_table())[0], keys).position == 0
+    assert clients[0].make_update(cut(make_table())[0], keys).position == 0
 
 
 @pytest.mark.parametrize("keyless", [(), (1,), (0, 3)])
 def test_who_gave_no_key_is_as_dropped_out(keyless, monkeypatch):
     quieten(monkeypatch)
-    joint, parts = agree(), cut(make_table())
-    owners, keys = start(joint)
+    agreed, parts = agree(), cut(make_table())
+    clients, keys = start(agreed)
     given = {position: key for position, key in keys.items() if position not in keyless}
-    adder = Adder(joint, given)
+    aggregator = Aggregator(agreed, given)
     for position in keyless:
         with pytest.raises(PlanError, match="own public key is not among those"):
-            owners[position].contribute(Unread(parts[position]), given)
-        sent = owners[position].contribute(parts[position], keys)
-        with pytest.raises(ValueError, match=f"No contribution is due of owner {position}"):
-            adder.take(sent)
+            clients[position].make_update(Unread(parts[position]), given)
+        sent = clients[position].make_update(parts[position], keys)
+        with pytest.raises(ValueError, match=f"No update is due of client {position}"):
+            aggregator.add(sent)
     for position in given:
-        adder.take(owners[position].contribute(parts[position], given))
-    stayed = adder.close()
-    assert stayed == list(given)
+        aggregator.add(clients[position].make_update(parts[position], given))
+    survivors = aggregator.close()
+    assert survivors == list(given)
     if keyless:
         # Nobody unmasks a sum with somebody in it with whom it shares no mask.
-        with pytest.raises(PlanError, match="of at least 3 owners who gave keys"):
-            owners[stayed[0]].unmask(range(5))
-    total = adder.unmask({position: owners[position].unmask(stayed) for position in stayed})
-    expected = sum(make_share(joint, parts[position]) for position in given)
+        with pytest.raises(PlanError, match="of at least 3 clients who gave keys"):
+            clients[survivors[0]].unmask(range(5))
+    total = aggregator.unmask(
+        {position: clients[position].unmask(survivors) for position in survivors}
+    )
+    expected = sum(make_share(agreed, parts[position]) for position in given)
     assert (total == expected).all()
 
 
 def test_one_dropout_too_many_after_keys_were_given_leaves_all_masked():
     """Who gave no key counts among those who may drop out."""
-    joint, parts = agree(), cut(make_table())
-    owners, keys = start(joint)
+    agreed, parts = agree(), cut(make_table())
+    clients, keys = start(agreed)
     given = {position: keys[position] for position in (0, 2, 4)}
-    adder = Adder(joint, given)
+    aggregator = Aggregator(agreed, given)
     for position in (0, 2):
-        adder.take(owners[position].contribute(parts[position], given))
-    with pytest.raises(RuntimeError, match="2 of 5 owners have contributed, and 3 are needed"):
-        adder.close()
-    with pytest.raises(RuntimeError, match="stays as it is: masked"):
-        adder.unmask({})
+        aggregator.add(clients[position].make_update(parts[position], given))
+    with pytest.raises(RuntimeError, match="2 of 5 clients sent an update, and 3 are needed"):
+        aggregator.close()
+    with pytest.raises(RuntimeError, match="the sum stays masked"):
+        aggregator.unmask({})
     for position in (0, 2):
-        with pytest.raises(PlanError, match="of at least 3 owners"):
-            owners[position].unmask([0, 2])
+        with pytest.raises(PlanError, match="of at least 3 clients"):
+            clients[position].unmask([0, 2])
 
 
-@pytest.mark.parametrize("stayed", [(), (0, 1), (0, 0, 0, 0), (1, 2, 3), (0, 1, 2, 7), (0, 1, 9)])
-def test_lists_of_who_stayed_that_are_not_unmasked(stayed):
-    owners, _, _ = contribute(agree())
-    with pytest.raises(PlanError, match="unmasks a sum that it is in, of at least 3 owners"):
-        owners[0].unmask(stayed)
+@pytest.mark.parametrize(
+    "survivors", [(), (0, 1), (0, 0, 0, 0), (1, 2, 3), (0, 1, 2, 7), (0, 1, 9)]
+)
+def test_lists_of_survivors_that_are_not_unmasked(survivors):
+    clients, _, _ = make_updates(agree())
+    with pytest.raises(PlanError, match="unmasks a sum that it is in, of at least 3 clients"):
+        clients[0].unmask(survivors)
     # What is refused reveals nothing, and is asked for again.
-    assert set(owners[0].unmask((0, 1, 2))) == {0, 3, 4}
+    assert set(clients[0].unmask((0, 1, 2))) == {0, 3, 4}
 
 
 @pytest.mark.parametrize("lost", [(), (4,), (0, 3)])
 def test_all_seeds_are_needed(lost):
-    owners, keys, sent = contribute(joint := agree(), lost)
-    adder = Adder(joint, keys)
-    for contribution in sent:
-        adder.take(contribution)
-    stayed = adder.close()
-    revealed = {position: owners[position].unmask(stayed) for position in stayed}
-    for position in stayed:
+    clients, keys, sent = make_updates(agreed := agree(), lost)
+    aggregator = Aggregator(agreed, keys)
+    for update in sent:
+        aggregator.add(update)
+    survivors = aggregator.close()
+    revealed = {position: clients[position].unmask(survivors) for position in survivors}
+    for position in survivors:
         for seed in revealed[position]:
             some = {name: value for name, value in revealed[position].items() if name != seed}
-            with pytest.raises(RuntimeError, match="stays as it is: masked"):
-                adder.unmask({**revealed, position: some})
-    assert not looks_random(adder.unmask(revealed).view(np.uint64))
+            with pytest.raises(RuntimeError, match="the sum stays masked"):
+                aggregator.unmask({**revealed, position: some})
+    assert not looks_random(aggregator.unmask(revealed).view(np.uint64))
 
 
-def test_with_a_wrong_key_of_one_owner_the_sum_stays_masked(wide):
-    """Somebody else's key in place of an owner's, towards one other owner."""
-    joint, parts = wide
-    owners, keys = start(joint)
-    stranger = Owner(joint, 1).public_key
-    adder = Adder(joint, keys)
-    for owner in owners:
-        wrong = {**keys, 1: stranger} if owner.position == 3 else keys
-        adder.take(owner.contribute(parts[owner.position], wrong))
-    stayed = adder.close()
-    revealed = {position: owners[position].unmask(stayed) for position in stayed}
-    assert looks_random(adder.unmask(revealed).view(np.uint64))
+def test_with_a_wrong_key_of_one_client_the_sum_stays_masked(wide):
+    """Somebody else's key in place of a client's, towards one other client."""
+    agreed, parts = wide
+    clients, keys = start(agreed)
+    stranger = Client(agreed, 1).public_key
+    aggregator = Aggregator(agreed, keys)
+    for client in clients:
+        wrong = {**keys, 1: stranger} if client.position == 3 else keys
+        aggregator.add(client.make_update(parts[client.position], wrong))
+    survivors = aggregator.close()
+    revealed = {position: clients[position].unmask(survivors) for position in survivors}
+    assert looks_random(aggregator.unmask(revealed).view(np.uint64))
 
 
-def test_a_server_that_lies_about_who_stayed_is_trusted_not_to(wide):
-    """It tells an owner that it stayed, and the others that it did not: the certificate says so."""
-    joint, parts = wide
-    owners, _, sent = contribute(joint, parts=parts)
-    others = [owner.unmask([1, 2, 3, 4]) for owner in owners[1:]]
-    own = owners[0].unmask(range(5))
+def test_a_server_that_lies_about_survivors_is_trusted_not_to(wide):
+    """A client that it calls a survivor to itself only is unmasked: the certificate says so."""
+    agreed, parts = wide
+    clients, _, sent = make_updates(agreed, parts=parts)
+    others = [client.unmask([1, 2, 3, 4]) for client in clients[1:]]
+    own = clients[0].unmask(range(5))
     size, shape = sent[0].numbers.size, sent[0].numbers.shape
     masks = expand(own[0], size) + sum(expand(seeds[0], size) for seeds in others)
     read = (sent[0].numbers.ravel() - masks).reshape(shape)
     assert not looks_random(read)
-    (trusted,) = (text for text in joint.sharing.assumptions if "server" in text)
+    (trusted,) = (text for text in agreed.sharing.assumptions if "server" in text)
     assert "trusted to follow the protocol" in trusted
-    assert "same list of who stayed" in trusted
-    assert "can read the sum of a single owner" in trusted
+    assert "same list of survivors" in trusted
+    assert "can read the sum of a single client" in trusted
 
 
-def test_numbers_of_owners_and_rows_are_checked():
+def test_numbers_of_clients_and_rows_are_checked():
     with pytest.raises(ValueError, match="0 to 4"):
-        Owner(agree(), 5)
-    with pytest.raises(ValueError, match="one row of each owner"):
+        Client(agree(), 5)
+    with pytest.raises(ValueError, match="one row for each client"):
         agree(n=4)
 
 
@@ -507,28 +516,28 @@ def test_numbers_of_owners_and_rows_are_checked():
         ({"schema": "private"}, "one Gaussian release"),
         ({"schema": Schema({**SCHEMA, "age": Number(18, 90)})}, "are: value counts, two-way"),
         ({"epsilon": math.inf}, "one Gaussian release"),
-        ({"schema": None}, "take a schema"),
+        ({"schema": None}, "generator with a schema"),
         ({"release": SlicedRows(n_steps=1)}, "reads rows at random"),
     ],
 )
 def test_what_has_no_shares_is_refused_before_a_row_is_read(params, match):
-    joint = agree(**params)
+    agreed = agree(**params)
     asked = []
     with pytest.raises((ValueError, PlanError), match=match):
-        joint.fit(make_table(), lambda: asked.append(1))
+        agreed.fit(make_table(), lambda: asked.append(1))
     assert not asked
-    owners, keys = start(joint)
+    clients, keys = start(agreed)
     with pytest.raises((ValueError, PlanError), match=match):
-        owners[0].contribute(Unread(make_table()), keys)
+        clients[0].make_update(Unread(make_table()), keys)
 
 
-def test_sizes_of_owners():
-    joint = agree()
-    owners, keys = start(joint)
-    with pytest.raises(ValueError, match="no more than all owners"):
-        owners[0].contribute(make_table(301), keys)
-    with pytest.raises(ValueError, match="An owner has rows"):
-        owners[1].contribute(make_table(0), keys)
+def test_sizes_of_clients():
+    agreed = agree()
+    clients, keys = start(agreed)
+    with pytest.raises(ValueError, match="no more than all clients"):
+        clients[0].make_update(make_table(301), keys)
+    with pytest.raises(ValueError, match="A client has rows"):
+        clients[1].make_update(make_table(0), keys)
 
 
 def test_numbers_without_noise_are_told_to_nobody():
@@ -548,31 +557,31 @@ def test_numbers_without_noise_are_told_to_nobody():
 
 
 def test_the_certificate_names_what_was_done():
-    joint = agree()
-    fitted = joint.fit(make_table(), lambda: add_up(joint, lost=(1,)))
+    agreed = agree()
+    fitted = agreed.fit(make_table(), lambda: add_up(agreed, lost=(1,)))
     certificate = fitted.privacy_
     (event,) = certificate.events
-    assert (event.n_owners, event.n_dropouts, event.n_colluding) == (5, 2, 1)
+    assert (event.n_clients, event.n_dropouts, event.n_colluding) == (5, 2, 1)
     assert fitted.epsilon_ <= 2.0
     assert verify(certificate.to_json()) == fitted.epsilon_
     assert certificate.n_records == 300
     said = " ".join(str(certificate).split())
-    assert "of 5 owners, 1 at most tell anybody" in said
+    assert "of 5 clients, at most 1 disclose" in said
     assert "added up by" not in said
     assert not certificate.reproducible
     rows = fitted.sample(20)
     assert list(rows.columns) == list(SCHEMA)
 
 
-def test_each_owner_and_the_server_pay():
-    joint = agree()
-    owners, keys = start(joint)
+def test_each_client_and_the_server_pay():
+    agreed = agree()
+    clients, keys = start(agreed)
     part = cut(make_table())[2]
     with PrivacyBudget(2.5, 1e-5) as budget:
-        owners[2].contribute(part, keys)
+        clients[2].make_update(part, keys)
         assert budget.spent > 1.9
-        again = Owner(joint, 2)
+        again = Client(agreed, 2)
         with pytest.raises(BudgetExceededError):
-            again.contribute(part, {**keys, 2: again.public_key})
+            again.make_update(part, {**keys, 2: again.public_key})
         with pytest.raises(BudgetExceededError):
-            joint.fit(part, lambda: pytest.fail("Owners were asked."))
+            agreed.fit(part, lambda: pytest.fail("Clients were asked."))

@@ -18,7 +18,8 @@ from scipy.stats import norm
 from skdpgen.accounting.accountants import RELATIONS
 from skdpgen.accounting.units import largest_change
 from skdpgen.arrays.inference import make_box
-from skdpgen.curator.persons import Persons, RowLimit, _as_objects, hash_persons
+from skdpgen.curator.inputs import as_objects
+from skdpgen.curator.persons import Persons, RowLimit, hash_persons
 from skdpgen.mechanisms.base import SumMechanism
 from skdpgen.mechanisms.sums import RowCountMechanism
 from skdpgen.privacy import (
@@ -102,12 +103,21 @@ def open_curator(X, persons, *, y=None, relation="zero_out", max_rows=3, chunks=
     )
 
 
+def choose_rows(persons, max_rows, key, X, y, cut):
+    """Return which rows count, read in two blocks."""
+    persons = Persons(persons)
+    parts = [slice(cut), slice(cut, None)]
+    blocks = [(X[part], None if y is None else y[part], persons.codes[part]) for part in parts]
+    reading = RowLimit(persons, max_rows, key, blocks).start()
+    return np.concatenate([reading.choose(*block) for block in blocks])
+
+
 def choose(persons, max_rows, key=KEY, rows=None):
     """Return which rows count, of rows that are all different if they are not given."""
     n = len(persons() if callable(persons) else persons) if rows is None else 0
     rows = np.arange(n)[:, None] if rows is None else np.asarray(rows)
     cut = len(rows) // 3
-    return Persons(persons).choose(max_rows, key, [(rows[:cut], None), (rows[cut:], None)])
+    return choose_rows(persons, max_rows, key, rows, None, cut)
 
 
 def measure(mechanism, curator, relation):
@@ -375,7 +385,7 @@ def test_which_rows_count_follows_from_the_rows_of_that_person_alone(cells, has_
     found = set()
     for order in (np.arange(9), np.arange(209), rng.permutation(209), rng.permutation(209)):
         rows, labels = X[order], y[order] if has_labels else None
-        chosen = Persons(persons[order]).choose(3, KEY, [(rows, labels)])
+        chosen = choose_rows(persons[order], 3, KEY, rows, labels, len(rows))
         for person in set(persons):
             own = chosen & (persons[order] == person)
             written = zip(X[order[own]].tolist(), y[order[own]] * has_labels, strict=True)
@@ -388,7 +398,7 @@ def test_unlike_rows_have_unlike_hashes():
     """Of 64 bits: two of 5,000 are the same with a chance of 7e-13."""
     persons, rows = Persons([1] * 5000), np.arange(5000.0)[:, None]
     limit = RowLimit(persons, 1, KEY, [(rows, None, persons.codes)])
-    _, hashes = limit.hash_large(rows, None, persons.codes)
+    _, hashes = limit.hash_rows(rows, None, persons.codes)
     assert len(np.unique(hashes)) == 5000
     bits = (hashes[:, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1)
     # Each of them is 1 half of the time, to eight standard errors.
@@ -656,7 +666,7 @@ def test_floats_that_may_be_rounded_are_nobodys(dtype):
     """Whatever holds them: the first number that two whole ones become belongs to neither."""
     first = 2 ** (np.finfo(dtype).nmant + 1)
     floats = np.array([first - 2, first - 1, first, first + 1, first + 2], dtype=dtype)
-    listed = _as_objects(list(floats))
+    listed = as_objects(list(floats))
     for persons in (floats, listed, pd.Series(floats), pd.Series(floats).astype("category")):
         assert Persons(persons).codes.tolist() == [0, 1, -1, -1, -1]
         assert [h is None for h in hash_persons(pd.Series(persons))] == [False] * 2 + [True] * 3

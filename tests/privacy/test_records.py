@@ -11,15 +11,8 @@ import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from skdpgen.curator.records import (
-    Records,
-    look_up,
-    parse_rows,
-    read_rows,
-    take_labels,
-    take_records,
-    take_rows,
-)
+from skdpgen.curator.dataset import Dataset
+from skdpgen.curator.inputs import check_labels, check_rows, encode_labels, parse_rows, read_rows
 from skdpgen.exceptions import FitQualityWarning
 from skdpgen.privacy import PrivacyLeakWarning
 
@@ -143,7 +136,7 @@ def test_the_number_of_features_is_kept():
 )
 def test_classes_are_found_with_a_warning(y, found):
     with pytest.warns(PrivacyLeakWarning, match="inferred from y") as caught:
-        read, classes, inferred = take_labels(y, 3)
+        read, classes, inferred = check_labels(y, 3)
     assert (classes.tolist(), inferred) == (found, True)
     assert list(read) == list(y)
     assert len(caught) == 1
@@ -154,7 +147,7 @@ def test_floats_are_numbers(dtype):
     y = pd.Series([0.5, 1, 2], dtype=dtype)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        read, classes, inferred = take_labels(y, 3, are_numbers=True)
+        read, classes, inferred = check_labels(y, 3, are_numbers=True)
     assert read.dtype == np.float64
     assert read.tolist() == [0.5, 1, 2]
     assert (classes, inferred) == (None, False)
@@ -163,7 +156,7 @@ def test_floats_are_numbers(dtype):
 @pytest.mark.parametrize("labels", [[0.0, 1.0, 1.0], [0.5, np.nan, 2.0]])
 def test_floats_are_said_to_be_taken_for_numbers_by_their_dtype_alone(labels):
     with pytest.warns(FitQualityWarning, match=r"float64 and is taken for numbers.*classes=\["):
-        take_labels(np.array(labels), 3)
+        check_labels(np.array(labels), 3)
 
 
 @pytest.mark.parametrize(
@@ -178,13 +171,13 @@ def test_floats_are_said_to_be_taken_for_numbers_by_their_dtype_alone(labels):
 def test_declared_classes_are_kept_in_their_order_and_silently(y, declared):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        read, classes, inferred = take_labels(y, 2, declared)
+        read, classes, inferred = check_labels(y, 2, declared)
     assert list(read) == list(y)
     assert (classes.tolist(), inferred) == (declared, False)
 
 
 def test_no_labels():
-    assert take_labels(None, 5) == (None, None, False)
+    assert check_labels(None, 5) == (None, None, False)
 
 
 @pytest.mark.parametrize(
@@ -207,34 +200,34 @@ def test_no_labels():
 @pytest.mark.filterwarnings("ignore::skdpgen.privacy.PrivacyLeakWarning")
 def test_bad_labels_are_refused_without_quoting_them(y, options, message):
     with pytest.raises((ValueError, TypeError), match=message) as caught:
-        take_labels(y, 2, **options)
+        check_labels(y, 2, **options)
     assert not [bad for bad in BAD if bad in messages(caught.value)]
 
 
 def test_numbers_of_rows_and_labels_are_not_told():
     """That of rows is private where they are of persons."""
     with pytest.raises(ValueError, match="one entry for each row") as caught:
-        take_labels([0] * 28, 31, [0, 1])
+        check_labels([0] * 28, 31, [0, 1])
     assert not re.search("28|31", str(caught.value))
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda X: Records.of(X),
-        lambda X: take_records(BaseEstimator(), X),
-        lambda X: take_records(BaseEstimator(), X, persons=np.arange(5), max_rows=2),
+        lambda X: Dataset.of(X),
+        lambda X: Dataset.of(X).validate_array(BaseEstimator()),
+        lambda X: Dataset.of(X, persons=np.arange(5), max_rows=2).validate_array(BaseEstimator()),
     ],
 )
-def test_records_are_handed_over_once_and_held_by_nobody_then(make):
+def test_datasets_are_handed_over_once_and_held_by_nobody_then(make):
     X = np.ones((5, 2))
     held = weakref.ref(X)
-    records = make(X)
+    dataset = make(X)
     del X
-    handed = records.release_ownership()
+    handed = dataset.release_ownership()
     assert held() is handed[0]
     with pytest.raises(IndexError):
-        records.release_ownership()
+        dataset.release_ownership()
     del handed
     assert held() is None
 
@@ -245,7 +238,7 @@ def test_records_are_handed_over_once_and_held_by_nobody_then(make):
 )
 def test_bad_classes(classes, match):
     with pytest.raises(ValueError, match=match):
-        take_labels(np.array([0, 1]), 2, classes)
+        check_labels(np.array([0, 1]), 2, classes)
 
 
 @pytest.mark.parametrize(
@@ -260,7 +253,7 @@ def test_bad_classes(classes, match):
     ],
 )
 def test_labels_that_were_not_declared_say_nothing(y):
-    read, classes, inferred = take_labels(y, 2, ["a", "b"])
+    read, classes, inferred = check_labels(y, 2, ["a", "b"])
     assert len(read) == 2
     assert classes.tolist() == ["a", "b"]
     assert not inferred
@@ -268,9 +261,9 @@ def test_labels_that_were_not_declared_say_nothing(y):
 
 def test_missing_labels_are_no_class():
     with pytest.warns(PrivacyLeakWarning):
-        _, classes, _ = take_labels(pd.Series([3, pd.NA], dtype="Int64"), 2)
+        _, classes, _ = check_labels(pd.Series([3, pd.NA], dtype="Int64"), 2)
     assert classes.tolist() == [3]
-    read, classes, _ = take_labels([0.5, np.nan], 2)
+    read, classes, _ = check_labels([0.5, np.nan], 2)
     assert classes is None
     assert np.isnan(read[1])
 
@@ -286,33 +279,33 @@ def test_missing_labels_are_no_class():
 def test_labels_are_looked_up_one_by_one(labels, levels, found):
     array = np.empty(len(labels), dtype=object)
     array[:] = labels
-    assert look_up(array, levels).tolist() == found
-    assert [look_up(array[i : i + 1], levels).item() for i in range(len(labels))] == found
+    assert encode_labels(array, levels).tolist() == found
+    assert [encode_labels(array[i : i + 1], levels).item() for i in range(len(labels))] == found
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.longdouble, ">f8"])
 def test_labels_of_rare_dtypes_are_looked_up(dtype):
-    read, classes, _ = take_labels(np.array([2, 3], dtype), 2, [2, 1])
-    assert look_up(read, classes).tolist() == [0, -1]
+    read, classes, _ = check_labels(np.array([2, 3], dtype), 2, [2, 1])
+    assert encode_labels(read, classes).tolist() == [0, -1]
 
 
 def test_numbers_in_a_list_are_read_one_by_one():
-    y, classes, _ = take_labels([0.5, "Smith", None, [1], 2], 5, are_numbers=True)
+    y, classes, _ = check_labels([0.5, "Smith", None, [1], 2], 5, are_numbers=True)
     assert classes is None
     np.testing.assert_array_equal(y, [0.5, np.nan, np.nan, np.nan, 2])
 
 
 @pytest.mark.parametrize("cell", [None, "Smith", [1, 2], ["a", "b"]])
 def test_cells_of_a_list_do_not_change_its_shape(cell):
-    assert take_rows(BaseEstimator(), [[cell, 1.0], [cell, 2.0]]).shape == (2, 2)
-    read, _, _ = take_labels([cell, cell], 2, ["a", "b"])
+    assert check_rows(BaseEstimator(), [[cell, 1.0], [cell, 2.0]]).shape == (2, 2)
+    read, _, _ = check_labels([cell, cell], 2, ["a", "b"])
     assert read.shape == (2,)
 
 
 def test_numbers_that_do_not_fit_the_dtype_are_infinite_without_a_word():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        taken = take_rows(BaseEstimator(), np.array([[np.longdouble("1e400"), 1]]))
+        taken = check_rows(BaseEstimator(), np.array([[np.longdouble("1e400"), 1]]))
     assert np.isinf(taken[0, 0])
 
 
@@ -322,9 +315,9 @@ def test_complex_cells_are_no_numbers():
 
 
 def test_labels_of_other_dtypes_are_compared_as_python_does():
-    assert look_up(np.array([0.0, 1.0, 0.5, np.nan]), [0, 1]).tolist() == [0, 1, -1, -1]
-    assert look_up(np.array([True, False]), [0, 1]).tolist() == [1, 0]
-    assert look_up(np.array(["b", "c"]), ["a", "b"]).tolist() == [1, -1]
+    assert encode_labels(np.array([0.0, 1.0, 0.5, np.nan]), [0, 1]).tolist() == [0, 1, -1, -1]
+    assert encode_labels(np.array([True, False]), [0, 1]).tolist() == [1, 0]
+    assert encode_labels(np.array(["b", "c"]), ["a", "b"]).tolist() == [1, -1]
 
 
 @pytest.mark.parametrize(
@@ -338,7 +331,7 @@ def test_labels_of_other_dtypes_are_compared_as_python_does():
     ],
 )
 def test_rows_are_taken_without_a_look_at_their_cells(X, is_open):
-    taken = take_rows(BaseEstimator(), X)
+    taken = check_rows(BaseEstimator(), X)
     assert (taken.dtype == object) == is_open
     if is_open:
         with pytest.raises(ValueError, match="not numbers") as caught:
@@ -357,11 +350,11 @@ def test_numbers_that_are_too_large_are_not_finite():
 
 def test_many_integers_are_not_taken_for_classes():
     with pytest.raises(ValueError, match="more than 100 different labels"):
-        take_labels(np.arange(101), 101)
+        check_labels(np.arange(101), 101)
 
 
 def test_declared_classes_come_back_in_the_dtype_of_y():
-    _, classes, _ = take_labels(np.array([0, 1], dtype=np.int32), 2, [0, 1])
+    _, classes, _ = check_labels(np.array([0, 1], dtype=np.int32), 2, [0, 1])
     assert classes.dtype == np.int32
 
 

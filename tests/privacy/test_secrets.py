@@ -18,15 +18,15 @@ from randomgen import ChaCha
 
 import skdpgen
 from skdpgen import Boolean, DPSWFlowSampler, Schema
-from skdpgen.engines import partitioned as engines
-from skdpgen.federated import clients as owners
+from skdpgen.curator import tables
+from skdpgen.federated import secure_aggregation
 from skdpgen.mechanisms import noise
-from skdpgen.privacy import JointFit, NoiseSource, Owner, Sharing
+from skdpgen.privacy import Client, FederatedFit, NoiseSource, Sharing
 
 pytestmark = pytest.mark.fresh_entropy
 
 SCHEMA = Schema({"a": Boolean(), "b": Boolean(), "ill": Boolean()})
-JOINT = JointFit(DPSWFlowSampler(2.0, 1e-5, schema=SCHEMA), Sharing(3), 30, target="ill")
+JOINT = FederatedFit(DPSWFlowSampler(2.0, 1e-5, schema=SCHEMA), Sharing(3), 30, target="ill")
 
 
 def stream_key():
@@ -44,19 +44,19 @@ def stream_key():
 
 
 def start():
-    people = [Owner(JOINT, position) for position in range(3)]
+    people = [Client(JOINT, position) for position in range(3)]
     return people, {person.position: person.public_key for person in people}
 
 
 def pair_seed():
-    """Return the seed of what one owner adds and another one subtracts."""
+    """Return the seed of what one client adds and another one subtracts."""
     people, keys = start()
     return people[0]._agree(keys[1])
 
 
 def task_name():
     """Return the part of a task's name that is drawn; six bits say that it was drawn at random."""
-    return bytes.fromhex(engines._name_once().removeprefix("skdpgen-"))
+    return bytes.fromhex(tables.draw_name().removeprefix("skdpgen-"))
 
 
 # How each secret is made, and how many of its bits are drawn.
@@ -64,9 +64,9 @@ SECRETS = {
     "key of the noise": (stream_key, 256),
     "key of the hashes of persons": (lambda: NoiseSource().key(), 256),
     # X25519 keeps five bits of a key for itself.
-    "private key of an owner": (lambda: Owner(JOINT, 0)._private_key, 251),
-    "seed of an owner's own mask": (lambda: Owner(JOINT, 0)._own_seed, 256),
-    "seed of a mask of two owners": (pair_seed, 256),
+    "private key of a client": (lambda: Client(JOINT, 0)._private_key, 251),
+    "seed of a client's own mask": (lambda: Client(JOINT, 0)._own_seed, 256),
+    "seed of a mask of two clients": (pair_seed, 256),
     "name of a task": (task_name, 122),
 }
 
@@ -100,10 +100,10 @@ def test_no_other_module_draws_secrets():
     found = {path for path, text in texts.items() if re.search(sources, text, re.MULTILINE)}
     assert {path.relative_to(package).as_posix() for path in found} == {
         "accounting/signatures.py",  # an example
-        "formats/identifiers.py",  # how identifiers of synthetic rows are written
-        "privacy/engines.py",
-        "privacy/noise.py",
-        "privacy/owners.py",
+        "curator/tables.py",
+        "federated/secure_aggregation.py",
+        "mechanisms/noise.py",
+        "tables/columns/identifiers.py",  # how identifiers of synthetic rows are written
     }
 
 
@@ -127,16 +127,16 @@ def test_keys_are_what_the_operating_system_gave(monkeypatch):
     module = SimpleNamespace(X25519PrivateKey=keys)
     monkeypatch.setattr(secrets, "randbits", randbits)
     monkeypatch.setattr(secrets, "token_bytes", token_bytes)
-    monkeypatch.setattr(owners, "_x25519", lambda: module)
+    monkeypatch.setattr(secure_aggregation, "_x25519", lambda: module)
     assert stream_key() == ENTROPY
-    owner = Owner(JOINT, 0)
-    assert owner._own_seed == owner._private_key == ENTROPY
+    client = Client(JOINT, 0)
+    assert client._own_seed == client._private_key == ENTROPY
     assert asked == [256, 256]
 
 
 def test_names_of_tasks_are_what_the_operating_system_gave(monkeypatch):
     monkeypatch.setattr(uuid.os, "urandom", lambda n_bytes: ENTROPY[:n_bytes])
-    assert engines._name_once() == f"skdpgen-{uuid.UUID(bytes=ENTROPY[:16], version=4).hex}"
+    assert tables.draw_name() == f"skdpgen-{uuid.UUID(bytes=ENTROPY[:16], version=4).hex}"
 
 
 def flip(i):
@@ -152,7 +152,7 @@ def draw_of(key, monkeypatch):
 @pytest.mark.parametrize(
     "expand",
     [
-        pytest.param(lambda key, patch: owners.expand(key, 3).tobytes(), id="masks"),
+        pytest.param(lambda key, patch: secure_aggregation.expand(key, 3).tobytes(), id="masks"),
         pytest.param(draw_of, id="noise"),
     ],
 )
@@ -169,7 +169,7 @@ def test_streams_are_those_of_chacha20(monkeypatch):
     """As another library computes them: of 20 rounds, from all of the key."""
     cipher = Cipher(algorithms.ChaCha20(ENTROPY, bytes(16)), None).encryptor()
     stream = cipher.update(bytes(1024))
-    assert owners.expand(ENTROPY, 128).tobytes() == stream
+    assert secure_aggregation.expand(ENTROPY, 128).tobytes() == stream
     monkeypatch.setattr(secrets, "randbits", lambda n_bits: int.from_bytes(ENTROPY, "little"))
     assert NoiseSource()._digits(64, 128).tobytes() == stream
 
@@ -182,6 +182,6 @@ def test_seeds_of_two_owners_are_known_to_them_alone():
         assert len(seeds[a, b]) == 32
     assert len({*seeds.values(), *(person._own_seed for person in people)}) == 6
     # Of another agreement, with the same keys, they are others.
-    again = Owner(JointFit(JOINT.generator, Sharing(3), 31, target="ill"), 0)
+    again = Client(FederatedFit(JOINT.generator, Sharing(3), 31, target="ill"), 0)
     again._private_key = people[0]._private_key
     assert again._agree(keys[1]) != seeds[0, 1]

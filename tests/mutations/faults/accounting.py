@@ -14,7 +14,6 @@ from ..ids import (
     curator,
     figures,
     of_persons,
-    owners,
     persons,
     sampled,
     saving,
@@ -395,48 +394,6 @@ PRIVACY = {
         "released and isinstance(error, Exception)",
         "False",
         search("an_error_states_the_price_of_the_search_and_no_other"),
-    ),
-    "shares of who drops out count": Fault(
-        "accounting.sharing:Sharing.n_shares",
-        "self.n_owners - self.n_dropouts",
-        "self.n_owners",
-        sharing("shares_that_count"),
-    ),
-    "shares of who colludes count": Fault(
-        "accounting.sharing:Sharing.n_shares",
-        "self.n_owners - self.n_dropouts - self.n_colluding",
-        "self.n_owners - self.n_dropouts",
-        sharing("shares_that_count"),
-    ),
-    "a certificate does not say that noise was shared": Fault(
-        "accounting.sharing:Sharing.cover",
-        "replace(plan, releases=((name, shared),))",
-        "plan",
-        sharing("shares_that_count"),
-    ),
-    "the certificate does not say that the server is trusted": Fault(
-        "accounting.sharing:Sharing.assumptions",
-        """
-        (
-            "the server is trusted to follow the protocol: it hands out the owners' own "
-            "public keys and tells all owners the same list of who stayed; one that does not "
-            "can read the sum of a single owner"
-        )
-        """,
-        """
-        (
-            "the server follows the protocol: it hands out the owners' own public keys and "
-            "tells all owners the same list of who stayed; one that does not can read the sum"
-            " of a single owner"
-        )
-        """,
-        owners("a_server_that_lies_about_who_stayed_is_trusted_not_to"),
-    ),
-    "sums are said to be closer than they are": Fault(
-        "accounting.sharing:sum_divergence",
-        "2 * math.pi**2",
-        "4 * math.pi**2",
-        sharing("sums_are_as_close_to_rounded_sums_as_is_said[0.8-2]"),
     ),
     "more clones than there are": Fault(
         "accounting.shuffling:_clones",

@@ -104,7 +104,7 @@ PRIVACY = {
         "vars(self).pop(name, None)",
         """
         vars(self).pop(name, None)
-        self._first = records._held[0][0][7:8].copy()
+        self._first = dataset._held[0][0][7:8].copy()
         """,
         common("check_no_row_in_pickle", "sliced"),
     ),
@@ -113,28 +113,28 @@ PRIVACY = {
         "vars(self).pop(name, None)",
         """
         vars(self).pop(name, None)
-        self.mean_ = records._held[0][0].mean(0)
+        self.mean_ = dataset._held[0][0].mean(0)
         """,
         base("fitted_attributes_are_those_that_are_documented"),
     ),
     "an encoder is fitted on private rows": Fault(
         "base:BaseGenerator._fit",
-        "n_samples, max_rows = records.n_records, records.max_rows",
+        "n_samples, max_rows = dataset.n_records, dataset.max_rows",
         """
-        n_samples, max_rows = records.n_records, records.max_rows
-        split_encoder(self.encoder)[0].fit(records._held[0][0])
+        n_samples, max_rows = dataset.n_records, dataset.max_rows
+        split_encoder(self.encoder)[0].fit(dataset._held[0][0])
         """,
         flow("public_encoders_are_not_fitted"),
     ),
     "engines take tables without a schema": Fault(
-        "base:BaseGenerator._read",
-        "isinstance(X, PartitionedTable) and self.schema is None",
+        "curator.dataset:Dataset.validate_array",
+        "isinstance(X, TableInParts)",
         "False",
         engines("what_cannot_be_is_refused_before_a_row_is_read"),
     ),
     "samples of chunks are planned": Fault(
         "base:BaseGenerator._read",
-        "callable(X)",
+        "dataset.is_in_parts",
         "False",
         edges("samples_of_chunks_are_refused_before_anything_is_read"),
     ),

@@ -69,19 +69,19 @@ PRIVACY = {
         cells("dates_that_readers_take_for_numbers_are_the_same_days"),
     ),
     "levels are found by their text alone": Fault(
-        "curator.cells:_find_level",
+        "curator.cells:_encode_level",
         "named.get(_find_key(cell, levels), -1)",
         "-1",
         cells("levels_are_found_by_value"),
     ),
     "the words of a system error are told": Fault(
-        "curator.chunks:TableChunks._read_quietly",
+        "curator.tables:_describe_failure",
         "os.strerror(error.errno)",
         "error.strerror",
         chunks("errors_of_a_function_of_chunks_are_withheld[patient-called]"),
     ),
     "errors of a function of chunks are quoted": Fault(
-        "curator.chunks:TableChunks._read_quietly",
+        "curator.tables:_describe_failure",
         "type(error).__name__",
         "str(error)",
         chunks("errors_of_a_function_of_chunks_are_withheld"),
@@ -188,10 +188,10 @@ PRIVACY = {
     ),
     "rows of a person are bounded within chunks": Fault(
         "curator.persons:Persons.__init__",
-        "codes.append(self._find_codes(chunk, lambda name: len(self._numbered)))",
+        "codes.append(self._encode(chunk, lambda name: len(self._codes)))",
         """
-        self._numbered = {}
-        codes.append(self._find_codes(chunk, lambda name: len(self._numbered)))
+        self._codes = {}
+        codes.append(self._encode(chunk, lambda name: len(self._codes)))
         """,
         persons("chunks_of_identifiers_are_the_same_as_all_of_them"),
     ),
@@ -202,7 +202,7 @@ PRIVACY = {
         persons("persons_who_come_later_are_nobody"),
     ),
     "rows of nobody count": Fault(
-        "curator.persons:Persons._find_codes",
+        "curator.persons:Persons._encode",
         "np.full(len(names) + 1, -1)",
         "np.zeros(len(names) + 1, dtype=np.int64)",
         persons("so_many_rows_of_each_count_and_none_that_is_nobodys"),
@@ -220,45 +220,45 @@ PRIVACY = {
         persons("equal_rows_are_as_likely_to_count_as_others"),
     ),
     "of all persons the same rows count": Fault(
-        "curator.persons:RowLimit.hash_large",
+        "curator.persons:RowLimit.hash_rows",
         "map(partial(_hash, self._key), names, written)",
         "(len(row) for row in written)",
         persons("each_row_is_as_likely_to_count"),
     ),
     "which rows count follows from their order": Fault(
-        "curator.persons:RowLimit.hash_large",
+        "curator.persons:RowLimit.hash_rows",
         "_write_rows(X[here], None if y is None else y[here])",
         '[b"%d" % i for i in range(len(here))]',
         persons("which_rows_count_follows_from_the_rows_of_that_person_alone"),
     ),
     "rows of persons with few rows are not counted": Fault(
         "curator.persons:Reading.choose",
-        "chosen[chosen] = _take(self._left, codes[chosen])",
+        "counts[counts] = _take(self._n_left, codes[counts])",
         "pass",
         chunks("later_readings_count_no_more_of_anybody"),
     ),
     "rows that were not chosen count later": Fault(
         "curator.persons:_take",
-        "(places >= 0) & (n_before < left[places])",
-        "n_before < left[places]",
+        "(positions >= 0) & (n_before < n_left[positions])",
+        "n_before < n_left[positions]",
         chunks("later_readings_count_no_more_of_anybody"),
     ),
     "rows are counted anew in each block": Fault(
         "curator.persons:_take",
-        "np.subtract.at(left, places[taken], 1)",
+        "np.subtract.at(n_left, positions[is_taken], 1)",
         "pass",
         chunks("later_readings_count_no_more_of_anybody"),
     ),
     "the order of an index is not looked at": Fault(
-        "curator.persons:check_beside",
-        "apart is not None and not len(apart)",
+        "curator.persons:check_persons",
+        "difference is not None and not len(difference)",
         "False",
         chunks("persons_in_another_order_of_the_index_are_refused"),
     ),
     "dates of NumPy are persons of other names": Fault(
-        "curator.persons:_find_names",
-        'pd.Series(different) if different.dtype.kind == "M" else different',
-        "different",
+        "curator.persons:_factorize",
+        'pd.Series(names) if names.dtype.kind == "M" else names',
+        "names",
         persons("forms_of_one_identifier_are_one_person"),
     ),
     "equal identifiers are brought to different places": Fault(
@@ -332,8 +332,8 @@ PRIVACY = {
     ),
     "a product that fails takes those of others with it": Fault(
         "curator.record_functions:PullingFunction.with_products",
-        "_by_record(found, pull_alone, (cotangents, *blocks), n_products)",
-        "cotangents.new_zeros(len(cotangents), n_products) if found is None else found",
+        "_by_record(result, pull_alone, (cotangents, *blocks), n_products)",
+        "cotangents.new_zeros(len(cotangents), n_products) if result is None else result",
         aggregates(
             "a_record_for_which_the_function_fails_adds_no_features_or_products_of_its_own_only"
         ),
@@ -351,161 +351,154 @@ PRIVACY = {
         record_functions("records_keep_their_places_where_the_function_fails_for_others"),
     ),
     "sizes follow from the number of rows": Fault(
-        "curator.records:Records.of",
+        "curator.dataset:Dataset._hold",
         "n_rows if persons is None else persons.n_persons",
         "n_rows",
         of_persons("all_that_is_seen_follows_from_persons_alone[declared-1]"),
     ),
     "records are held after they were handed over": Fault(
-        "curator.records:Records.release_ownership",
+        "curator.dataset:Dataset.release_ownership",
         "self._held.pop()",
         "self._held[-1]",
-        records("records_are_handed_over_once_and_held_by_nobody_then"),
+        records("datasets_are_handed_over_once_and_held_by_nobody_then"),
     ),
     "inferred classes are called local": Fault(
-        "curator.records:Records.cover",
-        "plan.local and not self.is_inferred",
+        "curator.dataset:Dataset.cover",
+        "plan.local and not self._is_inferred",
         "plan.local",
         ldp_entropic_gan("inferred_classes_are_not_local"),
     ),
     "a certificate does not say what shares rest on": Fault(
-        "curator.records:Records.list_assumptions",
-        "(*shared, *inferred, *alike, *list_refusals(strict, self.has_objects))",
-        "(*inferred, *alike, *list_refusals(strict, self.has_objects))",
+        "curator.dataset:Dataset.list_assumptions",
+        "(*shared, *inferred, *alike, *list_refusals(strict, self._has_objects))",
+        "(*inferred, *alike, *list_refusals(strict, self._has_objects))",
         owners("the_certificate_names_what_was_done"),
     ),
     "strict certificates do not say so": Fault(
-        "curator.records:list_refusals",
+        "curator.dataset:list_refusals",
         "strict or has_objects",
         "has_objects",
         common("check_bad_records"),
     ),
     "an error quotes a cell": Fault(
-        "curator.records:_parse_cell",
-        "refused = ValueError",
+        "curator.inputs:_parse_cell",
+        "error = ValueError",
         "raise",
         common("check_failing_fit", "sliced"),
     ),
     "chunks of a function are taken to be read alike": Fault(
-        "curator.records:read_table",
-        "isinstance(X, TableChunks) and not X.states_dtypes",
+        "curator.dataset:Dataset.list_assumptions",
+        "not self.has_public_dtypes",
         "False",
         chunks("the_certificate_assumes_what_cannot_be_seen_of_a_function"),
     ),
     "texts of objects are codes": Fault(
-        "curator.records:_is_of_texts",
+        "curator.dataset:_is_text",
         "is_string_dtype(dtype) and isinstance(dtype, ExtensionDtype)",
         "is_string_dtype(dtype)",
         cells("one_cell_changes_nothing_for_other_records[code-mixed]"),
     ),
     "the number of rows is told beside that of labels": Fault(
-        "curator.records:_check_length",
+        "curator.inputs:check_length",
         "len(y) != n_rows",
         'len(y) != n_rows and int(f"{n_rows} rows")',
         records("numbers_of_rows_and_labels_are_not_told"),
     ),
     "persons are told by positions of partitions": Fault(
-        "curator.records:pop_persons",
-        """
-        if persons is None:
-            return X, None
-        """,
-        """
-        if persons is None:
-            return X, None
-        return X.of_persons(persons), None
-        """,
+        "curator.dataset:Dataset.of",
+        "persons is not None and isinstance(X, TableInParts)",
+        "False",
         engines("what_cannot_be_is_refused_before_a_row_is_read"),
     ),
     "the grid is that of the number of rows": Fault(
-        "curator.source:RecordSource._count_persons",
+        "curator.batches:RecordSource._count_persons",
         "n_persons * self.max_rows",
         "self._n_rows",
         persons("what_is_public_follows_from_persons_alone"),
     ),
     "rows that do not count are not left out": Fault(
-        "curator.source:RecordSource._limit_persons",
+        "curator.batches:RecordSource._limit_persons",
         "left_out if self._null is None else self._null | left_out",
         "self._null",
         persons("a_person_moves_sums_by_no_more_than_is_claimed[class counts-zero_out-1]"),
     ),
     "radii are taken whose squares underflow": Fault(
-        "curator.source:RecordSource.prepare",
+        "curator.batches:RecordSource.prepare",
         "1e-100 <= clip_norm < math.inf",
         "0 < clip_norm < math.inf",
         curator("bad_clip_norm[5e-324]"),
     ),
     "one bad cell makes a block unreadable": Fault(
-        "curator.source:RecordSource.encode_cells_by",
+        "curator.batches:RecordSource.encode_cells_by",
         "is_finite[:, None]",
         "is_finite.all()",
         tables("a_record_with_a_bad_cell_counts_as_absent"),
     ),
     "what is not finite has the place that a map gives to zeros": Fault(
-        "curator.source:RecordSource.encode_cells_by",
+        "curator.batches:RecordSource.encode_cells_by",
         "rows.masked_fill(~is_finite[:, None], torch.nan)",
         "rows",
         two_way("chunks_give_the_sums_of_rows_in_memory"),
     ),
     "each partition chooses by another key": Fault(
-        "curator.source:RecordSource.add_up",
+        "curator.batches:RecordSource.add_up",
         "self._key",
         "bytes(32)",
         engines("persons_in_partitions_give_what_the_table_gives[stops0-1]"),
     ),
     "rows of the ball are taken for places": Fault(
-        "curator.source:RecordSource.places",
+        "curator.batches:RecordSource.codes",
         "self._clip_norm is not None",
         "False",
         two_way("places_and_rows_of_the_unit_ball_are_not_taken_for_each_other"),
     ),
     "cells of bad labels are counted": Fault(
-        "curator.source:RecordSource.cells",
-        "codes >= 0",
-        "codes >= -1",
+        "curator.batches:RecordSource.cells",
+        "classes >= 0",
+        "classes >= -1",
         curator("a_bad_label_counts_as_absent_where_cells_are_read[7]"),
     ),
     "progress tells the number of rows": Fault(
-        "curator.source:RecordSource._read",
+        "curator.batches:RecordSource._read",
         "self.max_rows is None",
         "True",
         persons("progress_does_not_tell_how_many_rows_there_are[5000]"),
     ),
     "rows of a person are bounded in the first block": Fault(
-        "curator.source:RecordSource._read_records",
+        "curator.batches:RecordSource._read_records",
         "self._null[start:stop]",
         "self._null[: len(X)]",
         persons("rows_are_bounded_over_all_blocks_and_chunks[None]"),
     ),
     "other persons in a later reading are not told": Fault(
-        "curator.source:RecordSource.warn_of_changes",
+        "curator.batches:RecordSource.warn_of_changes",
         "self._n_persons_read - {self.n_units}",
         "set()",
         chunks("other_persons_in_a_later_reading_are_told_by_their_number"),
     ),
     "rows are not clipped": Fault(
-        "curator.source:RecordSource._finish",
+        "curator.batches:RecordSource._finish",
         "clip_rows(rows.to(self._device), self._clip_norm)",
         "rows.to(self._device)",
         common("check_neighbours"),
     ),
     "a bad label is that of the last class": Fault(
-        "curator.source:RecordSource._find_rows",
-        "(codes >= 0) & finite",
-        "finite",
+        "curator.batches:RecordSource._encode",
+        "(classes >= 0) & is_finite",
+        "is_finite",
         common("check_bad_records"),
     ),
     "null records are counted": Fault(
-        "curator.source:RecordSource._membership",
+        "curator.batches:RecordSource._membership",
         "membership[null] = 0",
         "pass",
         common("check_neighbours", "sliced"),
     ),
     "undeclared labels are refused": Fault(
-        "curator.source:RecordSource._codes",
-        "return torch.as_tensor(look_up(y, self._classes))",
+        "curator.batches:RecordSource._find_classes",
+        "return torch.as_tensor(encode_labels(y, self._classes))",
         """
-        codes = torch.as_tensor(look_up(y, self._classes))
+        codes = torch.as_tensor(encode_labels(y, self._classes))
         if (codes < 0).any():
             raise ValueError("y holds other labels.")
         return codes
@@ -513,25 +506,25 @@ PRIVACY = {
         common("check_bad_records"),
     ),
     "infinite numbers are clipped to the bounds": Fault(
-        "curator.source:RecordSource._rows",
+        "curator.batches:RecordSource._map_rows",
         "np.isfinite(block)",
         "~np.isnan(block)",
         curator("a_bad_record_counts_as_absent_and_changes_no_other"),
     ),
     "a bad number beside a row is not looked at": Fault(
-        "curator.source:RecordSource._rows",
+        "curator.batches:RecordSource._map_rows",
         "enumerate(blocks)",
         "enumerate(blocks[:1])",
         curator("a_bad_number_beside_a_row_makes_it_absent[inf]"),
     ),
     "rows of persons in partitions are not bounded": Fault(
-        "curator.source:_add_up_part",
-        "RecordSource(rows, None, persons=persons, **known)",
-        "RecordSource(rows, None, **known)",
+        "curator.batches:_add_up_part",
+        "RecordSource(rows, None, persons=persons, **parameters)",
+        "RecordSource(rows, None, **parameters)",
         engines("rows_of_a_person_are_bounded_across_partitions[stops0-3]"),
     ),
     "rows are held where the next ones are written": Fault(
-        "curator.source:_rebatch",
+        "curator.batches:_rebatch",
         "n_held < size",
         "False",
         chunks("a_source_may_write_each_chunk_where_the_last_one_was"),
@@ -552,8 +545,8 @@ FUNCTION = {
         base("a_seed_is_warned_of_where_fit_is_called"),
     ),
     "objects without a schema are read before they are refused": Fault(
-        "curator.records:_says_no_number",
-        '"USmMO" if is_column else "USmM"',
+        "curator.inputs:_check_dtypes",
+        '"USmMO" if is_frame else "USmM"',
         '"USmM"',
         sliced_wasserstein("bad_data[text, objects]"),
     ),

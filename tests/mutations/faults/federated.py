@@ -1,167 +1,209 @@
 """Faults in federated."""
 
 from ..fault import Fault
-from ..ids import owners, secrets
+from ..ids import owners, secrets, sharing
 
 PRIVACY = {
-    "owners of two versions agree": Fault(
-        "federated.clients:JointFit.digest",
+    "shares of who drops out count": Fault(
+        "federated.sharing:Sharing.n_shares",
+        "self.n_clients - self.n_dropouts",
+        "self.n_clients",
+        sharing("shares_that_count"),
+    ),
+    "shares of who colludes count": Fault(
+        "federated.sharing:Sharing.n_shares",
+        "self.n_clients - self.n_dropouts - self.n_colluding",
+        "self.n_clients - self.n_dropouts",
+        sharing("shares_that_count"),
+    ),
+    "a certificate does not say that noise was shared": Fault(
+        "federated.sharing:Sharing.cover",
+        "replace(plan, releases=((name, shared),))",
+        "plan",
+        sharing("shares_that_count"),
+    ),
+    "the certificate does not say that the server is trusted": Fault(
+        "federated.sharing:Sharing.assumptions",
+        """
+        (
+            "the server is trusted to follow the protocol: it distributes the clients' own "
+            "public keys and sends all clients the same list of survivors; one that does not can "
+            "read the sum of a single client"
+        )
+        """,
+        """
+        (
+            "the server follows the protocol: it distributes the clients' own public keys and "
+            "sends all clients the same list of survivors; one that does not can read the sum of "
+            "a single client"
+        )
+        """,
+        owners("a_server_that_lies_about_survivors_is_trusted_not_to"),
+    ),
+    "sums are said to be closer than they are": Fault(
+        "federated.sharing:sum_divergence",
+        "2 * math.pi**2",
+        "4 * math.pi**2",
+        sharing("sums_are_as_close_to_rounded_sums_as_is_said[0.8-2]"),
+    ),
+    "clients of two versions agree": Fault(
+        "federated.fit:FederatedFit.digest",
         "[__version__, *words]",
         "words",
-        owners("owners_of_two_versions_do_not_agree"),
+        owners("clients_of_two_versions_do_not_agree"),
     ),
-    "an owner's mask has 32 bits": Fault(
-        "federated.clients:Owner.__init__",
+    "a client's mask has 32 bits": Fault(
+        "federated.secure_aggregation:Client.__init__",
         "secrets.token_bytes(32)",
-        "hashlib.sha256(secrets.token_bytes(4)).digest()",
+        "secrets.token_bytes(4) * 8",
         secrets("keys_are_what_the_operating_system_gave"),
     ),
-    "an owner's mask follows from its position": Fault(
-        "federated.clients:Owner.__init__",
+    "a client's mask follows from its position": Fault(
+        "federated.secure_aggregation:Client.__init__",
         "secrets.token_bytes(32)",
-        'hashlib.sha256(b"%d" % position).digest()',
+        'b"%032d" % position',
         secrets(
             "each_bit_is_drawn_whatever_the_time_the_process_and_seeds_are"
-            "[seed of an owner's own mask]"
+            "[seed of a client's own mask]"
         ),
     ),
-    "owners have no masks of their own": Fault(
-        "federated.clients:Owner.contribute",
+    "clients have no masks of their own": Fault(
+        "federated.secure_aggregation:Client.make_update",
         "expand(self._own_seed, share.size)",
         "expand(self._own_seed, share.size) * np.uint64(0)",
         owners("who_comes_late_stays_masked"),
     ),
-    "owners share no masks": Fault(
-        "federated.clients:Owner.contribute",
+    "clients share no masks": Fault(
+        "federated.secure_aggregation:Client.make_update",
         "mask if self.position < other else -mask",
         "mask * np.uint64(0)",
         owners("what_is_sent_is_as_random_numbers"),
     ),
-    "owners contribute twice": Fault(
-        "federated.clients:Owner.contribute",
+    "clients contribute twice": Fault(
+        "federated.secure_aggregation:Client.make_update",
         "self._keys is not None",
         "False",
-        owners("an_owner_contributes_once"),
+        owners("a_client_contributes_once"),
     ),
-    "an owner need not see its own key": Fault(
-        "federated.clients:Owner.contribute",
+    "a client need not see its own key": Fault(
+        "federated.secure_aggregation:Client.make_update",
         "public_keys.get(self.position) != self.public_key",
         "False",
         owners("who_gave_no_key_is_as_dropped_out[keyless1]"),
     ),
     "keys are agreed on after rows are read": Fault(
-        "federated.clients:Owner.contribute",
+        "federated.secure_aggregation:Client.make_update",
         """
         seeds = {other: self._agree(key) for other, key in others.items()}
         self._keys = dict(public_keys)
-        share = make_share(self.joint, X)
+        share = make_share(self.agreed, X)
         """,
         """
         self._keys = dict(public_keys)
-        share = make_share(self.joint, X)
+        share = make_share(self.agreed, X)
         seeds = {other: self._agree(key) for other, key in others.items()}
         """,
         owners("keys_with_which_everybody_has_the_same_secret_are_refused[00000000]"),
     ),
-    "owners who stayed are unmasked one by one": Fault(
-        "federated.clients:Owner.unmask",
-        "set(self._keys) - stayed",
+    "clients who stayed are unmasked one by one": Fault(
+        "federated.secure_aggregation:Client.unmask",
+        "set(self._keys) - survivors",
         "set(self._keys) - {self.position}",
         owners("who_comes_late_stays_masked"),
     ),
-    "owners unmask a sum of too few": Fault(
-        "federated.clients:Owner.unmask",
-        "len(stayed) < needed",
-        "not stayed",
+    "clients unmask a sum of too few": Fault(
+        "federated.secure_aggregation:Client.unmask",
+        "len(survivors) < needed",
+        "not survivors",
         owners("more_dropouts_than_agreed_abort_before_unmasking"),
     ),
-    "owners unmask twice": Fault(
-        "federated.clients:Owner.unmask",
+    "clients unmask twice": Fault(
+        "federated.secure_aggregation:Client.unmask",
         "self._has_unmasked = True",
         "self._has_unmasked = False",
         owners("who_drops_out_after_the_sum_leaves_it_masked"),
     ),
-    "owners unmask sums of who gave no key": Fault(
-        "federated.clients:Owner.unmask",
-        "self.position not in stayed or not stayed <= set(self._keys) or len(stayed) < needed",
-        "self.position not in stayed or len(stayed) < needed",
+    "clients unmask sums of who gave no key": Fault(
+        "federated.secure_aggregation:Client.unmask",
+        "self.position in survivors and survivors <= set(self._keys)",
+        "self.position in survivors",
         owners("who_gave_no_key_is_as_dropped_out[keyless1]"),
     ),
-    "owners unmask sums that they are not in": Fault(
-        "federated.clients:Owner.unmask",
-        "self.position not in stayed or not stayed <= set(self._keys) or len(stayed) < needed",
-        "not stayed <= set(self._keys) or len(stayed) < needed",
-        owners("lists_of_who_stayed_that_are_not_unmasked[stayed3]"),
+    "clients unmask sums that they are not in": Fault(
+        "federated.secure_aggregation:Client.unmask",
+        "self.position in survivors and survivors <= set(self._keys)",
+        "survivors <= set(self._keys)",
+        owners("lists_of_survivors_that_are_not_unmasked[survivors3]"),
     ),
-    "two owners agree on 32 bits": Fault(
-        "federated.clients:Owner._agree",
+    "two clients agree on 32 bits": Fault(
+        "federated.secure_aggregation:Client._agree",
         "HKDF(SHA256(), 32, salt=None, info=info).derive(secret)",
         "HKDF(SHA256(), 4, salt=None, info=info).derive(secret) * 8",
         secrets(
             "each_bit_is_drawn_whatever_the_time_the_process_and_seeds_are"
-            "[seed of a mask of two owners]"
+            "[seed of a mask of two clients]"
         ),
     ),
-    "two owners have the same masks in all joint fits": Fault(
-        "federated.clients:Owner._agree",
-        '[b"skdpgen pair mask", *both, self.joint.digest.encode()]',
+    "two clients have the same masks in all federated fits": Fault(
+        "federated.secure_aggregation:Client._agree",
+        '[b"skdpgen pair mask", *both, self.agreed.digest.encode()]',
         '[b"skdpgen pair mask", *both]',
         secrets("seeds_of_two_owners_are_known_to_them_alone"),
     ),
     "who gave no key contributes": Fault(
-        "federated.clients:Adder.take",
-        "contribution.position not in self._taking or contribution.position in self._stayed",
-        "contribution.position in self._stayed",
+        "federated.secure_aggregation:Aggregator.add",
+        "update.position not in self._participants or update.position in self._survivors",
+        "update.position in self._survivors",
         owners("who_gave_no_key_is_as_dropped_out[keyless1]"),
     ),
     "numbers that come late are added": Fault(
-        "federated.clients:Adder.take",
-        "self._lost is not None",
+        "federated.secure_aggregation:Aggregator.add",
+        "self._dropouts is not None",
         "False",
         owners("who_comes_late_stays_masked"),
     ),
-    "owners need not agree": Fault(
-        "federated.clients:Adder.take",
-        "contribution.digest != self.joint.digest",
+    "clients need not agree": Fault(
+        "federated.secure_aggregation:Aggregator.add",
+        "update.digest != self.agreed.digest",
         "False",
-        owners("owners_agree_on_all_that_is_public[other1]"),
+        owners("clients_agree_on_all_that_is_public[other1]"),
     ),
     "the server closes a sum of too few": Fault(
-        "federated.clients:Adder.close",
-        "len(self._stayed) < sharing.min_samples",
-        "not self._stayed",
+        "federated.secure_aggregation:Aggregator.close",
+        "len(self._survivors) < sharing.min_clients",
+        "not self._survivors",
         owners("the_server_closes_no_sum_of_too_few"),
     ),
-    "grids of owners follow from their own rows": Fault(
-        "federated.clients:_JointTable.__init__",
-        "joint.sharing, joint.n_records",
-        "joint.sharing, len(frame) or joint.n_records",
+    "grids of clients follow from their own rows": Fault(
+        "federated.fit:_FederatedTable.__init__",
+        "agreed.sharing, agreed.n_records",
+        "agreed.sharing, len(frame) or agreed.n_records",
         owners("the_grid_follows_from_the_number_of_all_rows"),
     ),
-    "noise of owners follows from a seed": Fault(
-        "federated.clients:make_share",
-        "clone(joint.generator).set_params(random_state=None, verbose=0)",
-        "clone(joint.generator).set_params(verbose=0)",
+    "noise of clients follows from a seed": Fault(
+        "federated.fit:make_share",
+        "clone(agreed.generator).set_params(random_state=None, verbose=0)",
+        "clone(agreed.generator).set_params(verbose=0)",
         owners("a_seed_of_the_generator_seeds_no_noise"),
     ),
     "a mask follows from half of its seed": Fault(
-        "federated.clients:expand",
+        "federated.secure_aggregation:expand",
         'int.from_bytes(seed, "little")',
         'int.from_bytes(seed[:16], "little")',
         secrets("each_bit_of_a_key_changes_the_stream[masks]"),
     ),
     "masks have fewer rounds": Fault(
-        "federated.clients:expand", "20", "8", secrets("streams_are_those_of_chacha20")
+        "federated.secure_aggregation:expand", "20", "8", secrets("streams_are_those_of_chacha20")
     ),
-    "two owners may have one key": Fault(
-        "federated.clients:_check_keys",
+    "two clients may have one key": Fault(
+        "federated.secure_aggregation:_check_keys",
         "len(set(public_keys.values())) < len(public_keys)",
         "False",
         owners("bad_keys_are_refused_before_a_row_is_read[repeated]"),
     ),
     "few keys are enough": Fault(
-        "federated.clients:_check_keys",
-        "len(public_keys) < joint.sharing.min_samples",
+        "federated.secure_aggregation:_check_keys",
+        "len(public_keys) < agreed.sharing.min_clients",
         "not public_keys",
         owners("bad_keys_are_refused_before_a_row_is_read[of too few]"),
     ),

@@ -69,7 +69,7 @@ PRIVACY = {
     ),
     "categories that are alike are let pass": Fault(
         "tables.format:_style_of",
-        "alike is not None",
+        "pair is not None",
         "False",
         cells("categories_that_readers_may_confuse_are_refused_for_nothing"),
     ),
@@ -84,7 +84,7 @@ PRIVACY = {
     ),
     "dtypes of the first chunk are public": Fault(
         "tables.format:declare",
-        "isinstance(X, TableChunks) and not X.states_dtypes",
+        "not dataset.has_public_dtypes",
         "False",
         cells("first_chunks_say_names_only"),
     ),

@@ -9,7 +9,7 @@ import torch
 from dp_accounting import GaussianDpEvent, NonPrivateDpEvent, PoissonSampledDpEvent
 from scipy import stats
 
-from skdpgen.curator.source import RecordSource
+from skdpgen.curator.batches import RecordSource
 from skdpgen.mechanisms.sampled import count_slots
 from skdpgen.privacy import (
     ForwardAggregateMechanism,

@@ -43,7 +43,7 @@ class Blocks:
     def add_up(self, function):
         return function(self)
 
-    def places(self, name, size):
+    def codes(self, name, size):
         for block in self._blocks:
             membership = torch.full((len(block), 1), 1.0 - self._absent, dtype=torch.float64)
             yield torch.as_tensor(block), membership

@@ -1,37 +1,40 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reading private rows: all of them in blocks, or a few by their positions."""
+"""Private records as mechanisms read them: all of them in blocks, or a few by their positions."""
 
 import math
 import warnings
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 import numpy as np
 import torch
 from tqdm import tqdm
 
-from ..engines.partitioned import PartitionedTable
 from ..exceptions import FitQualityWarning, PlanError
 from ..mechanisms.base import clip_rows
+from .inputs import encode_labels, parse_rows
 from .persons import Persons, RowLimit
 from .record_functions import RecordFunction, check_function
-from .records import look_up, parse_rows
+from .tables import PartitionedTable
 
-# Rows are read in blocks of this size however they arrive, so that memory does not grow with n
-# and chunked rows give the same sums, to the bit, as rows in memory.
+Block = tuple[torch.Tensor, torch.Tensor]
+
+# Rows per block, however they arrive: memory does not grow with n, and chunks give the same sums,
+# to the bit, as rows in memory.
 _BLOCK = 256
-# So many are read at once where they become numbers, once.
-_CELLS_AT_ONCE = 2**13
+# Cells per block where they are replaced by codes, once: larger blocks take less time.
+_CELLS_BLOCK = 2**13
 
 
 class RecordSource:
-    """Private rows as mechanisms see them: in the unit ball, with the class of each.
+    """Private records for mechanisms: rows in the unit ball, and the class of each.
 
-    What mechanisms get is ``(rows, membership)``: tensors of shape (n, n_columns) and
+    Mechanisms get blocks ``(rows, membership)``: tensors of shape (n, n_columns) and
     (n, n_classes). `membership` is 1 where a row belongs to a class (one column where there are no
-    classes), and all 0 for a null record. Records are null that were declared so, and bad
-    ones: with a label that is not among the classes, or with a row that is not finite, or for
-    which the public map fails. That is decided for each record on its own, and nothing tells which
-    or how many they are. A few mechanisms get cells as they are in place of rows.
+    classes), and all 0 for a null record. Records are null that were declared so, and bad ones:
+    those with a label that is not among the classes, with a row that is not finite, or for which
+    the public map fails. This is decided for each record on its own, and neither their identities
+    nor their number are reported. A few mechanisms get cells in place of rows.
 
     Parameters
     ----------
@@ -40,15 +43,16 @@ class RecordSource:
     max_rows : int or None
         With `persons`, rows of each that count; all others are null records.
     key : bytes or None
-        By which it is decided which of them count.
+        Secret key that chooses which of them count.
 
     Attributes
     ----------
     n_units : int
-        Number of records or, if there are persons, of these: what is public.
+        Number of records or, with persons, of these: what is public.
     n_records : int
-        How many records there can be that are not null, which follows from what is public.
+        Largest possible number of records that are not null, from public numbers.
     n_classes : int
+        Number of classes, 1 where there are none.
     """
 
     def __init__(
@@ -57,48 +61,46 @@ class RecordSource:
         y,
         *,
         classes,
-        prepare,
+        prepare: RecordFunction | None,
         cells,
-        clip_norm,
+        clip_norm: float | None,
         null=None,
-        persons=None,
-        max_rows=None,
-        key=None,
-        refuse=None,
+        persons: Persons | None = None,
+        max_rows: int | None = None,
+        key: bytes | None = None,
+        refuse: Callable | None = None,
         device="cpu",
-        verbose=0,
+        verbose: int = 0,
     ):
-        self._has_cells = bool(cells)
-        self._reader = cells if callable(cells) else None
-        self._refuse = refuse
-        self._device = device
-        self._verbose = verbose
+        self.max_rows = max_rows
+        self._has_cells, self._reader = bool(cells), cells if callable(cells) else None
+        self._refuse, self._device, self._verbose = refuse, device, verbose
         self._classes = None if classes is None else np.asarray(classes)
-        self.n_classes = 1 if classes is None else len(self._classes)
+        self.n_classes = 1 if self._classes is None else len(self._classes)
         self._null = None if null is None else torch.as_tensor(np.array(null))
         if self._null is not None and (self._null.dtype != torch.bool or self._null.ndim != 1):
             raise ValueError("null must be a 1-dimensional array of bool.")
-        self.max_rows = max_rows
-        self._persons, self._key, self._limit = persons, key, None
+        self._persons, self._key = persons, key
+        self._limit: RowLimit | None = None
+        self._partitions = X if isinstance(X, PartitionedTable) else None
         self._arrays = None if callable(X) else self._check_arrays(X, y)
         self._chunks = X if callable(X) else lambda: iter([self._arrays])
-        self._n_persons_read = set()
-        self._is_partitioned = isinstance(X, PartitionedTable)
-        self._has_gathered = self._is_partitioned and X.person_column is not None
-        if null is not None and (self._has_gathered or (callable(X) and persons is not None)):
+        self._n_persons_read: set[int] = set()
+        has_persons = persons is not None or getattr(X, "person_column", None) is not None
+        if null is not None and callable(X) and has_persons:
             raise ValueError("null is by position, which rows of persons in chunks have not.")
         if self._arrays is not None:
             self._check_count(len(self._arrays[0]))
         self.prepare(prepare, clip_norm)
 
-    def open(self):
-        """Read the rows for the first time: what fails from here on may follow from them."""
+    def open(self) -> None:
+        """Read the rows for the first time: errors from here on may depend on them."""
         if self._arrays is not None:
             self._arrays = self._parse(*self._arrays)
-        elif self._has_gathered:
-            self._count_persons(self._chunks.n_units)
-        elif self._is_partitioned:
-            self._check_count(self._chunks.n_units)
+        elif self._partitions is not None and self._partitions.person_column is not None:
+            self._count_persons(self._partitions.n_units)
+        elif self._partitions is not None:
+            self._check_count(self._partitions.n_units)
         elif self._persons is not None:
             self._count_persons(self._persons.n_persons)
         else:
@@ -122,19 +124,19 @@ class RecordSource:
         self.n_units, self.n_records = n_persons, n_persons * self.max_rows
 
     def _limit_persons(self):
-        """Take for null all rows but so many of each person: the one place where that is done."""
-        limit = RowLimit(self._persons, self.max_rows, self._key, self._blocks_of_persons())
+        """Make all but `max_rows` rows of each person null: the one place that bounds them."""
+        limit = RowLimit(self._persons, self.max_rows, self._key, self._iter_with_persons())
         if self._arrays is None:
             self._limit = limit
             return
         reading = limit.start()
-        chosen = [reading.choose(*block) for block in self._blocks_of_persons()]
+        chosen = [reading.choose(*block) for block in self._iter_with_persons()]
         left_out = ~torch.as_tensor(np.concatenate(chosen))
         self._null = left_out if self._null is None else self._null | left_out
-        self._persons = self._key = None  # of no use any more
+        self._persons = self._key = None  # no longer needed
 
-    def _blocks_of_persons(self):
-        """Yield blocks of rows, labels and the numbers of their persons."""
+    def _iter_with_persons(self):
+        """Yield blocks of rows, labels and the codes of their persons."""
         start = 0
         for X, y, codes in self._batches():
             if self._arrays is not None:
@@ -142,16 +144,16 @@ class RecordSource:
             start += len(X)
             yield X, y, codes
 
-    def count_rows(self):
-        """Return how many records here were not declared null, or left out of those of persons."""
+    def count_rows(self) -> int:
+        """Count the records that are neither declared null nor beyond the limit of a person."""
         if self._limit is not None:
             return self._limit.n_rows
         return self._n_rows - (0 if self._null is None else int(self._null.sum()))
 
-    def prepare(self, function, clip_norm):
-        """Exchange the public map of the rows, which is tried on zeros, and their radius.
+    def prepare(self, function: RecordFunction | None, clip_norm: float | None) -> None:
+        """Replace the public map of the rows, which is tried on zeros, and their radius.
 
-        A radius of None says that they are places, which are in no ball.
+        A radius of None says that the map returns codes, which are in no ball.
         """
         # Squares of much smaller norms underflow, and with them the clip.
         if clip_norm is not None and not 1e-100 <= clip_norm < math.inf:
@@ -166,31 +168,31 @@ class RecordSource:
             X, y = self._arrays
             function.width_on(*self._to_map(np.zeros((1, X.shape[1])), y))
 
-    def encode_cells_by(self, function):
-        """Have records be their places in the columns of a table from now on, and nothing else.
+    def encode_cells_by(self, function: RecordFunction) -> None:
+        """Replace records by their codes in the columns of a table.
 
-        Those in memory are held as places, which takes less of it than cells do, and less time.
+        Those in memory are encoded once, since codes take less memory and time than cells.
         """
         self.prepare(function, None)
         if self._arrays is not None:
-            parts = [self._rows(X, y) for X, y, _ in self._batches(_CELLS_AT_ONCE)]
-            places = [rows.masked_fill(~is_finite[:, None], torch.nan) for rows, is_finite in parts]
-            self._arrays = torch.cat(places).cpu().numpy(), self._arrays[1]
+            blocks = [self._map_rows(X, y) for X, y, _ in self._batches(_CELLS_BLOCK)]
+            codes = [rows.masked_fill(~is_finite[:, None], torch.nan) for rows, is_finite in blocks]
+            self._arrays = torch.cat(codes).cpu().numpy(), self._arrays[1]
             self._has_cells, self._reader, self._prepare = False, None, None
 
-    def add_up(self, function):
-        """Return a sum over all records, of whole numbers, which is made where they are.
+    def add_up(self, function: Callable):
+        """Return a sum of whole numbers over all records, which is made where they are.
 
         Parameters
         ----------
         function : callable
-            Takes a `RecordSource` of some of the records, and returns their sum. What is not to
-            leave this process is no part of it, as the noise.
+            Maps a `RecordSource` of some of the records to their sum. It may be sent to workers: it
+            must contain nothing that may not leave this process, such as the noise.
         """
-        # Which records are null is known by their positions here.
-        if not self._is_partitioned or self._null is not None:
+        # Null records are known by their positions in this process.
+        if self._partitions is None or self._null is not None:
             return function(self)
-        known = {
+        parameters = {
             "classes": self._classes,
             "prepare": self._prepare,
             "cells": self._reader or self._has_cells,
@@ -198,45 +200,53 @@ class RecordSource:
             "max_rows": self.max_rows,
             "key": self._key,
         }
-        return self._chunks.add_up(partial(_add_up_part, function, known))
+        return self._partitions.add_up(partial(_add_up_part, function, parameters))
 
     def run(self, mechanism, event, *, relation, noise):
-        """Run a mechanism on the records. Those of several owners come with their noise."""
-        how = {"relation": relation, "noise": noise}
-        if self._is_partitioned:
-            return self._chunks.run(mechanism, self, event, **how)
-        return mechanism.run(self, event, **how)
+        """Run a mechanism on the records, where an engine or a client may have its own way."""
+        options = {"relation": relation, "noise": noise}
+        if self._partitions is not None:
+            return self._partitions.run(mechanism, self, event, **options)
+        return mechanism.run(self, event, **options)
 
-    def blocks(self, name, size=_BLOCK):
-        """Yield all records in blocks, behind a progress bar called `name` when verbose."""
+    def blocks(self, name: str, size: int = _BLOCK) -> Iterator[Block]:
+        """Yield all records in blocks, with a progress bar when verbose.
+
+        Parameters
+        ----------
+        name : str
+            That of the release, for the progress bar.
+        size : int, default=256
+            Records in a block; the last one may have fewer.
+        """
         for X, y, null in self._read(name, size):
             yield self._finish(X, y, null)
 
-    def places(self, name, size=_BLOCK):
-        """Yield all records like `blocks`, with their places in place of rows of the unit ball."""
+    def codes(self, name: str, size: int = _BLOCK) -> Iterator[Block]:
+        """Yield all records like `blocks`, with their codes in place of rows of the unit ball."""
         if self._clip_norm is not None:
-            raise PlanError("The records were not put in the places of a table.")
+            raise PlanError("The records were not encoded as codes of a table.")
         for X, y, null in self._read(name, size):
-            rows, membership = self._find_rows(X, y, null)
+            rows, membership = self._encode(X, y, null)
             yield rows.to(self._device), membership.to(self._device)
 
-    def cells(self, name):
-        """Yield all records like `blocks`, with their cells, an array, in place of the rows."""
+    def cells(self, name: str) -> Iterator[tuple[np.ndarray, torch.Tensor]]:
+        """Yield all records like `blocks`, with an array of their cells in place of rows."""
         for X, y, null in self._read(name, _BLOCK):
-            codes = self._codes(X, y)
-            yield X, self._membership(codes, codes >= 0, null)
+            classes = self._find_classes(X, y)
+            yield X, self._membership(classes, classes >= 0, null)
 
     def _read(self, name, size):
-        """Yield blocks of rows, labels, and which records are null; None for none."""
-        is_told = self.max_rows is None
-        # Of persons, the number of blocks is not public: there is one step, which is all of them.
-        total = -(-self._n_rows // size) if is_told else 1
+        """Yield blocks of rows, labels, and whether each record is null; None for none."""
+        # The number of rows of persons, and so of blocks, is private: then the bar has one step.
+        is_public = self.max_rows is None
+        total = -(-self._n_rows // size) if is_public else 1
         with tqdm(desc=name, total=total, disable=not self._verbose) as progress:
-            limited = self._read_records if self._limit is None else self._read_persons
-            for block in limited(size):
+            read = self._read_records if self._limit is None else self._read_persons
+            for block in read(size):
                 yield block
-                progress.update(is_told)
-            progress.update(not is_told)
+                progress.update(is_public)
+            progress.update(not is_public)
 
     def _read_records(self, size):
         start = 0
@@ -255,24 +265,40 @@ class RecordSource:
 
     def _read_persons(self, size):
         reading = self._limit.start()
-        for X, y, codes in self._batches(size, reading.others):
+        for X, y, codes in self._batches(size, reading.unknown):
             yield X, y, torch.as_tensor(~reading.choose(X, y, codes))
         self._n_persons_read.add(reading.n_persons)
 
-    def warn_of_changes(self):
-        """Warn if a reading had other persons than the first; how many there are is public."""
+    def warn_of_changes(self) -> None:
+        """Warn if a reading had another number of persons than the first; it is public."""
         others = self._n_persons_read - {self.n_units}
         if others:
             warnings.warn(
                 f"The function of chunks gave {self.n_units:,} persons at first and "
-                f"{others.pop():,} in a later reading. Rows of persons who are new count as "
+                f"{others.pop():,} in a later reading; rows of new persons count as "
                 "absent. Let it give the same rows at each call.",
                 FitQualityWarning,
                 stacklevel=2,
             )
 
-    def take(self, positions):
-        """Return the records at an array of positions, of which there is at least one."""
+    def take(self, positions: np.ndarray) -> Block:
+        """Return the records at some positions, in memory.
+
+        Parameters
+        ----------
+        positions : ndarray of int of shape (n,)
+            At least one.
+
+        Returns
+        -------
+        rows : tensor of shape (n, n_columns)
+        membership : tensor of shape (n, n_classes)
+
+        Raises
+        ------
+        PlanError
+            If the rows come in chunks or partitions.
+        """
         if self._arrays is None:
             raise PlanError(
                 "Releases from samples of the rows need them in one place, in memory or "
@@ -284,37 +310,38 @@ class RecordSource:
         return self._finish(X[positions], y, null)
 
     def _finish(self, X, y, null):
+        """Return a block of rows in the unit ball, and the membership."""
         if self._clip_norm is None:
-            raise PlanError("The records were put in the places of a table, and are in no ball.")
-        rows, membership = self._find_rows(X, y, null)
+            raise PlanError("The records were encoded as codes of a table, and are in no ball.")
+        rows, membership = self._encode(X, y, null)
         rows = clip_rows(rows.to(self._device), self._clip_norm)
         if self._clip_norm != 1:
             rows = rows / self._clip_norm
         return rows, membership.to(self._device)
 
-    def _find_rows(self, X, y, null):
+    def _encode(self, X, y, null):
         """Return rows after the public map, 0 for those of null records, and the membership."""
-        codes, (rows, finite) = self._codes(X, y), self._rows(X, y)
-        present = (codes >= 0) & finite
-        if not present.all():
-            rows = rows.masked_fill(~present[:, None], 0.0)
-        return rows, self._membership(codes, present, null)
+        classes, (rows, is_finite) = self._find_classes(X, y), self._map_rows(X, y)
+        is_present = (classes >= 0) & is_finite
+        if not is_present.all():
+            rows = rows.masked_fill(~is_present[:, None], 0.0)
+        return rows, self._membership(classes, is_present, null)
 
-    def _membership(self, codes, present, null):
-        membership = torch.zeros(len(codes), self.n_classes, dtype=torch.float64)
-        membership[torch.arange(len(codes)), codes] = 1
-        membership[~present] = 0
+    def _membership(self, classes, is_present, null):
+        membership = torch.zeros(len(classes), self.n_classes, dtype=torch.float64)
+        membership[torch.arange(len(classes)), classes] = 1
+        membership[~is_present] = 0
         if null is not None:
             membership[null] = 0
         return membership
 
     def _refuse_bad(self):
-        """Raise if any record is bad; what is said follows from the rows, but quotes none."""
+        """Raise if any record is bad; that depends on the rows, but the message quotes none."""
         for X, y, _ in self._batches():
             self._refuse(X, y)
-            if (self._codes(X, y) < 0).any():
+            if (self._find_classes(X, y) < 0).any():
                 raise ValueError("y holds labels that are not among the given classes.")
-            if not self._rows(X, y)[1].all():
+            if not self._map_rows(X, y)[1].all():
                 raise ValueError(
                     "X or y holds NaN or infinity, or the encoder makes such rows. With "
                     "strict=False they count as absent; or fill them by a public rule, such as a "
@@ -322,23 +349,25 @@ class RecordSource:
                     "which this ε does not cover."
                 )
 
-    def _batches(self, size=_BLOCK, others=None):
-        """Yield rows, labels and, in chunks of rows of persons, the numbers of these."""
+    def _batches(self, size=_BLOCK, unknown=None):
+        """Yield rows, labels and, in chunks of rows of persons, the codes of these.
+
+        Persons who were not there in the first reading are added to the set `unknown`.
+        """
         chunks = self._chunks()
         if not hasattr(chunks, "__next__"):
             raise TypeError("A function that yields chunks must return a fresh iterator.")
-        others = set() if others is None else others
-        return _rebatch((self._parse_chunk(chunk, others) for chunk in chunks), size)
+        unknown = set() if unknown is None else unknown
+        return _rebatch((self._parse_chunk(chunk, unknown) for chunk in chunks), size)
 
-    def _parse_chunk(self, chunk, others):
-        X, y, persons = (
-            (*chunk, None, None)[:3] if isinstance(chunk, tuple) else (chunk, None, None)
-        )
+    def _parse_chunk(self, chunk, unknown):
+        chunk = chunk if isinstance(chunk, tuple) else (chunk,)
+        X, y, persons = (*chunk, None, None)[:3]
         X, y = self._parse(*self._check_arrays(X, y))
         if (persons is not None) != (self._arrays is None and self._persons is not None):
             raise ValueError("Chunks hold identifiers of persons where a plan is for persons.")
         if persons is not None:
-            persons = self._persons.find_codes(persons, others)
+            persons = self._persons.find_codes(persons, unknown)
             if len(persons) != len(X):
                 raise ValueError("persons must hold one identifier for each row of a chunk.")
         return X, y, persons
@@ -356,43 +385,44 @@ class RecordSource:
             return parse_rows(X), y
         return (X if self._reader is None else self._reader(X)), y
 
-    def _codes(self, X, y):
+    def _find_classes(self, X, y):
         """Return the position of each record's label in `classes`, or -1."""
         if self._classes is None:
             return torch.zeros(len(X), dtype=torch.int64)
-        return torch.as_tensor(look_up(y, self._classes))
+        return torch.as_tensor(encode_labels(y, self._classes))
 
-    def _rows(self, X, y):
+    def _map_rows(self, X, y):
         """Return rows after the public map, and whether they are finite, before it and after."""
+        is_finite = np.ones(len(X), dtype=bool)
         if self._prepare is None:
-            rows, finite = torch.tensor(X, dtype=torch.float64), np.ones(len(X), dtype=bool)
+            rows = torch.tensor(X, dtype=torch.float64)
         else:
-            blocks, finite = self._to_map(X, y), np.ones(len(X), dtype=bool)
+            blocks = self._to_map(X, y)
             for i, block in enumerate(blocks):
                 if block is not None and block.dtype.kind == "f":
-                    # The map could clip what is not finite, or fail: it gets zeros.
+                    # The map could clip infinite numbers, or fail for them: it gets zeros.
                     is_number = np.isfinite(block)
-                    finite &= is_number.reshape(len(X), -1).all(axis=1)
+                    is_finite &= is_number.reshape(len(X), -1).all(axis=1)
                     blocks[i] = block if is_number.all() else np.where(is_number, block, 0)
             rows = self._prepare.on(*blocks).detach().double()
         # NumPy's is several times faster than torch's.
-        finite &= np.isfinite(rows.cpu().numpy()).all(axis=1)
-        return rows, torch.as_tensor(finite)
+        is_finite &= np.isfinite(rows.cpu().numpy()).all(axis=1)
+        return rows, torch.as_tensor(is_finite)
 
     def _to_map(self, X, y):
-        """Return what the public map is applied to: X, and y if it is numbers, but no labels."""
+        """Return the arguments of the public map: X, and y if it is numbers rather than labels."""
         return [X, None if y is None or self._classes is not None else y[: len(X)]]
 
 
-def _add_up_part(function, known, rows, persons=None):
+def _add_up_part(function, parameters, rows, persons=None):
     """Return the sum over a partition, which holds all rows of the persons in it."""
     persons = None if persons is None else Persons(persons)
-    part = RecordSource(rows, None, persons=persons, **known)
+    part = RecordSource(rows, None, persons=persons, **parameters)
     part.open()
     return function(part)
 
 
-def _rebatch(chunks, size):
+def _rebatch(chunks: Iterable, size: int) -> Iterator[list]:
     """Cut chunks of any sizes, tuples of arrays, into blocks of `size` rows and a last one."""
     held, n_held = [], 0
     for chunk in chunks:

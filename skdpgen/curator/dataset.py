@@ -1,0 +1,357 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Private datasets at the trust boundary: their public facts, and ownership of their rows.
+
+A fit runs Dataset → Format → Plan → Curator → Release. `Dataset.of` adapts whatever users pass;
+a format and a plan follow from the public facts; `open_curator` takes the rows.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+import torch
+from pandas.api.extensions import ExtensionDtype
+from pandas.api.types import is_string_dtype
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import _check_feature_names, _check_n_features, column_or_1d
+
+from ..accounting.plan import Plan
+from ..exceptions import TableError
+from .cells import CellReader
+from .inputs import as_array, as_objects, check_labels, check_length, check_rows
+from .persons import UNKNOWN_COLUMN, Persons, check_persons
+from .tables import TableInParts, adapt_table
+
+# Assumption of a certificate where a reader chose the dtypes of chunks. Each cell that
+# `pandas.read_csv` makes by default has one canonical form; of other readers nothing is known.
+_READ_ALIKE = (
+    "the function of chunks gives of each record what follows from that record alone, but for what "
+    "pandas.read_csv chooses by default: its options for numbers, booleans and dates may read a "
+    "cell by those beside it, and so may identifiers from 2^53 on that are no texts"
+)
+
+
+@dataclass(frozen=True)
+class Label:
+    """Public facts about `y`.
+
+    Attributes
+    ----------
+    name : object
+        The name of a Series.
+    dtype : dtype or None
+        None for a list.
+    is_series : bool
+        Whether it is a pandas Series.
+    """
+
+    name: object
+    dtype: object
+    is_series: bool
+
+    @classmethod
+    def of(cls, y) -> "Label":
+        """Return the public facts about labels or numbers."""
+        return cls(getattr(y, "name", None), getattr(y, "dtype", None), isinstance(y, pd.Series))
+
+
+class Dataset:
+    """Private rows on their way from a user to a curator, and the public facts about them.
+
+    Attributes
+    ----------
+    n_records : int or None
+        Number of records or, if persons were given, of these: what is public. None until validated.
+    n_columns : int or None
+        Columns of an array, once validated.
+    columns : Index or None
+        Column names of a table in memory.
+    dtypes : list
+        Dtypes of its columns, or that of an array; None for one that has none.
+    label : Label or None
+        Public facts about `y`; None if there is none.
+    target : str or None
+        The column whose levels samples can be drawn for.
+    classes : ndarray or None
+        The possible labels; None where there are none.
+    has_number : bool
+        Whether `y` holds numbers.
+    reader : CellReader or None
+        Brings cells of a table into canonical form; None for arrays of numbers.
+    max_rows : int or None
+        How many rows of a person count; None for records.
+    is_in_parts : bool
+        Whether the table comes in chunks or partitions.
+    has_fixed_dtypes : bool
+        Whether all rows have the dtypes of `head`.
+    has_public_dtypes : bool
+        Whether the dtypes of `head` are public, rather than chosen by the cells of a chunk.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> dataset = Dataset.of(pd.DataFrame({"age": [31, 62]}), target="age")
+    >>> dataset.head.dtypes.to_dict(), dataset.is_in_parts
+    ({'age': dtype('int64')}, False)
+    """
+
+    def __init__(self, X, y=None, persons=None, *, target=None, max_rows: int | None = None):
+        X = as_array(X) if isinstance(X, torch.Tensor) else X
+        self._held = [(X, y, persons)]
+        self.target, self.max_rows = target, max_rows
+        self.label = None if y is None else Label.of(y)
+        is_frame = isinstance(X, pd.DataFrame)
+        self.columns = X.columns if is_frame else None
+        self.dtypes = list(X.dtypes) if is_frame else [getattr(X, "dtype", None)]
+        self.is_in_parts = isinstance(X, TableInParts)
+        self.has_fixed_dtypes = getattr(X, "has_fixed_dtypes", True)
+        self.has_public_dtypes = self.has_fixed_dtypes or X.states_dtypes
+        self.n_records: int | None = None
+        self.n_columns: int | None = None
+        self.classes: np.ndarray | None = None
+        self.has_number = self._is_inferred = False
+        self._has_objects = not is_frame and self.dtypes == [np.dtype(object)]
+        self.reader: CellReader | None = None
+        self._sharing = getattr(X, "sharing", None)
+
+    @classmethod
+    def of(cls, X, y=None, *, target=None, persons=None, max_rows: int | None = None) -> "Dataset":
+        """Adapt an array, a DataFrame, a function of chunks, a file, or the table of an engine.
+
+        Parameters
+        ----------
+        X, y, target, persons
+            As passed to ``fit``.
+        max_rows : int, default=None
+            Rows of a person that count. None: records are protected, not persons.
+
+        Raises
+        ------
+        ValueError
+            If the identifiers of persons cannot belong to the rows.
+        """
+        X = adapt_table(X)
+        if isinstance(persons, str):
+            X, persons = _pop_persons(X, persons)
+        elif persons is not None and isinstance(X, TableInParts):
+            raise ValueError(
+                "Rows of chunks, and of a Dask or Spark table, have no positions: persons must be "
+                "the name of the column that identifies the person of each row."
+            )
+        check_persons(X, persons)
+        return cls(X, y, persons, target=target, max_rows=max_rows)
+
+    def __getstate__(self):
+        raise TypeError("Private records cannot be pickled or copied.")
+
+    @property
+    def head(self) -> pd.DataFrame:
+        """The table without rows: column names are public, and see `has_public_dtypes`."""
+        X = self._held[0][0]
+        head = X.head if isinstance(X, TableInParts) else X
+        if not isinstance(head, pd.DataFrame):
+            raise ValueError(f"With a schema, X must be a DataFrame; got {type(head).__name__}.")
+        return head.iloc[:0]
+
+    def validate_array(
+        self,
+        estimator: BaseEstimator,
+        classes=None,
+        *,
+        are_numbers: bool = False,
+        reset: bool = True,
+    ) -> "Dataset":
+        """Check the public facts of an array of numbers, and of its labels.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Gets ``n_features_in_`` and ``feature_names_in_``.
+        classes : array-like, default=None
+            The declared labels.
+        are_numbers : bool, default=False
+            Whether `y`, if it is a list, holds numbers.
+        reset : bool, default=True
+            Whether to set the estimator's attributes rather than compare with them.
+
+        Returns
+        -------
+        self : Dataset
+        """
+        X, y, persons = self._held.pop()
+        if isinstance(X, TableInParts):
+            raise ValueError(
+                "X comes in chunks or from an engine, and only a generator with a schema reads "
+                "such tables: give it schema='private', which infers columns and pays for that, "
+                "or schema=Schema(...) with the public facts."
+            )
+        if self.target is not None:
+            raise ValueError("target=... names a column of a schema; without one, give y.")
+        X = check_rows(estimator, X, reset=reset)
+        y, self.classes, self._is_inferred = check_labels(
+            y, len(X), classes, are_numbers=are_numbers
+        )
+        self.n_columns = X.shape[1]
+        self.has_number = y is not None and self.classes is None
+        self._has_objects = X.dtype == object
+        self._hold(X, y, persons, len(X))
+        return self
+
+    def validate_table(self, estimator: BaseEstimator, format, *, reset: bool = True) -> "Dataset":
+        """Check the public facts of a table, and take its cells in the order of the schema.
+
+        Whether cells are as declared is decided when they are encoded.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Gets ``n_features_in_`` and ``feature_names_in_``.
+        format : TableFormat
+        reset : bool, default=True
+            Whether to set these attributes rather than compare with them.
+
+        Returns
+        -------
+        self : Dataset
+        """
+
+        def read(table):
+            format.check_columns(table)
+            return table[list(format.schema)].to_numpy(dtype=object)
+
+        X, y, persons = self._held.pop()
+        if isinstance(X, TableInParts):
+            if y is not None:
+                raise ValueError("Chunks of a table hold all of its columns; give target, not y.")
+            head = table = X.head
+            format.check_columns(head)
+            if X.has_fixed_dtypes:
+                format.check_dtypes(head, are_stated=X.states_dtypes)
+            cells, n_rows, persons = X.map_parts(read)
+        else:
+            head, table = X, X if y is None else _join_label(X, y, format.kind.label)
+            cells, n_rows = read(table), len(table)
+            format.check_dtypes(table)
+        if n_rows == 0:
+            raise TableError("The table has no rows.")
+        _check_feature_names(estimator, head, reset=reset)
+        _check_n_features(estimator, head, reset=reset)
+        self.reader = format.make_reader(_list_text_columns(X, table))
+        self._hold(cells, None, persons, n_rows)
+        return self
+
+    def _hold(self, X, y, persons, n_rows):
+        if persons is not None and not isinstance(persons, Persons):
+            persons = Persons(persons)
+            persons.check_length(n_rows)
+        self.n_records = n_rows if persons is None else persons.n_persons
+        self._held.append((X, y, persons))
+
+    def release_ownership(self) -> tuple:
+        """Return the rows, once; from then on they are not held here.
+
+        Returns
+        -------
+        X, y : object
+            Rows and labels for a `RecordSource`.
+        persons : Persons or None
+        """
+        return self._held.pop()
+
+    def cover(self, plan: Plan) -> Plan:
+        """Return the plan as these records allow it.
+
+        Several clients add shares of its noise. With inferred classes, it is not local.
+
+        Parameters
+        ----------
+        plan : Plan
+        """
+        if self._sharing is not None:
+            plan = self._sharing.cover(plan)
+        # Inferred classes: somebody saw all labels before any client could noise one.
+        return replace(plan, local=plan.local and not self._is_inferred)
+
+    def list_assumptions(self, strict: bool) -> tuple[str, ...]:
+        """List what a certificate assumes because of how the records were given.
+
+        Parameters
+        ----------
+        strict : bool
+            Whether bad records are refused.
+
+        Returns
+        -------
+        tuple of str
+        """
+        inferred = ("the set of classes, inferred from y, is public",) * self._is_inferred
+        shared = () if self._sharing is None else self._sharing.assumptions
+        alike = (_READ_ALIKE,) * (not self.has_public_dtypes)
+        return (*shared, *inferred, *alike, *list_refusals(strict, self._has_objects))
+
+
+def list_refusals(strict: bool, has_objects: bool = False) -> tuple[str, ...]:
+    """List what a certificate assumes where a fit may refuse rows because of their cells.
+
+    Parameters
+    ----------
+    strict : bool
+        Whether bad records are refused.
+    has_objects : bool, default=False
+        Whether the dtype of an array does not say that its cells are numbers.
+
+    Returns
+    -------
+    tuple of str
+
+    Examples
+    --------
+    >>> list_refusals(strict=False)
+    ()
+    """
+    if not (strict or has_objects):
+        return ()
+    valid = "every record is valid: with strict=True others"
+    if not strict:
+        valid = "all cells of X, which is of dtype object, are numbers: others"
+    return (f"{valid} are refused, and whether a fit was refused is outside of ε",)
+
+
+def _pop_persons(X, name):
+    """Return a table without the column that identifies persons, and that column."""
+    if isinstance(X, TableInParts):
+        return X.by_person(name), None
+    if name not in getattr(X, "columns", ()):
+        raise ValueError(UNKNOWN_COLUMN)
+    return X.drop(columns=name), X[name]
+
+
+def _join_label(X, y, name):
+    """Return a table with labels as a column of it."""
+    # A list has no dtype: NumPy would choose one by the labels.
+    y = as_objects(y) if isinstance(y, list | tuple) else y
+    y = column_or_1d(y, warn=True)
+    check_length(y, len(X))
+    # pandas would choose a dtype by the labels, if all of them are dates.
+    dtype = object if y.dtype == object else None
+    return X.assign(**{name: pd.Series(y, index=X.index, dtype=dtype)})
+
+
+def _list_text_columns(X, head) -> Sequence[str] | None:
+    """Return the columns that hold texts whatever the cells are; None if all are parsed already.
+
+    Columns of objects are none of them: readers of parts leave texts in one and numbers in another.
+    """
+    if getattr(X, "are_parsed", False):
+        return None
+    if not getattr(X, "states_dtypes", True):
+        return ()
+    return tuple(name for name, dtype in head.dtypes.items() if _is_text(dtype))
+
+
+def _is_text(dtype):
+    """Whether a dtype, or that of its categories, holds texts only, unlike objects."""
+    if isinstance(dtype, pd.CategoricalDtype):
+        dtype = dtype.categories.dtype
+    return is_string_dtype(dtype) and isinstance(dtype, ExtensionDtype)

@@ -1,0 +1,395 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Validation of private arrays and labels by their shapes, dtypes and names.
+
+These are public. Whether a cell is valid is private: the curator finds that out after it has
+reserved the plan, for each record on its own. No message quotes a value.
+"""
+
+import contextlib
+import warnings
+from collections.abc import Iterable
+from numbers import Complex, Real
+
+import numpy as np
+import pandas as pd
+import torch
+from pandas.api.extensions import ExtensionDtype
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from .._muting import muted, raised
+from ..exceptions import FitQualityWarning, PrivacyLeakWarning
+from .cells import encode_levels, find_ambiguous
+from .record_functions import call_quietly
+from .texts import is_writable
+
+# Inferred classes are published. Integers with more values than this are rather numbers.
+_MAX_INFERRED = 100
+# The floating dtypes that NumPy shares with torch.
+_FLOATS = (torch.float16, torch.float32, torch.float64)
+_USE_TABLES = (
+    "Give a generator that takes tables a DataFrame and schema='private', which infers column "
+    "types, bounds and categories and pays for that, or schema=Schema(...) with the public facts; "
+    "otherwise convert them by public rules, such as pandas.to_numeric."
+)
+
+
+def as_array(data):
+    """Convert a tensor to an array; return other data unchanged.
+
+    Raises
+    ------
+    TypeError
+        For a sparse tensor, and for a DataFrame with sparse columns only.
+    """
+    if isinstance(data, pd.DataFrame) and len(data.columns):
+        # scikit-learn would make a sparse matrix, and fails for some dtypes.
+        if all(isinstance(dtype, pd.SparseDtype) for dtype in data.dtypes):
+            raise TypeError("Sparse columns are no array: X must be dense, as X.sparse.to_dense().")
+    if not isinstance(data, torch.Tensor):
+        return data
+    if data.layout != torch.strided:
+        raise TypeError("Sparse tensors are no arrays: X and y must be dense, as of to_dense().")
+    data = data.detach().cpu().resolve_conj().resolve_neg()
+    return (data if data.dtype in _FLOATS or not data.is_floating_point() else data.float()).numpy()
+
+
+def as_objects(cells: Iterable) -> np.ndarray:
+    """Return a list as a 1-dimensional array of objects, whatever its cells are."""
+    return np.fromiter(cells, dtype=object)
+
+
+# Rows.
+
+
+def check_rows(estimator: BaseEstimator, X, *, reset: bool = True) -> np.ndarray:
+    """Check the shape, dtype and names of X, as scikit-learn does, without reading a cell.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Gets ``n_features_in_`` and ``feature_names_in_``.
+    X : array-like or DataFrame of shape (n_samples, n_features)
+    reset : bool, default=True
+        Whether to set these attributes rather than compare with them.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_features)
+        float32 or float64; float64 for other numbers; not copied where possible. Where the dtype
+        does not say that all cells are numbers, of dtype object: see `parse_rows`.
+    """
+    X = as_array(X)
+    if isinstance(X, list | tuple):
+        X = _list_to_objects(X)
+    are_numbers = sparse.issparse(X) or _check_dtypes(X)
+    dtypes = [np.float64, np.float32] if are_numbers else object
+    # NumPy warns of numbers that are too large for the dtype.
+    with muted(RuntimeWarning):
+        return validate_data(
+            estimator, X, reset=reset, dtype=dtypes, ensure_min_samples=1, ensure_all_finite=False
+        )
+
+
+def _list_to_objects(rows):
+    """Return a list of rows as an array of objects: NumPy would choose a dtype by the cells."""
+    rows = [list(r) if isinstance(r, list | tuple | np.ndarray) else r for r in rows]
+    widths = {len(r) if isinstance(r, list) else None for r in rows}
+    if len(widths) != 1 or None in widths:
+        return as_objects(rows)
+    return np.stack([as_objects(row) for row in rows])
+
+
+def _check_dtypes(X):
+    """Refuse shapes and dtypes for which a message of scikit-learn or NumPy would quote cells.
+
+    Returns
+    -------
+    bool
+        Whether the dtypes say that all cells are numbers.
+    """
+    ndim = X.ndim if hasattr(X, "ndim") else np.asanyarray(X).ndim
+    if ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got an array with {ndim} dimensions instead. Reshape your data: "
+            "X.reshape(-1, 1) for a single feature, X.reshape(1, -1) for a single sample."
+        )
+    dtypes = list(X.dtypes) if hasattr(X, "dtypes") and hasattr(X, "columns") else []
+    if dtypes and len(set(X.columns)) < len(dtypes):
+        raise ValueError("X has several columns of the same name.")
+    is_frame = bool(dtypes)
+    names, dtypes = (X.columns, dtypes) if is_frame else ([None], [np.asanyarray(X).dtype])
+    kinds = [getattr(dtype, "kind", "O") for dtype in dtypes]
+    if "c" in kinds:
+        raise ValueError("Complex data not supported; X must be real.")
+    # A column of objects is not numeric; a whole array of objects may be.
+    not_numeric = "USmMO" if is_frame else "USmM"
+    wrong = [name for name, kind in zip(names, kinds, strict=True) if kind in not_numeric]
+    if wrong:
+        where = f" (non-numeric columns: {wrong})" if is_frame else ""
+        raise ValueError(f"X holds cells that are not numbers{where}. {_USE_TABLES}")
+    return set(kinds) <= set("iufb")
+
+
+def parse_rows(X: np.ndarray) -> np.ndarray:
+    """Parse cells of dtype object as numbers; those that are too large for a float become NaN.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a cell is no number. This depends on private cells, which are not quoted.
+    """
+    if X.dtype.kind not in "OUS":
+        return X
+    parsed = call_quietly(_parse_at_once, X)
+    if parsed is not None:
+        return parsed
+    with muted():
+        return np.array([[_parse_cell(cell) for cell in row] for row in X], dtype=np.float64)
+
+
+def _parse_at_once(X):
+    with raised():
+        return X.astype(np.float64)
+
+
+def _parse_cell(cell):
+    error = TypeError
+    try:
+        if not isinstance(cell, Complex) or isinstance(cell, Real):
+            return np.nan if cell is None or cell is pd.NA else float(cell)
+    except OverflowError:
+        return np.nan
+    except ValueError:
+        error = ValueError
+    except Exception:
+        pass
+    # Raised here, so that it carries no other error, which may quote the cell.
+    raise error(
+        "X holds cells that are not numbers: an argument must be a string that is a number, or a "
+        f"number. {_USE_TABLES}"
+    )
+
+
+def read_rows(estimator: BaseEstimator, X, *, reset: bool = True) -> np.ndarray:
+    """Check X and each of its cells, as scikit-learn does, but without quoting cells.
+
+    This is for data that users map or compare outside of the ledger: whether it raises depends on
+    the cells.
+
+    Parameters
+    ----------
+    estimator, X, reset
+        As in `check_rows`.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_features)
+        Finite numbers.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a cell is no finite number.
+    """
+    X = parse_rows(check_rows(estimator, X, reset=reset))
+    if not np.isfinite(X).all():
+        raise ValueError(
+            "Input X contains NaN or infinity, or a value too large for its dtype; fill them by a "
+            "public rule, such as a constant, or drop those rows. An imputer that was fitted on "
+            "private rows would be a further release, which no ε covers."
+        )
+    return X
+
+
+# Labels.
+
+
+def check_labels(
+    y, n_rows: int, classes=None, *, are_numbers: bool = False
+) -> tuple[np.ndarray | None, np.ndarray | None, bool]:
+    """Decide by the dtype of `y` whether it holds classes or numbers, and check its public facts.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,) or None
+    n_rows : int
+        Rows of X. It may be private, and is not quoted.
+    classes : array-like, default=None
+        The declared labels. None: `y` holds numbers, or its labels are published.
+    are_numbers : bool, default=False
+        Whether a list, which has no dtype, holds numbers.
+
+    Returns
+    -------
+    y : ndarray of shape (n_rows,) or None
+    classes : ndarray or None
+        The declared classes, or those that occur in `y`, sorted; None for numbers.
+    is_inferred : bool
+        Whether the classes were inferred from `y`.
+    """
+    if y is None:
+        if classes is not None:
+            raise ValueError("classes were given, but y is None; pass the labels to fit.")
+        return None, None, False
+    is_categorical = isinstance(getattr(y, "dtype", None), pd.CategoricalDtype)
+    if are_numbers and classes is None and isinstance(y, list | tuple):
+        y = np.array([call_quietly(float, cell) for cell in y], dtype=np.float64)
+    y = _labels_to_array(y, classes is not None)
+    if y.dtype.kind not in "iubfOSU":
+        raise ValueError(f"y must be labels or numbers; got dtype {y.dtype}.")
+    y = column_or_1d(y, warn=True)
+    check_length(y, n_rows)
+    if classes is not None:
+        return y, _match_classes(check_classes(classes), y.dtype), False
+    if y.dtype.kind == "f" and not is_categorical:
+        if not are_numbers:
+            warnings.warn(
+                f"y has dtype {y.dtype} and is taken for numbers. If it holds labels, pass "
+                "classes=[...]; if numbers, y_bounds=(lower, upper).",
+                FitQualityWarning,
+                stacklevel=5,
+            )
+        return y.astype(np.float64), None, False
+    warnings.warn(
+        "The classes were inferred from y and are treated as public: ε does not cover which "
+        "labels occur. Pass classes=[...] to declare them.",
+        PrivacyLeakWarning,
+        stacklevel=5,
+    )
+    return y, _infer_classes(y), True
+
+
+def _labels_to_array(y, are_declared):
+    """Return labels as an array.
+
+    For lists and nullable dtypes, NumPy would choose a dtype by the cells.
+    """
+    y = as_array(y)
+    dtype = getattr(y, "dtype", None)
+    if isinstance(dtype, ExtensionDtype):
+        is_float = dtype.kind == "f"
+        return y.to_numpy(np.float64, na_value=np.nan) if is_float else np.array(y, dtype=object)
+    if are_declared and isinstance(y, list | tuple):
+        return as_objects(y)
+    labels = call_quietly(np.asarray, y)
+    if labels is None:
+        raise ValueError("y must be labels or numbers: it holds what is neither.")
+    return _to_native(labels)
+
+
+def check_length(y, n_rows: int) -> None:
+    """Refuse `y` of another length than X; no length is quoted, as it may be private.
+
+    Raises
+    ------
+    ValueError
+    """
+    if len(y) != n_rows:
+        raise ValueError(
+            "y must have one entry for each row of X: inconsistent numbers of samples."
+        )
+
+
+def _infer_classes(y):
+    classes = None
+    with contextlib.suppress(Exception):
+        classes = np.unique(y[~pd.isna(y)])
+        classes = np.array(classes.tolist()) if classes.dtype == object else classes
+    if classes is None:
+        raise ValueError("y mixes labels of different types; use one type.")
+    if len(classes) == 0:
+        raise ValueError("Input y contains NaN or missing values only.")
+    if len(classes) > _MAX_INFERRED:
+        raise ValueError(
+            f"y holds more than {_MAX_INFERRED} different labels. If it is a number, convert it to "
+            "float; if it is classes, declare them with classes=[...]."
+        )
+    return classes
+
+
+def check_classes(classes) -> np.ndarray:
+    """Check declared labels, and return them as an array.
+
+    Parameters
+    ----------
+    classes : iterable
+        Distinct labels of one type.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,)
+
+    Raises
+    ------
+    ValueError
+        If labels are missing, repeated, or of several types.
+    """
+    if isinstance(classes, str) or not isinstance(classes, Iterable):
+        raise ValueError(f"classes must be a list of labels; got {classes!r}.")
+    listed = list(classes)
+    if not all(map(is_writable, listed)):
+        raise ValueError("classes must be texts that UTF-8 can write, with no half of a pair.")
+    classes = _to_native(np.asarray(listed))
+    if pd.isna(classes).any():
+        raise ValueError("classes holds missing values.")
+    if classes.dtype.kind == "U" and not all(isinstance(label, str) for label in listed):
+        raise ValueError("classes mixes labels of different types; use one type.")
+    if classes.ndim != 1 or len(classes) == 0 or len(pd.unique(classes)) < len(classes):
+        raise ValueError("classes must be a 1-dimensional list of distinct labels.")
+    return classes
+
+
+def _to_native(labels):
+    """Return labels in this machine's byte order, and floats of 32 or 64 bits, for pandas."""
+    dtype = labels.dtype.newbyteorder("=")
+    if dtype.kind == "f" and dtype.itemsize not in (4, 8):
+        dtype = np.float64
+    return labels.astype(dtype, copy=False)
+
+
+def _match_classes(classes, dtype):
+    """Return declared classes for labels of a dtype; refuse them if it can hold none of them."""
+    are_texts = [kind in "US" for kind in (dtype.kind, classes.dtype.kind)]
+    if "O" not in (dtype.kind, classes.dtype.kind) and are_texts[0] != are_texts[1]:
+        # The message names no dtype: the width of a text dtype is that of the longest label.
+        types = {True: "texts", False: "numbers"}
+        raise ValueError(
+            f"y holds {types[are_texts[0]]}, and classes are {types[are_texts[1]]}: declare labels "
+            "in the type that they have in y."
+        )
+    if dtype.kind == "O" and (pair := find_ambiguous(classes.tolist())) is not None:
+        raise ValueError(
+            f"classes has {pair[0]!r} and {pair[1]!r}, which readers of files may turn into "
+            "the same label. Give y with the dtype of its labels, or declare one of them."
+        )
+    if dtype.kind in "iuf" and classes.dtype.kind in "iuf":
+        # Samples return labels in the dtype of y.
+        same = classes.astype(dtype)
+        classes = same if (same == classes).all() else classes
+    return classes
+
+
+def encode_labels(labels: np.ndarray, levels) -> np.ndarray:
+    """Return the position of each label among the levels, decided for each on its own.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n,)
+    levels : array-like of shape (n_levels,)
+
+    Returns
+    -------
+    ndarray of int of shape (n,)
+        -1 for a label that is no level.
+
+    Examples
+    --------
+    >>> encode_labels(np.array([0.0, 1.0, np.nan]), [0, 1]).tolist()
+    [0, 1, -1]
+    """
+    kinds = {labels.dtype.kind, levels.dtype.kind if isinstance(levels, np.ndarray) else "O"}
+    if not kinds & set("ObUS"):
+        return pd.Index(levels).get_indexer(labels.astype(np.float64) if "f" in kinds else labels)
+    return encode_levels(labels.astype(object), tuple(np.asarray(levels, dtype=object).tolist()))

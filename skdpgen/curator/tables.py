@@ -1,0 +1,438 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Adapters of private tables that are read in parts: functions of chunks, and engines.
+
+Exact sums over a partition are private; that of a partition of one row *is* a row. So an engine's
+workers, scheduler, spills and logs stand inside the trust boundary. Noise is added once, here, to
+the sum of all partitions.
+"""
+
+import contextlib
+import copy
+import operator
+import os
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property, partial, reduce
+from importlib import import_module
+from uuid import uuid4
+
+import numpy as np
+import pandas as pd
+
+from .._muting import muted
+from ..exceptions import TableError
+from .persons import NO_IDENTIFIER, UNKNOWN_COLUMN, Persons, hash_persons
+from .record_functions import call_quietly
+
+# Warnings are muted for a whole process: the threads of a worker take turns.
+_LOCK = threading.Lock()
+# Engines that were imported, by the top-level package of their tables.
+_engines: dict[str, type["PartitionedTable"]] = {}
+
+
+class TableInParts(ABC):
+    """A private table that is read in parts; a call returns a fresh iterator over them.
+
+    Attributes
+    ----------
+    head : DataFrame
+        The data columns without rows: column names are public.
+    person_column : str or None
+        The column that identifies the person of each row. It is no data column.
+    has_fixed_dtypes : bool
+        Whether all parts have the dtypes of `head`.
+    states_dtypes : bool
+        Whether dtypes follow from the source alone, as those that a Parquet file states; not from
+        the cells that a reader saw.
+    are_parsed : bool
+        Whether texts were already parsed as what the schema declares.
+    """
+
+    person_column: str | None = None
+    has_fixed_dtypes = False
+    states_dtypes = False
+    are_parsed = False
+
+    head: pd.DataFrame
+
+    @abstractmethod
+    def __call__(self) -> Iterator:
+        """Return a fresh iterator over the parts, without identifiers."""
+
+    @abstractmethod
+    def by_person(self, column: str) -> "TableInParts":
+        """Return the table as one of persons, whom a column identifies."""
+
+    @abstractmethod
+    def map_parts(self, read: Callable) -> tuple[Callable, int | None, Persons | None]:
+        """Apply a public function to each part.
+
+        Returns
+        -------
+        source : callable
+            For a `RecordSource`.
+        n_units : int or None
+            Rows, or persons if the engine counts these. None: `persons` knows.
+        persons : Persons or None
+        """
+
+
+def iter_quietly(
+    make: Callable[[], Iterable], harmless: tuple, describe: Callable[[Exception], str]
+) -> Iterator:
+    """Yield the items of ``make()``, whose errors and warnings may quote private cells.
+
+    Warnings are dropped. The source is closed at the end, or when nobody reads on.
+
+    Parameters
+    ----------
+    make : callable
+        Returns the source, an iterable.
+    harmless : tuple of type
+        Errors that quote no cell, and are raised.
+    describe : callable
+        Maps any other error to the message of the TableError that replaces it.
+    """
+    with contextlib.ExitStack() as opened:
+        items, message = None, None
+        while message is None:
+            try:
+                with muted():
+                    if items is None:
+                        source = make()
+                        if hasattr(source, "close"):
+                            opened.callback(call_quietly, source.close)
+                        items = iter(source)
+                    item = next(items)
+            except StopIteration:
+                return
+            except harmless:
+                raise
+            except Exception as error:
+                message = describe(error)
+            else:
+                yield item
+    # Raised here, so that it carries no other error.
+    raise TableError(message)
+
+
+class TableChunks(TableInParts):
+    """A table in chunks, from a function that returns a fresh iterator over them at each call.
+
+    Errors of the function are withheld, as they may quote rows. Nothing is kept by position between
+    two calls, which may give the rows in different orders.
+
+    Parameters
+    ----------
+    function : callable
+    """
+
+    def __init__(self, function: Callable[[], Iterable]):
+        self._function = function
+        self.states_dtypes = getattr(function, "states_dtypes", False)
+        self.are_parsed = getattr(function, "are_parsed", False)
+
+    def by_person(self, column):
+        table = copy.copy(self)
+        table.person_column = column
+        return table
+
+    @cached_property
+    def head(self):
+        with contextlib.closing(self()) as chunks:
+            table = next(chunks, None)
+        if table is None:
+            raise TableError("The table has no rows.")
+        return table.iloc[:0] if isinstance(table, pd.DataFrame) else table
+
+    def __call__(self):
+        return (table for table, _ in self._split_chunks())
+
+    def map_parts(self, read):
+        if self.person_column is None:
+            return (lambda: map(read, self())), sum(map(len, self())), None
+        persons = Persons(lambda: (identifiers for _, identifiers in self._split_chunks()))
+        return (lambda: ((read(t), None, ids) for t, ids in self._split_chunks())), None, persons
+
+    def _split_chunks(self):
+        """Yield pairs of a chunk that holds rows and its identifiers, or None."""
+        for chunk in self._read():
+            if self.person_column is None or not isinstance(chunk, pd.DataFrame):
+                yield chunk, None
+            elif self.person_column not in chunk:
+                raise TableError(f"A chunk has no column {self.person_column!r} of persons.")
+            else:
+                yield chunk.drop(columns=self.person_column), chunk[self.person_column]
+
+    def _read(self):
+        # Errors of files quote no cell.
+        harmless = (ImportError, OSError, TableError) if self.states_dtypes else (TableError,)
+        for chunk in iter_quietly(self._function, harmless, _describe_failure):
+            # Readers may end with an empty chunk.
+            if not isinstance(chunk, pd.DataFrame) or len(chunk):
+                yield chunk
+
+
+def _describe_failure(error):
+    failure = type(error).__name__
+    if isinstance(error, OSError) and error.errno is not None:
+        # The system's text for the number: an error's own text may quote anything.
+        failure = f"{failure}: {os.strerror(error.errno)}, {error.filename}"
+    return (
+        f"The function that gives the chunks of X failed ({failure}). Its message is "
+        "withheld, as it may quote rows: call the function yourself to read it."
+    )
+
+
+class PartitionedTable(TableInParts):
+    """A table that an engine holds in partitions, which are added up where they are.
+
+    An engine derives from it, in one file of `skdpgen.engines`: it implements the four abstract
+    methods, and a function ``read_parquet(paths, drop)`` for files. It is registered by
+    `register_engine` and listed in ``skdpgen.ENGINES``.
+
+    Parameters
+    ----------
+    frame : object
+        The engine's table.
+
+    Attributes
+    ----------
+    engine : str or None
+        Its name on certificates.
+    sharing : object or None
+        How several clients share the noise, if they hold the rows: ``cover(plan)`` returns the
+        plan with its noise in shares, and `assumptions` go to the certificate.
+    """
+
+    engine: str | None
+    sharing = None
+    has_fixed_dtypes = True
+
+    def __init__(self, frame, person_column: str | None = None):
+        self.person_column = person_column
+        self._frame = frame
+        # The partitions that sums are made of.
+        self._grouped = frame if person_column is None else self._group_by_person(draw_name())
+        self._read: Callable | None = None
+
+    @property
+    def head(self):
+        return self._drop_persons(self._empty_frame)
+
+    def by_person(self, column):
+        """Return the table as one of persons, whom a column identifies.
+
+        For sums, all rows of a person are brought to one partition. Rows without an identifier are
+        left out of sums.
+        """
+        if column not in self._empty_frame:
+            raise ValueError(UNKNOWN_COLUMN)
+        return type(self)(self._frame, column)
+
+    def map(self, read: Callable) -> "PartitionedTable":
+        """Return the table with a public function applied to each partition, where it is."""
+        mapped = copy.copy(self)
+        mapped._read = read
+        return mapped
+
+    def map_parts(self, read):
+        if not self.n_units and self.person_column is not None:
+            raise ValueError(NO_IDENTIFIER)
+        return self.map(read), self.n_units, None
+
+    def __call__(self):
+        parts = map(self._drop_persons, self._iter_partitions())
+        return parts if self._read is None else map(self._read, parts)
+
+    @cached_property
+    def n_units(self) -> int:
+        """Number of rows or, in a table of persons, of these."""
+        return self.add_up(_count_units)
+
+    def add_up(self, function: Callable):
+        """Return the sum of a function over partitions that have rows.
+
+        Errors of workers may quote rows and are dropped.
+
+        Parameters
+        ----------
+        function : callable
+            Its arguments are the rows of a partition and, in a table of persons, the identifiers
+            of the rows.
+
+        Raises
+        ------
+        RuntimeError
+            If a partition could not be added up.
+        """
+        failure, sums = "a partition could not be added up", None
+        try:
+            sums = self._add_up(partial(_add_up_part, self._read, self.person_column, function))
+        except Exception as error:
+            failure = type(error).__name__
+        if sums is None:
+            raise RuntimeError(
+                f"The engine's workers failed ({failure}). Their messages are withheld, as they "
+                "may quote rows: read the workers' own logs."
+            )
+        return sums[0] if sums else 0
+
+    def run(self, mechanism, source, event, *, relation, noise):
+        """Run a mechanism on a source of these rows.
+
+        A subclass may withhold the rows, or add a share of the noise only.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+        source : RecordSource
+        event : DpEvent
+        relation : str
+        noise : NoiseSource
+        """
+        return mechanism.run(source, event, relation=relation, noise=noise)
+
+    def _drop_persons(self, part):
+        return part if self.person_column is None else part.drop(columns=self.person_column)
+
+    @property
+    @abstractmethod
+    def _empty_frame(self) -> pd.DataFrame:
+        """All columns of the frame, without rows."""
+
+    @abstractmethod
+    def _group_by_person(self, name: str):
+        """Return a frame of which each partition holds all rows of some persons.
+
+        In between it may have a column `name` of their hashes: see `mark_persons`.
+        """
+
+    @abstractmethod
+    def _iter_partitions(self) -> Iterator[pd.DataFrame]:
+        """Return a fresh iterator over the partitions."""
+
+    @abstractmethod
+    def _add_up(self, function: Callable) -> list | None:
+        """Return what `merge_sums` makes of all ``function(partition)``."""
+
+
+def register_engine(package: str):
+    """Register the decorated class for tables whose type is defined in a top-level package.
+
+    Parameters
+    ----------
+    package : str
+        As in ``type(table).__module__``, up to its first dot.
+    """
+
+    def register(cls):
+        _engines[package] = cls
+        return cls
+
+    return register
+
+
+def adapt_table(X):
+    """Return an engine's table, or a function of chunks, as a `TableInParts`; else X itself.
+
+    Parameters
+    ----------
+    X : object
+
+    Returns
+    -------
+    TableInParts or object
+
+    Raises
+    ------
+    ValueError
+        For an object of an engine that is no table.
+    """
+    if isinstance(X, TableInParts):
+        return X
+    if callable(X):
+        return TableChunks(X)
+    package = type(X).__module__.partition(".")[0]
+    library = import_module(__package__.partition(".")[0])
+    if package in library.ENGINES:
+        import_module(library.ENGINES[package])
+    if package not in _engines:
+        return X
+    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
+        raise ValueError(
+            f"X is no table of {package} (got {type(X).__name__}), and of an engine only tables "
+            "can be fitted. Make one, as dask.dataframe.from_dask_array(X, columns=[...]) does; or "
+            "load the rows into memory, as X.compute() does."
+        )
+    return _engines[package](X)
+
+
+def draw_name() -> str:
+    """Draw a name that nothing else has: of a column, or of a task of Dask."""
+    return f"skdpgen-{uuid4().hex}"
+
+
+def mark_persons(part: pd.DataFrame, column: str, name: str) -> pd.DataFrame:
+    """Return the rows of a partition that have an identifier, with its hash in a new column.
+
+    It raises nothing: rows with an invalid identifier are left out.
+
+    Parameters
+    ----------
+    part : DataFrame
+    column : str
+        The column of identifiers.
+    name : str
+        The new column, of int64. Equal identifiers have equal hashes.
+    """
+    with _LOCK:
+        hashes = hash_persons(part[column])
+    is_known = np.array([known is not None for known in hashes], dtype=bool)
+    return part[is_known].assign(**{name: np.array(hashes)[is_known].astype(np.int64)})
+
+
+def merge_sums(sums: Iterable[list | None]) -> list | None:
+    """Add up the sums of partitions.
+
+    Parameters
+    ----------
+    sums : iterable of list or None
+        For each partition a list of its sum, an empty list without rows, or None if it failed.
+
+    Returns
+    -------
+    list or None
+        A list of at most one sum; None if a partition failed.
+
+    Examples
+    --------
+    >>> merge_sums([[1], [], [2]]), merge_sums([]), merge_sums([[1], None])
+    ([3], [], None)
+    """
+    total: list = []
+    for part in sums:
+        if part is None:
+            return None
+        total = [reduce(operator.add, total + part)] if total or part else []
+    return total
+
+
+def _add_up_part(read, column, function, part):
+    """Return the value of a function for a partition, in a list; None if it fails."""
+    if not len(part):
+        return []
+
+    def add_up():
+        rows, persons = part, ()
+        if column is not None:
+            rows, persons = part.drop(columns=column), (part[column],)
+        return [function(rows if read is None else read(rows), *persons)]
+
+    with _LOCK:
+        return call_quietly(add_up)
+
+
+def _count_units(rows, persons=None):
+    return len(rows) if persons is None else Persons(persons).n_persons
