@@ -13,6 +13,7 @@ import time
 import warnings
 
 import numpy as np
+from public_tables import load_table
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import train_test_split
@@ -20,7 +21,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler
-from skdpgen.datasets import load_california_housing
 
 METHODS = {"flow": DPSWFlowSampler, "network": DPSlicedWassersteinGenerator}
 # What is public of the columns, in round numbers.
@@ -55,7 +55,7 @@ EXPERT = {
 def load(name):
     """Return training and test parts, and the classes, if there are any."""
     if name == "california":
-        data = load_california_housing()
+        data = load_table("california_housing")
         parts = (part.to_numpy(np.float64) for part in (data.X_train, data.X_test))
         return (*parts, data.y_train.to_numpy(), data.y_test.to_numpy()), None
     loaders = {"digits": load_digits, "wine": load_wine, "cancer": load_breast_cancer}

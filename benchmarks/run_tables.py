@@ -28,10 +28,12 @@ import os
 import subprocess
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from public_tables import load_table
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.impute import SimpleImputer
@@ -43,12 +45,6 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.utils import Bunch
 
 from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler
-from skdpgen.datasets import (
-    load_adult,
-    load_bank_marketing,
-    load_cervical_cancer,
-    load_diabetes130,
-)
 from skdpgen.tables import Category, Number, Schema
 
 
@@ -73,11 +69,11 @@ def load_census_income():
 OURS = ["network", "knots", "open", "particles"]
 PEERS = "mst aim dpmm-mst dpmm-aim dpmm-aim3 dpmm-privbayes privpgd tabpe".split()
 LOADERS = {
-    "adult": load_adult,
-    "bank_marketing": load_bank_marketing,
-    "diabetes130": load_diabetes130,
+    "adult": partial(load_table, "adult"),
+    "bank_marketing": partial(load_table, "bank_marketing"),
+    "diabetes130": partial(load_table, "diabetes130"),
     "census_income": load_census_income,
-    "cervical_cancer": load_cervical_cancer,
+    "cervical_cancer": partial(load_table, "cervical_cancer"),
 }
 NUMBERS = {
     "adult": {

@@ -4,7 +4,7 @@ Auditing what a certificate claims
 
 A certificate says that ε is at most so much. An audit runs the same code thousands of times, and
 shows that ε is at least so much. Where the two are close, there is little room for a fault. Here
-an estimator is audited, and then a faulty one, which is convicted.
+an estimator is audited, and then a faulty one, in which the audit finds a violation.
 """
 
 from dataclasses import replace
@@ -37,7 +37,7 @@ print(report)
 # ----------------
 #
 # Each release is audited on its own, and then what is shown of them together is held against ε. A
-# bar that stays left of the line shows no more than the claim covers.
+# bar that stays left of the line is within the claim.
 
 pca = DPPCA(n_components=2, epsilon=2.0, delta=1e-6, bounds=(0, 1))
 report = audit(pca, 100, 4, n_runs=2000, random_state=0)
@@ -51,11 +51,11 @@ ax.figure.tight_layout()
 # -----------------------
 #
 # The same fit with a certificate of ε = 1, as if somebody had forgotten that a half of the
-# budget was spent. More was shown than this claims.
+# budget was spent. The bound exceeds this claim.
 
 low = preview(DPPCA(n_components=2, epsilon=1.0, delta=1e-6, bounds=(0, 1)), 100, 4)
 false = replace(report, certificate=low)
-print(f"{false.verdict}: ε > {false.bound:.3f}, and ε = {false.claim:.3f} is claimed")
+print(f"{false.verdict}: ε > {false.bound:.3f}, but ε = {false.claim:.3f} is claimed")
 
 # %%
 # Noise that is too small

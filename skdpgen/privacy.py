@@ -55,7 +55,7 @@ from .mechanisms.tables import TablesMechanism
 from .mechanisms.three_way import ThreeWayMechanism
 
 if TYPE_CHECKING:
-    from .auditing.findings import ReleaseAudit
+    from .auditing.base import ReleaseAudit
     from .auditing.fits import FitAudit, audit_fit
     from .auditing.releases import AuditReport, audit
     from .engines.files import TableFile
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 _LEAVES = {
     "AuditReport": "auditing.releases",
     "FitAudit": "auditing.fits",
-    "ReleaseAudit": "auditing.findings",
+    "ReleaseAudit": "auditing.base",
     "audit": "auditing.releases",
     "audit_fit": "auditing.fits",
     "Aggregator": "federated.secure_aggregation",

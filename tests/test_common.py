@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skdpgen import (
@@ -16,6 +17,7 @@ from skdpgen.adaptation import DPSWDDomainClassifier, DPSWDRowAdapter
 from skdpgen.preprocessing import LocalPrivatizer, LowFrequencies
 from skdpgen.releases import ForwardAggregates, LocalNoise, SampledGradients, SliceSketch
 from skdpgen.testing import check_generator, interface_checks, yield_checks
+from skdpgen.testing.common import differ
 from skdpgen.testing.interface_checks import check_score
 from skdpgen.testing.privacy_checks import check_noise
 
@@ -119,6 +121,33 @@ def test_checks_name_what_failed():
     with pytest.raises(AssertionError, match=r"check_score, Flawed\(\): score prefers"):
         check_generator(Flawed())
     assert ("check_score", check_score) in list(yield_checks(Flawed()))
+
+
+class WithTensors(DPSWFlowSampler):
+    """Keeps released tensors and a network as fitted attributes."""
+
+    def fit(self, X, y=None, **fit_params):
+        super().fit(X, y, **fit_params)
+        weights = torch.as_tensor(self.sample(2, random_state=0)[0]).requires_grad_()
+        self.weights_ = weights * 2
+        self.parts_ = [torch.ones(2), {"network": torch.nn.Identity()}]
+        return self
+
+
+@pytest.mark.parametrize(
+    "name", ["check_pickle", "check_seeds", "check_failing_refit", "check_post_processing"]
+)
+def test_fitted_tensors_are_compared(name):
+    estimator = WithTensors(n_steps=1)
+    dict(yield_checks(estimator))[name](estimator)
+
+
+def test_different_tensors_differ():
+    ones = torch.ones(2)
+    assert not differ([ones], [ones.clone()])
+    for other in (torch.zeros(2), torch.ones(3), ones.double(), [1.0, 1.0], None):
+        assert differ([ones], [other])
+    assert differ(torch.nn.Linear(1, 1), torch.nn.Linear(1, 1))
 
 
 def test_a_warning_in_a_check_does_not_end_the_checks(monkeypatch):

@@ -1,2 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the command line is made of. Only `parser` is imported before it is known what is asked."""
+"""Command line: parser, commands, tables and outputs.
+
+Only `parser` is imported before the arguments are parsed, so that ``--help`` is fast.
+"""

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The commands of the command line; each returns its exit code."""
+"""Commands of the command line; each returns its exit code."""
 
 import contextlib
 import json
 import math
+import signal
 import sys
 import warnings
+from argparse import Namespace
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from .. import DPSlicedWassersteinGenerator, DPSWFlowSampler, PrivacyBudget
-from ..accounting.calibration import check_delta, check_epsilon
 from ..accounting.events import threshold_delta
 from ..accounting.previews import preview as preview_fit
 from ..accounting.rounding import show
@@ -19,7 +22,8 @@ from ..accounting.units import unit_sensitivity
 from ..accounting.verification import read_certificate
 from ..accounting.verification import sign as sign_text
 from ..accounting.verification import verify as verify_text
-from ..auditing.releases import audit as audit_fit
+from ..auditing import audit as audit_releases
+from ..auditing.base import NO_VIOLATION
 from ..checks import read_file
 from ..curator.texts import PLAIN
 from ..engines.files import list_files
@@ -31,8 +35,14 @@ from ..tables.columns.identifiers import go_on
 from ..tables.columns.types import Unknown
 from ..tables.rules.rules import Unique
 from ..tables.schema import Schema
-from .interrupts import Interrupted, interruptible
-from .outputs import check_outputs, is_parquet, write_table, written_at_once
+from .outputs import (
+    Interrupted,
+    check_outputs,
+    interruptible,
+    is_parquet,
+    replaced_together,
+    write_table,
+)
 from .reports import report  # noqa: F401
 from .tables import (
     TableOptions,
@@ -45,15 +55,16 @@ from .tables import (
 )
 
 _METHODS = {"sliced": DPSlicedWassersteinGenerator, "flow": DPSWFlowSampler}
-# Synthetic rows are made and written in pieces of this size.
+# Synthetic rows are sampled and written in pieces of this size, which bounds the memory.
 _PIECE = 100_000
-# The exit code where releases say that synthetic rows may be bad.
-_BAD_QUALITY = 3
-# That of an audit which finds that a claim is false, and the rows that it makes by default.
-_CONVICTED, _MADE = 4, 1000
+# Exit codes of a synthesis of doubtful quality and of an audit that found a violation.
+_BAD_QUALITY, _VIOLATION = 3, 4
+# Generated rows of an audit.
+_AUDIT_ROWS = 1000
 
 
-def synthesize(options):
+def synthesize(options: Namespace) -> int:
+    """Fit a generator to a private table, and write synthetic rows and a certificate."""
     outputs = _check_synthesis(options)
     table = TableOptions(options)
     has_persons = options.person_column is not None
@@ -65,7 +76,7 @@ def synthesize(options):
         random_state=options.seed,
         **_find_unit(options, has_persons, "--person-column"),
     )
-    # What can be refused for what is public is, before a row is read.
+    # Errors that follow from public parameters are raised here, before a row is read.
     planned = preview_fit(generator, 1, len(table.schema), persons=has_persons)
     if options.seed is None:
         budget = PrivacyBudget(
@@ -75,45 +86,41 @@ def synthesize(options):
             threshold_delta=threshold_delta(planned.events),
         )
     else:
-        # A budget takes no fits of which the noise can be made again.
-        budget = contextlib.nullcontext()
+        # A budget refuses fits whose noise follows from a seed.
+        budget = None
     with _printed_warnings() as caught:
-        kept = contextlib.nullcontext()
-        if options.budget is not None:
-            kept = PrivacyBudget.from_file(options.budget)
+        total = None if options.budget is None else PrivacyBudget.from_file(options.budget)
         try:
-            with interruptible() as end, written_at_once(outputs.values(), end) as paths:
-                paths = dict(zip(outputs, paths, strict=True))
-                with budget, kept:
+            with interruptible() as commit, replaced_together(outputs.values(), commit) as paths:
+                with budget or contextlib.nullcontext(), total or contextlib.nullcontext():
                     generator.fit(table.rows, target=options.target, persons=table.persons)
-                _write(options, generator, paths)
+                _write(options, generator, dict(zip(outputs, paths, strict=True)))
         except KeyboardInterrupt as interrupt:
-            raise _say_what_was_spent(interrupt, budget) from None
+            number = getattr(interrupt, "number", signal.SIGINT)
+            message = f"interrupted: no file was written. {_describe_spent(budget)}"
+            raise Interrupted(number, message) from None
         except (OSError, ValueError) as error:
             if not hasattr(generator, "privacy_"):
                 raise
-            raise SpentError(f"{error} No file was written. {_tell_spent(budget)}") from None
+            raise SpentError(f"{error} No file was written. {_describe_spent(budget)}") from None
     if not options.quiet:
         print(generator.privacy_)
-        described = _report_of(generator)
-        if described is not None:
-            print(described.to_string())
+        if (report_table := _find_report(generator)) is not None:
+            print(report_table.to_string())
     is_bad = any(issubclass(category, FitQualityWarning) for category in caught)
     return _BAD_QUALITY if options.fail_on_warning and is_bad else 0
 
 
-def _check_synthesis(options):
-    """Refuse options that make no sense; return the outputs, in the order of writing."""
+def _check_synthesis(options: Namespace) -> dict[str, str]:
+    """Check options that the generator does not, and return the outputs in order of writing."""
     if options.n_rows is not None and options.n_rows < 1:
         raise ValueError(f"--n-rows must be at least 1; got {options.n_rows}.")
     if options.seed is not None and not 0 <= options.seed < 2**32:
         raise ValueError(f"--seed must be in [0, 2**32); got {options.seed}.")
-    check_epsilon(options.epsilon)
-    check_delta(options.delta)
     check_synthetic(options.output)
     check_table(options)
     if options.escape_formulas and is_parquet(options.output):
-        raise ValueError("--escape-formulas is for .csv files, which a spreadsheet opens.")
+        raise ValueError("--escape-formulas is for .csv files only.")
     outputs = {
         "--certificate": options.certificate,
         "--schema-out": options.schema_out,
@@ -127,7 +134,7 @@ def _check_synthesis(options):
     return {option: path for option, path in outputs.items() if path is not None}
 
 
-def _write(options, generator, paths):
+def _write(options: Namespace, generator, paths: dict[str, str]) -> None:
     pieces = _sample_in_pieces(generator, options.n_rows, options.seed)
     write_table(pieces, paths["--output"], options.output, options.escape_formulas)
     texts = {
@@ -139,14 +146,14 @@ def _write(options, generator, paths):
             Path(paths[option]).write_text(make_text() + "\n", encoding="utf-8")
 
 
-def _sample_in_pieces(generator, n_rows, seed):
+def _sample_in_pieces(generator, n_rows: int | None, seed: int | None) -> Iterator[pd.DataFrame]:
     n_rows = left = generator.n_samples_ if n_rows is None else n_rows
-    # An int would give the same rows in each piece.
+    # An int would repeat the rows in each piece.
     random_state = None if seed is None else np.random.RandomState(seed)
-    # What is different in all rows is so in a piece.
+    # Unique values are unique within a piece only.
     is_whole = any(isinstance(rule, Unique) for rule in generator.schema_.rules)
     largest = n_rows if is_whole else _PIECE
-    while True:
+    while True:  # at least one piece, which writes the header
         piece = generator.sample(min(left, largest), random_state=random_state)
         yield go_on(piece, generator.schema_, n_rows - left)
         left -= largest
@@ -154,41 +161,35 @@ def _sample_in_pieces(generator, n_rows, seed):
             return
 
 
-def _describe_fit(generator):
-    """Return what was found of the columns, as JSON."""
-    described = _report_of(generator)
-    columns = None if described is None else described.rename_axis("column").reset_index()
-    records = [] if columns is None else json.loads(columns.to_json(orient="records"))
-    found = {"schema": generator.schema_.to_dict(), "report": records}
-    return json.dumps(found, ensure_ascii=False, indent=2)
+def _describe_fit(generator) -> str:
+    """Return the fitted schema and its report as JSON."""
+    table, records = _find_report(generator), []
+    if table is not None:
+        columns = table.rename_axis("column").reset_index()
+        records = json.loads(columns.to_json(orient="records"))
+    described = {"schema": generator.schema_.to_dict(), "report": records}
+    return json.dumps(described, ensure_ascii=False, indent=2)
 
 
-def _report_of(generator):
+def _find_report(generator) -> pd.DataFrame | None:
     return getattr(generator, "schema_report_", None)
 
 
-def _say_what_was_spent(interrupt, budget):
-    """Return an interrupt that says what no file tells of."""
-    spent = _tell_spent(budget)
-    number = getattr(interrupt, "number", 2)
-    return Interrupted(number, f"interrupted: no file was written. {spent}")
-
-
-def _tell_spent(budget):
-    if not isinstance(budget, PrivacyBudget):
+def _describe_spent(budget: PrivacyBudget | None) -> str:
+    if budget is None:
         return "With --seed, nothing is private."
-    return f"Until then ε = {show(budget.spent)} was spent, on releases that nobody has seen."
+    return f"Until then ε = {show(budget.spent)} was spent, on unpublished releases."
 
 
 @contextlib.contextmanager
 def _printed_warnings():
-    """Print each warning once and as one line; give the list of their categories."""
-    caught, seen = [], set()
+    """Print each warning once, on one line; yield the list of their categories."""
+    caught, printed = [], set()
 
     def show_warning(message, category, *args, **kwargs):
         caught.append(category)
-        if str(message) not in seen:
-            seen.add(str(message))
+        if str(message) not in printed:
+            printed.add(str(message))
             _warn(message)
 
     with warnings.catch_warnings():
@@ -197,11 +198,11 @@ def _printed_warnings():
         yield caught
 
 
-def _warn(message):
+def _warn(message) -> None:
     print(f"skdpgen: warning: {message}", file=sys.stderr)
 
 
-def _make_generator(options, schema, **params):
+def _make_generator(options: Namespace, schema: Schema, **params):
     return _METHODS[options.method](
         epsilon=options.epsilon,
         delta=options.delta,
@@ -211,49 +212,50 @@ def _make_generator(options, schema, **params):
     )
 
 
-def _find_unit(options, has_persons, said_by):
-    """Return what a generator is told of persons."""
+def _find_unit(options: Namespace, has_persons: bool, option: str) -> dict[str, int]:
+    """Return the generator's parameters for persons, which `option` declares."""
     if options.max_rows_per_person is None:
         return {}
     if not has_persons:
-        raise ValueError(f"--max-rows-per-person goes with {said_by}, which is not given.")
+        raise ValueError(f"--max-rows-per-person goes with {option}, which is not given.")
     return {"max_rows_per_person": options.max_rows_per_person}
 
 
-def schema(options):
+def schema(options: Namespace) -> int:
+    """Write a schema with the bounds and levels of a public table."""
     check_outputs({"--output": options.output}, {"the table": options.table})
     print(
         "The schema publishes bounds and levels of this table: it must be public.", file=sys.stderr
     )
-    found = Schema.from_public(read_public(options))
+    inferred = Schema.from_public(read_public(options))
     if options.output is None:
-        print(found.to_json(), end="")
+        print(inferred.to_json(), end="")
     else:
-        with written_at_once([options.output]) as (path,):
-            found.to_json(path)
+        with replaced_together([options.output]) as (path,):
+            inferred.to_json(path)
     return 0
 
 
-def preview(options):
-    declared = read_declared(options)
-    kinds = {**declared, **read_types(options.types, PLAIN)}
-    n_columns = max(1, len(kinds)) if options.n_columns is None else options.n_columns
-    if n_columns < max(1, len(kinds)):
-        raise ValueError(f"--n-columns must be at least {max(1, len(kinds))}; got {n_columns}.")
-    if n_columns > len(kinds) and options.infer is None:
+def preview(options: Namespace) -> int:
+    """Print the releases and the cost of a synthesis, without data."""
+    columns, rules = _read_columns(options)
+    n_declared = len(columns)
+    n_columns = max(1, n_declared) if options.n_columns is None else options.n_columns
+    if n_columns < max(1, n_declared):
+        raise ValueError(f"--n-columns must be at least {max(1, n_declared)}; got {n_columns}.")
+    if n_columns > n_declared and options.infer is None:
         raise ValueError(
-            f"--schema and --types have {len(kinds)} of {n_columns} columns; the others have to be "
-            "paid for: say so by --infer private."
+            f"--schema and --types declare {n_declared} of {n_columns} columns. Declare the "
+            "others, or spend budget on inferring them by --infer private."
         )
-    # Names that no column of a file has.
-    kinds |= {f"{i}\0": Unknown() for i in range(len(kinds), n_columns)}
-    has_persons = options.n_persons is not None
-    unit = _find_unit(options, has_persons, "--n-persons")
-    generator = _make_generator(options, Schema(kinds, list_rules(declared)), **unit)
+    # Names that no column of a file can have.
+    columns |= {f"{i}\0": Unknown() for i in range(n_declared, n_columns)}
+    generator, has_persons = _make_unfitted(options, columns, rules)
     n_units = options.n_persons if has_persons else options.n_rows
     planned = preview_fit(generator, n_units, n_columns, persons=has_persons)
     print(planned)
-    # Of all columns; what was declared of some makes it less.
+    # Tables share ρ equally, so that the noise grows with the root of their number: n tables of
+    # types, and n(n - 1)/2 < n²/2 of pairs. Declared columns need no table of types.
     noise = {KINDS_RELEASE: math.sqrt(n_columns), TwoWayTables.name: n_columns / math.sqrt(2)}
     for release, event in zip(planned.releases, planned.events, strict=True):
         if release in noise:
@@ -265,42 +267,53 @@ def preview(options):
     return 0
 
 
-def audit(options):
-    declared = read_declared(options)
-    kinds = {**declared, **read_types(options.types, PLAIN)}
-    if not kinds:
+def audit(options: Namespace) -> int:
+    """Audit the releases of a synthesis on generated rows."""
+    columns, rules = _read_columns(options)
+    if not columns:
         raise ValueError(
-            "Say by --schema or --types which columns there are to make rows of; of one of which "
-            'nothing is known, {"type": "unknown"} in the schema.'
+            "An audit generates rows of declared columns. Declare them by --schema or --types, an "
+            'unknown one as {"type": "unknown"} in the schema.'
         )
-    if options.target is not None and options.target not in kinds:
-        raise ValueError(f"--target must be one of {list(kinds)}; got {options.target}.")
-    outputs = {"--json": options.json}
-    check_outputs(outputs, {"--schema": options.schema})
-    has_persons = options.n_persons is not None
-    unit = _find_unit(options, has_persons, "--n-persons")
-    generator = _make_generator(options, Schema(kinds, list_rules(declared)), **unit)
-    found = audit_fit(
+    if options.target is not None and options.target not in columns:
+        raise ValueError(f"--target must be one of {list(columns)}; got {options.target}.")
+    check_outputs({"--json": options.json}, {"--schema": options.schema})
+    generator, has_persons = _make_unfitted(options, columns, rules)
+    audited = audit_releases(
         generator,
-        options.n_persons if has_persons else (options.n_rows or _MADE),
+        options.n_persons if has_persons else (options.n_rows or _AUDIT_ROWS),
         target=options.target,
         persons=has_persons or None,
         n_runs=options.n_runs,
         random_state=options.seed,
     )
-    print(found)
+    print(audited)
     if options.json is not None:
-        with written_at_once([options.json]) as (path,):
-            Path(path).write_text(found.to_json() + "\n", encoding="utf-8")
-    return _CONVICTED if found.verdict == "convicted" else 0
+        with replaced_together([options.json]) as (path,):
+            Path(path).write_text(audited.to_json() + "\n", encoding="utf-8")
+    return 0 if audited.verdict == NO_VIOLATION else _VIOLATION
 
 
-def budget(options):
+def _read_columns(options: Namespace) -> tuple[dict, tuple]:
+    """Return the declared columns and the rules of an absent table."""
+    declared = read_declared(options)
+    return {**declared, **read_types(options.types, PLAIN)}, list_rules(declared)
+
+
+def _make_unfitted(options: Namespace, columns: dict, rules: tuple) -> tuple:
+    """Return the generator of an absent table, and whether its rows are of persons."""
+    has_persons = options.n_persons is not None
+    unit = _find_unit(options, has_persons, "--n-persons")
+    return _make_generator(options, Schema(columns, rules), **unit), has_persons
+
+
+def budget(options: Namespace) -> int:
+    """Create, show or close the file of a budget."""
     if options.action == "init" and Path(options.path).exists():
-        raise ValueError(f"{options.path} is there already: a budget needs a file of its own.")
+        raise ValueError(f"{options.path} exists already; name a new file for the budget.")
     with _printed_warnings():
         if options.action == "init":
-            kept = PrivacyBudget(
+            total = PrivacyBudget(
                 options.epsilon,
                 options.delta,
                 relation=options.relation,
@@ -308,18 +321,19 @@ def budget(options):
                 path=options.path,
             )
         else:
-            kept = PrivacyBudget.from_file(options.path)
+            total = PrivacyBudget.from_file(options.path)
     if options.action == "close":
-        kept.close()
-    state = "closed" if kept.is_closed else "open"
+        total.close()
+    state = "closed" if total.is_closed else "open"
     print(
-        f"ε = {show(kept.spent)} of {show(kept.epsilon)} is spent at δ = {show(kept.delta)} "
-        f"({kept.relation}); the budget is {state}."
+        f"ε = {show(total.spent)} of {show(total.epsilon)} is spent at δ = {show(total.delta)} "
+        f"({total.relation}); the budget is {state}."
     )
     return 0
 
 
-def verify(options):
+def verify(options: Namespace) -> int:
+    """Print a certificate, and recompute its ε."""
     text = read_file(options.certificate)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -327,18 +341,19 @@ def verify(options):
         epsilon = verify_text(text, None if key is None else Path(key).read_bytes())
     print(read_certificate(text))
     print(
-        "What follows proves the arithmetic. It cannot prove that the fit took place as stated, "
-        "nor that what is assumed holds."
+        "This verifies the arithmetic. It cannot verify that the fit took place as stated, nor "
+        "that the assumptions hold."
     )
     if options.public_key is not None:
-        print(f"It is signed by the key of {options.public_key}, and was not changed since.")
+        print(f"It is signed by the key of {options.public_key}, and unchanged since.")
     print(f"The events cost ε = {show(epsilon)}, as stated.")
     for warning in caught:
         _warn(warning.message)
     return 0
 
 
-def sign(options):
+def sign(options: Namespace) -> int:
+    """Sign a certificate."""
     check_outputs({"--output": options.output}, {"--key": options.key})
     text = Path(options.certificate).read_text(encoding="utf-8")
     signed = sign_text(text, Path(options.key).read_bytes())

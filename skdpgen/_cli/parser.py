@@ -1,188 +1,205 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The options of the command line; nothing here needs more than the standard library."""
+"""Parser of the command line, which imports only the standard library."""
 
 import argparse
 
 from .._version import __version__
 
 
-def make_parser():
-    """Return the parser; what it parses has the name of a command as `command`."""
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser, whose results name the command as `command`."""
     parser = argparse.ArgumentParser(
         prog="skdpgen", description="Synthetic tables under differential privacy."
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(title="commands", dest="command", required=True)
-
-    command = commands.add_parser("synthesize", help="make a synthetic table from a private one")
-    command.add_argument(
-        "table",
-        help="private rows: a .parquet, .csv, .tsv or .txt file; or several, as 'folder/*.parquet'",
-    )
-    _add_outputs(command)
-    _add_form(command)
-    _add_schema(command)
-    _add_privacy(command)
-    _add_fit(command)
-
-    command = commands.add_parser("schema", help="describe the columns of a PUBLIC table")
-    command.add_argument("table", help="a public .parquet, .csv, .tsv or .txt file")
-    command.add_argument("--output", help="where to write the schema; default: standard output")
-    _add_form(command)
-
-    command = commands.add_parser("preview", help="say what a synthesis would release and cost")
-    size = command.add_mutually_exclusive_group(required=True)
-    size.add_argument("--n-rows", type=int, help="number of private rows")
-    size.add_argument("--n-persons", type=int, help="of rows of persons, how many these are")
-    command.add_argument(
-        "--n-columns", type=int, help="number of columns; default: those of the schema"
-    )
-    _add_schema(command)
-    _add_privacy(command)
-
-    command = commands.add_parser(
-        "audit", help="run what a synthesis would release on made rows, and test what it claims"
-    )
-    size = command.add_mutually_exclusive_group()
-    size.add_argument("--n-rows", type=int, help="number of rows to make; default: 1000")
-    size.add_argument("--n-persons", type=int, help="of rows of persons, how many of these to make")
-    command.add_argument("--target", help="the column that is to be predicted, if there is one")
-    command.add_argument(
-        "--n-runs", type=int, default=5000, help="how often each release is run; default: 5000"
-    )
-    command.add_argument("--json", metavar="FILE", help="where to write the report")
-    command.add_argument("--seed", type=int, help="by which rows are made and noise is drawn")
-    _add_schema(command)
-    _add_privacy(command)
-
-    command = commands.add_parser("report", help="describe synthetic rows on a page of HTML")
-    command.add_argument("table", help="synthetic rows, as synthesize has written them")
-    _add_report(command)
-    _add_form(command)
-
-    command = commands.add_parser("budget", help="keep what several syntheses spend in a file")
-    actions = command.add_subparsers(title="actions", dest="action", required=True)
-    action = actions.add_parser("init", help="make the file of a budget, of which nothing is spent")
-    action.add_argument("path", help="where; it must not be there yet")
-    action.add_argument("--epsilon", type=float, required=True, help="of all syntheses together")
-    action.add_argument("--delta", type=float, required=True, help="of all syntheses together")
-    action.add_argument("--relation", choices=["zero_out", "replace_one"], default="zero_out")
-    action.add_argument(
-        "--threshold-delta",
-        type=float,
-        default=0.0,
-        help="part of δ for categories that are found by --infer: a tenth of the δ of each such "
-        "synthesis; default: 0",
-    )
-    action = actions.add_parser("show", help="say what is spent of a budget")
-    action.add_argument("path", help="the file of a budget")
-    action = actions.add_parser("close", help="let nothing be spent any more, for good")
-    action.add_argument("path", help="the file of a budget")
-
-    command = commands.add_parser("verify", help="print a certificate, and recompute its ε")
-    command.add_argument("certificate", help="a file that synthesize or sign wrote")
-    command.add_argument(
-        "--public-key",
-        metavar="FILE",
-        help="PEM; the certificate must be signed by that key",
-    )
-
-    command = commands.add_parser("sign", help="sign a certificate, by a key of your own")
-    command.add_argument("certificate", help="a JSON file that synthesize wrote")
-    command.add_argument(
-        "--key", metavar="FILE", required=True, help="an Ed25519 key, PEM, without a password"
-    )
-    command.add_argument("--output", required=True, help="where to write the certificate as a JWS")
+    for name, (purpose, add_options) in _COMMANDS.items():
+        add_options(commands.add_parser(name, help=purpose))
     return parser
 
 
-def _add_outputs(command):
-    command.add_argument("--output", required=True, help="synthetic rows, .csv or .parquet")
-    command.add_argument("--certificate", help="where to write what was released, as JSON")
-    command.add_argument(
-        "--schema-out", help="where to write the schema with what was found, and a report, as JSON"
+def _add_synthesize(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add(
+        "table",
+        help="private rows: a .parquet, .csv, .tsv or .txt file; or several, as 'folder/*.parquet'",
     )
-    command.add_argument(
-        "--n-rows", type=int, help="synthetic rows; default: as many as private, or as persons"
-    )
-    command.add_argument(
+    add("--output", required=True, help="synthetic rows, .csv or .parquet")
+    add("--certificate", help="where to write the certificate, as JSON")
+    add("--schema-out", help="where to write the fitted schema and a report on it, as JSON")
+    add("--n-rows", type=int, help="synthetic rows; default: as many as private rows, or persons")
+    add(
         "--escape-formulas",
         action="store_true",
-        help="write an apostrophe before texts that a spreadsheet would run as a formula",
+        help="write an apostrophe before texts that spreadsheets run as formulas",
     )
-    command.add_argument("--quiet", action="store_true", help="no progress bar, no statement")
+    add("--quiet", action="store_true", help="no progress bar, no statement")
+    _add_format(command)
+    _add_schema(command)
+    _add_privacy(command)
+    add("--target", help="the column to be predicted, if there is one")
+    add(
+        "--person-column",
+        metavar="NAME",
+        help="column of identifiers of persons, which is not synthesized; protects each person "
+        "with all rows",
+    )
+    add(
+        "--engine",
+        choices=["dask", "spark"],
+        help="engine whose workers read Parquet files and compute sums; default: this process",
+    )
+    add("--budget", metavar="FILE", help="also charge the budget of skdpgen budget init")
+    add(
+        "--strict",
+        action="store_true",
+        help="refuse invalid records, which otherwise count as absent; ε does not cover a refusal",
+    )
+    add("--seed", type=int, help="seed of the noise, for experiments: it protects nobody")
+    add(
+        "--fail-on-warning",
+        action="store_true",
+        help="exit code 3 if the releases indicate bad synthetic rows",
+    )
 
 
-def _add_report(command):
+def _add_describe(command: argparse.ArgumentParser) -> None:
+    command.add_argument("table", help="a public .parquet, .csv, .tsv or .txt file")
+    command.add_argument("--output", help="where to write the schema; default: standard output")
+    _add_format(command)
+
+
+def _add_preview(command: argparse.ArgumentParser) -> None:
+    size = command.add_mutually_exclusive_group(required=True)
+    size.add_argument("--n-rows", type=int, help="number of private rows")
+    size.add_argument("--n-persons", type=int, help="number of persons, if rows belong to persons")
+    command.add_argument("--n-columns", type=int, help="default: those of the schema")
+    _add_schema(command)
+    _add_privacy(command)
+
+
+def _add_audit(command: argparse.ArgumentParser) -> None:
+    size = command.add_mutually_exclusive_group()
+    size.add_argument("--n-rows", type=int, help="number of rows to generate; default: 1000")
+    size.add_argument("--n-persons", type=int, help="number of persons to generate")
+    add = command.add_argument
+    add("--target", help="the column to be predicted, if there is one")
+    add("--n-runs", type=int, default=5000, help="runs of each release; default: 5000")
+    add("--json", metavar="FILE", help="where to write the report")
+    add("--seed", type=int, help="seed of the rows and of the noise")
+    _add_schema(command)
+    _add_privacy(command)
+
+
+def _add_report(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("table", help="synthetic rows that synthesize wrote")
     compared = command.add_mutually_exclusive_group()
     compared.add_argument("--reference", help="PUBLIC rows with the same columns to compare with")
     compared.add_argument(
         "--private",
-        help="private rows instead; the report is then as secret as they are, which no ε covers",
+        help="private rows to compare with; no ε covers the report, which is as secret as they are",
     )
+    add("--reads-private-rows", action="store_true", help="required with --private")
+    add("--certificate", help="the JSON file that synthesize wrote")
+    add("--audit", help="the JSON file of an audit")
+    add("--schema", help="a JSON file; its rules are checked, and it says how to read cells")
+    add("--target", help="the column that classifiers predict")
+    add("--output", required=True, help="where to write the page, .html")
+    add("--json", help="where to write the numbers, as JSON")
+    add("--title", help="title of the page; default: the name of the file")
+    _add_format(command)
+
+
+def _add_budget(command: argparse.ArgumentParser) -> None:
+    actions = command.add_subparsers(title="actions", dest="action", required=True)
+    init = actions.add_parser("init", help="create the file of a budget")
+    init.add_argument("path", help="the file, which must not exist")
+    init.add_argument("--epsilon", type=float, required=True, help="of all syntheses together")
+    init.add_argument("--delta", type=float, required=True, help="of all syntheses together")
+    _add_relation(init)
+    init.add_argument(
+        "--threshold-delta",
+        type=float,
+        default=0.0,
+        help="part of δ for categories that --infer finds, a tenth of the δ of each synthesis; "
+        "default: 0",
+    )
+    for name, purpose in (
+        ("show", "print what is spent of a budget"),
+        ("close", "close a budget for good"),
+    ):
+        actions.add_parser(name, help=purpose).add_argument("path", help="the file of a budget")
+
+
+def _add_verify(command: argparse.ArgumentParser) -> None:
+    command.add_argument("certificate", help="a file that synthesize or sign wrote")
     command.add_argument(
-        "--reads-private-rows", action="store_true", help="has to be said beside --private"
+        "--public-key", metavar="FILE", help="PEM; the certificate must be signed by its key"
     )
-    command.add_argument("--certificate", help="the JSON file that synthesize wrote")
-    command.add_argument("--audit", help="the JSON file of an audit")
-    command.add_argument("--schema", help="a JSON file: its rules are checked, cells read by it")
-    command.add_argument("--target", help="the column that classifiers are to predict")
-    command.add_argument("--output", required=True, help="where to write the page, .html")
-    command.add_argument("--json", help="where to write the same numbers as JSON")
-    command.add_argument("--title", help="of the page; default: the name of the file")
 
 
-def _add_form(command):
-    form = command.add_argument_group("form of a CSV file, which is public")
-    form.add_argument("--sep", help="what separates cells; default: a comma, and of .tsv tabs")
-    form.add_argument("--encoding", default="utf-8", help="such as latin-1; default: utf-8")
-    form.add_argument("--decimal", default=".", help="what comes before decimals; default: a dot")
-    form.add_argument("--thousands", help="what stands between groups of three digits")
-    form.add_argument("--date-format", help="such as %%m/%%d/%%Y; default: ISO 8601")
-    form.add_argument(
+def _add_sign(command: argparse.ArgumentParser) -> None:
+    command.add_argument("certificate", help="a file that synthesize or sign wrote")
+    command.add_argument(
+        "--key", metavar="FILE", required=True, help="an Ed25519 key, PEM, without a password"
+    )
+    command.add_argument("--output", required=True, help="where to write the certificate as a JWS")
+
+
+def _add_format(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument_group("format of a CSV file, which is public").add_argument
+    add("--sep", help="separator of cells; default: a comma, for .tsv a tab")
+    add("--encoding", default="utf-8", help="such as latin-1; default: utf-8")
+    add("--decimal", default=".", help="decimal separator; default: a dot")
+    add("--thousands", help="separator of groups of three digits")
+    add("--date-format", help="such as %%m/%%d/%%Y; default: ISO 8601")
+    add(
         "--header",
         choices=["auto", "yes"],
         default="auto",
-        help="yes: the first line names the columns, also where it looks like data",
+        help="yes: the first line names the columns, even if it looks like data",
     )
-    form.add_argument(
+    add(
         "--drop",
         action="append",
         default=[],
         metavar="NAMES",
-        help="columns to leave out, separated by commas; may be repeated",
+        help="columns to leave out, separated by commas; can be repeated",
     )
 
 
-def _add_schema(command):
-    command.add_argument("--schema", help="a JSON file: what is public of the columns")
-    command.add_argument(
+def _add_schema(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("--schema", help="a JSON file that declares columns, which is public")
+    add(
         "--types",
         action="append",
         default=[],
-        metavar="NAME=KIND",
-        help="what a column is said to be, such as age=integer, or a JSON file of such; bounds and "
-        "categories are paid for; may be repeated",
+        metavar="NAME=TYPE",
+        help="type of a column, such as age=integer, or a JSON file of types; bounds and "
+        "categories are inferred from the budget; can be repeated",
     )
-    command.add_argument(
+    add(
         "--infer",
         choices=["private"],
-        help="pay for columns that are not in the schema, by noisy counts: types, bounds and "
+        help="infer undeclared columns from the budget, by noisy counts: types, bounds and "
         "categories; types that a Parquet file states are public",
     )
 
 
-def _add_privacy(command):
-    command.add_argument("--epsilon", type=float, required=True, help="privacy budget")
-    command.add_argument("--delta", type=float, required=True, help="well below 1 / rows")
-    command.add_argument(
+def _add_privacy(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("--epsilon", type=float, required=True, help="privacy budget")
+    add("--delta", type=float, required=True, help="well below 1 / rows")
+    add(
         "--max-rows-per-person",
         type=int,
         metavar="M",
-        help="how many rows of each person count, at M times the noise; default: 1",
+        help="rows of each person that count, at M times the noise; default: 1",
     )
-    command.add_argument("--relation", choices=["zero_out", "replace_one"], default="zero_out")
-    command.add_argument(
+    _add_relation(command)
+    add(
         "--method",
         choices=["sliced", "flow"],
         default="sliced",
@@ -190,33 +207,22 @@ def _add_privacy(command):
     )
 
 
-def _add_fit(command):
-    command.add_argument("--target", help="the column that is to be predicted, if there is one")
+def _add_relation(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--person-column",
-        metavar="NAME",
-        help="the column that says whose each row is, which is no data: protects persons, with all "
-        "their rows",
+        "--relation",
+        choices=["zero_out", "replace_one"],
+        default="zero_out",
+        help="neighbouring tables differ in a record that is absent or replaced",
     )
-    command.add_argument(
-        "--engine",
-        choices=["dask", "spark"],
-        help="whose workers read Parquet files and add up what is released; default: this process",
-    )
-    command.add_argument(
-        "--budget", metavar="FILE", help="also charge the budget that skdpgen budget init made"
-    )
-    command.add_argument(
-        "--strict",
-        action="store_true",
-        help="refuse records that are not as declared, which else count as absent; ε does not "
-        "cover a refusal",
-    )
-    command.add_argument(
-        "--seed", type=int, help="reproducible mode, for experiments: it protects nobody"
-    )
-    command.add_argument(
-        "--fail-on-warning",
-        action="store_true",
-        help="exit code 3 if the releases say that the synthetic rows may be bad",
-    )
+
+
+_COMMANDS = {
+    "synthesize": ("write a synthetic table from a private one", _add_synthesize),
+    "schema": ("describe the columns of a PUBLIC table", _add_describe),
+    "preview": ("print the releases and the cost of a synthesis", _add_preview),
+    "audit": ("test the claims of a synthesis by many runs on generated rows", _add_audit),
+    "report": ("describe synthetic rows on an HTML page", _add_report),
+    "budget": ("limit what several syntheses spend, by a file", _add_budget),
+    "verify": ("print a certificate, and recompute its ε", _add_verify),
+    "sign": ("sign a certificate with a key", _add_sign),
+}

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command that reports on synthetic rows."""
+"""Command `report`: a page that describes synthetic rows."""
 
 import sys
 from argparse import Namespace
 from pathlib import Path
 
 from ..evaluation import report as make_report
-from .outputs import check_outputs, check_suffix, written_at_once
+from ..tables.schema import Schema
+from .outputs import check_outputs, check_suffix, replaced_together
 from .tables import read_public, read_schema
 
-# How `skdpgen synthesize` writes synthetic rows.
-_PLAIN = {
+# Options of the CSV files that `skdpgen synthesize` writes.
+_PLAIN: dict = {
     "sep": None,
     "encoding": "utf-8",
     "decimal": ".",
@@ -21,11 +22,12 @@ _PLAIN = {
 }
 
 
-def report(options):
+def report(options: Namespace) -> int:
+    """Write a report on synthetic rows."""
     if options.private is not None and not options.reads_private_rows:
         raise ValueError(
-            "--private: a report on private rows is an exact answer about them, which no ε covers. "
-            "Compare with public rows, by --reference; or say --reads-private-rows, and keep the "
+            "--private: a report on private rows reveals exact numbers about them, which no ε "
+            "covers. Use --reference with public rows, or add --reads-private-rows and keep the "
             "report as secret as the rows."
         )
     if options.reads_private_rows and options.private is None:
@@ -43,7 +45,7 @@ def report(options):
     check_suffix(options.output, (".html",))
     schema = None if options.schema is None else read_schema(options.schema)
     synthetic = _read(options.table, Namespace(**{**vars(options), **_PLAIN}), schema)
-    found = make_report(
+    result = make_report(
         synthetic,
         _read(options.reference, options, schema),
         private=_read(options.private, options, schema),
@@ -54,20 +56,20 @@ def report(options):
         target=options.target,
         title=options.title or f"Synthetic rows: {Path(options.table).name}",
     )
-    texts = {options.output: found.to_html(), options.json: found.to_json()}
+    texts = {options.output: result.to_html(), options.json: result.to_json()}
     texts.pop(None, None)
-    with written_at_once(texts) as paths:
+    with replaced_together(texts) as paths:
         for path, text in zip(paths, texts.values(), strict=True):
             Path(path).write_text(text, encoding="utf-8")
     if options.reads_private_rows:
         print(
-            f"{', '.join(texts)}: computed from private rows, and as secret as they are.",
+            f"{', '.join(texts)}: computed from private rows; keep as secret as the rows.",
             file=sys.stderr,
         )
     return 0
 
 
-def _read(path, options, schema):
+def _read(path: str | None, options: Namespace, schema: Schema | None):
     if path is None:
         return None
     return read_public(Namespace(**{**vars(options), "table": path}), schema)

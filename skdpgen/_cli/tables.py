@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Private and public tables, and what is said of their columns, from options."""
+"""Tables and schemas from the options of a command."""
 
 import codecs
 import contextlib
 import sys
+from argparse import Namespace
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
 
@@ -20,32 +22,36 @@ from ..tables.encoder import check_columns, check_dtypes
 from ..tables.schema import Schema
 from .outputs import check_input, check_suffix, is_parquet
 
-# What else than the name of a kind --types takes.
-_SAID = ("number", "integer", "boolean", "date")
+# Values of --types that noisy counts check.
+_EXPECTED = ("number", "integer", "boolean", "date")
 
 
 class TableOptions:
-    """A table and its schema, as options say; no cell is read.
+    """Private table and its schema; no cell is read.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
 
     Attributes
     ----------
     file : TableFile
     rows : TableFile, or a table of an engine
-        What is fitted to.
+        The rows to fit.
     persons : str or None
-        The column that says whose the rows are.
+        The column with the identifiers of persons.
     schema : Schema
-        Of all columns. Of what is not known of them it leaves open what is paid for.
+        The schema of all columns; undeclared ones are `Unknown`, or of a type without bounds.
     """
 
-    def __init__(self, options):
+    def __init__(self, options: Namespace) -> None:
         check_table(options)
         self._path, self._style = options.table, read_style(options)
         declared = read_declared(options)
         if options.person_column in declared:
             raise ValueError(
-                f"--person-column {options.person_column} is in --schema: identifiers are no data. "
-                "Leave it out of the schema."
+                f"--person-column {options.person_column} is in --schema, but identifiers are not "
+                "synthesized. Remove it from the schema."
             )
         self.file = TableFile(
             self._path,
@@ -59,6 +65,7 @@ class TableOptions:
         names = self.file.names()
         self.schema = self._complete(names, declared, options)
         check_columns(pd.DataFrame(columns=names), self.schema)
+        # The dtypes of a Parquet file are public: check them before a cell is read.
         if is_parquet(self._path):
             stated = self.file.dtypes().items()
             empty = pd.DataFrame({name: pd.Series([], dtype=dtype) for name, dtype in stated})
@@ -68,8 +75,8 @@ class TableOptions:
         if options.target is not None and options.target not in names:
             raise ValueError(f"--target must be one of the columns {names}; got {options.target}.")
 
-    def _on_engine(self, options):
-        """Return the table of an engine, which nothing is read of yet."""
+    def _on_engine(self, options: Namespace):
+        """Return the lazy table of an engine."""
         if not is_parquet(self._path):
             raise ValueError(f"--engine is for Parquet files; got {self._path}.")
         try:
@@ -78,49 +85,50 @@ class TableOptions:
             package = f"skdpgen[{options.engine}]"
             raise ImportError(f"--engine {options.engine} needs pip install '{package}'.") from None
 
-    def _complete(self, names, declared, options):
-        """Return the schema of the file."""
+    def _complete(self, names: list[str], declared: Mapping, options: Namespace) -> Schema:
+        """Return the schema of all columns of the file."""
         stated = self.file.dtypes() if is_parquet(self._path) else None
-        said = read_types(options.types, None if stated is not None else self._style)
-        lacking = [name for name in said if name not in names]
-        if lacking:
-            raise ValueError(f"--types names {lacking}, which are no columns; there are {names}.")
-        both = [name for name in said if name in declared]
+        typed = read_types(options.types, None if stated is not None else self._style)
+        missing = [name for name in typed if name not in names]
+        if missing:
+            raise ValueError(f"--types names {missing}, which are no columns; there are {names}.")
+        both = [name for name in typed if name in declared]
         if both:
-            raise ValueError(f"--types and --schema both have {both}; give one of them.")
-        known = {**declared, **said}
+            raise ValueError(f"--types and --schema both have {both}; use one of them.")
+        known = {**declared, **typed}
         if options.infer is None:
-            left = [name for name in names if name not in known]
-            if left:
+            undeclared = [name for name in names if name not in known]
+            if undeclared:
                 raise ValueError(
-                    f"The columns {left} are neither in --schema nor in --types: say what they "
-                    "are, pay for finding it by --infer private, or leave them out by --drop."
+                    f"The columns {undeclared} are neither in --schema nor in --types. Declare "
+                    "them, spend budget on inferring them by --infer private, or remove them by "
+                    "--drop."
                 )
         elif stated is None:
             known = {**dict.fromkeys(names, Unknown()), **known}
         else:
-            known = _take_stated(stated, known)
-        written = Unknown(**_fields_of(self._style))
-        kinds = {n: written if kind == Unknown() else kind for n, kind in known.items()}
-        return Schema(kinds, list_rules(declared))
+            known = dict(_declare_stated(stated, known))
+        unknown = Unknown(**_fields_of(self._style))
+        columns = {n: unknown if column == Unknown() else column for n, column in known.items()}
+        return Schema(columns, list_rules(declared))
 
 
-def _take_stated(stated, known):
-    """Declare the columns of which nothing is known by the types that a file states, and say so."""
+def _declare_stated(stated: Mapping, known: Mapping) -> Schema:
+    """Declare undeclared columns by the types that a file states, and print which."""
     schema = Schema.from_dtypes(stated, declared=known)
-    found = [
-        f"{name} ({type(kind).__name__})" for name, kind in schema.items() if name not in known
+    added = [
+        f"{name} ({type(column).__name__})" for name, column in schema.items() if name not in known
     ]
-    if found:
+    if added:
         print(
-            f"The types of these columns are taken to be public: {', '.join(found)}.",
+            f"The types of these columns are treated as public: {', '.join(added)}.",
             file=sys.stderr,
         )
     return schema
 
 
-def check_table(options):
-    """Refuse a table that is none, or of unknown form, by its name."""
+def check_table(options: Namespace) -> None:
+    """Raise ValueError for a table that does not exist, or of unknown format."""
     check_suffix(options.table, (".csv", ".parquet", ".tsv", ".txt"))
     files = list_files(options.table)
     if not files:
@@ -128,61 +136,68 @@ def check_table(options):
     for file in files:
         check_input(file)
     if len(files) > 1 and not is_parquet(options.table):
-        raise ValueError(f"{options.table} are several files, which only those of Parquet can be.")
+        raise ValueError(f"{options.table} are several files; only Parquet files can be several.")
     if is_parquet(options.table):
         _check_pyarrow()
         plain = {"sep": None, "encoding": "utf-8"} | _fields_of(TextStyle())
         given = [name for name in plain if getattr(options, name, None) != plain[name]]
         if given:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-            raise ValueError(f"{names}: {options.table} is a Parquet file, whose form is known.")
+            raise ValueError(
+                f"{names}: {options.table} is a Parquet file, which needs no such option."
+            )
     with contextlib.suppress(LookupError):
         codecs.lookup(options.encoding)
         return
     raise ValueError(f"--encoding {options.encoding} is unknown; try utf-8, latin-1 or utf-16.")
 
 
-def _check_pyarrow():
+def _check_pyarrow() -> None:
     try:
         import pyarrow.parquet  # noqa: F401
     except ImportError:
         raise ImportError("Parquet files need pyarrow: pip install 'skdpgen[parquet]'.") from None
 
 
-def check_synthetic(path):
-    """Refuse synthetic rows in a form that cannot be written."""
+def check_synthetic(path: str) -> None:
+    """Raise ValueError for an output of synthetic rows in an unknown format."""
     check_suffix(path, (".csv", ".parquet"))
     if is_parquet(path):
         _check_pyarrow()
 
 
-def read_sep(options):
+def read_sep(options: Namespace) -> str:
+    """Return the separator of a CSV file."""
     suffix = Path(options.table).suffix.lower()
     if options.sep is None:
         if suffix == ".txt":
-            raise ValueError(f"Say by --sep what separates the cells of {options.table}.")
+            raise ValueError(f"{options.table} needs --sep, the separator of its cells.")
         return "\t" if suffix == ".tsv" else ","
+    # Shells pass \t as two characters.
     sep = {"\\t": "\t", "tab": "\t"}.get(options.sep, options.sep)
+    # Letters, digits and quotes occur within cells.
     if len(sep) != 1 or sep.isalnum() or sep in "\"'\n\r":
-        raise ValueError(f"--sep must be one sign, such as ';' or '\\t'; got {options.sep!r}.")
+        raise ValueError(f"--sep must be one character, as ';' or '\\t'; got {options.sep!r}.")
     return sep
 
 
-def read_style(options):
+def read_style(options: Namespace) -> TextStyle:
+    """Return how numbers and dates are written."""
     return TextStyle(options.decimal, options.thousands, options.date_format)
 
 
-def list_dropped(options):
+def list_dropped(options: Namespace) -> list[str]:
+    """Return the names of columns to leave out."""
     names = [name.strip() for given in options.drop for name in given.split(",")]
     return [name for name in names if name]
 
 
-def read_declared(options):
-    """Return what is public of the columns, as a schema; as an empty dict for nothing."""
+def read_declared(options: Namespace) -> Mapping:
+    """Return the declared columns: a schema, or an empty dict."""
     if options.schema is None and options.infer is None and not options.types:
         raise ValueError(
-            "say what is public of the columns by --schema, or pay for finding it by --infer "
-            "private."
+            "No column is declared. Declare public columns by --schema, or spend budget on "
+            "inferring them by --infer private."
         )
     if options.schema is None:
         return {}
@@ -192,72 +207,67 @@ def read_declared(options):
     return schema.select(left) if left else {}
 
 
-def read_schema(path):
-    """Read a schema, also of what ``skdpgen synthesize --schema-out`` has written."""
+def read_schema(path: str) -> Schema:
+    """Return the schema in a JSON file, also in one of ``skdpgen synthesize --schema-out``."""
     written = parse_json(read_file(path), "The schema")
-    is_found = isinstance(written, dict) and set(written) == {"schema", "report"}
-    if is_found and isinstance(written["report"], list):
+    is_fitted = isinstance(written, dict) and set(written) == {"schema", "report"}
+    if is_fitted and isinstance(written["report"], list):
         return Schema(written["schema"])
     return Schema.from_json(Path(path))
 
 
-def list_rules(declared):
-    """Return the rules of what `read_declared` gives."""
+def list_rules(declared: Mapping) -> tuple:
+    """Return the rules of declared columns."""
     return getattr(declared, "rules", ())
 
 
-def read_types(given, style):
-    """Return the kinds that columns are said to be of.
+def read_types(given: Iterable[str], style: TextStyle | None) -> dict:
+    """Return the columns that --types declares.
 
     Parameters
     ----------
     given : list of str
-        Of ``name=kind``, or names of JSON files of a dict of kinds, which may be dicts.
+        ``name=type``, or names of JSON files of a dict of types.
     style : TextStyle or None
-        How texts are written; then kinds are checked by noisy counts. None: types are stated.
+        How texts are written; noisy counts then check the types. None: the file states types.
 
     Returns
     -------
-    dict of str to kind
+    dict of str to column, or its dict
     """
-    said = {}
+    types: dict = {}
     for text in given:
-        said.update(_read_pair(text) if "=" in text else _read_file(text))
-    return {name: _make_kind(name, kind, style) for name, kind in said.items()}
+        if "=" in text:
+            name, _, column_type = text.rpartition("=")
+            types[name.strip()] = column_type.strip()
+        else:
+            written = parse_json(read_file(text), f"--types {text}")
+            if not isinstance(written, dict):
+                raise ValueError(f'--types {text} must hold an object, as {{"age": "integer"}}.')
+            types |= written
+    return {name: _make_column(name, given, style) for name, given in types.items()}
 
 
-def _read_pair(text):
-    name, _, kind = text.rpartition("=")
-    return {name.strip(): kind.strip()}
-
-
-def _read_file(path):
-    said = parse_json(read_file(path), f"--types {path}")
-    if not isinstance(said, dict):
-        raise ValueError(f"--types {path} must hold an object, such as " + '{"age": "integer"}.')
-    return said
-
-
-def _make_kind(name, kind, style):
-    if not isinstance(kind, str):
-        return kind
-    if style is not None and kind in _SAID:
-        return Unknown(**_fields_of(style) | {"expected": kind})
-    spec = {"type": "number", "decimals": 0} if kind == "integer" else {"type": kind}
+def _make_column(name: str, given, style: TextStyle | None):
+    if not isinstance(given, str):
+        return given
+    if style is not None and given in _EXPECTED:
+        return Unknown(**_fields_of(style) | {"expected": given})
+    spec: dict = {"type": "number", "decimals": 0} if given == "integer" else {"type": given}
     if spec["type"] not in KINDS:
-        raise ValueError(f"--types {name}={kind}: a kind must be one of {['integer', *KINDS]}.")
-    # Cells that are none count as missing, as in columns whose kinds are found.
+        raise ValueError(f"--types {name}={given}: a type must be one of {['integer', *KINDS]}.")
+    # Cells of another type count as missing, as in columns whose types are inferred.
     if "missing" in [field.name for field in fields(KINDS[spec["type"]])]:
         spec["missing"] = True
     return spec
 
 
-def _fields_of(style):
+def _fields_of(style: TextStyle) -> dict:
     return {field.name: getattr(style, field.name) for field in fields(TextStyle)}
 
 
-def read_public(options, schema=None):
-    """Read a public table, whose columns are what a schema says, or else all of their cells are."""
+def read_public(options: Namespace, schema: Schema | None = None) -> pd.DataFrame:
+    """Read a public table; without a schema, columns have the type of all of their cells."""
     check_table(options)
     file = TableFile(
         options.table,
@@ -271,21 +281,22 @@ def read_public(options, schema=None):
     frame = pd.concat(list(file()), ignore_index=True)
     if is_parquet(options.table):
         return frame
-    style, declared = read_style(options), schema or {}
+    style = read_style(options)
+    declared: Mapping = {} if schema is None else schema
     parsed = parse_texts(frame, declared, style)
     return parsed.assign(
         **{name: _parse_public(frame[name], style) for name in frame if name not in declared}
     )
 
 
-def _parse_public(cells, style):
-    kinds, values = zip(*(read_text(cell, style) for cell in cells), strict=True)
-    found = set(kinds) - {"missing"}
-    if found and found <= {"whole", "number"}:
+def _parse_public(cells: pd.Series, style: TextStyle) -> pd.Series:
+    types, values = zip(*(read_text(cell, style) for cell in cells), strict=True)
+    known = set(types) - {"missing"}
+    if known and known <= {"whole", "number"}:
         return pd.Series(values, dtype="float64")
-    if found == {"date"}:
+    if known == {"date"}:
         return pd.Series(values, dtype="datetime64[us]")
-    if found == {"boolean"}:
+    if known == {"boolean"}:
         return pd.Series(values, dtype=object)
     texts = cells.str.strip()
     return texts.astype(object).where(~texts.isin(MISSING_TEXTS), None)

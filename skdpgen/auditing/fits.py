@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Audits of whole fits: of how many records it can be guessed whether they were there."""
+"""Audits of whole fits by membership inference."""
 
 import json
 import numbers
@@ -8,39 +8,41 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from .._muting import muted
+from ..accounting.certificate import Certificate
 from ..checks import check_choice
 from ..curator.curator import intercept_releases
-from .guesses import SCORES, HeardAll, Listener, guess
+from .base import DEFAULT_CONFIDENCE, NO_VIOLATION, VIOLATION
 from .made_records import can_be_audited, fit_records, make_records
-from .refuting import find_bound, refute_by_fits, refute_by_guesses
-from .releases import _seeds
+from .membership import SCORES, AllReleased, ReleaseScorer, count_right_guesses
+from .refutation import find_bound, refute_by_fits, refute_by_guesses
+from .releases import check_confidence, make_rng
 
 _ATTACKS = ("releases", *SCORES)
 
 
 @dataclass(frozen=True)
 class FitAudit:
-    """What guesses about the records of whole fits have shown.
+    """Lower bound on the privacy loss of whole fits, by membership inference.
 
     Attributes
     ----------
     attack : str
-        By what was guessed.
+        The attack that scored the canaries.
     claim, delta : float
         ε of the certificate, and its δ.
     bound : float
-        What ε was shown to be above, at `delta`, if no more is false than how large noise is: with
-        the noise of ``bound``, relative to what the certificate says, guesses were too good.
+        Lower bound on ε at `delta`, if the certificate errs at most in the scale of the noise:
+        with less noise than that of ``bound``, guesses would be right as often.
     n_fits : int
-        How many fits were made.
+        Number of fits.
     n_canaries : int
-        Records of all fits together, each left out by a coin.
+        Canaries over all fits, each included by a fair coin.
     n_right : int
-        Of how many of them it was guessed rightly whether they were there.
+        Canaries whose coin was guessed right.
     n_clear, n_clear_right : int
-        Of how many this was clearest, and guessed rightly.
+        Canaries with the clearest scores, and how many of these were guessed right.
     confidence : float
-        With which the bound is right.
+        Confidence of the bound.
     """
 
     attack: str
@@ -55,112 +57,122 @@ class FitAudit:
     confidence: float
 
     @property
-    def verdict(self):
-        """``"convicted"`` if more was shown than is claimed, else ``"consistent"``."""
-        return "convicted" if self.bound > self.claim else "consistent"
+    def verdict(self) -> str:
+        """``"violation found"`` if the bound exceeds the claim, else ``"no violation found"``."""
+        return VIOLATION if self.bound > self.claim else NO_VIOLATION
 
-    def to_json(self):
-        """Write it down."""
+    def to_json(self) -> str:
+        """Return the result as JSON."""
         written = {"verdict": self.verdict, **asdict(self)}
         return json.dumps({k: "inf" if v == np.inf else v for k, v in written.items()}, indent=2)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return (
-            f"{self.verdict.capitalize()}: ε > {self.bound:.4g} was shown of ε = {self.claim:.4g} "
-            f"at δ = {self.delta:g} (confidence {self.confidence:g}): {self.n_right} of "
-            f"{self.n_canaries} guesses by {self.attack} were right in {self.n_fits} fits, and "
-            f"{self.n_clear_right} of the {self.n_clear} clearest."
+            f"{self.verdict.capitalize()}: the audit shows ε > {self.bound:.4g} at "
+            f"δ = {self.delta:g}; the certificate claims ε = {self.claim:.4g} (confidence "
+            f"{self.confidence:g}). In {self.n_fits} fits, {self.n_right} of {self.n_canaries} "
+            f"guesses by {self.attack} were right, and {self.n_clear_right} of the {self.n_clear} "
+            "clearest."
         )
 
 
 def audit_fit(
     estimator,
-    n_samples=50,
-    n_features=None,
+    n_samples: int = 50,
+    n_features: int | None = None,
     *,
-    n_classes=None,
-    attack="releases",
-    n_fits=200,
-    n_canaries=None,
-    n_clear=None,
-    confidence=1 - 1e-6,
+    n_classes: int | None = None,
+    attack: str = "releases",
+    n_fits: int = 200,
+    n_canaries: int | None = None,
+    n_clear: int | None = None,
+    confidence: float = DEFAULT_CONFIDENCE,
     random_state=None,
-):
-    """Show by guesses how much can be told from whole fits about who was in them.
+) -> FitAudit:
+    """Bound the privacy loss of whole fits from below, by membership inference.
 
-    Clones are fitted to made records. Some are canaries, each of which is absent by a fair coin of
-    its own; all others are absent. By what is released, or by synthetic rows, it is guessed of each
-    canary whether it is there. If ε were small, few of the guesses would be right. That holds for
-    all releases together, of samples too, and for all that is made of them. No private row is read.
+    Clones are fitted to generated records. Some records are canaries, each of which is included by
+    an independent fair coin; all others are absent. An attack guesses from the releases, or from
+    synthetic rows, which canaries were included. A small ε would allow few right guesses. The bound
+    covers all releases together, those of samples too, and all post-processing. No private row is
+    read.
 
     Parameters
     ----------
     estimator : estimator
-        An unfitted generator, under ``relation="zero_out"``, for `attack` ``"releases"`` also
+        An unfitted generator with ``relation="zero_out"``; for the attack ``"releases"`` also
         `DPPCA`.
     n_samples : int, default=50
-        How many records are made for each fit.
+        Number of generated records of each fit.
     n_features, n_classes : int, default=None
         As in `audit`.
     attack : {"releases", "distance", "density"}, default="releases"
-        By what is guessed. ``"releases"``: by how much likelier noisy numbers are with a canary
-        than without; of gradients that are clipped as a whole only with a lone canary.
-        ``"distance"``: by the nearest synthetic row, relative to the nearest of other made rows.
-        ``"density"``: by the density of synthetic rows over that of others (DOMIAS).
+        ``"releases"``: the likelihood ratio of noisy values with and without a canary; gradients
+        that are clipped as a whole count only with a lone canary. ``"distance"``: the distance to
+        the nearest synthetic row, relative to that of other generated records. ``"density"``: the
+        density of synthetic rows over that of other generated records (DOMIAS).
     n_fits : int, default=200
-        How many fits are made, each with records and coins of its own. The bound comes near the
-        truth with many fits; with one it stays below, however many canaries there are.
+        Number of fits, each with records and coins of its own. The bound approaches the true ε
+        with many fits; with one it stays below, however many canaries there are.
     n_canaries : int, default=None
-        Canaries of a fit. The fewer, the less they hide each other. Of sliced rows it is known
-        only of a lone one where to look for it. None: 5 by releases, all records by synthetic rows.
+        Canaries in a fit. Fewer canaries mask each other less. The slot of a sliced row is known
+        to the attacker only with a lone canary. None: 5 for ``"releases"``, else all records.
     n_clear : int, default=None
-        Of how many of all canaries guesses count that are right in one fit: those that are
-        clearest. None: a fifth.
+        Number of canaries, those with the clearest scores, whose guesses count for the bound of
+        one fit. None: a fifth of all.
     confidence : float, default=1 - 1e-6
-        With which the bound is right.
+        Confidence of the bound.
     random_state : None, int or RandomState, default=None
+        Seed of records, coins and noise.
 
     Returns
     -------
     FitAudit
+
+    Raises
+    ------
+    TypeError
+        If the estimator fits nothing that can be attacked.
+    ValueError
+        If a parameter is out of range, the relation is another one, or a `PrivacyBudget` is open.
 
     Examples
     --------
     >>> from skdpgen import DPSWFlowSampler
     >>> from skdpgen.privacy import audit_fit
     >>> sampler = DPSWFlowSampler(epsilon=3.0, bounds=(0, 1), n_steps=5)
-    >>> found = audit_fit(sampler, 50, 8, n_fits=50, confidence=0.95, random_state=0)
-    >>> found.verdict, found.n_canaries
-    ('consistent', 250)
+    >>> audited = audit_fit(sampler, 50, 8, n_fits=50, confidence=0.95, random_state=0)
+    >>> audited.verdict, audited.n_canaries
+    ('no violation found', 250)
     """
     check_choice("attack", attack, _ATTACKS)
     if not can_be_audited(estimator) or hasattr(estimator, "privatize"):
-        raise TypeError(f"{type(estimator).__name__} cannot be audited by guesses.")
+        raise TypeError(f"{type(estimator).__name__} cannot be audited by membership inference.")
     if getattr(estimator, "relation", None) != "zero_out":
-        raise ValueError("Guesses are of whether records are there: under relation='zero_out'.")
+        raise ValueError("Membership inference needs an estimator with relation='zero_out'.")
     if n_canaries is None:
         n_canaries = n_samples if attack != "releases" else 5
-    sizes = {"n_samples": n_samples, "n_fits": n_fits, "n_canaries": n_canaries}
-    for name, value in sizes.items():
+    counts = {"n_samples": n_samples, "n_fits": n_fits, "n_canaries": n_canaries}
+    for name, value in counts.items():
         if not (isinstance(value, numbers.Integral) and value >= 1):
-            raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}.")
+            raise ValueError(f"{name} must be an integer of at least 1; got {value!r}.")
+    check_confidence(confidence)
     n_canaries = min(n_canaries, n_samples)
-    if not 0.5 <= confidence < 1:
-        raise ValueError(f"confidence must be in [0.5, 1); got {confidence!r}.")
     n_all = n_canaries * n_fits
     n_clear = -(-n_all // 5) if n_clear is None else n_clear
     if not (isinstance(n_clear, numbers.Integral) and 1 <= n_clear <= n_all):
         raise ValueError(f"n_clear must be in [1, {n_all}]; got {n_clear!r}.")
-    seeds = _seeds(random_state)
-    coins = seeds.integers(2, size=(n_fits, n_canaries)).astype(bool)
+    rng = make_rng(random_state)
+    coins = rng.integers(2, size=(n_fits, n_canaries)).astype(bool)
     scores = np.zeros(coins.shape)
-    for i, is_there in enumerate(coins):
+    for i, is_included in enumerate(coins):
         null = np.ones(n_samples, bool)
-        null[:n_canaries] = ~is_there
+        null[:n_canaries] = ~is_included
         sizes = n_samples, n_features, n_classes
-        scores[i], certificate = _attack(estimator, sizes, attack, null, n_canaries, seeds)
+        scores[i], certificate = _attack(estimator, sizes, attack, null, n_canaries, rng)
     is_right = (scores > 0) == coins
-    n_clear_right = guess(scores.ravel(), coins.ravel(), n_clear)
+    n_clear_right = count_right_guesses(scores.ravel(), coins.ravel(), n_clear)
+    # Bonferroni: either of two tests may refute.
     alpha = (1 - confidence) / 2
 
     def refute(curve):
@@ -182,27 +194,28 @@ def audit_fit(
     )
 
 
-def _attack(estimator, sizes, attack, null, n_canaries, seeds):
-    """Fit without records that are null; return a score for each canary, and the certificate."""
+def _attack(
+    estimator, sizes, attack: str, null: np.ndarray, n_canaries: int, rng: np.random.Generator
+) -> tuple[np.ndarray, Certificate]:
+    """Fit without the null records; return a score for each canary, and the certificate."""
 
-    def make():
-        return make_records(estimator, *sizes, seeds, has_extremes=False)
+    def generate():
+        return make_records(estimator, *sizes, rng, has_extremes=False)
 
-    copied, data = make()
-    listener = Listener(n_canaries, seeds)
-    watch = listener.listen if attack == "releases" else _release
+    copied, data = generate()
+    scorer = ReleaseScorer(n_canaries, rng)
+    watch = scorer.watch if attack == "releases" else _release
     with intercept_releases(watch, null), muted():
         try:
-            fit_records(copied, data, int(seeds.integers(2**32)))
-        except HeardAll as heard:
-            return listener.score(), heard.args[0]
-    _, others = make()
-    synthetic = copied.sample(len(null), random_state=int(seeds.integers(2**32)))
-    rows, reference, synthetic = (
-        _encode(copied, made["X"]) for made in (data, others, _as_data(synthetic))
-    )
+            fit_records(copied, data, int(rng.integers(2**32)))
+        except AllReleased as stop:
+            return scorer.score(), stop.args[0]
+    _, others = generate()
+    sample = copied.sample(len(null), random_state=int(rng.integers(2**32)))
+    synthetic = sample[0] if isinstance(sample, tuple) else sample
+    rows, reference, synthetic = (_encode(copied, X) for X in (data["X"], others["X"], synthetic))
     scores = SCORES[attack](rows[:n_canaries], synthetic, reference)
-    # Half of them is guessed to be there.
+    # Half of the canaries are guessed to be included.
     return scores - np.median(scores), copied.privacy_
 
 
@@ -210,11 +223,7 @@ def _release(curator, mechanism, release):
     return release(mechanism)
 
 
-def _as_data(sample):
-    return {"X": sample[0] if isinstance(sample, tuple) else sample}
-
-
-def _encode(fitted, X):
+def _encode(fitted, X) -> np.ndarray:
     """Return rows in the units of the release."""
     format = fitted._format.without_target()
     return np.asarray(format.encode(format.read_public(fitted, X)))

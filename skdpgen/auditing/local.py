@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Lower bounds on what local releases cost: each row is noised by itself, and all show the same."""
+"""Lower bounds on the privacy loss of local releases.
+
+Each row has noise of its own, so that a single run of a data set of equal rows gives as many
+independent outcomes as there are rows.
+"""
 
 import math
 from itertools import permutations
@@ -8,123 +12,135 @@ import numpy as np
 from dp_accounting import LaplaceDpEvent
 
 from ..mechanisms.noise import NoiseSource
-from .findings import WhiteBox
+from .base import N_TESTED, MechanismAudit, ReleaseAudit
 from .statistics import (
-    Lags,
-    deviation_above,
-    equal_scale,
-    normality,
-    share_above,
-    share_below,
+    Autocorrelation,
+    equal_scale_p_value,
+    normality_p_value,
+    rate_lower_bound,
+    rate_upper_bound,
     standardize,
+    std_upper_bound,
 )
 
-# Rows that are noised for each run that is asked for: likelihood ratios take many.
-_N_ROWS = 20
-# Where likelihood ratios are looked at.
+# Noisy rows for each run: bounds on likelihood ratios need more outcomes than those on scales.
+_ROWS_PER_RUN = 20
+# Candidate thresholds of the likelihood ratio, as quantiles of the outcomes.
 _QUANTILES = (0.5, 0.8, 0.9, 0.95, 0.98, 1.0)
-# How many numbers are tested to be normal.
-_N_TESTED = 50_000
-# Of so many numbers, rows on a grid are never equal by accident.
-_N_APART = 4
+# Rows of fewer numbers on a grid may be equal by chance.
+_LEAST_WIDTH = 4
 
 
-class _LocalAudit(WhiteBox):
-    def _fill_all(self, position):
+class _LocalAudit(MechanismAudit):
+    def _repeat_row(self, position: int):
+        """Return a copy of the source in which every row is the same."""
         everywhere = np.arange(len(self._source._arrays[0]))
-        return self._seat.fill(self._source, position, rows=everywhere)
+        return self._canary.insert(self._source, position, rows=everywhere)
 
 
 class RowsAudit(_LocalAudit):
-    """Of noised rows: μ of Gaussian noise, and by a likelihood ratio ε of Laplace noise."""
+    """Audit of noisy rows: μ of Gaussian noise; ε of Laplace noise by a likelihood ratio."""
 
-    def audit(self):
-        taken = [self._fill_all(position) for position in self._seat.candidates]
-        rows = [self._run(source, self._seed()) for source in taken]
-        exact = np.stack([(run.exact.reshape(len(run.result.values), -1))[0] for run in rows])
-        order = self._mechanism.norm_order
+    def audit(self) -> ReleaseAudit:
+        sources = [self._repeat_row(position) for position in self._canary.candidates]
+        runs = [self._run(source, self._seed()) for source in sources]
+        exact = np.stack([(run.exact.reshape(len(run.result.values), -1))[0] for run in runs])
+        pair = self._find_distant(exact)
+        n_rows, std = len(runs[0].result.values), runs[pair[0]].measured[0].std
+        n_runs, noise = -(-_ROWS_PER_RUN * self._n_runs // n_rows), NoiseSource(self._seed())
+        noisy = [
+            np.concatenate([self._run(sources[i], noise).result.values for _ in range(n_runs)])
+            for i in pair
+        ]
+        residuals = [(values - exact[i]) / std for values, i in zip(noisy, pair, strict=True)]
+        tests = self._test_noise(residuals)
+        faults, pooled = [], np.concatenate(residuals)
+        if pooled.shape[1] >= _LEAST_WIDTH and len(np.unique(pooled, axis=0)) < len(pooled):
+            faults.append("rows share their noise")
+        if isinstance(self._base, LaplaceDpEvent):
+            bound, n_used = self._bound_epsilon(noisy, *(exact[i] for i in pair))
+            return self._report(bound, tests, faults, n_runs=n_used)
+        apart = exact[pair[0]] - exact[pair[1]]
+        along = pooled @ apart / np.linalg.norm(apart)
+        tested = [residual.ravel()[:N_TESTED] for residual in residuals]
+        tests["normality"] = normality_p_value(
+            standardize(*(residual @ apart for residual in residuals)), standardize(*tested)
+        )
+        bound = np.linalg.norm(apart) / (std * std_upper_bound(along, self._alpha))
+        return self._report(bound, tests, faults, n_runs=len(along))
+
+    def _find_distant(self, exact: np.ndarray) -> tuple[int, int]:
+        """Return the most distant pair of rows, in the norm of the mechanism."""
         apart = exact[:, None] - exact[None]
-        # Of those that are as far apart, those that differ in fewer numbers, which shows more.
-        distances = np.linalg.norm(apart, order, axis=2) - 1e-6 * np.count_nonzero(apart, axis=2)
+        # Among equal distances, prefer few different numbers: their loss is easier to bound.
+        distances = np.linalg.norm(apart, self._mechanism.norm_order, axis=2)
+        distances -= 1e-6 * np.count_nonzero(apart, axis=2)
         one, other = np.unravel_index(np.argmax(distances), distances.shape)
-        n_rows = len(rows[0].result.values)
-        n_runs, std = -(-_N_ROWS * self._n_runs // n_rows), rows[one].measured[0].std
-        noise = NoiseSource(self._seed())
-        noised = [
-            np.concatenate([self._run(taken[i], noise).result.values for _ in range(n_runs)])
-            for i in (one, other)
-        ]
-        residuals = [
-            (values - exact[i]) / std for values, i in zip(noised, (one, other), strict=True)
-        ]
-        lags = Lags(residuals[0].size)
+        return int(one), int(other)
+
+    def _test_noise(self, residuals: list[np.ndarray]) -> dict[str, float]:
+        lags = Autocorrelation(residuals[0].size)
         for residual in residuals:
             lags.add(residual.ravel())
-        # Sums of squares of Gaussian noise are χ² variables, and those of sizes of Laplace noise.
-        is_laplace = isinstance(self._base, LaplaceDpEvent)
-        power, degrees = (1, 2) if is_laplace else (2, 1)
+        # Sums of squares of Gaussian noise are χ² variables, as are sums of |x| of Laplace noise.
+        power, degrees = (1, 2) if isinstance(self._base, LaplaceDpEvent) else (2, 1)
         sums = [(np.abs(residual) ** power).sum(0) for residual in residuals]
-        tests = {
+        return {
             "independence": lags.p_value(),
-            "equal scale for both neighbours": equal_scale(sums, [degrees * len(noised[0])] * 2),
+            "equal scale for both neighbours": equal_scale_p_value(
+                sums, [degrees * len(residual) for residual in residuals]
+            ),
         }
-        together, faults = np.concatenate(residuals), []
-        is_long = together.shape[1] >= _N_APART
-        if is_long and len(np.unique(together, axis=0)) < len(together):
-            faults.append("rows share their noise")
-        apart = exact[one] - exact[other]
-        if not is_laplace:
-            along = together @ apart / np.linalg.norm(apart)
-            tested = [residual.ravel()[:_N_TESTED] for residual in residuals]
-            tests["normality"] = normality(
-                standardize(*(residual @ apart for residual in residuals)), standardize(*tested)
-            )
-            bound = np.linalg.norm(apart) / (std * deviation_above(along, self._alpha))
-            return self._report(bound, tests, faults, n_runs=len(along))
-        # How much likelier a row is under one than under the other, in units of 1 / std.
-        gains = [
-            (np.abs(values - exact[other]) - np.abs(values - exact[one])).sum(1)
-            for values in noised
-        ]
-        # The threshold is chosen by a tenth of the rows, and bounds are by the others.
-        n_tried = len(gains[0]) // 10
-        tried, left = zip(*((gain[:n_tried], gain[n_tried:]) for gain in gains), strict=True)
+
+    def _bound_epsilon(
+        self, noisy: list[np.ndarray], one: np.ndarray, other: np.ndarray
+    ) -> tuple[float, int]:
+        """Return a bound on ε of Laplace noise, and the number of outcomes of each row."""
+        # Log-likelihood ratios of both rows, in units of 1 / std.
+        ratios = [(np.abs(values - other) - np.abs(values - one)).sum(1) for values in noisy]
+        # A tenth of the outcomes determines the threshold, the others the bound.
+        n_pilot = len(ratios[0]) // 10
         threshold = max(
-            np.quantile(tried[0], _QUANTILES), key=lambda t: _bound_ratio(*tried, t, self._alpha)
+            np.quantile(ratios[0][:n_pilot], _QUANTILES),
+            key=lambda t: _bound_log_ratio([r[:n_pilot] for r in ratios], t, self._alpha),
         )
-        bound = _bound_ratio(*left, threshold, self._alpha)
-        return self._report(bound, tests, faults, n_runs=len(gains[0]))
+        bound = _bound_log_ratio([r[n_pilot:] for r in ratios], threshold, self._alpha)
+        return bound, len(ratios[0])
 
 
 class LabelsAudit(_LocalAudit):
-    """Of noised labels: ε, by how often one label comes from itself, and from another."""
+    """Audit of randomized response: ε by the rates of a label under itself and another one."""
 
-    def audit(self):
-        noise, sources = NoiseSource(self._seed()), {}
-        for position in self._seat.candidates:
-            source = self._fill_all(position)
+    def audit(self) -> ReleaseAudit:
+        noise = NoiseSource(self._seed())
+        sources: dict[int, object] = {}
+        for position in self._canary.candidates:
+            source = self._repeat_row(position)
             measured = self._mechanism._measure(source, self._base, self._relation, noise)
             sources.setdefault(int(measured.exact[0]), source)
-        n_runs = -(-_N_ROWS * self._n_runs // self._source.n_records)
+        n_runs = -(-_ROWS_PER_RUN * self._n_runs // self._source.n_records)
         answers = {
             label: np.concatenate([self._answer(source, noise) for _ in range(n_runs)])
             for label, source in sources.items()
         }
-        n_answers = n_runs * self._source.n_records
-        # Each label against each other, of which the most that is shown counts.
+        # Bonferroni over all ordered pairs of labels.
         alpha = self._alpha / max(1, len(answers) * (len(answers) - 1))
-        shown = [
-            _bound_ratio(1.0 * (answers[one] == one), 1.0 * (answers[other] == one), 1.0, alpha)
+        bounds = [
+            _bound_log_ratio([1.0 * (answers[label] == one) for label in (one, other)], 1.0, alpha)
             for one, other in permutations(answers, 2)
         ]
-        return self._report(max(shown, default=0.0), {}, [], n_runs=n_answers)
+        n_answers = n_runs * self._source.n_records
+        return self._report(max(bounds, default=0.0), {}, n_runs=n_answers)
 
-    def _answer(self, source, noise):
+    def _answer(self, source, noise) -> np.ndarray:
         return self._mechanism.run(source, self._base, relation=self._relation, noise=noise).codes
 
 
-def _bound_ratio(one, other, threshold, alpha):
-    """Return what the log of the ratio of two probabilities is above: to be beyond a threshold."""
-    often = share_below(np.sum(one > threshold - 1e-9), len(one), alpha)
-    seldom = share_above(np.sum(other > threshold - 1e-9), len(other), alpha)
+def _bound_log_ratio(values: list[np.ndarray], threshold: float, alpha: float) -> float:
+    """Return a lower bound on the log ratio of two probabilities to reach a threshold."""
+    # Less the rounding of values that are on the threshold.
+    threshold = threshold - 1e-9
+    (n_one, n_other) = (int(np.sum(part > threshold)) for part in values)
+    often = rate_lower_bound(n_one, len(values[0]), alpha)
+    seldom = rate_upper_bound(n_other, len(values[1]), alpha)
     return max(0.0, math.log(often / seldom)) if often > 0 else 0.0

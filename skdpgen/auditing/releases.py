@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Audits: lower bounds, with confidence, on what fits cost, to hold against what is claimed."""
+"""Audits of all releases of a fit, compared with the certificate."""
 
+import contextlib
 import json
 import math
 import numbers
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from dp_accounting import NonPrivateDpEvent
 from sklearn.base import clone
 
 from .._html import make_table
@@ -24,36 +27,41 @@ from ..accounting.events import (
 from ..accounting.rounding import show
 from ..curator.curator import intercept_releases
 from ..exceptions import PrivacyLeakWarning
-from . import audit_release
+from ..mechanisms.local import LocalLabelsMechanism, LocalRowsMechanism
+from .base import DEFAULT_CONFIDENCE, NO_VIOLATION, VIOLATION, MechanismAudit, ReleaseAudit
+from .gaussian import GaussianAudit
+from .local import LabelsAudit, RowsAudit
 from .made_records import (
     can_be_audited,
     count_rows_per_person,
     fit_records,
     make_records,
 )
-from .runs import Seat
+from .runs import Canary
 
-# Who may take the seat, at most.
+# Candidates for the place of the canary, at most: distances are compared for each pair of them.
 _MOST_CANDIDATES = 25
-# With so few runs hardly anything is shown.
-_FEWEST_RUNS = 100
+# With fewer runs, bounds at the default confidence are near 0.
+_LEAST_RUNS = 100
+# Fields of each release in the JSON of a report.
+_WRITTEN = ("name verdict reasons measure bound claim n_runs rate threshold tests").split()
 
 
 @dataclass(frozen=True)
 class AuditReport:
-    """What an audit found, and what is claimed.
+    """Lower bounds on the privacy loss of each release, beside the certificate's claim.
 
     Attributes
     ----------
     releases : tuple of ReleaseAudit
-        What was found of each release that has noise.
+        The audits of all releases with noise.
     certificate : Certificate
-        What is claimed of them.
+        The claim.
     confidence : float
-        With which each bound, and each test, is right.
+        Confidence of each bound and each test.
     reads_rows : bool
-        Whether rows were given to `audit`. If they are private, the report answers about them, and
-        no noise covers that. Otherwise they were made, and it may be published.
+        Whether rows were given to `audit`. If they are private, so is the report, and no noise
+        covers it. Otherwise the records were generated, and the report may be published.
 
     Examples
     --------
@@ -61,54 +69,50 @@ class AuditReport:
     >>> from skdpgen.privacy import audit
     >>> report = audit(DPPCA(bounds=(0, 1)), 50, 3, n_runs=500, random_state=0)
     >>> report.verdict
-    'consistent'
+    'no violation found'
     >>> bool(0.8 * report.claim < report.bound < report.claim)
     True
     """
 
-    releases: tuple
+    releases: tuple[ReleaseAudit, ...]
     certificate: Certificate
     confidence: float
     reads_rows: bool
 
     @property
-    def claim(self):
+    def claim(self) -> float:
         """ε of the certificate, at its δ."""
         return self.certificate.epsilon
 
     @property
-    def bound(self):
-        """What ε was shown to be above, at the δ of the claim.
+    def bound(self) -> float:
+        """Lower bound on ε, at the δ of the claim.
 
-        Of Gaussian releases of which each sees all records it is what they cost together. Of one
-        that is repeated only a step is in it. Releases of samples, of random directions, and of
-        pure ε beside others show what they cost in `releases` only; where there are just these,
-        it is 0.
+        It composes Gaussian releases that read all records, each for one step if it is repeated.
+        Releases of samples or random projections, and pure ε beside Gaussian releases, are bounded
+        in `releases` only; with no other release the bound is 0.
         """
         events = dict(zip(self.certificate.releases, self.certificate.events, strict=True))
         squares, pure = np.zeros((1, 1)), 0.0
-        for found in self.releases:
-            base, _, sampling = split_sampling(split_repetition(events[found.name])[0])
-            if found.measure == "epsilon":
-                pure += found.bound
+        for audited in self.releases:
+            base, _, sampling = split_sampling(split_repetition(events[audited.name])[0])
+            if audited.measure == "epsilon":
+                pure += audited.bound
             elif sampling == "none" and not isinstance(base, SlicedGaussianDpEvent):
-                squares = squares + found.squares
+                squares = squares + audited.squares
         mu = math.sqrt(np.max(squares))
-        if math.isinf(mu):
-            return mu
-        return max(pure, self._price(mu) if mu > 0 else 0.0)
-
-    def _price(self, mu):
-        return ledger_epsilon([gaussian_event(1 / mu)], self.certificate.delta)
+        if mu == 0 or math.isinf(mu):
+            return max(pure, mu)
+        return max(pure, ledger_epsilon([gaussian_event(1 / mu)], self.certificate.delta))
 
     @property
-    def verdict(self):
-        """``"convicted"`` if any release is, else ``"consistent"`` with what is claimed."""
-        is_bad = any(found.verdict == "convicted" for found in self.releases)
-        return "convicted" if is_bad or self.bound > self.claim else "consistent"
+    def verdict(self) -> str:
+        """``"violation found"`` in a release or over all, else ``"no violation found"``."""
+        is_bad = any(audited.verdict == VIOLATION for audited in self.releases)
+        return VIOLATION if is_bad or self.bound > self.claim else NO_VIOLATION
 
-    def to_json(self):
-        """Write the report down, with the certificate that it is of."""
+    def to_json(self) -> str:
+        """Return the report and its certificate as JSON."""
         return json.dumps(
             {
                 "audit": "differential privacy",
@@ -118,19 +122,8 @@ class AuditReport:
                 "confidence": self.confidence,
                 "reads_rows": self.reads_rows,
                 "releases": [
-                    {
-                        "name": found.name,
-                        "verdict": found.verdict,
-                        "reasons": list(found.reasons),
-                        "measure": found.measure,
-                        "bound": _plain(found.bound),
-                        "claim": _plain(found.claim),
-                        "n_runs": found.n_runs,
-                        "rate": found.rate and list(found.rate),
-                        "threshold": found.threshold and list(found.threshold),
-                        "tests": found.tests,
-                    }
-                    for found in self.releases
+                    {name: _plain(getattr(audited, name)) for name in _WRITTEN}
+                    for audited in self.releases
                 ],
                 "certificate": json.loads(self.certificate.to_json()),
             },
@@ -139,7 +132,7 @@ class AuditReport:
         )
 
     def plot(self, ax=None):
-        """Show, for each release, what was shown of it as a share of what is claimed.
+        """Plot the bound of each release, as a share of its claim.
 
         Parameters
         ----------
@@ -154,56 +147,57 @@ class AuditReport:
 
         if ax is None:
             _, ax = plt.subplots()
-        shares = [min(found.bound / found.claim, 2.0) for found in self.releases]
-        colours = ["C3" if found.reasons else "C0" for found in self.releases]
-        names = [found.name for found in self.releases]
-        ax.barh(names[::-1], shares[::-1], color=colours[::-1])
+        releases = self.releases[::-1]
+        ax.barh(
+            [audited.name for audited in releases],
+            [min(audited.bound / audited.claim, 2.0) for audited in releases],
+            color=["C3" if audited.reasons else "C0" for audited in releases],
+        )
         ax.axvline(1.0, color="black")
-        ax.set_xlabel("shown, as a share of what is claimed")
+        ax.set_xlabel("lower bound, as a share of the claim")
         ax.set_title(f"{self.verdict}, with confidence {self.confidence:g}")
         return ax
 
-    def _list_rows(self):
-        for found in self.releases:
-            symbol = {"mu": "μ", "epsilon": "ε"}[found.measure]
-            beside = ""
-            if found.rate is not None:
-                claimed, shown = found.rate
-                beside = f"; a record joins at a rate > {shown:.3g}, of {claimed:.3g} claimed"
-            if found.threshold is not None:
-                claimed, shown = found.threshold
-                beside = (
-                    "; what one record alone holds is released with probability > "
-                    f"{shown:.3g}, of {claimed:.3g} claimed"
+    def _list_rows(self) -> Iterator[tuple[str, str, str, str]]:
+        for audited in self.releases:
+            symbol = {"mu": "μ", "epsilon": "ε"}[audited.measure]
+            notes = [*(audited.reasons or (NO_VIOLATION,))]
+            if audited.rate is not None:
+                claim, bound = audited.rate
+                notes.append(f"sampling rate > {bound:.3g}, claimed {claim:.3g}")
+            if audited.threshold is not None:
+                claim, bound = audited.threshold
+                notes.append(
+                    f"probability to release a value of one record > {bound:.3g}, "
+                    f"claimed {claim:.3g}"
                 )
             yield (
-                found.name,
-                f"{symbol} > {found.bound:.4g}",
-                f"{symbol} = {found.claim:.4g}",
-                "; ".join(found.reasons or ("consistent",)) + beside,
+                audited.name,
+                f"{symbol} > {audited.bound:.4g}",
+                f"{symbol} = {audited.claim:.4g}",
+                "; ".join(notes),
             )
 
-    def _list_statements(self):
+    def _list_statements(self) -> list[str]:
         lines = [
-            f"{self.verdict.capitalize()}: ε > {self.bound:.4g} was shown at δ = "
-            f"{show(self.certificate.delta)}, and ε = {show(self.claim)} is claimed "
+            f"{self.verdict.capitalize()}: the audit shows ε > {self.bound:.4g} at δ = "
+            f"{show(self.certificate.delta)}; the certificate claims ε = {show(self.claim)} "
             f"(confidence {self.confidence:g})."
         ]
         if self.reads_rows:
-            lines.append("Rows that were given were read, outside of any ledger.")
+            lines.append("The audit read the given rows, outside of any ledger.")
         return lines
 
-    def _repr_html_(self):
-        head = ["Release", "Shown", "Claimed", "Verdict"]
+    def _repr_html_(self) -> str:
+        head = ["Release", "Lower bound", "Claim", "Verdict"]
         return make_table(" ".join(self._list_statements()), head, self._list_rows())
 
-    def __str__(self):
-        lines = self._list_statements()
-        lines += [
-            f"  - {name}: {bound}, of {claim} claimed; {verdict}"
+    def __str__(self) -> str:
+        rows = (
+            f"  - {name}: {bound}, claimed {claim}; {verdict}"
             for name, bound, claim, verdict in self._list_rows()
-        ]
-        return "\n".join(lines)
+        )
+        return "\n".join([*self._list_statements(), *rows])
 
 
 def audit(
@@ -211,112 +205,118 @@ def audit(
     X=300,
     y=None,
     *,
-    target=None,
+    target: str | None = None,
     persons=None,
-    n_classes=None,
-    n_runs=5000,
-    confidence=1 - 1e-6,
+    n_classes: int | None = None,
+    n_runs: int = 5000,
+    confidence: float = DEFAULT_CONFIDENCE,
     random_state=None,
-):
-    """Show, from the outcomes of many runs, how much can be told from what a fit releases.
+) -> AuditReport:
+    """Bound the privacy loss of a fit from below, by many runs of each release.
 
-    An unfitted clone is fitted to made records, and each of its releases is stopped at the door:
-    there the very mechanism that was about to run is run again and again, on neighbours, with its
-    own noise. See the user guide for how bounds are found, and what they show. What is audited is
-    the code on this machine; nothing follows for releases that were made elsewhere.
+    An unfitted clone is fitted to generated records. Each of its releases is intercepted: the very
+    mechanism that was about to run is run many times on neighbouring data sets, with its own
+    noise. The user guide explains the bounds. The audit tests the code on this machine; it says
+    nothing about releases from elsewhere.
 
     Parameters
     ----------
     estimator : estimator
-        An unfitted generator, `DPPCA` or `LocalPrivatizer`.
+        An unfitted generator, adapter, `DPPCA` or `LocalPrivatizer`.
     X : int, array-like or DataFrame, default=300
-        How many records are made, by a seed and public numbers of the estimator; with `persons`,
-        for how many of these. No private row is then read, and the report may be published. Or
-        records to audit on. Of these the audit is a query that no noise covers, and a
-        `PrivacyLeakWarning` says so: if they are private, so is the report.
+        Number of records (with `persons`, of persons) to generate, by a seed and public
+        parameters of the estimator. No private row is then read, and the report may be published.
+        Or records to audit on. No noise covers what such an audit says of them, as a
+        `PrivacyLeakWarning` says: if they are private, so is the report.
     y : int or array-like, default=None
-        Beside a number of records, that of their features. None: as many as the estimator's bounds
-        or encoder say, or a few. Or labels, or numbers, as in `fit`.
+        Beside a number of records, the number of features; None: that of the estimator's bounds
+        or encoder, or 4. Beside records, labels or numbers, as in `fit`.
     target : str, default=None
         As in `fit`.
     persons : array-like or bool, default=None
-        As in `fit`. Or, beside a number, whether made records are of persons.
+        As in `fit`. Beside a number of records, whether generated records belong to persons.
     n_classes : int, default=None
-        Beside a number, how many classes made records have. None: those of the estimator.
+        Beside a number of records, the number of their classes. None: that of the estimator.
     n_runs : int, default=5000
         How often each release is run.
     confidence : float, default=1 - 1e-6
-        With which each bound and each test is right.
+        Confidence of each bound and each test.
     random_state : None, int or RandomState, default=None
-        By which records are made, and noise is drawn.
+        Seed of the generated records and of the noise.
 
     Returns
     -------
     AuditReport
+
+    Raises
+    ------
+    TypeError
+        If the estimator releases nothing itself, as a search or a pipeline.
+    ValueError
+        If a parameter is out of range, if there are fewer than 4 records, or if a `PrivacyBudget`
+        is open.
 
     Examples
     --------
     >>> from skdpgen import DPSWFlowSampler
     >>> from skdpgen.privacy import audit
     >>> sampler = DPSWFlowSampler(epsilon=2.0, bounds=(0, 1))
-    >>> print(audit(sampler, 100, 3, n_runs=1000, random_state=0))  # doctest: +SKIP
-    Consistent: ε > 1.796 was shown at δ = 1e-05, and ε = 2 is claimed (confidence 0.999999).
-      - slice sketch: μ > 0.4527, of μ = 0.4982 claimed; consistent
+    >>> report = audit(sampler, 100, 3, n_runs=1000, random_state=0)
+    >>> for audited in report.releases:
+    ...     print(audited.name, audited.verdict, audited.bound < audited.claim)
+    squared norms no violation found True
+    slice sketch no violation found True
     """
     if not can_be_audited(estimator):
         raise TypeError(
-            f"{type(estimator).__name__} cannot be audited: generators, adapters, privatizers and "
-            "DPPCA can. Of a search or a pipeline, audit the estimator that it fits."
+            f"{type(estimator).__name__} cannot be audited: it makes no release itself. Audit the "
+            "generator, adapter, privatizer or DPPCA that it fits."
         )
-    if not (isinstance(n_runs, numbers.Integral) and n_runs >= _FEWEST_RUNS):
-        raise ValueError(
-            f"n_runs must be a whole number of at least {_FEWEST_RUNS}; got {n_runs!r}."
-        )
-    if not 0.5 <= confidence < 1:
-        raise ValueError(f"confidence must be in [0.5, 1); got {confidence!r}.")
-    seeds = _seeds(random_state)
+    if not (isinstance(n_runs, numbers.Integral) and n_runs >= _LEAST_RUNS):
+        raise ValueError(f"n_runs must be an integer of at least {_LEAST_RUNS}; got {n_runs!r}.")
+    check_confidence(confidence)
+    rng = make_rng(random_state)
     is_given = not isinstance(X, numbers.Integral)
     if is_given:
         warnings.warn(
-            "An audit on records that are given reads them outside of any ledger: if they are "
-            "private, the report is, too. audit(estimator, n_samples) makes records.",
+            "An audit of given records reads them outside of any ledger: if they are private, so "
+            "is the report. Use audit(estimator, n_samples) to audit on generated records.",
             PrivacyLeakWarning,
             stacklevel=2,
         )
-        copied, data, seat = clone(estimator), *_take_data(X, y, persons, seeds)
+        copied, data, canary = clone(estimator), *_take_data(X, y, persons, rng)
     else:
-        copied, data, seat = _make_data(estimator, int(X), y, persons, n_classes, seeds)
+        copied, data, canary = _generate_data(estimator, int(X), y, persons, n_classes, rng)
     if target is not None:
         data["target"] = target
-    found, plans = {}, []
+    audits: dict[str, ReleaseAudit | None] = {}
+    plans: list = []
 
     def watch(curator, mechanism, release):
         planned = dict(curator.plan.releases)
-        if mechanism.name not in found and mechanism.name in planned:
+        if mechanism.name not in audits and mechanism.name in planned:
             event, _ = split_repetition(planned[mechanism.name])
             mechanism.check(event)
-            found[mechanism.name] = audit_release(
+            audits[mechanism.name] = _audit_mechanism(
                 mechanism,
                 curator._source,
                 event,
                 curator.plan.relation,
-                seat=seat,
+                canary=canary,
                 n_runs=int(n_runs),
                 alpha=1 - confidence,
-                seed=seeds,
+                rng=rng,
             )
-            if len(found) == len(planned):
+            if len(audits) == len(planned):
                 plans.append(curator.plan)
-                raise _Audited
+                raise _AllAudited
         return release(mechanism)
 
-    with intercept_releases(watch, np.isin(np.arange(len(data["X"])), seat.candidates)), muted():
-        try:
-            fit_records(copied, data, int(seeds.integers(2**32)))
-        except _Audited:
-            pass
+    null = np.isin(np.arange(len(data["X"])), canary.candidates)
+    with intercept_releases(watch, null), muted(), contextlib.suppress(_AllAudited):
+        fit_records(copied, data, int(rng.integers(2**32)))
     return AuditReport(
-        tuple(audited for audited in found.values() if audited is not None),
+        tuple(audited for audited in audits.values() if audited is not None),
         Certificate.of_plan(
             plans[0],
             reproducible=getattr(estimator, "random_state", None) is not None,
@@ -327,8 +327,14 @@ def audit(
     )
 
 
-def _seeds(random_state):
-    """Return what seeds are drawn from, for fits that no budget would take."""
+def check_confidence(confidence: float) -> None:
+    """Raise ValueError unless a confidence is in [0.5, 1)."""
+    if not 0.5 <= confidence < 1:
+        raise ValueError(f"confidence must be in [0.5, 1); got {confidence!r}.")
+
+
+def make_rng(random_state) -> np.random.Generator:
+    """Return a generator of seeds, unless a budget is open, which refuses fits with seeds."""
     if find_open_budgets():
         raise ValueError("Audit outside of a PrivacyBudget: it refuses fits that have a seed.")
     if isinstance(random_state, np.random.RandomState):
@@ -336,31 +342,43 @@ def _seeds(random_state):
     return np.random.default_rng(random_state)
 
 
-class _Audited(Exception):
-    """Raised where all releases were audited, in place of the last of them."""
+class _AllAudited(Exception):
+    """Raised once all releases were audited, in place of the last of them."""
 
 
-def _make_data(estimator, n_samples, n_features, persons, n_classes, seeds):
-    """Return a clone, made records of which the first are extreme, and the seat."""
+def _audit_mechanism(mechanism, source, event, relation, **settings) -> ReleaseAudit | None:
+    """Audit a mechanism; return None for a release without noise, which claims nothing."""
+    if isinstance(split_sampling(event)[0], NonPrivateDpEvent):
+        return None
+    audit_class: type[MechanismAudit] = GaussianAudit
+    if isinstance(mechanism, LocalLabelsMechanism):
+        audit_class = LabelsAudit
+    elif isinstance(mechanism, LocalRowsMechanism):
+        audit_class = RowsAudit
+    return audit_class(mechanism, source, event, relation, **settings).audit()
+
+
+def _generate_data(estimator, n_samples, n_features, persons, n_classes, rng):
+    """Return a clone, generated records with extreme ones first, and the canary."""
     if n_samples < 4:
-        raise ValueError(f"To audit takes 4 records at least; got {n_samples}.")
+        raise ValueError(f"An audit needs at least 4 records; got {n_samples}.")
     n_more = 0
     if persons:
+        # The canary has more rows than may count, so that an audit sees whether more do.
         max_rows = count_rows_per_person(estimator)
-        # More than count.
         n_more = 2 * max_rows
     n_rows = n_samples + n_more
-    copied, data = make_records(estimator, n_rows, n_features, n_classes, seeds)
+    copied, data = make_records(estimator, n_rows, n_features, n_classes, rng)
     if persons:
         data["persons"] = np.minimum(np.arange(n_rows), n_samples - 1)
     candidates = np.arange(min(_MOST_CANDIDATES, n_samples // 2))
-    return copied, data, Seat(np.arange(n_samples - 1, n_rows), candidates)
+    return copied, data, Canary(np.arange(n_samples - 1, n_rows), candidates)
 
 
-def _take_data(X, y, persons, seeds):
-    """Return records that were given, and a seat among them."""
+def _take_data(X, y, persons, rng):
+    """Return given records, and a canary among them: the last record or person."""
     if callable(X) or not hasattr(X, "__len__") or len(X) < 4:
-        raise ValueError("To audit on records takes an array or a DataFrame of 4 rows at least.")
+        raise ValueError("X must be an array or a DataFrame with at least 4 rows.")
     data, rows = {"X": X}, np.array([len(X) - 1])
     if y is not None:
         data["y"] = y
@@ -369,8 +387,9 @@ def _take_data(X, y, persons, seeds):
         rows = np.flatnonzero(np.asarray(persons) == np.asarray(persons)[-1])
     others = np.setdiff1d(np.arange(len(X)), rows)
     n_candidates = min(_MOST_CANDIDATES, max(1, len(others) // 2))
-    return data, Seat(rows, seeds.choice(others, n_candidates, replace=False))
+    return data, Canary(rows, rng.choice(others, n_candidates, replace=False))
 
 
-def _plain(number):
-    return number if math.isfinite(number) else "inf"
+def _plain(value):
+    """Return a value that JSON can hold."""
+    return "inf" if isinstance(value, float) and math.isinf(value) else value

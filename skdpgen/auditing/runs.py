@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs of mechanisms that can be seen into, on neighbours: one record is exchanged for another."""
+"""Instrumented runs of mechanisms on neighbouring data sets."""
 
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, fields, is_dataclass, replace
 
@@ -9,46 +10,54 @@ import torch
 
 
 @dataclass(frozen=True)
-class Seat:
-    """Where the record is that neighbours differ in, and who may take its place.
+class Canary:
+    """Record in which neighbouring data sets differ, and records that can take its place.
 
     Attributes
     ----------
     rows : ndarray of int
-        Positions of its rows: one or, of a person, several.
+        Positions of its rows; a person has several.
     candidates : ndarray of int
-        Positions of rows, each of which can take the place of all of those. Where they are
-        themselves they count as absent, from the fit on: so they may lie outside of whatever is
-        inferred.
+        Positions of rows, each of which can take the place of all rows of the canary. At their
+        own positions they count as absent in the whole fit, so that inferred bounds do not cover
+        them.
     """
 
     rows: np.ndarray
     candidates: np.ndarray
 
-    def fill(self, source, position, *, rows=None, company=None):
-        """Return a copy of a source of records in which the row at `position` takes the seat.
+    def insert(
+        self,
+        source,
+        position: int | np.ndarray | None,
+        *,
+        rows: np.ndarray | None = None,
+        present: Sequence[int] | None = None,
+    ):
+        """Return a copy of a record source in which a candidate takes the place of the canary.
 
         Parameters
         ----------
         source : RecordSource
-            Of rows in memory.
-        position : int or None
-            None: the seat is of an absent record.
+            Rows in memory.
+        position : int, ndarray of int or None
+            The candidate, or one for each row. None: the canary is absent.
         rows : ndarray of int, default=None
-            The seat, if it is not that of the audit.
-        company : sequence of int, default=None
-            Positions of the records that are present beside it. None: all but the candidates.
+            Rows to replace. None: those of the canary.
+        present : sequence of int, default=None
+            Positions of the other records that are present. None: all but the candidates.
         """
         filled, rows = copy(source), self.rows if rows is None else rows
         X, y = source._arrays
         null = np.zeros(len(X), bool) if source._null is None else source._null.numpy().copy()
-        null[self.candidates] = False  # unless they stay away
+        # The fit counted candidates as absent; here only those that stay away are.
+        null[self.candidates] = False
         away = np.zeros(len(X), bool)
-        if company is None:
+        if present is None:
             away[self.candidates] = True
         else:
             away[:] = True
-            away[[*rows, *company]] = False
+            away[[*rows, *present]] = False
         null |= away
         if position is None:
             null[rows] = True
@@ -56,55 +65,68 @@ class Seat:
             null[:] = False
         taken = np.arange(len(X))
         taken[rows] = taken[rows] if position is None else position
-        filled._arrays = X[taken], None if y is None else y[taken]
-        filled._chunks = lambda: iter([filled._arrays])
+        _set_rows(filled, X[taken], None if y is None else y[taken])
         filled._null = torch.as_tensor(null)
         return filled
 
 
 class Run:
-    """A run of a mechanism: what it measures, and what it releases of that.
+    """One run of a mechanism, with the values that it measures and releases.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+    source : RecordSource
+    event : DpEvent
+    relation : str
+    noise : NoiseSource
+    released : list of ndarray, default=None
+        Noisy values on which later measurements depend, in place of those of this run.
+    measured : Measurement, default=None
+        A measurement to release, in place of one of `source`.
 
     Attributes
     ----------
     measured : list of Measurement
-        Several where one follows from what was released of another.
-    told : list of ndarray
-        What was released of each, before it is presented.
+        Several if one depends on the noisy values of another.
+    released : list of ndarray
+        The noisy values of each measurement, before post-processing.
     exact, noisy, std : ndarray
-        The numbers of all measurements before their noise and with it; their stated deviations.
+        Values of all measurements without and with noise, and its stated standard deviations.
     result : object
-        What is released in the end.
+        The released object.
     """
 
-    def __init__(self, mechanism, source, event, relation, noise, *, told=None, measured=None):
-        self._mechanism, self._pinned = mechanism, told
-        self.measured, self.told = [], []
+    def __init__(
+        self, mechanism, source, event, relation, noise, *, released=None, measured=None
+    ) -> None:
+        self._mechanism, self._pinned = mechanism, released
+        self.measured: list = []
+        self.released: list[np.ndarray] = []
         copied = copy(mechanism)
         copied._present = self._present
-        if measured is None:
-            copied._measure = lambda *args: self._keep(mechanism._measure(*args))
-        else:
-            copied._measure = lambda *args: self._keep(measured)
+        copied._measure = lambda *args: self._keep(
+            mechanism._measure(*args) if measured is None else measured
+        )
         self.result = copied.run(source, event, relation=relation, noise=noise)
 
     @property
-    def exact(self):
+    def exact(self) -> np.ndarray:
         return np.concatenate([(m.exact / m.scale).ravel() for m in self.measured])
 
     @property
-    def noisy(self):
-        return np.concatenate([noisy.ravel() for noisy in self.told])
+    def noisy(self) -> np.ndarray:
+        return np.concatenate([noisy.ravel() for noisy in self.released])
 
     @property
-    def std(self):
+    def std(self) -> np.ndarray:
         return np.concatenate(
             [np.broadcast_to(m.std, m.exact.shape).ravel() for m in self.measured]
         )
 
     @property
-    def coarseness(self):
-        """The grid's step, over the least deviation of noise."""
+    def coarseness(self) -> float:
+        """Largest step of the grid of values, in standard deviations of the noise."""
         steps = [
             1 / (np.asarray(m.std)[np.asarray(m.std) > 0] * m.scale).min()
             for m in self.measured
@@ -118,33 +140,32 @@ class Run:
             return measured
 
         def then(noisy):
-            self.told.append(np.array(noisy))
+            self.released.append(np.array(noisy))
             if self._pinned is not None:
-                # What follows is to be what it is after that release.
-                noisy = self._pinned[len(self.told) - 1]
+                noisy = self._pinned[len(self.released) - 1]
             return self._keep(measured.then(noisy))
 
         return replace(measured, then=then)
 
     def _present(self, noisy, measured):
-        self.told.append(np.array(noisy))
+        self.released.append(np.array(noisy))
         return self._mechanism._present(noisy, measured)
 
 
-def measure_after(told, mechanism, source, event, relation, noise):
-    """Return what a mechanism would measure of other records, if it had released just the same."""
+def measure_given(released: Sequence[np.ndarray], mechanism, source, event, relation, noise):
+    """Return the exact values of other records, given the same noisy values before them."""
     measured = mechanism._measure(source, event, relation, noise)
     parts = [measured.exact / measured.scale]
-    for noisy in told[:-1]:
+    for noisy in released[:-1]:
         measured = measured.then(noisy)
         parts.append(measured.exact / measured.scale)
     return np.concatenate([part.ravel() for part in parts])
 
 
-def list_numbers(released):
-    """Return all numbers of what was released, as one vector.
+def flatten_numbers(released) -> np.ndarray:
+    """Return all numbers of a released object as one vector.
 
-    Those that stand alone, as standard deviations do, are public.
+    Scalar fields of dataclasses, such as standard deviations, are public and left out.
     """
     if is_dataclass(released):
         released = [getattr(released, field.name) for field in fields(released)]
@@ -154,18 +175,22 @@ def list_numbers(released):
             np.float64(value) if np.isscalar(value) else value for value in released.values()
         ]
     if isinstance(released, tuple | list):
-        parts = [list_numbers(part) for part in released]
+        parts = [flatten_numbers(part) for part in released]
         return np.concatenate(parts) if parts else np.zeros(0)
-    is_numbers = isinstance(released, np.ndarray | np.float64)
-    return np.ravel(released).astype(float) if is_numbers else np.zeros(0)
+    is_number = isinstance(released, np.ndarray | np.float64)
+    return np.ravel(released).astype(float) if is_number else np.zeros(0)
 
 
-def take_alone(source, position):
-    """Return a copy of a source of records that holds one of them, present, and no other."""
+def select_record(source, position: int):
+    """Return a copy of a record source that holds one record, which is present."""
     alone = copy(source)
     X, y = source._arrays
-    alone._arrays = X[[position]], None if y is None else y[[position]]
-    alone._chunks = lambda: iter([alone._arrays])
+    _set_rows(alone, X[[position]], None if y is None else y[[position]])
     alone._null, alone._n_rows = None, 1
     alone.n_units = alone.n_records = 1
     return alone
+
+
+def _set_rows(source, X, y) -> None:
+    source._arrays = X, y
+    source._chunks = lambda: iter([source._arrays])

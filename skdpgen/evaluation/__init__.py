@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How useful synthetic data are: scores, a report, displays."""
+"""Utility of synthetic data: scores, a report, displays."""
 
 from ._curves import PrivacyProfileDisplay, UtilityCurveDisplay
 from ._displays import MarginalsDisplay, PairwiseDisplay, SyntheticSamplesDisplay
-from ._distances import frechet_distance
-from ._downstream import train_on_synthetic_score
 from ._report import Report, report
+from ._scores import frechet_distance, train_on_synthetic_score
 
 __all__ = [
     "MarginalsDisplay",

@@ -1,35 +1,44 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What can be counted of two tables side by side. Each is a function of rows, by no ledger."""
+"""Comparisons of two tables: marginals, associations, classifiers, propensity, nearest records.
 
+They read rows outside of any ledger.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 from math import comb
 
 import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
-from scipy.stats import ks_2samp
+from scipy.stats import chi2_contingency, ks_2samp
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.neighbors import NearestNeighbors
 
-from ._coding import as_numbers, as_texts
-from ._downstream import train_on_synthetic_score
+from ._columns import EncodedColumn, as_texts, plain_frame
+from ._scores import train_on_synthetic_score
 
-# Of more triples of columns, so many are drawn.
+# The mean over so many random marginals has a standard error below 0.01.
 _MOST_MARGINALS = 100
-# What takes time looks at so many rows of each table.
+# Above it, marginals are drawn without listing all of them.
+_MOST_LISTED = 10_000
+# Rows of each table for what takes long: a report takes seconds, whatever the size of tables.
 _MOST_ROWS = 5_000
+# Levels of a text column for gradient boosting, which takes 255 at most.
+_MOST_LEVELS = 200
 _CLASSIFIERS = ("logistic", "mlp")
 
 
-def total_variation(first, second, n_levels):
-    """Return half the sum of differences between shares: 0 if they are equal, at most 1.
+def total_variation(first: np.ndarray, second: np.ndarray, n_levels: int) -> float:
+    """Return the total variation distance of two samples: 0 if equal, at most 1.
 
     Parameters
     ----------
     first, second : ndarray of int
-        Levels of rows of either table.
+        Codes of the rows of either table.
     n_levels : int
 
     Examples
@@ -42,25 +51,25 @@ def total_variation(first, second, n_levels):
     return float(np.abs(shares[0] - shares[1]).sum() / 2)
 
 
-def compare_marginals(columns):
-    """Return, for each column, the total variation and, of numbers, the largest gap of CDFs."""
+def compare_marginals(columns: Sequence[EncodedColumn]) -> pd.DataFrame:
+    """Return each column's total variation and, for numbers, Kolmogorov-Smirnov statistic."""
     return pd.DataFrame(
         {
             "column": column.name,
-            "total_variation": _marginal((column,)),
-            "kolmogorov_smirnov": _largest_gap(column),
+            "total_variation": _compare_joint([column]),
+            "kolmogorov_smirnov": _compare_numbers(column),
         }
         for column in columns
     )
 
 
-def compare_pairs(columns):
-    """Return, for each pair of columns, the total variation, and associations in both tables."""
+def compare_pairs(columns: Sequence[EncodedColumn]) -> pd.DataFrame:
+    """Return, for each pair of columns, the total variation and the associations."""
     return pd.DataFrame(
         {
             "first": first.name,
             "second": second.name,
-            "total_variation": _marginal((first, second)),
+            "total_variation": _compare_joint([first, second]),
             "synthetic": associate(first, second, "synthetic"),
             "reference": associate(first, second, "reference"),
         }
@@ -68,156 +77,188 @@ def compare_pairs(columns):
     )
 
 
-def associate(first, second, which):
-    """Return Cramér's V of two columns of a table: 0 if they are independent, at most 1.
+def associate(first: EncodedColumn, second: EncodedColumn, which: str) -> float | None:
+    """Return Cramér's V of two columns, with bias correction: 0 if independent, at most 1.
 
-    Its bias is taken away, which is what independent columns of so many rows have.
+    Parameters
+    ----------
+    first, second : EncodedColumn
+    which : {"synthetic", "reference"}
+
+    References
+    ----------
+    Bergsma, "A bias-correction for Cramér's V and Tschuprow's T", Journal of the Korean
+    Statistical Society, 2013.
     """
     codes = [getattr(column, which) for column in (first, second)]
     if codes[0] is None:
         return None
-    shape = (len(first.levels), len(second.levels))
-    counts = np.bincount(np.ravel_multi_index(codes, shape), minlength=np.prod(shape))
-    counts = counts.reshape(shape)
-    counts = counts[counts.any(axis=1)][:, counts.any(axis=0)]
-    n = counts.sum()
-    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / n
-    square = ((counts - expected) ** 2 / expected).sum() / n
-    rows, cols = counts.shape
+    counts = pd.crosstab(*codes).to_numpy()
+    n, (rows, cols) = counts.sum(), counts.shape
+    square = chi2_contingency(counts, correction=False).statistic / n
     square = max(0.0, square - (rows - 1) * (cols - 1) / (n - 1))
     least = min(rows - (rows - 1) ** 2 / (n - 1), cols - (cols - 1) ** 2 / (n - 1)) - 1
     return float(min(1.0, np.sqrt(square / least))) if least > 0 else 0.0
 
 
-def correlate(columns, which):
-    """Return Pearson's correlations of the columns of numbers; NaN where one does not vary."""
-    numbers = {c.name: c.numbers[which] for c in columns if c.is_number}
+def correlate(columns: Sequence[EncodedColumn], which: int) -> pd.DataFrame:
+    """Return Pearson's correlations of the numeric columns; NaN for constant ones."""
+    numbers = {c.name: c.numbers[which] for c in columns if c.numbers is not None}
     return pd.DataFrame(numbers).corr()
 
 
-def score_k_marginals(columns, k=3, random_state=0):
-    """Return the mean total variation of tables of k columns as a score from 0 to 1,000.
+def score_k_marginals(
+    columns: Sequence[EncodedColumn], k: int = 3, random_state: int = 0
+) -> dict[str, float]:
+    """Return the k-marginal score: 1,000 less a thousand times the mean total variation.
 
-    1,000 is for equal tables. If there are many, 100 are drawn.
+    The mean is over all marginals of k columns, or over 100 random ones if there are more.
     """
-    k = min(k, len(columns))
-    chosen = [*combinations(range(len(columns)), k)] if comb(len(columns), k) <= 10_000 else None
+    n, k = len(columns), min(k, len(columns))
     rng = np.random.RandomState(random_state)
-    if chosen is None:
-        chosen = [rng.choice(len(columns), k, replace=False) for _ in range(_MOST_MARGINALS)]
-    elif len(chosen) > _MOST_MARGINALS:
-        chosen = [
-            chosen[i] for i in sorted(rng.choice(len(chosen), _MOST_MARGINALS, replace=False))
-        ]
-    gaps = [_marginal([columns[i] for i in marginal]) for marginal in chosen]
-    return {"k": k, "n_marginals": len(gaps), "score": 1000 * (1 - float(np.mean(gaps)))}
+    if comb(n, k) > _MOST_LISTED:
+        chosen = [tuple(rng.choice(n, k, replace=False)) for _ in range(_MOST_MARGINALS)]
+    else:
+        chosen = [*combinations(range(n), k)]
+        if len(chosen) > _MOST_MARGINALS:
+            drawn = rng.choice(len(chosen), _MOST_MARGINALS, replace=False)
+            chosen = [chosen[i] for i in sorted(drawn)]
+    distances = [_compare_joint([columns[i] for i in marginal]) for marginal in chosen]
+    score = 1000 * (1 - float(np.mean(distances)))
+    return {"k": k, "n_marginals": len(distances), "score": score}
 
 
-def halve(columns, random_state=0):
-    """Return columns of which one half of the reference stands for synthetic rows."""
-    n = len(columns[0].reference)
+def halve(columns: Sequence[EncodedColumn], random_state: int = 0) -> list[EncodedColumn]:
+    """Return columns with one half of the reference in place of synthetic rows."""
+    reference = [np.asarray(column.reference) for column in columns]
+    n = len(reference[0])
     order = np.random.RandomState(random_state).permutation(n)
     first, second = order[: n // 2], order[n // 2 :]
-    return [c.select(c.reference[first], c.reference[second]) for c in columns]
+    return [
+        replace(column, synthetic=codes[first], reference=codes[second], numbers=None)
+        for column, codes in zip(columns, reference, strict=True)
+    ]
 
 
-def score_classifiers(synthetic, reference, target, random_state=0):
-    """Return accuracies on half of the reference, trained on synthetic rows and on the other half.
-
-    The ROC AUC is given where `target` has two levels.
-    """
-    tables = [_drop_missing(table, target) for table in (synthetic, reference)]
-    synthetic, reference = (table.sample(frac=1, random_state=random_state) for table in tables)
-    n = len(reference) // 2
-    train, test = reference[:n], reference[n:]
-    labels = [pd.Series(as_texts(part[target])) for part in (synthetic, train, test)]
-    metrics = ["accuracy", *["roc_auc"] * (labels[2].nunique() == 2)]
-    rows = [_plain_frame(part.drop(columns=target)) for part in (synthetic, train, test)]
-    scores = []
-    for classifier in _CLASSIFIERS:
-        for metric in metrics:
-            found = {"classifier": classifier, "metric": metric}
-            for who, X, y in zip(("synthetic", "reference"), rows, labels, strict=False):
-                found[who] = train_on_synthetic_score(
-                    X[:_MOST_ROWS],
-                    y[:_MOST_ROWS],
-                    rows[2],
-                    labels[2],
-                    classifier,
-                    metric,
-                    random_state,
-                )
-            scores.append(found)
-    most = labels[1].mode()[0]
-    return {"target": target, "most_frequent": float((labels[2] == most).mean()), "scores": scores}
-
-
-def score_propensity(synthetic, reference, random_state=0):
-    """Return how well a classifier tells synthetic from reference rows that it was not shown.
+def score_classifiers(
+    synthetic: pd.DataFrame, reference: pd.DataFrame, target: str, random_state: int = 0
+) -> dict:
+    """Return scores on half of the reference, after training on synthetic rows or the other half.
 
     Returns
     -------
     dict
-        ``roc_auc``: 0.5 if it has to guess, 1 if it is always right. ``pmse``: the mean square of
-        its probabilities less the share of synthetic rows, as a share of the largest there is.
+        ``scores``: one dict for each classifier and metric, which are accuracy and, with two
+        classes, the ROC AUC. ``most_frequent``: the accuracy of a constant prediction.
     """
-    synthetic, reference = _take_as_many(synthetic, reference, random_state)
-    rows = pd.concat([_plain_frame(synthetic), _plain_frame(reference)], ignore_index=True)
+    synthetic, reference = (
+        table[table[target].notna()].sample(frac=1, random_state=random_state)
+        for table in (synthetic, reference)
+    )
+    n = len(reference) // 2
+    parts = {"synthetic": synthetic, "reference": reference[:n], "test": reference[n:]}
+    labels = {who: pd.Series(as_texts(part[target])) for who, part in parts.items()}
+    rows = {who: plain_frame(part.drop(columns=target)) for who, part in parts.items()}
+    metrics = ["accuracy", *["roc_auc"] * (labels["test"].nunique() == 2)]
+    scores = []
+    for classifier in _CLASSIFIERS:
+        for metric in metrics:
+            score: dict[str, str | float] = {"classifier": classifier, "metric": metric}
+            for who in ("synthetic", "reference"):
+                score[who] = train_on_synthetic_score(
+                    rows[who][:_MOST_ROWS],
+                    labels[who][:_MOST_ROWS],
+                    rows["test"],
+                    labels["test"],
+                    classifier,
+                    metric,
+                    random_state,
+                )
+            scores.append(score)
+    constant = labels["reference"].mode()[0]
+    most_frequent = float((labels["test"] == constant).mean())
+    return {"target": target, "most_frequent": most_frequent, "scores": scores}
+
+
+def score_propensity(
+    synthetic: pd.DataFrame, reference: pd.DataFrame, random_state: int = 0
+) -> dict[str, float]:
+    """Return how well a classifier distinguishes synthetic from reference rows.
+
+    Returns
+    -------
+    dict
+        ``roc_auc``: 0.5 for a random guess, 1 if always right. ``pmse``: the mean square of the
+        predicted probabilities less 0.5, as a share of its maximum. ``n_rows_each``: the rows of
+        each table.
+    """
+    n = min(len(synthetic), len(reference), _MOST_ROWS)
+    tables = (table.sample(n, random_state=random_state) for table in (synthetic, reference))
+    rows = pd.concat(map(plain_frame, tables), ignore_index=True)
+    # A constant column, in case all others are empty.
     rows = rows.dropna(axis="columns", how="all").assign(constant=0.0)
     for name in rows:
         if not is_numeric_dtype(rows[name]):
-            rows[name] = _code_frequent(rows[name])
-    is_synthetic = np.repeat([1, 0], len(synthetic))
+            rows[name] = _merge_rare(rows[name])
+    # Balanced classes, so that 0.5 is the probability of a random guess.
+    is_synthetic = np.repeat([1, 0], n)
     model = HistGradientBoostingClassifier(
         max_iter=50, categorical_features="from_dtype", random_state=random_state
     )
-    n_folds = min(3, len(synthetic))
-    folds = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)
-    told = cross_val_predict(model, rows, is_synthetic, cv=folds, method="predict_proba")[:, 1]
+    folds = StratifiedKFold(min(3, n), shuffle=True, random_state=random_state)
+    predicted = cross_val_predict(model, rows, is_synthetic, cv=folds, method="predict_proba")
     return {
-        "roc_auc": float(roc_auc_score(is_synthetic, told)),
-        "pmse": float(np.mean((told - 0.5) ** 2) / 0.25),
-        "n_rows_each": len(synthetic),
+        "roc_auc": float(roc_auc_score(is_synthetic, predicted[:, 1])),
+        "pmse": float(np.mean((predicted[:, 1] - 0.5) ** 2) / 0.25),
+        "n_rows_each": n,
     }
 
 
-def measure_nearest(synthetic, reference, random_state=0):
-    """Return how near rows are to the nearest row of one half of the reference.
+def measure_nearest(
+    synthetic: pd.DataFrame, reference: pd.DataFrame, random_state: int = 0
+) -> dict:
+    """Return distances to the nearest row of one half of the reference.
 
-    Of synthetic rows, and of the other half of the reference, which is what rows of the same kind
-    have. Numbers are in units of their standard deviations; categories that differ are at a
+    They are measured from synthetic rows and, for comparison, from the other half of the
+    reference. Numbers are in units of their standard deviation; different categories have a
     distance of 1.
+
+    Returns
+    -------
+    dict
+        ``n_rows``: the rows of the half. For ``synthetic`` and ``reference``: the median distance
+        and the share of rows that equal their nearest row.
     """
     rng = np.random.RandomState(random_state)
     n, order = len(reference) // 2, rng.permutation(len(reference))
     first, second = (reference.iloc[part][:_MOST_ROWS] for part in (order[:n], order[n:]))
-    made = synthetic.sample(min(len(synthetic), len(second)), random_state=rng)
-    points, *others = _to_points(first, made, second)
+    sampled = synthetic.sample(min(len(synthetic), len(second)), random_state=rng)
+    points, *others = _to_points(first, sampled, second)
     search = NearestNeighbors(n_neighbors=1).fit(points)
-    found = {"n_rows": len(first)}
+    measured: dict = {"n_rows": len(first)}
     for who, rows in zip(("synthetic", "reference"), others, strict=True):
         distances = search.kneighbors(rows)[0][:, 0]
-        found[who] = {
+        measured[who] = {
             "median_distance": float(np.median(distances)),
             "share_of_copies": float(np.mean(distances < 1e-6)),
         }
-    return found
+    return measured
 
 
-def _marginal(columns):
-    """Return the total variation of the tables of some columns."""
+def _compare_joint(columns: Sequence[EncodedColumn]) -> float:
+    """Return the total variation of the joint distributions of some columns."""
     shape = [len(column.levels) for column in columns]
     first, second = (
         np.ravel_multi_index([getattr(c, which) for c in columns], shape)
         for which in ("synthetic", "reference")
     )
-    # Of the levels that occur: of many columns there may be more than memory holds.
+    # Only the levels that occur, since a table of all might not fit into memory.
     levels, codes = np.unique(np.append(first, second), return_inverse=True)
     return total_variation(codes[: len(first)], codes[len(first) :], len(levels))
 
 
-def _largest_gap(column):
-    if not column.is_number:
+def _compare_numbers(column: EncodedColumn) -> float | None:
+    if column.numbers is None:
         return None
     first, second = (part[np.isfinite(part)] for part in column.numbers)
     if not len(first) or not len(second):
@@ -225,44 +266,28 @@ def _largest_gap(column):
     return float(ks_2samp(first, second, method="asymp").statistic)
 
 
-def _drop_missing(table, target):
-    return table[table[target].notna()]
-
-
-def _plain_frame(table):
-    """Return a table of floats and texts."""
-    plain = {}
-    for name in table:
-        numbers = as_numbers(table[name])
-        plain[name] = as_texts(table[name]) if numbers is None else numbers
-    return pd.DataFrame(plain)
-
-
-def _code_frequent(cells, most=200):
-    """Return texts as a categorical; those that are rare are one."""
-    known = cells.value_counts().index[:most]
+def _merge_rare(cells: pd.Series) -> pd.Categorical:
+    """Return texts as a categorical in which rare levels are one."""
+    known = cells.value_counts().index[:_MOST_LEVELS]
     return pd.Categorical(cells.where(cells.isin(known) | cells.isna(), "\0"))
 
 
-def _take_as_many(synthetic, reference, random_state):
-    n = min(len(synthetic), len(reference), _MOST_ROWS)
-    return [table.sample(n, random_state=random_state) for table in (synthetic, reference)]
-
-
-def _to_points(*tables):
-    """Return rows of several tables as points; the first of them says what the units are."""
-    frames = [_plain_frame(table) for table in tables]
+def _to_points(*tables: pd.DataFrame) -> list[np.ndarray]:
+    """Return the rows of tables as points, in units of the first table."""
+    frames = [plain_frame(table) for table in tables]
     parts = []
     for name in frames[0]:
         cells = [frame[name] for frame in frames]
-        if not all(is_numeric_dtype(part) for part in cells):
-            levels = pd.Index(pd.concat(cells).map(str).unique())
-            codes = [levels.get_indexer(part.map(str)) for part in cells]
-            parts.append([np.eye(len(levels))[code] / np.sqrt(2) for code in codes])
-        else:
+        if all(is_numeric_dtype(part) for part in cells):
+            # Missing numbers are at the median, with an indicator of their own.
             known = cells[0][np.isfinite(cells[0])]
             middle, unit = (known.median(), known.std(ddof=0) or 1.0) if len(known) else (0.0, 1.0)
             parts.append(
                 [np.column_stack([np.nan_to_num((c - middle) / unit), c.isna()]) for c in cells]
             )
+        else:
+            levels = pd.Index(pd.concat(cells).map(str).unique())
+            codes = [levels.get_indexer(part.map(str)) for part in cells]
+            # Different one-hot rows have a distance of √2.
+            parts.append([np.eye(len(levels))[code] / np.sqrt(2) for code in codes])
     return [np.hstack(part) for part in zip(*parts, strict=True)]

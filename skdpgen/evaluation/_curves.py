@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Curves over ε: what a certificate proves at other δ, and what ε buys."""
+"""Displays of curves over ε: privacy profiles and utility."""
 
 from collections.abc import Mapping, Sequence
 
@@ -16,15 +16,15 @@ from ._displays import Display
 
 
 class PrivacyProfileDisplay(Display):
-    """ε against δ: a certificate proves not one pair, but a curve of them.
+    """Privacy profile: the δ that a certificate proves at each ε.
 
     Parameters
     ----------
     epsilon : ndarray of shape (n_points,)
     delta : ndarray of shape (n_points,)
-        The δ that is proved at each ε.
+        The proven δ at each ε.
     stated : (float, float), default=None
-        The ε and δ of the certificate, which get a mark.
+        ε and δ of the certificate, to be marked.
 
     Attributes
     ----------
@@ -45,7 +45,9 @@ class PrivacyProfileDisplay(Display):
     >>> plt.close()
     """
 
-    def __init__(self, epsilon, delta, stated: tuple[float, float] | None = None) -> None:
+    def __init__(
+        self, epsilon: np.ndarray, delta: np.ndarray, stated: tuple[float, float] | None = None
+    ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.stated = stated
@@ -59,14 +61,15 @@ class PrivacyProfileDisplay(Display):
         Parameters
         ----------
         estimator : estimator or Certificate
-            With a certificate ``privacy_``, or that itself.
+            A fitted estimator, or a certificate.
         epsilon : array-like, default=None
-            Where to look. None: 25 values up to twice the ε that is stated.
+            Values of ε. None: 25 values up to twice the certificate's.
         name : str, default=None
-            In the legend. None: that of the class.
+            The label in the legend. None: the class of the estimator.
         ax : Axes, default=None
+            As in `plot`.
         **kwargs : dict
-            Of matplotlib's ``plot``.
+            As in `plot`.
 
         Returns
         -------
@@ -74,17 +77,19 @@ class PrivacyProfileDisplay(Display):
 
         Raises
         ------
+        TypeError
+            If there is no certificate.
         ValueError
             If the certificate's ε is infinite.
         """
         certificate = getattr(estimator, "privacy_", estimator)
         if not isinstance(certificate, Certificate):
             raise TypeError(
-                f"{type(estimator).__name__} has no certificate privacy_: fit it before."
+                f"{type(estimator).__name__} has no certificate privacy_: fit it first."
             )
         stated = certificate.epsilon
         if not np.isfinite(stated):
-            raise ValueError("ε is infinite: there is nothing to show.")
+            raise ValueError("The certificate has no privacy profile, since its ε is infinite.")
         if epsilon is None:
             epsilon = np.linspace(0, 2 * stated or 1.0, 25)
         epsilon = np.asarray(epsilon, dtype=float)
@@ -98,42 +103,38 @@ class PrivacyProfileDisplay(Display):
         Parameters
         ----------
         ax : Axes, default=None
-            None: of a new figure.
+            None: those of a new figure.
         **kwargs : dict
-            Of matplotlib's ``plot``.
+            Parameters of matplotlib's ``plot``.
 
         Returns
         -------
         self : object
         """
-        place = self._take_axes(ax)
-        # A δ of 0 is on no logarithmic scale.
+        # A logarithmic scale has no 0.
         drawn = np.where(np.asarray(self.delta) > 0, self.delta, np.nan)
-        (self.line_,) = place.plot(self.epsilon, drawn, **kwargs)
+        ax = self._draw_line(ax, self.epsilon, drawn, kwargs, xlabel="ε", ylabel="δ", yscale="log")
         if self.stated is not None:
             epsilon, delta = self.stated
-            place.plot(epsilon, delta, "o", color=self.line_.get_color())
-            place.annotate(
+            ax.plot(epsilon, delta, "o", color=self.line_.get_color())
+            ax.annotate(
                 f"ε = {show(epsilon)}, δ = {show(delta)}",
                 self.stated,
                 xytext=(6, 6),
                 textcoords="offset points",
             )
-        place.set(xlabel="ε", ylabel="δ", yscale="log")
-        if "label" in kwargs:
-            place.legend()
         return self
 
 
 class UtilityCurveDisplay(Display):
-    """A score of synthetic rows against ε.
+    """Utility of a generator over ε, by a score of its synthetic rows.
 
     Parameters
     ----------
     epsilon : ndarray of shape (n_points,)
     scores : ndarray of shape (n_points, n_repeats)
     privacy : Certificate, default=None
-        Of all fits together.
+        The certificate of all fits together.
 
     Attributes
     ----------
@@ -157,7 +158,9 @@ class UtilityCurveDisplay(Display):
     >>> plt.close()
     """
 
-    def __init__(self, epsilon, scores, privacy=None):
+    def __init__(
+        self, epsilon: np.ndarray, scores: np.ndarray, privacy: Certificate | None = None
+    ) -> None:
         self.epsilon = epsilon
         self.scores = scores
         self.privacy = privacy
@@ -182,41 +185,43 @@ class UtilityCurveDisplay(Display):
         Parameters
         ----------
         estimator : generator
-            Which is not fitted itself.
+            An unfitted one, which is cloned.
         X, y : array-like or DataFrame
-            What it is fitted to. **Use public rows.** All fits to private rows add up: what they
-            cost together is in `privacy`, and a `PrivacyBudget` that is open is charged for each.
+            Rows and labels to fit. **Use public rows.** Fits to private rows compose: `privacy` is
+            the certificate of all of them, and each is charged to an open `PrivacyBudget`.
         scoring : callable
-            ``scoring(fitted)`` returns a number. **It must not read private rows**, of which the
-            curve would tell.
+            ``scoring(fitted)`` returns a number. **It must not read private rows**, since the
+            curve would reveal them.
         epsilon : sequence of float, default=(0.5, 1.0, 2.0, 4.0, 8.0)
         n_repeats : int, default=1
-            How many fits there are at each ε; of several, the range of their scores is shown.
+            Number of fits at each ε. With several, the range of their scores is drawn.
         fit_params : dict, default=None
-            What `fit` takes beside `X` and `y`.
+            Parameters of `fit` beside `X` and `y`.
         name : str, default=None
-            In the legend. None: that of the class.
+            The label in the legend. None: the class of the estimator.
         ax : Axes, default=None
+            As in `plot`.
         **kwargs : dict
-            Of matplotlib's ``plot``.
+            As in `plot`.
 
         Returns
         -------
         UtilityCurveDisplay
         """
-        scores, certificates = [], []
+        scores: list[float] = []
+        certificates: list[Certificate] = []
         for value in epsilon:
             for _ in range(n_repeats):
                 fitted = clone(estimator).set_params(epsilon=value)
                 with report_finished_fits_on_error(certificates):
                     fitted.fit(X, y, **(fit_params or {}))
                     certificates.append(fitted.privacy_)
-                    # What this says is said above.
+                    # `score` warns that it reads rows; the docstring above says so.
                     with muted(PrivacyLeakWarning):
                         scores.append(float(scoring(fitted)))
-        scores = np.reshape(scores, (len(epsilon), n_repeats))
+        table = np.reshape(scores, (len(epsilon), n_repeats))
         kwargs = {"label": name or type(estimator).__name__, **kwargs}
-        display = cls(np.asarray(epsilon, dtype=float), scores, compose(*certificates))
+        display = cls(np.asarray(epsilon, dtype=float), table, compose(*certificates))
         return display.plot(ax=ax, **kwargs)
 
     def plot(self, ax=None, **kwargs) -> "UtilityCurveDisplay":
@@ -225,27 +230,20 @@ class UtilityCurveDisplay(Display):
         Parameters
         ----------
         ax : Axes, default=None
-            None: of a new figure.
+            None: those of a new figure.
         **kwargs : dict
-            Of matplotlib's ``plot``.
+            Parameters of matplotlib's ``plot``.
 
         Returns
         -------
         self : object
         """
-        place = self._take_axes(ax)
         scores = np.asarray(self.scores)
+        labels = {"xlabel": "ε", "ylabel": "score", "xscale": "log"}
         options = {"marker": "o", **kwargs}
-        (self.line_,) = place.plot(self.epsilon, scores.mean(axis=1), **options)
+        ax = self._draw_line(ax, self.epsilon, scores.mean(axis=1), options, **labels)
         if scores.shape[1] > 1:
-            place.fill_between(
-                self.epsilon,
-                scores.min(axis=1),
-                scores.max(axis=1),
-                color=self.line_.get_color(),
-                alpha=0.2,
-            )
-        place.set(xlabel="ε", ylabel="score", xscale="log")
-        if "label" in kwargs:
-            place.legend()
+            low, high = scores.min(axis=1), scores.max(axis=1)
+            color = self.line_.get_color()
+            ax.fill_between(self.epsilon, low, high, color=color, alpha=0.2)
         return self

@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pictures of synthetic rows, as displays of scikit-learn's kind."""
+"""Displays of synthetic rows and of their columns, in the style of scikit-learn."""
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ._coding import as_table, code_columns
+from ._columns import EncodedColumn, as_table, encode_columns
 from ._comparisons import associate
 
+# More columns are not legible in one figure.
 _MOST_COLUMNS = 16
 
 
 class Display:
-    """What displays share: axes, and the figure that they are in.
+    """Base class of displays.
 
     Attributes
     ----------
@@ -22,8 +25,18 @@ class Display:
     """
 
     def _take_axes(self, ax, shape=None, size=(6.4, 4.8)):
-        """Set `ax_` and `figure_`, of a new figure if there is none, and return the axes."""
-        plt = import_pyplot()
+        """Set `ax_` and `figure_`, and return the axes, flat if there is a shape.
+
+        Parameters
+        ----------
+        ax : Axes, array of Axes or None
+            None: those of a new figure.
+        shape : tuple of int, default=None
+            Rows and columns of axes. None: one Axes.
+        size : tuple of float
+            Width and height of a new figure, in inches.
+        """
+        plt = _import_pyplot()
         if ax is None:
             _, ax = plt.subplots(*(shape or (1, 1)), figsize=size, layout="constrained")
         elif shape is not None and np.size(ax) < math.prod(shape):
@@ -32,9 +45,17 @@ class Display:
         self.figure_ = np.ravel(ax)[0].figure
         return ax if shape is None else np.ravel(ax)
 
+    def _draw_line(self, ax, x, y, kwargs: dict[str, Any], **labels):
+        """Draw a line with a legend, if it has a label; set `line_` and return the axes."""
+        ax = self._take_axes(ax)
+        (self.line_,) = ax.plot(x, y, **kwargs)
+        ax.set(**labels)
+        if "label" in kwargs:
+            ax.legend()
+        return ax
 
-def import_pyplot():
-    """Return matplotlib's pyplot, or say how to get it."""
+
+def _import_pyplot():
     try:
         import matplotlib.pyplot as plt
     except ImportError:
@@ -42,15 +63,15 @@ def import_pyplot():
     return plt
 
 
-def draw_samples(estimator, n_samples, random_state):
+def _draw_samples(estimator, n_samples, random_state):
     """Return synthetic rows, and labels or None."""
     check_is_fitted(estimator, "privacy_")
-    made = estimator.sample(n_samples, random_state=random_state)
-    return made if isinstance(made, tuple) else (made, None)
+    sample = estimator.sample(n_samples, random_state=random_state)
+    return sample if isinstance(sample, tuple) else (sample, None)
 
 
 class SyntheticSamplesDisplay(Display):
-    """Synthetic rows: images side by side, or points.
+    """Synthetic rows, as images side by side or as points.
 
     Parameters
     ----------
@@ -59,8 +80,8 @@ class SyntheticSamplesDisplay(Display):
     y : array-like of shape (n_samples,), default=None
         Their labels.
     image_shape : tuple of int, default=None
-        (height, width) or (channels, height, width), of rows that are images. None: rows are
-        points, of which the first two columns of numbers are shown, or all rows if there is one.
+        (height, width) or (channels, height, width) of rows that are images. None: rows are drawn
+        as points, by the first two numeric columns or, if there is one only, by that.
 
     Attributes
     ----------
@@ -102,30 +123,30 @@ class SyntheticSamplesDisplay(Display):
         Parameters
         ----------
         estimator : generator
-            Fitted.
+            A fitted one.
         n_samples : int, default=40
         image_shape : tuple of int, default=None
         random_state : None, int or RandomState, default=None
         ax : Axes or array of Axes, default=None
         **kwargs : dict
-            Of matplotlib's ``imshow`` or ``scatter``.
+            Parameters of matplotlib's ``imshow`` or ``scatter``.
 
         Returns
         -------
         SyntheticSamplesDisplay
         """
-        X, y = draw_samples(estimator, n_samples, random_state)
+        X, y = _draw_samples(estimator, n_samples, random_state)
         return cls(X, y, image_shape=image_shape).plot(ax=ax, **kwargs)
 
     def plot(self, ax=None, **kwargs) -> "SyntheticSamplesDisplay":
-        """Plot.
+        """Plot the rows.
 
         Parameters
         ----------
         ax : Axes or array of Axes, default=None
-            None: of a new figure.
+            None: those of a new figure.
         **kwargs : dict
-            Of matplotlib's ``imshow`` or ``scatter``.
+            Parameters of matplotlib's ``imshow`` or ``scatter``.
 
         Returns
         -------
@@ -133,50 +154,116 @@ class SyntheticSamplesDisplay(Display):
         """
         if self.image_shape is None:
             return self._plot_points(ax, kwargs)
+        return self._plot_images(ax, kwargs)
+
+    def _plot_images(self, ax, kwargs):
         images = np.asarray(self.X).reshape(-1, *self.image_shape)
-        if images.ndim == 4:
-            images = np.moveaxis(images, 1, -1)
         n_wide = min(10, len(images))
         shape = (math.ceil(len(images) / n_wide), n_wide)
         axes = self._take_axes(ax, shape, (n_wide * 0.8, shape[0] * 0.9))
         options = {"cmap": "gray", "vmin": images.min(), "vmax": images.max(), **kwargs}
-        if images.ndim == 4:  # colours are in [0, 1]
+        if images.ndim == 4:  # matplotlib takes colours in [0, 1], channels last
+            images = np.moveaxis(images, 1, -1)
             images = (images - images.min()) / max(np.ptp(images), 1e-12)
-        for i, place in enumerate(axes):
-            place.set_axis_off()
-            if i < len(images):
-                place.imshow(images[i], **options)
-                if self.y is not None:
-                    place.set_title(str(np.asarray(self.y)[i]), fontsize="small")
+        for one in axes:
+            one.set_axis_off()
+        for i, (one, image) in enumerate(zip(axes, images, strict=False)):
+            one.imshow(image, **options)
+            if self.y is not None:
+                one.set_title(str(np.asarray(self.y)[i]), fontsize="small")
         return self
 
     def _plot_points(self, ax, kwargs):
-        columns = code_columns(as_table(self.X))
-        numbers = [(c.name, c.numbers[0]) for c in columns if c.is_number][:2]
+        columns = encode_columns(as_table(self.X))
+        numbers = [(c.name, c.numbers[0]) for c in columns if c.numbers is not None][:2]
         if not numbers:
-            raise ValueError("There are no columns of numbers to show; see MarginalsDisplay.")
+            raise ValueError("There are no numeric columns to plot; use MarginalsDisplay.")
         if len(numbers) == 1:
             numbers.insert(0, ("row", np.arange(len(numbers[0][1]))))
-        place = self._take_axes(ax)
-        labels = np.zeros(len(numbers[0][1])) if self.y is None else np.asarray(self.y)
-        options = {"s": 12, **kwargs}
+        (x_name, x), (y_name, y) = numbers
+        ax = self._take_axes(ax)
+        labels = np.zeros(len(x)) if self.y is None else np.asarray(self.y)
         for label in np.unique(labels):
             chosen = labels == label
-            said = None if self.y is None else str(label)
-            place.scatter(numbers[0][1][chosen], numbers[1][1][chosen], label=said, **options)
-        place.set(xlabel=numbers[0][0], ylabel=numbers[1][0])
+            name = None if self.y is None else str(label)
+            ax.scatter(x[chosen], y[chosen], label=name, **{"s": 12, **kwargs})
+        ax.set(xlabel=x_name, ylabel=y_name)
         if self.y is not None:
-            place.legend()
+            ax.legend()
         return self
 
 
-class MarginalsDisplay(Display):
-    """Shares of the values of each column, of synthetic rows and of a reference.
+class _ColumnsDisplay(Display):
+    """Base class of displays of the columns of synthetic rows and of a reference."""
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator,
+        reference=None,
+        *,
+        n_samples: int | None = None,
+        random_state=None,
+        ax=None,
+        **kwargs,
+    ):
+        """Sample from a fitted generator, and plot the columns.
+
+        Parameters
+        ----------
+        estimator : generator
+            A fitted one.
+        reference : DataFrame or array-like, default=None
+            **Public** rows with the same columns, including labels.
+        n_samples : int, default=None
+            None: as many as were fitted.
+        random_state : None, int or RandomState, default=None
+        ax : Axes or array of Axes, default=None
+            As in `plot`.
+        **kwargs : dict
+            As in `plot`.
+
+        Returns
+        -------
+        display : object of this class
+        """
+        synthetic = as_table(*_draw_samples(estimator, n_samples, random_state))
+        return cls.from_samples(synthetic, reference, ax=ax, **kwargs)
+
+    @classmethod
+    def from_samples(cls, synthetic, reference=None, *, ax=None, **kwargs):
+        """Plot the columns of synthetic rows and of a reference.
+
+        Parameters
+        ----------
+        synthetic : DataFrame or array-like
+        reference : DataFrame or array-like, default=None
+            **Public** rows with the same columns.
+        ax : Axes or array of Axes, default=None
+            As in `plot`.
+        **kwargs : dict
+            As in `plot`.
+
+        Returns
+        -------
+        display : object of this class
+        """
+        reference = None if reference is None else as_table(reference)
+        return cls._from_columns(encode_columns(as_table(synthetic), reference)).plot(ax, **kwargs)
+
+    @classmethod
+    def _from_columns(cls, columns: Sequence[EncodedColumn]):
+        """Return the display of encoded columns, before it is plotted."""
+        raise NotImplementedError
+
+
+class MarginalsDisplay(_ColumnsDisplay):
+    """Bar charts of the values of each column, for synthetic rows and a reference.
 
     Parameters
     ----------
-    columns : list of CodedColumn
-        As `from_samples` makes them.
+    columns : list of EncodedColumn
+        Columns that `from_samples` has encoded.
 
     Attributes
     ----------
@@ -197,61 +284,12 @@ class MarginalsDisplay(Display):
     >>> plt.close()
     """
 
-    def __init__(self, columns):
+    def __init__(self, columns: Sequence[EncodedColumn]) -> None:
         self.columns = columns
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator,
-        reference=None,
-        *,
-        n_samples: int | None = None,
-        random_state=None,
-        ax=None,
-        **kwargs,
-    ) -> "MarginalsDisplay":
-        """Sample from a fitted generator and plot.
-
-        Parameters
-        ----------
-        estimator : generator
-            Fitted.
-        reference : DataFrame or array-like, default=None
-            **Public** rows with the same columns, labels among them.
-        n_samples : int, default=None
-            None: as many as were fitted.
-        random_state : None, int or RandomState, default=None
-        ax : array of Axes, default=None
-            One for each column.
-        **kwargs : dict
-            Of matplotlib's ``barh``.
-
-        Returns
-        -------
-        MarginalsDisplay
-        """
-        synthetic = as_table(*draw_samples(estimator, n_samples, random_state))
-        return cls.from_samples(synthetic, reference, ax=ax, **kwargs)
-
-    @classmethod
-    def from_samples(cls, synthetic, reference=None, *, ax=None, **kwargs) -> "MarginalsDisplay":
-        """Plot the columns of synthetic rows, and of a reference.
-
-        Parameters
-        ----------
-        synthetic : DataFrame or array-like
-        reference : DataFrame or array-like, default=None
-            **Public** rows with the same columns.
-        ax : array of Axes, default=None
-        **kwargs : dict
-            Of matplotlib's ``barh``.
-
-        Returns
-        -------
-        MarginalsDisplay
-        """
-        return cls(_code(synthetic, reference)).plot(ax=ax, **kwargs)
+    def _from_columns(cls, columns):
+        return cls(columns)
 
     def plot(self, ax=None, **kwargs) -> "MarginalsDisplay":
         """Plot the first 16 columns, or as many as there are axes.
@@ -259,9 +297,9 @@ class MarginalsDisplay(Display):
         Parameters
         ----------
         ax : array of Axes, default=None
-            None: of a new figure.
+            One for each column. None: those of a new figure.
         **kwargs : dict
-            Of matplotlib's ``barh``.
+            Parameters of matplotlib's ``barh``.
 
         Returns
         -------
@@ -274,28 +312,29 @@ class MarginalsDisplay(Display):
         self.ax_ = axes[:n]
         for unused in axes[n:]:
             unused.set_axis_off()
-        for place, column in zip(axes, self.columns, strict=False):
-            at = np.arange(len(column.levels))
+        for one, column in zip(self.ax_, self.columns, strict=False):
+            positions = np.arange(len(column.levels))
             if column.reference is not None:
                 shares = column.shares(column.reference)
-                place.barh(at, shares, 0.9, color="0.7", label="reference")
+                one.barh(positions, shares, 0.9, color="0.7", label="reference")
             shares = column.shares(column.synthetic)
-            place.barh(at, shares, 0.5, **{"color": "tab:blue", "label": "synthetic", **kwargs})
-            place.set_yticks(at, column.levels, fontsize="x-small")
-            place.invert_yaxis()
-            place.set_title(column.name, fontsize="medium")
+            options = {"color": "tab:blue", "label": "synthetic", **kwargs}
+            one.barh(positions, shares, 0.5, **options)
+            one.set_yticks(positions, column.levels, fontsize="x-small")
+            one.invert_yaxis()
+            one.set_title(column.name, fontsize="medium")
         axes[0].legend(fontsize="x-small")
         return self
 
 
-class PairwiseDisplay(Display):
-    """How strongly pairs of columns go together, by Cramér's V; numbers are cut into ranges.
+class PairwiseDisplay(_ColumnsDisplay):
+    """Associations of pairs of columns, by Cramér's V; numbers are binned.
 
     Parameters
     ----------
     names : list of str
     synthetic : ndarray of shape (n_columns, n_columns)
-    reference : ndarray of shape (n_columns, n_columns) or None
+    reference : ndarray of shape (n_columns, n_columns), default=None
 
     Attributes
     ----------
@@ -315,96 +354,43 @@ class PairwiseDisplay(Display):
     >>> plt.close()
     """
 
-    def __init__(self, names, synthetic, reference=None):
+    def __init__(self, names: Sequence[str], synthetic, reference=None) -> None:
         self.names = names
         self.synthetic = synthetic
         self.reference = reference
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator,
-        reference=None,
-        *,
-        n_samples: int | None = None,
-        random_state=None,
-        ax=None,
-        **kwargs,
-    ) -> "PairwiseDisplay":
-        """Sample from a fitted generator and plot.
-
-        Parameters
-        ----------
-        estimator : generator
-            Fitted.
-        reference : DataFrame or array-like, default=None
-            **Public** rows with the same columns, labels among them.
-        n_samples : int, default=None
-            None: as many as were fitted.
-        random_state : None, int or RandomState, default=None
-        ax : Axes, default=None
-        **kwargs : dict
-            Of matplotlib's ``imshow``.
-
-        Returns
-        -------
-        PairwiseDisplay
-        """
-        synthetic = as_table(*draw_samples(estimator, n_samples, random_state))
-        return cls.from_samples(synthetic, reference, ax=ax, **kwargs)
-
-    @classmethod
-    def from_samples(cls, synthetic, reference=None, *, ax=None, **kwargs) -> "PairwiseDisplay":
-        """Plot associations of the columns of synthetic rows, and of a reference.
-
-        Parameters
-        ----------
-        synthetic : DataFrame or array-like
-        reference : DataFrame or array-like, default=None
-            **Public** rows with the same columns.
-        ax : Axes, default=None
-        **kwargs : dict
-            Of matplotlib's ``imshow``.
-
-        Returns
-        -------
-        PairwiseDisplay
-        """
-        columns = _code(synthetic, reference)
-        tables = ["synthetic"] if reference is None else ["synthetic", "reference"]
+    def _from_columns(cls, columns):
+        tables = ["synthetic", *["reference"] * (columns[0].reference is not None)]
         matrices = [
             np.array([[associate(a, b, which) for b in columns] for a in columns])
             for which in tables
         ]
-        return cls([column.name for column in columns], *matrices).plot(ax=ax, **kwargs)
+        return cls([column.name for column in columns], *matrices)
 
     def plot(self, ax=None, **kwargs) -> "PairwiseDisplay":
-        """Plot: synthetic rows above the diagonal, and below it the reference, if there is one.
+        """Plot synthetic rows above the diagonal, and the reference, if there is one, below it.
 
         Parameters
         ----------
         ax : Axes, default=None
-            None: of a new figure.
+            None: those of a new figure.
         **kwargs : dict
-            Of matplotlib's ``imshow``.
+            Parameters of matplotlib's ``imshow``.
 
         Returns
         -------
         self : object
         """
         n = len(self.names)
-        place = self._take_axes(ax, size=(max(5, 0.4 * n + 2),) * 2)
+        ax = self._take_axes(ax, size=(max(5, 0.4 * n + 2),) * 2)
         shown = np.triu(self.synthetic, 1)
         shown += np.tril(self.synthetic if self.reference is None else self.reference, -1)
         shown[np.diag_indices(n)] = np.nan
-        self.im_ = place.imshow(shown, **{"cmap": "Blues", "vmin": 0, "vmax": 1, **kwargs})
-        place.set_xticks(range(n), self.names, rotation=90, fontsize="small")
-        place.set_yticks(range(n), self.names, fontsize="small")
+        self.im_ = ax.imshow(shown, **{"cmap": "Blues", "vmin": 0, "vmax": 1, **kwargs})
+        ax.set_xticks(range(n), self.names, rotation=90, fontsize="small")
+        ax.set_yticks(range(n), self.names, fontsize="small")
         if self.reference is not None:
-            place.set_title("above: synthetic; below: reference", fontsize="medium")
-        self.figure_.colorbar(self.im_, ax=place, label="Cramér's V", shrink=0.7)
+            ax.set_title("above: synthetic; below: reference", fontsize="medium")
+        self.figure_.colorbar(self.im_, ax=ax, label="Cramér's V", shrink=0.7)
         return self
-
-
-def _code(synthetic, reference):
-    return code_columns(as_table(synthetic), None if reference is None else as_table(reference))

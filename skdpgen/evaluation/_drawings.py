@@ -1,80 +1,81 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Drawings of a report, as SVG in the text of a page."""
+"""SVG drawings of a report: bar charts of marginals and matrices of associations."""
 
+from collections.abc import Iterable, Sequence
 from html import escape
 
+# Colours of synthetic rows, of a reference, and of text.
 _BLUE, _GREY, _INK = "#2f6db3", "#a9b4be", "#1c2733"
+_DIAGONAL = "#dde3e8"
+# Widths of a chart and of its labels, and the height of a bar, in pixels.
 _WIDTH, _LABEL, _LINE = 280, 110, 17
-# Bars that are drawn of a column.
+# A column has a chart of at most so many bars, so that charts fit side by side.
 MOST_BARS = 14
+# Cells of larger matrices have no tooltips, which would make the page several megabytes large.
 _MOST_NAMED = 60
 
 
-def draw_bars(levels, synthetic, reference, name):
-    """Draw the shares of the first levels as bars, those of a reference behind them.
+def draw_bars(
+    levels: Sequence[str],
+    synthetic: Sequence[float],
+    reference: Sequence[float] | None,
+    name: str,
+) -> str:
+    """Return a bar chart of the shares of the first levels, in front of those of a reference.
 
     Parameters
     ----------
-    levels : list of str
-    synthetic : list of float
-    reference : list of float or None
+    levels : sequence of str
+    synthetic : sequence of float
+        The share of each level.
+    reference : sequence of float or None
     name : str
-        What it is of, for those who cannot see it.
+        The name of the column, for screen readers.
     """
-    n = min(len(levels), MOST_BARS)
-    largest = max([*synthetic[:n], *(reference or [0.0])[:n], 1e-9])
-    scale = (_WIDTH - _LABEL - 40) / largest
+    n, has_reference = min(len(levels), MOST_BARS), reference is not None
+    behind = [0.0] * n if reference is None else reference
+    scale = (_WIDTH - _LABEL - 40) / max([*synthetic[:n], *behind[:n], 1e-9])
+    inset = 3 if has_reference else 0
     marks = []
     for i in range(n):
         top = i * _LINE
-        said = f"{levels[i]}: {synthetic[i]:.1%} of synthetic rows"
-        if reference is not None:
-            said += f", {reference[i]:.1%} of the reference"
-            marks.append(_rect(_LABEL, top + 1, reference[i] * scale, _LINE - 4, _GREY))
-        thin = reference is not None
-        marks.append(
-            _rect(
-                _LABEL,
-                top + (4 if thin else 1),
-                synthetic[i] * scale,
-                _LINE - (10 if thin else 4),
-                _BLUE,
-                said,
-            )
-        )
+        tooltip = f"{levels[i]}: {synthetic[i]:.1%} of synthetic rows"
+        if has_reference:
+            tooltip += f", {behind[i]:.1%} of the reference"
+            marks.append(_rect(_LABEL, top + 1, behind[i] * scale, _LINE - 4, _GREY))
+        height = _LINE - 4 - 2 * inset
+        marks.append(_rect(_LABEL, top + 1 + inset, synthetic[i] * scale, height, _BLUE, tooltip))
         marks.append(_text(_LABEL - 5, top + 12, _cut(levels[i], 17), "end"))
-        end = _LABEL + 4 + max(synthetic[i], (reference or synthetic)[i]) * scale
+        end = _LABEL + 4 + max(synthetic[i], behind[i]) * scale
         marks.append(_text(end, top + 12, f"{synthetic[i]:.0%}"))
     return _svg(_WIDTH, n * _LINE, marks, f"Shares of the values of {name}")
 
 
-def draw_matrix(names, pairs):
-    """Draw associations: those of synthetic rows above the diagonal, of a reference below it."""
-    n = len(names)
+def draw_matrix(names: Sequence[str], pairs: Iterable[dict]) -> str:
+    """Return a matrix of associations: synthetic above the diagonal, the reference below it.
+
+    Parameters
+    ----------
+    names : sequence of str
+    pairs : iterable of dict
+        ``first`` and ``second`` are names; ``synthetic`` and ``reference``, if there, associations.
+    """
+    n, left = len(names), 130
     cell = max(6, min(26, 640 // n))
-    left = 130
-    places = {name: i for i, name in enumerate(names)}
+    positions = {name: i for i, name in enumerate(names)}
     marks = []
+
+    def fill(row, column, *style):
+        marks.append(_rect(left + column * cell, row * cell, cell - 1, cell - 1, *style))
+
     for pair in pairs:
-        i, j = places[pair["first"]], places[pair["second"]]
+        i, j = positions[pair["first"]], positions[pair["second"]]
         for row, column, which in ((i, j, "synthetic"), (j, i, "reference")):
             if pair.get(which) is not None:
-                said = None
-                if n <= _MOST_NAMED:
-                    said = f"{pair['first']}, {pair['second']}: {pair[which]:.2f} ({which})"
-                marks.append(
-                    _rect(
-                        left + column * cell,
-                        row * cell,
-                        cell - 1,
-                        cell - 1,
-                        _BLUE,
-                        said,
-                        pair[which],
-                    )
-                )
+                tooltip = f"{pair['first']}, {pair['second']}: {pair[which]:.2f} ({which})"
+                fill(row, column, _BLUE, tooltip if n <= _MOST_NAMED else None, pair[which])
     for i, name in enumerate(names):
-        marks.append(_rect(left + i * cell, i * cell, cell - 1, cell - 1, "#dde3e8"))
+        fill(i, i, _DIAGONAL)
         if cell >= 10:
             marks.append(_text(left - 6, i * cell + cell / 2 + 4, _cut(name, 20), "end"))
     frame = (
@@ -84,25 +85,25 @@ def draw_matrix(names, pairs):
     return _svg(left + n * cell, n * cell, [*marks, frame], "Associations of pairs of columns")
 
 
-def _svg(width, height, marks, said):
+def _svg(width: int, height: int, marks: Iterable[str], label: str) -> str:
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(said)}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(label)}" '
         f'width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
         f'font-family="system-ui, sans-serif" font-size="11" fill="{_INK}">{"".join(marks)}</svg>'
     )
 
 
-def _rect(x, y, width, height, color, said=None, opacity=1.0):
-    title = "" if said is None else f"<title>{escape(said)}</title>"
+def _rect(x, y, width, height, color: str, tooltip: str | None = None, opacity=1.0) -> str:
+    title = "" if tooltip is None else f"<title>{escape(tooltip)}</title>"
     return (
         f'<rect x="{x:g}" y="{y:g}" width="{width:.4g}" height="{height:g}" fill="{color}" '
         f'fill-opacity="{opacity:.3g}">{title}</rect>'
     )
 
 
-def _text(x, y, text, anchor="start"):
+def _text(x, y, text: str, anchor: str = "start") -> str:
     return f'<text x="{x:.5g}" y="{y:g}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
-def _cut(text, most):
+def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"

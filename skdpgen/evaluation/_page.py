@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The page of a report: HTML that needs no other file and no script."""
+"""HTML page of a report, without other files or scripts."""
 
 import json
 import math
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
+from itertools import combinations
 
 from .._html import fold, fold_rows, fold_text
 from ..accounting.certificate import Certificate
@@ -30,12 +32,13 @@ svg { max-width: 100%; height: auto; } summary { cursor: pointer; color: #2f6db3
 @media (max-width: 40em) { table { display: block; overflow-x: auto; } }
 @media print { body { max-width: none; padding: 0; font-size: 12px; } h2 { break-after: avoid; } }
 """
+# Rows of a table that is sorted by importance.
 _MOST_LISTED = 10
 _METRICS = {"accuracy": "accuracy", "roc_auc": "area under the ROC curve"}
 _CLASSIFIERS = {"logistic": "logistic regression", "mlp": "small neural network"}
 
 
-def write_page(results):
+def write_page(results: dict) -> str:
     """Return the page of the results of a report."""
     sections = [
         *_list_alarms(results),
@@ -43,15 +46,10 @@ def write_page(results):
         f'<p class="faint">A report by skdpgen {results["version"]}, {results["date"]}.</p>',
         _write_summary(results),
         _write_privacy(results),
-        _write_audit(results["audit"]),
+        _write_audit(results["audit"]) if results["audit"] is not None else "",
         _write_marginals(results),
         _write_pairs(results),
-        _write_correlations(results["correlations"]),
-        _write_k_marginals(results["k_marginals"]),
-        _write_classifiers(results["classifiers"]),
-        _write_propensity(results["propensity"]),
-        _write_rules(results["rules"]),
-        _write_nearest(results["nearest"]),
+        *(write(results[name]) for name, write in _SECTIONS.items() if results[name] is not None),
     ]
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -62,37 +60,34 @@ def write_page(results):
     )
 
 
-def _list_alarms(results):
-    """Say first what nobody must overlook."""
-    certificate, alarms = results["certificate"], []
+def _list_alarms(results: dict) -> list[str]:
+    """Return the warnings at the top of the page."""
+    certificate, audit, alarms = results["certificate"], results["audit"] or {}, []
     if results["reads_private_rows"]:
         alarms.append(
             "This report was computed from PRIVATE rows. No ε covers it: it is as secret as the "
             "rows themselves. Do not publish it."
         )
     if certificate is None:
+        alarms.append("No certificate was given: nothing here shows that these rows are private.")
+    elif certificate["reproducible"]:
         alarms.append(
-            "No certificate was given: nothing here says that these rows protect anybody."
+            "The noise of this fit follows from a seed. Whoever knows or guesses it can remove "
+            "the noise: this is an experiment, not a private release."
         )
-    else:
-        if certificate["reproducible"]:
-            alarms.append(
-                "The noise of this fit follows from a seed. Whoever holds or guesses it can take "
-                "the noise away: this is an experiment, and not a private release."
-            )
-        if certificate["epsilon"] == "inf":
-            alarms.append("ε is infinite: no noise was added, and there is no privacy.")
-    if results["audit"] and results["audit"].get("verdict") == "convicted":
-        alarms.append("An audit found that more can be told than the certificate says.")
-    if results["audit"] and results["audit"]["is_of_certificate"] is False:
+    if certificate is not None and certificate["epsilon"] == "inf":
+        alarms.append("ε is infinite: no noise was added, and there is no privacy.")
+    if audit.get("verdict") == "violation found":
+        alarms.append("An audit found that more is revealed than the certificate claims.")
+    if audit.get("is_of_certificate") is False:
         alarms.append(
             "The audit is of other releases than those of the certificate, or of the same with "
-            "other noise: it says nothing of these rows."
+            "other noise: it is no evidence for these rows."
         )
     return [f'<p class="alarm" role="alert">{escape(alarm)}</p>' for alarm in alarms]
 
 
-def _write_summary(results):
+def _write_summary(results: dict) -> str:
     certificate = results["certificate"]
     tiles = [("synthetic rows", f"{results['n_rows']:,}")]
     if certificate is not None:
@@ -100,91 +95,86 @@ def _write_summary(results):
         unit = certificate.get("unit", "record")
         tiles += [("ε", show(epsilon)), ("δ", show(certificate["delta"])), ("protects each", unit)]
     if results["n_reference"] is not None:
-        kind = "private rows" if results["reads_private_rows"] else "public reference rows"
-        tiles.append((kind, f"{results['n_reference']:,}"))
+        name = "private rows" if results["reads_private_rows"] else "public reference rows"
+        tiles.append((name, f"{results['n_reference']:,}"))
     if results["k_marginals"]:
         tiles.append(("k-marginal score of 1,000", f"{results['k_marginals']['score']:.0f}"))
     shown = "".join(f'<div class="tile"><b>{escape(b)}</b>{escape(a)}</div>' for a, b in tiles)
     return f'<div class="tiles">{shown}</div>'
 
 
-def _write_privacy(results):
-    parts = ["<h2>What protects the private rows</h2>"]
-    given = results["certificate"]
-    if given is not None:
-        parts += [_explain_epsilon(float(given["epsilon"]), given), _show_certificate(given)]
-    parts.append("<h3>What voids it</h3>" + _write_list(results["voids"]))
-    return "\n".join(parts)
+def _write_privacy(results: dict) -> str:
+    parts = ["<h2>Protection of the private rows</h2>"]
+    certificate = results["certificate"]
+    if certificate is not None:
+        parts += [_explain_epsilon(certificate), _show_certificate(certificate)]
+    voids = "".join(f"<li>{escape(text)}</li>" for text in results["voids"])
+    return "\n".join([*parts, f"<h3>What voids it</h3><ul>{voids}</ul>"])
 
 
-def _explain_epsilon(epsilon, certificate):
+def _explain_epsilon(certificate: dict) -> str:
+    epsilon = float(certificate["epsilon"])
     if math.isinf(epsilon):
         return ""
-    unit = certificate.get("unit", "record")
-    whose = "a person" if unit == "person" else "one record"
-    # Of the guesses whether something is in the data or not, at even odds.
+    unit = "a person" if certificate.get("unit") == "person" else "one record"
+    # The probability of a right guess at even odds, e^ε / (1 + e^ε) + δ, rounded up.
     right = 1 / (1 + math.exp(-epsilon)) + certificate["delta"]
+    right = math.ceil(1000 * min(right, 1.0)) / 10
+    factor = math.exp(epsilon)
     return (
-        "<p>The synthetic rows were made from noisy numbers, never from rows themselves. The noise "
-        f"is such that the result would be nearly as likely if {whose} had been left out"
-        f"{' or exchanged' if certificate['relation'] == 'replace_one' else ''}: by a factor of at "
-        f"most {_round_up(math.exp(epsilon))} (that is e<sup>ε</sup>), but for a probability of "
-        f"about {show(certificate['delta'])} (that is δ). Whoever knows all other records, and "
-        f"guesses at even odds whether {whose} was there, is right in at most "
-        f"{math.ceil(1000 * min(right, 1.0)) / 10:g} of 100 cases. Smaller is "
-        "safer.</p>"
+        "<p>The synthetic rows were generated from noisy statistics, never from the rows "
+        f"themselves. With the noise, the result would be nearly as likely if {unit} had been left "
+        f"out{' or exchanged' if certificate['relation'] == 'replace_one' else ''}: by a factor of "
+        f"at most {show(factor) if factor < 1e6 else 'a million or more'} (e<sup>ε</sup>), except "
+        f"with a probability of about {show(certificate['delta'])} (δ). Whoever knows all other "
+        f"records, and guesses at even odds whether {unit} was included, is right in at most "
+        f"{right:g} of 100 cases. Smaller is safer.</p>"
     )
 
 
-def _round_up(number):
-    return show(number) if number < 1e6 else "a million or more"
-
-
-def _show_certificate(given):
+def _show_certificate(given: dict) -> str:
     certificate = Certificate.from_json(json.dumps(given))
     rows = _label("Statement", certificate._list_statements())
     rows += [
         (f"Release: {name}", event)
         for name, event in zip(certificate.releases, certificate.events, strict=True)
     ]
-    rows += _label("Rests on", certificate.assumptions)
+    rows += _label("Assumptions", certificate.assumptions)
     return "<h3>Certificate</h3>" + _write_table((), rows)
 
 
-def _label(name, texts):
-    """Return rows of a table of which the first has a name."""
+def _label(name: str, texts: Sequence[str]) -> list[tuple[str, str]]:
+    """Return rows of a table, the first of which has the name."""
     return [(name if i == 0 else "", text) for i, text in enumerate(texts)]
 
 
-def _write_audit(audit):
-    if audit is None:
-        return ""
-    said = {
+def _write_audit(audit: dict) -> str:
+    stated = {
         "verdict": audit.get("verdict"),
         "ε is shown to be above": _show_number(audit.get("bound")),
         "ε is claimed to be at most": _show_number(audit.get("claim")),
         "confidence": audit.get("confidence"),
     }
-    rows = [(name, value) for name, value in said.items() if value is not None]
+    rows = [(name, value) for name, value in stated.items() if value is not None]
+    # An audit may be a file from elsewhere: show the releases of known form.
     rows += [
-        (f"release: {found.get('name')}", "; ".join([found.get("verdict", ""), *found["reasons"]]))
-        for found in audit.get("releases", ())
-        if isinstance(found, dict) and isinstance(found.get("reasons"), list)
+        (f"release: {one.get('name')}", "; ".join([one.get("verdict", ""), *one["reasons"]]))
+        for one in audit.get("releases", ())
+        if isinstance(one, dict) and isinstance(one.get("reasons"), list)
     ]
-    return (
-        "<h2>Audit</h2><p>An audit runs what was released many times and tells from the results as "
-        "much as it can. It can convict a claim, and cannot prove one: the certificate does that."
-        "</p>" + _write_table((), rows)
+    return _section(
+        "Audit",
+        "An audit runs the releases many times and measures how much they reveal. It can refute a "
+        "claim but not prove one: the certificate does that.",
+        _write_table((), rows),
     )
 
 
-def _write_marginals(results):
-    found, has_reference = results["marginals"], results["n_reference"] is not None
+def _write_marginals(results: dict) -> str:
+    marginals, has_reference = results["marginals"], results["n_reference"] is not None
     figures = []
-    for column in found["columns"]:
-        note = ""
-        if has_reference:
-            note = f" {column['total_variation']:.1%} differ"
+    for column in marginals["columns"]:
+        note = f" {column['total_variation']:.1%} differ" if has_reference else ""
         drawing = draw_bars(
             column["levels"], column["synthetic"], column.get("reference"), column["column"]
         )
@@ -192,19 +182,19 @@ def _write_marginals(results):
             f"<figure><figcaption>{escape(column['column'])}<span>{note}</span></figcaption>"
             f"{drawing}{_list_other_levels(column)}</figure>"
         )
-    text = "<p>How often each value is among the synthetic rows.</p>"
+    text = "The share of each value among the synthetic rows."
     if has_reference:
         text = (
-            "<p>How often each value is among the synthetic rows (blue) and the reference (grey). "
-            "The percentage says how many rows would have to change for both to agree: "
-            f"{found['mean_total_variation']:.1%} in the mean. Two halves of the reference differ "
-            f"by {found['halves']:.1%}.</p>"
+            "The share of each value among the synthetic rows (blue) and the reference (grey). The "
+            "percentage says how many rows would have to change for both to agree: "
+            f"{marginals['mean_total_variation']:.1%} on average. Two halves of the reference "
+            f"differ by {marginals['halves']:.1%}."
         )
-    return f'<h2>Columns, one by one</h2>{text}<div class="grid">{"".join(figures)}</div>'
+    return _section("Columns, one by one", text, f'<div class="grid">{"".join(figures)}</div>')
 
 
-def _list_other_levels(column):
-    """List the shares of those levels that have no bar."""
+def _list_other_levels(column: dict) -> str:
+    """Return a folded list of the shares of levels without a bar."""
     names = [name for name in ("synthetic", "reference") if name in column]
     rows = [
         (level, *(f"{share:.1%}" for share in shares))
@@ -215,24 +205,24 @@ def _list_other_levels(column):
     return fold(f"{len(rows)} more values", _write_table(["Value", *names], rows))
 
 
-def _write_pairs(results):
-    found, has_reference = results["pairs"], results["n_reference"] is not None
-    if not found["pairs"]:
+def _write_pairs(results: dict) -> str:
+    pairs, has_reference = results["pairs"], results["n_reference"] is not None
+    if not pairs["pairs"]:
         return ""
     names = [column["column"] for column in results["marginals"]["columns"]]
     text = (
-        "<p>How strongly columns go together: 0 (white) for independent columns, 1 (dark) if one "
-        "tells the other (Cramér's V, numbers cut into ranges)."
+        "The association of columns: 0 (white) for independent columns, 1 (dark) if one determines "
+        "the other (Cramér's V, numbers binned)."
     )
     table = ""
     if has_reference:
         text += (
             " Above the diagonal are the synthetic rows, below it the reference: the better they "
-            "agree, the more symmetric is the picture. Of the tables of two columns "
-            f"{found['mean_total_variation']:.1%} of the rows differ in the mean; of two halves of "
-            f"the reference {found['halves']:.1%}."
+            "agree, the more symmetric is the picture. In tables of two columns "
+            f"{pairs['mean_total_variation']:.1%} of the rows differ on average; between two "
+            f"halves of the reference {pairs['halves']:.1%}."
         )
-        worst = sorted(found["pairs"], key=lambda pair: -pair["total_variation"])[:_MOST_LISTED]
+        worst = sorted(pairs["pairs"], key=lambda pair: -pair["total_variation"])[:_MOST_LISTED]
         table = "<h3>Pairs that differ the most</h3>" + _write_table(
             ["Columns", "Rows that differ", "Association, synthetic", "Association, reference"],
             [
@@ -245,124 +235,128 @@ def _write_pairs(results):
                 for pair in worst
             ],
         )
-    drawing = draw_matrix(names, found["pairs"])
-    return f"<h2>Pairs of columns</h2>{text}</p>{drawing}{table}"
+    return _section("Pairs of columns", text, draw_matrix(names, pairs["pairs"]) + table)
 
 
-def _write_correlations(found):
-    if found is None:
-        return ""
-    rows, names = [], found["columns"]
-    for i, first in enumerate(names):
-        for j, second in enumerate(names[i + 1 :], i + 1):
-            values = [found["synthetic"][i][j]]
-            if found["reference"] is not None:
-                values.append(found["reference"][i][j])
-            rows.append((f"{first}, {second}", *map(_show_number, values)))
+def _write_correlations(correlations: dict) -> str:
+    tables = [
+        correlations[name] for name in ("synthetic", "reference") if correlations[name] is not None
+    ]
+    rows = [
+        (f"{first}, {second}", *(_show_number(table[i][j]) for table in tables))
+        for (i, first), (j, second) in combinations(enumerate(correlations["columns"]), 2)
+    ]
     rows.sort(key=lambda row: -abs(float(row[-1])) if row[-1] != "none" else 0)
-    text = "<p>Pearson's correlations of numbers, the strongest first"
-    if found["mean_difference"] is not None:
-        text += f"; in the mean they differ by {found['mean_difference']:.2f}"
-    head = ["Columns", "Synthetic", *["Reference"] * (found["reference"] is not None)]
-    return "<h2>Correlations</h2>" + text + ".</p>" + _write_table(head, rows[:_MOST_LISTED])
+    text = "Pearson's correlations of numbers, the strongest first"
+    if correlations["mean_difference"] is not None:
+        text += f"; on average they differ by {correlations['mean_difference']:.2f}"
+    head = ["Columns", "Synthetic", "Reference"][: 1 + len(tables)]
+    return _section("Correlations", f"{text}.", _write_table(head, rows[:_MOST_LISTED]))
 
 
-def _write_k_marginals(found):
-    if found is None:
-        return ""
-    return (
-        f"<h2>Tables of {found['k']} columns</h2><p>The k-marginal score is "
-        f"<b>{found['score']:.0f}</b> of 1,000, over {found['n_marginals']} tables of "
-        f"{found['k']} columns each; 1,000 is for tables that agree. Two halves of the reference "
-        f"have {found['halves']:.0f}.</p>"
+def _write_k_marginals(marginals: dict) -> str:
+    return _section(
+        f"Tables of {marginals['k']} columns",
+        f"The k-marginal score is <b>{marginals['score']:.0f}</b> of 1,000, over "
+        f"{marginals['n_marginals']} tables of {marginals['k']} columns each; equal tables score "
+        f"1,000. Two halves of the reference score {marginals['halves']:.0f}.",
     )
 
 
-def _write_classifiers(found):
-    if found is None:
-        return ""
-    head = f"<h2>Predicting {escape(str(found['target']))}</h2>"
-    if "none" in found:
-        return f"{head}<p>No classifier was trained on this column: {escape(found['none'])}.</p>"
+def _write_classifiers(scored: dict) -> str:
+    title = f"Predicting {escape(str(scored['target']))}"
+    if "none" in scored:
+        text = f"No classifier was trained on this column: {escape(scored['none'])}."
+        return _section(title, text)
     rows = [
         (
             f"{_CLASSIFIERS[score['classifier']]}, {_METRICS[score['metric']]}",
             f"{score['synthetic']:.3f}",
             f"{score['reference']:.3f}",
         )
-        for score in found["scores"]
+        for score in scored["scores"]
     ]
-    return (
-        f"{head}<p>Classifiers that were trained on synthetic rows, and tested on one half of the "
-        "reference; beside them, the same trained on its other half. Always guessing the most "
-        f"frequent class has an accuracy of {found['most_frequent']:.3f}.</p>"
-        + _write_table(["Classifier", "Trained on synthetic", "Trained on reference"], rows)
+    return _section(
+        title,
+        "Classifiers trained on synthetic rows and tested on one half of the reference, beside "
+        "the same trained on its other half. Always predicting the most frequent class has an "
+        f"accuracy of {scored['most_frequent']:.3f}.",
+        _write_table(["Classifier", "Trained on synthetic", "Trained on reference"], rows),
     )
 
 
-def _write_propensity(found):
-    if found is None:
-        return ""
-    return (
-        "<h2>Telling them apart</h2><p>A classifier (gradient boosting) was shown rows of both "
-        "kinds and asked of others which they are. The area under its ROC curve is "
-        f"<b>{found['roc_auc']:.3f}</b>: 0.5 if it can only guess, 1 if it is always right. The "
-        f"propensity mean square error is {found['pmse']:.3f} of the most there is "
-        f"({found['n_rows_each']:,} rows of each).</p>"
+def _write_propensity(propensity: dict) -> str:
+    return _section(
+        "Synthetic or not",
+        "A classifier (gradient boosting) learned to distinguish synthetic from reference rows, "
+        f"and was tested on others. The area under its ROC curve is <b>{propensity['roc_auc']:.3f}"
+        "</b>: 0.5 for a random guess, 1 if it is always right. The propensity mean square error "
+        f"is {propensity['pmse']:.3f} of its maximum ({propensity['n_rows_each']:,} rows of each).",
     )
 
 
-def _write_rules(found):
-    if found is None:
-        return ""
-    if not found:
-        return "<h2>Rules</h2><p>The schema has no rules.</p>"
-    rows = [(rule["rule"], f"{rule['share_breaking']:.2%}") for rule in found]
-    return (
-        "<h2>Rules</h2><p>Which share of the synthetic rows breaks the rules of the schema.</p>"
-        + _write_table(["Rule", "Rows that break it"], rows)
+def _write_rules(rules: list[dict]) -> str:
+    if not rules:
+        return _section("Rules", "The schema has no rules.")
+    rows = [(rule["rule"], f"{rule['share_breaking']:.2%}") for rule in rules]
+    return _section(
+        "Rules",
+        "The share of synthetic rows that break the rules of the schema.",
+        _write_table(["Rule", "Rows that break it"], rows),
     )
 
 
-def _write_nearest(found):
-    if found is None:
-        return ""
+def _write_nearest(nearest: dict) -> str:
+    names = {"synthetic": "synthetic rows", "reference": "other half of the reference"}
     rows = [
         (
-            {"synthetic": "synthetic rows", "reference": "other half of the reference"}[who],
-            f"{found[who]['median_distance']:.3g}",
-            f"{found[who]['share_of_copies']:.1%}",
+            name,
+            f"{nearest[who]['median_distance']:.3g}",
+            f"{nearest[who]['share_of_copies']:.1%}",
         )
-        for who in ("synthetic", "reference")
+        for who, name in names.items()
     ]
-    return (
-        "<h2>Nearest records</h2><p>How far rows are from the nearest row of one half of the "
-        f"reference ({found['n_rows']:,} rows). This is no measure of privacy: it shows whether "
-        "rows are implausible, which are farther than those of the other half, or copied. What "
-        "protects the private rows is the certificate.</p>"
-        + _write_table(["Rows", "Median distance", "Equal to one of them"], rows)
+    return _section(
+        "Nearest records",
+        f"Distances to the nearest row of one half of the reference ({nearest['n_rows']:,} rows). "
+        "They do not measure privacy, which the certificate guarantees. They show whether rows are "
+        "implausible (farther than the other half) or copied.",
+        _write_table(["Rows", "Median distance", "Equal to the nearest row"], rows),
     )
 
 
-def _write_table(head, rows):
-    lines, top = [], ""
+# Sections in the order of the page, each for an entry of the results.
+_SECTIONS: dict[str, Callable[..., str]] = {
+    "correlations": _write_correlations,
+    "k_marginals": _write_k_marginals,
+    "classifiers": _write_classifiers,
+    "propensity": _write_propensity,
+    "rules": _write_rules,
+    "nearest": _write_nearest,
+}
+
+
+def _section(title: str, text: str, content: str = "") -> str:
+    return f"<h2>{title}</h2><p>{text}</p>{content}"
+
+
+def _write_table(head: Sequence[str], rows: Iterable[Sequence]) -> str:
+    """Return a table whose first column has row headers."""
+    top = ""
     if head:
         cells = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
         top = f"<thead><tr>{cells}</tr></thead>"
+    lines = []
     for first, *others in rows:
         cells = "".join(f"<td{_align(cell)}>{fold_text(str(cell))}</td>" for cell in others)
         lines.append(f'<tr><th scope="row">{fold_text(str(first))}</th>{cells}</tr>')
     return fold_rows(lines, top)
 
 
-def _align(cell):
+def _align(cell) -> str:
     is_number = str(cell).rstrip("%").lstrip("-").replace(".", "", 1).isdigit()
     return ' class="number"' if is_number else ""
 
 
-def _write_list(texts):
-    return f"<ul>{''.join(f'<li>{escape(text)}</li>' for text in texts)}</ul>"
-
-
-def _show_number(number):
+def _show_number(number: float | str | None) -> str:
     return "none" if number is None else f"{float(number):.3g}"

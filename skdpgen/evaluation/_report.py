@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A report on synthetic rows: what protects the private ones, and what these are good for."""
+"""Report on synthetic rows: their certificate, and their utility beside other rows."""
 
 import json
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from html import escape
+from itertools import combinations
 from os import PathLike
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from ..accounting.certificate import Certificate
 from ..accounting.strict_json import parse_json
 from ..checks import read_file
 from ..exceptions import PrivacyLeakWarning
-from ._coding import as_table, check_tables, code_columns
+from ._columns import EncodedColumn, as_table, check_tables, encode_columns
 from ._comparisons import (
     associate,
     compare_marginals,
@@ -31,30 +33,30 @@ from ._comparisons import (
 )
 from ._page import write_page
 
-# What ends the guarantee, whatever was certified.
+# Limits of the guarantee, which no certificate can state in numbers.
 _VOIDS = (
-    "Anything else that was computed from the private rows and is published, such as scores, "
-    "plots, or bounds that were read off them: ε does not count it.",
-    "Further releases from the same rows: their ε add up. Keep a budget for all of them.",
-    "Several rows of one person, where the unit is a record: such a person is protected less.",
-    "A seed for the noise that anybody knows or can guess.",
+    "Other published results from the private rows, such as scores, plots or bounds: ε does not "
+    "cover them.",
+    "Further releases from the same rows: their ε add up. Keep one budget for all of them.",
+    "Several rows of one person, if the unit is a record: such a person is protected less.",
+    "A noise seed that somebody knows or can guess.",
 )
 
 
 @dataclass(frozen=True)
 class Report:
-    """What `report` found, as numbers, as JSON and as a page.
+    """Results of `report`, as numbers, JSON and a page.
 
     Attributes
     ----------
     results : dict
-        All numbers; what was not looked at is None.
+        All numbers; None for what was not computed.
     """
 
     results: dict
 
     def to_json(self, path: str | PathLike | None = None) -> str:
-        """Return the numbers as JSON text, and write it to a file if one is given.
+        """Return the numbers as JSON, and write them to a file if one is given.
 
         Parameters
         ----------
@@ -68,9 +70,9 @@ class Report:
         return _write(text, path)
 
     def to_html(self, path: str | PathLike | None = None) -> str:
-        """Return a page that stands by itself, and write it to a file if one is given.
+        """Return a self-contained page, and write it to a file if one is given.
 
-        It needs neither other files nor scripts, and may be sent and printed.
+        It needs neither other files nor scripts, and can be sent and printed.
 
         Parameters
         ----------
@@ -83,7 +85,7 @@ class Report:
         return _write(write_page(self.results), path)
 
     def _repr_html_(self):
-        # In a frame, the styles of the page are its own.
+        # A frame keeps the styles of the page and of the notebook apart.
         page = escape(self.to_html())
         return f'<iframe srcdoc="{page}" style="width: 100%; height: 40em; border: 0"></iframe>'
 
@@ -101,33 +103,33 @@ def report(
     title: str = "Synthetic rows",
     random_state: int = 0,
 ) -> Report:
-    """Describe synthetic rows: their certificate, and how they compare with other rows.
+    """Describe synthetic rows by their certificate, and compare them with other rows.
 
-    Whoever reads the report needs to know nothing of differential privacy.
+    The report explains differential privacy to its readers.
 
     Parameters
     ----------
     synthetic : DataFrame or array-like of shape (n_rows, n_columns)
-        Rows that a generator has sampled.
+        Rows sampled from a generator.
     reference : DataFrame or array-like of shape (n_reference, n_columns), default=None
-        **Public** rows with the same columns. None: the report describes the synthetic rows alone.
+        **Public** rows with the same columns. None: the synthetic rows are described alone.
     private : DataFrame or array-like of shape (n_private, n_columns), default=None
-        Private rows instead. **What is counted of them is not private**, and no ε covers it: such a
-        report is for those who may see the rows themselves, and says so on its top.
+        Private rows in place of a reference. **The report then reveals them**, and no ε covers
+        it: it is for those who may see the rows themselves, as its first line says.
     reads_private_rows : bool, default=False
-        Has to be True if `private` is given.
+        Must be True if `private` is given.
     certificate : Certificate, str or path, default=None
-        That of the fit, ``generator.privacy_``, or the JSON file of one.
+        The certificate of the fit, ``generator.privacy_``, or its JSON or JSON file.
     audit : AuditReport, str or path, default=None
-        What `skdpgen.audit` found, or the JSON file of it.
+        The result of `skdpgen.privacy.audit`, or its JSON or JSON file.
     schema : Schema, default=None
-        Of which the rules are checked.
+        A schema whose rules are checked.
     target : str, default=None
-        The column that classifiers are to predict.
+        The column that classifiers predict.
     title : str
-        Of the page.
+        Title of the page.
     random_state : int, default=0
-        Of what is drawn at random: halves, marginals and classifiers.
+        Seed of halves, marginals and classifiers.
 
     Returns
     -------
@@ -141,19 +143,18 @@ def report(
 
     Notes
     -----
-    Where there is a reference, most numbers are also given for two halves of it: what two tables of
-    the same source differ by. Synthetic rows as near as that cannot be told from the reference by
-    that number. Numbers and dates are cut into ten ranges.
+    With a reference, most numbers are also computed between two halves of it, which shows the
+    sampling error. If synthetic rows reach that value, they match the reference in that respect.
+    Numbers and dates are binned into ten ranges.
 
     - *Marginals*, *pairs* and *k-marginals* are compared by total variation, the share of rows that
-      would have to change; numbers also by the largest gap of their distribution functions
-      (Kolmogorov-Smirnov). The *k-marginal score* is 1,000 less a thousand times the mean total
-      variation of tables of three columns.
-    - *Associations* are Cramér's V, with its bias taken away.
+      would have to change; numbers also by the Kolmogorov-Smirnov statistic. The *k-marginal
+      score* is 1,000 less a thousand times the mean total variation of three-way marginals.
+    - *Associations* are Cramér's V, with bias correction.
     - *Classifiers* are those of `train_on_synthetic_score`, tested on one half of the reference.
-    - The *propensity* is how well gradient boosting tells synthetic rows from the reference.
+    - The *propensity* is how well gradient boosting tells synthetic from reference rows.
     - *Nearest records*: distances to one half of the reference, of synthetic rows and of the other
-      half. That is no measure of privacy: what protects the private rows is the certificate.
+      half. They do not measure privacy, which the certificate guarantees.
 
     Examples
     --------
@@ -163,26 +164,27 @@ def report(
     >>> rng = np.random.default_rng(0)
     >>> public, synthetic = (pd.DataFrame(rng.normal(size=(500, 2)), columns=["a", "b"])
     ...                      for _ in range(2))
-    >>> found = report(synthetic, public)
-    >>> bool(found.results["k_marginals"]["score"] > 700)
+    >>> result = report(synthetic, public)
+    >>> bool(result.results["k_marginals"]["score"] > 700)
     True
-    >>> page = found.to_html()  # or to_html("report.html")
+    >>> page = result.to_html()  # or to_html("report.html")
     """
     if private is not None:
         if not reads_private_rows:
             raise ValueError(
-                "A report on private rows is an exact answer about them, which no ε covers. Give "
-                "public rows as reference; or say reads_private_rows=True, and keep the report as "
-                "secret as the rows."
+                "A report on private rows reveals exact numbers about them, which no ε covers. Use "
+                "reference= with public rows, or set reads_private_rows=True and keep the report "
+                "as secret as the rows."
             )
         if reference is not None:
-            raise ValueError("Give either reference, of public rows, or private.")
+            raise ValueError("Give either reference, with public rows, or private, not both.")
         warnings.warn(
-            "The report is computed from private rows: it is outside of the certificate, and as "
-            "private as they are.",
+            "The report is computed from private rows. The certificate does not cover it: keep it "
+            "as secret as the rows.",
             PrivacyLeakWarning,
             stacklevel=2,
         )
+    # From here on, private rows are treated as a reference; the results say which it was.
     compared = reference if private is None else private
     synthetic = as_table(synthetic)
     if compared is not None:
@@ -194,7 +196,7 @@ def report(
         raise ValueError(f"target must be one of the columns {list(synthetic)}; got {target!r}.")
     certificate = _read_certificate(certificate)
     audit = _read_audit(audit, certificate)
-    columns = code_columns(synthetic, compared)
+    columns = encode_columns(synthetic, compared)
     results = {
         "report": "synthetic rows",
         "title": title,
@@ -227,66 +229,66 @@ def report(
     return Report(_plain(results))
 
 
-def _read_certificate(given):
-    """Return a certificate as it is written down, with the ε that its events cost."""
+def _read_certificate(given) -> dict | None:
+    """Return a certificate as a dict, with ε recomputed from its events."""
     if given is None:
         return None
     if not isinstance(given, Certificate):
         text = _read_text(given)
-        _check_kind("certificate", parse_json(text, "The certificate"), "statement")
+        _check_content("certificate", parse_json(text, "The certificate"), "statement")
         given = Certificate.from_json(text)
     return json.loads(given.to_json())
 
 
-def _read_audit(given, certificate):
-    """Return an audit as it is written down, and whether it is of the certificate, if one can say.
+def _read_audit(given, certificate: dict | None) -> dict | None:
+    """Return an audit as a dict, with ``is_of_certificate``; None if that is unknown.
 
-    An audit of other releases, or of the same with other noise, says nothing of these rows.
+    An audit of other releases, or of the same with other noise, is no evidence for these rows.
     """
     if given is None:
         return None
     text = given.to_json() if hasattr(given, "to_json") else _read_text(given)
-    found = parse_json(text, "The audit")
-    _check_kind("audit", found, "verdict")
+    written = parse_json(text, "The audit")
+    _check_content("audit", written, "verdict")
     is_of_certificate = None
-    if certificate is not None and "certificate" in found:
-        audited = found["certificate"]
-        said = "releases", "relation", "delta", "unit", "max_rows"
-        is_of_certificate = all(audited.get(name) == certificate.get(name) for name in said)
-    return found | {"is_of_certificate": is_of_certificate}
+    if certificate is not None and "certificate" in written:
+        audited = written["certificate"]
+        names = "releases", "relation", "delta", "unit", "max_rows"
+        is_of_certificate = all(audited.get(name) == certificate.get(name) for name in names)
+    return written | {"is_of_certificate": is_of_certificate}
 
 
-def _check_kind(name, found, key):
-    """Refuse a file of something else, such as a schema."""
-    if not (isinstance(found, dict) and key in found):
-        raise ValueError(f"What was given as {name} is none: it has no {key!r}.")
+def _check_content(name: str, written, key: str) -> None:
+    """Raise ValueError for JSON of something else, such as a schema."""
+    if not (isinstance(written, dict) and key in written):
+        raise ValueError(f"{name} is not the JSON of a {name}: it has no key {key!r}.")
 
 
-def _read_text(path_or_text):
-    is_text = isinstance(path_or_text, str) and path_or_text.lstrip().startswith("{")
-    return path_or_text if is_text else read_file(path_or_text)
+def _read_text(path_or_text: str | PathLike) -> str:
+    if isinstance(path_or_text, str) and path_or_text.lstrip().startswith("{"):
+        return path_or_text
+    return read_file(path_or_text)
 
 
-def _describe_marginals(columns):
-    has_reference = columns[0].reference is not None
-    compared = compare_marginals(columns) if has_reference else None
-    described = []
-    for i, column in enumerate(columns):
-        entry = {
+def _describe_marginals(columns: Sequence[EncodedColumn]) -> dict:
+    described: list[dict] = [
+        {
             "column": column.name,
-            "is_number": column.is_number,
+            "is_number": column.numbers is not None,
             "levels": column.levels,
             "synthetic": column.shares(column.synthetic),
         }
-        if has_reference:
-            entry["reference"] = column.shares(column.reference)
-            entry |= compared.loc[i].drop("column").to_dict()
-        described.append(entry)
-    mean = compared["total_variation"].mean() if has_reference else None
-    return {"mean_total_variation": mean, "columns": described}
+        for column in columns
+    ]
+    if columns[0].reference is None:
+        return {"mean_total_variation": None, "columns": described}
+    compared = compare_marginals(columns)
+    for entry, column, row in zip(described, columns, compared.to_dict("records"), strict=True):
+        entry |= {"reference": column.shares(np.asarray(column.reference)), **row}
+    return {"mean_total_variation": compared["total_variation"].mean(), "columns": described}
 
 
-def _describe_pairs(columns):
+def _describe_pairs(columns: Sequence[EncodedColumn]) -> dict:
     if columns[0].reference is not None:
         pairs = compare_pairs(columns)
         mean = pairs["total_variation"].mean() if len(pairs) else None
@@ -299,42 +301,42 @@ def _describe_pairs(columns):
                 "second": second.name,
                 "synthetic": associate(first, second, "synthetic"),
             }
-            for i, first in enumerate(columns)
-            for second in columns[i + 1 :]
+            for first, second in combinations(columns, 2)
         ]
     return {"mean_total_variation": mean, "pairs": listed}
 
 
-def _describe_correlations(columns):
-    """Describe the correlations of numbers, if there are two columns of them."""
-    found = {"synthetic": correlate(columns, 0), "reference": None, "mean_difference": None}
-    if len(found["synthetic"]) < 2:
+def _describe_correlations(columns: Sequence[EncodedColumn]) -> dict | None:
+    """Return the correlations of numeric columns; None if there are fewer than two."""
+    correlations = correlate(columns, 0)
+    if len(correlations) < 2:
         return None
+    synthetic, reference, difference = correlations.to_numpy(), None, None
     if columns[0].reference is not None:
-        found["reference"] = correlate(columns, 1)
-        above = np.triu_indices(len(found["reference"]), 1)
-        gaps = np.abs(found["synthetic"] - found["reference"]).to_numpy()[above]
-        known = gaps[np.isfinite(gaps)]
-        found["mean_difference"] = known.mean() if len(known) else None
-        found["reference"] = found["reference"].to_numpy()
-    return found | {
-        "columns": list(found["synthetic"]),
-        "synthetic": found["synthetic"].to_numpy(),
+        reference = correlate(columns, 1).to_numpy()
+        differences = np.abs(synthetic - reference)[np.triu_indices(len(synthetic), 1)]
+        known = differences[np.isfinite(differences)]
+        difference = known.mean() if len(known) else None
+    return {
+        "synthetic": synthetic,
+        "reference": reference,
+        "mean_difference": difference,
+        "columns": list(correlations),
     }
 
 
-def _add_halves(results, halves, random_state):
-    """Put beside numbers what they are for two halves of the reference."""
+def _add_halves(results: dict, halves: Sequence[EncodedColumn], random_state: int) -> None:
+    """Add the numbers between two halves of the reference."""
     results["marginals"]["halves"] = compare_marginals(halves)["total_variation"].mean()
     if len(halves) > 1:
         results["pairs"]["halves"] = compare_pairs(halves)["total_variation"].mean()
     results["k_marginals"]["halves"] = score_k_marginals(halves, random_state=random_state)["score"]
 
 
-def _score_classifiers(synthetic, reference, target, column, random_state):
-    """Score classifiers, or say why there are none."""
-    if column.is_number and len(np.unique(column.numbers[1])) > len(column.levels):
-        none = "it is a number, and classifiers need classes"
+def _score_classifiers(synthetic, reference, target, column, random_state) -> dict:
+    """Return scores of classifiers, or the reason why there are none."""
+    if column.numbers is not None and len(np.unique(column.numbers[1])) > len(column.levels):
+        none = "it is numeric, and classifiers need classes"
     elif len(column.levels) < 2:
         none = "it has one class only"
     else:
@@ -342,7 +344,7 @@ def _score_classifiers(synthetic, reference, target, column, random_state):
     return {"target": target, "none": none}
 
 
-def _check_rules(synthetic, schema):
+def _check_rules(synthetic, schema) -> list[dict] | None:
     if schema is None:
         return None
     shares = schema.share_obeying(synthetic)
@@ -350,7 +352,7 @@ def _check_rules(synthetic, schema):
 
 
 def _plain(value):
-    """Return what JSON can hold: numbers that are not finite become None."""
+    """Return a value that JSON can hold: numbers that are not finite become None."""
     if isinstance(value, dict):
         return {str(key): _plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple | np.ndarray):
@@ -360,7 +362,7 @@ def _plain(value):
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _write(text, path):
+def _write(text: str, path: str | PathLike | None) -> str:
     if path is not None:
         Path(path).write_text(text, encoding="utf-8")
     return text

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What fits nowhere else: checks for estimators that sample."""
+"""Checks for authors of estimators that sample."""
 
 from .estimator_checks import check_generator, yield_checks
 

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Data and estimators to check with, and comparisons."""
+"""Test data, quick clones of estimators, and comparisons of fitted state."""
 
 import contextlib
+from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import is_dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +17,7 @@ from ..encoders import split_encoder
 
 LABELS = [0, 1]
 
-# Records at the ends of what may come: opposite, huge, tiny, zero.
+# Extreme records: zero, opposite, huge, tiny.
 EXTREMES = np.array(
     [
         [0, 0, 0],
@@ -33,88 +36,102 @@ EXTREMES = np.array(
 )
 
 
-def make_data(n_samples=40, n_features=3):
+def make_data(n_samples: int = 40, n_features: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    """Return Gaussian rows of shape (n_samples, n_features), and labels 0 and 1."""
     rng = np.random.RandomState(0)
     return rng.normal(scale=0.4, size=(n_samples, n_features)), rng.randint(2, size=n_samples)
 
 
 def make_quick(estimator, y=None, **params):
-    """Clone, for a quick fit with declared classes, and set the parameters that there are.
+    """Clone an estimator for a quick fit, with the classes declared if there are labels.
 
-    Those of the release, if it has them: but one step stays one, which is another release.
+    Parameters
+    ----------
+    estimator : estimator
+    y : array-like, default=None
+        If labels are given, `classes` is declared.
+    **params : dict
+        Parameters of the estimator or of its release; those that it lacks are ignored. A release
+        with one step keeps one, since more would be another release.
     """
-    known, made = estimator.get_params(deep=False), clone(estimator)
+    known, quick = estimator.get_params(deep=False), clone(estimator)
     params = {"n_steps": 5, **({} if y is None else {"classes": LABELS}), **params}
-    released = made._resolve_spec("release").get_params() if "release" in known else {}
+    released = quick._resolve_spec("release").get_params() if "release" in known else {}
     for name, value in params.items():
         if released.get(name, 1) != 1:
-            made.set_params(**{f"release__{name}": value})
+            quick.set_params(**{f"release__{name}": value})
         elif name in known:
-            made.set_params(**{name: value})
-    return made
+            quick.set_params(**{name: value})
+    return quick
 
 
 def make_plain(estimator):
-    """Clone, and take rows as they are, or of declared bounds, where a radius would be found.
+    """Clone an estimator, and declare a clipping norm where it would infer one.
 
-    Of a box that is found, rows lie on one side of the ball: no two are as far apart as there can
-    be.
+    Rows in an inferred box lie on one side of the unit ball, so that no two of them are as far
+    apart as a sensitivity allows.
     """
-    known, made = estimator.get_params(deep=False), clone(estimator)
-    if known.get("clip_norm") != "auto" or known["schema"] not in ("auto", None):
-        return made
+    known, plain = estimator.get_params(deep=False), clone(estimator)
+    if known.get("clip_norm") != "auto" or known.get("schema") not in ("auto", None):
+        return plain
     public, private = split_encoder(known["encoder"])
     if public is None and known["bounds"] is None:
         public = FunctionTransformer()
     encoder = [part for part in (public, private) if part is not None and part != "auto"]
-    return made.set_params(clip_norm=1.0, encoder=encoder if encoder else None)
+    return plain.set_params(clip_norm=1.0, encoder=encoder if encoder else None)
 
 
-def choices_of(estimator, name, choices):
+def choices_of(estimator, name: str, choices) -> list:
+    """Return the choices for a parameter; without the parameter, the attribute of that name."""
     if name in estimator.get_params(deep=False):
         return list(choices)
-    # Some estimators know one choice only.
     return [getattr(estimator, name, None)]
 
 
 def sample_with_labels(fitted, y, *args):
+    """Return rows, and labels or None."""
     return (fitted.sample(*args), None) if y is None else fitted.sample(*args)
 
 
-def fitted_state(estimator):
-    """Return fitted attributes and the weights of networks."""
-    state = {}
+def fitted_state(estimator) -> dict[str, Any]:
+    """Return fitted attributes, and copies of networks' weights and of tensors."""
+    state: dict[str, Any] = {}
     for name, value in sorted(vars(estimator).items()):
         if isinstance(value, torch.nn.Module):
-            state.update({f"{name}.{k}": v.numpy() for k, v in value.state_dict().items()})
+            state[name] = deepcopy(value.state_dict())
         elif name.endswith("_") and not name.startswith("_"):
-            state[name] = value
+            state[name] = value.detach().clone() if isinstance(value, torch.Tensor) else value
     return state
 
 
-def assert_same(what, first, second, which):
+def assert_same(what: str, first, second, which: str) -> None:
     """Fail unless two nested structures are the same to the bit."""
     assert not differ(first, second), f"{what}: {which} differ."
 
 
-def differ(first, second):
+def differ(first, second) -> bool:
+    """Return whether two nested structures of arrays, tensors, frames and values differ."""
     if isinstance(first, dict):
         return first.keys() != second.keys() or any(differ(first[k], second[k]) for k in first)
-    if isinstance(first, (tuple, list)):
+    if isinstance(first, tuple | list):
         pairs = zip(first, second, strict=False)
         return len(first) != len(second) or any(differ(a, b) for a, b in pairs)
-    if isinstance(first, BaseEstimator):
+    if isinstance(first, torch.nn.Module):
+        return type(first) is not type(second) or differ(first.state_dict(), second.state_dict())
+    if isinstance(first, BaseEstimator) or is_dataclass(first):
         return type(first) is not type(second) or differ(vars(first), vars(second))
-    if is_dataclass(first):
-        return type(first) is not type(second) or differ(vars(first), vars(second))
-    if isinstance(first, (pd.DataFrame, pd.Series)):
+    if isinstance(first, pd.DataFrame | pd.Series):
         return not first.astype(object).equals(second.astype(object))
+    if isinstance(first, torch.Tensor):
+        if not isinstance(second, torch.Tensor) or first.dtype != second.dtype:
+            return True
+        return not torch.equal(first.detach().cpu(), second.detach().cpu())
     if isinstance(first, np.ndarray):
-        return not np.array_equal(np.asarray(first), np.asarray(second))
+        return not np.array_equal(first, np.asarray(second))
     return first != second
 
 
-def assert_raises(expected, call):
+def assert_raises(expected: type[Exception], call: Callable) -> Exception:
     """Return the error that `call` raises, which must be of the expected type."""
     try:
         call()
@@ -125,7 +142,7 @@ def assert_raises(expected, call):
     raise AssertionError(f"No {expected.__name__} is raised.")
 
 
-def assert_untold(error, secret):
+def assert_not_quoted(error: BaseException | None, secret: str) -> None:
     """Fail if an error, or one that it was raised from or during, quotes a private value."""
     while error is not None:
         assert secret not in str(error), "An error quotes a private value."
@@ -133,7 +150,8 @@ def assert_untold(error, secret):
 
 
 @contextlib.contextmanager
-def kept_global_generators():
+def restored_global_generators() -> Iterator[None]:
+    """Restore the states of the global generators of NumPy and torch at the end."""
     numpy_state, torch_state = np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
     try:
         yield

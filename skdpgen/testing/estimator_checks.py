@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks for estimators that sample, beside those of scikit-learn.
+"""Runner of the checks for estimators that sample.
 
-scikit-learn's `check_estimator` knows nothing of `sample`, nor of privacy. These checks do: they
-raise AssertionError where an estimator breaks what its interface or its certificate promises.
+They complement scikit-learn's `check_estimator`, which covers neither `sample` nor privacy. A
+check raises AssertionError if an estimator breaks its interface or its certificate.
 """
+
+from collections.abc import Callable, Iterator
 
 from . import interface_checks, privacy_checks
 
-# Parameters that not all estimators have.
+# Checks that need a parameter which not all estimators have.
 _NEEDS = {
     "check_class_warning": "classes",
     "check_labels": "classes",
@@ -22,7 +24,7 @@ def check_generator(estimator) -> None:
     Parameters
     ----------
     estimator : estimator
-        An unfitted instance; it is cloned, and its numbers of steps are lowered.
+        An unfitted instance. It is cloned, and the clones are fitted with fewer steps.
 
     Raises
     ------
@@ -42,8 +44,8 @@ def check_generator(estimator) -> None:
             raise AssertionError(f"{name}, {estimator}: {error}") from error
 
 
-def yield_checks(estimator):
-    """Yield the checks that suit what an estimator can do.
+def yield_checks(estimator) -> Iterator[tuple[str, Callable]]:
+    """Yield the checks that apply to an estimator.
 
     Parameters
     ----------
@@ -55,11 +57,19 @@ def yield_checks(estimator):
     name : str
         Name of the check.
     check : callable
-        ``check(estimator)`` raises AssertionError if something is wrong.
+        ``check(estimator)`` raises AssertionError if the check fails.
+
+    Examples
+    --------
+    >>> from skdpgen import DPSWFlowSampler
+    >>> from skdpgen.testing import yield_checks
+    >>> name, check = next(yield_checks(DPSWFlowSampler()))
+    >>> name
+    'check_sample_shapes'
     """
     names = [None, *estimator.get_params(deep=False)]
     for module in (interface_checks, privacy_checks):
-        # A copy: a warning that a check lets by writes to the module's own dictionary.
+        # A copy, since a warning in a check adds a name to the module's dictionary.
         for name, check in list(vars(module).items()):
             if name.startswith("check_") and _NEEDS.get(name) in names:
                 yield name, check

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks of what estimators that sample take and give."""
+"""Interface checks: shapes, dtypes, seeds, frames, labels and pickles of `fit` and `sample`."""
 
 import math
 import pickle
@@ -15,49 +15,49 @@ from sklearn.exceptions import NotFittedError
 from ..exceptions import FitQualityWarning, PrivacyLeakWarning
 from .common import (
     LABELS,
+    assert_not_quoted,
     assert_raises,
     assert_same,
-    assert_untold,
     differ,
     fitted_state,
-    kept_global_generators,
     make_data,
     make_quick,
+    restored_global_generators,
     sample_with_labels,
 )
 
 
 def check_sample_shapes(estimator):
-    """`sample` gives as many finite rows as it is asked for."""
+    """`sample(n)` returns n finite rows; `sample()` as many as were fitted, up to a million."""
     X, y = make_data()
     for target in (None, y):
         fitted = make_quick(estimator, target).fit(X, target)
         for n in (1, 2, 7, 100, 10_001):
-            made, labels = sample_with_labels(fitted, target, n)
-            assert made.shape == (n, X.shape[1]), f"sample({n}) has shape {made.shape}."
-            assert np.isfinite(made).all(), f"sample({n}) is not finite."
+            sampled, labels = sample_with_labels(fitted, target, n)
+            assert sampled.shape == (n, X.shape[1]), f"sample({n}) has shape {sampled.shape}."
+            assert np.isfinite(sampled).all(), f"sample({n}) is not finite."
             assert labels is None or labels.shape == (n,), f"sample({n}) has {labels.shape} labels."
-        made, _ = sample_with_labels(fitted, target)
-        assert made.shape == X.shape, "sample() does not give as many rows as were fitted."
+        sampled, _ = sample_with_labels(fitted, target)
+        assert sampled.shape == X.shape, "sample() does not return as many rows as were fitted."
         fitted.n_samples_ = 10**6 + 1
         error = assert_raises(ValueError, fitted.sample)
-        assert "n_samples" in str(error), "sample() does not ask for a number where there are many."
+        assert "n_samples" in str(error), "sample() does not require n_samples above a million."
         assert_raises(ValueError, partial(fitted.sample, 0))
 
 
 def check_dtypes(estimator):
-    """The dtype of X comes back."""
+    """`sample` returns the dtype of X."""
     X, _ = make_data()
     for dtype in (np.float32, np.float64, np.int64, np.int32, np.uint8, bool):
-        made = make_quick(estimator).fit((X > 0).astype(dtype)).sample(5)
-        assert made.dtype == dtype, f"fit on {np.dtype(dtype)} makes {made.dtype} rows."
-    made = make_quick(estimator).fit(X.tolist()).sample(5)
-    assert isinstance(made, np.ndarray), "A list of lists does not come back as an array."
-    assert made.dtype == np.float64, "A list of lists does not come back as float64."
+        sampled = make_quick(estimator).fit((X > 0).astype(dtype)).sample(5)
+        assert sampled.dtype == dtype, f"After fit on {np.dtype(dtype)}, rows are {sampled.dtype}."
+    sampled = make_quick(estimator).fit(X.tolist()).sample(5)
+    assert isinstance(sampled, np.ndarray), "After fit on a list of lists, sample gives no array."
+    assert sampled.dtype == np.float64, "After fit on a list of lists, rows are not float64."
 
 
 def check_seeds(estimator):
-    """An int seed repeats fits and samples; None repeats neither, whatever is seeded globally."""
+    """An int seed repeats fits and samples; None repeats neither, whatever the global seeds."""
     X, y = make_data()
     first, second = (make_quick(estimator, y, random_state=3).fit(X, y) for _ in range(2))
     same = partial(assert_same, "random_state=3")
@@ -65,71 +65,71 @@ def check_seeds(estimator):
     same(first.sample(20), second.sample(20), "fitted twice")
     same(fitted_state(first), fitted_state(second), "fitted twice")
     same(first.sample(20, random_state=1), second.sample(20, random_state=1), "sampled with a seed")
-    assert differ(first.sample(20), first.sample(20, random_state=1)), "Seeds of sample are idle."
+    assert differ(first.sample(20), first.sample(20, random_state=1)), "sample ignores its seed."
     other = make_quick(estimator, y, random_state=4).fit(X, y)
-    assert differ(first.sample(20), other.sample(20)), "Seeds of fit are idle."
+    assert differ(first.sample(20), other.sample(20)), "fit ignores its seed."
     state = np.random.RandomState(0)
     assert differ(first.sample(20, random_state=state), first.sample(20, random_state=state)), (
-        "A RandomState does not move on."
+        "A RandomState does not advance."
     )
     fits = []
-    with kept_global_generators():
+    with restored_global_generators():
         for _ in range(2):
             np.random.seed(0)  # noqa: NPY002
             torch.manual_seed(0)
             fits.append(make_quick(estimator, y, random_state=None).fit(X, y))
     assert differ(fits[0].sample(20), fits[0].sample(20)), "Samples repeat without a seed."
-    # The same seed for both samples: what differs must come from the fits.
+    # Both samples have the same seed, so that a difference must come from the fits.
     drawn = [fitted.sample(20, random_state=0) for fitted in fits]
     assert differ(*drawn), "Fits repeat without a seed: their noise follows a global seed."
 
 
 def check_frames(estimator):
-    """Frames and series come back with their names; their order of columns is kept."""
+    """`sample` returns frames and series where they were fitted, with names in the same order."""
     X, y = make_data()
     frame, series = pd.DataFrame(X, columns=["c", "a", "b"]), pd.Series(y, name="label")
-    made, labels = make_quick(estimator, y).fit(frame, series).sample(6)
-    assert isinstance(made, pd.DataFrame), f"A DataFrame comes back as {type(made)}."
-    assert list(made.columns) == ["c", "a", "b"], f"Columns are {list(made.columns)}."
-    assert isinstance(labels, pd.Series), f"A Series comes back as {type(labels)}."
+    sampled, labels = make_quick(estimator, y).fit(frame, series).sample(6)
+    assert isinstance(sampled, pd.DataFrame), f"After fit on a DataFrame, rows are {type(sampled)}."
+    assert list(sampled.columns) == ["c", "a", "b"], f"Columns are {list(sampled.columns)}."
+    assert isinstance(labels, pd.Series), f"After fit on a Series, labels are {type(labels)}."
     assert labels.name == "label", f"The Series is called {labels.name!r}."
-    assert len(made) == len(labels) == 6, "sample(6) does not give 6 rows."
-    made, labels = make_quick(estimator, y).fit(frame.astype(np.float32), y).sample(6)
-    assert set(made.dtypes) == {np.dtype(np.float32)}, "A float32 DataFrame changes its dtype."
-    assert isinstance(labels, np.ndarray), "An array of labels does not come back as an array."
-    made = make_quick(estimator).fit(frame).sample(2)
-    assert isinstance(made, pd.DataFrame), "Without y, a DataFrame does not come back."
+    assert len(sampled) == len(labels) == 6, "sample(6) does not return 6 rows."
+    sampled, labels = make_quick(estimator, y).fit(frame.astype(np.float32), y).sample(6)
+    assert set(sampled.dtypes) == {np.dtype(np.float32)}, "A float32 DataFrame changes its dtype."
+    assert isinstance(labels, np.ndarray), f"After fit on an array y, labels are {type(labels)}."
+    sampled = make_quick(estimator).fit(frame).sample(2)
+    assert isinstance(sampled, pd.DataFrame), "Without y, rows are no DataFrame."
 
 
 def check_not_fitted(estimator):
-    """`sample` and `score` need a fit."""
+    """`sample` and `score` raise NotFittedError before a fit."""
     estimator = make_quick(estimator)
     for call in (estimator.sample, partial(estimator.score, np.zeros((2, 3)))):
         assert_raises(NotFittedError, call)
 
 
 def check_n_samples(estimator):
-    """Numbers of rows that are not positive whole numbers are refused."""
+    """`sample` refuses numbers of rows that are not positive integers."""
     fitted = make_quick(estimator).fit(make_data()[0])
     for n in (0, -1, 1.5, "3", True):
         assert_raises(ValueError, partial(fitted.sample, n))
 
 
 def check_score(estimator):
-    """`score` is a finite number, higher for rows like those of `fit`, and checks its input."""
+    """`score` returns a finite float, higher for rows like those fitted, and checks its input."""
     X, _ = make_data()
     fitted = make_quick(estimator, epsilon=math.inf, n_steps=100, random_state=0).fit(X)
     near, far = fitted.score(X), fitted.score(X + 100)
-    assert isinstance(near, float), f"score gives {type(near)}."
-    assert math.isfinite(near), f"score gives {near}."
-    assert near > far, "score prefers rows that are far away."
-    assert near == fitted.score(X), "score gives two values for the same rows."
+    assert isinstance(near, float), f"score returns {type(near)}."
+    assert math.isfinite(near), f"score returns {near}."
+    assert near > far, "score prefers distant rows."
+    assert near == fitted.score(X), "score returns two values for the same rows."
     for bad in (X[:, :2], np.full_like(X, np.nan)):
         assert_raises(ValueError, partial(fitted.score, bad))
 
 
 def check_pickle(estimator):
-    """A fitted estimator survives pickling."""
+    """A fitted estimator that was pickled has the same state and samples the same rows."""
     X, y = make_data()
     fitted = make_quick(estimator, y, random_state=0).fit(X, y)
     loaded = pickle.loads(pickle.dumps(fitted))
@@ -138,7 +138,7 @@ def check_pickle(estimator):
 
 
 def check_clone(estimator):
-    """A clone has the parameters, and nothing that was learnt."""
+    """A clone has the parameters and no fitted state."""
     X, y = make_data()
     fitted = make_quick(estimator, y, random_state=0).fit(X, y)
     cloned = clone(fitted)
@@ -147,7 +147,7 @@ def check_clone(estimator):
 
 
 def check_global_generators(estimator):
-    """Global generators are neither read nor written (see `check_seeds` for the reading)."""
+    """Global random generators are not changed (`check_seeds` checks that they are not read)."""
     X, y = make_data()
     for random_state in (None, 0):
         numpy_before, torch_before = np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
@@ -156,14 +156,14 @@ def check_global_generators(estimator):
         fitted.score(X)
         numpy_after = np.random.get_state()  # noqa: NPY002
         same = all(np.array_equal(a, b) for a, b in zip(numpy_before, numpy_after, strict=True))
-        assert same, "NumPy's global generator was used."
-        assert torch.equal(torch_before, torch.get_rng_state()), "torch's generator was used."
+        assert same, "NumPy's global generator was changed."
+        assert torch.equal(torch_before, torch.get_rng_state()), "torch's generator was changed."
 
 
 def check_input_unchanged(estimator):
-    """What is given to `fit` and `score` is not written to, and need not be writable."""
+    """`fit` and `score` do not write to their input, which may be read-only."""
     X, y = make_data()
-    X[0] *= 100  # to be clipped
+    X[0] *= 100  # so that a row is clipped
     kept = X.copy(), y.copy()
     make_quick(estimator, y).fit(X, y).score(X)
     assert_same("input", (X, y), kept, "X or y")
@@ -178,21 +178,21 @@ def check_input_unchanged(estimator):
             make_quick(estimator, y).fit(X, y).score(X)
         finally:
             torch.set_warn_always(always)
-    assert not caught, f"Rows that cannot be written to give a warning: {caught[0].message}"
+    assert not caught, f"Read-only rows raise a warning: {caught[0].message}"
 
 
 def check_labels(estimator):
-    """Rows come with declared labels, and on request with the labels that are asked for."""
+    """`sample` returns declared labels, and with `y=` just the requested ones."""
     X, y = make_data()
     for labels in ([0, 1], ["no", "yes"], [False, True], [3, -1]):
         target = np.array(labels)[y]
         fitted = make_quick(estimator, classes=labels, random_state=0).fit(X, target)
         _, drawn = fitted.sample(50)
         assert set(drawn) <= set(labels), f"Labels {set(drawn)} are sampled for {labels}."
-        asked = [labels[1], labels[0], labels[1]]
-        made, drawn = fitted.sample(y=asked)
-        assert list(drawn) == asked, f"sample(y={asked}) gives {list(drawn)}."
-        assert made.shape == (3, X.shape[1]), f"sample(y={asked}) has shape {made.shape}."
+        requested = [labels[1], labels[0], labels[1]]
+        sampled, drawn = fitted.sample(y=requested)
+        assert list(drawn) == requested, f"sample(y={requested}) returns {list(drawn)}."
+        assert sampled.shape == (3, X.shape[1]), f"sample(y={requested}) has shape {sampled.shape}."
         for unknown in (["other"], [7], [], [labels[0], None]):
             assert_raises(ValueError, partial(fitted.sample, y=unknown))
     fitted = make_quick(estimator).fit(X)
@@ -200,7 +200,7 @@ def check_labels(estimator):
 
 
 def check_unknown_labels(estimator):
-    """Labels that were not declared are refused by strict estimators only, and never told."""
+    """Only strict estimators refuse undeclared labels, and no error quotes one."""
     X, y = make_data()
     target = np.where(np.arange(len(y)) == 5, "Smith", np.array(["no", "yes"])[y])
     make = partial(make_quick, estimator, classes=["no", "yes"])
@@ -208,20 +208,20 @@ def check_unknown_labels(estimator):
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", FitQualityWarning)
         _, drawn = make().fit(X, target).sample(50)
-    assert set(drawn) <= {"no", "yes"}, "A label that was not declared is sampled."
+    assert set(drawn) <= {"no", "yes"}, "An undeclared label is sampled."
     error = assert_raises(ValueError, partial(make(strict=True).fit, X, target))
-    assert_untold(error, "Smith")
+    assert_not_quoted(error, "Smith")
     assert_raises(ValueError, partial(make().fit, X))
 
 
 def check_class_warning(estimator):
-    """A class set that is inferred from y is announced, and stated on the certificate."""
+    """If the classes are inferred from y, a warning and the certificate say so."""
     X, y = make_data()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         inferred = make_quick(estimator).fit(X, y)
-    announced = any(issubclass(w.category, PrivacyLeakWarning) for w in caught)
-    assert announced, "Classes are inferred without a PrivacyLeakWarning."
+    has_warned = any(issubclass(w.category, PrivacyLeakWarning) for w in caught)
+    assert has_warned, "Classes are inferred without a PrivacyLeakWarning."
     assert "inferred" in str(inferred.privacy_), "The certificate hides that classes were inferred."
     with warnings.catch_warnings():
         warnings.simplefilter("error", PrivacyLeakWarning)
@@ -230,17 +230,17 @@ def check_class_warning(estimator):
 
 
 def check_number(estimator):
-    """A floating y is one more column, whatever its values, and stays in its bounds."""
+    """A floating y is treated as a numeric column within `y_bounds`, whatever its values."""
     X, y = make_data()
     fitted = make_quick(estimator, y_bounds=(-1, 2), epsilon=10.0).fit(X, y.astype(np.float64))
-    assert not hasattr(fitted, "classes_"), "A floating y is taken for classes."
+    assert not hasattr(fitted, "classes_"), "A floating y is treated as classes."
     _, drawn = fitted.sample(50)
-    assert drawn.dtype == np.float64, f"A floating y comes back as {drawn.dtype}."
-    assert len(set(drawn)) > 2, "A floating y comes back as classes."
-    assert drawn.min() >= -1, "y leaves its bounds."
-    assert drawn.max() <= 2, "y leaves its bounds."
+    assert drawn.dtype == np.float64, f"A floating y is sampled as {drawn.dtype}."
+    assert len(set(drawn)) > 2, "A floating y is sampled as classes."
+    assert drawn.min() >= -1, "A sampled y is below y_bounds."
+    assert drawn.max() <= 2, "A sampled y is above y_bounds."
     assert_raises(ValueError, partial(fitted.sample, y=[0.0]))
     series = pd.Series(y, name="t").astype(float)
     _, drawn = make_quick(estimator, y_bounds=(0, 1)).fit(X, series).sample(3)
-    assert isinstance(drawn, pd.Series), "A Series of numbers does not come back as one."
-    assert drawn.name == "t", "A Series of numbers loses its name."
+    assert isinstance(drawn, pd.Series), f"After fit on a Series y, sample gives {type(drawn)}."
+    assert drawn.name == "t", "A numeric Series y loses its name."

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks of what estimators that sample promise of private rows.
+"""Privacy checks: noise, sensitivity, ledger and failures of `fit`.
 
-They look at these through the curator only, the one place where an estimator can read them.
+They watch the releases of the curator, the only place where an estimator can read private rows.
 """
 
 import contextlib
@@ -24,9 +24,9 @@ from ..exceptions import BudgetExceededError, FitQualityWarning
 from .common import (
     EXTREMES,
     LABELS,
+    assert_not_quoted,
     assert_raises,
     assert_same,
-    assert_untold,
     choices_of,
     fitted_state,
     make_data,
@@ -35,16 +35,16 @@ from .common import (
 )
 from .spies import release_exactly, release_only, spying
 
-# A record that is easy to find again: no other number in an estimator looks like it.
+# A record that is easy to find in a pickle: digits of π, e and Euler's constant.
 _MARKER = np.array([0.3141592653589793, -0.2718281828459045, 0.5772156649015329])
 
 
 def check_epsilon(estimator):
-    """No more is spent than was asked for, and the certificate can be verified."""
+    """`fit` spends at most `epsilon` and nearly all of it, and the certificate can be verified."""
     X, y = make_data()
     for accountant in choices_of(estimator, "accountant", ACCOUNTANTS):
         for relation in choices_of(estimator, "relation", RELATIONS):
-            # autodp is slow to invert, the more so for a small one.
+            # autodp takes long to invert, the more so for a small ε.
             for epsilon in (4.0,) if accountant == "autodp" else (0.3, 4.0):
                 fitted = make_quick(
                     estimator, y, accountant=accountant, relation=relation, epsilon=epsilon
@@ -61,7 +61,7 @@ def check_epsilon(estimator):
 
 
 def check_infinite_epsilon(estimator):
-    """epsilon=inf adds exactly no noise, and the certificate says so."""
+    """With epsilon=inf no noise is added, and the certificate says so."""
     X, y = make_data()
     with spying(repeat=1) as spies:
         fitted = make_quick(estimator, y, epsilon=math.inf).fit(X, y)
@@ -72,12 +72,12 @@ def check_infinite_epsilon(estimator):
 
 
 def check_ledger(estimator):
-    """Every release is on the certificate, in order, with the noise that it had."""
+    """The certificate lists every release in order, with the event that it ran under."""
     X, y = make_data()
     with spying() as spies:
         fitted = make_quick(estimator, y).fit(X, y)
     names = [spy.name for spy in spies]
-    assert names, "Nothing was released by the curator."
+    assert names, "The curator released nothing."
     certified = []
     for name, event in zip(fitted.privacy_.releases, fitted.privacy_.events, strict=True):
         event, count = split_repetition(event)
@@ -89,7 +89,7 @@ def check_ledger(estimator):
 
 
 def check_noise(estimator):
-    """Releases are as noisy as certified: multiplier × sensitivity, on every number."""
+    """Each released number has noise of the certified scale, noise multiplier × sensitivity."""
     X, y = make_data(n_features=12)
     for relation in choices_of(estimator, "relation", RELATIONS):
         with spying(repeat=20) as spies:
@@ -100,7 +100,7 @@ def check_noise(estimator):
                 _check_response(spy, base)
                 continue
             stated = base.noise_multiplier * spy.mechanism.sensitivity(relation)
-            # Laplace noise has √2 times its scale, and a kurtosis of 6 in place of 3.
+            # The standard deviation of Laplace noise is √2 times its scale, its kurtosis 6, not 3.
             is_laplace = isinstance(base, LaplaceDpEvent)
             stated, kurtosis = stated * math.sqrt(2 if is_laplace else 1), 6 if is_laplace else 3
             shape = np.broadcast_to(spy.std / np.max(spy.std), spy.exact.shape)
@@ -114,13 +114,13 @@ def check_noise(estimator):
             )
             mean = abs(noise.mean()) / stated
             assert mean < math.sqrt(2) * error, f"{spy.name}, {relation}: noise has a mean."
-            # What leaves the mechanism, after any reshaping, holds no number without noise.
+            # The released numbers, after any reshaping, must all be noisy, too.
             clean = np.mean(spy.numbers == spy.silent_result)
-            assert clean < 0.01, f"{spy.name}, {relation}: numbers are released without noise."
+            assert clean < 0.01, f"{spy.name}, {relation}: releases numbers without noise."
 
 
 def _check_response(spy, event):
-    """Labels are replaced as often as certified, by each of the others alike."""
+    """Check that randomized response replaces a label by each other one as often as certified."""
     k = event.num_buckets
     steps = (np.stack(spy.noisy) - spy.exact) % k
     stated = event.noise_parameter / k
@@ -128,26 +128,26 @@ def _check_response(spy, event):
         share = np.mean(steps == step)
         error = 6 * math.sqrt(stated * (1 - stated) / steps.size)
         assert abs(share - stated) < error, (
-            f"{spy.name}: {share:.3f} of the labels become a certain other, not {stated:.3f}."
+            f"{spy.name}: another label is drawn at a rate of {share:.3f}, not {stated:.3f}."
         )
 
 
 def check_rows_in_ball(estimator):
-    """Mechanisms see rows in the unit ball, whatever the data are."""
+    """Mechanisms get rows in the unit ball, whatever the data are."""
     for X in (np.vstack([make_data()[0], EXTREMES]), EXTREMES * 1e290):
         with spying() as spies:
             make_quick(estimator).fit(X)
         for spy in spies:
             norms = torch.cat([rows.double().norm(dim=1) for rows, _ in spy.blocks])
-            assert (norms <= 1 + 1e-9).all(), f"{spy.name} sees a row of norm {norms.max()}."
+            assert (norms <= 1 + 1e-9).all(), f"{spy.name} gets a row of norm {norms.max()}."
 
 
 def check_neighbours(estimator):
-    """Without its noise, a release moves by no more than its sensitivity between neighbours.
+    """Between neighbours, a release without its noise moves by at most its sensitivity.
 
-    One record among many that are alike takes extreme values in turn, so that a statistic of all
-    records would show. Some pair of neighbours reaches half the sensitivity, or the `least_reach`
-    of a mechanism whose bound is seldom met: it is not grossly overstated either.
+    One record among many equal ones takes extreme values in turn, so that a statistic of the whole
+    data set would move. Some pair of neighbours must reach half the sensitivity (or a mechanism's
+    `least_reach`, where the bound is seldom attained), so that it is not grossly overstated.
     """
     _check_neighbours(make_plain(estimator), 0.5, has_classes=(False, True))
     if repr(make_plain(estimator)) != repr(estimator):
@@ -159,7 +159,7 @@ def _check_neighbours(estimator, least_reach, has_classes):
     for relation in choices_of(estimator, "relation", RELATIONS):
         for y in [np.arange(len(others)) % 2 if has else None for has in has_classes]:
             make = partial(make_quick, estimator, y, relation=relation, random_state=0)
-            # What later mechanisms are may depend on earlier releases: keep those of one fit.
+            # Later mechanisms may depend on earlier releases: keep the mechanisms of one fit.
             spies = release_only(make(), others, y)
             release = partial(release_exactly, make, spies)
             moved = []
@@ -170,7 +170,7 @@ def _check_neighbours(estimator, least_reach, has_classes):
                     if y is not None:
                         target[0] = label
                     moved.append(release(X, target))
-            # A bad record counts as absent, under either relation.
+            # Under either relation, an invalid record counts as absent.
             absent = release(others, y, np.arange(len(others)) == 0)
             pairs = [(present, absent) for present in moved]
             if relation == "replace_one":
@@ -178,22 +178,22 @@ def _check_neighbours(estimator, least_reach, has_classes):
             reached = dict.fromkeys([spy.name for spy in spies], 0.0)
             needed = {spy.name: getattr(spy.mechanism, "least_reach", least_reach) for spy in spies}
             for i, spy in enumerate(spies):
-                # Directions of rows may stretch them, which their event accounts for.
+                # Projections may stretch rows by their spectral norm, which the event covers.
                 stated = spy.mechanism.sensitivity(relation) * spy.stretch
                 order = getattr(spy.mechanism, "norm_order", 2)
                 largest = max(np.linalg.norm((a[i] - b[i]).ravel(), order) for a, b in pairs)
                 case = f"{spy.name}, {relation}, {'no ' if y is None else ''}classes"
-                assert largest <= stated, f"{case}: moves by {largest}, over {stated}."
+                assert largest <= stated, f"{case}: moves by {largest}, not at most {stated}."
                 reached[spy.name] = max(reached[spy.name], largest / stated)
-            # A record is not in every sample.
+            # Over all steps together, since a record is not in every sample.
             for name, share in reached.items():
                 assert share >= needed[name], (
-                    f"{name}, {relation}: moves by {share:.0%} of the stated."
+                    f"{name}, {relation}: moves by only {share:.0%} of its sensitivity."
                 )
 
 
 def check_post_processing(estimator):
-    """Rows that are overwritten after the last release change nothing: they are not read again."""
+    """No row is read after the last release: rows overwritten then change nothing."""
     X, y = make_data()
     expected = make_quick(estimator, y, random_state=0).fit(X, y)
     X, y = X.copy(), y.copy()
@@ -209,17 +209,17 @@ def check_post_processing(estimator):
 
 
 def check_no_row_in_pickle(estimator):
-    """No private row is kept, as given or as the mechanisms saw it."""
+    """A fitted estimator keeps no private row, neither as given nor as mechanisms got it."""
     X, y = make_data()
     X[7] = _MARKER
     for rows in (X, pd.DataFrame(X, columns=list("abc"))):
         with spying() as spies:
             fitted = make_quick(estimator, y).fit(rows, y)
         stored = pickle.dumps(fitted)
-        seen = [block.double().cpu().numpy() for spy in spies for block, _ in spy.blocks]
-        held = [row for block in (X, *seen) for row in block if not _is_of_anybody(row)]
-        for row in held:
-            # Four bytes may be there by chance.
+        encoded = [block.double().cpu().numpy() for spy in spies for block, _ in spy.blocks]
+        private = [row for block in (X, *encoded) for row in block if not _is_common(row)]
+        for row in private:
+            # Four bytes may occur by chance.
             for dtype in (np.float32, np.float64)[row.size == 1 :]:
                 assert row.astype(dtype).tobytes() not in stored, "A private row is in the pickle."
         for cell in _MARKER:
@@ -227,10 +227,10 @@ def check_no_row_in_pickle(estimator):
             assert repr(cell.item())[:10].encode() not in stored, "A private number is in a text."
 
 
-def _is_of_anybody(row):
-    """Whether a row is a corner of a box, to single precision, or a number that is 0 or 1.
+def _is_common(row):
+    """Return whether a row is a corner of a box, to single precision, or a number 0 or 1.
 
-    All rows may be in one corner, if noise has found a box that is far from them.
+    All rows may be clipped to one corner, if the noisy box is far from them.
     """
     if row.size == 1:
         return row.item() in (0, 1)
@@ -238,10 +238,11 @@ def _is_of_anybody(row):
 
 
 def check_bad_records(estimator):
-    """A record with a number that is not finite, or an undeclared label, changes no other.
+    """An invalid record (a number that is not finite, an undeclared label) affects no other.
 
-    It counts as absent, or, where all records are answered for, as one that is public: what is
-    measured is the same whatever is wrong with it. Nothing is said of it.
+    It counts as absent or, in local releases, as a fixed public record, whatever is wrong with
+    it; no warning or error mentions it. A strict estimator refuses it and says so on the
+    certificate.
     """
     X, y = make_data()
     bad = np.arange(len(X)) == 5
@@ -257,26 +258,27 @@ def check_bad_records(estimator):
     for rows, target in cases:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            # These follow from what was released, and from the parameters.
+            # These follow from released values and from parameters.
             warnings.simplefilter("ignore", FitQualityWarning)
             warnings.filterwarnings("ignore", message="The noise follows from a seed")
             try:
-                found = release_exactly(make, others, rows, None if y is None else target)
+                measured = release_exactly(make, others, rows, None if y is None else target)
             except Exception as error:
-                raise AssertionError("A bad record is refused.") from error
-        same = all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
-        assert same, "A bad record is not the same as an absent one."
+                raise AssertionError("An invalid record is refused.") from error
+        same = all(np.array_equal(a, b) for a, b in zip(measured, expected, strict=True))
+        assert same, "An invalid record does not count as absent."
         strict = make(strict=True)
         assert_raises(ValueError, partial(strict.fit, rows, None if y is None else target))
     certificates = [str(make(strict=strict).fit(X, y).privacy_) for strict in (False, True)]
-    told = ["every record is valid" in text for text in certificates]
-    assert told == [False, True], "Certificates do not say what strict=True means."
+    stated = ["every record is valid" in text for text in certificates]
+    assert stated == [False, True], "The certificate does not state what strict=True assumes."
 
 
 def check_failing_fit(estimator):
-    """A fit that fails tells nothing, and leaves nothing to sample from.
+    """A failing fit quotes no private value and leaves no fitted state.
 
-    It spends nothing, unless it is for what is in the rows: a refusal is an answer.
+    It spends nothing if it fails for public reasons. A refusal that depends on the rows answers
+    a question about them.
     """
     X, y = make_data()
     text = X.astype(object)
@@ -284,17 +286,17 @@ def check_failing_fit(estimator):
     cases = [(X[:, :0], y, 0), (X[:0], y[:0], 0), (X, y[:-1], 0), (text, y, 1)]
     for rows, target, is_answer in cases:
         failing, budget = make_quick(estimator, y, random_state=None), PrivacyBudget(100.0, 1e-5)
-        # Budgets are not for all estimators, and say so before anything else.
+        # An open budget would refuse this estimator's fit before the error that is checked.
         with contextlib.nullcontext() if is_answer else budget:
             error = assert_raises(ValueError, partial(failing.fit, rows, target))
-        assert_untold(error, "Smith")
+        assert_not_quoted(error, "Smith")
         assert_raises(NotFittedError, failing.sample)
         assert not hasattr(failing, "privacy_"), "A failed fit leaves a certificate."
         assert budget.spent == 0, f"A failing fit spent ε = {budget.spent}."
 
 
 def check_refusal_is_reserved(estimator):
-    """Where nothing is left to spend, fits are refused for that, whatever is in the rows."""
+    """With an exhausted budget, a fit raises BudgetExceededError whatever the rows hold."""
     X, y = make_data()
     X[3, 1] = np.nan
     text = X.astype(object)
@@ -306,10 +308,10 @@ def check_refusal_is_reserved(estimator):
 
 
 def check_failing_refit(estimator):
-    """A fit that fails leaves the results of an earlier one as they were."""
+    """A failing fit leaves the results of an earlier fit unchanged."""
     X, y = make_data()
     fitted = make_quick(estimator, y, random_state=0).fit(X, y)
-    before, made = fitted_state(fitted), fitted.sample(20)
+    before, sampled = fitted_state(fitted), fitted.sample(20)
     assert_raises(ValueError, partial(fitted.fit, np.full(X.shape, "Smith", dtype=object), y))
     assert_same("failing refit", before, fitted_state(fitted), "the state")
-    assert_same("failing refit", made, fitted.sample(20), "the samples")
+    assert_same("failing refit", sampled, fitted.sample(20), "the samples")

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A look at releases: what goes into mechanisms, and what comes out."""
+"""Spies on releases: they record the rows, exact values and noisy values of each mechanism."""
 
 import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import fields, is_dataclass, replace
 
@@ -14,7 +15,7 @@ from ..mechanisms.noise import NoiseSource
 
 
 class _SilentSource(NoiseSource):
-    """A noise source whose noise is zero."""
+    """Noise source that adds no noise."""
 
     def rounded_gaussian(self, scale):
         return np.zeros(np.shape(scale), dtype=np.int64)
@@ -26,55 +27,72 @@ class _SilentSource(NoiseSource):
         return codes
 
 
-class _WatchedSource:
-    """Keeps what a mechanism reads."""
+class _RecordingSource:
+    """Record source that keeps the batches which a mechanism reads."""
 
     def __init__(self, source):
         self._source = source
         self.n_records, self.n_classes = source.n_records, source.n_classes
         self.max_rows, self.count_rows = source.max_rows, source.count_rows
-        self.seen = []
+        self.batches = []
 
     def add_up(self, function):
         return function(self)
 
     def blocks(self, name, *size):
         for block in self._source.blocks(name, *size):
-            self.seen.append(block)
+            self.batches.append(block)
             yield block
 
     def codes(self, name, size):
         return self._source.codes(name, size)
 
     def take(self, positions):
-        self.seen.append(self._source.take(positions))
-        return self.seen[-1]
+        self.batches.append(self._source.take(positions))
+        return self.batches[-1]
 
 
 class _Spy:
-    """Stands in for a mechanism and keeps what goes in and comes out."""
+    """Substitute of a mechanism that records its input and output.
 
-    def __init__(self, mechanism, repeat, told=(), result=None):
+    Parameters
+    ----------
+    mechanism : Mechanism
+    repeat : int
+        How often the noise is drawn again, for `noisy`.
+    released : sequence of ndarray, default=()
+        Noisy values between the measurements of one event, to be used in place of new ones.
+    result : object, default=None
+        The result of the release, to be used in place of a new one.
+
+    Attributes
+    ----------
+    blocks : list of (Tensor, Tensor)
+        The rows and memberships that the mechanism read.
+    exact, std : ndarray
+        Measured numbers before their noise, and the standard deviations of the noise.
+    noisy : list of ndarray
+        The numbers with noise, `repeat` times.
+    stretch : float
+        The spectral norm of the projection of rows; 1 if there is none.
+    """
+
+    def __init__(self, mechanism, repeat, released=(), result=None):
         self.mechanism = mechanism
         self.name = mechanism.name
         self.check, self.is_sum = mechanism.check, mechanism.is_sum
         self._repeat = repeat
-        # What was released between the measurements of one event, or is to be taken for that.
-        self.told = list(told)
-        # What was released, or is to be taken for that.
-        self.result = result
+        self.released, self.result = list(released), result
         self._stages = []
 
     def run(self, source, event, *, relation, noise):
-        source = _WatchedSource(source)
+        source = _RecordingSource(source)
         first = self.mechanism._measure(source, event, relation, noise)
-        self.event, self.blocks = event, source.seen
+        self.event, self.blocks = event, source.batches
         directions = first.context
         is_projection = isinstance(directions, torch.Tensor)
         self.stretch = torch.linalg.matrix_norm(directions, 2).item() if is_projection else 1.0
         result = self._run(self._watch(first), source, relation, noise)
-
-        # What follows the measurements: with and without noise, before and after reshaping.
         silence = _SilentSource(0)
 
         def run(noise):
@@ -95,15 +113,15 @@ class _Spy:
         return self.result
 
     def _watch(self, measured):
-        """Keep a measurement, and those that follow from what is released of it."""
+        """Record a measurement, and those that depend on its noisy values."""
         self._stages.append(replace(measured, then=None))
         if measured.then is None:
             return measured
 
         def then(noisy):
-            if len(self.told) < len(self._stages):
-                self.told.append(noisy)
-            return self._watch(measured.then(self.told[len(self._stages) - 1]))
+            if len(self.released) < len(self._stages):
+                self.released.append(noisy)
+            return self._watch(measured.then(self.released[len(self._stages) - 1]))
 
         return replace(measured, then=then)
 
@@ -116,19 +134,34 @@ class _Spy:
 
 
 @contextlib.contextmanager
-def spying(*, repeat=0, others=None, after_last=None, null=None):
-    """Have a spy on each release; optionally, do as others did, and call after the last one.
+def spying(
+    *,
+    repeat: int = 0,
+    others: Sequence[_Spy] | None = None,
+    after_last: Callable | None = None,
+    null: np.ndarray | None = None,
+) -> Iterator[list[_Spy]]:
+    """Replace the mechanism of each release by a spy.
 
-    With ``repeat=0`` the spies draw no noise of their own, so that seeded fits are as without them.
+    Parameters
+    ----------
+    repeat : int, default=0
+        How often each spy draws the noise again. With 0, fits with a seed are not changed.
+    others : list of spies, default=None
+        Those of another fit, whose mechanisms and results are used.
+    after_last : callable, default=None
+        ``after_last(curator)`` is called after the last release.
+    null : ndarray of bool, default=None
+        Records that count as absent.
     """
-    spies = []
+    spies: list[_Spy] = []
 
     def watch(curator, mechanism, release):
         if others is None:
             spies.append(_Spy(mechanism, repeat))
         else:
             other = others[len(spies)]
-            spies.append(_Spy(other.mechanism, repeat, other.told, other.result))
+            spies.append(_Spy(other.mechanism, repeat, other.released, other.result))
         result = release(spies[-1])
         planned = sum(split_repetition(event)[1] for event in curator.plan.events)
         if after_last is not None and len(spies) == planned:
@@ -140,28 +173,28 @@ def spying(*, repeat=0, others=None, after_last=None, null=None):
 
 
 class _StopFit(Exception):
-    pass
+    """Raised after the last release, to end a fit."""
 
 
 def _stop(curator):
     raise _StopFit
 
 
-def release_only(estimator, X, y, others=None, null=None):
+def release_only(estimator, X, y, others=None, null=None) -> list[_Spy]:
     """Fit up to the last release and return the spies."""
-    looking = spying(others=others, after_last=_stop, null=null)
-    with looking as spies, contextlib.suppress(_StopFit):
+    spied = spying(others=others, after_last=_stop, null=null)
+    with spied as spies, contextlib.suppress(_StopFit):
         estimator.fit(X, y)
     return spies
 
 
-def release_exactly(make, spies, X, y, null=None):
-    """Return what the mechanisms of another fit release on these rows, without noise."""
+def release_exactly(make: Callable, spies: Sequence[_Spy], X, y, null=None) -> list[np.ndarray]:
+    """Return the values without noise that the mechanisms of another fit measure on these rows."""
     return [spy.exact for spy in release_only(make(), X, y, spies, null)]
 
 
-def _numbers(result):
-    """Return all arrays of a released dataclass, as one vector."""
+def _numbers(result) -> np.ndarray:
+    """Return all arrays of a released dataclass as one vector."""
     assert is_dataclass(result), f"A release gives {type(result)}, not a dataclass of arrays."
     values = [getattr(result, field.name) for field in fields(result)]
     return np.concatenate([value.ravel() for value in values if isinstance(value, np.ndarray)])

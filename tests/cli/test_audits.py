@@ -26,7 +26,7 @@ def test_an_audit(options, folder, capsys):
     Path("private.csv").unlink()  # no row is read
     assert main([*ALWAYS, *options, "--json", "audit.json"]) == 0
     said = capsys.readouterr()
-    assert said.out.startswith("Consistent: ε > ")
+    assert said.out.startswith("No violation found: the audit shows ε > ")
     assert "two-way tables: μ > " in said.out
     assert "outside of any ledger" not in said.out + said.err
     written = json.loads(Path("audit.json").read_text(encoding="utf-8"))
@@ -35,22 +35,22 @@ def test_an_audit(options, folder, capsys):
     assert ("n_persons" in written["certificate"]) == ("--n-persons" in options)
 
 
-def test_a_conviction(folder, capsys, monkeypatch):
+def test_a_violation(folder, capsys, monkeypatch):
     draw = NoiseSource.rounded_gaussian
     monkeypatch.setattr(
         NoiseSource, "rounded_gaussian", lambda self, scale: draw(self, scale / math.sqrt(2))
     )
     assert main([*ALWAYS, "--schema", "schema.json", "--n-rows", "60"]) == 4
-    assert "more can be told from it than is claimed" in capsys.readouterr().out
+    assert "privacy loss exceeds the claim" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "say what is public of the columns by --schema"),
-        (["--infer", "private"], "which columns there are to make rows of"),
+        ([], "Declare public columns by --schema"),
+        (["--infer", "private"], "generates rows of declared columns"),
         (["--schema", "schema.json", "--target", "sex"], "--target must be one of"),
-        (["--schema", "schema.json", "--n-rows", "2"], "takes 4 records at least"),
+        (["--schema", "schema.json", "--n-rows", "2"], "needs at least 4 records"),
         (["--schema", "schema.json", "--n-runs", "9"], "n_runs must be"),
         (["--schema", "schema.json", "--json", "schema.json"], "schema.json"),
         (["--schema", "schema.json", "--max-rows-per-person", "2"], "goes with --n-persons"),

@@ -36,7 +36,7 @@ def test_a_file_that_there_is_not(folder, capsys, command):
 
 def test_a_file_that_is_there_is_not_taken(folder, capsys):
     assert main([*INIT[:2], "private.csv", *INIT[3:]]) == 1
-    assert "is there already" in capsys.readouterr().err
+    assert "exists already" in capsys.readouterr().err
 
 
 def test_a_synthesis_needs_the_file_that_it_names(synthesize, capsys, folder):

@@ -129,7 +129,7 @@ def test_tables_with_tabs_and_texts(folder, synthesize, capsys):
     frame.to_csv("private.TXT", sep="|", index=False)
     assert synthesize(table="private.tsv") == 0
     assert synthesize(table="private.TXT") == 1
-    assert "Say by --sep" in capsys.readouterr().err
+    assert "needs --sep" in capsys.readouterr().err
     assert synthesize("--sep", "|", "--output", "MADE.CSV", table="private.TXT") == 0
     assert len(pd.read_csv("MADE.CSV")) == 300
 
@@ -145,7 +145,7 @@ def test_tables_with_tabs_and_texts(folder, synthesize, capsys):
         (["--date-format", "%d"], "date_format must contain"),
         (["--drop", "town"], "no columns ['town'] to drop"),
         (["--types", "town=date"], "--types names ['town']"),
-        (["--types", "age=float"], "a kind must be one of ['integer', 'number'"),
+        (["--types", "age=float"], "a type must be one of ['integer', 'number'"),
         (["--types", "age=integer"], "--types and --schema both have ['age']"),
         (["--types", "none.json"], "none.json"),
         (["--types", "schema.json"], "both have ['age', 'ward']"),

@@ -12,8 +12,7 @@ import pytest
 
 from skdpgen import DPSlicedWassersteinGenerator
 from skdpgen._cli import outputs as module
-from skdpgen._cli.interrupts import Interrupted, interruptible
-from skdpgen._cli.outputs import escape_formulas, written_at_once
+from skdpgen._cli.outputs import Interrupted, escape_formulas, interruptible, replaced_together
 
 
 @pytest.fixture
@@ -127,7 +126,7 @@ def test_links_are_followed_and_modes_kept(folder, synthesize):
 
 
 def write_new(paths):
-    with written_at_once(paths) as temporary:
+    with replaced_together(paths) as temporary:
         for name in temporary:
             with open(name, "w") as file:
                 file.write("new")

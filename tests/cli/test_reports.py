@@ -59,11 +59,11 @@ def test_what_was_found_is_a_schema_for_what_comes_after(synthesize, capsys):
 
 def test_private_rows_need_a_word(made, folder, capsys):
     assert main([*made, "--private", "private.csv"]) == 1
-    assert "say --reads-private-rows" in capsys.readouterr().err
+    assert "add --reads-private-rows" in capsys.readouterr().err
     assert not (folder / "report.html").exists()
     assert main([*made, "--reads-private-rows"]) == 1
     assert "goes with --private" in capsys.readouterr().err
-    with pytest.warns(UserWarning, match="as private as they are"):
+    with pytest.warns(UserWarning, match="as secret as the rows"):
         assert main([*made, "--private", "private.csv", "--reads-private-rows"]) == 0
     assert "report.html: computed from private rows" in capsys.readouterr().err
     assert "This report was computed from PRIVATE rows" in (folder / "report.html").read_text()

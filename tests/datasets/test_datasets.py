@@ -1,6 +1,9 @@
 """Loaders: on the real files where there are any, on small files, and on a pretended OpenML."""
 
+import importlib.util
 import os
+import sys
+from pathlib import Path
 from urllib.error import URLError
 
 import numpy as np
@@ -9,6 +12,15 @@ import pytest
 from sklearn.utils import Bunch
 
 from skdpgen import datasets
+
+# The tables are loaded by the benchmarks only.
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "public_tables.py"
+if SCRIPT.exists():
+    _spec = importlib.util.spec_from_file_location("public_tables", SCRIPT)
+    public_tables = sys.modules["public_tables"] = importlib.util.module_from_spec(_spec)
+    _spec.loader.exec_module(public_tables)
+    load_table = public_tables.load_table
+needs_benchmarks = pytest.mark.skipif(not SCRIPT.exists(), reason="needs the repository")
 
 FOLDER = os.environ.get("SKDPGEN_DATA")
 needs_files = pytest.mark.skipif(not FOLDER, reason="SKDPGEN_DATA names no folder of data files")
@@ -54,10 +66,11 @@ def test_real_arrays(name):
     assert data.DESCR
 
 
+@needs_benchmarks
 @needs_files
 @pytest.mark.parametrize("name", TABLES)
 def test_real_tables(name):
-    data = getattr(datasets, f"load_{name}")()
+    data = load_table(name)
     n_train, n_test, n_features, n_numeric, target, classes = TABLES[name]
     assert data.X_train.shape == (n_train, n_features)
     assert data.X_test.shape == (n_test, n_features)
@@ -77,16 +90,18 @@ def test_real_tables(name):
     assert missing.sum().sum() == (3622 if name == "cervical_cancer" else 0)
 
 
+@needs_benchmarks
 @needs_files
 def test_real_strings_that_pandas_would_take_for_missing():
-    data = datasets.load_diabetes130()
+    data = load_table("diabetes130")
     assert {"None", "Norm", ">7", ">8"} == set(data.X_train["A1Cresult"])
     assert "?" in set(data.X_train["weight"])
 
 
+@needs_benchmarks
 @needs_files
 def test_real_adult_keeps_the_official_split():
-    data = datasets.load_adult()
+    data = load_table("adult")
     assert (data.y_train == ">50K").sum() == 7841
     assert (data.y_test == ">50K").sum() == 3846
 
@@ -163,6 +178,7 @@ def test_rgb_images_are_channels_first(tmp_path):
         np.testing.assert_allclose(images[:, channel], x[..., channel] / 255, rtol=1e-6)
 
 
+@needs_benchmarks
 def test_table_with_a_split_and_odd_strings(tmp_path):
     write_csv(
         tmp_path,
@@ -172,7 +188,7 @@ def test_table_with_a_split_and_odd_strings(tmp_path):
         income=["<=50K", ">50K", "<=50K", ">50K"],
         split=["train", "test", "train", "train"],
     )
-    data = datasets.load_adult(tmp_path)
+    data = load_table("adult", tmp_path)
     assert data.feature_names == ["age", "workclass"]
     assert data.X_train["age"].tolist() == [20, 40, 50]
     assert data.X_train["workclass"].tolist() == ["?", "NA", "Private"]
@@ -182,6 +198,7 @@ def test_table_with_a_split_and_odd_strings(tmp_path):
     assert data.target_names.tolist() == ["<=50K", ">50K"]
 
 
+@needs_benchmarks
 def test_numeric_columns_with_gaps_become_numbers(tmp_path):
     write_csv(
         tmp_path,
@@ -192,7 +209,7 @@ def test_numeric_columns_with_gaps_become_numbers(tmp_path):
         **dict.fromkeys(["Hinselmann", "Schiller", "Citology"], [0] * 16),
         Biopsy=[0, 0, 1, 1] * 4,
     )
-    data = datasets.load_cervical_cancer(tmp_path)
+    data = load_table("cervical_cancer", tmp_path)
     X = pd.concat([data.X_train, data.X_test]).sort_index()
     assert list(X) == ["Smokes", "Mixed", "Unknown"]
     np.testing.assert_array_equal(X["Smokes"], [0, np.nan, 1, 2.5] * 4)
@@ -201,6 +218,7 @@ def test_numeric_columns_with_gaps_become_numbers(tmp_path):
     assert data.y_test.value_counts().to_dict() == {0: 2, 1: 2}
 
 
+@needs_benchmarks
 @pytest.mark.parametrize(
     ("loader", "file", "target", "dropped"),
     [
@@ -217,7 +235,7 @@ def test_tables_drop_what_is_no_feature_and_stratify(tmp_path, loader, file, tar
         kind=["None", "b"] * 10,
         **{target: ["common"] * 16 + ["rare"] * 4},
     )
-    data = getattr(datasets, f"load_{loader}")(tmp_path)
+    data = load_table(loader, tmp_path)
     assert list(data.X_train) == ["amount", "kind"]
     assert data.X_train.shape == (15, 2)
     assert data.y_test.tolist().count("rare") == 1
@@ -225,9 +243,10 @@ def test_tables_drop_what_is_no_feature_and_stratify(tmp_path, loader, file, tar
     assert ((data.X_train["amount"] >= 16) == (data.y_train == "rare")).all()
 
 
+@needs_benchmarks
 def test_regression_target_is_split_without_classes(tmp_path):
     write_csv(tmp_path, "california_housing", MedInc=range(8), MedHouseVal=np.arange(8) + 0.5)
-    data = datasets.load_california_housing(tmp_path)
+    data = load_table("california_housing", tmp_path)
     assert len(data.X_test) == 2
     assert (data.y_train == data.X_train["MedInc"] + 0.5).all()
     assert "target_names" not in data
@@ -266,12 +285,13 @@ def write_housing(folder, n_rows):
     write_csv(folder, "california_housing", MedInc=range(n_rows), MedHouseVal=[0.5] * n_rows)
 
 
+@needs_benchmarks
 def test_the_argument_goes_before_the_environment(tmp_path, monkeypatch):
     write_housing(tmp_path / "few", 4)
     write_housing(tmp_path / "many", 8)
     monkeypatch.setenv("SKDPGEN_DATA", str(tmp_path / "few"))
-    assert len(datasets.load_california_housing().X_train) == 3
-    assert len(datasets.load_california_housing(str(tmp_path / "many")).X_train) == 6
+    assert len(load_table("california_housing").X_train) == 3
+    assert len(load_table("california_housing", str(tmp_path / "many")).X_train) == 6
 
 
 @pytest.mark.parametrize("folder", ["", "no_such_folder"])
@@ -282,11 +302,12 @@ def test_file_missing_in_the_folder(tmp_path, folder):
         datasets.load_office_caltech(data_home=tmp_path / folder)
 
 
+@needs_benchmarks
 @pytest.mark.parametrize(
     ("loader", "file"),
     [
-        (datasets.load_california_housing, "california_housing.csv.gz"),
-        (datasets.load_cervical_cancer, "cervical_cancer.csv.gz"),
+        (lambda: load_table("california_housing"), "california_housing.csv.gz"),
+        (lambda: load_table("cervical_cancer"), "cervical_cancer.csv.gz"),
         (datasets.load_office_caltech, "office_caltech_surf.npz"),
     ],
 )
@@ -355,6 +376,7 @@ def test_openml_usps_range_and_labels(openml):
     assert data.X_train.min() >= 0
 
 
+@needs_benchmarks
 def test_openml_adult_looks_like_the_file(openml):
     names = (
         "age workclass fnlwgt education education-num marital-status occupation relationship "
@@ -365,7 +387,7 @@ def test_openml_adult_looks_like_the_file(openml):
     frame["education-num"] = pd.Categorical(list("12345678"))
     target = pd.Series(pd.Categorical(["<=50K", ">50K"] * 4), name="class")
     calls = openml(frame, target)
-    data = datasets.load_adult()
+    data = load_table("adult")
     assert calls == [("adult", 2, True)]
     X = pd.concat([data.X_train, data.X_test]).sort_index()
     assert list(X)[3:6] == ["education", "education_num", "marital_status"]
@@ -377,22 +399,24 @@ def test_openml_adult_looks_like_the_file(openml):
     assert frame["workclass"].isna().any()  # what OpenML gave is left alone
 
 
+@needs_benchmarks
 def test_openml_bank_marketing_gets_its_names_back(openml):
     frame = pd.DataFrame({f"V{i}": np.arange(8) for i in range(1, 17)})
     openml(frame, pd.Series(pd.Categorical(["1", "2"] * 4), name="Class"))
-    data = datasets.load_bank_marketing()
+    data = load_table("bank_marketing")
     assert data.feature_names[0] == "age"
     assert data.feature_names[-1] == "poutcome"
     assert (data.y_train == data.X_train["age"].map(lambda row: ["no", "yes"][row % 2])).all()
 
 
+@needs_benchmarks
 @pytest.mark.parametrize("error", [URLError("no network"), ValueError("checksum differs")])
 def test_openml_unreachable(openml, error):
     openml(error=error)
     with pytest.raises(OSError, match=r"'mnist_784'.*data_home.*SKDPGEN_DATA.*mnist\.npz"):
         datasets.load_mnist()
     with pytest.raises(OSError, match=r"'adult'.*data_home.*SKDPGEN_DATA.*adult\.csv\.gz"):
-        datasets.load_adult()
+        load_table("adult")
 
 
 def test_docstrings_name_file_and_source():

@@ -113,7 +113,7 @@ def test_images_are_as_they_were():
 
 
 def test_points_need_numbers():
-    with pytest.raises(ValueError, match="no columns of numbers"):
+    with pytest.raises(ValueError, match="no numeric columns"):
         SyntheticSamplesDisplay(pd.DataFrame({"a": list("xy")})).plot()
     with pytest.raises(ValueError, match="ax must hold 2 axes; got 1"):
         SyntheticSamplesDisplay(np.zeros((2, 4)), image_shape=(2, 2)).plot(ax=plt.subplots()[1])

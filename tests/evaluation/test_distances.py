@@ -41,7 +41,7 @@ def test_few_rows_of_many_columns():
 @pytest.mark.parametrize(
     ("X", "Y", "match"),
     [
-        ([[0.0], [1.0]], [[0.0, 1.0]] * 2, "of one width"),
+        ([[0.0], [1.0]], [[0.0, 1.0]] * 2, "equally many columns"),
         ([[0.0]], [[0.0]] * 2, "minimum of 2"),
         ([[np.nan]] * 2, [[0.0]] * 2, "NaN"),
     ],

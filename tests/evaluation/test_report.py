@@ -18,7 +18,7 @@ from scipy.stats import ks_2samp
 
 from skdpgen import Boolean, Number, Schema, audit
 from skdpgen.evaluation import Report, report
-from skdpgen.evaluation._coding import as_table, code_columns
+from skdpgen.evaluation._columns import as_table, encode_columns
 from skdpgen.evaluation._comparisons import (
     associate,
     compare_marginals,
@@ -73,17 +73,17 @@ def test_levels_are_those_of_the_reference():
     synthetic, reference = (
         pd.DataFrame({"a": values}) for values in (["x", "y", "new", None], ["x", "x", "y", "y"])
     )
-    (column,) = code_columns(synthetic, reference)
+    (column,) = encode_columns(synthetic, reference)
     assert column.levels == ("x", "y", "all others", "missing")
     assert column.synthetic.tolist() == [0, 1, 2, 3]
     assert column.reference.tolist() == [0, 0, 1, 1]
-    assert not column.is_number
+    assert column.numbers is None
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.float32, "Float64", "category", "string", object])
 def test_few_values_are_levels_whatever_the_dtype(dtype):
     tables = [pd.DataFrame({"a": pd.Series([1, 2, 2, 3]).astype(dtype)}) for _ in range(2)]
-    (column,) = code_columns(*tables)
+    (column,) = encode_columns(*tables)
     assert sorted(column.levels) == ["1", "2", "3"]
     assert_allclose(sorted(column.shares(column.reference)), [0.25, 0.25, 0.5])
 
@@ -91,7 +91,7 @@ def test_few_values_are_levels_whatever_the_dtype(dtype):
 def test_many_numbers_are_cut_into_ranges_and_what_is_outside_is_in_the_outermost():
     reference = pd.DataFrame({"a": np.arange(1001.0)})
     synthetic = pd.DataFrame({"a": [-1e9, 1e9, np.nan, 500.0]})
-    (column,) = code_columns(synthetic, reference)
+    (column,) = encode_columns(synthetic, reference)
     assert len(column.levels) == 11
     assert column.synthetic.tolist() == [0, 9, 10, 5]
     assert np.bincount(column.reference).min() >= 98
@@ -118,14 +118,14 @@ def test_marginals_and_pairs_of_independent_columns():
     """Alike one by one, and not together."""
     same = pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 0, 1, 1]})
     crossed = pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 1, 0, 1]})
-    columns = code_columns(crossed, same)
+    columns = encode_columns(crossed, same)
     assert (compare_marginals(columns)["total_variation"] == 0).all()
     assert compare_pairs(columns)["total_variation"].tolist() == [0.5]
     assert score_k_marginals(columns) == {"k": 2, "n_marginals": 1, "score": 500.0}
 
 
 def test_gaps_of_distribution_functions_are_those_of_scipy(tables):
-    marginals = compare_marginals(code_columns(*tables)).set_index("column")
+    marginals = compare_marginals(encode_columns(*tables)).set_index("column")
     expected = ks_2samp(tables[0]["pay"], tables[1]["pay"]).statistic
     assert marginals.loc["pay", "kolmogorov_smirnov"] == pytest.approx(expected)
     assert np.isnan(marginals.loc["ward", "kolmogorov_smirnov"])
@@ -135,7 +135,7 @@ def test_associations():
     rng = np.random.default_rng(0)
     a = rng.integers(0, 4, 5000)
     table = pd.DataFrame({"a": a, "equal": 3 - a, "other": rng.integers(0, 9, 5000)})
-    first, equal, other = code_columns(table)
+    first, equal, other = encode_columns(table)
     assert associate(first, equal, "synthetic") == pytest.approx(1)
     assert associate(first, other, "synthetic") < 0.03
     assert associate(first, equal, "reference") is None
@@ -144,10 +144,10 @@ def test_associations():
 def test_k_marginals_are_drawn_where_there_are_many():
     rng = np.random.default_rng(0)
     tables = [pd.DataFrame(rng.integers(0, 2, (200, 40))) for _ in range(2)]
-    score = score_k_marginals(code_columns(*tables))
+    score = score_k_marginals(encode_columns(*tables))
     assert (score["k"], score["n_marginals"]) == (3, 100)
     assert 850 < score["score"] < 970
-    assert score_k_marginals(code_columns(tables[0], tables[0]))["score"] == 1000
+    assert score_k_marginals(encode_columns(tables[0], tables[0]))["score"] == 1000
 
 
 def test_classifiers_learn_from_the_one_table_and_are_tested_on_the_other():
@@ -257,9 +257,9 @@ def test_the_certificate_is_on_the_page(found):
             "The noise of this fit follows from a seed",
         ),
         ({"certificate": Certificate((NonPrivateDpEvent(),), ("a",))}, "there is no privacy"),
-        ({"audit": '{"verdict": "convicted", "bound": 3.0}'}, "An audit found that more"),
+        ({"audit": '{"verdict": "violation found", "bound": 3.0}'}, "An audit found that more"),
         (
-            {"audit": json.dumps({"verdict": "consistent", "certificate": {"delta": 0.1}})},
+            {"audit": json.dumps({"verdict": "no violation found", "certificate": {"delta": 0.1}})},
             "The audit is of other releases",
         ),
     ],
@@ -272,11 +272,11 @@ def test_alarms(tables, options, alarm):
 
 
 def test_private_rows_are_refused_unless_it_is_said_and_then_it_is_on_top(tables):
-    with pytest.raises(ValueError, match="exact answer about them, which no ε covers"):
+    with pytest.raises(ValueError, match="exact numbers about them, which no ε covers"):
         report(tables[0], private=tables[1])
     with pytest.raises(ValueError, match="either reference"):
         report(*tables, private=tables[1], reads_private_rows=True)
-    with pytest.warns(PrivacyLeakWarning, match="as private as they are") as caught:
+    with pytest.warns(PrivacyLeakWarning, match="as secret as the rows") as caught:
         found = report(
             tables[0], private=tables[1], reads_private_rows=True, certificate=CERTIFICATE
         )
@@ -338,11 +338,11 @@ def test_columns_of_nothing_break_nothing():
 
 def test_an_audit_is_shown(tables):
     audit = {
-        "verdict": "consistent",
+        "verdict": "no violation found",
         "bound": 0.61,
         "claim": 0.92,
         "confidence": 0.95,
-        "releases": [{"name": "sums <i>", "verdict": "consistent", "reasons": []}],
+        "releases": [{"name": "sums <i>", "verdict": "no violation found", "reasons": []}],
     }
     page = report(tables[0], certificate=CERTIFICATE, audit=json.dumps(audit)).to_html()
     assert "ε is shown to be above" in page
@@ -363,7 +363,7 @@ def test_an_audit_of_the_same_releases_is_no_alarm(tables):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"age": {"type": "number"}}', "What was given as {name} is none"),
+        ('{"age": {"type": "number"}}', "{name} is not the JSON of a {name}"),
         ("{never closed", "The {name} is not valid JSON"),
     ],
 )

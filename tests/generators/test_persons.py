@@ -38,7 +38,7 @@ from skdpgen.privacy import (
     preview,
     verify,
 )
-from skdpgen.testing.common import EXTREMES, assert_untold
+from skdpgen.testing.common import EXTREMES, assert_not_quoted
 from skdpgen.testing.spies import release_only
 
 SECRET = "Smith-271828"
@@ -298,7 +298,7 @@ def test_bad_persons_are_refused_before_anything_is_spent(name):
         for persons in cases:
             with pytest.raises((TypeError, ValueError), match="persons") as raised:
                 clone(estimator).fit(*data, persons=persons)
-            assert_untold(raised.value, SECRET)
+            assert_not_quoted(raised.value, SECRET)
             assert str(n) not in str(raised.value)
         assert budget.spent == 0
 

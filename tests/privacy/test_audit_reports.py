@@ -38,18 +38,18 @@ def report():
 
 def test_what_a_report_says(report, monkeypatch):
     said = str(report)
-    assert said.startswith("Consistent: ε > ")
+    assert said.startswith("No violation found: the audit shows ε > ")
     assert "slice sketch: μ > " in said
     assert "<table>" in report._repr_html_()
     written = json.loads(report.to_json())
-    assert written["verdict"] == "consistent"
+    assert written["verdict"] == "no violation found"
     assert written["bound"] == report.bound < written["claim"] == report.claim <= 2.0
     names = [found["name"] for found in written["releases"]]
     assert names == ["squared norms", "slice sketch"] == list(report.certificate.releases)
     assert written["reads_rows"] is report.reads_rows is False
     draw = NoiseSource.rounded_gaussian
     monkeypatch.setattr(NoiseSource, "rounded_gaussian", lambda self, scale: draw(self, scale / 2))
-    assert str(find(SKETCH)).startswith("Convicted: ")
+    assert str(find(SKETCH)).startswith("Violation found: ")
 
 
 def test_what_is_shown_of_all_releases_together(report):
@@ -101,11 +101,11 @@ def test_made_records_are_read_without_a_warning_and_given_ones_with_one():
     with pytest.warns(PrivacyLeakWarning, match="reads them outside of any ledger"):
         report = find(SKETCH, X, y, n_runs=100)
     assert report.reads_rows
-    assert "were read" in str(report)
+    assert "read the given rows" in str(report)
     table = pd.DataFrame({"a": rng.uniform(size=40), "b": ["x", "y"] * 20})
     with pytest.warns(PrivacyLeakWarning):
         report = find(DPSWFlowSampler(4.0, schema="private"), table, n_runs=100, target="b")
-    assert report.verdict == "consistent"
+    assert report.verdict == "no violation found"
     with pytest.warns(PrivacyLeakWarning):
         report = find(
             clone(SKETCH).set_params(**PERSONS),
@@ -125,16 +125,16 @@ def test_a_person_of_given_rows_takes_the_seat_with_all_of_them(monkeypatch):
     estimator = clone(SKETCH).set_params(**PERSONS, epsilon=4.0)
     given = {"y": y, "persons": persons, "n_runs": 400, "random_state": 0}
     with pytest.warns(PrivacyLeakWarning):
-        assert audit(estimator, X, **given).verdict == "consistent"
+        assert audit(estimator, X, **given).verdict == "no violation found"
     monkeypatch.setattr(Reading, "choose", lambda self, X, y, codes: codes >= 0)
     with pytest.warns(PrivacyLeakWarning):
-        assert audit(estimator, X, **given).verdict == "convicted"
+        assert audit(estimator, X, **given).verdict == "violation found"
 
 
 def test_without_noise_there_is_nothing_to_audit():
     report = find(DPPCA(epsilon=math.inf, clip_norm=1.0))
     assert report.releases == ()
-    assert (report.bound, report.claim, report.verdict) == (0.0, math.inf, "consistent")
+    assert (report.bound, report.claim, report.verdict) == (0.0, math.inf, "no violation found")
 
 
 def test_noise_of_less_than_a_unit_is_not_audited():
@@ -146,9 +146,9 @@ def test_noise_of_less_than_a_unit_is_not_audited():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"n_runs": 10}, "n_runs must be a whole number of at least 100"),
+        ({"n_runs": 10}, "n_runs must be an integer of at least 100"),
         ({"confidence": 1.0}, "confidence must be in"),
-        ({"n_samples": 3}, "takes 4 records at least"),
+        ({"n_samples": 3}, "needs at least 4 records"),
     ],
 )
 def test_what_is_refused(given, message):
@@ -165,5 +165,5 @@ def test_what_cannot_be_audited():
         find(DPSWFlowSampler(schema="private"))
     with pytest.raises(ValueError, match="give one row of each person"):
         find(LDPEntropicGAN(), persons=True)
-    with pytest.warns(PrivacyLeakWarning), pytest.raises(ValueError, match="of 4 rows at least"):
+    with pytest.warns(PrivacyLeakWarning), pytest.raises(ValueError, match="at least 4 rows"):
         find(SKETCH, lambda: iter([]))

@@ -5,16 +5,16 @@ import pytest
 from scipy import stats
 
 from skdpgen.auditing.statistics import (
-    Lags,
-    deviation_above,
-    deviation_below,
-    equal_scale,
-    find_equal,
-    mean_below,
-    normality,
-    share_above,
-    share_below,
+    Autocorrelation,
+    equal_scale_p_value,
+    find_equal_columns,
+    mean_lower_bound,
+    normality_p_value,
+    rate_lower_bound,
+    rate_upper_bound,
     standardize,
+    std_lower_bound,
+    std_upper_bound,
 )
 
 
@@ -24,12 +24,12 @@ def test_bounds_hold_as_often_as_they_say(alpha):
     n_wrong = {"deviation": 0, "deviation below": 0, "mean": 0, "below": 0, "above": 0}
     for _ in range(1500):
         values = rng.normal(3.0, 2.0, size=200)
-        n_wrong["deviation"] += deviation_above(values, alpha) < 2.0
-        n_wrong["deviation below"] += deviation_below(values, alpha) > 2.0
-        n_wrong["mean"] += mean_below(values, alpha) > 3.0
+        n_wrong["deviation"] += std_upper_bound(values, alpha) < 2.0
+        n_wrong["deviation below"] += std_lower_bound(values, alpha) > 2.0
+        n_wrong["mean"] += mean_lower_bound(values, alpha) > 3.0
         n_found = rng.binomial(200, 0.3)
-        n_wrong["below"] += share_below(n_found, 200, alpha) > 0.3
-        n_wrong["above"] += share_above(n_found, 200, alpha) < 0.3
+        n_wrong["below"] += rate_lower_bound(n_found, 200, alpha) > 0.3
+        n_wrong["above"] += rate_upper_bound(n_found, 200, alpha) < 0.3
     # Clopper and Pearson's are wrong less often.
     most = stats.binom.isf(1e-6, 1500, alpha)
     assert max(n_wrong.values()) <= most * 1.15
@@ -37,13 +37,13 @@ def test_bounds_hold_as_often_as_they_say(alpha):
 
 
 def test_bounds_at_the_ends():
-    assert share_below(0, 10, 0.05) == 0
-    assert share_above(10, 10, 0.05) == 1
+    assert rate_lower_bound(0, 10, 0.05) == 0
+    assert rate_upper_bound(10, 10, 0.05) == 1
     # Of n trials none: 1 - alpha^(1/n).
-    assert share_above(0, 10, 0.05) == pytest.approx(1 - 0.05**0.1)
-    assert share_below(10, 10, 0.05) == pytest.approx(0.05**0.1)
-    assert deviation_above(np.ones(5), 0.01) == 0
-    assert mean_below(np.full(9, 2.0), 1e-6) == 2
+    assert rate_upper_bound(0, 10, 0.05) == pytest.approx(1 - 0.05**0.1)
+    assert rate_lower_bound(10, 10, 0.05) == pytest.approx(0.05**0.1)
+    assert std_upper_bound(np.ones(5), 0.01) == 0
+    assert mean_lower_bound(np.full(9, 2.0), 1e-6) == 2
     # What is said of the runs of an audit.
     spread = np.sqrt(stats.chi2.ppf(1e-3, 2500) / 2500)
     assert spread == pytest.approx(0.957, abs=0.001)
@@ -52,11 +52,11 @@ def test_bounds_at_the_ends():
 def test_normality():
     rng = np.random.default_rng(0)
     samples = rng.normal(size=(300, 500))
-    p_values = np.array([normality(sample) for sample in samples])
+    p_values = np.array([normality_p_value(sample) for sample in samples])
     assert 0.01 < np.mean(p_values < 0.05) < 0.12
-    assert normality(rng.laplace(size=2000)) < 1e-9
-    assert normality(rng.uniform(size=2000)) < 1e-9
-    assert normality(samples[0], rng.uniform(size=2000)) < 1e-9
+    assert normality_p_value(rng.laplace(size=2000)) < 1e-9
+    assert normality_p_value(rng.uniform(size=2000)) < 1e-9
+    assert normality_p_value(samples[0], rng.uniform(size=2000)) < 1e-9
 
 
 @pytest.mark.parametrize("power", [1, 2])
@@ -69,7 +69,7 @@ def test_equal_scale(power):
     def compare(factors, scale):
         drawn = [np.abs(draw(size=(n, 5))) * scale for n in n_rows]
         drawn[1] = drawn[1] * factors
-        return equal_scale([(part**power).sum(0) for part in drawn], degrees)
+        return equal_scale_p_value([(part**power).sum(0) for part in drawn], degrees)
 
     scale = np.array([0.1, 1, 1, 3, 0])
     p_values = np.array([compare(1.0, scale) for _ in range(2000)])
@@ -78,14 +78,14 @@ def test_equal_scale(power):
     assert np.mean(p_values < 0.01) < 0.02
     for factors in (3.0, 1 / 3, [1, 4, 1, 1, 1], [1, 0, 1, 1, 1]):
         assert compare(np.array(factors), scale) < 1e-6
-    assert equal_scale([np.zeros(2), np.zeros(2)], (5, 5)) == 1
+    assert equal_scale_p_value([np.zeros(2), np.zeros(2)], (5, 5)) == 1
 
 
 def test_groups_of_different_scales_are_normal_together():
     rng = np.random.default_rng(0)
     groups = rng.normal(size=1000), rng.normal(3, 10, size=1000)
-    assert normality(np.concatenate(groups)) < 1e-9
-    assert normality(standardize(*groups)) > 1e-3
+    assert normality_p_value(np.concatenate(groups)) < 1e-9
+    assert normality_p_value(standardize(*groups)) > 1e-3
     assert standardize(np.ones(3), [1.0, 3.0]).tolist() == [0, 0, 0, -1, 1]
 
 
@@ -94,13 +94,13 @@ def test_lags(n):
     rng = np.random.default_rng(n)
     p_values = []
     for _ in range(400):
-        lags = Lags(n)
+        lags = Autocorrelation(n)
         for row in rng.normal(size=(30, n)):
             lags.add(row)
         p_values.append(lags.p_value())
     assert 0.01 < np.mean(np.array(p_values) < 0.1) < 0.2
     for lag in range(1, n):
-        lags = Lags(n)
+        lags = Autocorrelation(n)
         for row in rng.normal(size=(2000, n)):
             row[lag] = 0.8 * row[0] + 0.6 * row[lag]
             lags.add(row)
@@ -108,16 +108,16 @@ def test_lags(n):
 
 
 def test_lags_of_one_number():
-    lags = Lags(1)
+    lags = Autocorrelation(1)
     lags.add(np.ones(1))
     assert lags.p_value() == 1
-    assert Lags(5).p_value() == 1
+    assert Autocorrelation(5).p_value() == 1
 
 
 def test_equal_columns():
     rows = np.random.default_rng(0).normal(size=(5, 40))
-    assert not len(find_equal(rows, 1e-6))
+    assert not len(find_equal_columns(rows, 1e-6))
     rows[:, 30] = rows[:, 3] + 1e-8
     rows[:, 7] = -rows[:, 20]
-    pairs = {tuple(sorted(pair)) for pair in find_equal(rows, 1e-6).tolist()}
+    pairs = {tuple(sorted(pair)) for pair in find_equal_columns(rows, 1e-6).tolist()}
     assert pairs == {(3, 30), (7, 20)}

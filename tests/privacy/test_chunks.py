@@ -18,7 +18,7 @@ from skdpgen.curator.curator import intercept_releases
 from skdpgen.curator.persons import Persons, RowLimit
 from skdpgen.exceptions import FitQualityWarning, SpentError, TableError
 from skdpgen.privacy import Curator, NoiseSource, TableFile, gaussian_plan
-from skdpgen.testing.common import assert_untold
+from skdpgen.testing.common import assert_not_quoted
 
 SECRET = "Smith-271828"
 SCHEMA = Schema({"age": Number(0, 120, n_knots=9), "ill": Boolean()})
@@ -284,7 +284,7 @@ def test_errors_of_a_function_of_chunks_are_withheld(when, persons):
         else:
             with pytest.raises(TableError, match="withheld, as it may quote rows") as raised:
                 sampler.fit(called if when == "called" else chunks, persons=persons)
-            assert_untold(raised.value, SECRET)
+            assert_not_quoted(raised.value, SECRET)
             shown = "".join(traceback.format_exception(raised.value))
             assert shown.count(SECRET) == 0
     assert not any(SECRET in str(warning.message) for warning in caught)
@@ -306,7 +306,7 @@ def test_a_function_that_fails_after_a_release_says_what_was_spent():
 
     with pytest.raises((TableError, SpentError)) as raised:
         fit(read, persons=None)
-    assert_untold(raised.value, SECRET)
+    assert_not_quoted(raised.value, SECRET)
 
 
 @pytest.mark.parametrize("persons", [None, "patient"])

@@ -41,7 +41,7 @@ from skdpgen.privacy import (
     ThresholdDpEvent,
     gaussian_plan,
 )
-from skdpgen.testing.common import assert_untold
+from skdpgen.testing.common import assert_not_quoted
 from skdpgen.transport import SliceBasis
 
 KEY = bytes(32)
@@ -543,7 +543,7 @@ def test_forms_of_one_identifier_are_one_person(name, forms, beside):
 def test_what_is_no_identifier_is_refused_without_a_word_of_it(persons, error, message):
     with pytest.raises(error, match=message) as raised:
         Persons(persons)
-    assert_untold(raised.value, SECRET)
+    assert_not_quoted(raised.value, SECRET)
 
 
 def test_identifiers_are_not_copied():

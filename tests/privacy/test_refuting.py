@@ -10,7 +10,7 @@ from scipy import stats
 
 from skdpgen.accounting.accountants import ledger_epsilon
 from skdpgen.accounting.trade_offs import TradeOff
-from skdpgen.auditing.refuting import find_bound, refute_by_fits, refute_by_guesses
+from skdpgen.auditing.refutation import find_bound, refute_by_fits, refute_by_guesses
 
 DELTA, ALPHA = 1e-5, 1e-3
 
@@ -47,7 +47,7 @@ def test_many_fits_come_near_the_truth(n_canaries):
     assert 0.75 * certificate.epsilon < bound_by_fits(certificate, right) <= certificate.epsilon
 
 
-def test_less_noise_is_convicted():
+def test_less_noise_is_a_violation():
     certificate = certify(0.925)
     _, right = draw(0.925 * math.sqrt(2), 2000, 1)
     assert bound_by_fits(certificate, right) > certificate.epsilon

@@ -6,48 +6,48 @@ from ..ids import audit, audit_reports, audit_statistics, fit_audit, refuting
 PRIVACY = {
     "of pure releases the largest counts": Fault(
         "auditing.releases:AuditReport.bound",
-        "pure += found.bound",
-        "pure = max(pure, found.bound)",
+        "pure += audited.bound",
+        "pure = max(pure, audited.bound)",
         audit_reports("pure_releases_cost_together_what_they_cost_alone"),
     ),
-    "inferred bounds cover whoever may take the seat": Fault(
+    "inferred bounds cover candidates": Fault(
         "auditing.releases:audit",
-        'np.isin(np.arange(len(data["X"])), seat.candidates)',
+        'np.isin(np.arange(len(data["X"])), canary.candidates)',
         "None",
         audit("records_that_are_not_clipped[auto, few records]"),
     ),
-    "an audit reads given rows without a word": Fault(
+    "an audit reads given rows without a warning": Fault(
         "auditing.releases:audit",
         "PrivacyLeakWarning",
         "DeprecationWarning",
         audit_reports("made_records_are_read_without_a_warning_and_given_ones_with_one"),
     ),
     "an audited person has as many rows as count": Fault(
-        "auditing.releases:_make_data",
+        "auditing.releases:_generate_data",
         "2 * max_rows",
         "max_rows - 1",
         audit("rows_of_a_person_of_which_all_count"),
     ),
-    "a given person takes the seat with one row": Fault(
+    "a given person is a canary with one row": Fault(
         "auditing.releases:_take_data",
         "rows = np.flatnonzero(np.asarray(persons) == np.asarray(persons)[-1])",
         "pass",
         audit_reports("a_person_of_given_rows_takes_the_seat_with_all_of_them"),
     ),
-    "more than is claimed is consistent": Fault(
-        "auditing.findings:ReleaseAudit.reasons",
+    "more than is claimed is no violation": Fault(
+        "auditing.base:ReleaseAudit.reasons",
         "self.bound > self.claim",
         "self.bound > 2 * self.claim",
         audit("noise_of_half_the_variance[tables]"),
     ),
     "an audit knows no thresholds": Fault(
-        "auditing.findings:ReleaseAudit.reasons",
+        "auditing.base:ReleaseAudit.reasons",
         "self.threshold[0]",
         "1",
         audit("a_threshold_of_0[None]"),
     ),
     "an audit does not count who joins": Fault(
-        "auditing.findings:ReleaseAudit.reasons",
+        "auditing.base:ReleaseAudit.reasons",
         "self.rate[0]",
         "1",
         audit("records_that_join_too_often"),
@@ -72,51 +72,51 @@ PRIVACY = {
     ),
     "an audit sees no numbers without noise": Fault(
         "auditing.gaussian:_Neighbours.__init__",
-        "self.faults += _find_bare(runs, absent)",
-        "_find_bare(runs, absent)",
+        "self.faults.append(_BARE)",
+        "pass",
         audit(
             "noise_that_is_not_what_it_is_taken_to_be"
             "[_leave_out-numbers are released without noise-0]"
         ),
     ),
     "guesses are of the least clear": Fault(
-        "auditing.guesses:guess",
+        "auditing.membership:count_right_guesses",
         "np.argsort(scores)",
         "np.argsort(np.abs(scores))",
         fit_audit("a_guess_is_of_the_clearest"),
     ),
     "stakes are added up": Fault(
-        "auditing.refuting:refute_by_fits",
+        "auditing.refutation:refute_by_fits",
         "logsumexp(gains) - math.log(len(_STAKES))",
         "logsumexp(gains)",
         refuting("fits_are_refuted_as_often_as_said"),
     ),
     "a guess is right no oftener than wrong": Fault(
-        "auditing.refuting:refute_by_fits",
+        "auditing.refutation:refute_by_fits",
         "1 + curve.advantage",
         "1 + curve.advantage / 2",
         refuting("many_fits_come_near_the_truth[1]"),
     ),
     "guesses of one fit are wrong one by one": Fault(
-        "auditing.refuting:refute_by_guesses",
+        "auditing.refutation:refute_by_guesses",
         "v / (n_guesses - v)",
         "n_guesses / (n_guesses - v)",
         refuting("one_guess_of_randomised_response[0.5]"),
     ),
-    "an audit lets nobody else take the seat": Fault(
-        "auditing.runs:Seat.fill",
+    "an audit inserts no candidate": Fault(
+        "auditing.runs:Canary.insert",
         "taken[rows] if position is None else position",
         "taken[rows]",
         audit("what_is_sound_is_shown_to_cost_nearly_what_is_claimed[second moments, replaced]"),
     ),
     "audits take noise for less than it is": Fault(
-        "auditing.statistics:deviation_above",
+        "auditing.statistics:std_upper_bound",
         "stats.chi2.ppf(alpha, len(values) - 1)",
         "stats.chi2.isf(alpha, len(values) - 1)",
         audit_statistics("bounds_hold_as_often_as_they_say[0.1]"),
     ),
     "audits test at one lag as at two": Fault(
-        "auditing.statistics:Lags.p_value",
+        "auditing.statistics:Autocorrelation.p_value",
         "np.where(2 * lags == self._n, 2.0, 1.0)",
         "np.where(2 * lags == self._n, 1.0, 1.0)",
         audit_statistics("lags[2]"),

@@ -4,11 +4,11 @@ from ..fault import Fault
 from ..ids import command_line, options, outputs
 
 PRIVACY = {
-    "a convicted synthesis has no exit code": Fault(
+    "a violation has no exit code": Fault(
         "_cli.commands:audit",
-        '_CONVICTED if found.verdict == "convicted" else 0',
-        '0 if found.verdict == "convicted" else 0',
-        "tests/cli/test_audits.py::test_a_conviction",
+        "0 if audited.verdict == NO_VIOLATION else _VIOLATION",
+        "0",
+        "tests/cli/test_audits.py::test_a_violation",
     )
 }
 
@@ -38,16 +38,19 @@ FUNCTION = {
         outputs("what_makes_no_sense_is_refused_before_anything_is_read"),
     ),
     "old rows stay beside a new certificate": Fault(
-        "_cli.outputs:_put_in_place",
+        "_cli.outputs:_replace_all",
         "reversed(targets)",
         "()",
         outputs("rows_are_never_beside_the_certificate_of_others[old]"),
     ),
     "--relation is ignored": Fault(
-        "_cli.parser:_add_privacy",
+        "_cli.parser:_add_relation",
         """
         command.add_argument(
-            "--relation", choices=["zero_out", "replace_one"], default="zero_out"
+            "--relation",
+            choices=["zero_out", "replace_one"],
+            default="zero_out",
+            help="neighbouring tables differ in a record that is absent or replaced",
         )
         """,
         'command.add_argument("--relation", type=lambda text: "zero_out", default="zero_out")',
@@ -55,7 +58,7 @@ FUNCTION = {
     ),
     "what was found is no schema": Fault(
         "_cli.tables:read_schema",
-        'is_found and isinstance(written["report"], list)',
+        'is_fitted and isinstance(written["report"], list)',
         "False",
         "tests/cli/test_reports.py::test_what_was_found_is_a_schema_for_what_comes_after",
     ),

@@ -12,8 +12,8 @@ FUNCTION = {
     ),
     "classifiers are trained on the reference": Fault(
         "evaluation._comparisons:score_classifiers",
-        'zip(("synthetic", "reference"), rows, labels, strict=False)',
-        'zip(("synthetic", "reference"), rows[1:], labels[1:], strict=False)',
+        '{"synthetic": synthetic, "reference": reference[:n], "test": reference[n:]}',
+        '{"synthetic": reference[:n], "reference": reference[:n], "test": reference[n:]}',
         report("classifiers_learn_from_the_one_table_and_are_tested_on_the_other"),
     ),
     "a page does not escape levels": Fault(

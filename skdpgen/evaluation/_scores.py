@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Train a classifier on synthetic rows, score it on real ones."""
+"""Scores of synthetic rows: downstream classification and the Fréchet distance."""
 
 import math
 
@@ -23,6 +23,7 @@ from ..learners.training import Descent
 
 _CLASSIFIERS = ("logistic", "mlp", "cnn")
 _METRICS = ("accuracy", "roc_auc")
+# Cap of the logistic regression, so that the protocol takes seconds.
 _MAX_LOGISTIC_ROWS = 10_000
 
 
@@ -35,10 +36,10 @@ def train_on_synthetic_score(
     metric: str = "accuracy",
     random_state=None,
 ) -> float:
-    """Score on real test rows of a classifier that saw synthetic rows only.
+    """Train a classifier on synthetic rows, and return its score on real test rows.
 
-    The protocol is fixed, so that scores compare across data sets and generators. The synthetic
-    rows are shuffled; then
+    The protocol is fixed, so that scores are comparable between generators. The synthetic rows are
+    shuffled; then
 
     - ``"logistic"`` fits ``LogisticRegression(max_iter=60)`` to the first 10,000 of them;
     - ``"mlp"`` fits ``MLPClassifier((100,), max_iter=15)`` to all;
@@ -46,19 +47,19 @@ def train_on_synthetic_score(
       two 3 × 3 convolutions (32 and 64 channels), each with ReLU and 2 × 2 max pooling, then
       dropout 0.25, 128 units with ReLU, dropout 0.5, and the classes.
 
-    The capped solvers may stop short of convergence, which is part of the protocol: their
-    ``ConvergenceWarning`` is silenced.
+    The solvers may stop before convergence, as part of the protocol; ``ConvergenceWarning`` is
+    muted.
 
     Parameters
     ----------
     X_syn : array-like or DataFrame of shape (n_synthetic, n_features)
-        Synthetic rows. Arrays are used as they are. DataFrames are encoded: numeric columns are
-        imputed by the median and standardised, all others are one-hot encoded, and values that
-        only `X_test` has become zeros. The encoding is fitted to the synthetic rows.
+        Synthetic rows. Arrays are not transformed. DataFrames are encoded by the synthetic rows:
+        numeric columns are imputed by the median and standardised, others are one-hot encoded;
+        values that occur in `X_test` only are encoded as zeros.
     y_syn : array-like of shape (n_synthetic,)
         Their classes: numbers or strings.
     X_test : array-like or DataFrame of shape (n_test, n_features)
-        Real rows. Reading them is outside any privacy ledger: they must be public, or a held-out
+        Real rows. They are read outside of any privacy ledger: they must be public, or a held-out
         set whose scores are not released.
     y_test : array-like of shape (n_test,)
         Their classes.
@@ -66,25 +67,25 @@ def train_on_synthetic_score(
         ``"cnn"`` is for arrays of flat square images: side² features if grey, 3 · side² if RGB
         with channels first; the side is at least 4.
     metric : {"accuracy", "roc_auc"}, default="accuracy"
-        ``"roc_auc"`` is that of the second class if there are two classes, else the macro average
-        of one class versus the rest over the classes of `y_test`.
+        ``"roc_auc"`` is that of the second of two classes, else the macro average of one versus
+        rest over the classes of `y_test`.
     random_state : int, RandomState instance or None, default=None
-        Shuffling and initialisation. The global generators of NumPy and PyTorch are neither read
-        nor changed.
+        Seed of shuffling and initialisation. The global generators of NumPy and PyTorch are
+        neither read nor changed.
 
     Returns
     -------
     score : float
-        In [0, 1], the higher the better. A class without synthetic rows is never predicted; with
-        one class only, the prediction is constant.
+        In [0, 1]; higher is better. A class without synthetic rows is never predicted; with a
+        single class, the prediction is constant.
 
     Raises
     ------
     ValueError
         If `classifier` or `metric` is unknown; if there are no rows; if the two sets differ in
-        width or columns, or in the kind of their classes; if arrays or classes have missing
-        values; if rows have no square shape for ``"cnn"``; if `y_test` has one class and the
-        metric is ``"roc_auc"``.
+        columns, or in the type of their classes; if arrays or classes have missing values; if rows
+        are no square images for ``"cnn"``; if `y_test` has a single class and the metric is
+        ``"roc_auc"``.
 
     Examples
     --------
@@ -107,7 +108,7 @@ def train_on_synthetic_score(
     if metric == "roc_auc" and len(test_classes) == 1:
         raise ValueError("roc_auc is not defined: y_test has one class only.")
 
-    # check_random_state(None) would hand out NumPy's global generator.
+    # check_random_state(None) would return NumPy's global generator.
     rng = np.random.RandomState() if random_state is None else check_random_state(random_state)
     order = rng.permutation(len(y_syn))
     if classifier == "logistic":
@@ -128,8 +129,57 @@ def train_on_synthetic_score(
     return _roc_auc(y_test, test_classes, probabilities, classes)
 
 
-def _check_rows(X_syn, X_test, classifier):
-    """Two checked arrays of floats, or two DataFrames with the same columns."""
+def frechet_distance(X, Y) -> float:
+    """Return the squared 2-Wasserstein distance of Gaussians with the moments of two samples.
+
+    It is the Fréchet distance ``‖μ_X - μ_Y‖² + Tr(Σ_X + Σ_Y - 2(Σ_X^½ Σ_Y Σ_X^½)^½)`` [1]_. For
+    features of an image classifier it is known as FID; values of different classifiers cannot be
+    compared.
+
+    Parameters
+    ----------
+    X, Y : array-like of shape (n, d) and (m, d)
+        Samples or their features, with at least 2 rows each.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If the samples are not matrices of finite numbers with equally many columns.
+
+    References
+    ----------
+    .. [1] Dowson & Landau, "The Fréchet distance between multivariate normal distributions",
+       Journal of Multivariate Analysis, 1982.
+
+    Examples
+    --------
+    >>> from skdpgen.evaluation import frechet_distance
+    >>> frechet_distance([[0.0], [2.0]], [[3.0], [5.0]])
+    9.0
+    """
+    X, Y = (
+        check_array(rows, dtype=np.float64, ensure_min_samples=2, input_name=name)
+        for rows, name in ((X, "X"), (Y, "Y"))
+    )
+    if X.shape[1] != Y.shape[1]:
+        raise ValueError(
+            f"X and Y must have equally many columns; got {X.shape[1]} and {Y.shape[1]}."
+        )
+    first, second = (np.atleast_2d(np.cov(rows, rowvar=False)) for rows in (X, Y))
+    # Eigenvalues are clipped at 0, since covariances of few rows are singular.
+    values, vectors = np.linalg.eigh(first)
+    root = (vectors * np.sqrt(values.clip(0))) @ vectors.T
+    cross = np.sqrt(np.linalg.eigvalsh(root @ second @ root).clip(0)).sum()
+    gap = ((X.mean(0) - Y.mean(0)) ** 2).sum()
+    return float(gap + max(0.0, np.trace(first) + np.trace(second) - 2 * cross))
+
+
+def _check_rows(X_syn, X_test, classifier: str):
+    """Return two checked arrays of floats, or two DataFrames with the same columns."""
     is_table = isinstance(X_syn, pd.DataFrame)
     if is_table != isinstance(X_test, pd.DataFrame):
         raise ValueError("X_syn and X_test must both be DataFrames or both be arrays.")
@@ -153,24 +203,24 @@ def _check_rows(X_syn, X_test, classifier):
     return X_syn, X_test
 
 
-def _check_labels(X, y):
+def _check_labels(X, y) -> np.ndarray:
     y = column_or_1d(y)
     check_consistent_length(X, y)
     if pd.isna(y).any():
         raise ValueError("y_syn and y_test must not have missing values.")
-    # Through a list, object arrays get the dtype of what they hold.
+    # Through a list, object arrays get the dtype of their values.
     y = np.array(y.tolist())
     check_classification_targets(y)
     return y
 
 
-def _encode(table, test_table):
-    """One-hot and standardised columns, fitted to the first table."""
+def _encode(table: pd.DataFrame, test_table: pd.DataFrame):
+    """Return one-hot encoded and standardised columns, fitted to the first table."""
     is_numeric = {name: pd.api.types.is_numeric_dtype(table[name]) for name in table}
     numeric = [name for name in table if is_numeric[name]]
     others = [name for name in table if not is_numeric[name]]
     encoder = make_column_transformer(
-        # A column without any value is kept, so that tables of one shape keep one width.
+        # Empty columns are kept, so that the width depends on the shape of the table only.
         (
             make_pipeline(
                 SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler()
@@ -184,8 +234,8 @@ def _encode(table, test_table):
     return encoder.fit_transform(table.astype(dtypes)), encoder.transform(test_table.astype(dtypes))
 
 
-def _fit_predict(X, codes, X_test, classifier, seed):
-    """Probabilities of the classes 0, ..., n_classes - 1 for each test row."""
+def _fit_predict(X, codes, X_test, classifier: str, seed: int) -> np.ndarray:
+    """Return probabilities of the classes 0, ..., n_classes - 1 for each test row."""
     if classifier == "cnn":
         return _cnn(X, codes, X_test, seed)
     if classifier == "mlp":
@@ -196,8 +246,8 @@ def _fit_predict(X, codes, X_test, classifier, seed):
         return model.fit(X, codes).predict_proba(X_test)
 
 
-def _image_shape(n_features):
-    """(channels, side, side) of flat square images."""
+def _image_shape(n_features: int) -> tuple[int, int, int]:
+    """Return (channels, side, side) of flat square images."""
     for channels in (1, 3):
         side = math.isqrt(n_features // channels)
         if channels * side**2 == n_features and side >= 4:
@@ -208,14 +258,14 @@ def _image_shape(n_features):
     )
 
 
-def _cnn(X, codes, X_test, seed, n_epochs=6, batch_size=64):
+def _cnn(X, codes, X_test, seed: int, n_epochs: int = 6, batch_size: int = 64) -> np.ndarray:
     channels, side, _ = shape = _image_shape(X.shape[1])
     images, test_images = (
         torch.as_tensor(rows, dtype=torch.float32).reshape(-1, *shape) for rows in (X, X_test)
     )
     labels = torch.as_tensor(codes)
     with torch.random.fork_rng(devices=[]), torch.enable_grad():
-        # torch.manual_seed would also seed the generators of the accelerators.
+        # torch.manual_seed would also seed the generators of accelerators.
         torch.default_generator.manual_seed(seed)
         model = nn.Sequential(
             *(nn.Conv2d(channels, 32, 3, padding="same"), nn.ReLU(), nn.MaxPool2d(2)),
@@ -234,12 +284,12 @@ def _cnn(X, codes, X_test, seed, n_epochs=6, batch_size=64):
     return logits.double().softmax(dim=1).numpy()
 
 
-def _roc_auc(y_test, test_classes, probabilities, classes):
-    """Area under the curve, from the probabilities of those classes that were learned."""
+def _roc_auc(y_test, test_classes, probabilities, classes) -> float:
+    """Return the area under the curve, given the probabilities of the learned classes."""
     n_classes = len(np.union1d(test_classes, classes))
     zeros = np.zeros(len(y_test))
     columns = dict(zip(classes.tolist(), probabilities.T, strict=True))
-    # Of two classes one tells it all; 1 - p of the other would round small p to ties.
+    # With two classes one suffices; 1 - p of the other would round small p to ties.
     scored = test_classes[1:] if n_classes == 2 else test_classes
     return float(
         np.mean([roc_auc_score(y_test == c, columns.get(c, zeros)) for c in scored.tolist()])

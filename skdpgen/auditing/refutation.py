@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Refutation of trade-off functions by correct membership guesses, and the ε that remain.
+
+Each of m canaries is included by an independent fair coin. Under a trade-off function F (see
+`TradeOff`), a guess of a coin from the outcome is right with bounded probability, given the coins
+of all others. Two bounds on the number of right guesses follow.
+
+*Many independent fits.* A guess is right with probability at most (1 + δ(0))/2, and so is the mean
+share of right guesses in a fit, however the guesses of one fit depend on each other. Let x be such
+a share, and p that bound. The product of 1 + λ(x - p) over all fits, for λ in [0, 1/p], has a mean
+of at most 1. So has its mean over several λ, and it exceeds 1/α with probability at most α.
+
+*One fit.* Let W of r guesses be right. The event that guess j is right and W ≥ v depends on the
+outcome and the other coins as does the event that guess j is wrong and W ≥ v - 1. So the
+probability of the first is at most F of that of the second: for the outcome under either coin, by
+concavity for both, for all other coins, and for the mean over the m canaries:
+
+    E[W; W ≥ v] / m ≤ F(E[r - W; W ≥ v - 1] / m)   for all v.
+
+Suppose that P(W ≥ c) were α. The mass below c is smallest if all mass at or above c is at c, and if
+each inequality below is an equality; r and h are its two sides, from above. By induction, no other
+law that satisfies the inequalities has less (E[(W - v)₊] is the third quantity, which grows by
+P(W > v) each time). If more than all mass would be needed, P(W ≥ c) is less than α. The guesses of
+one fit need not be wrong independently, since a fit may seldom reveal all coins at once: that is
+why this bound stays below the true ε however many canaries there are.
+
+References
+----------
+Mahloujifar, Melis & Chaudhuri, "Auditing f-Differential Privacy in One Run", ICML 2025; for the
+bets, Waudby-Smith & Ramdas, "Estimating means of bounded random variables by betting", JRSS B 2024.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from scipy.special import logsumexp
+
+from ..accounting.certificate import Certificate
+from ..accounting.trade_offs import TradeOff
+
+# Bets λ as shares of their maximum 1/p, over the range where either few or many fits suffice.
+_STAKES = np.geomspace(0.02, 0.98, 12)
+# Range of factors of the noise for the bisection, and its relative precision.
+_LEAST, _MOST, _PRECISION = 1 / 32, 128.0, 1e-3
+
+
+def refute_by_fits(curve: TradeOff, shares: Sequence[float], alpha: float) -> bool:
+    """Return whether shares of right guesses in independent fits refute a trade-off function."""
+    most = (1 + curve.advantage) / 2
+    gains = np.log1p(np.outer(_STAKES / most, np.asarray(shares) - most)).sum(1)
+    return logsumexp(gains) - math.log(len(_STAKES)) >= -math.log(alpha)
+
+
+def refute_by_guesses(
+    curve: TradeOff, n_canaries: int, n_guesses: int, n_right: int, alpha: float
+) -> bool:
+    """Return whether so many right guesses of one fit have a probability below alpha."""
+    right = alpha * n_right / n_canaries
+    wrong = alpha * (n_guesses - n_right) / n_canaries
+    for v in range(n_right - 1, -1, -1):
+        least = max(wrong, curve.false_alarms(right))
+        right += v / (n_guesses - v) * (least - wrong)
+        wrong = least
+        # A total probability of more than 1 is a contradiction.
+        if right + wrong > n_guesses / n_canaries:
+            return True
+    return False
+
+
+def find_bound(certificate: Certificate, refute: Callable[[TradeOff], bool]) -> float:
+    """Return a lower bound on ε: that of the most noise which is not refuted.
+
+    Parameters
+    ----------
+    certificate : Certificate
+    refute : callable
+        ``refute(curve)`` returns whether a `TradeOff` is refuted.
+
+    Returns
+    -------
+    float
+        At the certificate's δ; 0 if nothing is refuted.
+    """
+
+    def scaled(factor: float) -> TradeOff:
+        return TradeOff(certificate.events, certificate.relation, scale=factor)
+
+    if math.isinf(certificate.epsilon) or not refute(scaled(_MOST)):
+        return 0.0
+    low, high = (_LEAST, 1.0) if refute(scaled(1.0)) else (1.0, _MOST)
+    while high / low > 1 + _PRECISION:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if refute(scaled(middle)) else (middle, high)
+    return scaled(high).epsilon(certificate.delta)
