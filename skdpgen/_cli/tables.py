@@ -12,9 +12,8 @@ import pandas as pd
 from .._files import parse, read_file
 from ..curator.texts import MISSING_TEXTS, TextStyle, read_text
 from ..engines.files import TableFile, list_files
-from ..tables.columns.kinds import KINDS
+from ..tables.columns import TYPES, Unknown
 from ..tables.columns.texts import parse_texts
-from ..tables.columns.types import Unknown
 from ..tables.encoder import check_columns, check_dtypes
 from ..tables.schema import Schema
 from .outputs import check_input, check_suffix, is_parquet
@@ -243,10 +242,10 @@ def _make_kind(name, kind, style):
     if style is not None and kind in _SAID:
         return Unknown(**_fields_of(style) | {"expected": kind})
     spec = {"type": "number", "decimals": 0} if kind == "integer" else {"type": kind}
-    if spec["type"] not in KINDS:
-        raise ValueError(f"--types {name}={kind}: a kind must be one of {['integer', *KINDS]}.")
+    if spec["type"] not in TYPES:
+        raise ValueError(f"--types {name}={kind}: a kind must be one of {['integer', *TYPES]}.")
     # Cells that are none count as missing, as in columns whose kinds are found.
-    if "missing" in [field.name for field in fields(KINDS[spec["type"]])]:
+    if "missing" in [field.name for field in fields(TYPES[spec["type"]])]:
         spec["missing"] = True
     return spec
 

@@ -6,7 +6,6 @@ import math
 from ..curator.record_functions import RecordFunction
 from ..mechanisms.tables import TablesMechanism, count_cells
 from ..mechanisms.three_way import ThreeWayMechanism
-from ..tables.columns.types import Unknown
 from ..tables.format import FEW_LEVELS
 from .release import Release
 
@@ -110,7 +109,7 @@ def _leave_out(tables, format):
 def _may_tell_apart(format):
     """Return whether records may be told apart by the target, which may still be open."""
     target = None if format.kind is None else format.schema.get(format.kind.label)
-    if isinstance(target, Unknown):
+    if target is not None and target.is_unknown:
         return True
     n_levels = len(getattr(target, "levels", ()))
     return 1 < n_levels <= FEW_LEVELS or (n_levels > 0 and target.is_open)
