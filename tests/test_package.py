@@ -126,7 +126,7 @@ def _find_imports(name, path, below):
     return found & below.keys() - {name, "skdpgen"}
 
 
-LEAVES = ("_cli", "audit", "engines", "evaluation", "federated", "testing")
+LEAVES = ("_cli", "auditing", "engines", "evaluation", "federated", "testing")
 FIT = """
 import sys, warnings
 import numpy as np, pandas as pd

@@ -30,9 +30,9 @@ from ..engines.files import list_files
 from ..exceptions import FitQualityWarning, SpentError
 from ..mechanisms.tables import TablesMechanism
 from ..releases import TwoWayTables
+from ..tables.columns import Unknown
 from ..tables.columns.cell_kinds import KINDS as KINDS_RELEASE
-from ..tables.columns.identifiers import go_on
-from ..tables.columns.types import Unknown
+from ..tables.columns.identifier import go_on
 from ..tables.rules.rules import Unique
 from ..tables.schema import Schema
 from .outputs import (

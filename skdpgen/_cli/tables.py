@@ -15,9 +15,8 @@ from ..accounting.strict_json import parse_json
 from ..checks import read_file
 from ..curator.texts import MISSING_TEXTS, TextStyle, read_text
 from ..engines.files import TableFile, list_files
-from ..tables.columns.kinds import KINDS
+from ..tables.columns import TYPES, Unknown
 from ..tables.columns.texts import parse_texts
-from ..tables.columns.types import Unknown
 from ..tables.encoder import check_columns, check_dtypes
 from ..tables.schema import Schema
 from .outputs import check_input, check_suffix, is_parquet
@@ -254,10 +253,10 @@ def _make_column(name: str, given, style: TextStyle | None):
     if style is not None and given in _EXPECTED:
         return Unknown(**_fields_of(style) | {"expected": given})
     spec: dict = {"type": "number", "decimals": 0} if given == "integer" else {"type": given}
-    if spec["type"] not in KINDS:
-        raise ValueError(f"--types {name}={given}: a type must be one of {['integer', *KINDS]}.")
+    if spec["type"] not in TYPES:
+        raise ValueError(f"--types {name}={given}: a type must be one of {['integer', *TYPES]}.")
     # Cells of another type count as missing, as in columns whose types are inferred.
-    if "missing" in [field.name for field in fields(KINDS[spec["type"]])]:
+    if "missing" in [field.name for field in fields(TYPES[spec["type"]])]:
         spec["missing"] = True
     return spec
 

@@ -12,7 +12,10 @@ from ..checks import is_one_of
 from ..encoders import split_encoder
 from ..mechanisms.noise import NoiseSource
 from ..serialization import Saves
-from ..tables.columns.types import Category, Date, Number, Unknown
+from ..tables.columns.category import Category
+from ..tables.columns.date import Date
+from ..tables.columns.number import Number
+from ..tables.columns.unknown import Unknown
 from ..tables.format import TableFormat, TableKind
 from ..tables.schema import Schema
 
@@ -157,11 +160,11 @@ def _make_table(estimator, n_rows, generator):
     noise = NoiseSource(int(generator.integers(2**32)), stream=1)
     table = format.sample(generate, np.ones(1), n_rows, y=None, where=None, noise=noise)
     for name, column in schema.items():
-        if isinstance(column, Unknown):
+        if column.is_unknown:
             table[name] = table[name].astype(object)
     # At bounds, which are knots, a number weighs as much as a category.
     for name, column in closed.learnt.items():
-        if isinstance(column, Number | Date):
+        if column.has_knots:
             ends = pd.Series([column.lower, column.upper]).astype(table[name].dtype)
             n_ends = n_rows // 2
             table[name] = (

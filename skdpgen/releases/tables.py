@@ -11,7 +11,6 @@ from ..accounting.plan import Plan, Terms
 from ..curator.record_functions import RecordFunction
 from ..mechanisms.tables import Tables, TablesMechanism, count_cells
 from ..mechanisms.three_way import ThreeWayMechanism, ThreeWayTables
-from ..tables.columns.types import Unknown
 from ..tables.format import FEW_LEVELS
 from .release import Release
 
@@ -137,7 +136,7 @@ def _without_impossible(tables, format):
 def _may_stratify(format):
     """Return whether tables can be stratified by the target, whose levels may be undeclared."""
     target = None if format.kind is None else format.schema.get(format.kind.label)
-    if isinstance(target, Unknown):
+    if target is not None and target.is_unknown:
         return True
     n_levels = len(getattr(target, "levels", ()))
     return 1 < n_levels <= FEW_LEVELS or (n_levels > 0 and target.is_open)

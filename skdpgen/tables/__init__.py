@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Schemas, column types and rules of tables."""
 
-from .columns.identifiers import Identifier
-from .columns.types import Boolean, Category, Date, Number, Ordinal, Unknown
+from .columns import Boolean, Category, Date, Identifier, Number, Ordinal, Unknown
 from .rules.rules import Combinations, Derived, Implies, Ordered, Unique
 from .schema import Schema
 

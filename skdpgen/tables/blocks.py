@@ -1,39 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How a column is encoded: as a place among its levels, or between its knots."""
+"""Encoding and decoding of columns: weights of levels, or of knots and point masses."""
 
 import numpy as np
-import pandas as pd
 
 from ..curator.cells import encode_levels
 from ..exceptions import TableError
-from .columns.base import DATE_CODES
-from .columns.cells import find_present, read_dates, read_numbers
-from .columns.types import Boolean, Date, Number, Ordinal, Unknown
+from .columns.cells import find_present
 from .columns.values import PlaceScale, Values, find_between
 
 
 def wrong_cells(name, kind, dtype):
     """Return an error about cells that are not as declared."""
-    convert = "convert them, as with pandas.{}, or declare the column as another kind"
-    if isinstance(kind, Number):
-        what, advice = f"are no numbers (dtype {dtype})", convert.format("to_numeric")
-    elif isinstance(kind, Date):
-        given = "without time zone" if kind.zone is None else "with a time zone"
-        what = f"are no dates {given} (dtype {dtype})"
-        advice = f"{convert.format('to_datetime')}, or say by zone=... which time zone they have"
-    elif isinstance(kind, Boolean):
-        what = f"are other than True and False (dtype {dtype})"
-        advice = "convert them, or declare the column as a category"
-    elif isinstance(kind, Unknown):
-        what = f"are no texts (dtype {dtype})"
-        advice = "their dtype says what they are: see Schema.from_dtypes"
-    else:
-        types = " and ".join(sorted({type(level).__name__ for level in kind.levels}))
-        what = (
-            f"are not among its categories (the column has dtype {dtype}, the categories are of "
-            f"type {types})"
-        )
-        advice = "declare all that may occur, or other=... for a category"
+    what, advice = kind.describe_mismatch(dtype)
     return TableError(f"Column {name!r} holds values that {what}; {advice}.")
 
 
@@ -96,19 +74,17 @@ class LevelBlock(Block):
         present = find_present(labels)
         codes = np.full(len(labels), -1)
         codes[present] = encode_levels(labels[present], self.kind.levels)
-        if getattr(self.kind, "other", None) is not None:
+        if self.kind.other is not None:
             codes[present & (codes < 0)] = self.kind.levels.index(self.kind.other)
         return present, np.where(codes < 0, np.nan, codes)
 
     def draw(self, weights, random_state):
-        return self._give(_draw_levels(_to_probabilities(weights), random_state))
+        """Draw a cell for each row of weights."""
+        return self.make_cells(_draw_levels(_to_probabilities(weights), random_state))
 
-    def _give(self, codes):
-        if isinstance(self.kind, Boolean):
-            return _mask(codes == 1, codes == self.n_levels) if self.kind.missing else codes == 1
-        codes = np.where(codes == self.n_levels, -1, codes)
-        is_ordered = isinstance(self.kind, Ordinal)
-        return pd.Categorical.from_codes(codes, list(self.kind.levels), ordered=is_ordered)
+    def make_cells(self, codes):
+        """Return the cells of codes of levels."""
+        return self.kind.make_cells(codes)
 
 
 class KnotBlock(Block):
@@ -125,11 +101,8 @@ class KnotBlock(Block):
 
     def __init__(self, name, kind, start, places=None):
         self.knots = kind.positions
-        self.is_number = isinstance(kind, Number)
-        self.decimals = kind.decimals if self.is_number else 0
-        self.atoms = (kind.atoms or ()) if self.is_number else ()
+        self.decimals, self.atoms, cuts = kind.decimals, kind.atoms or (), kind.cuts or ()
         self.values = Values(self.decimals, self.atoms)
-        cuts = (kind.cuts or ()) if self.is_number else ()
         self.scale = PlaceScale(self.knots, cuts)
         self.drawn = PlaceScale(self.knots, cuts, places)
         # The numbers at whole places when they are drawn: intervals are between these.
@@ -137,7 +110,7 @@ class KnotBlock(Block):
         super().__init__(name, kind, start, len(self.knots) + len(self.atoms))
 
     def _find(self, column):
-        present, numbers = self._read(column)
+        present, numbers = self.kind.read(column)
         places = np.full(len(present), np.nan)
         places[present] = self.scale.encode_cells(numbers)
         if self.atoms:
@@ -155,7 +128,7 @@ class KnotBlock(Block):
         chosen = np.arange(len(left)), left
         share = _draw_between(from_left[chosen], from_right[chosen], random_state)
         numbers = self.values.round_at_random(left + share, self.drawn, random_state)
-        return self._give(numbers, drawn - n_between)
+        return self.make_cells(numbers, drawn - n_between)
 
     def find_shares(self, weights):
         """Return what each interval has of its knots, and the weights of atoms and missing values.
@@ -168,13 +141,6 @@ class KnotBlock(Block):
         weights, others = np.split(_to_probabilities(weights), [len(self.knots)], axis=1)
         return *share_between_knots(weights), others
 
-    def _read(self, column):
-        """Return which cells are present, and the numbers of these, NaN for those that are none."""
-        if self.is_number:
-            return read_numbers(column)
-        present, dates = read_dates(column, self.kind.zone)
-        return present, np.where(np.isnat(dates), np.nan, self._to_units(dates))
-
     def _to_values(self, numbers):
         """Round numbers, and clip those that are no atoms: a bound may be one."""
         if self.decimals is not None:
@@ -182,38 +148,14 @@ class KnotBlock(Block):
         clipped = np.clip(numbers, self.kind.lower, self.kind.upper)
         return np.where(np.isin(numbers, self.atoms), numbers, clipped)
 
-    def _give(self, numbers, others):
+    def make_cells(self, numbers, others):
         """Return numbers, and where `others` is not negative, the atoms or missing values there."""
         if self.decimals is not None:
             numbers = np.round(numbers, self.decimals) + 0.0  # no negative zero
         numbers = np.clip(numbers, self.knots[0], self.knots[-1])
         for position, atom in enumerate(self.atoms):
             numbers[others == position] = atom
-        return give_numbers(self.kind, numbers, others == len(self.atoms))
-
-    def _to_units(self, dates):
-        return dates.astype(f"M8[{DATE_CODES[self.kind.unit]}]").astype(np.float64)
-
-
-def give_numbers(kind, numbers, missing):
-    """Return numbers, or units of dates since 1970, in the dtype that a column of a kind has."""
-    if isinstance(kind, Date):
-        units = numbers.astype(np.int64).astype(f"M8[{DATE_CODES[kind.unit]}]")
-        dates = units.astype("M8[s]")
-        dates[missing] = np.datetime64("NaT")
-        return dates if kind.zone is None else _put_in_zone(dates, kind.zone)
-    if kind.decimals == 0:
-        whole = numbers.astype(np.int64)
-        return _mask(whole, missing) if kind.missing else whole
-    return np.where(missing, np.nan, numbers)
-
-
-def _put_in_zone(dates, zone):
-    """Return dates by the clocks of a zone; those that were skipped there are moved on."""
-    is_summer = np.ones(len(dates), dtype=bool)  # where the clocks show a time twice
-    return pd.DatetimeIndex(dates).tz_localize(
-        zone, ambiguous=is_summer, nonexistent="shift_forward"
-    )
+        return self.kind.make_cells(numbers, others == len(self.atoms))
 
 
 def knot_weights(numbers, knots):
@@ -235,13 +177,6 @@ def knot_weights(numbers, knots):
     np.put_along_axis(weights, left[..., None], 1 - share[..., None], axis=-1)
     np.put_along_axis(weights, left[..., None] + 1, share[..., None], axis=-1)
     return weights
-
-
-def _mask(values, missing):
-    """Return values of a nullable dtype."""
-    values = pd.array(values)
-    values[missing] = pd.NA
-    return values
 
 
 def _to_probabilities(weights):

@@ -10,8 +10,6 @@ import torch
 from ..exceptions import TableError
 from ..mechanisms.codes import HatBasis
 from .blocks import KnotBlock, LevelBlock, wrong_cells
-from .columns.identifiers import Identifier
-from .columns.types import Boolean, Date, Number, Unknown
 from .rules.conditions import make_condition
 
 
@@ -188,7 +186,7 @@ class TableEncoder:
         check_closed(self.schema)
         blocks, start = [], 0
         for name, kind in self.schema.learnt.items():
-            if isinstance(kind, Number | Date):
+            if kind.has_knots:
                 blocks.append(KnotBlock(name, kind, start, self.places.get(name)))
             else:
                 blocks.append(LevelBlock(name, kind, start))
@@ -245,22 +243,6 @@ def check_dtypes(table, schema, *, are_stated=False):
     """
     for name, kind in schema.items():
         dtype = table[name].dtype
-        is_chosen = not are_stated and isinstance(kind, Number | Date | Boolean)
-        if not (_may_hold(dtype, kind) or (is_chosen and isinstance(dtype, pd.StringDtype))):
+        is_chosen = not are_stated and kind.is_dtype_inferred
+        if not (kind.accepts(dtype) or (is_chosen and isinstance(dtype, pd.StringDtype))):
             raise wrong_cells(name, kind, table[name].dtype)
-
-
-def _may_hold(dtype, kind):
-    """Whether a column of a dtype may hold values of a kind; numbers may be codes."""
-    if isinstance(kind, Identifier):
-        return True
-    is_text = isinstance(dtype, pd.StringDtype)
-    has_zone = isinstance(dtype, pd.DatetimeTZDtype)
-    code = "S" if is_text else getattr(dtype, "kind", "O")
-    if isinstance(kind, Number):
-        return code in "iufO"
-    if isinstance(kind, Date):
-        return code == "O" or (code == "M" and has_zone == (kind.zone is not None))
-    if isinstance(kind, Boolean):
-        return code in "iufbO"
-    return code in "SO" if isinstance(kind, Unknown) else code in "SOiufb"

@@ -15,10 +15,10 @@ from ..curator.record_functions import RecordFunction
 from ..curator.texts import PLAIN, TextStyle
 from ..format import SAMPLE_BLOCK, Format, check_count
 from ..registry import savable
+from .columns import Category, Unknown
 from .columns.decimals import DECIMALS, DECIMALS_WEIGHT
-from .columns.identifiers import go_on
+from .columns.identifier import go_on
 from .columns.texts import parse_found
-from .columns.types import Boolean, Category, Date, Number, Ordinal, Unknown
 from .encoder import TableEncoder, check_columns, check_dtypes
 from .inference.columns import SchemaInference
 from .inference.ranges import find_far
@@ -122,7 +122,7 @@ class TableFormat(Format):
         # What is to be predicted is known: a record without it counts as absent.
         label = self.kind and self.kind.label
         kind = self.schema.get(label)
-        if getattr(kind, "missing", False) and not isinstance(kind, Unknown):
+        if kind is not None and kind.missing and not kind.is_unknown:
             known = replace(kind, missing=False)
             object.__setattr__(self, "schema", self.schema.replace({label: known}))
 
@@ -171,18 +171,19 @@ class TableFormat(Format):
         spare = np.zeros(self.n_columns, dtype=bool)
         for name, where in self.blocks:
             kind = self.schema[name]
-            if isinstance(kind, Number | Date):
+            if kind.has_knots:
                 is_far = find_far(kind.positions)
                 spare[where.start : where.start + len(is_far)] = is_far
             spare[where.stop - 1] |= kind.missing
-            if getattr(kind, "other", None) is not None:
+            if kind.other is not None:
                 spare[where.start + kind.levels.index(kind.other)] = True
         return spare
 
     @property
     def is_ordered(self):
         """Whether the levels of each block have an order."""
-        return [isinstance(self.schema[name], Number | Date | Ordinal) for name, _ in self.blocks]
+        kinds = (self.schema[name] for name, _ in self.blocks)
+        return [kind.has_knots or kind.is_ordered for kind in kinds]
 
     @property
     def levels_of_target(self):
@@ -319,12 +320,8 @@ class TableFormat(Format):
 
 def _style_of(name, kind, is_stated):
     """Return how the texts of a column are read; None if they stay as they are."""
-    if isinstance(kind, Number):
-        return TextStyle(expected="number")
-    if isinstance(kind, Date):
-        return TextStyle(expected="date")
-    if isinstance(kind, Boolean):
-        return TextStyle(expected="boolean")
+    if kind.expected_text is not None:
+        return TextStyle(expected=kind.expected_text)
     if is_stated:
         return None
     pair = find_ambiguous(getattr(kind, "levels", None) or ())
@@ -334,7 +331,7 @@ def _style_of(name, kind, is_stated):
             "may turn into the same value. Give the table in memory with a string dtype, or "
             "declare one of them."
         )
-    return kind if isinstance(kind, Unknown) else PLAIN
+    return kind if kind.is_unknown else PLAIN
 
 
 def declare(schema, dataset):

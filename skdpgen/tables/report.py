@@ -4,7 +4,6 @@
 import numpy as np
 import pandas as pd
 
-from .columns.types import Date, Number
 from .encoder import TableEncoder
 
 
@@ -40,7 +39,7 @@ def describe(schema, counts=None, std=None, n_records=1.0):
         }
         if name not in where:
             continue
-        block, has_knots = where[name], isinstance(kind, Number | Date)
+        block, has_knots = where[name], kind.has_knots
         row["n_levels"] = block.stop - block.start - kind.missing
         if not kind.missing:
             row["share_missing"] = 0.0
@@ -54,7 +53,7 @@ def describe(schema, counts=None, std=None, n_records=1.0):
             knots, atoms = np.split(shares[: row["n_levels"]], [len(kind.positions)])
             row["share_lower"], row["share_upper"] = knots[[0, -1]]
             row["share_atoms"] = atoms.sum()
-        elif getattr(kind, "other", None) is not None:
+        elif kind.other is not None:
             row["share_other"] = shares[kind.levels.index(kind.other)]
     report = pd.DataFrame(list(rows.values()), index=list(rows), columns=list(_DTYPES))
     return report.astype(_DTYPES)

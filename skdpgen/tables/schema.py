@@ -14,10 +14,8 @@ from .._html import make_table
 from ..accounting.strict_json import parse_json
 from ..checks import read_file
 from .columns.base import check_list
-from .columns.identifiers import Identifier
 from .columns.kinds import describe_public, kind_of_dtype, read_kind
 from .rules.feasibility import check_together
-from .rules.predicates import to_values
 from .rules.rules import Derived, read_rules
 
 
@@ -362,7 +360,7 @@ class Schema(Mapping):
         """
         kinds = dict(self.columns)
         values = {
-            name: to_values(kinds[name], table[name]) for rule in self.rules for name in rule.names
+            name: kinds[name].to_values(table[name]) for rule in self.rules for name in rule.names
         }
         shares = [rule.bind(kinds)(values).mean() for rule in self.rules]
         return pd.Series(shares, index=pd.Index(self.rules, dtype=object, tupleize_cols=False))
@@ -388,9 +386,7 @@ class Schema(Mapping):
         """Names and kinds of the columns that are learnt: none that are computed or made up."""
         made = self.derived_names
         return {
-            name: kind
-            for name, kind in self.columns
-            if name not in made and not isinstance(kind, Identifier)
+            name: kind for name, kind in self.columns if name not in made and not kind.is_generated
         }
 
     def __getitem__(self, name):

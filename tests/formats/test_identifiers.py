@@ -11,7 +11,7 @@ from skdpgen import DPSWFlowSampler
 from skdpgen._cli import commands
 from skdpgen.privacy import FitQualityWarning, preview
 from skdpgen.tables import Boolean, Category, Identifier, Number, Schema, Unknown
-from skdpgen.tables.columns.identifiers import go_on
+from skdpgen.tables.columns.identifier import go_on
 from skdpgen.tables.columns.texts import parse_texts
 from skdpgen.tables.encoder import TableEncoder
 

@@ -32,7 +32,6 @@ from skdpgen.tables.format import TableFormat, TableKind
 from skdpgen.tables.rules.draws import RuleDraws
 from skdpgen.tables.rules.feasibility import find_impossible
 from skdpgen.tables.rules.formulas import Formula
-from skdpgen.tables.rules.predicates import to_values
 
 CITIES = [["Wien", "AT"], ["Graz", "AT"], ["Bonn", "DE"]]
 KINDS = {
@@ -415,7 +414,7 @@ def test_what_holds_is_told_row_by_row():
             "country": ["AT", "DE", "DE", "AT"],
         }
     )
-    values = {name: to_values(KINDS[name], column) for name, column in table.items()}
+    values = {name: KINDS[name].to_values(column) for name, column in table.items()}
     obeyed = {
         0: [True, False, True, True],
         1: [True, True, False, False],
@@ -477,7 +476,7 @@ def test_the_law_under_rules_is_that_of_the_model_given_the_code():
     law[:, 0, 1] = law[:, 1, 0] = law[:, 2, 1] = 0
     law /= law.sum()
     table = draw(schema, 40_000, weights)
-    codes = [to_values(kinds[name], table[name]) for name in kinds]
+    codes = [kinds[name].to_values(table[name]) for name in kinds]
     codes[1] = np.nan_to_num(codes[1], nan=2)
     found = np.zeros_like(law)
     np.add.at(found, tuple(code.astype(int) for code in codes), 1 / len(table))

@@ -62,9 +62,9 @@ def decode(encoder, rows):
             others = np.column_stack([1 - others.sum(axis=1), others]).argmax(axis=1) - 1
             # From the first knot on, as far-off knots that are close together need all digits.
             offset = knots @ (block.knots - block.knots[0]) / np.maximum(knots.sum(axis=1), 1e-9)
-            columns[name] = block._give(block.knots[0] + offset, others)
+            columns[name] = block.make_cells(block.knots[0] + offset, others)
         else:
-            columns[name] = block._give(weights.argmax(axis=1))
+            columns[name] = block.make_cells(weights.argmax(axis=1))
     return pd.DataFrame(columns)
 
 

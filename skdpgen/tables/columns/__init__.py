@@ -1,2 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Column types: encoding and decoding of cells."""
+"""Column types, one file each. A new type is added to `TYPES`."""
+
+from .boolean import Boolean
+from .category import Category, Ordinal
+from .date import Date
+from .identifier import Identifier
+from .number import Number
+from .unknown import Unknown
+
+# Column types by their name in dicts and JSON.
+TYPES = {
+    cls.__name__.lower(): cls
+    for cls in (Number, Category, Ordinal, Boolean, Date, Identifier, Unknown)
+}

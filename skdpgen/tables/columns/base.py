@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the kinds of columns share, and checks of what they are given."""
+"""Base of column types, and checks of their parameters."""
 
-import contextlib
-import datetime
 import math
 import sys
 from collections import Counter
@@ -11,16 +9,42 @@ from dataclasses import MISSING, fields
 import numpy as np
 import pandas as pd
 
-from ...curator.texts import is_writable
+from ...curator.texts import MISSING_TEXTS, is_writable
 
-DATE_CODES = {"day": "D", "second": "s"}
+# Advice on cells of a wrong dtype.
+CONVERT = "convert them, as with pandas.{}, or declare the column as another kind"
 
 
 class Column:
-    """What the kinds of columns share: a short repr, and the way to a dict."""
+    """Base of column types.
 
-    # Whether something has to be found before the column can be encoded, or encoded well.
+    A type has a file of its own: its parameters and their checks, the dtypes that it accepts, and
+    the maps of its cells from texts, to numbers or codes, and back.
+    """
+
+    # Whether bounds or categories have to be inferred; whether knots are.
     is_open = takes_knots = False
+    # Whether values are encoded between knots; have an order; are generated rather than learned;
+    # have no declared type.
+    has_knots = is_ordered = is_generated = is_unknown = False
+    # Codes of the NumPy dtypes that may hold values; "S" stands for the string dtypes of pandas.
+    dtype_codes = "SOiufb"
+    # Whether readers of files choose the dtype by the cells, so that a refusal would tell of one.
+    is_dtype_inferred = False
+    # The type of the texts of a declared column, as `TextStyle` has it.
+    expected_text = None
+    # The level of values that are not listed, if there is one.
+    other = None
+    # Number of units of a day; 1 for columns that are no dates.
+    units_per_day = 1
+
+    def accepts(self, dtype):
+        """Whether a column of a dtype may hold values of this type."""
+        return get_dtype_code(dtype) in self.dtype_codes
+
+    def to_values(self, column):
+        """Return cells as floats, NaN for missing values."""
+        return pd.Series(column).to_numpy(np.float64, na_value=np.nan, copy=True)
 
     def to_dict(self):
         """Return the column as a dict, without what is at its default.
@@ -44,6 +68,53 @@ class Column:
         """Put checked values in place of those that were given."""
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+
+class LevelColumn(Column):
+    """Base of column types whose values are one of a list of `levels`."""
+
+    def describe_mismatch(self, dtype):
+        """Return what cells of a dtype are instead, and what to do."""
+        types = " and ".join(sorted({type(level).__name__ for level in self.levels}))
+        what = (
+            f"are not among its categories (the column has dtype {dtype}, the categories are of "
+            f"type {types})"
+        )
+        return what, "declare all that may occur, or other=... for a category"
+
+    def make_cells(self, codes):
+        """Return the cells of synthetic codes; the code after the last level stands for missing."""
+        codes = np.where(codes == len(self.levels), -1, codes)
+        return pd.Categorical.from_codes(codes, list(self.levels), ordered=self.is_ordered)
+
+    def to_values(self, column):
+        """Return the codes of cells as floats: NaN for missing values, -1 for other values."""
+        cells, positions = pd.Categorical(column), {level: i for i, level in enumerate(self.levels)}
+        known = [positions.get(level, -1) for level in cells.categories]
+        return np.array([*known, np.nan])[cells.codes]
+
+    def parse(self, cells, style):
+        """Return the levels of texts, in the levels' own type, and other texts as they are."""
+        levels = {str(level): level for level in self.levels}
+        return cells.map(lambda c: levels.get(c, None if c in MISSING_TEXTS else c)).astype(object)
+
+
+def get_dtype_code(dtype):
+    """Return the code of a dtype: "S" for string dtypes, else that of NumPy, or "O"."""
+    return "S" if isinstance(dtype, pd.StringDtype) else getattr(dtype, "kind", "O")
+
+
+def mask(values, missing):
+    """Return values of a nullable dtype."""
+    values = pd.array(values)
+    values[missing] = pd.NA
+    return values
+
+
+def keep_texts(values, cells, present):
+    """Return parsed values, and the text of each cell that is present and no value."""
+    is_text = values.isna() & present
+    return values.astype(object).where(~is_text, cells) if is_text.any() else values
 
 
 def plain(value):
@@ -106,33 +177,6 @@ def check_whole(name, value, lowest, highest=None):
 def check_flag(missing):
     if not isinstance(missing, bool):
         raise ValueError(f"missing must be True or False; got {missing!r}.")
-
-
-def check_date(name, value, unit):
-    """Return a bound as datetime64 of the unit."""
-    given = value
-    if isinstance(value, np.datetime64):
-        value = value.astype("M8[us]").item()
-    elif isinstance(value, str):
-        with contextlib.suppress(ValueError):
-            value = datetime.datetime.fromisoformat(value)
-    if not isinstance(value, datetime.date) or pd.isna(value) or getattr(value, "tzinfo", None):
-        raise ValueError(
-            f"{name} must be a date without time zone, such as '2020-01-31' or "
-            f"'2020-01-31T12:00:00'; got {given!r}."
-        )
-    exact = np.datetime64(value, "us")
-    rounded = exact.astype(f"M8[{DATE_CODES[unit]}]")
-    if rounded != exact:
-        raise ValueError(f"{name} must be a whole {unit}; got {given!r}.")
-    return rounded
-
-
-def check_zone(zone):
-    if isinstance(zone, str):
-        with contextlib.suppress(Exception):
-            return pd.DatetimeTZDtype("s", zone)
-    raise ValueError(f"zone must be the name of a time zone, such as 'UTC'; got {zone!r}.")
 
 
 def find_repeated(values):

@@ -8,9 +8,9 @@ import warnings
 from ...curator.texts import TEXT_KINDS
 from ...exceptions import FitQualityWarning
 from ..inference.ranges import find_clear
+from . import Boolean, Category, Date, Number
 from .decimals import encode_levels
 from .texts import FITTING, read_cell
-from .types import Boolean, Category, Date, Number
 
 # The release; and which share of the texts in a column is to fit its kind, but for noise.
 KINDS, _FITTING_SHARE = "column kinds", 0.95

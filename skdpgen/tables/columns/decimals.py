@@ -10,8 +10,8 @@ import numpy as np
 from ..encoder import TableEncoder
 from ..inference.ranges import find_farthest
 from ..schema import Schema
+from . import Category, Date, Number
 from .cells import read_dates, read_numbers
-from .types import Category, Date, Number
 
 # The release; and what it has of the budget, relative to others that find what is open.
 DECIMALS, DECIMALS_WEIGHT = "decimals", 0.25

@@ -15,30 +15,26 @@ from pandas.api.types import (
 )
 
 from ...curator.texts import is_writable
+from . import TYPES, Boolean, Category, Date, Number, Ordinal, Unknown
 from .base import read_dict
 from .cells import read_dates, read_numbers
-from .identifiers import Identifier
-from .types import MAX_UNITS, Boolean, Category, Date, Number, Ordinal, Unknown
+from .number import MAX_UNITS
 
 # A public sample with more different values than this holds names or texts rather than categories.
 _MAX_INFERRED = 100
-KINDS = {
-    kind.__name__.lower(): kind
-    for kind in (Number, Category, Ordinal, Boolean, Date, Identifier, Unknown)
-}
 
 
 def read_kind(name, kind):
     """Return the kind that a schema gives to a column, and name the column in errors."""
     if not isinstance(name, str) or not name or not is_writable(name):
         raise ValueError(f"Names of columns must be non-empty strings; got {name!r}. Rename it.")
-    if type(kind) in KINDS.values():
+    if type(kind) in TYPES.values():
         return kind
     try:
         if not isinstance(kind, Mapping):
-            kinds = [kind.__name__ for kind in KINDS.values()]
+            kinds = [kind.__name__ for kind in TYPES.values()]
             raise ValueError(f"it must be one of {kinds} or a dict; got {kind!r}.")
-        return read_dict(kind, KINDS)
+        return read_dict(kind, TYPES)
     except ValueError as error:
         reason = str(error)
     raise ValueError(f"Column {name!r}: {reason}")

@@ -15,12 +15,13 @@ from ...exceptions import FitQualityWarning, TableError
 from ...mechanisms.sums import CategoryCountsMechanism, GaussianSumMechanism
 from ...mechanisms.tables import TablesMechanism
 from ..blocks import knot_weights
-from ..columns.base import DATE_CODES
+from ..columns import Category, Date, Number
 from ..columns.cell_kinds import KINDS, encode_kinds, find_kinds
 from ..columns.cells import find_present
+from ..columns.date import DATE_CODES
 from ..columns.decimals import DECIMALS, encode_decimals, find_decimals, list_rough
+from ..columns.number import N_KNOTS
 from ..columns.texts import parse_found, read_cell
-from ..columns.types import N_KNOTS, Category, Date, Number, Unknown
 from ..encoder import TableEncoder
 from ..schema import Schema
 from .point_masses import Counted, with_atoms, with_candidates
@@ -94,7 +95,7 @@ class SchemaInference:
         self.schema = schema
         self.is_told_apart = is_told_apart
         self.texts = texts or {}
-        self.unknown = {n: kind for n, kind in schema.learnt.items() if isinstance(kind, Unknown)}
+        self.unknown = {n: kind for n, kind in schema.learnt.items() if kind.is_unknown}
         self.counted = {}
         opened = [n for n in schema.open_names if n not in self.unknown]
         self._categories = [n for n in opened if isinstance(schema[n], Category)]
@@ -334,7 +335,7 @@ def _widen(kind, n_per_octave):
 
 def _unit_of(kind):
     """Return how far values of a column are apart, or None."""
-    decimals = kind.decimals if isinstance(kind, Number) else 0
+    decimals = kind.decimals
     return None if decimals is None else 10.0**-decimals
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..blocks import knot_weights
-from ..columns.types import N_KNOTS, Date
+from ..columns import Date
+from ..columns.number import N_KNOTS
 from .ranges import find_clear
 
 # Beside its bounds, what many records of a column may share, and what may stand for what is not

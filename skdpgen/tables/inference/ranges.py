@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import norm
 
 from ..blocks import share_below, share_between_knots
-from ..columns.types import MAX_UNITS, N_KNOTS
+from ..columns.number import MAX_UNITS, N_KNOTS
 
 # Numbers are looked for up to 2^40 on both sides of zero, from 2^-10 on.
 _OCTAVES = -10, 40

@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the rows of a sample are to hold in a column: levels, ranges of values, or none at all."""
 
-import numbers
-
 import numpy as np
 import pandas as pd
 
 from ..blocks import LevelBlock, _to_probabilities, find_power
-from ..columns.base import check_date
 
 # Halvings that leave nothing between two floats of a column.
 _HALVINGS = 64
@@ -91,7 +88,7 @@ class _LevelCondition(_Condition):
         return _to_probabilities(weights)[:, self._positions]
 
     def _draw_part(self, weights, drawn, random_state):
-        return self._block._give(self._positions[drawn])
+        return self._block.make_cells(self._positions[drawn])
 
 
 class _RangeCondition(_Condition):
@@ -120,7 +117,7 @@ class _RangeCondition(_Condition):
         if len(bounds) != 2:
             raise ValueError(f"A range of {name!r} is a tuple (lower, upper); got {bounds!r}.")
         lower, upper = (
-            end if _is_missing(bound) else self._read_value(bound)
+            end if _is_missing(bound) else self._block.kind.check_value(name, bound)
             for bound, end in zip(bounds, (-np.inf, np.inf), strict=True)
         )
         if lower > upper:
@@ -138,19 +135,6 @@ class _RangeCondition(_Condition):
         if is_empty and not atoms:
             raise ValueError(f"No value of {name!r} is in the range {bounds!r}; ask for a wider.")
         return None if is_outside or is_empty else (lower, upper)
-
-    def _read_value(self, value):
-        name = self._block.name
-        if not self._block.is_number:
-            return check_date(
-                f"what is asked for of {name!r}", value, self._block.kind.unit
-            ).astype(np.float64)
-        if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
-            raise ValueError(
-                f"A condition asks for numbers of {name!r}, or for ranges (lower, upper) of them; "
-                f"got {value!r}."
-            )
-        return float(value)
 
     @property
     def ranges(self):
@@ -204,7 +188,7 @@ class _RangeCondition(_Condition):
                 np.where(is_enough, lower, np.minimum(values.after(middle), upper)),
                 np.where(is_enough, middle, upper),
             )
-        return self._block._give(upper, others)
+        return self._block.make_cells(upper, others)
 
 
 class _Law:

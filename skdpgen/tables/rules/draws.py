@@ -4,11 +4,11 @@
 import numpy as np
 import pandas as pd
 
-from ..blocks import _to_probabilities, give_numbers
-from ..columns.types import Date
+from ..blocks import _to_probabilities
+from ..columns import Date
 from .conditions import make_condition
 from .feasibility import sort_derived
-from .predicates import all_hold, find_bounds, to_values
+from .predicates import all_hold, find_bounds
 from .rules import Combinations, Implies, Ordered, Unique
 
 # Draws by the same code, before another takes its place; and how many codes there are for a row.
@@ -107,7 +107,7 @@ class RuleDraws:
                 )
 
     def _say_what_is_broken(self, columns, left):
-        values = {name: to_values(self.kinds[name], column) for name, column in columns.items()}
+        values = {name: self.kinds[name].to_values(column) for name, column in columns.items()}
         shares = {rule: rule.bind(self.kinds)(values)[left].mean() for rule in self._rules}
         worst = min(shares, key=shares.get)
         asked = " and what is asked for" * bool(self.conditions)
@@ -189,7 +189,7 @@ class _Group:
         for name in self._names:
             if name not in columns:
                 columns[name] = self._draws.draw_column(name, weights, random_state)
-        values = {name: to_values(self._kinds[name], column) for name, column in columns.items()}
+        values = {name: self._kinds[name].to_values(column) for name, column in columns.items()}
         self._compute(columns, values)
         return columns, values
 
@@ -201,8 +201,8 @@ class _Group:
             is_missing = np.isnan(found)
             # What is beyond breaks the rule, and is drawn again.
             found = np.clip(np.where(is_missing, 0, found), -farthest, farthest)
-            columns[rule.column] = make_settable(give_numbers(kind, found, is_missing))
-            values[rule.column] = to_values(kind, columns[rule.column])
+            columns[rule.column] = make_settable(kind.make_cells(found, is_missing))
+            values[rule.column] = kind.to_values(columns[rule.column])
 
     def _draw_ordered(self, weights, random_state):
         """Draw columns of which one is at most the other.
@@ -253,7 +253,7 @@ class _Group:
         for block, column in zip(blocks, codes, strict=True):
             # By a code that gives no combination, what it gives instead breaks the rule.
             columns[block.name] = self._draws.draw_column(block.name, weights, random_state)
-            columns[block.name][drawn >= 0] = block._give(column[drawn[drawn >= 0]])
+            columns[block.name][drawn >= 0] = block.make_cells(column[drawn[drawn >= 0]])
         return columns
 
     def _mend(self, columns, values, weights, random_state):
@@ -265,7 +265,7 @@ class _Group:
                 rule, self._draws, values, weights, broken, random_state
             ):
                 columns[name][are_mended] = column
-                values[name][are_mended] = to_values(self._kinds[name], column)
+                values[name][are_mended] = self._kinds[name].to_values(column)
         self._compute(columns, values)
 
 

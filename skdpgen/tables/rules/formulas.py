@@ -8,7 +8,7 @@ import re
 
 import numpy as np
 
-from ..columns.types import Date, Number
+from ..columns import Date, Number
 
 _SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}

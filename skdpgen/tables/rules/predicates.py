@@ -9,30 +9,7 @@ import pandas as pd
 
 from ..blocks import KnotBlock, LevelBlock
 from ..columns.base import check_list, find_repeated, plain
-from ..columns.identifiers import Identifier
-from ..columns.types import Date
 from .conditions import make_condition
-
-_SECONDS = 86_400
-
-
-def to_values(kind, column):
-    """Return a column as floats: positions of levels, numbers, or dates in their units.
-
-    NaN stands for missing values, and -1 for what is no level.
-    """
-    if hasattr(kind, "levels"):
-        cells, positions = pd.Categorical(column), {level: i for i, level in enumerate(kind.levels)}
-        known = [positions.get(level, -1) for level in cells.categories]
-        return np.array([*known, np.nan])[cells.codes]
-    column = pd.Series(column)
-    if not isinstance(kind, Date):
-        return column.to_numpy(np.float64, na_value=np.nan, copy=True)
-    if kind.zone is not None:
-        column = column.dt.tz_localize(None)
-    dates = column.to_numpy().astype("M8[s]")
-    units = dates.astype(np.float64) * units_a_day(kind) / _SECONDS
-    return np.where(np.isnat(dates), np.nan, units)
 
 
 def all_hold(conditions, values):
@@ -48,13 +25,8 @@ def find_bounds(kind):
     return values.min(), values.max()
 
 
-def units_a_day(kind):
-    """Return how many units of a date a day has; 1 for numbers."""
-    return _SECONDS if getattr(kind, "unit", None) == "second" else 1
-
-
 def bind(name, kind, asked):
-    block = (LevelBlock if hasattr(kind, "levels") else KnotBlock)(name, kind, 0)
+    block = (KnotBlock if kind.has_knots else LevelBlock)(name, kind, 0)
     return make_condition(block, list(asked))
 
 
@@ -106,7 +78,7 @@ def show_asked(sides, write_range):
 
 
 def check_declared(name, kind):
-    if isinstance(kind, Identifier) or kind.is_open:
+    if kind.is_generated or kind.is_open:
         raise ValueError(
             f"what {name!r} is must be declared for that, with its bounds or categories; it is "
             f"{kind!r}."

@@ -7,9 +7,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 import pandas as pd
 
+from ..columns import Date, Number
 from ..columns.base import check_list, find_repeated, read_dict
-from ..columns.identifiers import Identifier
-from ..columns.types import Date, Number
 from .formulas import Formula
 from .predicates import (
     all_hold,
@@ -21,7 +20,6 @@ from .predicates import (
     read_asked,
     show_asked,
     show_range,
-    units_a_day,
 )
 
 
@@ -29,7 +27,7 @@ class Rule:
     """What the rules share: a repr, the way to a dict, and what is asked of them.
 
     A rule holds of rows of floats, a dict of columns: positions of levels, numbers, or dates in
-    their units since 1970, and NaN for missing values. See `to_values`.
+    their units since 1970, and NaN for missing values. See `Column.to_values`.
 
     Attributes
     ----------
@@ -261,17 +259,17 @@ class Derived(Rule):
 
     def compute(self, values, kinds):
         """Return the column, floats, from its operands."""
-        operands = {n: values[n] / units_a_day(kinds[n]) for n in self.operands}
+        operands = {n: values[n] / kinds[n].units_per_day for n in self.operands}
         kind = kinds[self.column]
-        found = Formula(self.formula).compute(operands) * units_a_day(kind)
-        decimals = 0 if isinstance(kind, Date) else kind.decimals
+        found = Formula(self.formula).compute(operands) * kind.units_per_day
+        decimals = kind.decimals
         return found if decimals is None else np.round(found, decimals) + 0.0
 
     def find_range(self, ranges, kinds):
         """Return bounds on the column from those of its operands."""
-        operands = {n: np.divide(ranges[n], units_a_day(kinds[n])) for n in self.operands}
+        operands = {n: np.divide(ranges[n], kinds[n].units_per_day) for n in self.operands}
         return np.multiply(
-            Formula(self.formula).find_range(operands), units_a_day(kinds[self.column])
+            Formula(self.formula).find_range(operands), kinds[self.column].units_per_day
         )
 
     def bind(self, kinds):
@@ -319,7 +317,7 @@ class Unique(Rule):
         return self.columns
 
     def check(self, kinds):
-        made_up = [name for name in self.columns if isinstance(kinds[name], Identifier)]
+        made_up = [name for name in self.columns if kinds[name].is_generated]
         if made_up:
             raise ValueError(f"{made_up} are identifiers, which are different anyway.")
 

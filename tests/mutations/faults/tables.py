@@ -107,13 +107,13 @@ PRIVACY = {
         inference("cells_are_read_one_by_one"),
     ),
     "whole numbers of a chunk of whole numbers are exact": Fault(
-        "tables.columns.texts:_parse",
+        "tables.columns.number:Number.parse",
         '_parse_numbers(cells.where(present), style).astype("float64")',
         "_parse_numbers(cells.where(present), style)",
         texts("a_number_is_read_as_it_is_alone"),
     ),
     "nanoseconds narrow the years of other dates": Fault(
-        "tables.columns.texts:_parse_dates",
+        "tables.columns.date:_parse_dates",
         'cells = cells.str.replace(r"(\\.\\d{6})\\d+(?=$|Z|[+-])", r"\\1", regex=True)',
         "pass",
         texts("a_date_is_read_on_its_own"),
@@ -128,8 +128,8 @@ FUNCTION = {
         rules("what_holds_is_told_row_by_row"),
     ),
     "a second of a date is a day": Fault(
-        "tables.rules.predicates:units_a_day",
-        '_SECONDS if getattr(kind, "unit", None) == "second" else 1',
+        "tables.columns.date:Date.units_per_day",
+        'SECONDS_PER_DAY if self.unit == "second" else 1',
         "1",
         rules("dates_count_in_days_whatever_their_unit"),
     ),
@@ -212,7 +212,7 @@ FUNCTION = {
         atoms("a_number_that_is_an_atom_beyond_a_bound_that_is_one_is_its_own"),
     ),
     "atoms are clipped to the bounds": Fault(
-        "tables.blocks:KnotBlock._give",
+        "tables.blocks:KnotBlock.make_cells",
         "numbers[others == position] = atom",
         "numbers[others == position] = np.clip(atom, *self.knots[[0, -1]])",
         atoms("atoms_alone_are_drawn_as_they_are"),
@@ -242,7 +242,7 @@ FUNCTION = {
         inference("cells_that_are_lost_are_warned_of[0-False]"),
     ),
     "others are rounded to atoms": Fault(
-        "tables.columns.types:Number.positions",
+        "tables.columns.number:Number.positions",
         "Values(self.decimals, self.atoms)",
         "Values(self.decimals)",
         atoms("shares_and_means_of_atoms_and_of_others_are_those_of_the_weights[0]"),
@@ -519,8 +519,8 @@ FUNCTION = {
     ),
     "a derived column is learnt": Fault(
         "tables.schema:Schema.learnt",
-        "name not in made and not isinstance(kind, Identifier)",
-        "not isinstance(kind, Identifier)",
+        "name not in made and not kind.is_generated",
+        "not kind.is_generated",
         rules("derived_columns_are_not_learnt"),
     ),
     "levels of the target are not told apart": Fault(
@@ -560,13 +560,13 @@ FUNCTION = {
         tables("stock_objects_come_back_as_what_they_are[bool, None]"),
     ),
     "a declared level NA is missing": Fault(
-        "tables.columns.texts:_parse",
+        "tables.columns.base:LevelColumn.parse",
         "levels.get(c, None if c in MISSING_TEXTS else c)",
         "None if c in MISSING_TEXTS else levels.get(c, c)",
         texts("declared_levels_are_no_missing_values"),
     ),
     "a point among commas for decimals is one": Fault(
-        "tables.columns.texts:_parse_numbers",
+        "tables.columns.number:_parse_numbers",
         "not style.has_python_numbers",
         "False",
         texts("declared_columns_are_read_in_the_style_of_the_file"),

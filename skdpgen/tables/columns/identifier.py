@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Columns of names or numbers of records, of which nothing is learnt: they are made up."""
+"""Identifier columns, which are generated and never learned."""
 
 import re
 import uuid
@@ -47,8 +47,17 @@ class Identifier(Column):
     template: str | None = None
     random: bool = False
 
-    # It is there in each synthetic row.
+    # Each synthetic row has one.
     missing = False
+    is_generated = True
+
+    def accepts(self, dtype):
+        """Whether a column of a dtype may hold identifiers: any may."""
+        return True
+
+    def parse(self, cells, style):
+        """Return the texts as they are."""
+        return cells
 
     def __post_init__(self):
         self._set(start=check_whole("start", self.start, 0, 2**62))
@@ -91,7 +100,7 @@ class Identifier(Column):
 def go_on(frame, schema, n_before):
     """Let the numbers of a piece of a sample follow those of the pieces before it."""
     for name, kind in schema.items():
-        if isinstance(kind, Identifier) and not kind.random:
+        if kind.is_generated and not kind.random:
             made = pd.Series(kind.make(len(frame), n_before=n_before), index=frame.index)
             frame = frame.assign(**{name: made.astype(frame[name].dtype)})
     return frame

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Boolean columns."""
+
+from dataclasses import dataclass
+
+from ...curator.texts import BOOLEANS, MISSING_TEXTS
+from .base import LevelColumn, check_flag, keep_texts, mask
+
+
+@dataclass(frozen=True, repr=False)
+class Boolean(LevelColumn):
+    """A column of True and False, which may be written as 1 and 0.
+
+    Parameters
+    ----------
+    missing : bool, default=False
+        Whether values may be missing.
+
+    Attributes
+    ----------
+    levels : tuple
+        False and True.
+
+    Raises
+    ------
+    ValueError
+        If `missing` is not a bool.
+
+    Examples
+    --------
+    >>> from skdpgen import Boolean
+    >>> Boolean(missing=True)
+    Boolean(missing=True)
+    """
+
+    missing: bool = False
+
+    is_dtype_inferred = True
+    dtype_codes = "iufbO"
+    expected_text = "boolean"
+
+    def __post_init__(self):
+        check_flag(self.missing)
+
+    @property
+    def levels(self):
+        """All values that synthetic rows have."""
+        return (False, True)
+
+    def describe_mismatch(self, dtype):
+        """Return what cells of a dtype are instead, and what to do."""
+        what = f"are other than True and False (dtype {dtype})"
+        return what, "convert them, or declare the column as a category"
+
+    def make_cells(self, codes):
+        """Return the cells of synthetic codes: 0, 1, and 2 for missing values."""
+        return mask(codes == 1, codes == 2) if self.missing else codes == 1
+
+    def parse(self, cells, style):
+        """Return the booleans of texts that are stripped; other texts stay as they are."""
+        present = ~cells.isin(MISSING_TEXTS)
+        values = cells.str.lower().map(BOOLEANS).where(present)
+        return keep_texts(values.astype(object).where(present, None), cells, present)

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Categorical columns, unordered and ordered."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .base import LevelColumn, check_flag, check_labels, plain
+from .number import Number
+
+
+@dataclass(frozen=True, repr=False)
+class Category(LevelColumn):
+    """A column of unordered categories.
+
+    Parameters
+    ----------
+    categories : list of str or of numbers, default=None
+        All values that may occur, in the type that they have in the table. None: a generator infers
+        them, at a cost.
+    other : str or number, default=None
+        A category, listed or new, for values that are not listed. Without it they are refused.
+        Where categories are not known it is ``"other"``, unless it is given.
+    missing : bool, default=False
+        Whether values may be missing.
+
+    Attributes
+    ----------
+    levels : tuple
+        The categories, and `other` if it is new.
+
+    Raises
+    ------
+    ValueError
+        If there are no categories, or some are equal, missing or of different types.
+
+    Examples
+    --------
+    >>> from skdpgen import Category
+    >>> Category(["cat", "dog"], other="another animal").levels
+    ('cat', 'dog', 'another animal')
+    """
+
+    categories: Sequence | None = None
+    other: object = None
+    missing: bool = False
+
+    def __post_init__(self):
+        categories, other = self.categories, plain(self.other)
+        if categories is None:
+            other = "other" if other is None else other
+        else:
+            categories = check_labels(categories)
+        if other is not None:
+            check_labels([other])
+        self._set(categories=categories, other=other)
+        check_labels(self.levels)
+        check_flag(self.missing)
+
+    @property
+    def is_open(self):
+        """Whether the categories are not known."""
+        return self.categories is None
+
+    @property
+    def levels(self):
+        """All values that synthetic rows have."""
+        known = self.categories or ()
+        is_new = self.other is not None and self.other not in known
+        return known + (self.other,) * is_new
+
+    def parse(self, cells, style):
+        """Return the categories of texts; numbers where undeclared categories are numbers."""
+        if self.is_open and not isinstance(self.other, str):
+            return Number(0, 1).parse(cells, style)
+        return super().parse(cells, style)
+
+
+@dataclass(frozen=True, repr=False)
+class Ordinal(LevelColumn):
+    """A column of ordered categories.
+
+    Parameters
+    ----------
+    categories : list of str or of numbers
+        All values that may occur, from the lowest to the highest, in the type that they have in
+        the table.
+    missing : bool, default=False
+        Whether values may be missing.
+
+    Attributes
+    ----------
+    levels : tuple
+        The categories.
+
+    Raises
+    ------
+    ValueError
+        If there are no categories, or some are equal, missing or of different types.
+
+    Examples
+    --------
+    >>> from skdpgen import Ordinal
+    >>> Ordinal(["low", "medium", "high"])
+    Ordinal(categories=('low', 'medium', 'high'))
+    """
+
+    categories: Sequence
+    missing: bool = False
+
+    is_ordered = True
+
+    def __post_init__(self):
+        self._set(categories=check_labels(self.categories))
+        check_flag(self.missing)
+
+    @property
+    def levels(self):
+        """All values that synthetic rows have."""
+        return self.categories

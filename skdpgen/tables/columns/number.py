@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Numeric columns."""
+
+import math
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+
+from ...checks import is_one_of
+from ...curator.texts import MISSING_TEXTS
+from .base import (
+    CONVERT,
+    Column,
+    check_flag,
+    check_number,
+    check_numbers,
+    check_whole,
+    find_repeated,
+    keep_texts,
+    mask,
+)
+from .cells import read_numbers
+from .values import Values, place_knots
+
+# Numbers with decimals have fewer units than this, or float64 could not tell them apart after
+# a few operations.
+MAX_UNITS = 1e14
+# Default number of knots.
+N_KNOTS = 16
+
+
+@dataclass(frozen=True, repr=False)
+class Number(Column):
+    """A column of numbers between public bounds.
+
+    Parameters
+    ----------
+    lower, upper : float, default=None
+        Bounds, to which values are clipped. None: a generator infers them, at a cost.
+    decimals : int, default=None
+        Synthetic values are rounded to so many decimals; 0 for whole numbers, None to leave them.
+    n_knots : int, default=None
+        Number of knots, between which densities are told apart no further. Knots are values, so
+        that there are fewer where there are fewer values. None: a generator finds knots near
+        quantiles, at most about 16, and pays for it; where nobody does, there are 16 even ones.
+    scale : {"linear", "log", "symlog"}, default=None
+        Spacing of public knots: even; even in log(1 + value - lower), for a long upper tail; or in
+        sign(value) · log(1 + abs(value) / u), for tails on both sides of 0, which is then a knot:
+        u is 1, or a thousandth of the larger bound if that is less, but at least a step of
+        `decimals`. None: even, unless knots are found.
+    knots : list of float, default=None
+        Increasing public knots from `lower` to `upper`, in place of `n_knots` and `scale`.
+    atoms : list of float, default=None
+        Values that many records share, such as 0, or that stand for something else, such as -999;
+        also beyond the bounds. Each has a weight of its own beside those of the knots. Cells that
+        have it, but for rounding to `decimals`, are told from all others. None: they are found
+        where knots are; elsewhere there are none.
+    cuts : list of float, default=None
+        Increasing values between knots. Those between a knot and the next part what is there in
+        about equal shares: values are drawn, and weigh, by these, not by their distance from the
+        knots. None: they are found where knots are; elsewhere there are none. A generator that
+        finds them knows more of the shape, and draws by that; a schema does not hold it.
+    missing : bool, default=False
+        Whether values may be missing.
+
+    Attributes
+    ----------
+    positions : ndarray of shape (n_positions,)
+        The knots. Of numbers with `decimals` no atom is a knot, but the values beside it are.
+
+    Raises
+    ------
+    ValueError
+        If a parameter makes no sense.
+
+    Examples
+    --------
+    >>> from skdpgen import Number
+    >>> Number(0, 100, n_knots=5).positions
+    array([  0.,  25.,  50.,  75., 100.])
+    >>> Number(-50, 1000, decimals=0, n_knots=5, scale="symlog", atoms=[0]).positions
+    array([ -50.,   -1.,    1.,    9.,   99., 1000.])
+    """
+
+    lower: float | None = None
+    upper: float | None = None
+    decimals: int | None = None
+    n_knots: int | None = None
+    scale: str | None = None
+    knots: Sequence | None = None
+    atoms: Sequence | None = None
+    cuts: Sequence | None = None
+    missing: bool = False
+
+    has_knots = is_dtype_inferred = True
+    dtype_codes = "iufO"
+    expected_text = "number"
+
+    def __post_init__(self):
+        decimals = self.decimals
+        if decimals is not None:
+            decimals = check_whole("decimals", decimals, 0, 15)
+        n_knots = self.n_knots
+        if n_knots is not None:
+            n_knots = check_whole("n_knots", n_knots, 2)
+        if not is_one_of(self.scale, (None, "linear", "log", "symlog")):
+            raise ValueError(f"scale must be 'linear', 'log' or 'symlog'; got {self.scale!r}.")
+        check_flag(self.missing)
+        lower, upper = (
+            None if bound is None else check_number(name, bound)
+            for name, bound in (("lower", self.lower), ("upper", self.upper))
+        )
+        knots = self.knots
+        if knots is not None:
+            knots = check_numbers("knots", knots)
+            if (n_knots, self.scale) != (None, None):
+                raise ValueError("give either knots, or n_knots and scale.")
+            if knots[:1] + knots[-1:] != (lower, upper):
+                raise ValueError("knots must begin with lower and end with upper.")
+            _check_increasing("knots", knots)
+        atoms = self.atoms
+        if atoms is not None:
+            atoms = check_numbers("atoms", atoms)
+            if find_repeated(atoms):
+                raise ValueError(f"atoms must be different; got {find_repeated(atoms)} again.")
+        cuts = self.cuts
+        if cuts is not None:
+            cuts = check_numbers("cuts", cuts)
+            _check_increasing("cuts", cuts)
+        self._set(
+            lower=lower,
+            upper=upper,
+            decimals=decimals,
+            n_knots=n_knots,
+            knots=knots,
+            atoms=atoms,
+            cuts=cuts,
+        )
+        if decimals is not None:
+            self._check_decimals((*(knots or (lower, upper)), *(atoms or ())))
+        if not self.is_open:
+            self._check_bounds()
+        elif self.cuts:
+            raise ValueError("cuts are of a number whose bounds are declared, too.")
+
+    def _check_bounds(self):
+        lower, upper = self.lower, self.upper
+        if not lower < upper:
+            raise ValueError(f"lower must be below upper; got {lower!r} and {upper!r}.")
+        if not math.isfinite(float(upper) - float(lower)):
+            raise ValueError(f"bounds are too far apart; got {lower!r} and {upper!r}.")
+        if self.scale == "log" and lower < 0 < upper:
+            raise ValueError(
+                f"scale='log' is for numbers of one sign; got bounds {lower!r} and {upper!r}. Use "
+                "scale='symlog' for tails on both sides of 0; a special value such as -1 is one "
+                "of atoms=[-1], and may be beyond the bounds."
+            )
+        if self.atoms and len(self.positions) < 2:
+            raise ValueError(
+                f"between {lower!r} and {upper!r} there are too few values beside the atoms "
+                f"{self.atoms!r}; leave these out, as each of few values has a knot."
+            )
+        if self.cuts and not (lower < self.cuts[0] and self.cuts[-1] < upper):
+            raise ValueError("cuts must be between the bounds.")
+        if common := set(self.cuts or ()) & set(self.positions.tolist()):
+            raise ValueError(f"cuts must not be knots; {sorted(common)} are both.")
+
+    @property
+    def is_open(self):
+        """Whether a bound is not known."""
+        return self.lower is None or self.upper is None
+
+    @property
+    def takes_knots(self):
+        """Whether the bounds are known, and knots are to be found: none are declared."""
+        declared = (self.n_knots, self.scale, self.knots, self.cuts)
+        if self.is_open or declared != (None, None, None, None):
+            return False
+        return self.n_values > N_KNOTS
+
+    @property
+    def n_values(self):
+        """How many values there are between the bounds."""
+        if self.decimals is None:
+            return math.inf
+        return 1 + round((self.upper - self.lower) * 10.0**self.decimals)
+
+    def _check_decimals(self, values):
+        for value in values:
+            if value is None:
+                continue
+            if abs(value) * 10.0**self.decimals > MAX_UNITS:
+                raise ValueError(
+                    f"{value!r} is too large for decimals={self.decimals}: floats hold about 14 "
+                    "digits; use fewer decimals, or None."
+                )
+            if round(value, self.decimals) != value:
+                raise ValueError(
+                    f"bounds, knots and atoms must have at most the given number of decimals, "
+                    f"{self.decimals}; got {value!r}."
+                )
+
+    @property
+    def positions(self):
+        """Where the knots are."""
+        if self.knots is not None:
+            knots = np.array(self.knots, dtype=np.float64)
+        else:
+            n_knots = self.n_knots or N_KNOTS
+            knots = place_knots(self.lower, self.upper, n_knots, self.scale, self.decimals)
+        if not self.atoms:
+            return knots
+        knots = Values(self.decimals, self.atoms).around(knots)
+        return knots[(self.lower <= knots) & (knots <= self.upper)]
+
+    def describe_mismatch(self, dtype):
+        """Return what cells of a dtype are instead, and what to do."""
+        return f"are no numbers (dtype {dtype})", CONVERT.format("to_numeric")
+
+    def check_value(self, name, value):
+        """Return a number that a condition on the column `name` asks for."""
+        if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+            raise ValueError(
+                f"A condition asks for numbers of {name!r}, or for ranges (lower, upper) of them; "
+                f"got {value!r}."
+            )
+        return float(value)
+
+    def read(self, column):
+        """Return which cells are present, and the numbers of these, NaN for those that are none."""
+        return read_numbers(column)
+
+    def make_cells(self, numbers, missing):
+        """Return the cells of synthetic numbers, in the column's dtype."""
+        if self.decimals == 0:
+            whole = numbers.astype(np.int64)
+            return mask(whole, missing) if self.missing else whole
+        return np.where(missing, np.nan, numbers)
+
+    def parse(self, cells, style):
+        """Return the numbers of texts that are stripped; other texts stay as they are."""
+        # Always floats: whether a chunk has integers must not depend on its missing cells.
+        present = ~cells.isin(MISSING_TEXTS)
+        values = _parse_numbers(cells.where(present), style).astype("float64")
+        return keep_texts(values, cells, present)
+
+
+def _check_increasing(name, numbers):
+    if not all(a < b for a, b in pairwise(numbers)):
+        raise ValueError(f"{name} must increase.")
+
+
+def _parse_numbers(cells, style):
+    if not style.has_python_numbers:
+        return pd.to_numeric(cells.map(style.plain_number, na_action="ignore"), errors="coerce")
+    values = pd.to_numeric(cells, errors="coerce").astype("float64")
+    left = cells[values.isna() & cells.notna()]
+    if len(left):
+        # Those with a currency.
+        values[left.index] = pd.to_numeric(left.map(style.plain_number), errors="coerce")
+    return values
