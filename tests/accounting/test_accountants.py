@@ -1,5 +1,6 @@
 """Accountants against closed forms, numerical integration, simulation and dp-accounting."""
 
+import functools
 import math
 
 import dp_accounting
@@ -82,6 +83,7 @@ def reference_log_mgf(t, d, k, orthogonal):
     return float(k * (t if d == 1 else log_hyp1f1(0.5, d / 2, t)))
 
 
+@functools.cache
 def simulated_h(n, d, k, orthogonal, seed=0):
     """Draw ‖zᵀU‖² by drawing U, z a unit vector; by rotation U's first row will do."""
     rng = np.random.default_rng(seed)

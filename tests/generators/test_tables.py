@@ -64,13 +64,13 @@ def make_table(n=600, seed=0):
 
 def make(**params):
     return DPSlicedWassersteinGenerator(
-        **{"schema": SCHEMA, "random_state": 0, "n_steps": 10, **params}
+        **{"schema": SCHEMA, "random_state": 0, "n_steps": 10, "batch_size": 200, **params}
     )
 
 
 @pytest.fixture(scope="module")
 def fitted():
-    return make(epsilon=math.inf, n_steps=400).fit(make_table(3000), target="risk")
+    return make(epsilon=math.inf, n_steps=200, batch_size=1000).fit(make_table(3000), target="risk")
 
 
 # What comes back.
@@ -106,7 +106,7 @@ def test_marginals_are_kept(fitted):
 
 
 def test_with_noise_little_is_lost():
-    made = make(epsilon=2.0, n_steps=300).fit(make_table(3000)).sample(3000)
+    made = make(epsilon=2.0, n_steps=200, batch_size=500).fit(make_table(3000)).sample(3000)
     old = made["age"] > 55
     assert (made["risk"] == "high")[old].mean() > (made["risk"] == "high")[~old].mean() + 0.2
 
@@ -410,7 +410,8 @@ def test_a_schema_pays_for_what_it_leaves_open():
 
 
 def test_sliced_rows_need_a_schema_that_leaves_nothing_open():
-    params = {"epsilon": 5.0, "release": "rows", "n_steps": None, "random_state": None}
+    params = {"epsilon": 5.0, "release": "rows", "random_state": None}
+    params |= {"n_steps": None, "batch_size": None}
     with (
         PrivacyBudget(9.0, 1e-5) as budget,
         pytest.raises(ValueError, match="a schema that leaves nothing open"),
@@ -476,7 +477,8 @@ def test_knots_of_declared_bounds_are_paid_for():
 
 def test_sliced_rows_take_even_knots():
     schema = Schema({**SCHEMA, "age": Number(0, 150, decimals=0)})
-    params = {"epsilon": 5.0, "release": "rows", "n_steps": None, "random_state": None}
+    params = {"epsilon": 5.0, "release": "rows", "random_state": None}
+    params |= {"n_steps": None, "batch_size": None}
     certificate = preview(make(**params, schema=schema), 500, 2)
     assert len(certificate.releases) == 1
 
@@ -577,7 +579,9 @@ def test_bad_chunks(X, match):
 @pytest.mark.slow
 def test_tables_from_sliced_rows():
     table = make_table(2000)
-    generator = make(epsilon=math.inf, release=SlicedRows(n_steps=300), n_steps=None)
+    generator = make(
+        epsilon=math.inf, release=SlicedRows(n_steps=300), n_steps=None, batch_size=None
+    )
     made = generator.fit(table, target="risk").sample(1000)
     assert_allclose(made["smoker"].mean(), table["smoker"].mean(), atol=0.15)
     assert set(generator.sample(y=["low"])["risk"]) == {"low"}
