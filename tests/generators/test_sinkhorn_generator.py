@@ -176,7 +176,7 @@ def test_moments_without_noise(optimizer):
 
 def test_the_curve_is_of_squared_gradients_without_the_energy_of_their_noise():
     X = np.random.RandomState(0).normal(size=(400, 3))
-    release = SampledGradients(n_steps=200, batch_size=100, grad_clip=1e-3)
+    release = SampledGradients(n_steps=80, batch_size=100, grad_clip=1e-3)
     # So small a radius is reached at every step.
     exact, noisy = (make(epsilon=e, release=release).fit(X).loss_curve_ for e in (math.inf, 50))
     assert_allclose(exact, 1, rtol=1e-3)

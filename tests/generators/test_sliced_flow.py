@@ -93,11 +93,11 @@ def test_classes_are_learnt_without_noise(release):
 
 
 def test_digits_at_a_moderate_budget():
-    X, y = load_digits(return_X_y=True)
-    params = {"bounds": (0, 16), "clip_norm": 0.5, "classes": range(10), "n_steps": 100}
-    sampler = DPSWFlowSampler(epsilon=10.0, random_state=0, **params).fit(X[:1200], y[:1200])
+    X, y = load_digits(n_class=5, return_X_y=True)
+    params = {"bounds": (0, 16), "clip_norm": 0.5, "classes": range(5), "n_steps": 200}
+    sampler = DPSWFlowSampler(epsilon=10.0, random_state=0, **params).fit(X[:600], y[:600])
     model = LogisticRegression(max_iter=200).fit(*sampler.sample(1000))
-    assert model.score(X[1200:], y[1200:]) > 0.8
+    assert model.score(X[600:], y[600:]) > 0.8  # chance is 0.2
 
 
 # What is released, and what it costs.

@@ -179,7 +179,9 @@ def test_preview_is_what_fit_does(iris):
     X, y = iris
     components = {"encoder": "dp-pca", "relation": "replace_one"}
     for params in ({}, components, {"release__batch_size": 150}):
-        estimator = make(release=SlicedRows(n_steps=2), classes=[0, 1, 2], epsilon=3.0)
+        estimator = make(
+            release=SlicedRows(n_steps=2), classes=[0, 1, 2], epsilon=3.0, accountant="rdp"
+        )
         estimator.set_params(**params)
         planned, fitted = preview(estimator, 150, 4, n_classes=3), estimator.fit(X, y)
         assert planned.sigma == fitted.sigma_
@@ -217,7 +219,8 @@ def test_budgets_hold_no_sampled_releases(iris):
 
 def test_search(iris):
     X, y = iris
-    generator = make(release=SlicedRows(n_steps=2), bounds=(0, 8), classes=[0, 1, 2])
+    params = {"bounds": (0, 8), "classes": [0, 1, 2], "accountant": "rdp"}
+    generator = make(release=SlicedRows(n_steps=2), **params)
     search = GridSearchCV(generator, {"release__n_projections": [2, 7]}, cv=2).fit(X, y)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 

@@ -144,7 +144,9 @@ def test_a_class_without_records(iris):
 def test_training_stops_at_the_noise(digits):
     X = digits[0]
     release = SliceSketch(n_harmonics=3)
-    generator = make(epsilon=2, bounds=(0, 16), n_steps=3000, release=release).fit(X)
+    generator = make(epsilon=2, bounds=(0, 16), n_steps=3000, batch_size=128, release=release).fit(
+        X
+    )
     # The sketch has 2·3 values a slice, each with noise of deviation sigma_ on a sum over rows.
     noise = 6 * (generator.sigma_ / len(X)) ** 2
     running = np.convolve(generator.loss_curve_, np.full(50, 1 / 50), mode="valid")

@@ -14,7 +14,7 @@ from skdpgen import DPSlicedWassersteinGenerator, SliceSketch
 from skdpgen.preprocessing import Autoencoder
 
 
-@parametrize_with_checks([Autoencoder()])
+@parametrize_with_checks([Autoencoder(n_epochs=2)])
 def test_scikit_learn(estimator, check):
     check(estimator)
 
