@@ -11,8 +11,7 @@ from dataclasses import replace
 from unittest.mock import patch
 
 from skdpgen import DPPCA, Boolean, Category, DPSWFlowSampler, Number, Schema
-from skdpgen.audit import releases as audit
-from skdpgen.privacy import NoiseSource, preview
+from skdpgen.privacy import NoiseSource, audit, preview
 
 # %%
 # A table

@@ -33,6 +33,7 @@ from ..tables.rules.rules import Unique
 from ..tables.schema import Schema
 from .interrupts import Interrupted, interruptible
 from .outputs import check_outputs, is_parquet, write_table, written_at_once
+from .reports import report  # noqa: F401
 from .tables import (
     TableOptions,
     check_synthetic,

@@ -7,8 +7,7 @@ import pytest
 
 from skdpgen import DPSWDDomainAdapter, DPSWFlowSampler, SlicedRows, SliceSketch
 from skdpgen.adaptation import DPSWDDomainClassifier, DPSWDRowAdapter, PrivateSearch
-from skdpgen.audit import releases as audit
-from skdpgen.privacy import NoiseSource, PrivacyLeakWarning
+from skdpgen.privacy import NoiseSource, PrivacyLeakWarning, audit
 
 SKETCH = DPSWFlowSampler(encoder=None, release=SliceSketch(6, 3))
 ROWS = DPSWFlowSampler(release=SlicedRows(3, n_steps=2, batch_size=4))

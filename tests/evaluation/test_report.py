@@ -17,7 +17,6 @@ from numpy.testing import assert_allclose
 from scipy.stats import ks_2samp
 
 from skdpgen import DPPCA, Boolean, Implies, Number, Schema
-from skdpgen.audit import releases as audit
 from skdpgen.evaluation import Report, report
 from skdpgen.evaluation._coding import as_table, code_columns
 from skdpgen.evaluation._comparisons import (
@@ -30,7 +29,7 @@ from skdpgen.evaluation._comparisons import (
     score_propensity,
     total_variation,
 )
-from skdpgen.privacy import Certificate, PrivacyLeakWarning
+from skdpgen.privacy import Certificate, PrivacyLeakWarning, audit
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 CERTIFICATE = Certificate(

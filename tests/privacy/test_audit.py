@@ -26,13 +26,18 @@ from skdpgen import (
     SliceSketch,
     Unknown,
 )
-from skdpgen.audit import releases as audit
 from skdpgen.curator import source as sources
 from skdpgen.curator.persons import Reading
 from skdpgen.mechanisms import sums
 from skdpgen.mechanisms.base import Mechanism
 from skdpgen.mechanisms.local import LocalRowsMechanism
-from skdpgen.privacy import CategoryCountsMechanism, CovarianceMechanism, NoiseSource, SumMechanism
+from skdpgen.privacy import (
+    CategoryCountsMechanism,
+    CovarianceMechanism,
+    NoiseSource,
+    SumMechanism,
+    audit,
+)
 
 KINDS = {
     "age": Number(0, 100, n_knots=4),

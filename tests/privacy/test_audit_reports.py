@@ -11,7 +11,6 @@ from dp_accounting import LaplaceDpEvent, RandomizedResponseDpEvent
 from sklearn.base import clone
 
 from skdpgen import DPPCA, DPSWFlowSampler, LDPEntropicGAN, SliceSketch
-from skdpgen.audit import releases as audit
 from skdpgen.curator.persons import Reading
 from skdpgen.privacy import (
     AuditReport,
@@ -20,6 +19,7 @@ from skdpgen.privacy import (
     PrivacyBudget,
     PrivacyLeakWarning,
     ReleaseAudit,
+    audit,
 )
 
 SKETCH = DPSWFlowSampler(bounds=(0, 1), classes=[0, 1], encoder=None, release=SliceSketch(6, 3))

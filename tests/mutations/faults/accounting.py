@@ -1,0 +1,552 @@
+"""Faults in accounting."""
+
+from ..fault import Fault
+from ..ids import (
+    accounting,
+    budget,
+    budget_files,
+    budget_processes,
+    certificate,
+    certificate_edits,
+    command_line,
+    composition,
+    counts,
+    curator,
+    figures,
+    of_persons,
+    owners,
+    persons,
+    sampled,
+    saving,
+    search,
+    selection,
+    sharing,
+    shuffling,
+    sliced_products,
+    spending,
+    strict_json,
+)
+
+PRIVACY = {
+    "a threshold costs nothing": Fault(
+        "accounting.accountants:_LedgerAccountant._maybe_compose",
+        "times * count * leaf.delta",
+        "0.0",
+        counts("price_is_that_of_the_gaussian_at_a_smaller_delta"),
+    ),
+    "pure releases are priced once": Fault(
+        "accounting.accountants:_LedgerAccountant._maybe_compose",
+        "self._pure_epsilon += times * count * pure",
+        "self._pure_epsilon = max(self._pure_epsilon, times * count * pure)",
+        composition("costs_of_a_composition_in_closed_form[Laplace-responses-1e-05]"),
+    ),
+    "children copy a lock that is held": Fault(
+        "accounting.budget",
+        """
+        os.register_at_fork(
+            before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+        )
+        """,
+        "os.register_at_fork(before=lambda: None)",
+        budget_processes("a_fork_while_another_thread_reserves"),
+    ),
+    "a budget adds nothing for thresholds": Fault(
+        "accounting.budget:PrivacyBudget._cost",
+        "cost - math.log1p(-self.threshold_delta)",
+        "cost",
+        budget("thresholds_cost_as_much_as_on_a_certificate[0.5]"),
+    ),
+    "thresholds may take a little more than is set aside": Fault(
+        "accounting.budget:PrivacyBudget._check_thresholds",
+        "1 + 1e-9",
+        "1 + 1e-2",
+        budget("a_threshold_that_overruns_by_a_millionth_is_refused"),
+    ),
+    "fits may cost more than their budget": Fault(
+        "accounting.budget:PrivacyBudget._allow",
+        "1 + 1e-9",
+        "1 + 1e-2",
+        budget("a_fit_that_overruns_by_a_millionth_is_refused"),
+    ),
+    "a budget that is closed takes the configuration of another one": Fault(
+        "accounting.budget:_ThreadingConfig.close",
+        """
+        while _configs.entered and _configs.entered[-1]._is_closed:
+            _configs.entered.pop()._config.unregister()
+        """,
+        """
+        if _configs.entered:
+            _configs.entered.pop()._config.unregister()
+        """,
+        budget_processes("interleaved_budgets[nested]"),
+    ),
+    "processes are told of the budget that was opened first": Fault(
+        "accounting.budget:_tell_processes",
+        "*opened",
+        "*opened[:1]",
+        budget_processes("interleaved_budgets[crossed]"),
+    ),
+    "processes are told of what was inherited only while a budget is open": Fault(
+        "accounting.budget:_tell_processes",
+        "[*_inherited, *opened]",
+        "opened",
+        budget_processes("what_a_process_has_inherited_stays"),
+    ),
+    "other processes know of no budget": Fault(
+        "accounting.budget:find_open",
+        "[PrivacyBudget.from_file(path) for path in _inherited if path not in known]",
+        "[PrivacyBudget.from_file(path) for path in ()]",
+        budget_files("processes_that_are_started_inside_know_of_it"),
+    ),
+    "a run of a search releases more than was paid for": Fault(
+        "accounting.budget:PaidRun._reserve",
+        "not is_covered(plan.events, self._event, self._relation)",
+        "False",
+        selection("a_run_releases_no_more_than_was_paid_for"),
+    ),
+    "a copy of a budget says nothing": Fault(
+        "accounting.budget_stores:FileStore.__init__",
+        "place != _find_place(self.path)",
+        "False",
+        budget_files("a_copy_warns"),
+    ),
+    "another budget takes over a file": Fault(
+        "accounting.budget_stores:FileStore.__init__",
+        "kept != terms",
+        "False",
+        budget_files("terms_are_those_of_the_file"),
+    ),
+    "a closed budget is open": Fault(
+        "accounting.budget_stores:FileStore.add",
+        "_is_closed(database)",
+        "False",
+        budget_files("a_closed_budget_takes_nothing"),
+    ),
+    "a fit that ends takes from those that began later": Fault(
+        "accounting.budget_stores:FileStore.settle",
+        '"UPDATE charges SET events = ? WHERE ticket = ?"',
+        '"UPDATE charges SET events = ? WHERE ticket >= ?"',
+        budget_files("what_one_fit_has_left_is_taken_from_no_other"),
+    ),
+    "a folder is not synced": Fault(
+        "accounting.budget_stores:FileStore._make",
+        "os.fsync(folder)",
+        "pass",
+        budget_files("what_is_written_is_on_the_disk"),
+    ),
+    "a slower process puts its own budget in place": Fault(
+        "accounting.budget_stores:FileStore._make",
+        "os.link(made, self.path)",
+        "os.replace(made, self.path)",
+        budget_files("a_file_that_another_process_has_made_meanwhile_stays"),
+    ),
+    "a budget that is gone is made anew": Fault(
+        "accounting.budget_stores:_transaction",
+        '"?mode=rw"',
+        '"?mode=rwc"',
+        budget_files("files_that_are_no_budgets"),
+    ),
+    "processes read a budget before they lock it": Fault(
+        "accounting.budget_stores:_transaction",
+        '"BEGIN IMMEDIATE"',
+        '"BEGIN"',
+        budget_files("nobody_decides_on_what_another_is_deciding_on"),
+    ),
+    "charges are not synced": Fault(
+        "accounting.budget_stores:_transaction",
+        '"PRAGMA synchronous=FULL"',
+        '"PRAGMA synchronous=OFF"',
+        budget_files("what_is_written_is_on_the_disk"),
+    ),
+    "a budget is rounded to the nearest float": Fault(
+        "accounting.calibration:check_epsilon",
+        "return at_most(epsilon)",
+        "return float(epsilon)",
+        "tests/accounting/test_calibration.py::test_budgets_are_never_rounded_up",
+    ),
+    "δ of a certificate is that of another relation": Fault(
+        "accounting.certificate:Certificate.delta_at",
+        "ledger_delta(self.events, epsilon, accountant=self.accountant, relation=self.relation)",
+        "ledger_delta(self.events, epsilon, accountant=self.accountant)",
+        certificate("readings_are_under_the_relation_and_by_the_accountant"),
+    ),
+    "the last event is not verified": Fault(
+        "accounting.certificate:Certificate.from_json",
+        "check_unit(certificate.assumptions, max_rows)",
+        """
+        check_unit(certificate.assumptions, max_rows)
+        events = certificate.events[:-1] or certificate.events
+        object.__setattr__(certificate, "events", events)
+        """,
+        certificate("verify_prices_every_event"),
+    ),
+    "a certificate may state a larger price": Fault(
+        "accounting.certificate:Certificate.from_json",
+        "math.isclose(float(stated), cost, rel_tol=_TOLERANCE)",
+        "float(stated) >= cost * (1 - _TOLERANCE)",
+        certificate("what_follows_from_events_cannot_be_stated_otherwise"),
+    ),
+    "a digest is not printed": Fault(
+        "accounting.certificate:Certificate._list_statements",
+        "self.digest is not None",
+        "False",
+        certificate_edits("all_that_a_certificate_states_is_printed"),
+    ),
+    "a certificate for persons speaks of records": Fault(
+        "accounting.certificate:Certificate._list_statements",
+        "self.max_rows",
+        "None",
+        of_persons("the_certificate_is_for_persons"),
+    ),
+    "a certificate of nothing is verified": Fault(
+        "accounting.certificate:read_certified",
+        "not certificate.events",
+        "False",
+        command_line("verify_says_what_is_not_as_it_should_be"),
+    ),
+    "a release may touch no data": Fault(
+        "accounting.certificate:_read_event",
+        "not touches_data(event)",
+        "False",
+        certificate_edits("what_contradicts_itself_or_says_nothing_is_refused"),
+    ),
+    "of persons the least number of rows is said": Fault(
+        "accounting.certificate:compose",
+        "max(max_rows)",
+        "min(max_rows)",
+        composition("persons_of_different_numbers_of_rows[max_rows0]"),
+    ),
+    "of persons the first number of rows is said": Fault(
+        "accounting.certificate:compose",
+        "None if None in max_rows else max(max_rows)",
+        "max_rows[0]",
+        composition("persons_of_different_numbers_of_rows[max_rows0]"),
+    ),
+    "one seed among several fits is not said": Fault(
+        "accounting.certificate:compose",
+        "any(certificate.reproducible for certificate in certificates)",
+        "all(certificate.reproducible for certificate in certificates)",
+        composition("each_member_of_a_composition[Gaussian-seeded]"),
+    ),
+    "several seeds are not said to be different": Fault(
+        "accounting.certificate:compose",
+        "sum(certificate.reproducible for certificate in certificates) > 1",
+        "sum(certificate.reproducible for certificate in certificates) > 2",
+        composition("each_member_of_a_composition[seeded-responses]"),
+    ),
+    "any number of records is that of all fits": Fault(
+        "accounting.certificate:compose",
+        "n_records.pop() if len(n_records) == 1 else None",
+        "certificates[0].n_records",
+        composition("numbers_of_records_are_said_where_all_are_the_same[n_records1-None]"),
+    ),
+    "δ of several fits is the least": Fault(
+        "accounting.certificate:compose",
+        "max(certificate.delta for certificate in certificates)",
+        "min(certificate.delta for certificate in certificates)",
+        composition("each_member_of_a_composition[Gaussian-Laplace]"),
+    ),
+    "accountants are mixed": Fault(
+        "accounting.certificate:compose",
+        '("relation", "accountant")',
+        '("relation",)',
+        composition("unlike_terms_are_refused_in_any_order[option1]"),
+    ),
+    "relations are mixed": Fault(
+        "accounting.certificate:compose",
+        '("relation", "accountant")',
+        '("accountant",)',
+        composition("unlike_terms_are_refused_in_any_order[option0]"),
+    ),
+    "assumptions are those of the first fit": Fault(
+        "accounting.certificate:compose",
+        "(a for c in certificates for a in c.assumptions)",
+        "certificates[0].assumptions",
+        composition("each_member_of_a_composition[Gaussian-shared]"),
+    ),
+    "engines of several fits are not said": Fault(
+        "accounting.certificate:compose",
+        "join_names(c.engine for c in certificates if c.engine is not None) or None",
+        "None",
+        composition("whose_engines_held_rows_is_said"),
+    ),
+    "moments in many dimensions are those of the mean": Fault(
+        "accounting.directions:_log_hyp1f1",
+        "-a * np.log1p(-t / b) * (1 + 1e-12)",
+        "a * t / b",
+        "tests/accounting/test_directions.py::test_moments_in_many_dimensions_are_bounded_closely",
+    ),
+    "rounding of rows is that of little noise": Fault(
+        "accounting.events:SlicedGaussianDpEvent.rounding",
+        "max(2.0**-21, 2.0**-39 * self.noise_multiplier)",
+        "2.0**-21",
+        accounting("rounded_rows_are_paid_for_on_the_grid_that_they_are_on"),
+    ),
+    "shared noise is priced as more": Fault(
+        "accounting.events:flatten",
+        "GaussianDpEvent(event.noise_multiplier)",
+        "GaussianDpEvent(1.1 * event.noise_multiplier)",
+        sharing("the_price_is_that_of_the_shares_that_count[pld]"),
+    ),
+    "ρ of pure releases is half of what it is": Fault(
+        "accounting.events:concentrated_rho",
+        "gaussian_mu([event]) if epsilon is None else epsilon",
+        "gaussian_mu([event]) if epsilon is None else epsilon / math.sqrt(2)",
+        composition("readings_of_a_composition_in_closed_form[Gaussian-Laplace]"),
+    ),
+    "ρ counts releases that are repeated once": Fault(
+        "accounting.events:concentrated_rho",
+        "count * mu**2",
+        "mu**2",
+        composition("readings_of_a_composition_in_closed_form[Laplace-responses]"),
+    ),
+    "ρ of what is not known is left out": Fault(
+        "accounting.events:concentrated_rho",
+        "return None",
+        "continue",
+        composition("readings_of_a_composition_in_closed_form[Gaussian-sampled]"),
+    ),
+    "a budget is rounded up to a float": Fault(
+        "accounting.rounding:at_most",
+        "nearest if nearest <= number else math.nextafter(nearest, -math.inf)",
+        "nearest",
+        figures("numbers_become_floats_that_are_not_above_them"),
+    ),
+    "parameters are computed with in their own type": Fault(
+        "accounting.rounding:plain_numbers",
+        "plain(value)",
+        "value",
+        figures("parameters_are_plain_inside_and_as_given_outside"),
+    ),
+    "ε is printed as the nearest number": Fault(
+        "accounting.rounding:show",
+        "Context(_DIGITS, ROUND_CEILING)",
+        "Context(_DIGITS)",
+        figures("what_is_printed_is_never_less"),
+    ),
+    "what is beyond the grid costs nothing": Fault(
+        "accounting.laws:_pmf",
+        "create_pmf_pessimistic_connect_dots_fixed_gap(step, first, last, delta)",
+        "create_pmf_pessimistic_connect_dots_fixed_gap(step, first, last, delta - delta[-1])",
+        accounting("losses_beyond_the_grid_count_as_infinite"),
+    ),
+    "records of another class cost nothing more": Fault(
+        "accounting.laws:_laws_of_change",
+        "[law, larger._replace(values=larger.values / 2)]",
+        "[law]",
+        sampled("a_record_of_another_class_costs_more_than_one_of_its_own"),
+    ),
+    "the rounding of two rows costs nothing": Fault(
+        "accounting.laws:_laws_of_change",
+        "law.values + base.rounding",
+        "law.values",
+        sampled("rounding_moves_two_rows_apart_by_at_most_what_is_paid_for"),
+    ),
+    "gradients under replace_one are booked as records of a sum": Fault(
+        "accounting.laws:pld_of",
+        'sampling == "fixed" or compares_any_two(base, relation)',
+        'sampling == "fixed"',
+        accounting("three_releases_that_are_alike_far_apart_cost_at_most_what_is_certified"),
+    ),
+    "products are not paid for": Fault(
+        "accounting.moments:_log_moment",
+        'base.beside + (base.rounding if relation == "replace_one" else 0.0)',
+        'base.rounding if relation == "replace_one" else 0.0',
+        sliced_products("both_together_cost_one_gaussian_release"),
+    ),
+    "moments of two records of a sum for any two releases": Fault(
+        "accounting.moments:_sampled_log_moment",
+        "1 / base.noise_multiplier",
+        "1 / (2 * base.noise_multiplier)",
+        accounting("moments_of_any_two_of_three_releases"),
+    ),
+    "moments of a record that is replaced are those of one that is left out": Fault(
+        "accounting.moments:_replace_log_moment",
+        "np.r_[0.0, bound]",
+        "alone[: _MAX_SAMPLED_ORDER + 1]",
+        accounting("poisson_moments_under_replace_one_bound_quadrature"),
+    ),
+    "parameters may be other than those of the fit": Fault(
+        "accounting.provenance:Origin.check",
+        "sorted({name for name, _ in fitted.items() ^ given.items()})",
+        "[]",
+        saving("a_file_cannot_contradict_its_certificate"),
+    ),
+    "names of estimators add up": Fault(
+        "accounting.provenance:join_names",
+        'text.split(" and ")',
+        "[text]",
+        composition("compositions_are_composed_as_their_parts_are[Gaussian-seeded-responses]"),
+    ),
+    "a plan may cost more than its budget": Fault(
+        "accounting.plan:Plan.__post_init__",
+        "cost > self.epsilon",
+        "cost > self.epsilon * (1 + 1e-2)",
+        curator("a_plan_that_overruns_by_a_millionth_is_refused"),
+    ),
+    "a search makes more runs than it pays for": Fault(
+        "accounting.selection:select_best",
+        "noise.number_of_runs(event.mean, event.shape)",
+        "noise.number_of_runs(4 * event.mean, event.shape)",
+        selection("an_audit_of_what_a_search_tells"),
+    ),
+    "a search that has failed does not say what is charged": Fault(
+        "accounting.selection:select_best",
+        "released and isinstance(error, Exception)",
+        "False",
+        search("an_error_states_the_price_of_the_search_and_no_other"),
+    ),
+    "shares of who drops out count": Fault(
+        "accounting.sharing:Sharing.n_shares",
+        "self.n_owners - self.n_dropouts",
+        "self.n_owners",
+        sharing("shares_that_count"),
+    ),
+    "shares of who colludes count": Fault(
+        "accounting.sharing:Sharing.n_shares",
+        "self.n_owners - self.n_dropouts - self.n_colluding",
+        "self.n_owners - self.n_dropouts",
+        sharing("shares_that_count"),
+    ),
+    "a certificate does not say that noise was shared": Fault(
+        "accounting.sharing:Sharing.cover",
+        "replace(plan, releases=((name, shared),))",
+        "plan",
+        sharing("shares_that_count"),
+    ),
+    "the certificate does not say that the server is trusted": Fault(
+        "accounting.sharing:Sharing.assumptions",
+        """
+        (
+            "the server is trusted to follow the protocol: it hands out the owners' own "
+            "public keys and tells all owners the same list of who stayed; one that does not "
+            "can read the sum of a single owner"
+        )
+        """,
+        """
+        (
+            "the server follows the protocol: it hands out the owners' own public keys and "
+            "tells all owners the same list of who stayed; one that does not can read the sum"
+            " of a single owner"
+        )
+        """,
+        owners("a_server_that_lies_about_who_stayed_is_trusted_not_to"),
+    ),
+    "sums are said to be closer than they are": Fault(
+        "accounting.sharing:sum_divergence",
+        "2 * math.pi**2",
+        "4 * math.pi**2",
+        sharing("sums_are_as_close_to_rounded_sums_as_is_said[0.8-2]"),
+    ),
+    "more clones than there are": Fault(
+        "accounting.shuffling:_clones",
+        "1 - 1e-12",
+        "1 + 1e-3",
+        shuffling("delta_is_that_of_the_theorem"),
+    ),
+    "numbers of clones are counted as the largest of a group": Fault(
+        "accounting.shuffling:_clones",
+        "edges[:-1]",
+        "edges[1:] - 1",
+        shuffling("groups_of_clones_are_counted_as_the_smallest_of_each"),
+    ),
+    "errors of arithmetic do not say what was spent": Fault(
+        "accounting.spending:report_spent_on_error",
+        "(ArithmeticError, MemoryError, RuntimeError, ValueError)",
+        "(MemoryError, RuntimeError, ValueError)",
+        spending("errors_of_learning_say_what_was_spent[ZeroDivisionError]"),
+    ),
+    "a run that has failed states its own price": Fault(
+        "accounting.spending:report_spent_on_error",
+        "price * (not is_part())",
+        "price",
+        search("an_error_states_the_price_of_the_search_and_no_other"),
+    ),
+    "an error states the price of the last of the fits before": Fault(
+        "accounting.spending:naming_fits_before",
+        "compose(*certificates)",
+        "certificates[-1]",
+        spending("an_error_of_one_of_several_fits_states_what_the_others_cost_together"),
+    ),
+    "a refusal in a run states the price of the run": Fault(
+        "accounting.spending:restate_charged",
+        "price * (not is_part())",
+        "price",
+        search("an_error_states_the_price_of_the_search_and_no_other"),
+    ),
+    "a name may occur twice in a certificate": Fault(
+        "accounting.strict_json:_dict_of_distinct",
+        "len(members) < len(pairs)",
+        "False",
+        "tests/accounting/test_signatures.py::test_what_is_signed_says_everything_once",
+    ),
+    "a certificate may have unknown members": Fault(
+        "accounting.strict_json:check_members",
+        "data.keys() - known.keys()",
+        "[data.pop(name) for name in data.keys() - known.keys()][:0]",
+        certificate_edits("all_edits_are_refused_or_seen[full]"),
+    ),
+    "members of a certificate may be anything": Fault(
+        "accounting.strict_json:check_members",
+        "not known[name].allows(value)",
+        "False",
+        certificate_edits("what_contradicts_itself_or_says_nothing_is_refused"),
+    ),
+    "true is a number of JSON": Fault(
+        "accounting.strict_json:number",
+        "type(given) in (int, float)",
+        "isinstance(given, (int, float))",
+        strict_json("number"),
+    ),
+    "digits of a digest may be followed by others": Fault(
+        "accounting.strict_json:hexadecimal",
+        "pattern.fullmatch(given)",
+        "pattern.match(given)",
+        strict_json("hexadecimal"),
+    ),
+    "texts may hold what nobody sees": Fault(
+        "accounting.strict_json:_is_text",
+        'type(given) is str and given.isprintable() and given == given.strip() != ""',
+        'type(given) is str and given == given.strip() != ""',
+        strict_json("text"),
+    ),
+    "a person moves sums as a record does": Fault(
+        "accounting.units:largest_change",
+        'max_rows * max(sensitivity(relation), sensitivity("zero_out"))',
+        'max(sensitivity(relation), sensitivity("zero_out"))',
+        persons("a_person_moves_sums_by_no_more_than_is_claimed[sum-zero_out-4]"),
+    ),
+    "replacing a person is thought to be replacing rows": Fault(
+        "accounting.units:largest_change",
+        'max(sensitivity(relation), sensitivity("zero_out"))',
+        "sensitivity(relation)",
+        persons("a_person_moves_sums_by_no_more_than_is_claimed[always one-replace_one-4]"),
+    ),
+    "persons are not said to have identifiers that are unlike": Fault(
+        "accounting.units:assume_of_unit",
+        "(_ONE_IDENTIFIER, _UNLIKE)",
+        "(_ONE_IDENTIFIER,)",
+        "tests/accounting/test_units.py::test_what_a_certificate_for_persons_rests_on",
+    ),
+    "a unit may contradict what is assumed": Fault(
+        "accounting.units:check_unit",
+        "others in assumptions",
+        "False",
+        certificate_edits("what_contradicts_itself_or_says_nothing_is_refused"),
+    ),
+    "verify does not compare δ with the number of records": Fault(
+        "accounting.verification:verify",
+        "min(_LARGEST_DELTA, 1 / (certificate.n_records or 1))",
+        "_LARGEST_DELTA",
+        certificate("verify_warns_of_a_delta_that_could_cover_whole_records"),
+    ),
+}
+
+FUNCTION = {
+    "a certificate tells a seed": Fault(
+        "accounting.provenance",
+        '("random_state", "device", "verbose")',
+        '("device", "verbose")',
+        certificate("the_origin_says_who_made_it_when_and_with_what"),
+    )
+}

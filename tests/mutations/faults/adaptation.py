@@ -1,0 +1,41 @@
+"""Faults in adaptation."""
+
+from ..fault import Fault
+from ..ids import adaptation, search
+
+PRIVACY = {
+    "alignment with raw target rows": Fault(
+        "adaptation._domain_adapter:DPSWDDomainAdapter._adapt",
+        "return self._train_on_samples(start, sampler.fit(X_target))",
+        """
+        sampler.fit(X_target)
+        sampler.sample = lambda n: X_target
+        return self._train_on_samples(start, sampler)
+        """,
+        adaptation("all_but_the_sketch_is_post_processing"),
+    ),
+    "target rows scaled by the largest among them": Fault(
+        "adaptation._domain_adapter:DPSWDDomainAdapter._adapt",
+        "sampler.fit(X_target)",
+        "sampler.set_params(bounds=(X_target.min(), X_target.max())).fit(X_target)",
+        adaptation("units_follow_from_the_source"),
+    ),
+    "synthetic rows start from the target": Fault(
+        "adaptation._domain_adapter:DPSWDDomainAdapter._adapt",
+        "sampler.fit(X_target)",
+        "sampler.set_params(init=X_target).fit(X_target)",
+        adaptation("no_target_row_is_kept"),
+    ),
+    "a search is booked as one fit": Fault(
+        "adaptation._private_search:PrivateSearch._search_releases",
+        "Certificate.of_plan(plan, assumptions, reproducible=noise.reproducible)",
+        "best.privacy_",
+        search("the_certificate_is_that_of_the_search"),
+    ),
+    "candidates of a search share noise": Fault(
+        "adaptation._private_search:PrivateSearch._search_releases",
+        "noise.seed() if noise.reproducible else None",
+        "estimator.random_state",
+        search("candidates_have_noise_of_their_own"),
+    ),
+}

@@ -1,0 +1,100 @@
+"""Faults in arrays."""
+
+from ..fault import Fault
+from ..ids import arrays, components, few_rows, open_box
+
+PRIVACY = {
+    "windows are as wide as images": Fault(
+        "arrays.windows:_draw_block",
+        "side * _NARROWEST * (_WIDEST / _NARROWEST) ** sizes",
+        "side * 9.0**sizes",
+        components("windows_are_small_and_everywhere"),
+    ),
+    "windows are in the middle": Fault(
+        "arrays.windows:_draw_block",
+        "(side - 1) * places[..., None]",
+        "(side - 1) * 0.5 * places[..., None].ceil()",
+        components("windows_are_small_and_everywhere"),
+    ),
+    "any square number of columns is images": Fault(
+        "arrays.box:BoxFormat.are_images",
+        "find_shape(self.n_features, (1, 3))[1] >= _SIDE_OF_IMAGES",
+        "find_shape(self.n_features, (1, 3))[1] > 1",
+        few_rows("components_of_images_are_sought_however_few_rows_there_are"),
+    ),
+    "whatever has as many columns is images": Fault(
+        "arrays.box:BoxFormat.are_images",
+        "is_square and (lower == 0).all() and (upper == upper[0]).all()",
+        "is_square",
+        few_rows("components_of_images_are_sought_however_few_rows_there_are"),
+    ),
+    "a number beside images is no column": Fault(
+        "arrays.box:BoxFormat.are_images",
+        "self.encoder is not None or self.has_number or self.bounds is None",
+        "self.encoder is not None or self.bounds is None",
+        few_rows("images_with_a_number_beside_them_are_rows_of_a_table"),
+    ),
+    "windows are of what an encoder gives": Fault(
+        "arrays.box:BoxFormat.draw_windows",
+        'getattr(self.encoder, "maps_windows", self.encoder is None)',
+        "True",
+        components("other_encoders_show_no_windows"),
+    ),
+    "windows do not go through low frequencies": Fault(
+        "arrays.box:BoxFormat.draw_windows",
+        "torch.as_tensor(seen)",
+        "windows[:, : self.n_columns]",
+        components("windows_go_through_low_frequencies"),
+    ),
+    "rows without bounds are images": Fault(
+        "arrays.inference:OpenBoxFormat.are_images",
+        "not self.opens_X and super().are_images",
+        "super().are_images",
+        few_rows("components_of_images_are_sought_however_few_rows_there_are"),
+    ),
+    "ranges of columns weigh more than is stated": Fault(
+        "arrays.inference:OpenBoxFormat.encode",
+        "knot_weights(numbers, self.knots) / math.sqrt(numbers.shape[1])",
+        "knot_weights(numbers, self.knots)",
+        open_box("a_record_adds_weights_of_norm_one_at_most[True-4]"),
+    ),
+}
+
+FUNCTION = {
+    "components are sought among high frequencies": Fault(
+        "arrays.frequencies:lowest_frequencies",
+        "matrix[:n_frequencies]",
+        "matrix[-n_frequencies:]",
+        components("spaces_of_low_frequencies[64-16-sizes0]"),
+    ),
+    "a numeric y is decoded without the local radius": Fault(
+        "arrays.ball:BallFormat.decode",
+        "self.invert(rows * self.radius)",
+        "self.invert(rows * self.radius)[0], self.invert(rows)[1]",
+        arrays("local_rows_are_decoded_from_the_unit_ball"),
+    ),
+    "a numeric y is decoded without the radius": Fault(
+        "arrays.box:BoxFormat.decode",
+        "rows[:, -1:]",
+        "rows[:, -1:] / self.clip_norm",
+        arrays("rows_are_decoded_from_the_unit_ball"),
+    ),
+    "squared norms weigh more than is stated": Fault(
+        "arrays.inference:OpenBoxFormat.encode",
+        "knot_weights((rows**2).sum(axis=1), _SQUARES)",
+        "2 * knot_weights((rows**2).sum(axis=1), _SQUARES)",
+        open_box("a_record_adds_weights_of_its_squared_norm"),
+    ),
+    "ranges are counted in units of the radius": Fault(
+        "arrays.inference:OpenBoxFormat.resolve",
+        "1.0",
+        "self.clip_norm",
+        open_box("records_are_counted_whole_whatever_the_radius[0.5]"),
+    ),
+    "rows are not in units of the radius that is found": Fault(
+        "arrays.inference:OpenBoxFormat.resolve",
+        "format.clip_norm",
+        "1.0",
+        open_box("rows_are_in_units_of_the_radius"),
+    ),
+}

@@ -1,0 +1,130 @@
+"""Faults in audit."""
+
+from ..fault import Fault
+from ..ids import audit, audit_reports, audit_statistics, fit_audit, refuting
+
+PRIVACY = {
+    "of pure releases the largest counts": Fault(
+        "audit.releases:AuditReport.bound",
+        "pure += found.bound",
+        "pure = max(pure, found.bound)",
+        audit_reports("pure_releases_cost_together_what_they_cost_alone"),
+    ),
+    "inferred bounds cover whoever may take the seat": Fault(
+        "audit.releases:audit",
+        'np.isin(np.arange(len(data["X"])), seat.candidates)',
+        "None",
+        audit("records_that_are_not_clipped[auto, few records]"),
+    ),
+    "an audit reads given rows without a word": Fault(
+        "audit.releases:audit",
+        "PrivacyLeakWarning",
+        "DeprecationWarning",
+        audit_reports("made_records_are_read_without_a_warning_and_given_ones_with_one"),
+    ),
+    "an audited person has as many rows as count": Fault(
+        "audit.releases:_make_data",
+        "2 * max_rows",
+        "max_rows - 1",
+        audit("rows_of_a_person_of_which_all_count"),
+    ),
+    "a given person takes the seat with one row": Fault(
+        "audit.releases:_take_data",
+        "rows = np.flatnonzero(np.asarray(persons) == np.asarray(persons)[-1])",
+        "pass",
+        audit_reports("a_person_of_given_rows_takes_the_seat_with_all_of_them"),
+    ),
+    "more than is claimed is consistent": Fault(
+        "audit.findings:ReleaseAudit.reasons",
+        "self.bound > self.claim",
+        "self.bound > 2 * self.claim",
+        audit("noise_of_half_the_variance[tables]"),
+    ),
+    "an audit knows no thresholds": Fault(
+        "audit.findings:ReleaseAudit.reasons",
+        "self.threshold[0]",
+        "1",
+        audit("a_threshold_of_0[None]"),
+    ),
+    "an audit does not count who joins": Fault(
+        "audit.findings:ReleaseAudit.reasons",
+        "self.rate[0]",
+        "1",
+        audit("records_that_join_too_often"),
+    ),
+    "an audit sees no noise that is shared": Fault(
+        "audit.gaussian:GaussianAudit.audit",
+        "len(shared)",
+        "len(shared) and False",
+        audit("noise_that_is_not_what_it_is_taken_to_be[_shuffle-numbers share their noise-inf]"),
+    ),
+    "an audit runs on one neighbour": Fault(
+        "audit.gaussian:GaussianAudit._draw_pairs",
+        "zip(sources, runs, strict=True)",
+        "[(sources[0], runs[0])]",
+        audit("noise_that_depends_on_presence[slice sketch-0.5-present]"),
+    ),
+    "an audit of samples looks at the noise of one neighbour": Fault(
+        "audit.gaussian:GaussianAudit._draw_pairs",
+        "(0, 1)",
+        "(0,)",
+        audit("noise_that_depends_on_presence[gradients-0.5-present]"),
+    ),
+    "an audit sees no numbers without noise": Fault(
+        "audit.gaussian:_Neighbours.__init__",
+        "self.faults += _find_bare(runs, absent)",
+        "_find_bare(runs, absent)",
+        audit(
+            "noise_that_is_not_what_it_is_taken_to_be"
+            "[_leave_out-numbers are released without noise-0]"
+        ),
+    ),
+    "guesses are of the least clear": Fault(
+        "audit.guesses:guess",
+        "np.argsort(scores)",
+        "np.argsort(np.abs(scores))",
+        fit_audit("a_guess_is_of_the_clearest"),
+    ),
+    "stakes are added up": Fault(
+        "audit.refuting:refute_by_fits",
+        "logsumexp(gains) - math.log(len(_STAKES))",
+        "logsumexp(gains)",
+        refuting("fits_are_refuted_as_often_as_said"),
+    ),
+    "a guess is right no oftener than wrong": Fault(
+        "audit.refuting:refute_by_fits",
+        "1 + curve.advantage",
+        "1 + curve.advantage / 2",
+        refuting("many_fits_come_near_the_truth[1]"),
+    ),
+    "guesses of one fit are wrong one by one": Fault(
+        "audit.refuting:refute_by_guesses",
+        "v / (n_guesses - v)",
+        "n_guesses / (n_guesses - v)",
+        refuting("one_guess_of_randomised_response[0.5]"),
+    ),
+    "an audit lets nobody else take the seat": Fault(
+        "audit.runs:Seat.fill",
+        "taken[rows] if position is None else position",
+        "taken[rows]",
+        audit("what_is_sound_is_shown_to_cost_nearly_what_is_claimed[second moments, replaced]"),
+    ),
+    "audits take noise for less than it is": Fault(
+        "audit.statistics:deviation_above",
+        "stats.chi2.ppf(alpha, len(values) - 1)",
+        "stats.chi2.isf(alpha, len(values) - 1)",
+        audit_statistics("bounds_hold_as_often_as_they_say[0.1]"),
+    ),
+    "audits test at one lag as at two": Fault(
+        "audit.statistics:Lags.p_value",
+        "np.where(2 * lags == self._n, 2.0, 1.0)",
+        "np.where(2 * lags == self._n, 1.0, 1.0)",
+        audit_statistics("lags[2]"),
+    ),
+    "two ways to refute are each as sure as both": Fault(
+        "audit.fits:audit_fit",
+        "(1 - confidence) / 2",
+        "1 - confidence",
+        fit_audit("two_ways_to_refute_share_what_may_be_wrong"),
+    ),
+}

@@ -1,0 +1,217 @@
+"""Faults in the root modules."""
+
+from ..fault import Fault
+from ..ids import (
+    audit,
+    base,
+    common,
+    curator,
+    edges,
+    engines,
+    few_rows,
+    flow,
+    muting,
+    of_persons,
+    quality,
+    saving,
+    schema,
+)
+
+PRIVACY = {
+    "made records are at the edge": Fault(
+        "_audits:_draw_inside",
+        "_INSIDE * generator.uniform(size=(n_rows, 1))",
+        "1.0 * generator.uniform(size=(n_rows, 1))",
+        audit("records_that_are_not_clipped[auto]"),
+    ),
+    "arrays are compared with choices": Fault(
+        "_choices:is_one_of",
+        "isinstance(value, str | int | None) and value in choices",
+        "value in choices",
+        schema("what_is_of_another_type_is_named[bad4]"),
+    ),
+    "threads are muted one by one": Fault(
+        "_muting:_ActedOn.__subclasscheck__",
+        '[("ignore", muted) for muted in tuple(_muted)]',
+        "[]",
+        muting("threads_that_are_started_inside"),
+    ),
+    "an encoder's warnings leave the fit": Fault(
+        "_muting:muted", '"ignore"', '"default"', curator("warnings_of_an_encoder_are_withheld")
+    ),
+    "whoever leaves takes the muting of all with it": Fault(
+        "_muting:muted",
+        "_muted.remove(category)",
+        "_muted.clear()",
+        muting("threads_stay_muted_until_the_last_one_that_mutes_them_has_left"),
+    ),
+    "filters that others put first win": Fault(
+        "_muting:_install",
+        "warnings.filters[: len(_FILTERS)] != _FILTERS",
+        "not set(_FILTERS) <= set(warnings.filters)",
+        muting("filters_that_were_put_first_afterwards"),
+    ),
+    "a file may contradict its certificate": Fault(
+        "serialization:Saves.check_certified",
+        "own != certified",
+        "False",
+        saving("terms_are_compared_also_where_the_origin_says_the_same"),
+    ),
+    "a file may state less noise than there is": Fault(
+        "serialization:Saves.check_certified",
+        "not _is_close(certificate.sigma, sigma)",
+        "False",
+        saving("the_noise_is_that_of_the_certificate[sketch]"),
+    ),
+    "a budget may be smaller than what was spent": Fault(
+        "serialization:Saves._list_certified",
+        "certificate.epsilon > epsilon * (1 + _TOLERANCE)",
+        "False",
+        saving("terms_are_compared_also_where_the_origin_says_the_same"),
+    ),
+    "a file may be edited": Fault(
+        "serialization:_check_digest",
+        "file.read(_DIGEST) != digest.hexdigest().encode()",
+        "False",
+        saving("a_file_cannot_contradict_its_certificate"),
+    ),
+    "parts of a file may have further members": Fault(
+        "serialization:_Reader.read",
+        '_check_names(node, "is", "of")',
+        "pass",
+        saving("parts_of_a_file_have_the_members_that_were_written"),
+    ),
+    "what a file says is not checked as it is read": Fault(
+        "serialization:_Reader._make",
+        "made._check_loaded()",
+        "pass",
+        saving("a_file_cannot_contradict_its_certificate"),
+    ),
+    "what follows from a certificate is read": Fault(
+        "serialization:_Reader._make",
+        "isinstance(getattr(cls, name, None), property)",
+        "False",
+        saving("a_file_cannot_contradict_its_certificate"),
+    ),
+    "a dict of a file may have a key twice": Fault(
+        "serialization:_read_dict",
+        "len(value) < len(content)",
+        "False",
+        saving("a_dict_has_a_key_once"),
+    ),
+    "a row is kept": Fault(
+        "base:BaseGenerator._fit",
+        "vars(self).pop(name, None)",
+        """
+        vars(self).pop(name, None)
+        self._first = records._held[0][0][7:8].copy()
+        """,
+        common("check_no_row_in_pickle", "sliced"),
+    ),
+    "a sum without noise is kept": Fault(
+        "base:BaseGenerator._fit",
+        "vars(self).pop(name, None)",
+        """
+        vars(self).pop(name, None)
+        self.mean_ = records._held[0][0].mean(0)
+        """,
+        base("fitted_attributes_are_those_that_are_documented"),
+    ),
+    "an encoder is fitted on private rows": Fault(
+        "base:BaseGenerator._fit",
+        "n_samples, max_rows = records.n_records, records.max_rows",
+        """
+        n_samples, max_rows = records.n_records, records.max_rows
+        split_encoder(self.encoder)[0].fit(records._held[0][0])
+        """,
+        flow("public_encoders_are_not_fitted"),
+    ),
+    "engines take tables without a schema": Fault(
+        "base:BaseGenerator._read",
+        "isinstance(X, PartitionedTable) and self.schema is None",
+        "False",
+        engines("what_cannot_be_is_refused_before_a_row_is_read"),
+    ),
+    "samples of chunks are planned": Fault(
+        "base:BaseGenerator._read",
+        "callable(X)",
+        "False",
+        edges("samples_of_chunks_are_refused_before_anything_is_read"),
+    ),
+    "sampled releases take persons": Fault(
+        "base:BaseGenerator._refuse_samples",
+        "not release.is_sum",
+        "release is None",
+        of_persons("what_is_no_sum_over_all_rows_is_refused_before_anything_is_read"),
+    ),
+    "samples come from the stream of the noise": Fault(
+        "base:BaseGenerator.sample",
+        "NoiseSource(self.random_state if random_state is None else random_state, stream=1)",
+        "NoiseSource(self.random_state if random_state is None else random_state, stream=0)",
+        base("samples_do_not_come_from_the_stream_of_the_noise"),
+    ),
+    "noise in components is not spoken of": Fault(
+        "base:BaseGenerator._make_plan",
+        "self._min_samples_for_components(plan, format)",
+        "0",
+        few_rows("noise_hides_components_of_few_rows"),
+    ),
+    "components of persons have the noise of records": Fault(
+        "base:BaseGenerator._min_samples_for_components",
+        "plan.multiplier(format.components.name) * (plan.max_rows or 1)",
+        "plan.multiplier(format.components.name)",
+        few_rows("noise_hides_components_of_few_rows"),
+    ),
+    "low frequencies of images take as many rows as pixels": Fault(
+        "encoders:PrivatePCA.min_samples",
+        "next((space.shape[1] for space in spaces), n_columns)",
+        "n_columns",
+        few_rows("noise_hides_components_of_few_rows"),
+    ),
+    "components that are all kept are to stand out": Fault(
+        "encoders:PrivatePCA.min_samples",
+        "n_components == n_columns",
+        "False",
+        few_rows("noise_hides_components_of_few_rows"),
+    ),
+    "components of images wait until they stand out of all pixels": Fault(
+        "encoders:choose_components",
+        """
+        if are_images:
+            return components
+        """,
+        "pass",
+        few_rows("components_of_images_are_sought_however_few_rows_there_are"),
+    ),
+}
+
+FUNCTION = {
+    "what rules leave out is taken for noise": Fault(
+        "quality:find_signal",
+        "numbers[numbers != 0]",
+        "numbers",
+        quality("mostly_noise[0.9-True]"),
+    ),
+    "there must be others": Fault(
+        "quality:warn_of_levels",
+        "signal < LEAST_SIGNAL and level != other",
+        "signal < LEAST_SIGNAL",
+        quality("levels_of_which_there_are_few"),
+    ),
+    "pickles in a saved file are run": Fault(
+        "serialization:_Reader.take",
+        "False",
+        "True",
+        saving("a_pickle_among_the_arrays_is_not_run"),
+    ),
+    "a score by one projection": Fault(
+        "base:BaseGenerator.score",
+        "sliced_wasserstein_distance(format.encode(X), format.encode(synthetic), random_state=0)",
+        """
+        sliced_wasserstein_distance(
+            format.encode(X), format.encode(synthetic), n_projections=1, random_state=0
+        )
+        """,
+        base("a_score_looks_along_many_directions"),
+    ),
+}

@@ -1,0 +1,560 @@
+"""Faults in curator."""
+
+from ..fault import Fault
+from ..ids import (
+    aggregates,
+    base,
+    cells,
+    chunks,
+    common,
+    curator,
+    edges,
+    engines,
+    fuzz,
+    ldp_entropic_gan,
+    of_persons,
+    owners,
+    persons,
+    record_functions,
+    records,
+    sliced_wasserstein,
+    tables,
+    two_way,
+)
+
+PRIVACY = {
+    "categories that look missing are": Fault(
+        "curator.cells:CellReader.__call__",
+        "MISSING.difference(self.levels[j])",
+        "MISSING",
+        cells("categories_may_look_missing"),
+    ),
+    "texts that stand for missing cells are categories": Fault(
+        "curator.cells:read_column",
+        "of_texts |= dict.fromkeys(texts & missing)",
+        "pass",
+        cells("one_cell_changes_nothing_for_other_records[number-chunks of 7]"),
+    ),
+    "texts that are numbers stay texts": Fault(
+        "curator.cells:_read_text",
+        """
+        if not math.isnan(number):
+            return number
+        """,
+        "pass",
+        cells("one_cell_changes_nothing_for_other_records[age-chunks of 7]"),
+    ),
+    "texts that are booleans stay texts": Fault(
+        "curator.cells:_read_text",
+        'stripped.lower() in ("true", "false")',
+        'stripped in ("true", "false")',
+        cells("one_cell_changes_nothing_for_other_records[flag-chunks of 7]"),
+    ),
+    "texts that are dates stay texts": Fault(
+        "curator.cells:_read_text",
+        "text if date is None else date",
+        "text",
+        cells("one_cell_changes_nothing_for_other_records[day-chunks of 7]"),
+    ),
+    "dates keep their time zones": Fault(
+        "curator.cells:_in_utc",
+        "date.astimezone(datetime.timezone.utc)",
+        "date",
+        cells("forms_of_one_value_are_one"),
+    ),
+    "zeros in front of a day are lost": Fault(
+        "curator.cells:_expect",
+        "str(int(value)).zfill(width)",
+        "str(int(value))",
+        cells("dates_that_readers_take_for_numbers_are_the_same_days"),
+    ),
+    "levels are found by their text alone": Fault(
+        "curator.cells:_find_level",
+        "named.get(_find_key(cell, levels), -1)",
+        "-1",
+        cells("levels_are_found_by_value"),
+    ),
+    "the words of a system error are told": Fault(
+        "curator.chunks:TableChunks._read_quietly",
+        "os.strerror(error.errno)",
+        "error.strerror",
+        chunks("errors_of_a_function_of_chunks_are_withheld[patient-called]"),
+    ),
+    "errors of a function of chunks are quoted": Fault(
+        "curator.chunks:TableChunks._read_quietly",
+        "type(error).__name__",
+        "str(error)",
+        chunks("errors_of_a_function_of_chunks_are_withheld"),
+    ),
+    "rows are looked at before the budget": Fault(
+        "curator.curator:Curator.__init__",
+        "self._reservation = Reservation(plan, noise.reproducible)",
+        """
+        self._source.open()
+        self._reservation = Reservation(plan, noise.reproducible)
+        """,
+        common("check_refusal_is_reserved"),
+    ),
+    "a refusal is for nothing": Fault(
+        "curator.curator:Curator.__init__",
+        "self._source.open()",
+        """
+        try:
+            self._source.open()
+        except ValueError:
+            self.close()
+            raise
+        """,
+        curator("strict_curators_refuse_bad_records_after_the_reservation"),
+    ),
+    "rows are chosen by a public key": Fault(
+        "curator.curator:Curator.__init__",
+        "noise.key() if has_persons else None",
+        "bytes(32)",
+        persons("each_fit_chooses_with_a_key_of_its_own"),
+    ),
+    "a refusal does not say what is charged": Fault(
+        "curator.curator:Curator.__init__",
+        "naming_what_is_charged(plan)",
+        "contextlib.nullcontext()",
+        edges("rows_that_are_refused_say_what_is_charged[False]"),
+    ),
+    "noise for another relation": Fault(
+        "curator.curator:Curator._release",
+        "self.plan.relation",
+        '"zero_out"',
+        common("check_noise"),
+    ),
+    "a release is not in the ledger": Fault(
+        "curator.curator:Curator._release",
+        """
+        if position == len(self._ledger):
+            self._ledger.append(_Entry(mechanism.name, event))
+        self._ledger[position].count += 1
+        """,
+        "pass",
+        curator("the_ledger_is_written_before_rows_are_read"),
+    ),
+    "repeated releases are counted once": Fault(
+        "curator.curator:Curator._release",
+        "self._ledger[position].count += 1",
+        "self._ledger[position].count = 1",
+        common("check_ledger", "rows"),
+    ),
+    "the digest is that of the last release": Fault(
+        "curator.curator:Curator._release",
+        "self._digest.add(released)",
+        """
+        self._digest = Digest()
+        self._digest.add(released)
+        """,
+        curator("the_digest_is_of_all_releases_in_their_order"),
+    ),
+    "a sum of any release takes persons": Fault(
+        "curator.curator:Curator._release",
+        "self.plan.max_rows is not None and not mechanism.is_sum",
+        "self.plan.max_rows is None and not mechanism",
+        persons("what_is_no_sum_is_refused_before_a_row_is_read"),
+    ),
+    "the number of rows is told without noise": Fault(
+        "curator.curator:Curator.count_rows",
+        "self.release(RowCountMechanism()).value.item",
+        "self._source.count_rows",
+        persons("the_number_of_rows_is_noised_and_kept_within_what_is_possible"),
+    ),
+    "a budget is not charged": Fault(
+        "curator.curator:Curator.close",
+        "(entry.total for entry in self._ledger)",
+        "()",
+        sliced_wasserstein("budget"),
+    ),
+    "the certificate hides that the seed was fixed": Fault(
+        "curator.curator:Curator.certificate",
+        "self._noise.reproducible",
+        "False",
+        curator("the_certificate_says_whether_the_seed_was_fixed"),
+    ),
+    "an event is missing from the certificate": Fault(
+        "curator.curator:Curator.certificate",
+        "self._ledger",
+        "self._ledger[1:]",
+        common("check_ledger"),
+    ),
+    "a certificate does not say who added up": Fault(
+        "curator.curator:Curator.certificate",
+        "self._engine",
+        "None",
+        engines("partitions_give_what_the_table_gives[sketch-DPSWFlowSampler]"),
+    ),
+    "rows of a person are bounded within chunks": Fault(
+        "curator.persons:Persons.__init__",
+        "codes.append(self._find_codes(chunk, lambda name: len(self._numbered)))",
+        """
+        self._numbered = {}
+        codes.append(self._find_codes(chunk, lambda name: len(self._numbered)))
+        """,
+        persons("chunks_of_identifiers_are_the_same_as_all_of_them"),
+    ),
+    "who comes later is the first person": Fault(
+        "curator.persons:Persons.find_codes",
+        "return -1",
+        "return 0",
+        persons("persons_who_come_later_are_nobody"),
+    ),
+    "rows of nobody count": Fault(
+        "curator.persons:Persons._find_codes",
+        "np.full(len(names) + 1, -1)",
+        "np.zeros(len(names) + 1, dtype=np.int64)",
+        persons("so_many_rows_of_each_count_and_none_that_is_nobodys"),
+    ),
+    "of one row too many the first count": Fault(
+        "curator.persons:RowLimit.__init__",
+        "sizes > max_rows",
+        "sizes > max_rows + 1",
+        persons("no_row_counts_because_it_comes_first[1]"),
+    ),
+    "of equal rows of a person all count or none": Fault(
+        "curator.persons:RowLimit._choose",
+        'rows.groupby(["person", "hash"]).cumcount()',
+        'rows.groupby(["person", "hash"]).cumcount() * 0',
+        persons("equal_rows_are_as_likely_to_count_as_others"),
+    ),
+    "of all persons the same rows count": Fault(
+        "curator.persons:RowLimit.hash_large",
+        "map(partial(_hash, self._key), names, written)",
+        "(len(row) for row in written)",
+        persons("each_row_is_as_likely_to_count"),
+    ),
+    "which rows count follows from their order": Fault(
+        "curator.persons:RowLimit.hash_large",
+        "_write_rows(X[here], None if y is None else y[here])",
+        '[b"%d" % i for i in range(len(here))]',
+        persons("which_rows_count_follows_from_the_rows_of_that_person_alone"),
+    ),
+    "rows of persons with few rows are not counted": Fault(
+        "curator.persons:Reading.choose",
+        "chosen[chosen] = _take(self._left, codes[chosen])",
+        "pass",
+        chunks("later_readings_count_no_more_of_anybody"),
+    ),
+    "rows that were not chosen count later": Fault(
+        "curator.persons:_take",
+        "(places >= 0) & (n_before < left[places])",
+        "n_before < left[places]",
+        chunks("later_readings_count_no_more_of_anybody"),
+    ),
+    "rows are counted anew in each block": Fault(
+        "curator.persons:_take",
+        "np.subtract.at(left, places[taken], 1)",
+        "pass",
+        chunks("later_readings_count_no_more_of_anybody"),
+    ),
+    "the order of an index is not looked at": Fault(
+        "curator.persons:check_beside",
+        "apart is not None and not len(apart)",
+        "False",
+        chunks("persons_in_another_order_of_the_index_are_refused"),
+    ),
+    "dates of NumPy are persons of other names": Fault(
+        "curator.persons:_find_names",
+        'pd.Series(different) if different.dtype.kind == "M" else different',
+        "different",
+        persons("forms_of_one_identifier_are_one_person"),
+    ),
+    "equal identifiers are brought to different places": Fault(
+        "curator.persons:_write_name",
+        "str.strip(name)",
+        "name",
+        engines("of_equal_numbers_and_texts_in_other_partitions_one_person_is_made"),
+    ),
+    "numbers and their texts are two persons": Fault(
+        "curator.persons:_write_name",
+        "_WHOLE.fullmatch(text)",
+        "None",
+        engines("numbers_and_texts_that_read_alike_are_one_person"),
+    ),
+    "negative identifiers are those of others": Fault(
+        "curator.persons:_write_name",
+        'f"-{whole[2]}" if whole[1] == "-" and whole[2] != "0" else whole[2]',
+        "whole[2]",
+        persons("forms_of_one_identifier_are_one_person"),
+    ),
+    "all that has a hash is an identifier": Fault(
+        "curator.persons:_write_name",
+        "name is None or name is pd.NA or name is pd.NaT or not _is_identifier(name)",
+        "name is None or name is pd.NA or name is pd.NaT",
+        persons("what_equals_no_copy_of_itself_is_no_identifier[objects]"),
+    ),
+    "floats that were rounded are persons": Fault(
+        "curator.persons:_write_float",
+        """
+        if not _is_exact(number):
+            return None
+        """,
+        "pass",
+        chunks("what_is_no_identifier_concerns_its_row_alone"),
+    ),
+    "short floats are read as long ones": Fault(
+        "curator.persons:_is_exact",
+        "np.finfo(type(number)).nmant + 1",
+        "53",
+        persons("floats_that_may_be_rounded_are_nobodys"),
+    ),
+    "True and 1 are two persons": Fault(
+        "curator.persons:_write_other",
+        "int(name)",
+        "name",
+        persons("forms_of_one_identifier_are_one_person"),
+    ),
+    "rows are told from each other by 16 bits": Fault(
+        "curator.persons:_hash",
+        "blake2b(key=key, digest_size=8)",
+        "blake2b(key=key, digest_size=2)",
+        persons("unlike_rows_have_unlike_hashes"),
+    ),
+    "errors keep the variables of their frames": Fault(
+        "curator.record_functions:_clear_frames",
+        "traceback.clear_frames(error.__traceback__)",
+        "pass",
+        fuzz("fits"),
+    ),
+    "frames of the caller are cleared, too": Fault(
+        "curator.record_functions:_clear_frames",
+        "error is not None and error is not handled",
+        "error is not None",
+        edges("frames_outside_are_left"),
+    ),
+    "errors keep the frames of those that they followed": Fault(
+        "curator.record_functions:_clear_frames",
+        "error.__cause__ or error.__context__",
+        "error.__cause__",
+        record_functions("errors_keep_nothing_of_the_frames_that_they_came_through[False]"),
+    ),
+    "a product that fails takes those of others with it": Fault(
+        "curator.record_functions:PullingFunction.with_products",
+        "_by_record(found, pull_alone, (cotangents, *blocks), n_products)",
+        "cotangents.new_zeros(len(cotangents), n_products) if found is None else found",
+        aggregates(
+            "a_record_for_which_the_function_fails_adds_no_features_or_products_of_its_own_only"
+        ),
+    ),
+    "one failing record makes all absent": Fault(
+        "curator.record_functions:_by_record",
+        "range(n)",
+        "range(0)",
+        curator("a_record_for_which_an_encoder_fails_counts_as_absent"),
+    ),
+    "records are tried in the first place": Fault(
+        "curator.record_functions:_alone",
+        "alone[i] = block[i]",
+        "alone[0] = block[i]",
+        record_functions("records_keep_their_places_where_the_function_fails_for_others"),
+    ),
+    "sizes follow from the number of rows": Fault(
+        "curator.records:Records.of",
+        "n_rows if persons is None else persons.n_persons",
+        "n_rows",
+        of_persons("all_that_is_seen_follows_from_persons_alone[declared-1]"),
+    ),
+    "records are held after they were handed over": Fault(
+        "curator.records:Records.release_ownership",
+        "self._held.pop()",
+        "self._held[-1]",
+        records("records_are_handed_over_once_and_held_by_nobody_then"),
+    ),
+    "inferred classes are called local": Fault(
+        "curator.records:Records.cover",
+        "plan.local and not self.is_inferred",
+        "plan.local",
+        ldp_entropic_gan("inferred_classes_are_not_local"),
+    ),
+    "a certificate does not say what shares rest on": Fault(
+        "curator.records:Records.list_assumptions",
+        "(*shared, *inferred, *alike, *list_refusals(strict, self.has_objects))",
+        "(*inferred, *alike, *list_refusals(strict, self.has_objects))",
+        owners("the_certificate_names_what_was_done"),
+    ),
+    "strict certificates do not say so": Fault(
+        "curator.records:list_refusals",
+        "strict or has_objects",
+        "has_objects",
+        common("check_bad_records"),
+    ),
+    "an error quotes a cell": Fault(
+        "curator.records:_parse_cell",
+        "refused = ValueError",
+        "raise",
+        common("check_failing_fit", "sliced"),
+    ),
+    "chunks of a function are taken to be read alike": Fault(
+        "curator.records:read_table",
+        "isinstance(X, TableChunks) and not X.states_dtypes",
+        "False",
+        chunks("the_certificate_assumes_what_cannot_be_seen_of_a_function"),
+    ),
+    "texts of objects are codes": Fault(
+        "curator.records:_is_of_texts",
+        "is_string_dtype(dtype) and isinstance(dtype, ExtensionDtype)",
+        "is_string_dtype(dtype)",
+        cells("one_cell_changes_nothing_for_other_records[code-mixed]"),
+    ),
+    "the number of rows is told beside that of labels": Fault(
+        "curator.records:_check_length",
+        "len(y) != n_rows",
+        'len(y) != n_rows and int(f"{n_rows} rows")',
+        records("numbers_of_rows_and_labels_are_not_told"),
+    ),
+    "persons are told by positions of partitions": Fault(
+        "curator.records:pop_persons",
+        """
+        if persons is None:
+            return X, None
+        """,
+        """
+        if persons is None:
+            return X, None
+        return X.of_persons(persons), None
+        """,
+        engines("what_cannot_be_is_refused_before_a_row_is_read"),
+    ),
+    "the grid is that of the number of rows": Fault(
+        "curator.source:RecordSource._count_persons",
+        "n_persons * self.max_rows",
+        "self._n_rows",
+        persons("what_is_public_follows_from_persons_alone"),
+    ),
+    "rows that do not count are not left out": Fault(
+        "curator.source:RecordSource._limit_persons",
+        "left_out if self._null is None else self._null | left_out",
+        "self._null",
+        persons("a_person_moves_sums_by_no_more_than_is_claimed[class counts-zero_out-1]"),
+    ),
+    "radii are taken whose squares underflow": Fault(
+        "curator.source:RecordSource.prepare",
+        "1e-100 <= clip_norm < math.inf",
+        "0 < clip_norm < math.inf",
+        curator("bad_clip_norm[5e-324]"),
+    ),
+    "one bad cell makes a block unreadable": Fault(
+        "curator.source:RecordSource.encode_cells_by",
+        "is_finite[:, None]",
+        "is_finite.all()",
+        tables("a_record_with_a_bad_cell_counts_as_absent"),
+    ),
+    "what is not finite has the place that a map gives to zeros": Fault(
+        "curator.source:RecordSource.encode_cells_by",
+        "rows.masked_fill(~is_finite[:, None], torch.nan)",
+        "rows",
+        two_way("chunks_give_the_sums_of_rows_in_memory"),
+    ),
+    "each partition chooses by another key": Fault(
+        "curator.source:RecordSource.add_up",
+        "self._key",
+        "bytes(32)",
+        engines("persons_in_partitions_give_what_the_table_gives[stops0-1]"),
+    ),
+    "rows of the ball are taken for places": Fault(
+        "curator.source:RecordSource.places",
+        "self._clip_norm is not None",
+        "False",
+        two_way("places_and_rows_of_the_unit_ball_are_not_taken_for_each_other"),
+    ),
+    "cells of bad labels are counted": Fault(
+        "curator.source:RecordSource.cells",
+        "codes >= 0",
+        "codes >= -1",
+        curator("a_bad_label_counts_as_absent_where_cells_are_read[7]"),
+    ),
+    "progress tells the number of rows": Fault(
+        "curator.source:RecordSource._read",
+        "self.max_rows is None",
+        "True",
+        persons("progress_does_not_tell_how_many_rows_there_are[5000]"),
+    ),
+    "rows of a person are bounded in the first block": Fault(
+        "curator.source:RecordSource._read_records",
+        "self._null[start:stop]",
+        "self._null[: len(X)]",
+        persons("rows_are_bounded_over_all_blocks_and_chunks[None]"),
+    ),
+    "other persons in a later reading are not told": Fault(
+        "curator.source:RecordSource.warn_of_changes",
+        "self._n_persons_read - {self.n_units}",
+        "set()",
+        chunks("other_persons_in_a_later_reading_are_told_by_their_number"),
+    ),
+    "rows are not clipped": Fault(
+        "curator.source:RecordSource._finish",
+        "clip_rows(rows.to(self._device), self._clip_norm)",
+        "rows.to(self._device)",
+        common("check_neighbours"),
+    ),
+    "a bad label is that of the last class": Fault(
+        "curator.source:RecordSource._find_rows",
+        "(codes >= 0) & finite",
+        "finite",
+        common("check_bad_records"),
+    ),
+    "null records are counted": Fault(
+        "curator.source:RecordSource._membership",
+        "membership[null] = 0",
+        "pass",
+        common("check_neighbours", "sliced"),
+    ),
+    "undeclared labels are refused": Fault(
+        "curator.source:RecordSource._codes",
+        "return torch.as_tensor(look_up(y, self._classes))",
+        """
+        codes = torch.as_tensor(look_up(y, self._classes))
+        if (codes < 0).any():
+            raise ValueError("y holds other labels.")
+        return codes
+        """,
+        common("check_bad_records"),
+    ),
+    "infinite numbers are clipped to the bounds": Fault(
+        "curator.source:RecordSource._rows",
+        "np.isfinite(block)",
+        "~np.isnan(block)",
+        curator("a_bad_record_counts_as_absent_and_changes_no_other"),
+    ),
+    "a bad number beside a row is not looked at": Fault(
+        "curator.source:RecordSource._rows",
+        "enumerate(blocks)",
+        "enumerate(blocks[:1])",
+        curator("a_bad_number_beside_a_row_makes_it_absent[inf]"),
+    ),
+    "rows of persons in partitions are not bounded": Fault(
+        "curator.source:_add_up_part",
+        "RecordSource(rows, None, persons=persons, **known)",
+        "RecordSource(rows, None, **known)",
+        engines("rows_of_a_person_are_bounded_across_partitions[stops0-3]"),
+    ),
+    "rows are held where the next ones are written": Fault(
+        "curator.source:_rebatch",
+        "n_held < size",
+        "False",
+        chunks("a_source_may_write_each_chunk_where_the_last_one_was"),
+    ),
+}
+
+FUNCTION = {
+    "a seed is not warned of": Fault(
+        "curator.curator:open_curator",
+        """
+        if noise.reproducible:
+            warn_of_seed()
+        """,
+        """
+        if False:
+            warn_of_seed()
+        """,
+        base("a_seed_is_warned_of_where_fit_is_called"),
+    ),
+    "objects without a schema are read before they are refused": Fault(
+        "curator.records:_says_no_number",
+        '"USmMO" if is_column else "USmM"',
+        '"USmM"',
+        sliced_wasserstein("bad_data[text, objects]"),
+    ),
+}

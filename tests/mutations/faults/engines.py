@@ -1,0 +1,55 @@
+"""Faults in engines."""
+
+from ..fault import Fault
+from ..ids import command_line, engines, secrets
+
+PRIVACY = {
+    "rows of a person are bounded within partitions": Fault(
+        "engines.partitioned:PartitionedTable.__init__",
+        "frame if person_column is None else self._gather(_name_once())",
+        "frame",
+        engines("rows_of_a_person_are_bounded_across_partitions[stops1-1]"),
+    ),
+    "what a worker raises is quoted": Fault(
+        "engines.partitioned:PartitionedTable.add_up",
+        "type(error).__name__",
+        "str(error)",
+        engines("what_a_worker_says_is_dropped"),
+    ),
+    "what a worker raises is the cause": Fault(
+        "engines.partitioned:PartitionedTable.add_up",
+        "failure = type(error).__name__",
+        'raise RuntimeError("workers failed (KeyError)") from error',
+        engines("what_a_worker_says_is_dropped"),
+    ),
+    "names of tasks are short": Fault(
+        "engines.partitioned:_name_once",
+        "uuid4().hex",
+        "4 * uuid4().hex[:8]",
+        secrets("each_bit_is_drawn_whatever_the_time_the_process_and_seeds_are[name of a task]"),
+    ),
+    "one partition counts": Fault(
+        "engines.partitioned:_merge",
+        "there + part",
+        "part or there",
+        engines("partitions_give_what_the_table_gives"),
+    ),
+    "a failed partition counts as empty": Fault(
+        "engines.partitioned:_merge",
+        "return None",
+        "continue",
+        engines("a_failure_after_a_release_says_what_was_spent"),
+    ),
+    "files of a table have columns of other types": Fault(
+        "engines.files:TableFile._read_dtypes",
+        "not read_schema(other).equals(schema)",
+        "read_schema(other).names != schema.names",
+        "tests/privacy/test_files.py::test_files_of_one_table_have_the_same_columns_of_the_same_types",
+    ),
+    "the first record names the columns": Fault(
+        "engines.files:TableFile._read_names",
+        "not self._has_header",
+        "False",
+        command_line("a_table_without_a_header"),
+    ),
+}

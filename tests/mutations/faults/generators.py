@@ -1,0 +1,40 @@
+"""Faults in generators."""
+
+from ..fault import Fault
+from ..ids import flow, ldp_entropic_gan, normals
+
+PRIVACY = {
+    "rows are noised again in each epoch": Fault(
+        "generators._ldp_entropic_gan:LDPEntropicGAN._learn",
+        "curator.release(LocalRowsMechanism(format.p))",
+        "[curator.release(LocalRowsMechanism(format.p)) for _ in range(3)][-1]",
+        ldp_entropic_gan("rows_are_noised_once"),
+    ),
+    "the regularisation does not match the noise": Fault(
+        "generators._ldp_entropic_gan:_matched_reg",
+        "p * scale**p",
+        "scale**p",
+        ldp_entropic_gan("the_regularisation_matches_the_noise"),
+    ),
+    "particles do not start from what a sketch says": Fault(
+        "generators._sliced_flow:DPSWFlowSampler._descend",
+        "draw_normals(normals, n_particles, spread, generator)",
+        "self._draw_starts(curator, spread, init, generator)",
+        normals("particles_start_there"),
+    ),
+    "fresh noise at each free step": Fault(
+        "generators._sliced_flow:DPSWFlowSampler._flow",
+        "itertools.repeat(curator.release(mechanism))",
+        "iter([curator.release(mechanism) for _ in range(n_steps)])",
+        flow("presample_releases_once_and_resample_at_each_step"),
+    ),
+}
+
+FUNCTION = {
+    "annealing is ignored": Fault(
+        "generators._sliced_flow:DPSWFlowSampler._flow",
+        "_ANNEALED * n_steps",
+        "0.5 * n_steps",
+        flow("annealing_is_the_share_of_steps_in_which_they_shorten"),
+    )
+}

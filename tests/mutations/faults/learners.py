@@ -1,0 +1,220 @@
+"""Faults in learners."""
+
+from ..fault import Fault
+from ..ids import (
+    aligning,
+    by_level,
+    dpaf,
+    flow,
+    interactions,
+    ldp_entropic_gan,
+    normals,
+    schema_report,
+    sizes,
+    sliced_wasserstein,
+    tables,
+)
+
+PRIVACY = {
+    "cotangents are random anew, whoever is in the seat": Fault(
+        "learners.adaptation:_cotangent",
+        "torch.Generator().manual_seed(seed)",
+        "None",
+        "tests/adaptation/test_audits.py::test_what_adapters_release_is_consistent[rows]",
+    ),
+    "what is spent follows from what stands out": Fault(
+        "learners.interactions:release_three_way",
+        "chosen = triples or every[:1]",
+        """
+        if not (chosen := triples):
+            return None
+        """,
+        interactions("what_is_spent_does_not_follow_from_the_rows"),
+    ),
+    "normal distributions are fitted to other slices": Fault(
+        "learners.normals:fit_normals_to_sketch",
+        "target[..., slices]",
+        "target[..., : len(slices)]",
+        normals("a_distribution_is_found_from_its_sketch"),
+    ),
+    "normal distributions are fitted to the noise": Fault(
+        "learners.normals:fit_normals_to_sketch", "noise", "0.0", normals("a_fit_ends_at_the_noise")
+    ),
+    "a distribution in few directions starts with less": Fault(
+        "learners.normals:fit_normals_to_sketch",
+        "factor.mul_((d / factor.shape[1]) ** 0.5)",
+        "factor",
+        normals("the_start_has_the_spread[100]"),
+    ),
+    "a normal distribution has another width on high harmonics": Fault(
+        "learners.normals:expected_harmonics",
+        "b**2",
+        "b",
+        normals("mean_values_are_those_of_many_draws"),
+    ),
+    "a network that does not fit is found out after releases": Fault(
+        "learners.rows:try_network",
+        """
+        if not format.shares:
+            return
+        """,
+        "return",
+        sliced_wasserstein("a_network_of_a_wrong_size_costs_nothing"),
+    ),
+    "a step compares slices with others": Fault(
+        "learners.sketch:fit_to_sketch",
+        "means[..., slices]",
+        "means[..., :_SLICES]",
+        sizes("a_step_of_a_network_looks_at_some_slices_of_many"),
+    ),
+}
+
+FUNCTION = {
+    "the weight of classes is ignored": Fault(
+        "learners.adaptation:fit_adaptation",
+        "class_align_weight * _class_gap(encoded, labels, encoded_target, guesses)",
+        "0 * _class_gap(encoded, labels, encoded_target, guesses)",
+        aligning("the_weight_of_classes_brings_their_means_together"),
+    ),
+    "what is like the target is ignored": Fault(
+        "learners.adaptation:fit_adaptation",
+        "[] if seen is None else [seen]",
+        "[]",
+        aligning("what_is_like_the_target_is_learnt_from_and_compared"),
+    ),
+    "domains are compared by what the target lacks": Fault(
+        "learners.adaptation:fit_adaptation",
+        """
+        encoded = encode(part)
+        loss = loss + cross_entropy(head(encoded), labels)
+        """,
+        "loss = loss + cross_entropy(head(encode(part)), labels)",
+        aligning("what_is_like_the_target_is_learnt_from_and_compared"),
+    ),
+    "the head learns that fakes are real": Fault(
+        "learners.aggregates:fit_to_aggregates",
+        "verdict(fake + known.std * noise, is_real=False)",
+        "verdict(fake + known.std * noise, is_real=True)",
+        dpaf("the_head_learns_to_tell_what_is_real"),
+    ),
+    "groups of labels weigh the same": Fault(
+        "learners.entropic:fit_to_noised_rows",
+        "seen[labels] / len(codes)",
+        "np.full(len(labels), 1 / len(labels))",
+        ldp_entropic_gan("groups_of_labels_weigh_as_many_rows_as_they_have"),
+    ),
+    "the last group of levels is one too far": Fault(
+        "learners.interactions:join_levels",
+        "np.minimum(group.astype(int), n_groups - 1)",
+        "np.minimum(group.astype(int), n_groups - 2)",
+        interactions("levels_are_joined_by_how_frequent_they_are"),
+    ),
+    "signs are those of one group": Fault(
+        "learners.interactions:join_levels",
+        "(shares.cumsum() - shares / 2) / shares.sum() * n_groups",
+        "(shares.cumsum() - shares / 2) / shares.sum()",
+        interactions("levels_are_joined_by_how_frequent_they_are"),
+    ),
+    "training goes on with noisy pairs": Fault(
+        "learners.interactions:with_pairs_of",
+        "replace(tables, cells=cells * (n_records / len(made)), pairs_std=0.0)",
+        "tables",
+        interactions("pairs_of_rows_take_the_place_of_released_ones"),
+    ),
+    "noise stands out": Fault(
+        "learners.interactions:find_triples",
+        "max(_CLEAR * chance, _MUCH * n_records)",
+        "_MUCH * n_records",
+        interactions("triples_that_stand_out_are_found"),
+    ),
+    "what pairs explain stands out": Fault(
+        "learners.interactions:find_triples",
+        "released - n_records * products.mean(0).numpy()",
+        "released",
+        interactions("triples_that_stand_out_are_found"),
+    ),
+    "the bootstrap is not shrunk": Fault(
+        "learners.particles:Particles.sample",
+        "moved / math.sqrt(1 + _JITTER**2)",
+        "moved",
+        flow("the_bootstrap_is_shrunk_by_what_the_jitter_adds"),
+    ),
+    "diffusion by √(λh)": Fault(
+        "learners.particles:flow_along_slices",
+        "2 * diffusion",
+        "diffusion",
+        flow("a_step_of_the_flow_diffuses_by_its_length"),
+    ),
+    "one unit of zeros too many": Fault(
+        "learners.particles:_as_released",
+        "1 / max(share, 1e-3) - 1",
+        "1 / max(share, 1e-3)",
+        flow("particles_of_a_class_have_as_many_zeros_as_records_have"),
+    ),
+    "a rare level is judged by all records": Fault(
+        "learners.report:read_tables",
+        "find_signal(cells, tables.pairs_std)",
+        "find_signal(tables.cells, tables.pairs_std)",
+        by_level("a_rare_level_whose_tables_are_noise_is_warned_of[30-True]"),
+    ),
+    "spare levels that nobody has are generated": Fault(
+        "learners.table_rows:TableRows.to_probabilities",
+        "logits.masked_fill(self.is_empty, -torch.inf)",
+        "logits",
+        schema_report("spare_levels_within_noise_are_never_generated[particles]"),
+    ),
+    "a change of one level shifts all": Fault(
+        "learners.table_rows:TableNetwork.shift",
+        "self.offset += change",
+        "self.offset += change.mean(0)",
+        by_level("parts_differ_in_a_network_by_what_they_are_told"),
+    ),
+    "rows of one level for all": Fault(
+        "learners.table_rows:TableNetwork.draw",
+        "torch.eye(len(n_rows)).repeat_interleave(torch.tensor(n_rows), dim=0)",
+        "torch.eye(len(n_rows))[:1].repeat(sum(n_rows), 1)",
+        by_level("parts_differ_in_a_network_by_what_they_are_told"),
+    ),
+    "particles of one level for all": Fault(
+        "learners.table_rows:TableParticles.draw",
+        "start + draw_in_rounds(n_particles, n, generator)",
+        "draw_in_rounds(n_particles, n, generator)",
+        by_level("three_way_tables_with_the_target_are_learnt[DPSWFlowSampler]"),
+    ),
+    "the target is put at the end": Fault(
+        "learners.table_rows:RowsByLevel.sample",
+        "[rows[:, : self.start], block, rows[:, self.start :]]",
+        "[rows, block]",
+        by_level("the_target_is_put_where_it_was"),
+    ),
+    "shares of levels are equal": Fault(
+        "learners.tables:fit_to_release",
+        "counts / counts.sum()",
+        "counts * 0 + 1 / len(counts)",
+        by_level("levels_are_as_frequent_as_they_were"),
+    ),
+    "shares of levels are not looked at where tables are compared": Fault(
+        "learners.tables:_PartOfTables.find_gap",
+        "self.share**2 * gap",
+        "gap",
+        tables("the_energy_of_the_noise_is_that_of_all_parts"),
+    ),
+    "no level waits for others": Fault(
+        "learners.tables:sum_unless_near",
+        "torch.where(is_far, gaps, gaps.detach())",
+        "gaps",
+        tables("parts_within_their_noise_wait_for_others"),
+    ),
+    "levels are not matched after the training": Fault(
+        "learners.tables:match_columns",
+        "(shares / made).log()",
+        "0 * (shares / made).log()",
+        tables("levels_become_as_frequent_as_they_were_released"),
+    ),
+    "weights are not averaged": Fault(
+        "learners.training:Training.__init__",
+        "memory",
+        "0.0",
+        "tests/generators/test_sinkhorn_generator.py::test_averaging_is_the_memory_of_the_weights",
+    ),
+}

@@ -1,0 +1,575 @@
+"""Faults in mechanisms."""
+
+from ..fault import Fault
+from ..ids import (
+    aggregates,
+    by_level,
+    common,
+    counts,
+    engines,
+    fuzz,
+    gradients,
+    independent,
+    local,
+    mechanisms_rounding,
+    noise,
+    owners,
+    persons,
+    rounding,
+    sampled,
+    samplers,
+    secrets,
+    sliced_products,
+    sums,
+    three_way,
+    two_way,
+)
+
+PRIVACY = {
+    "the tail is cut off": Fault(
+        "mechanisms.exact_samplers:RoundedSampler._draw_in_tail",
+        "_digit(1, digits)",
+        "strip < 8 and _digit(1, digits)",
+        samplers("there_is_no_last_value"),
+    ),
+    "digits that were looked at are drawn anew": Fault(
+        "mechanisms.exact_samplers:RoundedSampler._decide",
+        "longer[i] = x",
+        "longer[i] = (x[0] >> 64, x[1] - 64) if x[1] > 64 else x",
+        samplers("digits_that_were_looked_at_are_kept"),
+    ),
+    "a point on the curve is taken for one below it": Fault(
+        "mechanisms.exact_samplers:RoundedSampler._decide",
+        "y_digits + 1",
+        "y_digits",
+        samplers("every_string_of_digits[1-1.7-3-14]"),
+    ),
+    "noise is rounded before its digits are known": Fault(
+        "mechanisms.exact_samplers:RoundedSampler._round_one",
+        "high <= 2 * unit * (rounded + 1)",
+        "True",
+        samplers("every_string_of_digits[1-1.7-3-14]"),
+    ),
+    "coins are rounded": Fault(
+        "mechanisms.exact_samplers:toss_coins",
+        "rest > 0 and len(open_ones)",
+        "False",
+        samplers("coins_have_just_their_probability"),
+    ),
+    "layers after the aggregate are trained without noise": Fault(
+        "mechanisms.aggregates:ForwardAggregateMechanism._measure_batch",
+        "self._read(noisy, std)",
+        "self._read(sums.cpu().numpy() / scale, std)",
+        aggregates("cotangents_are_taken_at_the_noisy_sums"),
+    ),
+    "cotangents are taken at sums without noise": Fault(
+        "mechanisms.aggregates:ForwardAggregateMechanism._measure_batch",
+        "self.cotangent(aggregate)",
+        "self.cotangent(self._read(sums.cpu().numpy() / scale, std))",
+        aggregates("cotangents_are_taken_at_the_noisy_sums"),
+    ),
+    "products cost nothing": Fault(
+        "mechanisms.aggregates:ForwardAggregateMechanism._measure_batch",
+        "math.sqrt(1 - self.share)",
+        "1.0",
+        aggregates("a_record_adds_one_vector_of_norm_one_to_both_sums"),
+    ),
+    "features are rounded to nearest": Fault(
+        "mechanisms.aggregates:ForwardAggregateMechanism._measure_batch",
+        "to_grid(self._join(features), scale)",
+        "(self._join(features) * ((1 - 1e-5) * scale)).round().double()",
+        rounding("features in float32-100003-20"),
+    ),
+    "products are rounded to nearest": Fault(
+        "mechanisms.aggregates:ForwardAggregateMechanism._measure_batch",
+        "to_grid(bounded, scale)",
+        "(bounded * ((1 - 1e-5) * scale)).round().double()",
+        rounding("products in float32-100003-20"),
+    ),
+    "two sums over one sample are booked as two events": Fault(
+        "mechanisms.aggregates:ForwardAggregateMechanism._join",
+        "math.sqrt(self.share)",
+        "1.0",
+        aggregates("both_sums_together_move_by_at_most_what_is_stated"),
+    ),
+    "noise over √2": Fault(
+        "mechanisms.base:Measurement.grid_std",
+        "self.std * self.scale",
+        "self.std * self.scale / math.sqrt(2)",
+        common("check_noise"),
+    ),
+    "persons in partitions move sums as records do": Fault(
+        "mechanisms.base:Mechanism._find_std",
+        "largest_change(self.sensitivity, relation, source.max_rows)",
+        "largest_change(self.sensitivity, relation)",
+        engines("rows_of_a_person_are_bounded_across_partitions[stops0-3]"),
+    ),
+    "classes of sliced rows share their noise": Fault(
+        "mechanisms.base:Mechanism.run",
+        "noisy = noise.rounded_gaussian(std)",
+        """
+        shared = std[:1] if self.name == "sliced rows" else std
+        noisy = np.broadcast_to(noise.rounded_gaussian(shared), std.shape).copy()
+        """,
+        independent("sliced rows"),
+    ),
+    "classes of aggregates share their noise": Fault(
+        "mechanisms.base:Mechanism.run",
+        "noisy = noise.rounded_gaussian(std)",
+        """
+        shared = std[:1] if self.name == "forward aggregate" else std
+        noisy = np.broadcast_to(noise.rounded_gaussian(shared), std.shape).copy()
+        """,
+        independent("forward aggregate"),
+    ),
+    "no noise": Fault(
+        "mechanisms.base:Mechanism.run",
+        "noisy += measured.exact",
+        "noisy = measured.exact",
+        common("check_noise"),
+    ),
+    "owners add no noise": Fault(
+        "mechanisms.base:Mechanism.make_share",
+        "noise.rounded_gaussian(std)",
+        "0 * noise.rounded_gaussian(std)",
+        owners("noise_is_shared"),
+    ),
+    "a share of the noise is too small": Fault(
+        "mechanisms.base:Mechanism.make_share",
+        "math.sqrt(n_shares)",
+        "n_shares",
+        owners("noise_is_shared"),
+    ),
+    "shares may be less than a step of the grid": Fault(
+        "mechanisms.base:Mechanism.make_share",
+        "(std[std > 0] < LEAST_SHARE).any()",
+        "False",
+        owners("numbers_without_noise_are_told_to_nobody"),
+    ),
+    "numbers without noise are told": Fault(
+        "mechanisms.base:Mechanism.make_share",
+        "np.where(std > 0, measured.exact, 0)",
+        "measured.exact",
+        owners("numbers_without_noise_are_told_to_nobody"),
+    ),
+    "infinite numbers are large ones on the grid": Fault(
+        "mechanisms.base:to_grid",
+        "(vectors * (scale * (1 - MARGIN))).trunc_().nan_to_num_(0.0, 0.0, 0.0)",
+        "(vectors * (scale * (1 - MARGIN))).trunc_().nan_to_num_(0.0)",
+        mechanisms_rounding("what_is_no_number_is_0_on_the_grid"),
+    ),
+    "vectors are rounded to nearest": Fault(
+        "mechanisms.base:to_grid",
+        "(vectors * (scale * (1 - MARGIN))).trunc_",
+        "(vectors * (scale * (1 - MARGIN))).round_",
+        rounding("Gaussian sum-1000000-20"),
+    ),
+    "rows are clipped by the largest of them": Fault(
+        "mechanisms.base:clip_rows",
+        "sum_rows(rows.square())",
+        "sum_rows(rows.square()).max()",
+        common("check_neighbours"),
+    ),
+    "the noise of gradients is Δσ": Fault(
+        "mechanisms.gradients:ClippedGradientMechanism.sensitivity_of",
+        "2 * grad_clip",
+        "grad_clip",
+        gradients("noise_is_the_multiplier_times_twice_the_clip"),
+    ),
+    "a generated batch of the sample's size": Fault(
+        "mechanisms.gradients:ClippedGradientMechanism._measure_batch",
+        "Measurement(exact, scale, std)",
+        "Measurement(exact[: int(joined.sum())], scale, std)",
+        gradients("shape_and_noise_do_not_tell_how_many_joined"),
+    ),
+    "gradients are rounded to nearest": Fault(
+        "mechanisms.gradients:ClippedGradientMechanism._measure_batch",
+        "to_grid(clip_whole(gradient, self.grad_clip), scale)",
+        "(clip_whole(gradient, self.grad_clip) * ((1 - 1e-5) * scale)).round()",
+        rounding("clipped gradient-100003-20"),
+    ),
+    "gradients are clipped row by row": Fault(
+        "mechanisms.gradients:clip_whole",
+        "torch.linalg.vector_norm(values / largest)",
+        "torch.linalg.vector_norm(values / largest, dim=-1, keepdim=True)",
+        gradients("neighbours_are_at_most_twice_the_clip_apart"),
+    ),
+    "the radius for the diameter": Fault(
+        "mechanisms.local:LocalRowsMechanism.sensitivity",
+        "return 2.0",
+        "return 1.0",
+        local("noise_is_calibrated_to_the_diameter"),
+    ),
+    "local rows are rounded to nearest": Fault(
+        "mechanisms.local:LocalRowsMechanism._measure",
+        "to_grid(rows, scale)",
+        "(rows * ((1 - 1e-5) * scale)).round()",
+        rounding("local rows, L1-10000-20"),
+    ),
+    "local noise is used again for each block": Fault(
+        "mechanisms.local:LocalRowsMechanism.run",
+        "draw(np.broadcast_to(level, part.shape))",
+        'vars(self).setdefault("_drawn", draw(np.broadcast_to(level, part.shape)))[: len(part)]',
+        local("no_row_has_the_noise_of_another[1]"),
+    ),
+    "randomised response is rounded to the unsafe side": Fault(
+        "mechanisms.local:_response_event",
+        "1 + MARGIN",
+        "1 - MARGIN",
+        local("randomised_response_has_the_stated_ratio"),
+    ),
+    "the shape follows the size of a Poisson sample": Fault(
+        "mechanisms.sampled:SampledMechanism._measure",
+        """
+        n_slots = count_slots(n_records, rate)
+        positions = noise.poisson_sample(n_records, rate)
+        """,
+        """
+        positions = noise.poisson_sample(n_records, rate)
+        n_slots = max(1, len(positions))
+        """,
+        sampled("shape_and_noise_do_not_tell_how_many_joined"),
+    ),
+    "fixed samples for Poisson samples": Fault(
+        "mechanisms.sampled:SampledMechanism._measure",
+        "noise.poisson_sample(n_records, rate)",
+        "noise.fixed_sample(n_records, round(rate * n_records))",
+        sampled("poisson_samples_are_independent_coins"),
+    ),
+    "samples that are too large are cut": Fault(
+        "mechanisms.sampled:SampledMechanism._measure",
+        "positions[:0]",
+        "positions[:n_slots]",
+        sampled("more_records_than_slots_leave_noise_only"),
+    ),
+    "null records take no slot": Fault(
+        "mechanisms.sampled:SampledMechanism._measure",
+        "positions = noise.poisson_sample(n_records, rate)",
+        """
+        positions = noise.poisson_sample(n_records, rate)
+        positions = positions[source.take(positions)[1].any(1).numpy()]
+        """,
+        sampled("a_null_record_takes_a_slot_and_adds_nothing"),
+    ),
+    "sensitivity of sampled rows is understated": Fault(
+        "mechanisms.sampled:SlicedRowsMechanism.sensitivity_of",
+        '{"zero_out": 1.0, "replace_one": 2.0}',
+        '{"zero_out": 1.0, "replace_one": 1.0}',
+        sampled("replacing_a_record_in_a_fixed_sample_costs_what_is_certified"),
+    ),
+    "joined rows are divided by the largest norm of the batch": Fault(
+        "mechanisms.sampled:SlicedRowsMechanism.join",
+        "clip_rows(rows, 1.0)",
+        "rows / torch.linalg.vector_norm(rows, dim=1).max().clamp(min=1.0)",
+        sampled("no_row_looks_at_another_when_joined"),
+    ),
+    "gradient through raw target features": Fault(
+        "mechanisms.sampled:SlicedRowsMechanism._measure_batch",
+        "self.cotangent(released)",
+        "self.cotangent(replace(released, values=exact / scale))",
+        sliced_products("both_parts_have_the_noise_of_the_event"),
+    ),
+    "slots without a record have no noise": Fault(
+        "mechanisms.sampled:SlicedRowsMechanism._measure_batch",
+        "Measurement(exact, scale, std, context=directions, then=then)",
+        "Measurement(exact, scale, std * exact.any((0, 1)), context=directions)",
+        sampled("an_empty_sample_releases_noise_and_is_charged"),
+    ),
+    "public maps see the size of a sample": Fault(
+        "mechanisms.sampled:SlicedRowsMechanism._measure_batch",
+        "self.encode.on(rows, width=self.n_columns)",
+        "self.encode._function(rows[membership.any(1)]).new_zeros(rows.shape)",
+        sampled("public_maps_see_as_many_rows_however_many_joined"),
+    ),
+    "directions are used again": Fault(
+        "mechanisms.sampled:SlicedRowsMechanism._measure_batch",
+        "noise.public_generator()",
+        "np.random.default_rng(0)",
+        sampled("directions_are_fresh_at_each_step"),
+    ),
+    "products beside slices are rounded to nearest": Fault(
+        "mechanisms.sampled:SlicedRowsMechanism._measure_batch",
+        "to_grid(bounded, scale)",
+        "(bounded * ((1 - 1e-5) * scale)).round().double()",
+        rounding("products beside slices-100003-20"),
+    ),
+    "slices are rounded to nearest": Fault(
+        "mechanisms.sampled:SlicedRowsMechanism._measure_batch",
+        "to_grid(directions.T.to(joined.device) @ joined.T, scale)",
+        "(directions.T @ joined.T * ((1 - 1e-5) * scale)).round()",
+        mechanisms_rounding("projections_are_no_longer_than_before[10000-2]"),
+    ),
+    "products are not clipped": Fault(
+        "mechanisms.sampled:bounded_rows",
+        "weight / norms.clamp(min=radius)",
+        "weight / radius + 0 * norms",
+        aggregates("both_sums_together_move_by_at_most_what_is_stated"),
+    ),
+    "sensitivity of non-negative sums is understated": Fault(
+        "mechanisms.sums:GaussianSumMechanism.sensitivity",
+        '{"zero_out": 1, "replace_one": apart}',
+        '{"zero_out": apart / 2, "replace_one": apart}',
+        sums("zero_out_sensitivity_is_a_bound_and_is_reached[non-negative sum]"),
+    ),
+    "negative numbers are summed": Fault(
+        "mechanisms.sums:GaussianSumMechanism._block_sum",
+        "vectors = vectors.clamp(min=0)",
+        "pass",
+        sums("replace_one_sensitivity_is_a_bound_and_is_approached[non-negative sum]"),
+    ),
+    "sums are rounded to nearest": Fault(
+        "mechanisms.sums:GaussianSumMechanism._block_sum",
+        "to_grid(clip_rows(vectors, self.radius), scale)",
+        "(clip_rows(vectors, self.radius) * (1 - MARGIN) * scale).round()",
+        rounding("Gaussian sum of radius 3-100003-20"),
+    ),
+    "sensitivity of the moments is understated": Fault(
+        "mechanisms.sums:CovarianceMechanism.sensitivity_of",
+        "math.sqrt(2)",
+        "1.0",
+        common("check_neighbours"),
+    ),
+    "second moments are rounded to nearest": Fault(
+        "mechanisms.sums:CovarianceMechanism._block_sum",
+        "to_grid(rows, half)",
+        "(rows * (1 - MARGIN) * half).round()",
+        rounding("second moments-1000000-20"),
+    ),
+    "numbers without noise": Fault(
+        "mechanisms.sums:CovarianceMechanism._present",
+        "np.triu(noisy) + np.triu(noisy, 1).T",
+        "noisy",
+        common("check_noise"),
+    ),
+    "sensitivity of the sketch is understated": Fault(
+        "mechanisms.sums:SliceSketchMechanism.sensitivity_of",
+        "slice_diameter(n_harmonics) * math.sqrt(k)",
+        "math.sqrt(k)",
+        common("check_neighbours", "sliced"),
+    ),
+    "sensitivity of label flips is understated": Fault(
+        "mechanisms.sums:SliceSketchMechanism.sensitivity_of",
+        "max(slice_diameter(n_harmonics) * math.sqrt(k), across)",
+        "math.sqrt(k + c2)",
+        common("check_neighbours", "sliced"),
+    ),
+    "truncation moves differences of harmonics": Fault(
+        "mechanisms.sums:SliceSketchMechanism._block_sum",
+        "scale * (1 - MARGIN) * self._shortening(scale)",
+        "scale * (1 - MARGIN)",
+        sums("truncation_does_not_move_two_rows_further_apart"),
+    ),
+    "a threshold is a little lower": Fault(
+        "mechanisms.sums:CategoryCountsMechanism._measure",
+        "most + 1 + math.ceil(std * quantile * (1 + 1e-6))",
+        "math.ceil(std * quantile * (1 + 1e-6))",
+        counts("noise_that_passes_the_threshold_alone_is_as_rare_as_stated"),
+    ),
+    "the threshold is for one column": Fault(
+        "mechanisms.sums:CategoryCountsMechanism._measure",
+        "event.delta / (most * len(self.columns))",
+        "event.delta * 8",
+        counts("what_one_record_holds_passes_as_rarely_as_stated"),
+    ),
+    "the threshold is that of one row": Fault(
+        "mechanisms.sums:CategoryCountsMechanism._measure",
+        "most + 1",
+        "2",
+        persons("what_a_person_alone_holds_passes_as_rarely_as_stated[6-columns0-zero_out]"),
+    ),
+    "a person holds one category of a column": Fault(
+        "mechanisms.sums:CategoryCountsMechanism._measure",
+        "most * len(self.columns)",
+        "len(self.columns)",
+        persons("what_a_person_alone_holds_passes_as_rarely_as_stated[6-columns1-zero_out]"),
+    ),
+    "categories that one record holds are shown": Fault(
+        "mechanisms.sums:CategoryCountsMechanism._present",
+        "count > threshold",
+        "count > 0",
+        counts("what_one_record_holds_passes_as_rarely_as_stated"),
+    ),
+    "sensitivity of tables is understated": Fault(
+        "mechanisms.tables:TablesMechanism.sensitivity_of",
+        "math.sqrt(2)",
+        "1.0",
+        two_way("sensitivity"),
+    ),
+    "one-way tables are free": Fault(
+        "mechanisms.tables:TablesMechanism.records",
+        "m * (m - 1 + self.weight**2)",
+        "m * (m - 1) or 1",
+        two_way("sensitivity"),
+    ),
+    "a column that is left out is counted": Fault(
+        "mechanisms.tables:TablesMechanism.records",
+        "len(self.sizes)",
+        "len(self._all_sizes)",
+        two_way("noise"),
+    ),
+    "two-way tables count once": Fault(
+        "mechanisms.tables:TablesMechanism._measure", "math.sqrt(2)", "2", two_way("noise")
+    ),
+    "absent records are in tables": Fault(
+        "mechanisms.tables:TablesMechanism._add_up",
+        "places[membership.sum(1) > 0]",
+        "places",
+        two_way("an_absent_record_adds_nothing"),
+    ),
+    "tables have the scale of single rows": Fault(
+        "mechanisms.tables:TablesMechanism._add_up",
+        "half / math.sqrt(self.records)",
+        "half",
+        two_way("sensitivity"),
+    ),
+    "every level has the records of all": Fault(
+        "mechanisms.tables:TablesMechanism._add_up",
+        "spread(hats, share[has, None])",
+        "spread(hats)",
+        two_way("sensitivity_by_level"),
+    ),
+    "two-way tables are rounded to nearest": Fault(
+        "mechanisms.tables:TablesMechanism._add_up",
+        "partial(to_grid, scale=half / math.sqrt(self.records))",
+        "lambda rows: (rows * ((1 - 1e-5) * half / math.sqrt(self.records))).round()",
+        rounding("two-way tables-1000000-20"),
+    ),
+    "one-way tables have the weight of two-way tables": Fault(
+        "mechanisms.tables:TablesMechanism._add",
+        "2 * self.records",
+        "self.records",
+        two_way("sensitivity"),
+    ),
+    "levels share their noise": Fault(
+        "mechanisms.tables:TablesMechanism._present",
+        "noisy *= self.records",
+        """
+        noisy = noisy[:1].repeat(len(noisy), axis=0)
+        noisy *= self.records
+        """,
+        independent("tables by level"),
+    ),
+    "maps move tables by more than is claimed": Fault(
+        "mechanisms.three_way:ThreeWayMechanism.__init__",
+        "groups.abs().sum(1) > 1",
+        "groups.sum(1) > 2",
+        three_way("maps_that_would_move_sums_further"),
+    ),
+    "signs are no further apart than counts": Fault(
+        "mechanisms.three_way:ThreeWayMechanism.sensitivity_of",
+        "2.0 if is_signed else math.sqrt(2)",
+        "math.sqrt(2)",
+        three_way("sensitivity[signs]"),
+    ),
+    "maps without signs hide those with signs": Fault(
+        "mechanisms.three_way:ThreeWayMechanism.sensitivity",
+        "any",
+        "all",
+        three_way("sensitivity[signs first]"),
+    ),
+    "three-way tables are as many as one": Fault(
+        "mechanisms.three_way:ThreeWayMechanism._add_up",
+        "math.sqrt(len(self.triples))",
+        "len(self.triples) ** 0.25",
+        three_way("sensitivity[levels]"),
+    ),
+    "absent records are in three-way tables": Fault(
+        "mechanisms.three_way:ThreeWayMechanism._add_up",
+        "places[membership.sum(1) > 0]",
+        "places",
+        three_way("what_is_released_without_noise[levels]"),
+    ),
+    "three-way tables are rounded to nearest": Fault(
+        "mechanisms.three_way:ThreeWayMechanism._add_up",
+        "to_grid(pairs.flatten(1), half)",
+        "(pairs.flatten(1) * ((1 - 1e-5) * half)).round()",
+        rounding("three-way tables-10000-20"),
+    ),
+    "a key of 32 bits": Fault(
+        "mechanisms.noise:NoiseSource.__init__",
+        "secrets.randbits(256)",
+        "secrets.randbits(32)",
+        noise("keys_have_256_bits"),
+    ),
+    "noise follows a global seed": Fault(
+        "mechanisms.noise:NoiseSource.__init__",
+        "secrets.randbits(256)",
+        "int(np.random.randint(2**31))",
+        common("check_seeds", "sliced"),
+    ),
+    "a key is stretched": Fault(
+        "mechanisms.noise:NoiseSource.__init__",
+        "secrets.randbits(256)",
+        'int.from_bytes(__import__("hashlib").sha256(secrets.token_bytes(4)).digest())',
+        secrets("keys_are_what_the_operating_system_gave"),
+    ),
+    "a key follows from the process": Fault(
+        "mechanisms.noise:NoiseSource.__init__",
+        "secrets.randbits(256)",
+        'int.from_bytes(__import__("hashlib").sha256(b"%d" % os.getpid()).digest())',
+        secrets("each_bit_is_drawn_whatever_the_time_the_process_and_seeds_are[key of the noise]"),
+    ),
+    "noise has fewer rounds": Fault(
+        "mechanisms.noise:NoiseSource.__init__",
+        "ChaCha(key=key, rounds=20)",
+        "ChaCha(key=key, rounds=8)",
+        secrets("streams_are_those_of_chacha20"),
+    ),
+    "Gaussian noise is drawn in doubles": Fault(
+        "mechanisms.noise:NoiseSource._rounded",
+        "return rounded_sampler(power).draw(scale, self._digits)",
+        """
+        if power == 2:
+            self._digits(1, scale.size)
+            normal = self._draw().standard_normal(scale.shape)
+            return np.rint(scale * normal).astype(np.int64)
+        return rounded_sampler(power).draw(scale, self._digits)
+        """,
+        noise("noise_is_what_its_digits_say[rounded_gaussian]"),
+    ),
+    "rows of persons are hashed with 32 bits": Fault(
+        "mechanisms.noise:NoiseSource.key",
+        "self._draw().bytes(32)",
+        "self._draw().bytes(4) * 8",
+        secrets(
+            "each_bit_is_drawn_whatever_the_time_the_process_and_seeds_are"
+            "[key of the hashes of persons]"
+        ),
+    ),
+    "the global generator is seeded": Fault(
+        "mechanisms.noise:NoiseSource.torch_generator", "torch.Generator()", "torch", fuzz("fits")
+    ),
+    "places below the first level have a share of more than all": Fault(
+        "mechanisms.codes:HatBasis.__init__",
+        """
+        places = places.clamp(min=0).minimum(last)
+        floor = places.floor()
+        """,
+        """
+        places = places.minimum(last)
+        floor = places.clamp(min=0).floor()
+        """,
+        two_way("sensitivity"),
+    ),
+    "three levels have a share of a place": Fault(
+        "mechanisms.codes:HatBasis.join",
+        "at + 1",
+        "at + 2",
+        three_way("what_is_released_without_noise[levels]"),
+    ),
+}
+
+FUNCTION = {
+    "what is impossible for a level keeps its noise": Fault(
+        "mechanisms.tables:Tables.without_impossible",
+        "alone = impossible[self.by][:, kept]",
+        "pass",
+        by_level("impossible_cells_are_put_to_zero[1]"),
+    ),
+    "three-way tables of another column": Fault(
+        "mechanisms.three_way:ThreeWayMechanism._by_first",
+        "third[e]",
+        "third[thirds[0]]",
+        three_way("what_is_released_without_noise[groups]"),
+    ),
+}

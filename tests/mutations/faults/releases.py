@@ -1,0 +1,88 @@
+"""Faults in releases."""
+
+from ..fault import Fault
+from ..ids import components, few_rows, interactions, sizes
+
+PRIVACY = {
+    "slices that are not taken are believed to tell": Fault(
+        "releases.sketches:SliceSketch.min_samples",
+        "ratio *= math.sqrt(enough / self._fewest(terms.n_columns))",
+        "pass",
+        few_rows("rows_of_more_columns_than_slices_tell_about_take_more_of_them"),
+    ),
+    "more slices are taken for more noise": Fault(
+        "releases.sketches:SliceSketch.noise_ratio",
+        "plan.sigma * math.sqrt(self._fewest(n_columns) / k)",
+        "plan.sigma",
+        sizes("more_slices_are_not_taken_for_more_noise"),
+    ),
+    "slices are others than were planned": Fault(
+        "releases.sketches:SliceSketch.run",
+        "k",
+        "self._fewest(len(spread))",
+        sizes("what_is_released_is_what_was_planned_whatever_the_rows_are"),
+    ),
+    "slices do not follow from the classes": Fault(
+        "releases.sketches:SliceSketch.count",
+        "n_classes * multiplier",
+        "multiplier",
+        sizes("slices_are_as_many_as_show_above_the_noise"),
+    ),
+    "slices do not follow from the noise": Fault(
+        "releases.sketches:SliceSketch.count",
+        "max(_LEAST_MULTIPLIER, multiplier)",
+        "_LEAST_MULTIPLIER",
+        sizes("slices_are_as_many_as_show_above_the_noise"),
+    ),
+    "slices fall with the budget": Fault(
+        "releases.sketches:SliceSketch.count",
+        "n_records / (n_classes * multiplier)",
+        "n_records / n_classes * multiplier",
+        sizes("more_budget_and_more_records_never_give_fewer_values"),
+    ),
+    "a number of slices that was given grows": Fault(
+        "releases.sketches:SliceSketch.count",
+        "self.n_projections is None",
+        "True",
+        sizes("memory_holds_the_slices_that_are_chosen"),
+    ),
+    "memory does not hold the slices of many classes": Fault(
+        "releases.sketches:SliceSketch.count",
+        "_MOST_OF_CLASSES // n_classes",
+        "_MOST_OF_CLASSES",
+        sizes("memory_holds_the_slices_that_are_chosen"),
+    ),
+    "memory does not hold the directions of many columns": Fault(
+        "releases.sketches:SliceSketch.count",
+        "_MOST_OF_COLUMNS // n_columns",
+        "_MOST_OF_COLUMNS",
+        sizes("memory_holds_the_slices_that_are_chosen"),
+    ),
+    "no slice is local": Fault(
+        "releases.sketches:_draw_directions",
+        "round(_LOCAL * k)",
+        "0",
+        components("half_of_the_slices_of_images_are_local"),
+    ),
+}
+
+FUNCTION = {
+    "triples are sought where the target tells records apart": Fault(
+        "releases.tables:TwoWayTables.plan",
+        "not _may_tell_apart(format)",
+        "True",
+        interactions("where_triples_are_sought[schema1-d-3000-False]"),
+    ),
+    "triples are sought in noise": Fault(
+        "releases.tables:TwoWayTables.plan",
+        "_CLEAR * noise <= terms.n_samples / 2",
+        "noise >= 0",
+        interactions("where_triples_are_sought[schema2-None-40-False]"),
+    ),
+    "levels of a target take no rows of their own": Fault(
+        "releases.tables:TwoWayTables.min_samples",
+        "10 * plan.sigma * len(format.schema) * n_parts",
+        "10 * plan.sigma * len(format.schema)",
+        few_rows("each_level_of_a_target_takes_as_many_rows[ab-2]"),
+    ),
+}

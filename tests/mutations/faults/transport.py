@@ -1,0 +1,22 @@
+"""Faults in transport."""
+
+from ..fault import Fault
+from ..ids import products, sums
+
+PRIVACY = {
+    "what lies between the points of the grid is forgotten": Fault(
+        "transport.harmonics:slice_diameter",
+        "2 - 2 * lowest + slack",
+        "2 - 2 * lowest",
+        sums("diameter_of_a_slice"),
+    ),
+    "sums of products are rounded": Fault(
+        "transport.products", "24, 28", "28, 30", products("products_are_those_of_whole_numbers")
+    ),
+    "a projection depends on the rows around it": Fault(
+        "transport.products:ExactMatrix.times",
+        "rows.abs().amax(1, keepdim=True)",
+        "rows.abs().amax().reshape(1, 1)",
+        products("a_product_follows_from_its_row_alone"),
+    ),
+}
