@@ -523,7 +523,7 @@ def test_one_cell_does_not_make_a_column_text(n_texts):
     assert "Smith" not in str(found) or n_texts == 3000
 
 
-@pytest.mark.parametrize(("n_texts", "warns"), [(1, False), (100, True)])
+@pytest.mark.parametrize(("n_texts", "warns"), [(0, False), (1, False), (100, True)])
 def test_cells_that_are_lost_are_warned_of(n_texts, warns):
     frame = make_texts()
     frame.loc[: n_texts - 1, "age"] = "Smith"
