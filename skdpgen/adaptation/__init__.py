@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Domain adaptation from public, labelled rows to private, unlabelled ones."""
+"""Domain adaptation from a public, labelled source to a private, unlabelled target."""
 
 from ._domain_adapter import DPSWDDomainAdapter
 from ._domain_classifier import DPSWDDomainClassifier

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Random changes of public rows, under which a class stays what it is."""
+"""Data augmentation of images."""
 
 import math
 
@@ -7,16 +7,16 @@ import torch
 from torch import nn
 
 
-def affine(rows, generator, strength=0.25):
-    """Turn, scale, shear and shift square grey images at random, each a little and in its own way.
+def affine(rows: torch.Tensor, generator: torch.Generator, strength: float = 0.25) -> torch.Tensor:
+    """Rotate, scale, shear and shift each square grey image slightly at random.
 
     Parameters
     ----------
     rows : tensor of shape (n, side²)
     generator : torch.Generator
     strength : float, default=0.25
-        The largest change: of sizes, relatively; of angles and shears, in radians; of places, in
-        quarters of the image.
+        Largest change: relative for sizes, in radians for angles and shears, in quarters of the
+        image for shifts.
 
     Returns
     -------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What adapters share: a source that is checked, networks on it, and one map of rows."""
+"""Base of domain adapters: source validation, networks, training and the fitted map."""
 
 import warnings
 from abc import ABCMeta, abstractmethod
@@ -40,17 +40,17 @@ from ..validation import (
     rollback_on_failure,
     whole,
 )
-from ._domains import take_whole
+from ._domains import unwrap
 
-# What certificates of adapters rest on.
+# Assumptions on certificates of adapters.
 ASSUMED = (
     "the rows and labels of the source are public",
-    "only the fitted map is covered: what it makes of private rows is as private as they are, and "
-    "so is a classifier that is fitted on it",
-    "the network maps each row on its own, and keeps none",
+    "only the fitted map is covered: mapped private rows are as sensitive as the rows, and so is a "
+    "classifier that is fitted on them",
+    "the network maps each row on its own and stores none",
 )
-# What is said of a fit and of all that it consists of: a sampler, the candidates of a search.
-SAID_OF_ALL = (
+# Parameters that an adapter shares with its sampler, and a search with its candidates.
+SHARED_PARAMETERS = (
     "epsilon",
     "delta",
     "relation",
@@ -60,24 +60,25 @@ SAID_OF_ALL = (
     "verbose",
     "strict",
 )
+# Rows that are mapped at once.
 _BLOCK = 10_000
-# Rows of the source that is made for an audit.
+# Rows of the random source of an audit.
 _AUDITED_SOURCE = 40
 
 
 @dataclass(frozen=True)
 class Start:
-    """What a fit starts from; all of it is public.
+    """Public starting point of a fit.
 
     Attributes
     ----------
     X : array of shape (n_samples, n_features)
-        Rows of the source.
+        Source rows.
     bounds : pair of arrays of shape (n_features,)
     encoder, head : torch.nn.Module
-        The representation, and a classifier on it; not trained yet.
+        The untrained representation, and an untrained classifier on it.
     source : tuple of tensors of shape (n_samples, n_inputs) and (n_samples,)
-        Rows of the source as the encoder reads them, and their classes.
+        Source rows as inputs of the encoder, and their classes.
     noise : NoiseSource
     """
 
@@ -91,14 +92,14 @@ class Start:
 
 @savable
 class _Input:
-    """The map of rows, of either domain, to what the network reads.
+    """Preprocessing of rows of either domain for the network.
 
-    They are clipped to the bounds, and mapped to [0, 1], or standardised by the source.
+    Rows are clipped to the bounds and mapped to [0, 1], or standardised by the source.
 
     Parameters
     ----------
     X : array of shape (n_samples, n_features)
-        Rows of the source.
+        Source rows.
     bounds : pair of arrays of shape (n_features,)
     standardise : bool
     """
@@ -109,7 +110,7 @@ class _Input:
         if standardise:
             rows = self(X).numpy()
             self.mean, deviations = rows.mean(axis=0), rows.std(axis=0)
-            # What hardly varies in the source is not blown up.
+            # Columns that hardly vary in the source are not amplified.
             typical = np.sqrt(np.mean(deviations**2))
             self.scale = np.hypot(deviations, 0.1 * typical or 1.0)
 
@@ -142,18 +143,18 @@ class BaseAdapter(
     DocumentedEstimator,
     metaclass=ABCMeta,
 ):
-    """Base of the adapters: the public verbs, the source, the networks and the map.
+    """Base of domain adapters.
 
-    Subclasses fill in one step, ``_adapt(start, X_target)``. From a `Start` it trains on the source
-    and on what it releases of the target, and returns by ``_finish(start, certificate)``. For
-    searches they have an `event_function`, and name parameters that are special to these.
+    Subclasses implement ``_adapt(start, X_target)``, which trains on the source and on releases of
+    the target, and returns ``_finish(start, certificate)``. For searches they implement
+    `event_function` and name their free and priced parameters.
 
     Attributes
     ----------
     free_parameters : set of str
-        Those that matter only after all was released, so that others can be tried for nothing.
+        Parameters that act only after all releases: a search can vary them at no cost.
     priced_parameters : set of str
-        Those that the price of a fit follows from.
+        Parameters that determine the privacy cost of a fit.
     """
 
     epsilon: float = 1.0
@@ -177,10 +178,10 @@ class BaseAdapter(
     free_parameters = frozenset()
     priced_parameters = frozenset()
 
-    # With metadata routing on, pipelines hand it on without being asked.
+    # With metadata routing, pipelines pass it on by default.
     __metadata_request__fit = {"X_target": True}
 
-    # For each parameter, what refuses bad values; bounds are checked against the source.
+    # Validators of parameters; bounds are checked against the source.
     _checks = {
         **PRIVACY_CHECKS,
         "relation": one_of(*RELATIONS),
@@ -193,23 +194,22 @@ class BaseAdapter(
         "batch_size": whole(),
         "learning_rate": positive(),
     }
-    # How rows are changed at random; not at all.
+    # Data augmentation; none by default.
     _augment = None
 
     def fit(self, X, y=None, *, X_target=None, persons=None):
-        """Learn a representation of both domains.
+        """Learn a common representation of both domains.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Public rows of the source.
+            Public source rows.
         y : array-like of shape (n_samples,)
             Their labels.
         X_target : array-like or Whole of shape (n_target, n_features), default=None
-            Private rows of the target. None: the representation is that of the source, and a
-            warning says so.
+            Private target rows. None: the representation is fitted to the source, with a warning.
         persons : None
-            Refused: see the error for what to do with several rows of a person.
+            Not supported; the error names alternatives for several rows per person.
 
         Returns
         -------
@@ -218,11 +218,11 @@ class BaseAdapter(
         Raises
         ------
         ValueError
-            For bad data of the source, or bad shapes, dtypes or parameters; nothing is spent then.
-            For target rows that are refused for what is in them (``strict=True``, or cells of
-            dtype object that are no numbers); open budgets are charged with the fit then.
+            For bad source data, shapes, dtypes or parameters, before anything is spent. For values
+            of target rows that are refused (``strict=True``, or cells of dtype object that are no
+            numbers); open budgets are then charged with the fit.
         BudgetExceededError
-            If an open `PrivacyBudget` cannot pay for the fit; nothing is released then.
+            If the fit exceeds an open `PrivacyBudget`; nothing is released.
         """
         refuse_persons(self, persons)
         with rollback_on_failure(self), plain_numbers(self):
@@ -233,18 +233,18 @@ class BaseAdapter(
         X_target = self._read_target(X_target)
         if X_target is None:
             warnings.warn(
-                "There is no X_target: the representation is that of the source, and nothing was "
-                "adapted.",
+                "X_target is None: the representation is fitted to the source, and nothing is "
+                "adapted. Give X_target=..., for instance as a fit parameter of the pipeline.",
                 UserWarning,
                 stacklevel=3,
             )
             self.n_target_ = 0
-            return self._stay(start)
+            return self._fit_source(start)
         self.n_target_ = len(X_target)
         return self._adapt(start, X_target)
 
     def _fit_audited(self, data, seed):
-        """Fit to the records of an audit as the target, beside a made source, which is public."""
+        """Fit to the records of an audit as the target, with a random public source."""
         if data.keys() != {"X"}:
             raise ValueError("The target of an adapter has neither labels nor columns with names.")
         self.set_params(random_state=seed)
@@ -254,21 +254,21 @@ class BaseAdapter(
         self.fit(source, np.arange(len(source)) % 2, X_target=data["X"])
 
     def check_fit(self, X, y):
-        """Raise what `fit` would raise of the parameters and the source, which costs nothing."""
+        """Raise the errors of `fit` about parameters and the source, at no cost."""
         copied = clone(self)
         with plain_numbers(copied):
             copied._start(X, y)
 
     @abstractmethod
     def event_function(self, n_features, n_classes, n_target):
-        """Return the event of all releases of a fit, as a function of the noise multiplier."""
+        """Return a function from a noise multiplier to the event of all releases of a fit."""
 
     @abstractmethod
     def _adapt(self, start, X_target):
-        """Train on the source and the target; return the estimator, by `_finish`."""
+        """Train on the source and the target, and return `_finish(start, certificate)`."""
 
     def _start(self, X, y):
-        """Check parameters and the source, and make networks: what can fail before all releases."""
+        """Check parameters and the source, and build networks, before any release."""
         self._check_params()
         X, classes = self._read_source(X, y)
         bounds, noise = self._find_bounds(X), NoiseSource(self.random_state, stream=2)
@@ -282,7 +282,7 @@ class BaseAdapter(
         return Start(X, bounds, encoder.train().to(device), head.train().to(device), source, noise)
 
     def _read_source(self, X, y):
-        """Check the source; return its rows, and the positions of its labels."""
+        """Validate the source; return its rows, and the codes of its labels."""
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None: the "
@@ -290,17 +290,17 @@ class BaseAdapter(
             )
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
         if y.dtype.kind in "US":
-            # Its width may be that of labels that were left out.
+            # The dtype's width may come from labels that are not in y.
             y = np.array(y.tolist())
         check_classification_targets(y)
         self.classes_, classes = np.unique(y, return_inverse=True)
         if len(self.classes_) > 2 and y.dtype.kind in "if" and -1 in self.classes_:
             raise ValueError(
-                "y holds -1 among other labels, which often stands for rows of the target. Give "
-                "these as X_target; if -1 is a label, rename it."
+                "y holds the label -1, which often marks target rows. Give these as X_target; if "
+                "-1 is a class, rename it."
             )
         if len(self.classes_) < 2:
-            raise ValueError(f"y holds one class only, {self.classes_.tolist()}.")
+            raise ValueError(f"y must hold at least 2 classes; got {self.classes_.tolist()}.")
         return X, classes
 
     def _find_bounds(self, X):
@@ -324,21 +324,21 @@ class BaseAdapter(
         return ENCODERS[self.network] if isinstance(self.network, str) else self.network
 
     def _read_target(self, X_target):
-        X_target = take_whole(X_target)
+        X_target = unwrap(X_target)
         if X_target is None:
             return None
         X_target = take_rows(self, X_target, reset=False)
         if len(X_target) < 2:
-            raise ValueError("X_target holds one row: n_samples = 1, and 2 are the least.")
+            raise ValueError("X_target must have at least 2 rows; got n_samples = 1.")
         return X_target
 
-    def _stay(self, start):
+    def _fit_source(self, start):
         """Train on the source alone, which costs nothing."""
-        nothing = Certificate((), (), self.relation, self.accountant, self.delta)
-        return self._train(start, nothing)
+        empty = Certificate((), (), self.relation, self.accountant, self.delta)
+        return self._train(start, empty)
 
     def _train(self, start, certificate, target=None, **alignment):
-        """Train on the source, and on public rows in place of the target's, if there are any."""
+        """Train on the source, and on public stand-ins for target rows, if there are any."""
         self.n_iter_ = self.n_steps or self._default_n_steps(len(start.X))
         self.loss_curve_ = fit_adaptation(
             start.encoder,
@@ -356,7 +356,7 @@ class BaseAdapter(
         return self._finish(start, certificate)
 
     def _default_n_steps(self, n_source):
-        # Changed at random, images are not soon learnt by heart.
+        # Augmented images take more epochs to overfit.
         n_epochs = 20 if self._augment is None else 50
         return min(6000, max(200, n_epochs * n_source // self.batch_size))
 
@@ -374,7 +374,7 @@ class BaseAdapter(
     def transform(self, X):
         """Map rows of either domain to the representation.
 
-        What this makes of private rows is as private as they are.
+        Mapped private rows are as sensitive as the rows.
 
         Parameters
         ----------
@@ -404,12 +404,11 @@ class BaseAdapter(
 
 
 def refuse_persons(estimator, persons):
-    """Say what to do with several target rows of a person, which have no price here."""
+    """Raise ValueError for several rows per person, whose cost is not known here."""
     if persons is not None:
         raise ValueError(
-            f"{type(estimator).__name__} takes no persons: what it costs, with samples that are "
-            "read again and again, or as the best of several fits, is known for one row of each. "
-            "Fit a DPSWFlowSampler to the target with persons, and then "
-            "DPSWDDomainAdapter().fit_to_sampler(X, y, sampler), which costs no more; or give one "
-            "row of each person, and no persons."
+            f"{type(estimator).__name__} does not take persons: its cost is known only for one row "
+            "per person. Fit a DPSWFlowSampler to the target with persons, and then "
+            "DPSWDDomainAdapter().fit_to_sampler(X, y, sampler), at no further cost; or give one "
+            "row per person, without persons."
         )

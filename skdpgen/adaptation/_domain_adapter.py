@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Adapt a representation to a private target domain, by synthetic rows of it."""
+"""Domain adaptation by synthetic target rows."""
 
 import numbers
 from dataclasses import fields, replace
@@ -28,19 +28,19 @@ from ..params import parameters
 from ..preprocessing import LowFrequencies
 from ..validation import in_range, rollback_on_failure
 from ._augmentation import AUGMENTATIONS
-from ._base import ASSUMED, SAID_OF_ALL, BaseAdapter
+from ._base import ASSUMED, SHARED_PARAMETERS, BaseAdapter
 
-# Of these a sampler says nothing, or what the adapter says.
-_SAID_ONCE = ("epsilon", "delta", "relation", "random_state")
-# What an adapter's certificate says beside that of its sampler.
+# Parameters that a sampler leaves at their defaults, or sets to the adapter's values.
+_SET_BY_ADAPTER = ("epsilon", "delta", "relation", "random_state")
+# Fields in which an adapter's certificate differs from its sampler's.
 _OWN = ("assumptions", "notes", "origin")
-# From so many target rows on, their own principal components are worth their price.
+# Least number of target rows for private principal components (see the adaptation benchmark).
 _MANY_ROWS = 1000
-# Columns that a sketch can do with as they are; components of the source, of few target rows.
+# Most columns without dimension reduction; principal components of the source for few target rows.
 _FEW_COLUMNS, _SOURCE_COMPONENTS = 64, 32
-# Frequencies of 28×28 images.
+# Frequencies per axis of 28×28 images.
 _FREQUENCIES = 14
-# Synthetic target rows.
+# Least and largest number of synthetic target rows.
 _FEWEST, _MOST = 500, 5000
 
 
@@ -58,18 +58,17 @@ def _check_augment(name, value):
 
 @parameters
 class DPSWDDomainAdapter(BaseAdapter):
-    """A representation in which a public source and a private target look alike.
+    """Unsupervised domain adaptation from a public source to a private target.
 
-    The source is public and labelled; the target is private, and its labels are never asked for.
-    A sampler learns synthetic target rows, which stand in for the private ones. By default it is a
+    The source is public and labelled; the target is private, and its labels are not used. A sampler
+    learns synthetic target rows, which replace the private ones. By default it is a
     `DPSWFlowSampler`: a slice sketch of the target is released once, with Gaussian noise, and
-    particles that started from source rows are moved until they have the same sketch. A network and
-    a classifier on top of it are then trained on the labelled source rows, while the squared sliced
-    Wasserstein distance between both domains, and that between the means of their classes, as the
-    classifier sees them, are kept small in the representation [1]_. All of that is post-processing:
-    it costs no privacy, however long it takes.
+    particles are moved from source rows until they match the sketch. A network and a classifier on
+    top of it are then trained on the labelled source, with penalties on the squared sliced
+    Wasserstein distance between both domains, and on that between the means of their predicted
+    classes, in the representation [1]_. Training is post-processing and costs no privacy.
 
-    `transform` is one map of rows, for both domains::
+    `transform` maps rows of both domains in the same way::
 
         make_pipeline(DPSWDDomainAdapter(), LogisticRegression()).fit(
             X_source, y_source, dpswddomainadapter__X_target=X_target
@@ -82,40 +81,40 @@ class DPSWDDomainAdapter(BaseAdapter):
         Bounds of the features, numbers or arrays of shape (n_features,), to which rows of both
         domains are clipped. None: the least and the greatest value in the source.
     sampler : generator, default=None
-        What learns synthetic target rows: a generator of this library, by ``fit(X)`` and
-        ``sample(n)``. It is cloned, and gets the adapter's budget (`epsilon`, `delta`, `relation`
-        and `accountant`), `random_state`, `device`, `verbose` and `strict`; another `epsilon`,
-        `delta`, `relation` or `random_state` of its own is refused. What it has of `bounds`,
-        `clip_norm`, `init` and `encoder` and leaves at their defaults follows from the source: the
-        adapter's bounds; the 0.9-quantile of the norms of source rows, after `bounds` and the
-        encoder; source rows; and an encoder by sizes. Of up to 64 columns there is none. Of more,
-        it is 64 principal components of the target, which are paid for, if there are 1000 target
-        rows; else 32 of the source, which cost nothing. For ``network="conv28"``, those of the
-        target are in the 14×14 lowest frequencies. None: a `DPSWFlowSampler`.
+        Generator of synthetic target rows. It is cloned, and gets the adapter's `epsilon`, `delta`,
+        `relation`, `accountant`, `random_state`, `device`, `verbose` and `strict`. Raises
+        ValueError if it sets its own `epsilon`, `delta`, `relation` or `random_state` to a
+        different value. Its `bounds`, `clip_norm`, `init` and `encoder`, where they are left at
+        their defaults, follow from the source: the adapter's bounds; the 0.9-quantile of the norms
+        of encoded source rows; source rows; and an encoder that depends on sizes: none for up to 64
+        columns, 64 private principal components of the target for 1000 target rows or more,
+        otherwise 32 components of the source, which cost nothing. For ``network="conv28"``, the
+        components of the target are restricted to the 14×14 lowest frequencies. None: a
+        `DPSWFlowSampler`.
     network : {"mlp", "conv28"} or callable, default="mlp"
-        The representation: ``"mlp"``, two layers, of rows that are standardised by the source;
-        ``"conv28"``, two convolutions, of 28×28 grey images in [0, 1]. A factory takes the number
-        of features and `n_components`, and returns a torch module; by ``unit_input = True`` it says
-        that it wants features in [0, 1]. It maps each row on its own.
+        The representation: ``"mlp"``, two layers for rows that are standardised by the source;
+        ``"conv28"``, two convolutions for 28×28 grey images in [0, 1]. A factory takes the number
+        of features and `n_components`, and returns a torch module that maps each row on its own;
+        its attribute ``unit_input = True`` requests features in [0, 1].
     n_components : int, default=None
         Columns of the representation. None: 50, or 1280 for ``"conv28"``.
     n_projections : int, default=200
-        Directions on which the domains are compared at each step.
+        Directions per step of the sliced distance.
     align_weight : float, default=0.1
         Weight of the squared sliced distance, summed over the columns of the representation.
     class_align_weight : float, default=0.1
         Weight of the squared distance between the means of the classes.
     n_steps : int, default=None
-        Steps. None: 20 times through the source, or 50 times if its images are changed at random,
-        within [200, 6000].
+        Training steps. None: 20 epochs of the source, or 50 with augmentation, within 200 to 6000
+        steps.
     batch_size : int, default=128
-        Rows a step from each domain.
+        Rows per step from each domain.
     learning_rate : float, default=0.002
-        Of Adam.
+        Learning rate of Adam.
     augment : "auto", None, "affine" or callable, default="auto"
-        How rows of both domains, which are public or synthetic, are changed at random at each step.
-        ``"affine"``: square grey images are turned, scaled, sheared and shifted a little. A
-        function takes a tensor of rows, as the network gets them, and a torch generator.
+        Augmentation of public and synthetic rows at each step. ``"affine"``: square grey images are
+        rotated, scaled, sheared and shifted slightly. A function takes a tensor of inputs of the
+        network, and a torch generator.
         ``"auto"``: ``"affine"`` for ``network="conv28"``, else None.
     %(running)s
 
@@ -123,32 +122,32 @@ class DPSWDDomainAdapter(BaseAdapter):
     ----------
     %(adapted)s
     sigma_ : float or None
-        Standard deviation of the noise on what the sampler releases; None without a target.
+        Standard deviation of the noise on the sampler's release; None without a target.
     target_sampler_ : generator or None
-        What makes synthetic target rows, by ``target_sampler_.sample(n)``; None without a target.
+        Fitted generator of synthetic target rows; None without a target.
     %(n_features_in_)s
     %(feature_names_in_)s
     n_iter_ : int
-        Steps that were made.
+        Number of training steps.
     loss_curve_ : list of float
-        Loss of each step, on source rows and synthetic ones.
+        Loss of each step, on source and synthetic rows.
 
     Notes
     -----
-    Nothing of a target row is used but what the certificate lists. Where the sampler has a method
-    ``project``, as a `DPSWFlowSampler` has, domains are compared by rows without what its release
-    has not seen of the target's, and the classifier learns from source rows of both kinds.
-    Algorithm 2 of [1]_, as far as it is sound, is `DPSWDRowAdapter`.
+    Target rows are used only through the releases that the certificate lists. If the sampler has a
+    method ``project``, as `DPSWFlowSampler` has, domains are compared after rows are projected on
+    the subspace that its release covers, and the classifier learns from projected and unprojected
+    source rows. `DPSWDRowAdapter` is the sound part of Algorithm 2 of [1]_.
 
-    **Pipelines.** Earlier steps are fitted on the source, and see the source only: `X_target` is
-    handed to this step as it was given. Put the adapter first, or ask for the same public maps of
-    the target by ``Pipeline(..., transform_input=["X_target"])``, with metadata routing on. Such
-    maps must treat each row on its own.
+    **Pipelines.** Earlier steps are fitted on, and applied to, the source only: `X_target` reaches
+    this step unchanged. Put the adapter first, or transform the target as well by
+    ``Pipeline(..., transform_input=["X_target"])`` with metadata routing enabled. Such steps must
+    map each row on its own.
 
-    **Searches.** `PrivateSearch` has one price for all candidates. Else every fit pays anew: a
-    grid search over c candidates and f folds costs as much as c·f + 1 fits, which an open
-    `PrivacyBudget` adds up. A target of as many rows as X would be sliced by fold; wrap it in
-    `Whole`. Scores on folds of the source are public.
+    **Searches.** `PrivateSearch` has one cost for all candidates. In other searches each fit costs:
+    a grid search over c candidates and f folds costs as much as c·f + 1 fits, which an open
+    `PrivacyBudget` adds up. Cross-validation would slice a target with as many rows as X; wrap it
+    in `Whole`. Scores on folds of the source are public.
 
     References
     ----------
@@ -187,26 +186,25 @@ class DPSWDDomainAdapter(BaseAdapter):
         if self.sampler is None:
             return
         self.sampler._check_params()
-        said_of_sampler = self.sampler.get_params(deep=False)
-        for name in said_of_sampler.keys() & set(_SAID_ONCE) - _left_open(self.sampler):
-            said, own = said_of_sampler[name], getattr(self, name)
-            if not _is_same(said, own):
+        given = self.sampler.get_params(deep=False)
+        for name in given.keys() & set(_SET_BY_ADAPTER) - _list_defaults(self.sampler):
+            if not _is_same(given[name], own := getattr(self, name)):
                 raise ValueError(
-                    f"sampler has {name}={said!r}, and the adapter {own!r}: say it of the adapter, "
-                    "which hands it on."
+                    f"sampler has {name}={given[name]!r}, but the adapter has {own!r}. Set {name} "
+                    "of the adapter, which passes it to the sampler."
                 )
 
     @property
     def free_parameters(self):
-        """Names of the parameters that act on synthetic rows; others can be tried for nothing."""
-        return set(self.get_params(deep=False)) - {"sampler", "bounds", *SAID_OF_ALL}
+        """Names of the parameters that act on synthetic rows, so that varying them is free."""
+        return set(self.get_params(deep=False)) - {"sampler", "bounds", *SHARED_PARAMETERS}
 
     def _list_certified(self):
         sampler = self.target_sampler_
         if sampler is None:
             yield from super()._list_certified()
             return
-        # It is the sampler, with its parameters, that has spent something.
+        # The sampler, with its own parameters, made the releases.
         yield "n_target_", self.n_target_, sampler.n_samples_
         for name in (field.name for field in fields(Certificate)):
             if name not in _OWN:
@@ -221,18 +219,18 @@ class DPSWDDomainAdapter(BaseAdapter):
         return gaussian_event
 
     def fit_to_sampler(self, X, y, sampler):
-        """Learn a representation of the source and of what a sampler has learnt of a target.
+        """Learn a common representation of the source and of a fitted sampler's target.
 
-        This costs nothing but what the sampler has cost, whose certificate is taken over.
+        The cost is that of the sampler, whose certificate is adopted.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Public rows of the source.
+            Public source rows.
         y : array-like of shape (n_samples,)
             Their labels.
         sampler : generator
-            Fitted to rows of the target, as another adapter's `target_sampler_` is.
+            Fitted to target rows, such as another adapter's `target_sampler_`.
 
         Returns
         -------
@@ -248,41 +246,41 @@ class DPSWDDomainAdapter(BaseAdapter):
             self.n_target_ = sampler.n_samples_
             return self._train_on_samples(start, sampler)
 
-    def _stay(self, start):
+    def _fit_source(self, start):
         self.target_sampler_ = None
-        return super()._stay(start)
+        return super()._fit_source(start)
 
     def _adapt(self, start, X_target):
         sampler = self._make_sampler(start.X, start.bounds, self.n_target_)
         return self._train_on_samples(start, sampler.fit(X_target))
 
     def _make_sampler(self, X, bounds, n_target):
-        """Return the sampler of synthetic target rows, in units that follow from the source."""
+        """Return the unfitted sampler, with defaults that follow from the source."""
         sampler = DPSWFlowSampler() if self.sampler is None else clone(self.sampler)
-        left_open = _left_open(sampler)
-        said = sampler.get_params(deep=False).keys() & set(SAID_OF_ALL)
-        sampler.set_params(**{name: getattr(self, name) for name in said})
-        if "bounds" in left_open:
+        defaults = _list_defaults(sampler)
+        shared = sampler.get_params(deep=False).keys() & set(SHARED_PARAMETERS)
+        sampler.set_params(**{name: getattr(self, name) for name in shared})
+        if "bounds" in defaults:
             sampler.set_params(bounds=bounds)
         is_central = isinstance(sampler, CentralGenerator)
-        if is_central and "encoder" in left_open:
+        if is_central and "encoder" in defaults:
             sampler.set_params(encoder=self._choose_encoder(sampler, X, bounds, n_target))
-        # Bad parameters are found before they are used, and cost nothing.
+        # Raise for bad parameters before anything is spent.
         preview(sampler, n_target, X.shape[1])
-        if is_central and "clip_norm" in left_open:
+        if is_central and "clip_norm" in defaults:
             public, _ = split_encoder(sampler.encoder)
             format = BoxFormat(X.shape[1], bounds=sampler.bounds, encoder=public)
             norms = np.linalg.norm(format.encode(X), axis=1)
             sampler.set_params(clip_norm=float(np.quantile(norms, 0.9)) or 1.0)
-        if "init" in left_open:
-            # What the release leaves open stays as it is in the source.
+        if "init" in defaults:
+            # Features that the release does not determine keep the source's distribution.
             n_starts = min(len(X), sampler.n_particles or max(_FEWEST, n_target // 2))
             starts = resample(X, replace=False, n_samples=n_starts, random_state=0)
             sampler.set_params(init=starts.astype(np.float32))
         return sampler
 
     def _choose_encoder(self, sampler, X, bounds, n_target):
-        """Return what ``"auto"`` stands for where there is a source."""
+        """Return the encoder that ``"auto"`` stands for, given the source."""
         if X.shape[1] <= _FEW_COLUMNS or not sampler._takes_components:
             return None
         if n_target >= _MANY_ROWS:
@@ -294,26 +292,26 @@ class DPSWDDomainAdapter(BaseAdapter):
         return FrozenEstimator(public)
 
     def _train_on_samples(self, start, sampler):
-        """Train on the source and on synthetic target rows, and take over the certificate."""
+        """Train on the source and on synthetic target rows, and adopt the certificate."""
         self.target_sampler_, rows = sampler, start.source[0]
         certificate = replace(
             sampler.privacy_, assumptions=(*ASSUMED, *sampler.privacy_.assumptions)
         )
         with report_spent_on_error(lambda: certificate):
-            made = sampler.sample(min(_MOST, max(_FEWEST, self.n_target_)))
-            target, seen = (self._as_seen(part).to(rows) for part in (made, start.X))
+            synthetic = sampler.sample(min(_MOST, max(_FEWEST, self.n_target_)))
+            target, projected = (self._project(part).to(rows) for part in (synthetic, start.X))
             return self._train(
                 start,
                 certificate,
                 target,
-                seen=None if torch.allclose(seen, rows, atol=1e-5) else seen,
+                seen=None if torch.allclose(projected, rows, atol=1e-5) else projected,
                 align_weight=self.align_weight,
                 class_align_weight=self.class_align_weight,
                 n_projections=self.n_projections,
             )
 
-    def _as_seen(self, X):
-        """Return what the network reads of rows without what the sampler has not seen."""
+    def _project(self, X):
+        """Return inputs of the network, projected on what the sampler's release covers."""
         project = getattr(self.target_sampler_, "project", None)
         return self._input(X if project is None else project(X))
 
@@ -325,8 +323,8 @@ class DPSWDDomainAdapter(BaseAdapter):
         return AUGMENTATIONS[augment] if isinstance(augment, str) else augment
 
 
-def _left_open(sampler):
-    """Return the names of the parameters that a sampler leaves at their defaults."""
+def _list_defaults(sampler):
+    """Return the names of the parameters that a sampler has at their defaults."""
     declared = signature(type(sampler)).parameters
     return {
         name
@@ -336,5 +334,5 @@ def _left_open(sampler):
 
 
 def _is_same(value, other):
-    """Whether values of a parameter are the same; arrays, if they are one."""
+    """Whether parameter values are equal; other objects are compared by identity."""
     return value is other or (isinstance(value, numbers.Real | str) and value == other)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Classify rows of a private target domain."""
+"""Classification of a private target domain."""
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -13,7 +13,7 @@ from ._domain_adapter import DPSWDDomainAdapter
 class DPSWDDomainClassifier(ClassifierMixin, DPSWDDomainAdapter):
     """A classifier for a private target domain, trained on a public source.
 
-    The representation of `DPSWDDomainAdapter`, with the classifier it is trained with.
+    It is the representation of `DPSWDDomainAdapter` together with the classifier of its training.
 
     Parameters
     ----------

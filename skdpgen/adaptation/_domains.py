@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows of the target as one thing that searches do not slice."""
+"""Target rows that cross-validation does not slice."""
 
 
 class Whole:
-    """Rows of the target that are passed on as a whole.
+    """Target rows that cross-validation passes on as a whole.
 
-    Cross-validation slices everything in its ``params`` that has as many rows as X, which target
-    rows have by chance only. Wrapped, they are handed to each fit as they are.
+    Cross-validation slices every array in its ``params`` that has as many rows as X, which a target
+    has only by coincidence. A wrapped target is passed to each fit unchanged.
 
     Parameters
     ----------
@@ -31,13 +31,13 @@ class Whole:
     (2,)
     """
 
-    def __init__(self, X_target):
+    def __init__(self, X_target) -> None:
         self.X_target = X_target
 
     def __repr__(self):
         return "Whole(...)"
 
 
-def take_whole(X_target):
-    """Return the rows of a `Whole`, and other rows as they are."""
+def unwrap(X_target):
+    """Return the rows of a `Whole`; other rows are returned as they are."""
     return X_target.X_target if isinstance(X_target, Whole) else X_target

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A random search over the parameters of an adapter, with one price for all of it."""
+"""Private hyperparameter search for domain adapters."""
 
 import copy
 import numbers
@@ -24,82 +24,80 @@ from ..accounting.spending import report_spent_on_error
 from ..mechanisms.noise import NoiseSource
 from ..params import parameters
 from ..validation import warn_of_delta
-from ._base import SAID_OF_ALL, BaseAdapter, refuse_persons
+from ._base import SHARED_PARAMETERS, BaseAdapter, refuse_persons
 from ._domain_classifier import DPSWDDomainClassifier
-from ._domains import take_whole
+from ._domains import unwrap
 
-# Synthetic target rows that scores are of.
+# Number of synthetic target rows for scores.
 _N_SCORED = 1000
 _ASSUMED = (
-    "nothing is told of the fits that were not chosen, of how many there were, nor of how long "
-    "they took; how many is drawn in double precision",
+    "nothing is disclosed about fits that were not chosen, their number or their duration; the "
+    "number is drawn in double precision",
 )
 _ASSUMED_OF_ENCODERS = (
     "every encoder that could be drawn was fitted on public data, maps each row on its own and "
-    "keeps none"
+    "stores none"
 )
 _ASSUMED_OF_SCORING = "scoring reads one fitted model at a time, and public rows"
 
 
 def _best_has(name):
-    """Check for `available_if` whether the best fit, or what would be it, has a method."""
+    """Return a check for `available_if`: whether the (best) estimator has a method."""
     return lambda search: hasattr(getattr(search, "best_estimator_", search.estimator), name)
 
 
 @parameters
 class PrivateSearch(MetaEstimatorMixin, DocumentedEstimator):
-    """A random search over the parameters of an adapter, with one price for all of it.
+    """Random search over an adapter's parameters with one privacy cost for the whole search.
 
-    The estimator's `epsilon` and `delta` are those of the whole search. What it costs follows from
-    what is searched:
+    The estimator's `epsilon` and `delta` are those of the whole search. Its cost depends on the
+    parameters that are searched:
 
-    - The parameters of a `DPSWDDomainAdapter` act on synthetic target rows: all but `sampler`, its
-      parameters, and those that are handed on to it (`bounds`, and what is said of the whole
-      search). If only such are searched, the sampler is fitted once, and all candidates are fitted
-      to it: the search costs what one fit does, however many there are. The estimator as it was
-      given is the first of `n_candidates`, and the sampler is its.
-    - Otherwise each candidate has releases of its own. How many there are is drawn at random, and
-      only the best is ever shown: then all of them cost about what three fits would [1]_. The
-      certificate says so by a `RepeatAndSelectDpEvent`; the ``"rdp"`` accountant, the only one that
-      knows it, finds the noise. Of a `DPSWDDomainAdapter` this takes a sampler that learns from a
-      slice sketch.
+    - Most parameters of a `DPSWDDomainAdapter` act on synthetic target rows only: all but `sampler`
+      with its parameters, `bounds`, and the parameters of the whole search (see
+      `param_distributions`). If only such parameters are searched, the sampler is fitted once and
+      shared by all candidates: the search costs as much as one fit. The given estimator is the
+      first of `n_candidates`, and its sampler is used.
+    - Otherwise each candidate makes its own releases. The number of candidates is drawn at random,
+      and only the best is disclosed: then all of them cost about as much as three fits [1]_. The
+      certificate lists a `RepeatAndSelectDpEvent`, which is priced by the ``"rdp"`` accountant. The
+      sampler of a `DPSWDDomainAdapter` must learn from a slice sketch.
 
-    Candidates are scored without private rows. By default that is reverse validation [2]_: guesses
-    of the classes of synthetic target rows teach a classifier, which is scored on the source.
+    Scores do not read private rows. The default is reverse validation [2]_: predicted classes of
+    synthetic target rows train a classifier, which is scored on the source.
 
     Parameters
     ----------
     estimator : DPSWDDomainClassifier, DPSWDDomainAdapter or DPSWDRowAdapter
-        Left as it is.
+        It is cloned, not changed.
     param_distributions : dict or list of dicts
         Names of parameters, with lists or distributions (with a method ``rvs``), as for
-        `RandomizedSearchCV`; chosen without looking at the target. Those of the sampler are called
-        ``sampler__n_particles`` and so on, if the estimator has one. What is said of the whole
-        search cannot be among them: `epsilon`, `delta`, `relation`, `accountant`, `random_state`,
-        `device`, `verbose` and `strict`. Nor, of a `DPSWDRowAdapter`, what changes the price of a
-        fit: `network`, `n_components`, `n_projections`, `n_steps`, `batch_size` and
-        `target_gradient`.
+        `RandomizedSearchCV`; chosen without looking at the target. Parameters of the estimator's
+        sampler are called ``sampler__n_particles`` and so on. Parameters of the whole search cannot
+        be searched: `epsilon`, `delta`, `relation`, `accountant`, `random_state`, `device`,
+        `verbose` and `strict`; neither can those of a `DPSWDRowAdapter` that change its cost:
+        `network`, `n_components`, `n_projections`, `n_steps`, `batch_size` and `target_gradient`.
     n_candidates : float, default=10
-        Candidates; their mean number, where that is drawn at random.
+        Number of candidates, or its mean where the number is drawn at random.
     shape : float, default=1.0
-        Of the law of their number, from 0 to 10, where it is drawn: truncated negative binomial. 1
-        is geometric; 0, logarithmic, costs less, but then one candidate is the likeliest number.
+        Shape, from 0 to 10, of the truncated negative binomial distribution of that number: 1 is
+        geometric; 0, logarithmic, costs less, but a single candidate is then most likely.
     scoring : callable, default=None
-        ``scoring(model, X, y)`` gives a score of a fitted model, the greater the better. It must
-        not depend on the target but by the model, nor on models that it has seen before. None:
-        reverse validation, which needs a `DPSWDDomainClassifier`.
+        ``scoring(model, X, y)`` returns a score of a fitted model; greater is better. It may depend
+        on the target only through the model, and not on earlier models. None: reverse validation,
+        which needs a `DPSWDDomainClassifier`.
 
     Attributes
     ----------
     best_estimator_ : estimator
-        The best fit, with its own parameters, but the search's `epsilon`. Its `privacy_` and
+        The best fit, with its own parameters and the search's `epsilon`. Its `privacy_` and
         `epsilon_` are those of the whole search.
     best_params_ : dict
-        What it has of the parameters that were searched.
+        Values of the searched parameters of the best fit.
     best_score_ : float
-        Its score.
+        Score of the best fit.
     privacy_ : skdpgen.privacy.Certificate
-        What was released of the target in the whole search and what it costs.
+        Releases of the whole search and their cost.
     epsilon_ : float
         ε spent at the estimator's `delta`; at most its `epsilon`.
     classes_ : ndarray of shape (n_classes,)
@@ -111,12 +109,12 @@ class PrivateSearch(MetaEstimatorMixin, DocumentedEstimator):
 
     Notes
     -----
-    The price of a random number of candidates holds if they are alike and independent. Each draws
-    its parameters anew, also from lists, so that the same can occur twice, and has noise of its
-    own; with an int `random_state` that of all follows from it, and, as for a fit, the search is no
-    private release. Different parameters may make different releases, but none reveals more than
-    one and the same event: a fit to a sketch with ε and δ makes Gaussian releases that add up to
-    the same multiplier, in whatever shares. This is checked before each release.
+    The cost of a random number of candidates holds if they are independent and identically
+    distributed. Each draws its parameters with replacement, also from lists, and its own noise; an
+    int `random_state` determines all noise, and the search is then not private. Different
+    parameters may lead to different releases, but none costs more than one common event: the
+    Gaussian releases of a fit to a sketch with ε and δ have the same total multiplier, whatever
+    their shares. This is checked before each release.
 
     References
     ----------
@@ -151,18 +149,18 @@ class PrivateSearch(MetaEstimatorMixin, DocumentedEstimator):
     __metadata_request__fit = {"X_target": True}
 
     def fit(self, X, y, *, X_target, persons=None) -> "PrivateSearch":
-        """Fit candidates, and keep the best.
+        """Fit the candidates and keep the best one.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Public rows of the source.
+            Public source rows.
         y : array-like of shape (n_samples,)
             Their labels.
         X_target : array-like or Whole of shape (n_target, n_features)
-            Private rows of the target.
+            Private target rows.
         persons : None
-            Refused: see the error for what to do with several rows of a person.
+            Not supported; the error names alternatives for several rows per person.
 
         Returns
         -------
@@ -171,16 +169,18 @@ class PrivateSearch(MetaEstimatorMixin, DocumentedEstimator):
         Raises
         ------
         TypeError
-            If the estimator is no adapter.
+            If the estimator is not an adapter.
         ValueError
             For bad data or parameters.
         BudgetExceededError
-            If an open `PrivacyBudget` cannot pay for the search; nothing is released then.
+            If the search exceeds an open `PrivacyBudget`; nothing is released.
         """
         refuse_persons(self, persons)
         names = self._check_params()
         if X_target is None:
-            raise ValueError("PrivateSearch needs X_target: without it nothing is private.")
+            raise ValueError(
+                "PrivateSearch needs X_target. For public rows, use RandomizedSearchCV."
+            )
         self.estimator.check_fit(X, y)
         noise = NoiseSource(self.estimator.random_state, stream=3)
         if {name.split("__")[0] for name in names} <= self.estimator.free_parameters:
@@ -201,10 +201,10 @@ class PrivateSearch(MetaEstimatorMixin, DocumentedEstimator):
         return self.privacy_.epsilon
 
     def _search_one_release(self, X, y, X_target, noise):
-        """Return the best of fits to one sampler: all are post-processing of it."""
+        """Return the best of several fits to one sampler, by post-processing of its release."""
         candidates = [self._draw(noise) for _ in range(round(self.n_candidates) - 1)]
         for model in candidates:
-            # Bad parameters cost nothing.
+            # Raise for bad parameters before anything is spent.
             model.check_fit(X, y)
         best = clone(self.estimator).fit(X, y, X_target=X_target)
         sampler = best.target_sampler_
@@ -218,8 +218,8 @@ class PrivateSearch(MetaEstimatorMixin, DocumentedEstimator):
         return best_score, best
 
     def _search_releases(self, X, y, X_target, noise, names):
-        """Return the best of a random number of fits, each with releases of its own."""
-        estimator, n_target = self.estimator, _num_samples(take_whole(X_target))
+        """Return the best of a random number of fits with their own releases."""
+        estimator, n_target = self.estimator, _num_samples(unwrap(X_target))
         warn_of_delta(estimator.delta, n_target, stacklevel=3)
         delta = check_delta(estimator.delta)
         plan = selection_plan(
@@ -231,13 +231,13 @@ class PrivateSearch(MetaEstimatorMixin, DocumentedEstimator):
             delta,
             relation=estimator.relation,
         )
-        # A little less than what a run has, so that rounding does not take it beyond.
+        # Slightly below a run's cost, so that rounding does not exceed it.
         epsilon = (1 - 1e-9) * ledger_epsilon(
             [plan.events[0].event], delta, accountant="rdp", relation=estimator.relation
         )
 
         def run():
-            model = _say(
+            model = _set_shared(
                 self._draw(noise),
                 epsilon=epsilon,
                 accountant="rdp",
@@ -249,7 +249,7 @@ class PrivateSearch(MetaEstimatorMixin, DocumentedEstimator):
 
         best_score, best = select_best(run, plan, noise)
         for fitted in _fitted(best):
-            _say(fitted, epsilon=estimator.epsilon, verbose=estimator.verbose)
+            _set_shared(fitted, epsilon=estimator.epsilon, verbose=estimator.verbose)
         assumptions = *best.privacy_.assumptions, *_ASSUMED
         if any(name == "sampler" or name.startswith("sampler__encoder") for name in names):
             assumptions += (_ASSUMED_OF_ENCODERS,)
@@ -259,10 +259,10 @@ class PrivateSearch(MetaEstimatorMixin, DocumentedEstimator):
         return best_score, best
 
     def _draw(self, noise):
-        """Return an estimator with parameters that are drawn anew, also from lists."""
+        """Return an estimator with parameters that are drawn with replacement."""
         state = np.random.RandomState(np.random.MT19937(noise.seed()))
         drawn = next(iter(ParameterSampler(self.param_distributions, 1, random_state=state)))
-        # Copies, as `clone` makes them: what one fit leaves in an object, no other may find.
+        # Copied, so that no fit sees the state that another one left in an object.
         return clone(self.estimator).set_params(**copy.deepcopy(drawn))
 
     def _score(self, model, X, y):
@@ -273,7 +273,7 @@ class PrivateSearch(MetaEstimatorMixin, DocumentedEstimator):
         return reverse_validation_score(model, X, y, synthetic)
 
     def _check_params(self):
-        """Refuse what cannot be searched; return the names of the parameters."""
+        """Validate the search, and return the names of the searched parameters."""
         estimator = self.estimator
         if not isinstance(estimator, BaseAdapter):
             raise TypeError(
@@ -283,11 +283,11 @@ class PrivateSearch(MetaEstimatorMixin, DocumentedEstimator):
         n = self.n_candidates
         if isinstance(n, bool) or not isinstance(n, numbers.Real) or not n >= 1:
             raise ValueError(f"n_candidates must be a number of at least 1; got {n!r}.")
-        # Its own errors say what is wrong with distributions.
+        # ParameterSampler validates the distributions.
         dicts = ParameterSampler(self.param_distributions, 1).param_distributions
         names = {name for parameters in dicts for name in parameters}
         if not names:
-            raise ValueError("param_distributions names no parameter.")
+            raise ValueError("param_distributions must name at least one parameter.")
         for searched in dicts:
             drawn = next(iter(ParameterSampler(searched, 1, random_state=0)))
             try:
@@ -295,19 +295,20 @@ class PrivateSearch(MetaEstimatorMixin, DocumentedEstimator):
             except (AttributeError, ValueError) as error:
                 message = f"{type(estimator).__name__} has no parameters {sorted(drawn)}: {error}"
                 raise ValueError(message) from None
-        if fixed := {name for name in names if name.removeprefix("sampler__") in SAID_OF_ALL}:
+        if fixed := {name for name in names if name.removeprefix("sampler__") in SHARED_PARAMETERS}:
             raise ValueError(
-                f"{sorted(fixed)} are said of the whole search, and cannot be searched."
+                f"{sorted(fixed)} belong to the whole search, and cannot be searched. Set them "
+                "on the estimator."
             )
         if priced := {n for n in names if n.split("__")[0] in estimator.priced_parameters}:
             raise ValueError(
-                f"{sorted(priced)} change what a fit of {type(estimator).__name__} costs, and all "
-                "candidates have to cost the same; they cannot be searched."
+                f"{sorted(priced)} change the cost of a {type(estimator).__name__}, and cannot be "
+                "searched: all candidates must cost the same. Set them on the estimator."
             )
         if self.scoring is None and not isinstance(estimator, DPSWDDomainClassifier):
             raise ValueError(
-                "Reverse validation needs a DPSWDDomainClassifier: give scoring, a function of a "
-                "fitted model and the source, which reads no private rows."
+                "Reverse validation needs a DPSWDDomainClassifier. Give scoring, a function "
+                "scoring(model, X, y) that reads no private rows."
             )
         if self.scoring is not None and not callable(self.scoring):
             raise ValueError(
@@ -352,19 +353,19 @@ class PrivateSearch(MetaEstimatorMixin, DocumentedEstimator):
         return self.best_estimator_.feature_names_in_
 
     def __sklearn_tags__(self):
-        # To scikit-learn it is what its estimator is.
+        # scikit-learn treats the search like its estimator.
         return get_tags(self.estimator)
 
 
-def _say(model, **params):
-    """Set what is said of a whole fit, also of its sampler, if it has one."""
+def _set_shared(model, **params):
+    """Set parameters of a model, and of its sampler if it has one."""
     known = model.get_params()
     nested = {f"sampler__{name}": value for name, value in params.items()}
     return model.set_params(**params, **{n: v for n, v in nested.items() if n in known})
 
 
 def _certify(model, certificate):
-    """Replace the certificate of a fit, wherever it is kept."""
+    """Replace the certificate of a model and of its sampler."""
     for fitted in _fitted(model):
         fitted.privacy_ = certificate
 
@@ -375,10 +376,10 @@ def _fitted(model):
 
 
 def reverse_validation_score(model, X, y, X_synthetic) -> float:
-    """Score a classifier for a target without labels, by what its guesses teach of the source.
+    """Return the reverse-validation score of a classifier, without target labels.
 
-    The classes that it guesses for synthetic target rows teach another classifier, in the same
-    representation. The score is the accuracy of that one on the source. All of it is
+    The predicted classes of synthetic target rows train a second classifier in the same
+    representation. The score is the accuracy of the second one on the source. This is
     post-processing.
 
     Parameters
@@ -390,19 +391,19 @@ def reverse_validation_score(model, X, y, X_synthetic) -> float:
     y : array-like of shape (n_samples,)
         Their labels.
     X_synthetic : array-like of shape (n_synthetic, n_features)
-        Rows that stand in for the target, as ``model.target_sampler_.sample(1000)`` gives them. No
-        private rows: that would be a read of them outside of every ledger.
+        Synthetic target rows, such as ``model.target_sampler_.sample(1000)``. Private rows must not
+        be given: no ledger would record that they are read.
 
     Returns
     -------
     float
-        Accuracy; 0 if all guesses are the same.
+        Accuracy; 0 if all predictions are the same.
     """
-    guesses = model.predict(X_synthetic)
-    if len(np.unique(guesses)) < 2:
+    predicted = model.predict(X_synthetic)
+    if len(np.unique(predicted)) < 2:
         return 0.0
     reverse = LogisticRegression(max_iter=200)
-    # A last digit of the score is not worth a warning for each model.
+    # An unconverged digit of the score does not deserve a warning for each model.
     with muted(ConvergenceWarning):
-        reverse.fit(model.transform(X_synthetic), guesses)
+        reverse.fit(model.transform(X_synthetic), predicted)
     return float(reverse.score(model.transform(X), y))

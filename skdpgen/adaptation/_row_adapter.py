@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Adapt a representation to a private target domain, by releases of encoded rows of it."""
+"""Domain adaptation by releases of encoded target rows at each step."""
 
 from dp_accounting import PoissonSampledDpEvent
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -21,14 +21,14 @@ from ._base import ASSUMED, BaseAdapter
 
 @parameters
 class DPSWDRowAdapter(BaseAdapter):
-    """A representation that follows noisy projections of private target rows, step by step.
+    """Domain adaptation by noisy projections of encoded target rows at each step.
 
-    Algorithm 2 of [1]_, as far as it is sound. The source is public and labelled; the target is
-    private, and its labels are never asked for. A network and a classifier on top of it are trained
-    on the source. Each step also encodes a fresh batch of target rows, releases noisy projections
-    of what comes out, and keeps their squared sliced Wasserstein distance to those of source rows
-    small. That takes many target rows: `DPSWDDomainAdapter`, which releases what it learns from
-    once, does with fewer, and its training is free.
+    This is the sound part of Algorithm 2 of [1]_. The source is public and labelled; the target is
+    private, and its labels are not used. A network and a classifier on top of it are trained on the
+    source. Each step also encodes a fresh batch of target rows, releases noisy projections of the
+    codes, and penalises their squared sliced Wasserstein distance to those of source rows. This
+    takes many target rows: `DPSWDDomainAdapter`, which makes a single release, needs fewer, and its
+    training is free.
 
     Parameters
     ----------
@@ -37,28 +37,27 @@ class DPSWDRowAdapter(BaseAdapter):
         Bounds of the features, numbers or arrays of shape (n_features,), to which rows of both
         domains are clipped. None: the least and the greatest value in the source.
     network : {"mlp", "conv28"} or callable, default="mlp"
-        The representation, as in `DPSWDDomainAdapter`. It maps each row on its own; batch
-        normalisation is refused.
+        The representation, as in `DPSWDDomainAdapter`. It must map each row on its own: batch
+        normalisation raises ValueError.
     n_components : int, default=None
         Columns of the representation. None: 50, or 1280 for ``"conv28"``.
     n_projections : int, default=200
-        Directions on which encoded rows are released at each step.
+        Directions per step on which encoded rows are released.
     align_weight : float, default=0.1
         Weight of the squared sliced distance, summed over the columns of the representation, which
         is scaled so that most source rows are in the unit ball.
     n_steps : int, default=None
-        Private steps, which follow three tenths as many on the source alone. None: n_target / 20
-        within [30, 1000]. Without a target, steps on the source; None: 20 times through it, within
-        [200, 6000].
+        Private steps, after three tenths as many on the source alone. None: n_target / 20, within
+        30 to 1000. Without a target, steps on the source; None: 20 epochs, within 200 to 6000.
     batch_size : int, default=128
-        Rows a step: of the target, their expected number.
+        Rows per step; for the target, their expected number.
     learning_rate : float, default=0.002
-        Of Adam.
+        Learning rate of Adam.
     target_gradient : {"dp-sgd", "none"}, default="dp-sgd"
-        Whether the network also gets the gradient that passes through target rows, record by
-        record clipped and noised, for half of the budget.
+        Whether to release also the gradient that passes through target rows, clipped for each
+        record and noised, for half of the budget.
     grad_clip : float, default=1.0
-        Radius of a record's part in that gradient.
+        Clipping norm of a record's contribution to that gradient.
     %(running)s
 
     Attributes
@@ -70,7 +69,7 @@ class DPSWDRowAdapter(BaseAdapter):
     %(n_features_in_)s
     %(feature_names_in_)s
     n_iter_ : int
-        Releases; without a target, steps.
+        Number of releases; without a target, of steps.
     loss_curve_ : list of float
         Loss of each step, on source rows and released projections.
 

@@ -15,7 +15,7 @@ from ..registry import savable
 
 @savable
 class SphericalAutoencoder(nn.Module):
-    """An encoder and a decoder, between which codes are scaled to norm 1.
+    """Autoencoder whose codes are normalised to the unit sphere.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class SphericalAutoencoder(nn.Module):
 
 
 def make_autoencoder(n_features, n_components, image_shape=None):
-    """Make the autoencoder for images of a shape, or for rows that are no images.
+    """Make an autoencoder for images of a shape, or for rows that are no images.
 
     Parameters
     ----------
@@ -68,17 +68,17 @@ def make_autoencoder(n_features, n_components, image_shape=None):
             f"Images of shape {shape} have {math.prod(shape)} features; X has {n_features}."
         )
     make = _make_conv64 if shape[1] == 64 else _make_conv32
-    # The memory format is the one that CPUs are fast with.
+    # Convolutions on CPUs are much faster in this memory format.
     return make(shape, n_components).to(memory_format=torch.channels_last)
 
 
 def infer_image_shape(n_features):
-    """Return the shape that rows of common numbers of features are taken to have, or None."""
+    """Return the image shape that a common number of features stands for, or None."""
     return {784: (1, 28, 28), 1024: (1, 32, 32), 12288: (3, 64, 64)}.get(n_features)
 
 
 def _make_mlp(n_features, n_components):
-    """One hidden layer of 256 units on each side."""
+    """Make a multilayer perceptron with one hidden layer of 256 units on each side."""
     return SphericalAutoencoder(
         nn.Sequential(nn.Linear(n_features, 256), nn.ReLU(), nn.Linear(256, n_components)),
         nn.Sequential(
@@ -88,7 +88,7 @@ def _make_mlp(n_features, n_components):
 
 
 def _make_conv32(image_shape, n_components):
-    """32×32 images, or 28×28 ones with a margin: that of Sebag et al. for MNIST (appendix C.2).
+    """Make the network of Sebag et al. for MNIST (appendix C.2): 32×32, or 28×28 with padding.
 
     Their second convolution is printed with a kernel of 4, stride 2 and no padding, which takes
     32×32 to 15×15, but the decoder starts at 16×16. A kernel of 2 gives that, as in the decoder's
@@ -129,7 +129,7 @@ def _make_conv32(image_shape, n_components):
 
 
 def _make_conv64(image_shape, n_components):
-    """64×64 images, after DCGAN: that of Sebag et al. for faces (appendix C.2).
+    """Make the network of Sebag et al. for 64×64 faces, after DCGAN (appendix C.2).
 
     The four transposed convolutions of its decoder lead to 32×32; a fifth leads to the image.
     """

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Principal components from noisy second moments."""
+"""Principal components of noisy second moments."""
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from ..quality import warn_of_components
 from ..registry import savable
 from ..transport import ExactMatrix
 
-# Each space of low frequencies has about so many times the dimensions of the one before.
+# Ratio of the dimensions of successive spaces of low frequencies; a coarser grid misses the best.
 _GROWTH = 1.3
 
 
@@ -49,11 +50,11 @@ class PrincipalComponents(nn.Module):
 
     @classmethod
     def from_noisy_moments(cls, moments, n_records, n_components, **params):
-        """Take the leading components of released second moments: post-processing.
+        """Compute the leading components of released second moments, by post-processing.
 
-        Noise turns components, the more so the more columns there are. So they are taken within the
-        low frequencies of images or lines, a public space of fewer dimensions, where the moments
-        say that components hold more of the rows there; see `held_by_leading`.
+        Noise rotates components, and more so in many dimensions. They are therefore restricted to
+        the low frequencies of images or lines, a public space of fewer dimensions, if the moments
+        indicate that components explain more of the rows there; see `held_by_leading`.
 
         Parameters
         ----------
@@ -64,13 +65,13 @@ class PrincipalComponents(nn.Module):
         n_components : int
             p ≤ n_features.
         **params
-            Of the constructor.
+            Further parameters of the constructor.
         """
         space, inside, held = choose_space(moments, n_components)
         warn_of_components(held, np.trace(moments.value))
         values, vectors = np.linalg.eigh(inside)
         values, vectors = values[::-1][:n_components], vectors[:, ::-1][:, :n_components]
-        # Noise alone has eigenvalues up to σ√(2d); what is far below them says nothing.
+        # Noise alone has eigenvalues up to σ√(2d); smaller ones carry no information.
         floor = 0.1 * moments.std * math.sqrt(2 * len(vectors)) + 1e-9 * n_records
         deviations = np.sqrt(np.maximum(values, floor) / n_records)
         return cls(
@@ -84,9 +85,9 @@ class PrincipalComponents(nn.Module):
         return rows.to(self.axes.dtype) @ (self.axes / self.scale)
 
     def encode_exactly(self, rows):
-        """Map rows as `encode` does, each to the bit by itself, whatever rows are around it.
+        """Map rows as `encode` does, to the bit a function of each row alone, without gradient.
 
-        There is no gradient.
+        See `ExactMatrix`.
         """
         return ExactMatrix(self.axes / self.scale).times(rows)
 
@@ -95,7 +96,7 @@ class PrincipalComponents(nn.Module):
         return (components * self.scale) @ self.axes.T
 
     def find_directions(self, windows):
-        """Find directions on which rows that are decoded show windows of themselves.
+        """Find directions in code space that correspond to windows of the decoded rows.
 
         Parameters
         ----------
@@ -111,13 +112,13 @@ class PrincipalComponents(nn.Module):
         parts = [axes.new_zeros(len(scale), 0)]
         for block in windows:
             # ⟨w, decode(z)⟩ = ⟨scale · axesᵀ w, z⟩
-            seen = scale[:, None] * (axes.T @ block.T)
-            parts.append(seen / torch.linalg.vector_norm(seen, dim=0))
+            mapped = scale[:, None] * (axes.T @ block.T)
+            parts.append(mapped / torch.linalg.vector_norm(mapped, dim=0))
         return torch.cat(parts, dim=1)
 
 
-def choose_space(moments, n_components):
-    """Choose where leading components hold most of the rows: anywhere, or in low frequencies.
+def choose_space(moments, n_components: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """Choose the space where leading components explain most: all, or that of low frequencies.
 
     Parameters
     ----------
@@ -132,7 +133,7 @@ def choose_space(moments, n_components):
     inside : ndarray of shape (q, q)
         The moments of rows in it.
     held : float
-        How much leading components hold of the rows there; see `held_by_leading`.
+        Estimated second moment that leading components explain there; see `held_by_leading`.
     """
     n_columns = len(moments.value)
     spaces = [np.eye(n_columns), *find_spaces(n_columns, n_components)]
@@ -142,11 +143,11 @@ def choose_space(moments, n_components):
     return spaces[best], parts[best], float(held[best])
 
 
-def find_spaces(n_columns, n_components):
-    """Yield low frequencies, from those of just so many dimensions to nearly all.
+def find_spaces(n_columns: int, n_components: int) -> Iterator[np.ndarray]:
+    """Yield spaces of low frequencies, from `n_components` dimensions to nearly all.
 
-    Of square images, grey or in three colours, or of lines where columns are neither; as matrices
-    with orthonormal columns.
+    Columns are taken for square images, grey or in three colours, or else for lines. Each space is
+    a matrix with orthonormal columns.
     """
     shape, n_last = find_shape(n_columns, (1, 3)), 0
     n_axes = sum(side > 1 for side in shape[1:])
@@ -158,12 +159,12 @@ def find_spaces(n_columns, n_components):
         n *= _GROWTH ** (1 / n_axes)
 
 
-def held_by_leading(eigenvalues, n_components, std):
-    """Estimate how much of the rows leading components of noisy second moments hold.
+def held_by_leading(eigenvalues: np.ndarray, n_components: int, std: float) -> float:
+    """Estimate the second moment that leading components of noisy second moments explain.
 
-    Of q × q moments, noise with a deviation of τ = `std`/√2 off the diagonal turns an eigenvalue
-    λ > τ√q into ℓ = λ + qτ²/λ, and its vector so far that λ - qτ²/λ of the rows are along it, which
-    is √(ℓ² - 4qτ²) [1]_. Others drown: their vectors say nothing of the rows.
+    In q × q moments, noise with a standard deviation of τ = `std`/√2 off the diagonal changes an
+    eigenvalue λ > τ√q to ℓ = λ + qτ²/λ, and rotates its vector so that it explains λ - qτ²/λ of the
+    rows, which is √(ℓ² - 4qτ²) [1]_. Vectors of smaller eigenvalues carry no information.
 
     References
     ----------

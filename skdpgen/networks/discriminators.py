@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Discriminators in two parts: layers that look at single rows, and layers that look at means.
+"""Discriminators of DPAF: layers before, and layers after, an aggregation over rows.
 
-Layers before the aggregate map each row on its own, with no batch statistics, so that they can be
-shown private rows; also those of its gradient are found row by row. Rows are images, channels
-first, or rows of numbers.
+Layers before the aggregation map each row on its own, without batch statistics, so that they can be
+applied to private rows, and their gradients are computed row by row. Rows are images, channels
+first, or vectors of numbers.
 """
 
 import math
@@ -11,16 +11,15 @@ import math
 import torch
 from torch import nn
 
-_WIDTH = 32
-_N_MAPS = 64
-_N_UNITS = 256
-# Units of dense layers before the aggregate.
+# Channels of convolutions, and of the last one before the aggregation; units of the head.
+_WIDTH, _N_MAPS, _N_UNITS = 32, 64, 256
+# Units of dense layers before the aggregation, for rows that are no images.
 _N_DENSE = 64
-# Layers of stride 2 stop where images would be smaller than this.
+# Least side of a feature map that a layer of stride 2 may produce.
 _LEAST_SIZE = 4
 
 
-def infer_square_shape(n_features):
+def infer_square_shape(n_features: int) -> tuple[int, int, int] | None:
     """Return the shape of square grey or RGB images of at least 8×8 pixels, or None."""
     for n_channels in (1, 3):
         side = math.isqrt(n_features // n_channels)
@@ -29,7 +28,7 @@ def infer_square_shape(n_features):
     return None
 
 
-def default_layers(image_shape):
+def default_layers(image_shape: tuple | None) -> tuple[int, int, int]:
     """Return the numbers of layers of conv1, conv2* and conv3* for images of a shape."""
     if image_shape is None or max(image_shape[1:]) <= 32:
         return (2, 1, 0) if image_shape is not None else (1, 1, 0)
@@ -44,13 +43,13 @@ class Discriminator(nn.Module):
     n_columns, n_classes : int
         Widths of rows, and of their one-hot classes, which are added to the first layer's inputs.
     layers : tuple of (int, int, int)
-        Numbers of layers: frozen, trained, and after the aggregate.
+        Numbers of layers: frozen, trained, and after the aggregation.
     image_shape : tuple of (channels, height, width), default=None
-        None: dense layers, and none after the aggregate but those of the head.
+        None: dense layers, and no layers after the aggregation but those of the head.
     scale, shift : float, default=1.0, 0.0
         Rows are first mapped to ``scale·row + shift``.
     n_outputs : int, default=1
-        Numbers that the head gives.
+        Number of outputs of the head.
     """
 
     def __init__(
@@ -81,39 +80,39 @@ class Discriminator(nn.Module):
             nn.Linear(_N_UNITS, n_outputs),
         )
 
-    def look(self, rows, one_hot):
+    def look(self, rows: torch.Tensor, one_hot: torch.Tensor) -> torch.Tensor:
         """Apply the frozen layers to rows (n, n_columns) with classes (n, n_classes)."""
-        seen = rows * self.scale + self.shift
+        hidden = rows * self.scale + self.shift
         if self.image_shape is not None:
-            seen = seen.unflatten(1, self.image_shape)
+            hidden = hidden.unflatten(1, self.image_shape)
         for i, layer in enumerate(self.frozen):
-            seen = layer(seen)
+            hidden = layer(hidden)
             if i == 0:
                 labels = self.labels(one_hot)
-                seen = seen + (labels if seen.ndim == 2 else labels[:, :, None, None])
-            seen = nn.functional.leaky_relu(seen, 0.2)
-        return seen
+                hidden = hidden + (labels if hidden.ndim == 2 else labels[:, :, None, None])
+            hidden = nn.functional.leaky_relu(hidden, 0.2)
+        return hidden
 
-    def forward(self, seen, trace=None):
-        """Apply the trained layers, and normalise: each row has features of norm 1, or less.
+    def forward(self, hidden: torch.Tensor, trace: list | None = None) -> torch.Tensor:
+        """Apply the trained layers, and normalise each row's features to norm 1 at most.
 
-        A `trace`, a list, gets each layer with its inputs and outputs.
+        Each layer is appended to `trace` with its inputs and outputs.
         """
         for layer in self.trained:
-            inputs, seen = seen, layer(seen)
+            inputs, hidden = hidden, layer(hidden)
             if trace is not None:
-                trace.append((layer, inputs, seen))
-            seen = nn.functional.leaky_relu(seen, 0.2)
-        return _normalise(seen)
+                trace.append((layer, inputs, hidden))
+            hidden = nn.functional.leaky_relu(hidden, 0.2)
+        return _normalise(hidden)
 
-    def judge(self, features, one_hot):
-        """Return what the head says of rows' features, or of means of them, (n, n_outputs)."""
-        # Of a size of about 1 each.
+    def judge(self, features: torch.Tensor, one_hot: torch.Tensor) -> torch.Tensor:
+        """Apply the head to features of rows, or to means of them; return (n, n_outputs)."""
+        # Scaled so that each feature is of order 1.
         features = (features * math.sqrt(self.n_features)).unflatten(1, self.shape)
         return self.head(torch.cat([self.after(features), one_hot.to(features)], dim=1))
 
 
-def _make_layer(shape, width):
+def _make_layer(shape: tuple, width: int) -> tuple[nn.Module, tuple]:
     """Return a layer for inputs of a shape, and the shape of its outputs."""
     if len(shape) == 1:
         layer, shape = nn.Linear(shape[0], _N_DENSE), (_N_DENSE,)
@@ -126,11 +125,11 @@ def _make_layer(shape, width):
     return layer, shape
 
 
-def _normalise(maps):
-    """Simplified instance normalisation: mean 0 and the same norm for each map, without weights.
+def _normalise(maps: torch.Tensor) -> torch.Tensor:
+    """Normalise each map to mean 0 and a common norm (instance normalisation without weights).
 
-    Divided by the root of the number of maps, all together have norm 1. Rows of numbers are one
-    map.
+    The norm is one over the root of the number of maps, so that all maps of a row have norm 1
+    together. A row that is no image is one map.
     """
     maps = maps.flatten(2) if maps.ndim == 4 else maps[:, None]
     maps = maps - maps.mean(2, keepdim=True)

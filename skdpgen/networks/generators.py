@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Generator networks: from codes, with a one-hot label beside them, to rows.
+"""Generator networks, which map latent codes and one-hot labels to rows.
 
 A factory maps the numbers of inputs and outputs to a module. The attribute ``unit_output = True``
 on the factory says that outputs are features in [0, 1], one per column of X (an image, flattened).
@@ -10,6 +10,7 @@ import contextlib
 import copy
 import itertools
 import threading
+from collections.abc import Callable
 
 import torch
 from torch import nn
@@ -47,7 +48,7 @@ class UpsampledConv2d(nn.Conv2d):
 
 
 def mlp(n_inputs, n_outputs):
-    """Two hidden layers of 256 units with batch normalisation; for tables and encoded rows."""
+    """Make two hidden layers of 256 units with batch normalisation, for encoded rows."""
     return nn.Sequential(
         nn.Linear(n_inputs, 256),
         nn.BatchNorm1d(256),
@@ -60,7 +61,7 @@ def mlp(n_inputs, n_outputs):
 
 
 def dpswgen(n_inputs, n_outputs):
-    """Hidden layers of 256, 512 and 256 units."""
+    """Make hidden layers of 256, 512 and 256 units."""
     return nn.Sequential(
         nn.Linear(n_inputs, 256),
         nn.ReLU(),
@@ -73,7 +74,7 @@ def dpswgen(n_inputs, n_outputs):
 
 
 def conv28(n_inputs, n_outputs):
-    """28×28 grey images: Table 3 of Rakotomamonjy & Ralaivola 2021, about 180,000 parameters."""
+    """Make Table 3 of Rakotomamonjy & Ralaivola 2021, for 28×28 grey images (180,000 weights)."""
     _check_size("conv28", n_outputs, (1, 28, 28))
     return nn.Sequential(
         nn.Linear(n_inputs, 200),
@@ -92,7 +93,7 @@ def conv28(n_inputs, n_outputs):
 
 
 def conv64(n_inputs, n_outputs):
-    """64×64 RGB images, channels first: Table 5 of Rakotomamonjy & Ralaivola 2021.
+    """Make Table 5 of Rakotomamonjy & Ralaivola 2021, for 64×64 RGB images, channels first.
 
     The table gives a stride of 1 to every layer, with which 64×64 cannot be reached; strides of 2
     after the first layer do. Its Tanh is a sigmoid here, for features in [0, 1].
@@ -126,7 +127,7 @@ class ResidualUp(nn.Module):
             nn.ReLU(),
             nn.Conv2d(out_channels, out_channels, 3, padding=1),
         )
-        # A 1×1 convolution gives the same before the upsampling as after it.
+        # A 1×1 convolution commutes with the upsampling and is cheaper before it.
         self.shortcut = nn.Sequential(
             nn.Conv2d(in_channels, out_channels, 1), nn.Upsample(scale_factor=2)
         )
@@ -136,7 +137,7 @@ class ResidualUp(nn.Module):
 
 
 def dcgan28(n_inputs, n_outputs):
-    """28×28 grey images: the four layers after DCGAN of Cao et al. 2021, with their 64 channels.
+    """Make the four DCGAN layers of Cao et al. 2021, with 64 channels, for 28×28 grey images.
 
     About 50 times the work of ``"conv28"``. Outputs are in [0, 1] rather than [-1, 1].
     """
@@ -159,7 +160,7 @@ def dcgan28(n_inputs, n_outputs):
 
 
 def resnet32(n_inputs, n_outputs):
-    """32×32 RGB images, channels first, by residual blocks, as Cao et al. 2021 have for faces.
+    """Make the residual blocks of Cao et al. 2021 for faces: 32×32 RGB images, channels first.
 
     After BigGAN, with three blocks of 64 channels; codes enter at the first layer only.
     """
@@ -178,11 +179,11 @@ def resnet32(n_inputs, n_outputs):
     )
 
 
-def mirror(image_shape):
-    """Return a factory for images of any shape: a stack of convolutions, turned around.
+def mirror(image_shape: tuple[int, int, int]) -> Callable:
+    """Return a factory of upsampling convolutions for images of any shape.
 
-    Small maps are upsampled, again and again, as `UpsampledConv2d` does, with half as many maps at
-    each turn.
+    Small maps are upsampled repeatedly by `UpsampledConv2d`; the number of maps is halved each
+    time.
     """
     n_channels, height, width = image_shape
     widths = [n_channels]
@@ -214,21 +215,21 @@ GENERATORS = {
 }
 
 
-def find_factory(generator):
-    """Return a factory from its name, or itself."""
+def find_factory(generator: str | Callable) -> Callable:
+    """Return the factory of a name; a factory is returned as it is."""
     return GENERATORS[generator] if isinstance(generator, str) else generator
 
 
 @contextlib.contextmanager
 def seeded(seed):
-    """Seed torch's global generator, from which weights are drawn, and put it back afterwards."""
+    """Seed torch's global generator, from which weights are drawn, and restore it afterwards."""
     with _init_lock, torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         yield
 
 
-def build(factory, n_inputs, n_outputs, seed):
-    """Call a factory with torch's global generator seeded, and try the network."""
+def build(factory: Callable, n_inputs: int, n_outputs: int, seed: int) -> nn.Module:
+    """Return the seeded network of a factory, after checking its output shape."""
     with seeded(seed):
         network, shape = make_and_try(factory, n_inputs, n_outputs)
     if shape != (2, n_outputs):
@@ -238,12 +239,14 @@ def build(factory, n_inputs, n_outputs, seed):
     return network
 
 
-def make_and_try(factory, n_inputs, n_outputs):
-    """Return a network of a factory, in evaluation mode, and the shape that it maps two rows to."""
+def make_and_try(
+    factory: Callable, n_inputs: int, n_outputs: int | None
+) -> tuple[nn.Module, tuple]:
+    """Return a factory's network in evaluation mode, and its output shape for two rows."""
     network = factory(n_inputs, n_outputs)
     if not isinstance(network, nn.Module):
         raise TypeError(f"A factory of networks must return a torch module; got {type(network)}.")
-    # A factory may give out one and the same module, which no fit may change.
+    # A factory may return the same module each time, which no fit may change.
     network = copy.deepcopy(network).float().eval()
     with torch.no_grad():
         return network, tuple(network(torch.zeros(2, n_inputs, dtype=torch.float32)).shape)

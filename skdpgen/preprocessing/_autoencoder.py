@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An autoencoder of public rows, for dimension reduction before a release."""
+"""Autoencoder of public rows, for dimension reduction before a release."""
 
 import math
 from collections.abc import Sequence
@@ -22,11 +22,11 @@ from ..params import parameters
 from ..registry import savable
 from ..validation import Checked, choose_device, positive, whole
 
-# Rows are encoded and decoded in blocks of this size.
+# Rows that are encoded or decoded at once.
 _BLOCK = 500
-# About how many training steps there are by default, if epochs are not more than so many.
+# Default number of training steps, and the most epochs for it: errors of digits hardly fall beyond.
 _N_STEPS, _MOST_EPOCHS = 2400, 50
-# Share of the steps over which the learning rate rises.
+# Share of the steps of linear warm-up.
 _WARM_UP = 0.1
 
 
@@ -37,29 +37,27 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, Do
 
     .. warning::
 
-       There is no privacy here. `fit` learns from the rows as they are, and whatever is fitted on
-       private rows **voids every guarantee** of what is done with it. Fit it on public rows of the
+       `fit` is not private. An autoencoder that is fitted on private rows **voids every guarantee**
+       of an estimator that uses it. Fit it on public rows of the
        same kind as the private ones, and give it to a generator as its encoder, wrapped in
        scikit-learn's `FrozenEstimator`.
 
     Codes have norm 1, so that no row is clipped at a radius of 1. Networks are those of [1]_:
-    convolutions for 28×28, 32×32 and 64×64 images, and one hidden layer of 256 units for rows that
-    are no images.
+    convolutions for 28×28, 32×32 and 64×64 images, and one hidden layer of 256 units otherwise.
 
     Parameters
     ----------
     n_components : int, default=8
         Dimension of the codes.
     image_shape : "auto", None or tuple of (channels, height, width), default="auto"
-        Shape of rows that are images, flattened, channels first: 28×28, 32×32 or 64×64; None: they
-        are none. ``"auto"``: (1, 28, 28), (1, 32, 32) or (3, 64, 64) for as many features;
+        Shape of flattened images, channels first: 28×28, 32×32 or 64×64. None: rows are not images.
+        ``"auto"``: (1, 28, 28), (1, 32, 32) or (3, 64, 64) for as many features;
         otherwise None.
     n_epochs : int, default=None
-        Passes over the rows. None: as many as make about 2400 training steps, at least 1 and at
-        most 50. For 30,000 grey images these are 4, which take a few minutes on one core; with a
-        GPU, more are worth while.
+        Passes over the rows. None: about 2400 training steps, within 1 to 50 epochs. For 30,000
+        grey images these are 4 epochs, a few minutes on one core; more improve the result.
     batch_size : int, default=50
-        Rows a step. For the same time, small batches give smaller errors.
+        Rows per step. For the same time, small batches give smaller errors.
     learning_rate : float, default=None
         Of Adam; it rises over the first tenth of the steps and then decays linearly to 0. None:
         0.003, or 0.0005 for 64×64 images.
@@ -76,10 +74,10 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, Do
     Attributes
     ----------
     image_shape_ : tuple of int or None
-        Shape of the images; None for rows that are no images.
+        Shape of the images; None for rows that are not images.
     loss_curve_ : list of float
-        For each epoch, the mean squared error of features on a scale from 0 to 1, as the networks
-        were during it. What is minimised is the cross-entropy.
+        Mean squared error of features on a scale from 0 to 1 during each epoch. Training minimises
+        the cross-entropy.
     n_iter_ : int
         Number of epochs.
     %(n_features_in_)s
@@ -87,12 +85,12 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, Do
 
     See Also
     --------
-    skdpgen.DPPCA : Components of private rows, paid for.
+    skdpgen.preprocessing.DPPCA : Private principal components.
 
     Notes
     -----
-    Each row is mapped on its own: which rows are beside it changes nothing but, for images, the
-    rounding of single-precision numbers.
+    Each row is mapped on its own: other rows change only, for images, the rounding of
+    single-precision numbers.
 
     In a generator that will be cloned, as searches do, wrap the fitted autoencoder in
     scikit-learn's `FrozenEstimator`.
@@ -180,7 +178,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, Do
             generator=seeds.torch_generator(),
             verbose=self.verbose,
         )
-        # Doubles where they cost little: the same to the last digits whatever rows are beside.
+        # Double precision where it costs little, so that codes do not depend on other rows.
         self._dtype = torch.float64 if shape is None else torch.float32
         self._network = network.to("cpu", self._dtype)
         self._n_features_out = self.n_components
@@ -188,8 +186,8 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, Do
         self.n_iter_ = len(self.loss_curve_)
         return self
 
-    def transform(self, X):
-        """Encode rows, each on its own. Codes of private rows are as private as the rows.
+    def transform(self, X) -> np.ndarray:
+        """Encode rows, each on its own. Codes of private rows are as sensitive as the rows.
 
         Parameters
         ----------
@@ -199,7 +197,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, Do
         Returns
         -------
         codes : ndarray of shape (n_samples, n_components)
-            Of norm 1, and of the floating dtype of `X`.
+            Codes of norm 1, in the floating dtype of `X`.
         """
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
@@ -216,7 +214,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, Do
         Returns
         -------
         rows : ndarray of shape (n_samples, n_features)
-            Features within `bounds`, of the floating dtype of `X`.
+            Features within `bounds`, in the floating dtype of `X`.
         """
         check_is_fitted(self)
         X = read_numbers(X)
@@ -235,7 +233,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, Do
 
     @torch.no_grad()
     def _apply(self, method, read, X):
-        """Run one half of the network on blocks of rows."""
+        """Apply the encoder or the decoder to blocks of rows."""
         device, network = choose_device(self.device), self._network
         if device.type != "cpu":
             network = deepcopy(network).to(device)
@@ -243,7 +241,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, Do
         parts = [getattr(network, method)(read(block).to(device)).cpu() for block in blocks]
         return torch.cat(parts).numpy().astype(X.dtype, copy=False)
 
-    def _default_n_epochs(self, n_samples):
+    def _default_n_epochs(self, n_samples: int) -> int:
         n_epochs = round(_N_STEPS / math.ceil(n_samples / self.batch_size))
         return min(_MOST_EPOCHS, max(1, n_epochs))
 
@@ -274,14 +272,14 @@ def _train(network, read, n_samples, *, n_epochs, batch_size, learning_rate, gen
             order = torch.randperm(n_samples, generator=generator)
             for batch in order.split(batch_size):
                 rows = read(batch.numpy())
-                made = network(rows)
+                output = network(rows)
                 optimizer.zero_grad()
-                # On a sigmoid, its gradient does not vanish where the squared error's does.
-                nn.functional.binary_cross_entropy(made, rows).backward()
+                # Behind a sigmoid, its gradient does not vanish where the squared error's does.
+                nn.functional.binary_cross_entropy(output, rows).backward()
                 optimizer.step()
                 schedule.step()
                 progress.update()
-                total += (made.detach() - rows).square().mean().item() * len(rows)
+                total += (output.detach() - rows).square().mean().item() * len(rows)
             curve.append(total / n_samples)
     network.eval()
     return curve

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Principal components of private rows, from noisy second moments."""
+"""Differentially private principal component analysis."""
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, replace
@@ -36,15 +36,16 @@ from ..validation import (
     whole,
 )
 
+# Default number of components: beyond it, components of digits and faces are mostly noise.
 _MOST_COMPONENTS = 64
-# Numbers are kept this small, so that sums of their products stay finite.
+# Bound on encoded values, so that sums of products stay finite.
 _LARGEST = 1e300
 
 _ASSUMED = (
     ONE_RECORD,
     "bounds, clip_norm and all other parameters were chosen without looking at the private rows; "
     "column names and dtypes are public",
-    "only what fit released is covered: transformed private rows are as private as the rows, and "
+    "only what fit released is covered: transformed private rows are as sensitive as the rows, and "
     "steps of a pipeline that were fitted on private rows are not covered",
     *ASSUMED_OF_NOISE,
 )
@@ -54,30 +55,30 @@ _ASSUMED = (
 class DPPCA(
     Saves, Audits, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
 ):
-    """Principal components of private rows, under differential privacy.
+    """Principal component analysis under differential privacy.
 
-    The second moments of the rows are released once, with Gaussian noise (Analyze Gauss [1]_), and
-    their leading eigenvectors kept. Rows are **not centred**, as their mean is private: with
-    `bounds`, the first component is mostly that mean.
+    `fit` releases the second moments of the rows once, with Gaussian noise (Analyze Gauss [1]_),
+    and computes their leading eigenvectors. Rows are **not centred**, since their mean is private:
+    with `bounds`, the first component is mostly that mean.
 
-    The components are public, and so are the maps `transform` and `inverse_transform`, which cost
-    nothing further. What `transform` makes of private rows is as private as the rows.
+    The components are public, and `transform` and `inverse_transform` cost nothing further.
+    Transformed private rows are as sensitive as the rows.
 
     Parameters
     ----------
     n_components : int, default=None
-        Components to keep, at most n_features. None: 64, or all if they are less.
+        Number of components, at most n_features. None: 64, or all if there are fewer.
     %(privacy)s
     bounds : None or (lower, upper), default=None
         Public bounds of the features, numbers or arrays of shape (n_features,), to which features
         are clipped; they are then mapped to [0, 1] and divided by the root of their number. None:
-        those of the dtype, if it is bool or uint8; else they are found by noisy counts, which are
-        paid for: a range of each of up to 50 columns, or one of all columns. Declare them where
-        you can.
+        those of the dtype if it is bool or uint8; otherwise `fit` infers them from noisy counts at
+        a cost: a range for each of up to 50 columns, or one for all columns. Declare them if you
+        can.
     clip_norm : "auto" or float, default="auto"
-        Radius, in the units after `bounds`. For the second moments, each row is scaled down to it;
-        `transform` does not clip. ``"auto"``: from the root mean square norm, by noisy counts
-        that are paid for. A number without `bounds`: rows are taken as they are.
+        Radius, in the units after `bounds`, to which each row is scaled down before second moments
+        are computed; `transform` does not clip. ``"auto"``: from the root mean square norm, by
+        noisy counts at a cost. A number without `bounds`: rows are used as they are.
     %(persons)s
     %(running)s
 
@@ -86,35 +87,34 @@ class DPPCA(
     components_ : ndarray of shape (`n_components_`, `n_features_in_`)
         Orthonormal rows, in the units after `bounds`, by decreasing noisy second moment.
     explained_variance_ : ndarray of shape (`n_components_`,)
-        Noisy mean squares of the components, not centred; those that are mostly noise may be
-        negative.
+        Noisy mean squares of the components, not centred; noise may make small ones negative.
     n_components_ : int
         Number of components.
     bounds_ : (lower, upper) or None
-        Bounds of the features, arrays of shape (n_features,), declared or found.
+        Bounds of the features, arrays of shape (n_features,), declared or inferred.
     clip_norm_ : float
-        The radius, declared or found.
+        The radius, declared or inferred.
     %(certified)s
     sigma_ : float
-        Standard deviation of the noise on a sum of squares, for rows in the unit ball. On a sum of
-        products of two features it is 1/√2 of that.
+        Standard deviation of the noise on a sum of squares, for rows in the unit ball; for a sum of
+        products of two features it is smaller by a factor of √2.
     %(shape)s
 
     See Also
     --------
-    skdpgen.preprocessing.Autoencoder : For public rows.
+    skdpgen.preprocessing.Autoencoder : Dimension reduction that is fitted on public rows.
 
     Notes
     -----
-    A record moves the second moments by at most 1, and by √2 under ``relation="replace_one"``, in
-    units of ``clip_norm²``, however many features there are. Noise alone has eigenvalues up to
+    The sensitivity of the second moments is 1, and √2 under ``relation="replace_one"``, in units of
+    ``clip_norm²``, for any number of features. Noise alone has eigenvalues up to
     about ``sigma_``·√(2·n_features): components with less than that, divided by n_samples and in
     the units of `explained_variance_`, are arbitrary.
 
     **As the encoder of a generator that is fitted on the same rows**, this is a second fit on them.
     The generator's certificate does not include it, and assumes that the encoder is public:
-    ``skdpgen.privacy.compose(pca.privacy_, generator.privacy_)`` states what both cost together,
-    and a `PrivacyBudget` is charged with both. The generators' own ``encoder="dp-pca"`` needs no
+    ``skdpgen.compose(pca.privacy_, generator.privacy_)`` states the cost of both together, and a
+    `PrivacyBudget` is charged with both. The generators' own ``encoder="dp-pca"`` needs no
     such care.
 
     References
@@ -167,9 +167,9 @@ class DPPCA(
             Private rows.
         y : Ignored
         persons : array-like of shape (n_samples,), default=None
-            Whose each row is, by position: privacy is then for persons, with all their rows.
-            Equal identifiers, strings or numbers, are of one person. A row without one counts as
-            absent.
+            Identifier of the person that each row belongs to, by position: the guarantee is then
+            for persons with all their rows. Equal strings or numbers identify one person. A row
+            without an identifier counts as absent.
 
         Returns
         -------
@@ -178,11 +178,11 @@ class DPPCA(
         Raises
         ------
         ValueError
-            For bad shapes, dtypes or parameters; nothing is spent then. For rows that are refused
-            for what is in them (``strict=True``, or cells of dtype object that are no numbers);
-            open budgets are charged with the fit then.
+            For bad shapes, dtypes or parameters, before anything is spent. For values that are
+            refused (``strict=True``, or cells of dtype object that are no numbers); open budgets
+            are then charged with the fit.
         BudgetExceededError
-            If an open `PrivacyBudget` cannot pay for the fit; nothing is released then.
+            If the fit exceeds an open `PrivacyBudget`; nothing is released.
         """
         with rollback_on_failure(self), plain_numbers(self):
             return self._fit(X, persons)
@@ -212,7 +212,7 @@ class DPPCA(
             certificate, n_rows = curator.certificate(_ASSUMED), curator.n_rows
         values, vectors = np.linalg.eigh(moments.value)
         values, vectors = values[::-1][:n_components], vectors.T[::-1][:n_components]
-        # Eigenvectors have no sign: their largest entry is positive.
+        # The sign of an eigenvector is arbitrary: its largest entry is made positive.
         largest = np.abs(vectors).argmax(axis=1, keepdims=True)
         self.components_ = vectors * np.sign(np.take_along_axis(vectors, largest, axis=1))
         self.explained_variance_ = values * (format.clip_norm**2 / n_rows)
@@ -223,23 +223,23 @@ class DPPCA(
         return self
 
     @clears_frames()
-    def transform(self, X):
+    def transform(self, X) -> np.ndarray:
         """Project rows on the components, each on its own; this costs no privacy.
 
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_samples, n_features)
-            Rows. What is made of private rows is as private as they are.
+            Rows. Projections of private rows are as sensitive as the rows.
 
         Returns
         -------
         ndarray of shape (n_samples, `n_components_`)
-            In the units after `bounds`, and of the floating dtype of `X`; NaN for rows that are
-            not finite.
+            Projections in the units after `bounds` and the floating dtype of `X`; NaN for rows that
+            are not finite.
         """
         check_is_fitted(self, "privacy_")
         X = parse_rows(take_rows(self, X, reset=False))
-        # Products of the largest numbers overflow; so may what fits a double, in float32.
+        # Products of the largest numbers overflow, and so may doubles in float32.
         rows = np.clip(self._format.encode(X), -_LARGEST, _LARGEST) @ self.components_.T
         limit = np.finfo(X.dtype).max
         rows = np.clip(rows, -limit, limit)
@@ -247,7 +247,7 @@ class DPPCA(
         return rows.astype(X.dtype, copy=False)
 
     def inverse_transform(self, X) -> np.ndarray:
-        """Map projections, or what was generated like them, back to features.
+        """Map projections, fitted or generated, back to features.
 
         Parameters
         ----------
@@ -256,7 +256,7 @@ class DPPCA(
         Returns
         -------
         ndarray of shape (n_samples, `n_features_in_`)
-            Within `bounds`, if there are any, and of the floating dtype of `X`.
+            Features within `bounds`, if there are any, in the floating dtype of `X`.
         """
         check_is_fitted(self, "privacy_")
         X = read_numbers(X)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Noise on single rows and labels, for their owners to add."""
+"""Local differential privacy for rows and labels."""
 
 import math
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ from ..validation import PRIVACY_CHECKS, Checked, positive, rollback_on_failure
 
 _ASSUMED = (
     "all cells are numbers: where the dtype of X does not say so, others are refused",
-    "each owner has one record and noises it once: to noise it again is a further release",
+    "each client has one record and noises it once: to noise it again is a further release",
     "all parameters were chosen without looking at the private rows; column names and dtypes are "
     "public",
     *ASSUMED_OF_NOISE,
@@ -49,16 +49,16 @@ _ASSUMED = (
 class LocalPrivatizer(
     Saves, Audits, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
 ):
-    """Noise on single rows, which their owners add before anybody else sees them (local privacy).
+    """Local differential privacy: clients add noise to their own rows before anybody collects them.
 
-    Each row is brought into a public ball and noised once: Laplace noise in an L1 ball gives
+    Each row is projected into a public ball and noised once: Laplace noise in an L1 ball gives
     (ε, 0), Gaussian noise in an L2 ball (ε, δ). Two rows of a ball are at most its **diameter**
-    apart, so the noise is calibrated to twice the radius. Labels go through k-ary randomised
+    apart, so the noise is calibrated to twice the radius. Labels are released by k-ary randomised
     response, and both together cost ε.
 
-    `fit` learns the number and the names of the columns, and nothing else; a row of zeros will do.
+    `fit` learns only the number and the names of the columns; a row of zeros suffices.
     `transform` and `privatize` add fresh noise at each call, also with an int `random_state`.
-    Whoever noises a row twice spends ε twice.
+    Noising a row twice costs ε twice.
 
     Parameters
     ----------
@@ -79,16 +79,15 @@ class LocalPrivatizer(
     %(keep)s
     %(image_shape)s
     classes : array-like, default=None
-        The labels that `privatize` takes. None: it takes none.
+        The labels that `privatize` accepts. None: it accepts no labels.
     %(label_share)s
     accountant : {"pld", "rdp", "autodp"}, default="pld"
-        What finds Gaussian noise and certifies it.
+        Accountant that calibrates and certifies Gaussian noise.
     random_state : None, int or RandomState, default=None
         None: noise from the operating system. Anything else is for reproducing an experiment,
-        **not a private release**: whoever has the seed can recompute the noise. Calls still differ
-        from each other. What is set after `fit` counts from the next `fit` on: setting the
-        parameter again then starts anew, and a clone or a copy repeats what its original did from
-        there on.
+        **not a private release**: whoever has the seed can recompute the noise. Each call draws
+        new noise. A value that is set after `fit` takes effect at the next `fit`, which starts the
+        sequence again; a clone or a copy repeats the noise of its original.
     strict : bool, default=False
         Whether to refuse bad records: with a label that is not declared, or a number that is not
         finite. A refusal is an exact answer about the rows, which ε does not cover, and the
@@ -98,9 +97,8 @@ class LocalPrivatizer(
     Attributes
     ----------
     privacy_ : skdpgen.privacy.Certificate
-        What each record costs if it is noised once, with its label if there are `classes`.
-        ``privacy_.shuffled(n, delta)`` says what it costs towards those who see only shuffled
-        records.
+        Cost of noising a record once, with its label if there are `classes`.
+        ``privacy_.shuffled(n, delta)`` gives the cost in the shuffle model.
     epsilon_ : float
         ε at `delta`; at most `epsilon`.
     sigma_ : float
@@ -110,23 +108,23 @@ class LocalPrivatizer(
     format_ : BallFormat
         The public map of rows into the ball.
     plan_ : Plan
-        What a call of `privatize` releases.
+        The releases of one call of `privatize`.
     %(n_features_in_)s
     %(feature_names_in_)s
 
     See Also
     --------
-    LDPEntropicGAN : Learns the distribution of the rows from noised ones.
+    skdpgen.LDPEntropicGAN : Learns the distribution of the rows from noised ones.
 
     Notes
     -----
     Proof: for rows x and x' in the ball, Laplace noise of scale b has densities with a ratio of at
     most exp(‖x - x'‖₁ / b) ≤ exp(2r / b). Gaussian noise is that of Balle & Wang (2018) at
-    ‖x - x'‖₂ ≤ 2r. What comes before, the clipping, the cosine transform and the projection, looks
-    at one row at a time. ε of rows and of labels add up.
+    ‖x - x'‖₂ ≤ 2r. Clipping, cosine transform and projection are applied to each row on its own. ε
+    of rows and of labels add up.
 
-    The paper [1]_ takes the radius for the sensitivity, and so states half of the ε that it spends
-    with Laplace noise.
+    The paper [1]_ uses the radius as the sensitivity, and so states half of the actual ε of its
+    Laplace noise.
 
     References
     ----------
@@ -172,12 +170,12 @@ class LocalPrivatizer(
         return self
 
     def fit(self, X, y=None) -> "LocalPrivatizer":
-        """Note the number and the names of the columns; no cell is looked at, but for its type.
+        """Learn the number and the names of the columns; only dtypes of cells are read.
 
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_samples, n_features)
-            Rows; public ones will do.
+            Rows; public ones suffice.
         y : Ignored
 
         Returns
@@ -201,7 +199,7 @@ class LocalPrivatizer(
             self.classes_ = classes
         self.format_, self.plan_ = format, plan
         self._n_features_out = format.n_columns
-        # What calls refuse and take their noise from is what the certificate speaks of.
+        # Later calls use the values that the certificate states.
         self._is_strict = self.strict
         self._counter = getattr(self, "_counter", [0])
         self._seed = self.random_state, self._counter
@@ -209,7 +207,7 @@ class LocalPrivatizer(
         return self
 
     def transform(self, X):
-        """Noise rows, each on its own. Each call is a release.
+        """Add noise to rows, each on its own. Each call is a release.
 
         Parameters
         ----------
@@ -219,14 +217,14 @@ class LocalPrivatizer(
         Returns
         -------
         ndarray of shape (n_samples, n_features)
-            Noised rows, or noised cosine coefficients, in the units after `bounds` and of the
-            floating dtype of `X`.
+            Noised rows, or noised cosine coefficients, in the units after `bounds` and the floating
+            dtype of `X`.
         """
         return self.privatize(X)
 
     @clears_frames()
     def privatize(self, X, y=None):
-        """Noise rows and their labels, each on its own. Each call is a release.
+        """Add noise to rows and their labels, each on its own. Each call is a release.
 
         Parameters
         ----------
@@ -257,7 +255,7 @@ class LocalPrivatizer(
                 "classes=[...]. A numeric target is one more column of X."
             )
         if not has_labels:
-            # Rows alone: what labels would cost is not spent.
+            # Without labels, their share of the budget is not spent.
             plan = replace(plan, releases=plan.releases[:1])
         dtype = np.float32 if X.dtype == np.float32 else np.float64
         records = Records.of(X, *take_labels(y, len(X), classes))
@@ -269,7 +267,7 @@ class LocalPrivatizer(
         return (noised, y) if has_labels else noised
 
     def inverse_transform(self, X) -> np.ndarray:
-        """Map noised rows, or what was generated like them, back to features.
+        """Map noised or generated rows back to features.
 
         Parameters
         ----------
@@ -278,7 +276,7 @@ class LocalPrivatizer(
         Returns
         -------
         ndarray of shape (n_samples, n_features)
-            In the units that `fit` was given, noise included; not clipped to `bounds`.
+            Features in the units of the input, noise included; not clipped to `bounds`.
         """
         check_is_fitted(self, "privacy_")
         X = self.check_noised(X)
@@ -287,8 +285,8 @@ class LocalPrivatizer(
     def save(self, path: str | PathLike) -> None:
         """Write the fitted privatizer to a file, from which `skdpgen.load` reads it.
 
-        As with a generator; but with a `random_state` it is refused: two copies would noise
-        different rows by the same noise.
+        See `BaseGenerator.save`. A privatizer with a `random_state` is refused: two copies would
+        add the same noise to different rows.
 
         Parameters
         ----------
@@ -309,7 +307,7 @@ class LocalPrivatizer(
         super().save(path)
 
     def _check_loaded(self):
-        """Refuse noise that somebody can make again, and that is not what is certified."""
+        """Raise ValueError for noise that follows from a seed, or that is not certified."""
         if self.random_state is not None or self._seed[0] is not None:
             raise ValueError("The noise follows from a seed.")
         super()._check_loaded()
@@ -332,7 +330,7 @@ class LocalPrivatizer(
         return find_local_sigma(self.privacy_, self.format_)
 
     def check_noised(self, X):
-        """Return an array that could come from `transform`, by its width, or raise a ValueError."""
+        """Validate the width of rows from `transform`, and return them as an array."""
         X = read_numbers(X)
         if X.shape[1] != self.format_.n_columns:
             raise ValueError(
@@ -342,7 +340,7 @@ class LocalPrivatizer(
         return X
 
     def _noise(self):
-        """Return the noise of one call: with a seed, of a stream that no other call has."""
+        """Return the noise source of one call; seeded calls have a stream each."""
         random_state, counter = self._seed
         counter[0] += 1
         return NoiseSource(random_state, stream=counter[0] + 1)  # generators have 0 and 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The low frequencies of images: a public, linear dimension reduction."""
+"""Low-frequency cosine coefficients of images, a public linear dimension reduction."""
 
 import math
 from dataclasses import KW_ONLY
@@ -20,20 +20,20 @@ from ..validation import Checked, whole
 class LowFrequencies(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
 ):
-    """The coefficients of images in the lowest frequencies of the orthonormal cosine transform.
+    """Coefficients of images in the lowest frequencies of the orthonormal cosine transform.
 
-    Nothing is learnt: `fit` looks at the number of columns only. As the public part of an encoder,
-    ``encoder=[FrozenEstimator(LowFrequencies(14).fit(X_public)), "dp-pca"]``, it leaves noisy
-    principal components fewer columns to be wrong in: of 784 pixels, which are smooth, 196
-    coefficients hold nearly all.
+    `fit` learns the number of columns only. As the public part of an encoder,
+    ``encoder=[FrozenEstimator(LowFrequencies(14).fit(X_public)), "dp-pca"]``, it reduces the
+    dimension in which noise rotates principal components: 196 coefficients represent a smooth image
+    of 784 pixels almost completely.
 
     Parameters
     ----------
     n_frequencies : int, default=14
-        Frequencies that are kept along each axis of an image, at most its size.
+        Frequencies to keep along each axis of an image, at most its size.
     image_shape : "auto", None or tuple of (channels, height, width), default="auto"
-        Shape of rows that are images, or (height, width); None: they are none, and each is a line.
-        ``"auto"``: a square, grey one if the number of columns allows; otherwise None.
+        Shape of the images, or (height, width). None: rows are one-dimensional signals.
+        ``"auto"``: square grey images if the number of columns is a square; otherwise None.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class LowFrequencies(
     _checks = {"n_frequencies": whole()}
 
     def fit(self, X, y=None) -> "LowFrequencies":
-        """Take the number of columns.
+        """Learn the number of columns.
 
         Parameters
         ----------
@@ -86,8 +86,8 @@ class LowFrequencies(
         self._n_features_out = self.image_shape_[0] * math.prod(map(len, self._bases()))
         return self
 
-    def transform(self, X):
-        """Return the coefficients of images.
+    def transform(self, X) -> np.ndarray:
+        """Return the low-frequency coefficients of images.
 
         Parameters
         ----------
@@ -96,7 +96,7 @@ class LowFrequencies(
         Returns
         -------
         ndarray of shape (n_samples, channels * n_kept)
-            `n_kept` is the square of `n_frequencies`, or less for smaller images.
+            `n_kept` is the square of `n_frequencies`, or less for small images.
         """
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
@@ -104,7 +104,7 @@ class LowFrequencies(
         return (rows @ X.reshape(-1, *self.image_shape_) @ columns.T).reshape(len(X), -1)
 
     def inverse_transform(self, X) -> np.ndarray:
-        """Return the images that have these coefficients, and none of other frequencies.
+        """Return the images that have these coefficients, and no other frequencies.
 
         Parameters
         ----------
@@ -121,10 +121,10 @@ class LowFrequencies(
         return (rows.T @ X.reshape(shape) @ columns).reshape(len(X), -1)
 
     @property
-    def maps_windows(self):
-        """Whether windows of square images are mapped as images are: the transform is linear."""
+    def maps_windows(self) -> bool:
+        """Whether rows are square images, so that windows of them can be mapped, too."""
         return self.image_shape_ == find_shape(self.n_features_in_, (1, 3))
 
-    def _bases(self):
-        """Return the lowest cosines along both axes."""
+    def _bases(self) -> list[np.ndarray]:
+        """Return the matrices of the lowest frequencies along both axes."""
         return [basis[: self.n_frequencies] for basis in cosine_matrices(self.image_shape_)]

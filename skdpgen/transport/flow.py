@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Flows of particles by the sliced Wasserstein distance."""
+"""Sliced Wasserstein flows of particles."""
 
 import torch
 
@@ -11,8 +11,8 @@ def sliced_drift(
 ) -> torch.Tensor:
     """Return the drift of particles, by the quantile maps of one-dimensional distributions.
 
-    Along each direction, F⁻¹_target ∘ F_source moves the particle's projection z to where it is
-    wanted. The drift is the mean of (F⁻¹_target(F_source(z)) - z)·θ over the directions:
+    Along each direction, F⁻¹_target ∘ F_source maps the particle's projection z to the target
+    distribution. The drift is the mean of (F⁻¹_target(F_source(z)) - z)·θ over the directions:
     equations 20 and 21 of [1]_, where both distributions are smoothed, and z is not.
 
     Parameters
@@ -23,7 +23,7 @@ def sliced_drift(
     source : tensor of shape (..., k, n_source)
         Samples of the particles' (smoothed) distribution, for each direction.
     target : tensor of shape (..., k, n_target)
-        Samples of the (smoothed) distribution that is wanted.
+        Samples of the (smoothed) target distribution.
 
     Returns
     -------
@@ -50,8 +50,8 @@ def sliced_drift(
     return (_value_at(target, levels) - positions).mT @ directions.T / directions.shape[1]
 
 
-def _level_at(values, points):
-    """Return F(points) for sorted samples: 0 at the first, 1 at the last, linear between."""
+def _level_at(values: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
+    """Return F(points) for sorted samples: 0 at the first, 1 at the last, linear in between."""
     n = values.shape[-1]
     if n == 1:
         return torch.full_like(points, 0.5)
@@ -61,9 +61,9 @@ def _level_at(values, points):
     return ((right - 1) + share.clamp(0, 1)) / (n - 1)
 
 
-def _value_at(values, levels):
+def _value_at(values: torch.Tensor, levels: torch.Tensor) -> torch.Tensor:
     """Return the quantiles of sorted samples, the inverse of `_level_at`."""
-    place = levels * (values.shape[-1] - 1)
-    left = place.floor().long().clamp_(0, max(values.shape[-1] - 2, 0))
+    position = levels * (values.shape[-1] - 1)
+    left = position.floor().long().clamp_(0, max(values.shape[-1] - 2, 0))
     right = (left + 1).clamp_(max=values.shape[-1] - 1)
-    return torch.lerp(values.gather(-1, left), values.gather(-1, right), place - left)
+    return torch.lerp(values.gather(-1, left), values.gather(-1, right), position - left)

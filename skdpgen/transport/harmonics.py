@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bounded basis functions on slices: sines and cosines of one-dimensional projections."""
+"""Trigonometric features of one-dimensional projections, bounded on each slice."""
 
 import math
 from copy import copy
@@ -10,10 +10,10 @@ import torch
 
 from .products import ExactMatrix
 
-# Points of the grid on which the largest distance is sought, for each harmonic.
+# Grid points per harmonic in the search for the largest distance.
 _GRID = 1024
 
-# Angles are rounded to so many steps a turn, a power of 2, of which there is a table of sines.
+# Steps per turn to which angles are rounded: a power of 2, for a table of sines.
 _STEPS = 2**16
 
 
@@ -48,50 +48,50 @@ class SliceBasis:
         self._turns = ExactMatrix(directions / (2 * ranges))
         self.weights = _weights(n_harmonics).to(self.frequencies)
 
-    def to(self, device):
+    def to(self, device) -> "SliceBasis":
         """Move the basis to `device`, in place."""
         self.frequencies, self.weights = self.frequencies.to(device), self.weights.to(device)
         self._turns.to(device)
         return self
 
     @property
-    def dtype(self):
+    def dtype(self) -> torch.dtype:
         return self.frequencies.dtype
 
     @property
-    def n_projections(self):
+    def n_projections(self) -> int:
         """Number of slices k; a row's values have norm √k."""
         return self.frequencies.shape[1]
 
     @property
-    def n_values(self):
+    def n_values(self) -> int:
         """Number of values of a row: 2·B·k."""
         return 2 * len(self.weights) * self.n_projections
 
     @property
-    def diameter(self):
-        """How far apart the values of two rows can be on a slice; see `slice_diameter`."""
+    def diameter(self) -> float:
+        """Largest distance between the values of two rows on a slice; see `slice_diameter`."""
         return slice_diameter(len(self.weights))
 
     def angles(self, rows: torch.Tensor) -> torch.Tensor:
         """Return the angles of `rows` on each slice, rounded to whole steps, of shape (n, k).
 
-        They are a function of each row alone, to the bit: not of the rows around it, the order in
-        which sums are computed, or the machine.
+        They are, to the bit, a function of each row alone: they do not depend on other rows, on the
+        order of summation or on the machine.
         """
         turns = self._turns.times(rows)
         steps = turns.sub_(turns.round()).mul_(_STEPS).round_()
-        # What is no number has some angle, too.
+        # NaN and infinities get angle 0, so that every row has finite values.
         return steps.nan_to_num_(0.0, 0.0, 0.0).long()
 
     def harmonics(self, angles: torch.Tensor) -> torch.Tensor:
         """Return cosines and sines of b times the `angles`, all or some of a row, (B, 2, n, k).
 
-        Those of the angles are looked up. The others follow by the addition theorem. Cosines and
-        sines are off by 2^-31 each at most, together by e = 2^-30.5 as complex numbers. Their b-th
-        power is off by (1 + e)^b - 1, and a complex product in doubles adds √5·2^-53 of its size
-        [1]_: for b ≤ 1000 that is together below b·2^-30, times w_b. On a slice, all harmonics are
-        off by 2.5e-7 at most.
+        Those of the first harmonic are looked up; the others follow by the addition theorem.
+        Cosines and sines are off by 2^-31 each at most, together by e = 2^-30.5 as complex numbers.
+        Their b-th power is off by (1 + e)^b - 1, and a complex product in doubles adds √5·2^-53 of
+        its size [1]_: for b ≤ 1000 that is together below b·2^-30, times w_b. On a slice, all
+        harmonics are off by 2.5e-7 at most.
 
         References
         ----------
@@ -99,11 +99,11 @@ class SliceBasis:
            multiplication", Mathematics of Computation 2007.
         """
         sines = _table_of_sines().to(angles.device)
-        places = (angles & (_STEPS - 1)).flatten()
+        positions = (angles & (_STEPS - 1)).flatten()
         values = sines.new_empty(len(self.weights), 2, *angles.shape)
         cos, sin = values[0]
-        torch.index_select(sines, 0, places, out=sin.view(-1))
-        torch.index_select(sines, 0, places.add_(_STEPS // 4), out=cos.view(-1))
+        torch.index_select(sines, 0, positions, out=sin.view(-1))
+        torch.index_select(sines, 0, positions.add_(_STEPS // 4), out=cos.view(-1))
         product = torch.empty_like(cos)
         for (c, s), (next_c, next_s) in pairwise(values):
             torch.mul(c, cos, out=next_c).sub_(torch.mul(s, sin, out=product))
@@ -111,7 +111,7 @@ class SliceBasis:
         return values
 
     def subset(self, slices: torch.Tensor) -> "SliceBasis":
-        """Return the basis on some of the slices, an array of their positions."""
+        """Return the basis restricted to the slices at given positions."""
         subset = copy(self)
         subset.frequencies = self.frequencies[:, slices]
         subset._turns = self._turns.columns(slices)
@@ -135,7 +135,7 @@ class SliceBasis:
             Mean values to match, noisy or not.
         weights : tensor of shape (n_classes,)
         unbiased : bool, default=True
-            False: the rows are all of G_c, and the distance is just that.
+            False: the rows are the whole of G_c, and the distance is exact.
 
         Returns
         -------
@@ -150,18 +150,18 @@ class SliceBasis:
 
 
 @cache
-def _table_of_sines():
+def _table_of_sines() -> torch.Tensor:
     """Return the sines of all steps of five quarters of a turn.
 
-    They are rounded to 30 binary places, which are the same whatever computes sines.
+    They are rounded to 30 binary digits, on which all implementations of the sine agree.
     """
     steps = torch.arange(_STEPS * 5 // 4, dtype=torch.float64)
     return (steps * (2 * math.pi / _STEPS)).sin().mul(2.0**30).round().div(2.0**30)
 
 
 @cache
-def slice_diameter(n_harmonics):
-    """Return how far apart the values of two rows can be on a slice, at most.
+def slice_diameter(n_harmonics: int) -> float:
+    """Return an upper bound on the distance between the values of two rows on a slice.
 
     For angles that differ by t it is √f(t), with f(t) = 4 Σ w_b² sin²(b t / 2) = 2 - 2 Σ w_b²
     cos(b t). A grid of step h has a point within h/2 of the place of the largest f, where the slope
@@ -180,16 +180,16 @@ def slice_diameter(n_harmonics):
     return min(2.0, math.sqrt(2 - 2 * lowest + slack) * (1 + 1e-12))
 
 
-def _weights(n_harmonics):
+def _weights(n_harmonics: int) -> torch.Tensor:
     """Return w_1, ..., w_B, in double precision."""
     inverse = torch.arange(1, n_harmonics + 1, dtype=torch.float64).reciprocal()
     return (inverse / inverse.sum()).sqrt()
 
 
 class _SquaredDistance(torch.autograd.Function):
-    """The loss with its gradient, slices in chunks: memory does not grow with m·k·B."""
+    """Squared distance and its gradient, by chunks of slices: memory does not grow with m·k·B."""
 
-    # Slices a chunk: its tables stay in the cache.
+    # Slices per chunk, so that its tables stay in the processor's cache.
     chunk = 256
 
     @staticmethod

@@ -15,18 +15,18 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .slices import _as_float, _as_weights
 
-# Scalings stay within exp(± this) of 1: beyond it, what underflows in the kernel could matter.
+# Scalings stay within exp(± this) of 1: beyond it, kernel entries that underflow could matter.
 SAFE_LOG = {torch.float32: 30.0, torch.float64: 200.0}
-# Zero weights are iterated with as this, far below any tolerance, and are exact in the plan.
+# Stands in for zero weights during iterations: far below any tolerance; the plan has exact zeros.
 LEAST_WEIGHT = 1e-20
-# Costs spread over more than this many reg are first solved at larger ones, 4 times smaller each,
-# to this marginal error.
-SPREAD, COARSE_TOL = 50, 1e-3
+# If the range of costs exceeds this multiple of reg, larger values of reg are solved first, each a
+# quarter of the one before, to this marginal error.
+COST_RANGE, COARSE_TOL = 50, 1e-3
 # Newton steps change the logarithms of scalings by at most this.
 LONGEST_STEP = 5.0
 
 
-def _kernel(C, g, reg):
+def _kernel(C: torch.Tensor, g: torch.Tensor, reg) -> tuple[torch.Tensor, torch.Tensor]:
     """``exp((g - C - top) / reg)``, with the ``top`` of each row that makes its maximum 1."""
     Z = g.mT - C
     top = Z.amax(-1, keepdim=True)
@@ -119,7 +119,7 @@ def _solve(C, reg, a, b, n_iter, tol, init):
     size = torch.maximum(-low, high).clamp_min(torch.finfo(dtype).tiny / eps**2)
     reg = torch.full_like(size, reg, dtype=torch.float64)
     reg = reg.clamp(8 * eps * size.double(), size.double() / eps).to(dtype)
-    coarse, regs = (high - low) / SPREAD, [reg]
+    coarse, regs = (high - low) / COST_RANGE, [reg]
     g = torch.zeros_like(b)
     if init is None:
         while (coarse > 2 * regs[0]).any():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Entropic transport costs and losses between rows, and the gradients of one of them."""
+"""Entropic transport losses between samples, and the gradient of the DP-Sinkhorn loss."""
 
 import math
 
@@ -9,10 +9,10 @@ from sklearn.exceptions import ConvergenceWarning
 from .._muting import muted
 from .sinkhorn import as_pair, sinkhorn_plan, transport
 
-# Of the plans of gradients, which are clipped and noised far above this.
+# Marginal error and iterations of the plans of gradients, whose clipping noise is far larger.
 _TOL = 1e-2
 _N_ITER = 100
-# Numbers of a difference x - y of all pairs of rows that are held at once.
+# Elements of the differences x - y of pairs of rows that are held at once.
 _CHUNK = 2**21
 
 
@@ -261,7 +261,7 @@ def semi_debiased_sinkhorn_loss(
 
 
 class SinkhornGradient:
-    """The semi-debiased Sinkhorn loss of rows with labels, by its gradients.
+    """Gradients of the semi-debiased Sinkhorn loss of labelled rows.
 
     ``2 Ŵ(X[:n], Y) - Ŵ(X[:n], X[n':])`` (Definition 4.3 of [1]_), where Ŵ is the cost of the
     entropic plan, and the cost of two rows is ``L2² + l1_weight L1`` of the rows, each joined with
@@ -273,9 +273,9 @@ class SinkhornGradient:
     reg, l1_weight, label_weight : float
         In the units of rows that are multiplied by `scale`.
     scale : float, default=1.0
-        What rows are multiplied by before they are compared.
+        Factor by which rows are multiplied before they are compared.
     balance : bool, default=True
-        Give each class of real rows the weight that it has among the generated ones.
+        Whether to give each class of real rows its weight among the generated ones.
 
     References
     ----------
@@ -283,19 +283,26 @@ class SinkhornGradient:
        Generative Models with Sinkhorn Divergence", NeurIPS 2021.
     """
 
-    def __init__(self, reg, l1_weight, label_weight, scale=1.0, balance=True):
+    def __init__(
+        self,
+        reg: float,
+        l1_weight: float,
+        label_weight: float,
+        scale: float = 1.0,
+        balance: bool = True,
+    ) -> None:
         self.reg = reg
         self.l1_weight = l1_weight
         self.label_weight = label_weight
         self.scale = scale
         self.balance = balance
 
-    def cross(self, made, classes, rows, membership):
-        """Return the gradient of 2 Ŵ(made, rows) in `made`, and which of `made` have a part in it.
+    def cross(self, generated, classes, rows, membership):
+        """Return the gradient of 2 Ŵ(generated, rows), and the generated rows that it involves.
 
         Parameters
         ----------
-        made : tensor of shape (n, n_columns)
+        generated : tensor of shape (n, n_columns)
         classes : tensor of shape (n,)
             Classes of generated rows.
         rows : tensor of shape (n_slots, n_columns)
@@ -309,27 +316,29 @@ class SinkhornGradient:
             With `balance`, rows of a class without real rows are left out.
         """
         joined = membership.any(1)
-        rows, real = rows[joined].to(made), membership[joined].argmax(1)
-        gradient = torch.zeros_like(made)
-        active = torch.ones(len(made), dtype=torch.bool, device=made.device)
+        rows, real = rows[joined].to(generated), membership[joined].argmax(1)
+        gradient = torch.zeros_like(generated)
+        active = torch.ones(len(generated), dtype=torch.bool, device=generated.device)
         b = None
         if self.balance:
             n_classes = membership.shape[1]
             wanted, found = (torch.bincount(c, minlength=n_classes) for c in (classes, real))
             active = (found > 0)[classes]
-            # Classes that are not generated would otherwise be transported to others.
+            # Real rows of classes that are not generated would be transported to other classes.
             kept = (wanted > 0)[real]
             if not active.any():
                 return gradient, active[:, None]
             rows, real = rows[kept], real[kept]
-            b = (wanted / found.clamp(min=1))[real].to(made) / active.sum()
-        gradient[active] = 2 * self._pull(made[active], classes[active], rows, real, b)[0]
+            b = (wanted / found.clamp(min=1))[real].to(generated) / active.sum()
+        gradient[active] = 2 * self._pull(generated[active], classes[active], rows, real, b)[0]
         return gradient, active[:, None]
 
-    def apart(self, made, classes, n_debias):
-        """Return the gradient of ``-Ŵ(made[:n], made[n':])`` in all n + n' rows."""
-        gradient, n = torch.zeros_like(made), len(made) - n_debias
-        left, right = self._pull(made[:n], classes[:n], made[n_debias:], classes[n_debias:])
+    def apart(self, generated, classes, n_debias):
+        """Return the gradient of ``-Ŵ(generated[:n], generated[n':])`` in all n + n' rows."""
+        gradient, n = torch.zeros_like(generated), len(generated) - n_debias
+        left, right = self._pull(
+            generated[:n], classes[:n], generated[n_debias:], classes[n_debias:]
+        )
         gradient[:n] -= left
         gradient[n_debias:] -= right
         return gradient
@@ -347,10 +356,10 @@ class SinkhornGradient:
             apart = 2 * self.label_weight**2 + self.l1_weight * 2 * self.label_weight
             if self.balance:
                 # No mass has to change its class, and none does where that costs more than rows
-                # can gain. Plans of costs that spread less are found sooner.
+                # can gain. A smaller range of costs needs fewer iterations.
                 apart = min(apart, cost.max().item() + 10 * self.reg)
             cost += apart * (x_classes[:, None] != y_classes)
-        # A plan that is nearly there will do, and is no news at each of many steps.
+        # An approximate plan suffices; a warning at each step would not help.
         with muted(ConvergenceWarning):
             plan = sinkhorn_plan(cost, self.reg, b=b, n_iter=_N_ITER, tol=_TOL)
         in_x = 2 * (plan.sum(1, keepdim=True) * X - plan @ Y)

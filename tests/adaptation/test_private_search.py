@@ -435,7 +435,7 @@ def test_a_search_in_a_pipeline(data):
 @pytest.mark.parametrize(
     ("params", "options", "match"),
     [
-        ({}, {}, "names no parameter"),
+        ({}, {}, "at least one parameter"),
         ({"aling_weight": [1.0]}, {}, "no parameters"),
         ({"epsilon": [1.0, 2.0]}, {}, "whole search"),
         ([{"random_state": [1]}, WEIGHT], {}, "whole search"),
@@ -445,7 +445,7 @@ def test_a_search_in_a_pipeline(data):
         ({"sampler__release__width": [10]}, {}, "no parameters"),
         (WEIGHT, {"kind": DPSWDRowAdapter}, "Reverse validation"),
         (WEIGHT, {"scoring": "accuracy"}, "scoring must be"),
-        ({"batch_size": [10, 20]}, {"kind": DPSWDRowAdapter, "scoring": Scoring()}, "costs"),
+        ({"batch_size": [10, 20]}, {"kind": DPSWDRowAdapter, "scoring": Scoring()}, "the cost"),
         (WEIGHT, {"n_candidates": 0.5}, "n_candidates"),
         (WEIGHT, {"epsilon": -1.0}, "epsilon must be"),
     ],
