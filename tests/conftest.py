@@ -19,6 +19,14 @@ def pytest_addoption(parser):
     )
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Run the tests of a file in one process: they share fixtures and prices."""
+    from xdist.scheduler import LoadFileScheduling
+
+    return LoadFileScheduling(config, log) if config.getoption("dist") == "load" else None
+
+
 @contextlib.contextmanager
 def _keys_of(name):
     """Let keys follow from a name."""

@@ -83,17 +83,20 @@ OF_ANY_RELEASE = [
     "check_clone",
     "check_dtypes",
     "check_frames",
+    "check_global_generators",
     "check_labels",
     "check_n_samples",
     "check_number",
     "check_sample_shapes",
     "check_score",
+    "check_seeds",
     "check_unknown_labels",
 ]
 
 # What takes long, and is checked of an estimator like it.
 SLOW = {
     *((which, check) for which in OTHER_RELEASES for check in OF_ANY_RELEASE),
+    ("flow", "check_neighbours"),
     ("flow-r", "check_bad_records"),
     ("flow-r", "check_epsilon"),
     ("flow-once", "check_epsilon"),
@@ -108,10 +111,7 @@ SLOW = {
 
 
 @parametrize_with_checks(
-    [
-        make_quick(GENERATORS[which])
-        for which in ("sliced", "rows", "flow", "flow-r", "local", "sinkhorn", "dpaf")
-    ]
+    [make_quick(GENERATORS[which]) for which in ("sliced", "flow", "local", "sinkhorn", "dpaf")]
     + [LocalPrivatizer(), LocalPrivatizer("gaussian", basis="dct")]
     + [DPSWDDomainAdapter(n_steps=5), DPSWDDomainClassifier(n_steps=5)]
     + [DPSWDRowAdapter(n_steps=5), LowFrequencies()]

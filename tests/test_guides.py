@@ -38,7 +38,7 @@ def few_digits(return_X_y=True):
 SCHEMA = Schema({"age": Number(18, 90, decimals=0), "smoker": Boolean()})
 
 
-def make_table(n=3000):
+def make_table(n=1500):
     rng = np.random.default_rng(0)
     return pd.DataFrame(
         {

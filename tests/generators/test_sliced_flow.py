@@ -92,6 +92,7 @@ def test_classes_are_learnt_without_noise(release):
         assert_allclose(made[labels == label].mean(0), mean, atol=0.06)
 
 
+@pytest.mark.slow
 def test_digits_at_a_moderate_budget():
     X, y = load_digits(n_class=5, return_X_y=True)
     params = {"bounds": (0, 16), "clip_norm": 0.5, "classes": range(5), "n_steps": 200}

@@ -44,7 +44,7 @@ def make(**params):
 # What it learns.
 
 
-@pytest.mark.parametrize("encoder", [None, "dp-pca"])
+@pytest.mark.parametrize("encoder", [None, pytest.param("dp-pca", marks=pytest.mark.slow)])
 def test_digits_without_noise(digits, encoder):
     X, X_test, y, y_test = digits
     release = SlicedRows(n_steps=120, batch_size=250)

@@ -681,7 +681,7 @@ def test_the_energy_of_the_noise_is_the_loss_of_rows_without_error(sizes, monkey
     def make_rows(_, sizes, marginals):
         return Records([200], generator, sizes, marginals)
 
-    n_runs = 300
+    n_runs = 150
     for _ in range(n_runs):
         tables = noisy_tables(codes, sizes, 10.0, rng)
         fit_to_tables(
@@ -732,7 +732,7 @@ def test_the_energy_of_the_noise_is_that_of_all_parts(monkeypatch):
     monkeypatch.setattr(_table_learner, "descend_to_noise", spy)
     monkeypatch.setattr(_table_learner, "_LEAST_BATCH", 0)
     monkeypatch.setattr(_table_learner, "match_columns", lambda *_: None)
-    for _ in range(300):
+    for _ in range(150):
         tables = [noisy_tables(part, sizes, 10.0, rng) for part in codes]
         fit_to_tables(
             make_rows,
@@ -744,7 +744,7 @@ def test_the_energy_of_the_noise_is_that_of_all_parts(monkeypatch):
             generator=generator,
             device=torch.device("cpu"),
         )
-    spread = np.std(losses) / math.sqrt(300)
+    spread = np.std(losses) / math.sqrt(150)
     assert spread < 0.05 * energies[0]
     assert abs(np.mean(losses) - energies[0]) < 5.5 * spread
     # Of both, in shares of all records.

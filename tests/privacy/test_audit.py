@@ -374,7 +374,7 @@ def audit_threshold(monkeypatch, change, max_rows=None):
     )
 
 
-@pytest.mark.parametrize("max_rows", [None, 3, 20])
+@pytest.mark.parametrize("max_rows", [None, 3, pytest.param(20, marks=pytest.mark.slow)])
 def test_thresholds(max_rows, monkeypatch):
     found = audit_threshold(monkeypatch, lambda threshold: threshold, max_rows)
     claimed, shown = found.threshold
@@ -383,7 +383,7 @@ def test_thresholds(max_rows, monkeypatch):
     assert found.verdict == "consistent"
 
 
-@pytest.mark.parametrize("max_rows", [None, 3])
+@pytest.mark.parametrize("max_rows", [None, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_threshold_of_0(max_rows, monkeypatch):
     """A count of 1 passes with a probability of more than a half, and that of one of several."""
     found = audit_threshold(monkeypatch, lambda threshold: 0, max_rows)
@@ -391,7 +391,7 @@ def test_a_threshold_of_0(max_rows, monkeypatch):
     assert found.threshold[1] > 0.4
 
 
-@pytest.mark.parametrize("max_rows", [None, 3])
+@pytest.mark.parametrize("max_rows", [None, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_threshold_that_is_too_low(max_rows, monkeypatch):
     """It is passed far too seldom to be seen in 400 runs."""
     found = audit_threshold(monkeypatch, lambda threshold: 0.6 * threshold, max_rows)
