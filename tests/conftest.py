@@ -1,10 +1,14 @@
 """For all tests: what they draw is the same, whatever ran before, and in each run."""
 
+import contextlib
+import functools
 import random
 import secrets
 
 import pytest
 import torch
+
+from skdpgen.accounting import accountants
 
 
 def pytest_addoption(parser):
@@ -13,6 +17,37 @@ def pytest_addoption(parser):
         action="store_true",
         help="keys come from the operating system, as for users: other noise in each run",
     )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Run the tests of a file in one process: they share fixtures and prices."""
+    from xdist.scheduler import LoadFileScheduling
+
+    return LoadFileScheduling(config, log) if config.getoption("dist") == "load" else None
+
+
+@contextlib.contextmanager
+def _keys_of(name):
+    """Let keys follow from a name."""
+    keys = random.Random(name)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(secrets, "randbits", keys.getrandbits)
+        patch.setattr(secrets, "token_bytes", keys.randbytes)
+        yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef, request):
+    """Let what several tests share follow from its own name, not from the test that asks first."""
+    if fixturedef.scope == "function":
+        return (yield)
+    is_fresh = request.config.getoption("--fresh-entropy")
+    name = f"{fixturedef.baseid}::{fixturedef.argname}[{getattr(request, 'param_index', 0)}]"
+    keys = contextlib.nullcontext() if is_fresh else _keys_of(name)
+    with torch.random.fork_rng(devices=[]), keys:
+        torch.manual_seed(0)
+        return (yield)
 
 
 @pytest.fixture(autouse=True)
@@ -25,13 +60,26 @@ def seed_torch():
 
 
 @pytest.fixture(autouse=True)
-def name_entropy(request, monkeypatch):
+def name_entropy(request):
     """Let keys follow from the test's name, so that its noise is the same in each run.
 
     A test of keys themselves is marked ``fresh_entropy``.
     """
     is_fresh = request.config.getoption("--fresh-entropy")
-    if not (is_fresh or request.node.get_closest_marker("fresh_entropy")):
-        of_test = random.Random(request.node.nodeid)
-        monkeypatch.setattr(secrets, "randbits", of_test.getrandbits)
-        monkeypatch.setattr(secrets, "token_bytes", of_test.randbytes)
+    if is_fresh or request.node.get_closest_marker("fresh_entropy"):
+        yield
+    else:
+        with _keys_of(request.node.nodeid):
+            yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def keep_prices():
+    """Keep all prices that accountants found: many tests plan the same releases.
+
+    A price is a function of its arguments. The package keeps some of them, too.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        find = accountants._epsilon_of.__wrapped__
+        patch.setattr(accountants, "_epsilon_of", functools.cache(find))
+        yield

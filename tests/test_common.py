@@ -17,7 +17,7 @@ from skdpgen.adaptation import DPSWDDomainClassifier, DPSWDRowAdapter
 from skdpgen.preprocessing import LocalPrivatizer, LowFrequencies
 from skdpgen.releases import ForwardAggregates, LocalNoise, SampledGradients, SliceSketch
 from skdpgen.testing import check_generator, interface_checks, yield_checks
-from skdpgen.testing.common import differ
+from skdpgen.testing.common import differ, make_quick
 from skdpgen.testing.interface_checks import check_score
 from skdpgen.testing.privacy_checks import check_noise
 
@@ -73,11 +73,33 @@ VARIANTS = [
 ]
 
 
+# Generators of a class that is checked with another release; the same code serves both here.
+OTHER_RELEASES = ["sliced-pca", "rows", "flow-r", "flow-once", "local-gaussian"]
+OF_ANY_RELEASE = [
+    "check_class_warning",
+    "check_clone",
+    "check_dtypes",
+    "check_frames",
+    "check_global_generators",
+    "check_labels",
+    "check_n_samples",
+    "check_number",
+    "check_sample_shapes",
+    "check_score",
+    "check_seeds",
+    "check_unknown_labels",
+]
+
 # What takes long, and is checked of an estimator like it.
 SLOW = {
+    *((which, check) for which in OTHER_RELEASES for check in OF_ANY_RELEASE),
+    ("flow", "check_neighbours"),
+    ("flow-r", "check_bad_records"),
     ("flow-r", "check_epsilon"),
     ("flow-once", "check_epsilon"),
     ("flow-r", "check_neighbours"),
+    ("flow-r", "check_noise"),
+    ("flow-r", "check_rows_in_ball"),
     ("rows", "check_epsilon"),
     ("rows", "check_neighbours"),
     ("sinkhorn", "check_neighbours"),
@@ -86,11 +108,10 @@ SLOW = {
 
 
 @parametrize_with_checks(
-    [GENERATORS[which] for which in ("sliced", "rows", "flow-r", "local", "sinkhorn", "dpaf")]
-    + [DPSWFlowSampler(n_steps=20)]
+    [make_quick(GENERATORS[which]) for which in ("sliced", "flow", "local", "sinkhorn", "dpaf")]
     + [LocalPrivatizer(), LocalPrivatizer(mechanism="gaussian", basis="dct")]
-    + [DPSWDDomainAdapter(n_steps=20), DPSWDDomainClassifier(n_steps=20)]
-    + [DPSWDRowAdapter(n_steps=20), LowFrequencies()]
+    + [DPSWDDomainAdapter(n_steps=5), DPSWDDomainClassifier(n_steps=5)]
+    + [DPSWDRowAdapter(n_steps=5), LowFrequencies()]
 )
 def test_scikit_learn(estimator, check):
     check(estimator)

@@ -64,9 +64,9 @@ SCHEMA = Schema({"s": Category(["F", "M"]), "a": Number(0, 1)})
 
 @pytest.fixture(scope="module")
 def table_generator():
-    return DPSlicedWassersteinGenerator(20.0, schema=SCHEMA, n_steps=200, random_state=0).fit(
-        make_table(), target="s"
-    )
+    return DPSlicedWassersteinGenerator(
+        20.0, schema=SCHEMA, n_steps=100, batch_size=400, random_state=0
+    ).fit(make_table(), target="s")
 
 
 # Before anything is released.

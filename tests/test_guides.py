@@ -1,5 +1,6 @@
 """The guides hold what they say: their snippets run, and their commands are understood."""
 
+import copy
 import re
 import shlex
 import textwrap
@@ -34,11 +35,12 @@ def few_digits(return_X_y=True):
     return X[:100, 20:32], y[:100]
 
 
-def name_what_pages_speak_of():
-    """Return what a reader of the guides has at hand: a table, arrays, and generators."""
+SCHEMA = Schema({"age": Number(18, 90, decimals=0), "smoker": Boolean()})
+
+
+def make_table(n=1500):
     rng = np.random.default_rng(0)
-    n = 3000
-    table = pd.DataFrame(
+    return pd.DataFrame(
         {
             "age": rng.integers(18, 90, n),
             "income": rng.lognormal(10, 0.5, n).round(2),
@@ -48,17 +50,28 @@ def name_what_pages_speak_of():
             "admitted": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 366, n), "D"),
         }
     )
-    X, y = few_digits()
-    schema = Schema({"age": Number(18, 90, decimals=0), "smoker": Boolean()})
-    generator = skdpgen.DPSWFlowSampler(1.0, 1e-6, schema=schema).fit(table[["age", "smoker"]])
+
+
+@pytest.fixture(scope="module")
+def generator():
+    sampler = skdpgen.DPSWFlowSampler(1.0, 1e-6, schema=SCHEMA, n_steps=20)
+    return sampler.fit(make_table()[["age", "smoker"]])
+
+
+def name_what_pages_speak_of(generator):
+    """Return what a reader of the guides has at hand: a table, arrays, and generators."""
+    rng = np.random.default_rng(1)
+    table, (X, y) = make_table(), few_digits()
     half = len(X) // 2
-    visits = table[["age", "smoker"]].assign(patient=rng.integers(2000, size=n))
+    visits = table[["age", "smoker"]].assign(patient=rng.integers(2000, size=len(table)))
     names = dict(
         table=table, visits=visits, X=X, y=y, X_public=X[half:], y_public=y[half:], X_new=X
     )
     names |= dict(X_synthetic=X, y_synthetic=y, X_source=X[:half], y_source=y[:half])
     names |= dict(synthetic=table[100:], public=table[:100])
-    names |= dict(X_target=X[half:], schema=schema, generator=generator, skdpgen=skdpgen)
+    names |= dict(
+        X_target=X[half:], schema=SCHEMA, generator=copy.deepcopy(generator), skdpgen=skdpgen
+    )
     names |= dict(row=[[0.5, 0.5]], all_noised=rng.normal(size=(200, 2)), pd=pd)
     return names | {name: getattr(skdpgen, name) for name in skdpgen.__all__}
 
@@ -80,7 +93,7 @@ MARKS = {"searches": pytest.mark.slow, "engines": pytest.mark.engines}
         if read_blocks(page, "python")
     ],
 )
-def test_snippets_run_in_the_order_of_their_page(page, tmp_path, monkeypatch):
+def test_snippets_run_in_the_order_of_their_page(page, generator, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sklearn.datasets.load_digits", few_digits)
     for learner in ("normals", "particles", "sketch", "tables"):
@@ -88,7 +101,7 @@ def test_snippets_run_in_the_order_of_their_page(page, tmp_path, monkeypatch):
     with warnings.catch_warnings():
         # So few rows give many warnings of bad quality; those that a page is about are in its text.
         warnings.simplefilter("ignore")
-        names = name_what_pages_speak_of()
+        names = name_what_pages_speak_of(generator)
         for folder in ("table", "visits"):
             (tmp_path / folder).mkdir()
             names[folder].to_parquet(f"{folder}/0.parquet")

@@ -1,5 +1,6 @@
 """Accountants against closed forms, numerical integration, simulation and dp-accounting."""
 
+import functools
 import math
 
 import dp_accounting
@@ -82,6 +83,7 @@ def reference_log_mgf(t, d, k, orthogonal):
     return float(k * (t if d == 1 else log_hyp1f1(0.5, d / 2, t)))
 
 
+@functools.cache
 def simulated_h(n, d, k, orthogonal, seed=0):
     """Draw ‖zᵀU‖² by drawing U, z a unit vector; by rotation U's first row will do."""
     rng = np.random.default_rng(seed)
@@ -458,10 +460,10 @@ def test_moments_under_replace_one_cost_no_less_than_pld(q, T, s, accountant):
 @pytest.mark.parametrize(
     ("q", "sampling", "accountant"),
     [
-        (0.1, "poisson", "pld"),
         (1.0, None, "rdp"),
         (0.1, "poisson", "rdp"),
         (0.1, "fixed", "rdp"),
+        pytest.param(0.1, "poisson", "pld", marks=pytest.mark.slow),
         pytest.param(1.0, None, "pld", marks=pytest.mark.slow),
         pytest.param(0.1, "fixed", "pld", marks=pytest.mark.slow),
     ],
@@ -578,7 +580,7 @@ def test_noise_over_clip_of_gradients_under_replace_one(n, batch, T, epsilon, le
 # --- composition ---------------------------------------------------------------------------------
 
 
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=12, deadline=None, derandomize=True)
 @given(
     d=st.integers(1, 300),
     k=st.integers(1, 300),

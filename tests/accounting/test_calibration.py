@@ -57,7 +57,7 @@ def test_sliced_is_within_the_budget_and_tight(epsilon, method, orthogonal):
 @pytest.mark.parametrize(
     "options",
     [
-        {"relation": "replace_one"},
+        pytest.param({"relation": "replace_one"}, marks=pytest.mark.slow),
         {"relation": "replace_one", "sampling": "fixed"},
         {"relation": "replace_one", "sampling": "fixed", "method": "rdp"},
         {

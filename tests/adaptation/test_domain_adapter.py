@@ -28,13 +28,13 @@ from skdpgen.learners.particles import fit_particles_to_sketch
 from skdpgen.privacy import BudgetExceededError, PrivacyLeakWarning, verify
 from skdpgen.releases import SampledGradients, SlicedRows
 
-QUICK = {"epsilon": 5.0, "delta": 1e-4, "n_steps": 60, "n_projections": 20, "random_state": 0}
+QUICK = {"epsilon": 5.0, "delta": 1e-4, "n_steps": 20, "n_projections": 20, "random_state": 0}
 
 
 @pytest.fixture(autouse=True)
 def few_steps_of_particles(monkeypatch):
     def fit(*args, n_steps, **kwargs):
-        return fit_particles_to_sketch(*args, n_steps=min(n_steps, 150), **kwargs)
+        return fit_particles_to_sketch(*args, n_steps=min(n_steps, 50), **kwargs)
 
     monkeypatch.setattr(_sliced_flow, "fit_particles_to_sketch", fit)
 
@@ -87,9 +87,9 @@ def test_one_map_for_both_domains(cls):
     assert adapter.transform(X.astype(np.float32)).dtype == np.float32
     names = adapter.get_feature_names_out()
     assert list(names[:2]) == [f"{cls.__name__.lower()}{i}" for i in range(2)]
-    assert adapter.n_iter_ == 60
+    assert adapter.n_iter_ == 20
     # A row adapter starts with the source alone.
-    assert len(adapter.loss_curve_) == (60 if cls is DPSWDDomainAdapter else 78)
+    assert len(adapter.loss_curve_) == (20 if cls is DPSWDDomainAdapter else 26)
 
 
 # What is read of the target.

@@ -19,7 +19,7 @@ def read_json(path):
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def make_table(n=1500):
+def make_table(n=900):
     rng = np.random.RandomState(0)
     return pd.DataFrame(
         {

@@ -57,13 +57,11 @@ def test_real_rows_score_high(digits, classifier):
 def test_shuffled_labels_score_near_chance(digits, classifier, metric, chance):
     X_train, X_test, y_train, y_test = digits
     rng = np.random.default_rng(0)
-    scores = [
-        train_on_synthetic_score(
-            X_train, rng.permutation(y_train), X_test, y_test, classifier, metric, random_state=0
-        )
-        for _ in range(3)
-    ]
-    assert abs(np.mean(scores) - chance) < 0.1
+    score = train_on_synthetic_score(
+        X_train, rng.permutation(y_train), X_test, y_test, classifier, metric, random_state=0
+    )
+    # Of 450 rows an accuracy has a standard error of 0.014 by chance.
+    assert abs(score - chance) < 0.1
 
 
 def test_rgb_images():

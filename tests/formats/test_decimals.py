@@ -152,7 +152,7 @@ def test_texts_of_whole_numbers_are_whole():
 
 
 def test_columns_come_back_as_they_are():
-    n, rng = 3000, np.random.RandomState(0)
+    n, rng = 1500, np.random.RandomState(0)
     table = pd.DataFrame(
         {
             "whole": rng.randint(0, 4000, n).astype(float),

@@ -127,14 +127,18 @@ def test_where_rows_have_no_such_numbers_all_stays():
 
 
 @pytest.mark.parametrize(
-    ("cls", "n_steps"), [(DPSlicedWassersteinGenerator, 150), (DPSWFlowSampler, 60)]
+    ("cls", "sizes"),
+    [
+        (DPSlicedWassersteinGenerator, {"n_steps": 150, "batch_size": 500}),
+        (DPSWFlowSampler, {"n_steps": 60}),
+    ],
 )
-def test_samples_have_the_shape_that_was_counted(cls, n_steps):
+def test_samples_have_the_shape_that_was_counted(cls, sizes):
     rng = np.random.RandomState(0)
     frame = pd.DataFrame({"x": rng.gamma(2, 10, 6000).clip(0, 200), "y": rng.rand(6000) < 0.3})
     frame["z"] = (frame["x"] + rng.normal(0, 10, 6000)).clip(0, 200)
     schema = Schema({"x": Number(0, 200), "y": Boolean(), "z": Number(0, 200)})
-    fitted = cls(3.0, schema=schema, random_state=0, n_steps=n_steps).fit(frame, target="y")
+    fitted = cls(3.0, schema=schema, random_state=0, **sizes).fit(frame, target="y")
     assert set(fitted._format.places) == {"x", "z"}
     assert fitted._format.counted is None
     edges = [-1, *np.quantile(frame["x"], np.arange(1, 20) / 20), 201]

@@ -194,7 +194,7 @@ def test_decoding_gives_back_what_was_encoded(case):
 
 
 @given(tables())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_every_row_is_made_of_simplexes_in_the_unit_ball(case):
     encoder, table, _ = case
     rows = encoder.encode(table)
@@ -210,7 +210,7 @@ def test_every_row_is_made_of_simplexes_in_the_unit_ball(case):
 
 
 @given(tables(), st.integers(0, 2**32 - 1), st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_whatever_is_generated_is_decoded_to_valid_values(case, seed, are_probabilities):
     encoder, _, expected = case
     if are_probabilities:

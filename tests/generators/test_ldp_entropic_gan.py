@@ -131,7 +131,7 @@ def test_the_entropic_loss_removes_noise(mechanism):
             release=mechanism,
             clip_norm=radius,
             loss=loss,
-            n_steps=250,
+            n_steps=150,
             batch_size=128,
             learning_rate=0.01,
             latent_dim=2,
@@ -148,7 +148,7 @@ def test_classes_are_not_blurred_by_randomised_response():
     X = np.column_stack([y - 0.5, np.zeros(6000)])
     release = LocalNoise(label_share=1.1 / 30)
     gan = LDPEntropicGAN(
-        30.0, classes=[0, 1], release=release, n_steps=300, latent_dim=2, random_state=0
+        30.0, classes=[0, 1], release=release, n_steps=150, latent_dim=2, random_state=0
     ).fit(X, y)
     probability = gan.privacy_.events[1].noise_parameter
     assert probability == pytest.approx(0.5, abs=0.01)

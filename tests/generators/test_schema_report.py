@@ -124,7 +124,7 @@ def test_spare_levels_within_noise_are_never_generated(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_spare_levels_that_occur_are_generated(method):
-    generator = METHODS[method](schema=SCHEMA, epsilon=5.0, n_steps=200)
+    generator = METHODS[method](schema=SCHEMA, epsilon=5.0, n_steps=100)
     made = generator.fit(make_table(3000, spare=0.2)).sample(3000)
     assert_allclose(made["a"].isna().mean(), 0.2, atol=0.06)
     assert_allclose(made["b"].isna().mean(), 0.2, atol=0.06)

@@ -68,9 +68,9 @@ def five_gaussians():
 @pytest.mark.parametrize("release", RELEASES)
 def test_five_gaussians_without_noise(five_gaussians, release):
     params = {
-        "sketch": {"n_steps": 500, "n_harmonics": 12},
-        "resample": {"n_steps": 300},
-        "presample": {"n_steps": 300, "n_projections": 40},
+        "sketch": {"n_steps": 200, "n_harmonics": 12},
+        "resample": {"n_steps": 150},
+        "presample": {"n_steps": 150, "n_projections": 40},
     }[release]
     sampler = make(**steps_of(release, **params))
     made = sampler.fit(five_gaussians).sample(2000)
@@ -87,20 +87,20 @@ def test_classes_are_learnt_without_noise(release):
     rng = np.random.RandomState(0)
     y = (rng.rand(1500) < 0.3).astype(int)
     X = 0.1 * rng.randn(1500, 3) + np.where(y == 1, 0.4, -0.2)[:, None]
-    sampler = make(classes=[0, 1], **steps_of(release, 400, n_projections=12)).fit(X, y)
+    sampler = make(classes=[0, 1], **steps_of(release, 200, n_projections=12)).fit(X, y)
     made, labels = sampler.sample(2000)
     assert_allclose(np.mean(labels == 1), 0.3, atol=0.05)
     for label, mean in [(0, -0.2), (1, 0.4)]:
         assert_allclose(made[labels == label].mean(0), mean, atol=0.06)
 
 
+@pytest.mark.slow
 def test_digits_at_a_moderate_budget():
-    X, y = load_digits(return_X_y=True)
-    sampler = DPSWFlowSampler(
-        epsilon=10.0, bounds=(0, 16), clip_norm=0.5, classes=range(10), random_state=0
-    ).fit(X[:1200], y[:1200])
+    X, y = load_digits(n_class=5, return_X_y=True)
+    params = {"bounds": (0, 16), "clip_norm": 0.5, "classes": range(5), "n_steps": 200}
+    sampler = DPSWFlowSampler(epsilon=10.0, random_state=0, **params).fit(X[:600], y[:600])
     model = LogisticRegression(max_iter=200).fit(*sampler.sample(1000))
-    assert model.score(X[1200:], y[1200:]) > 0.8
+    assert model.score(X[600:], y[600:]) > 0.8  # chance is 0.2
 
 
 # What is released, and what it costs.
@@ -126,7 +126,7 @@ def test_presample_releases_once_and_resample_at_each_step(five_gaussians):
     assert count_releases(make(epsilon=1.0, release="presample", n_steps=7), X) == ["sliced rows"]
     resampled = count_releases(make(epsilon=1.0, **steps_of("resample", 7)), X)
     assert resampled == ["sliced rows"] * 7
-    assert count_releases(make(epsilon=1.0), X) == ["slice sketch"]
+    assert count_releases(make(epsilon=1.0, n_steps=2), X) == ["slice sketch"]
 
 
 def test_free_steps_cost_nothing(five_gaussians):
@@ -190,7 +190,7 @@ class Halving:
 @pytest.mark.parametrize("encoder", [Halving(), [Halving(), PrivatePCA(2)]])
 @pytest.mark.parametrize("release", RELEASES)
 def test_public_encoders_are_not_fitted(five_gaussians, release, encoder):
-    sampler = make(**steps_of(release, 100), encoder=encoder).fit(five_gaussians)
+    sampler = make(**steps_of(release, 20), encoder=encoder).fit(five_gaussians)
     assert "fitted on public data" in str(sampler.privacy_)
     assert np.abs(sampler.sample(500)).max() < 2.5
 
@@ -223,7 +223,7 @@ def test_public_rows_to_start_from(five_gaussians, release):
 
 @pytest.mark.parametrize("encoder", ["dp-pca", None])
 def test_what_a_sketch_says_outweighs_the_start(five_gaussians, encoder):
-    params = {"encoder": encoder, **steps_of("sketch", 500, n_harmonics=12)}
+    params = {"encoder": encoder, **steps_of("sketch", 200, n_harmonics=12)}
     start = np.random.RandomState(1).uniform(-0.6, 0.6, (400, 2))
     made = make(init=start, **params).fit(five_gaussians).sample(2000)
     before, after = (
@@ -262,11 +262,8 @@ def test_the_smoothed_bootstrap_keeps_means_and_variances(five_gaussians, n):
 def test_no_record_comes_out():
     """Synthetic rows are not nearer to records than records are to each other."""
     X = load_digits().data[:600]
-    made = (
-        DPSWFlowSampler(epsilon=5.0, bounds=(0, 16), clip_norm=0.5, random_state=0)
-        .fit(X)
-        .sample(600)
-    )
+    params = {"bounds": (0, 16), "clip_norm": 0.5, "n_steps": 200, "random_state": 0}
+    made = DPSWFlowSampler(epsilon=5.0, **params).fit(X).sample(600)
     between = cdist(X, X) + np.diag(np.full(600, np.inf))
     assert np.quantile(cdist(made, X).min(1), 0.05) > np.quantile(between.min(1), 0.05)
 

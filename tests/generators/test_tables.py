@@ -68,13 +68,13 @@ def make_table(n=600, seed=0):
 
 def make(**params):
     return DPSlicedWassersteinGenerator(
-        **{"schema": SCHEMA, "random_state": 0, "n_steps": 10, **params}
+        **{"schema": SCHEMA, "random_state": 0, "n_steps": 10, "batch_size": 200, **params}
     )
 
 
 @pytest.fixture(scope="module")
 def fitted():
-    return make(epsilon=math.inf, n_steps=400).fit(make_table(3000), target="risk")
+    return make(epsilon=math.inf, n_steps=200, batch_size=1000).fit(make_table(3000), target="risk")
 
 
 # What comes back.
@@ -110,7 +110,7 @@ def test_marginals_are_kept(fitted):
 
 
 def test_with_noise_little_is_lost():
-    made = make(epsilon=2.0, n_steps=300).fit(make_table(3000)).sample(3000)
+    made = make(epsilon=2.0, n_steps=200, batch_size=500).fit(make_table(3000)).sample(3000)
     old = made["age"] > 55
     assert (made["risk"] == "high")[old].mean() > (made["risk"] == "high")[~old].mean() + 0.2
 
@@ -414,7 +414,8 @@ def test_a_schema_pays_for_what_it_leaves_open():
 
 
 def test_sliced_rows_need_a_schema_that_leaves_nothing_open():
-    params = {"epsilon": 5.0, "release": "rows", "n_steps": None, "random_state": None}
+    params = {"epsilon": 5.0, "release": "rows", "random_state": None}
+    params |= {"n_steps": None, "batch_size": None}
     with (
         PrivacyBudget(9.0, 1e-5) as budget,
         pytest.raises(ValueError, match="a schema without undeclared"),
@@ -480,7 +481,8 @@ def test_knots_of_declared_bounds_are_paid_for():
 
 def test_sliced_rows_take_even_knots():
     schema = Schema({**SCHEMA, "age": Number(0, 150, decimals=0)})
-    params = {"epsilon": 5.0, "release": "rows", "n_steps": None, "random_state": None}
+    params = {"epsilon": 5.0, "release": "rows", "random_state": None}
+    params |= {"n_steps": None, "batch_size": None}
     certificate = preview(make(**params, schema=schema), 500, 2)
     assert len(certificate.releases) == 1
 
@@ -581,7 +583,9 @@ def test_bad_chunks(X, match):
 @pytest.mark.slow
 def test_tables_from_sliced_rows():
     table = make_table(2000)
-    generator = make(epsilon=math.inf, release=SlicedRows(n_steps=300), n_steps=None)
+    generator = make(
+        epsilon=math.inf, release=SlicedRows(n_steps=300), n_steps=None, batch_size=None
+    )
     made = generator.fit(table, target="risk").sample(1000)
     assert_allclose(made["smoker"].mean(), table["smoker"].mean(), atol=0.15)
     assert set(generator.sample(y=["low"])["risk"]) == {"low"}
@@ -681,7 +685,7 @@ def test_the_energy_of_the_noise_is_the_loss_of_rows_without_error(sizes, monkey
     def make_rows(_, sizes, marginals):
         return Records([200], generator, sizes, marginals)
 
-    n_runs = 300
+    n_runs = 150
     for _ in range(n_runs):
         tables = noisy_tables(codes, sizes, 10.0, rng)
         fit_to_tables(
@@ -733,7 +737,7 @@ def test_the_energy_of_the_noise_is_that_of_all_parts(monkeypatch):
     constants = dataclasses.replace(_table_learner.CONSTANTS, least_batch=0)
     monkeypatch.setattr(_table_learner, "CONSTANTS", constants)
     monkeypatch.setattr(_table_learner, "match_marginals", lambda *_: None)
-    for _ in range(300):
+    for _ in range(150):
         tables = [noisy_tables(part, sizes, 10.0, rng) for part in codes]
         fit_to_tables(
             make_rows,
@@ -745,7 +749,7 @@ def test_the_energy_of_the_noise_is_that_of_all_parts(monkeypatch):
             generator=generator,
             device=torch.device("cpu"),
         )
-    spread = np.std(losses) / math.sqrt(300)
+    spread = np.std(losses) / math.sqrt(150)
     assert spread < 0.05 * energies[0]
     assert abs(np.mean(losses) - energies[0]) < 5.5 * spread
     # Of both, in shares of all records.

@@ -15,7 +15,7 @@ from skdpgen.preprocessing import Autoencoder
 from skdpgen.releases import SliceSketch
 
 
-@parametrize_with_checks([Autoencoder()])
+@parametrize_with_checks([Autoencoder(n_epochs=2)])
 def test_scikit_learn(estimator, check):
     check(estimator)
 

@@ -169,11 +169,11 @@ def same(cells, others):
     ]
 
 
-def check(change, read, *args, has_stated_dtypes=False):
+def check(change, read, *args, chosen=CELLS, has_stated_dtypes=False):
     """Check that a changed cell changes nothing for other records; see `CELLS`."""
     others = np.arange(N) != CHANGED
     cells, rows = read(change(None), *args)
-    for cell in CELLS:
+    for cell in chosen:
         if has_stated_dtypes and cell == "18446744073709551615":
             # pandas makes texts of all missing cells beside it, and the table states these.
             continue
@@ -201,10 +201,12 @@ def test_one_cell_changes_nothing_for_other_records(column, container):
     def make(cell):
         return (CONTAINERS | MORE_CONTAINERS)[container](change(column, cell))
 
+    # What chunks hold is read cell by cell, all of them here; of a table in memory every third.
+    chosen = CELLS if "chunks" in container else CELLS[list(DECLARED).index(column) % 3 :: 3]
     # The dtypes of a table in memory are public, and so is what follows from them.
-    check(make, read, DECLARED, has_stated_dtypes=container == "whole")
+    check(make, read, DECLARED, chosen=chosen, has_stated_dtypes=container == "whole")
     if container not in ("whole", "partitions"):
-        check(make, read, UNKNOWN)
+        check(make, read, UNKNOWN, chosen=chosen)
 
 
 @pytest.mark.parametrize("column", OPEN)
@@ -248,7 +250,9 @@ def test_one_cell_of_a_file_changes_nothing_for_other_records(column, suffix, tm
         options = make_parser().parse_args([*given, "--output", str(tmp_path / "made.csv")])
         return TableOptions(options)
 
-    check(make, lambda table: read(table.rows, table.schema))
+    # Files are read in chunks, of which all cells are tried above.
+    chosen = CELLS[["age", "code", "day"].index(column) :: 3]
+    check(make, lambda table: read(table.rows, table.schema), chosen=chosen)
 
 
 @pytest.mark.parametrize("size", [1, 7, 50])

@@ -60,7 +60,7 @@ def test_without_noise_counts_are_exact():
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
 def test_what_one_record_holds_passes_as_rarely_as_stated(relation):
     """Both columns hold something that nobody else does: δ' is for both of them together."""
-    slack, repeats = 0.02, 4000
+    slack, repeats = 0.02, 2000
     cells = [["own", "too"]] + [["x", "y"]] * 3
     event = ThresholdDpEvent(3.0, slack)
     passed = sum(
