@@ -165,7 +165,6 @@ def load_mnist(data_home: str | PathLike | None = None) -> Bunch:
 
     The official split has 60,000 train and 10,000 test images.
 
-
     Parameters
     ----------
     data_home : path-like, default=None
@@ -175,10 +174,9 @@ def load_mnist(data_home: str | PathLike | None = None) -> Bunch:
     Returns
     -------
     data : Bunch
-        ``X_train``, ``y_train``, ``X_test``, ``y_test``
-            Flat images in [0, 1], float32, channels first; ``image_shape`` is (28, 28).
-            Labels are 0, 1, ..., int64, with names in ``target_names``.
-        ``DESCR`` : str
+        With ``X_train``, ``y_train``, ``X_test``, ``y_test`` and ``DESCR``.
+        Flat images in [0, 1], float32, channels first; ``image_shape`` is (28, 28).
+        Labels are 0, 1, ..., int64, with names in ``target_names``.
 
     Raises
     ------
@@ -200,7 +198,6 @@ def load_fashion_mnist(data_home: str | PathLike | None = None) -> Bunch:
 
     The official split has 60,000 train and 10,000 test images.
 
-
     Parameters
     ----------
     data_home : path-like, default=None
@@ -211,10 +208,9 @@ def load_fashion_mnist(data_home: str | PathLike | None = None) -> Bunch:
     Returns
     -------
     data : Bunch
-        ``X_train``, ``y_train``, ``X_test``, ``y_test``
-            Flat images in [0, 1], float32, channels first; ``image_shape`` is (28, 28).
-            Labels are 0, 1, ..., int64, with names in ``target_names``.
-        ``DESCR`` : str
+        With ``X_train``, ``y_train``, ``X_test``, ``y_test`` and ``DESCR``.
+        Flat images in [0, 1], float32, channels first; ``image_shape`` is (28, 28).
+        Labels are 0, 1, ..., int64, with names in ``target_names``.
 
     Raises
     ------
@@ -237,7 +233,6 @@ def load_usps(data_home: str | PathLike | None = None) -> Bunch:
     The official split has 7,291 train and 2,007 test images. OpenML has all 9,298 without a split;
     a quarter of them are test images, stratified by class.
 
-
     Parameters
     ----------
     data_home : path-like, default=None
@@ -247,10 +242,9 @@ def load_usps(data_home: str | PathLike | None = None) -> Bunch:
     Returns
     -------
     data : Bunch
-        ``X_train``, ``y_train``, ``X_test``, ``y_test``
-            Flat images in [0, 1], float32, channels first; ``image_shape`` is (16, 16).
-            Labels are 0, 1, ..., int64, with names in ``target_names``.
-        ``DESCR`` : str
+        With ``X_train``, ``y_train``, ``X_test``, ``y_test`` and ``DESCR``.
+        Flat images in [0, 1], float32, channels first; ``image_shape`` is (16, 16).
+        Labels are 0, 1, ..., int64, with names in ``target_names``.
 
     Raises
     ------
@@ -274,7 +268,6 @@ def load_cifar10(data_home: str | PathLike | None = None) -> Bunch:
     JPEG, so that pixels differ slightly from the original's. OpenML has all 60,000 original images
     without a split; a quarter of them are test images, stratified by class.
 
-
     Parameters
     ----------
     data_home : path-like, default=None
@@ -285,10 +278,9 @@ def load_cifar10(data_home: str | PathLike | None = None) -> Bunch:
     Returns
     -------
     data : Bunch
-        ``X_train``, ``y_train``, ``X_test``, ``y_test``
-            Flat images in [0, 1], float32, channels first; ``image_shape`` is (3, 32, 32).
-            Labels are 0, 1, ..., int64, with names in ``target_names``.
-        ``DESCR`` : str
+        With ``X_train``, ``y_train``, ``X_test``, ``y_test`` and ``DESCR``.
+        Flat images in [0, 1], float32, channels first; ``image_shape`` is (3, 32, 32).
+        Labels are 0, 1, ..., int64, with names in ``target_names``.
 
     Raises
     ------
@@ -327,16 +319,10 @@ def load_office_caltech(
     Returns
     -------
     data : Bunch
-        ``amazon``, ``caltech``, ``dslr``, ``webcam`` : Bunch, for the domains in the file
-            ``X``, float32 of shape (n_rows, n_features), and ``y``, int64 labels 0 to 9. Images
-            are flat, channels first, in [0, 1].
-        ``domains`` : list of str
-            The names of the domains above.
-        ``target_names`` : array of shape (10,)
-            Names of the labels.
-        ``image_shape`` : tuple
-            (3, 32, 32), of ``"images32"`` only.
-        ``DESCR`` : str
+        A Bunch for each domain in the file (``amazon``, ``caltech``, ``dslr``, ``webcam``), with
+        ``X``, float32 of shape (n_rows, n_features), and ``y``, int64 labels 0 to 9. Images are
+        flat, channels first, in [0, 1]. Beside these: ``domains``, the names of the domains;
+        ``target_names``, those of the labels; ``image_shape``, for ``"images32"`` only; ``DESCR``.
 
     Raises
     ------
