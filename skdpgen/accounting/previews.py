@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a fit would release and cost, before any data are read."""
+"""Previews: the certificate of a fit before any row is read."""
 
 import numbers
 from dataclasses import replace
@@ -50,7 +50,7 @@ def preview(
     if not isinstance(X, numbers.Number | str | None):
         if not hasattr(estimator, "_preview_data"):
             raise TypeError(
-                f"Of a {type(estimator).__name__}, preview takes the numbers of rows and features."
+                f"preview of a {type(estimator).__name__} takes numbers of rows and features."
             )
         with plain_numbers(estimator):
             return estimator._preview_data(X, y, target, persons)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The public map between rows as owners have them and rows in a ball, where they are noised."""
+"""Format of rows for local privacy: projection into a public ball."""
 
 import math
 from dataclasses import dataclass

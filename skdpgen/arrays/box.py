@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The format of arrays for central methods: features in a box, as rows of the unit ball."""
+"""Format of bounded arrays, encoded as rows of the unit ball."""
 
 from dataclasses import dataclass
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The cosine transform of images and lines: public, orthonormal, and the same for all rows."""
+"""Orthonormal cosine transform of images and signals."""
 
 import math
 

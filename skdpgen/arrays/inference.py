@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Finding what nobody declared of arrays: bounds and a radius, by releases that are paid for."""
+"""Private inference of the bounds and the clipping norm of arrays."""
 
 import math
 import warnings
@@ -21,7 +21,7 @@ from ..tables.inference.ranges import (
 )
 from .box import BoxFormat
 
-# Of more columns than this all have one range: each column's would cost too much.
+# More columns than this share one range: a range for each would cost too much.
 _MOST_RANGES = 50
 _ENCODED = "the norm after the encoder"
 _RANGES, _COUNTS, _NORMS = "value ranges", "value counts", "squared norms"
@@ -130,7 +130,7 @@ class OpenBoxFormat(BoxFormat):
         """Make the releases, and return the `BoxFormat` that the curator then maps rows by."""
         format = self
         for name in self.shares:
-            # What is counted has norms up to 1, whatever the radius of rows is.
+            # Counted vectors have norms up to 1, whatever the radius of rows is.
             curator.prepare(RecordFunction(format.encode), 1.0)
             noisy = curator.release(_sum(name))
             find = {

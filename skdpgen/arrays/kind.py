@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What formats of arrays share: which arrays were given, and how samples are handed back."""
+"""Containers and dtypes of arrays, and samples in them."""
 
 import contextlib
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from ..curator.record_functions import call_quietly
 from ..format import SAMPLE_BLOCK, Format, check_count
 from ..registry import savable
 
-# Of dtypes with few values.
+# Bounds that follow from the dtype.
 _BOUNDS = {np.dtype(bool): (0, 1), np.dtype(np.uint8): (0, 255)}
 
 

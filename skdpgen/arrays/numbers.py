@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arrays of public numbers."""
+"""Validation of public numeric arrays."""
 
 import numpy as np
 import torch

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Random windows on images: public, and the same for all rows."""
+"""Random windows of images."""
 
 import torch
 
@@ -7,7 +7,7 @@ from .frequencies import find_shape
 
 # Standard deviations of windows, as shares of an image's side; found on held-out images.
 _NARROWEST, _WIDEST = 0.1, 0.35
-# Of smaller squares, a window would hardly be smaller.
+# Least side of an image that has windows: those of smaller images would be hardly smaller.
 _SMALLEST_SIDE = 10
 # Windows that are made at once.
 _BLOCK = 256

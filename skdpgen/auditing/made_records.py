@@ -153,7 +153,7 @@ def _make_table(estimator, n_rows, generator):
     format = TableFormat(closed, kind)
 
     def generate(classes, _):
-        # Of one level in most columns, as extreme records are.
+        # Extreme records have the same level in most columns.
         weights = generator.uniform(size=(len(classes), format.n_columns)) ** 8
         return torch.as_tensor(weights / np.linalg.norm(weights, axis=1, keepdims=True))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The public map between tables and rows of weights."""
+"""Encoding of tables as rows of weights."""
 
 from collections.abc import Mapping
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The format of tables with a schema: cells, as blocks of weights of the levels of columns."""
+"""Formats of tables: cells are encoded as weights of levels and knots."""
 
 import re
 from dataclasses import dataclass, replace
@@ -40,7 +40,7 @@ _CANDIDATES = 4
 @savable
 @dataclass(frozen=True)
 class TableKind:
-    """Of what kind a table was given to `fit`, and is handed back: columns, dtypes, the label."""
+    """Columns, dtypes and label of the table that was given to `fit`, in which samples return."""
 
     names: tuple
     dtypes: dict
@@ -119,7 +119,7 @@ class TableFormat(Format):
     has_blocks = True
 
     def __post_init__(self):
-        # What is to be predicted is known: a record without it counts as absent.
+        # A record without its target counts as absent.
         label = self.kind and self.kind.label
         kind = self.schema.get(label)
         if kind is not None and kind.missing and not kind.is_unknown:

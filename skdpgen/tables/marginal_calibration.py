@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where numbers are drawn, so that rows that were learnt have the shape that was counted.
+"""Marginal calibration: synthetic numeric columns match their noisy histograms.
 
 Rows have the weights of knots that were released, and many laws of numbers do: the weight of a knot
 says nothing of which side of it numbers are on, or how near. Counts on a finer grid, by which cuts
@@ -49,7 +49,7 @@ def calibrate_codes(blocks, counted, make_rows):
 
 
 class _Made:
-    """What rows have of the numbers of a column: the law of their places.
+    """Distribution of the codes of a numeric column over generated rows.
 
     Parameters
     ----------

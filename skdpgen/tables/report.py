@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What came out of a table's fit, column by column: what is public or was released."""
+"""Report on the columns of a fitted table, from public and released numbers."""
 
 import numpy as np
 import pandas as pd

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A schema: the public kinds of all columns of a table."""
+"""Schemas: the public description of a table."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -21,7 +21,7 @@ from .rules.rules import Derived, read_rules
 
 @dataclass(frozen=True, repr=False)
 class Schema(Mapping):
-    """What is public of a table: the names, kinds, bounds and levels of columns, and rules.
+    """Public description of a table: names, types, bounds and levels of columns, and rules.
 
     Schemas do not change; they can be compared, hashed and pickled, and used as a mapping of names
     to kinds. Bounds and levels have to be known from elsewhere, such as a codebook: those that
@@ -197,9 +197,9 @@ class Schema(Mapping):
         """Declare the columns of a private table by their dtypes alone; no cell is looked at.
 
         Bounds and categories are left open, those of categorical dtypes too: in a private table
-        they are data. A generator that is given the schema pays for finding them. Of strings and
-        objects it also finds whether they are numbers, booleans, dates or categories; of numbers,
-        how many decimals they have; and of dates, whether they have times. Values may be missing
+        they are data. A generator that is given the schema pays for finding them. For strings and
+        objects it also infers whether they are numbers, booleans, dates or categories; for numbers,
+        how many decimals they have; and for dates, whether they have times. Values may be missing
         wherever the dtype can hold such.
 
         Parameters
@@ -403,7 +403,7 @@ class Schema(Mapping):
 
     def _repr_html_(self):
         rows = ((n, type(kind).__name__, _show_parameters(kind)) for n, kind in self.columns)
-        head = ["Column", "Kind", "What is public of it"]
+        head = ["Column", "Kind", "Public facts"]
         return make_table("Schema", head, rows, map(repr, self.rules), "Rules")
 
     def __repr__(self):

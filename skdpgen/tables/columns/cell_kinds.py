@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Of what kinds columns are of which nothing is known, by counts of the kinds of their cells."""
+"""Private inference of column types from noisy counts of cell types."""
 
 import math
 import re

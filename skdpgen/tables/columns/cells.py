@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reading cells of numbers and dates, whatever their dtype, each on its own."""
+"""Reading of numeric and date cells, each on its own, for any dtype."""
 
 import contextlib
 import datetime
@@ -12,7 +12,7 @@ from pandas.api.types import infer_dtype
 
 from ...curator.record_functions import call_quietly
 
-# What pandas calls cells that are all numbers.
+# Names that pandas gives to cells which are all numbers.
 _NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How fine open numbers and dates are: their decimals, and whether dates have times."""
+"""Private inference of decimals of numbers and of times of dates."""
 
 import contextlib
 import math

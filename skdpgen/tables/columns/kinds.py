@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kinds of columns: from dicts, from the cells of public tables, and from dtypes alone."""
+"""Column types from dicts, from public tables, and from dtypes."""
 
 from collections.abc import Mapping
 

@@ -14,7 +14,7 @@ from .cells import read_date, read_number
 from .date import Date
 from .number import MAX_UNITS, Number
 
-# What texts a kind that was found takes; others become missing values.
+# Cell types that an inferred column type accepts; other cells become missing values.
 FITTING = {Number: ("whole", "number"), Boolean: ("boolean",), Date: ("date",)}
 
 

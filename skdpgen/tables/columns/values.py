@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which values a number may have between its bounds, and where its knots, and places, are."""
+"""Grids of numeric values, and the scale of knots."""
 
 import numpy as np
 

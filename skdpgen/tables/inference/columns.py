@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Finding the bounds and categories that a schema leaves open, by releases that are paid for."""
+"""Private inference of undeclared column types, bounds and categories."""
 
 import math
 import warnings
@@ -39,7 +39,7 @@ from .ranges import (
 
 # Dates are looked for in these years, at the finest by quarters.
 _DATES, _N_QUARTERS = ("1900-01-01", "2100-01-01"), 800
-# Of the categories of a column, the most frequent are told apart.
+# Most categories that are inferred for a column: the most frequent ones.
 _MOST_LEVELS = 1000
 # Knots of the second, finer grid.
 _FEWEST_FINE, _MOST_FINE = 16, 128

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Finding atoms: single values that many records share, from noisy counts at some of them."""
+"""Private inference of point masses from noisy counts."""
 
 from dataclasses import dataclass, replace
 

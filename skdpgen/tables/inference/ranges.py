@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From noisy counts at the knots of a grid: a range, and quantiles. Nothing here sees a record."""
+"""Ranges and quantiles of numeric columns from noisy counts, by post-processing."""
 
 import math
 from itertools import pairwise

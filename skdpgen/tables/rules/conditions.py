@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the rows of a sample are to hold in a column: levels, ranges of values, or none at all."""
+"""Conditions on columns of a sample: levels, ranges of values, or missing values."""
 
 import numpy as np
 import pandas as pd

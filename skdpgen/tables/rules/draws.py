@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Drawing rows that obey the rules of a schema, from rows of weights."""
+"""Sampling of rows that obey the rules of a schema."""
 
 import numpy as np
 import pandas as pd
@@ -199,7 +199,7 @@ class _Group:
             kind, found = self._kinds[rule.column], rule.compute(values, self._kinds)
             farthest = _FARTHEST_DATE if isinstance(kind, Date) else _FARTHEST
             is_missing = np.isnan(found)
-            # What is beyond breaks the rule, and is drawn again.
+            # Values beyond these limits break the rule, and are drawn again.
             found = np.clip(np.where(is_missing, 0, found), -farthest, farthest)
             columns[rule.column] = make_settable(kind.make_cells(found, is_missing))
             values[rule.column] = kind.to_values(columns[rule.column])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whether rules can be obeyed together, and which pairs of levels they leave out."""
+"""Feasibility of rules, and the pairs of levels that they exclude."""
 
 import itertools
 import math

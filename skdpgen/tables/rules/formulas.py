@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Formulas over the columns of a table: read safely, checked, and computed."""
+"""Formulas over the columns of a table: safe parsing, checks and evaluation."""
 
 import ast
 import math

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What rules ask of columns, and the cells of columns as floats."""
+"""Predicates on columns, for rules and conditions."""
 
 import datetime
 from collections.abc import Mapping

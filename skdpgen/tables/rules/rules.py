@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rules that the rows of a table obey, known from elsewhere: what public knowledge says of them."""
+"""Rules: public constraints that all synthetic rows of a table obey."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -24,7 +24,7 @@ from .predicates import (
 
 
 class Rule:
-    """What the rules share: a repr, the way to a dict, and what is asked of them.
+    """Base of rules: a repr, conversion to a dict, and the interface of constraints.
 
     A rule holds of rows of floats, a dict of columns: positions of levels, numbers, or dates in
     their units since 1970, and NaN for missing values. See `Column.to_values`.
@@ -119,7 +119,7 @@ class Implies(Rule):
 
     def check(self, kinds):
         for name, asked in self.when + self.then:
-            # Of open columns it is known whether values may be missing.
+            # Whether values may be missing is known of undeclared columns, too.
             if asked != (None,) or not (kinds[name].is_open and kinds[name].missing):
                 check_declared(name, kinds[name])
                 bind(name, kinds[name], asked)
