@@ -59,7 +59,7 @@ def refute_by_guesses(
     right = alpha * n_right / n_canaries
     wrong = alpha * (n_guesses - n_right) / n_canaries
     for v in range(n_right - 1, -1, -1):
-        least = max(wrong, curve.false_alarms(right))
+        least = max(wrong, curve.min_false_positive_rate(right))
         right += v / (n_guesses - v) * (least - wrong)
         wrong = least
         # A total probability of more than 1 is a contradiction.

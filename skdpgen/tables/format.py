@@ -406,12 +406,13 @@ def _cast(column, dtype):
     """Give a column the dtype that it had in the private table, where that can hold it."""
     if getattr(dtype, "kind", "O") in "iu" and column.dtype.kind in "if":
         limits = np.iinfo(getattr(dtype, "numpy_dtype", dtype))
-        # The largest float that the dtype holds; and integers stay integers beyond 2^53.
-        lower, upper = limits.min, np.nextafter(limits.max + 1.0, 0)
-        if column.dtype.kind == "i":
-            own = np.iinfo(getattr(column.dtype, "numpy_dtype", column.dtype))
-            lower, upper = max(limits.min, own.min), min(limits.max, own.max)
-        column = column.round().clip(lower, upper)
+        # The largest float that the dtype holds.
+        upper = np.nextafter(limits.max + 1.0, 0)
+        if column.dtype.kind == "f":
+            column = column.round().clip(limits.min, upper)
+        elif not column.dropna().between(limits.min, upper).all():
+            # Identifiers that are clipped would no longer be different.
+            return column
     try:
         return column.astype(dtype)
     except (TypeError, ValueError):

@@ -156,7 +156,7 @@ def test_an_error_of_one_fit_names_what_all_have_spent(rows):
             raise ValueError("No score.")
         return 0.0
 
-    with pytest.raises(ValueError, match=r"^No score\. The 3 fits .* adds to that\.$") as raised:
+    with pytest.raises(ValueError, match=r"^No score\. The 3 fits .* in addition\.$") as raised:
         UtilityCurveDisplay.from_estimator(estimator, rows, scoring=scoring, epsilon=[1, 2, 3])
     assert f"spent ε = {show(compose(*scored).epsilon)} at δ = 1e-05 together" in str(raised.value)
 

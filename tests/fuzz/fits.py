@@ -84,8 +84,10 @@ class Fit:
         fault_if(isinstance(X, pd.DataFrame) != is_frame, f"A sample is a {type(X).__name__}.")
         cells = np.asarray(X)
         fault_if(cells.shape != (7, self.rows.shape[1]), f"A sample is of shape {cells.shape}.")
-        fault_if(not np.isfinite(cells).all(), "A sample is not finite.")
-        fault_if(cells.dtype.kind != "f", f"A sample is of dtype {cells.dtype}.")
+        if not hasattr(fitted, "schema_"):
+            fault_if(cells.dtype.kind not in "fiub", f"A sample is of dtype {cells.dtype}.")
+            cells = cells.astype(float)
+            fault_if(not np.isfinite(cells).all(), "A sample is not finite.")
         bounds = getattr(fitted, "bounds_", None)
         if bounds is not None and not hasattr(fitted, "schema_"):
             lower, upper = bounds

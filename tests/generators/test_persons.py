@@ -278,7 +278,7 @@ def test_adapters_take_samplers_that_were_fitted_with_persons():
         PrivateSearch(DPSWDDomainClassifier(), {"align_weight": [1.0]}),
     ]
     for estimator in estimators:
-        with pytest.raises(ValueError, match=r"takes no persons: .*fit_to_sampler"):
+        with pytest.raises(ValueError, match=r"does not take persons: .*fit_to_sampler"):
             estimator.fit(X, y, X_target=Untouchable(), persons=persons)
     sampler = DPSWFlowSampler(**COMMON, n_steps=2, bounds=(-3, 3), max_rows_per_person=2)
     sampler.fit(X, persons=persons)
@@ -375,7 +375,7 @@ def test_a_budget_holds_fits_of_one_unit():
     with budget, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         clone(estimator).fit(X, y, persons=persons)
-        with pytest.raises(BudgetExceededError, match="for records or for persons"):
+        with pytest.raises(BudgetExceededError, match="all be for records, or all for persons"):
             clone(estimator).fit(X, y)
     assert budget.spent == pytest.approx(1.0, rel=1e-3)
 

@@ -154,7 +154,7 @@ def test_numbers_beyond_what_is_looked_at_are_not_clipped_in_silence():
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"big": rng.integers(10**13, 10**14, 2000), "c": rng.random(2000) < 0.5})
     generator = METHODS["particles"](schema="private", epsilon=5.0, delta=1e-6, n_steps=2)
-    with pytest.warns(FitQualityWarning, match="'big' are at its upper bound.* looked for within"):
+    with pytest.warns(FitQualityWarning, match="'big' are at its upper bound.* inferred within"):
         generator.fit(table)
     generator = METHODS["particles"](schema=Schema({"big": Number(lower=10**13)}))
     with pytest.raises(ValueError, match="declare both bounds"):

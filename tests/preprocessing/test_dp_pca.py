@@ -65,7 +65,7 @@ def assert_same_axes(first, second, atol=1e-4):
 
 def test_without_noise_these_are_eigenvectors_of_second_moments(X):
     rows = X + 0.1  # a mean, which is not taken off
-    fitted = of_ball(4, epsilon=math.inf, clip_norm=10.0).fit(rows)
+    fitted = of_ball(n_components=4, epsilon=math.inf, clip_norm=10.0).fit(rows)
     values, vectors = np.linalg.eigh(rows.T @ rows / len(rows))
     assert_same_axes(fitted.components_, vectors.T[::-1][:4])
     assert_allclose(fitted.explained_variance_, values[::-1][:4], rtol=1e-3)
@@ -101,7 +101,7 @@ def test_bounds(X):
 
 @pytest.mark.parametrize("bounds", [None, (-1, 1)])
 def test_inverse_is_the_projection(X, bounds):
-    fitted = of_ball(3, bounds=bounds, random_state=0).fit(X)
+    fitted = of_ball(n_components=3, bounds=bounds, random_state=0).fit(X)
     once = fitted.inverse_transform(fitted.transform(X))
     assert_allclose(fitted.inverse_transform(fitted.transform(once)), once, atol=1e-12)
     if bounds is None:
@@ -182,7 +182,7 @@ def test_no_noise_is_certified_as_such(X):
 
 
 def test_composition_with_a_generator(X):
-    pca = of_ball(3, epsilon=1.0).fit(X)
+    pca = of_ball(n_components=3, epsilon=1.0).fit(X)
     generator = DPSlicedWassersteinGenerator(
         encoder=FrozenEstimator(pca), clip_norm=1.0, release=SliceSketch(9), n_steps=2
     ).fit(X)
@@ -251,7 +251,7 @@ def test_many_rows_beat_the_noise():
     rng = np.random.RandomState(0)
     axes = np.linalg.qr(rng.normal(size=(30, 30)))[0][:2]
     X = rng.normal(scale=[0.4, 0.2], size=(20_000, 2)) @ axes
-    fitted = of_ball(2, epsilon=1.0, random_state=0).fit(X)
+    fitted = of_ball(n_components=2, epsilon=1.0, random_state=0).fit(X)
     assert_same_axes(fitted.components_, axes, atol=0.05)
     assert fitted.transform(X.astype(np.float32)).dtype == np.float32
 
@@ -267,7 +267,7 @@ def test_default_number_of_components(n_features, kept):
 
 
 def test_pickle_and_clone(X):
-    fitted = of_ball(3, bounds=(-1, 1), random_state=0).fit(X)
+    fitted = of_ball(n_components=3, bounds=(-1, 1), random_state=0).fit(X)
     loaded = pickle.loads(pickle.dumps(fitted))
     assert_array_equal(loaded.transform(X), fitted.transform(X))
     assert_array_equal(loaded.inverse_transform(X[:, :3]), fitted.inverse_transform(X[:, :3]))
@@ -280,19 +280,19 @@ def test_pickle_and_clone(X):
 
 def test_frames(X):
     frame = pd.DataFrame(X, columns=list("abcdef"))
-    fitted = of_ball(2, random_state=0).fit(frame)
+    fitted = of_ball(n_components=2, random_state=0).fit(frame)
     assert list(fitted.feature_names_in_) == list("abcdef")
     assert list(fitted.get_feature_names_out()) == ["dppca0", "dppca1"]
     made = fitted.set_output(transform="pandas").transform(frame)
     assert list(made.columns) == ["dppca0", "dppca1"]
-    assert_array_equal(made, of_ball(2, random_state=0).fit(X).transform(X))
+    assert_array_equal(made, of_ball(n_components=2, random_state=0).fit(X).transform(X))
 
 
 def test_input_unchanged(X):
     X[0] *= 1e6
     X.flags.writeable = False
     kept = X.copy()
-    fitted = of_ball(2).fit(X)
+    fitted = of_ball(n_components=2).fit(X)
     fitted.inverse_transform(fitted.transform(X))
     assert_array_equal(X, kept)
 
@@ -327,7 +327,7 @@ def test_bad_parameters(X, params, message):
 
 
 def test_failing_fits_tell_nothing_and_change_nothing(X):
-    fitted = of_ball(2, random_state=0).fit(X)
+    fitted = of_ball(n_components=2, random_state=0).fit(X)
     before = vars(fitted).copy()
     nan, text = X.copy(), X.astype(object)
     nan[3, 1], text[3, 1] = np.nan, "Smith"
@@ -349,16 +349,16 @@ def test_failing_fits_tell_nothing_and_change_nothing(X):
 def test_a_row_that_is_not_finite_adds_nothing(X, value):
     bad = X.copy()
     bad[3, 1] = value
-    found = of_ball(2, epsilon=np.inf, bounds=(-3, 3)).fit(bad)
-    expected = of_ball(2, epsilon=np.inf, bounds=(-3, 3)).fit(np.delete(X, 3, axis=0))
+    found = of_ball(n_components=2, epsilon=np.inf, bounds=(-3, 3)).fit(bad)
+    expected = of_ball(n_components=2, epsilon=np.inf, bounds=(-3, 3)).fit(np.delete(X, 3, axis=0))
     np.testing.assert_array_equal(found.components_, expected.components_)
     assert "every record is valid" not in str(found.privacy_)
-    strict = of_ball(2, bounds=(-3, 3), strict=True).fit(X)
+    strict = of_ball(n_components=2, bounds=(-3, 3), strict=True).fit(X)
     assert "every record is valid" in str(strict.privacy_)
 
 
 def test_failure_after_the_release_restores_too(X, monkeypatch):
-    fitted = of_ball(2, random_state=0).fit(X)
+    fitted = of_ball(n_components=2, random_state=0).fit(X)
     before = vars(fitted).copy()
 
     def fail(matrix):
@@ -382,7 +382,7 @@ def test_large_delta_is_announced(X):
 
 
 def test_bad_projections(X):
-    fitted = of_ball(3).fit(X)
+    fitted = of_ball(n_components=3).fit(X)
     with pytest.raises(ValueError, match="Projections have 3 columns"):
         fitted.inverse_transform(X)
     with pytest.raises(ValueError, match="NaN"):

@@ -161,7 +161,7 @@ def test_what_cannot_be_audited():
         find(SKETCH)
     with pytest.raises(TypeError, match="cannot be audited"):
         audit(object())
-    with pytest.raises(ValueError, match="of schema='private', audit a table"):
+    with pytest.raises(ValueError, match="schema='private' declares no columns"):
         find(DPSWFlowSampler(schema="private"))
     with pytest.raises(ValueError, match="give one row of each person"):
         find(LDPEntropicGAN(), persons=True)

@@ -78,7 +78,7 @@ def test_partitions_give_what_the_table_gives(cls, release):
     assert parts.privacy_ == certificate
     assert (certificate.engine, parts.privacy_.engine) == (None, "parts")
     assert parts.privacy_.digest == certificate.digest
-    assert "added up by parts" in " ".join(str(parts.privacy_).split())
+    assert "summed by parts" in " ".join(str(parts.privacy_).split())
     assert Certificate.from_json(parts.privacy_.to_json()).engine == "parts"
     pd.testing.assert_frame_equal(parts.sample(50), rows)
 

@@ -568,7 +568,7 @@ def test_the_certificate_names_what_was_done():
     assert certificate.n_records == 300
     said = " ".join(str(certificate).split())
     assert "of 5 clients, at most 1 disclose" in said
-    assert "added up by" not in said
+    assert "summed by" not in said
     assert not certificate.reproducible
     rows = fitted.sample(20)
     assert list(rows.columns) == list(SCHEMA)

@@ -647,7 +647,7 @@ def test_a_budget_is_for_records_or_for_persons():
     with PrivacyBudget(5.0, 1e-5):
         open_(X, persons=[1, 2], plan=for_persons).close()
         open_(X, persons=[1, 1], plan=for_persons).close()
-        with pytest.raises(Exception, match="for records or for persons"):
+        with pytest.raises(Exception, match="all be for records, or all for persons"):
             open_(X, plan=plan)
 
 

@@ -103,7 +103,7 @@ def test_no_other_module_draws_secrets():
         "curator/tables.py",
         "federated/secure_aggregation.py",
         "mechanisms/noise.py",
-        "tables/columns/identifiers.py",  # how identifiers of synthetic rows are written
+        "tables/columns/identifier.py",  # how identifiers of synthetic rows are written
     }
 
 

@@ -56,7 +56,7 @@ class OneRecord:
     def blocks(self, name, size=None):
         yield self._row, torch.ones(1, 1, dtype=torch.float64)
 
-    places = blocks
+    codes = blocks
 
 
 def find_growing(steps, counts, power=2):

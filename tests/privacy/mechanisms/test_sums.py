@@ -77,7 +77,7 @@ class Blocks:
     def blocks(self, name, size=None):
         return iter(self._blocks)
 
-    places = blocks
+    codes = blocks
 
 
 def vector(released):

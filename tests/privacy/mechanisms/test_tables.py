@@ -280,7 +280,7 @@ def test_places_and_rows_of_the_unit_ball_are_not_taken_for_each_other():
     names, event = (TablesMechanism.name, "Gaussian sum"), gaussian_event(1.0)
     plan = Plan(tuple((name, event) for name in names), 10.0, 1e-5)
     curator = Curator(np.ones((9, 2)), plan=plan, noise=NoiseSource(0))
-    with pytest.raises(PlanError, match="not put in the places"):
+    with pytest.raises(PlanError, match="not encoded as codes"):
         curator.release(TablesMechanism([3, 4]))
     curator.encode_cells_by(RecordFunction(lambda rows, y: rows))
     with pytest.raises(PlanError, match="in no ball"):
