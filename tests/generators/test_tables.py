@@ -898,7 +898,11 @@ AUTO = {
     "classes": ({"classes": [0, 1]}, [0, 1] * 20, False),
     "encoder": ({"encoder": None}, None, False),
     "none": ({"schema": None}, None, False),
-    "release": ({"release": SlicedRows(n_steps=2), "n_steps": None}, None, False),
+    "release": (
+        {"release": SlicedRows(n_steps=2), "n_steps": None, "batch_size": None},
+        None,
+        False,
+    ),
 }
 
 
