@@ -46,6 +46,13 @@ class Column:
         """Return cells as floats, NaN for missing values."""
         return pd.Series(column).to_numpy(np.float64, na_value=np.nan, copy=True)
 
+    def parse(self, cells, style):
+        """Return the values of stripped texts; a text that is no value stays as it is."""
+        present = ~cells.isin(MISSING_TEXTS)
+        values = self._parse_present(cells.where(present), style)
+        is_text = values.isna() & present
+        return values.astype(object).where(~is_text, cells) if is_text.any() else values
+
     def to_dict(self):
         """Return the column as a dict, without what is at its default.
 
@@ -73,30 +80,11 @@ class Column:
 class LevelColumn(Column):
     """Base of column types whose values are one of a list of `levels`."""
 
-    def describe_mismatch(self, dtype):
-        """Return what cells of a dtype are instead, and what to do."""
-        types = " and ".join(sorted({type(level).__name__ for level in self.levels}))
-        what = (
-            f"are not among its categories (the column has dtype {dtype}, the categories are of "
-            f"type {types})"
-        )
-        return what, "declare all that may occur, or other=... for a category"
-
-    def make_cells(self, codes):
-        """Return the cells of synthetic codes; the code after the last level stands for missing."""
-        codes = np.where(codes == len(self.levels), -1, codes)
-        return pd.Categorical.from_codes(codes, list(self.levels), ordered=self.is_ordered)
-
     def to_values(self, column):
         """Return the codes of cells as floats: NaN for missing values, -1 for other values."""
         cells, positions = pd.Categorical(column), {level: i for i, level in enumerate(self.levels)}
         known = [positions.get(level, -1) for level in cells.categories]
         return np.array([*known, np.nan])[cells.codes]
-
-    def parse(self, cells, style):
-        """Return the levels of texts, in the levels' own type, and other texts as they are."""
-        levels = {str(level): level for level in self.levels}
-        return cells.map(lambda c: levels.get(c, None if c in MISSING_TEXTS else c)).astype(object)
 
 
 def get_dtype_code(dtype):
@@ -109,12 +97,6 @@ def mask(values, missing):
     values = pd.array(values)
     values[missing] = pd.NA
     return values
-
-
-def keep_texts(values, cells, present):
-    """Return parsed values, and the text of each cell that is present and no value."""
-    is_text = values.isna() & present
-    return values.astype(object).where(~is_text, cells) if is_text.any() else values
 
 
 def plain(value):

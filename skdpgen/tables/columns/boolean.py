@@ -3,8 +3,8 @@
 
 from dataclasses import dataclass
 
-from ...curator.texts import BOOLEANS, MISSING_TEXTS
-from .base import LevelColumn, check_flag, keep_texts, mask
+from ...curator.texts import BOOLEANS
+from .base import LevelColumn, check_flag, mask
 
 
 @dataclass(frozen=True, repr=False)
@@ -56,8 +56,5 @@ class Boolean(LevelColumn):
         """Return the cells of synthetic codes: 0, 1, and 2 for missing values."""
         return mask(codes == 1, codes == 2) if self.missing else codes == 1
 
-    def parse(self, cells, style):
-        """Return the booleans of texts that are stripped; other texts stay as they are."""
-        present = ~cells.isin(MISSING_TEXTS)
-        values = cells.str.lower().map(BOOLEANS).where(present)
-        return keep_texts(values.astype(object).where(present, None), cells, present)
+    def _parse_present(self, cells, style):
+        return cells.str.lower().map(BOOLEANS).astype(object).where(cells.notna(), None)

@@ -4,12 +4,39 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import pandas as pd
+
+from ...curator.texts import MISSING_TEXTS
 from .base import LevelColumn, check_flag, check_labels, plain
 from .number import Number
 
 
+class _Categories(LevelColumn):
+    """Base of both types of categories."""
+
+    def describe_mismatch(self, dtype):
+        """Return what cells of a dtype are instead, and what to do."""
+        types = " and ".join(sorted({type(level).__name__ for level in self.levels}))
+        what = (
+            f"are not among its categories (the column has dtype {dtype}, the categories are of "
+            f"type {types})"
+        )
+        return what, "declare all that may occur, or other=... for a category"
+
+    def make_cells(self, codes):
+        """Return the cells of synthetic codes; the code after the last level stands for missing."""
+        codes = np.where(codes == len(self.levels), -1, codes)
+        return pd.Categorical.from_codes(codes, list(self.levels), ordered=self.is_ordered)
+
+    def parse(self, cells, style):
+        """Return the levels of texts, in the levels' own type, and other texts as they are."""
+        levels = {str(level): level for level in self.levels}
+        return cells.map(lambda c: levels.get(c, None if c in MISSING_TEXTS else c)).astype(object)
+
+
 @dataclass(frozen=True, repr=False)
-class Category(LevelColumn):
+class Category(_Categories):
     """A column of unordered categories.
 
     Parameters
@@ -76,7 +103,7 @@ class Category(LevelColumn):
 
 
 @dataclass(frozen=True, repr=False)
-class Ordinal(LevelColumn):
+class Ordinal(_Categories):
     """A column of ordered categories.
 
     Parameters

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ...checks import is_one_of
-from ...curator.texts import MISSING_TEXTS
-from .base import CONVERT, Column, check_flag, check_whole, get_dtype_code, keep_texts
+from .base import CONVERT, Column, check_flag, check_whole, get_dtype_code
 from .cells import read_dates
 from .values import tidy_knots
 
@@ -149,10 +148,8 @@ class Date(Column):
         units = dates.astype(np.float64) * self.units_per_day / SECONDS_PER_DAY
         return np.where(np.isnat(dates), np.nan, units)
 
-    def parse(self, cells, style):
-        """Return the dates of texts that are stripped; other texts stay as they are."""
-        present = ~cells.isin(MISSING_TEXTS)
-        return keep_texts(_parse_dates(cells.where(present), style, self.zone), cells, present)
+    def _parse_present(self, cells, style):
+        return _parse_dates(cells, style, self.zone)
 
 
 def check_date(name, value, unit):

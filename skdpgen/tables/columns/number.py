@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from ...checks import is_one_of
-from ...curator.texts import MISSING_TEXTS
 from .base import (
     CONVERT,
     Column,
@@ -20,7 +19,6 @@ from .base import (
     check_numbers,
     check_whole,
     find_repeated,
-    keep_texts,
     mask,
 )
 from .cells import read_numbers
@@ -241,12 +239,9 @@ class Number(Column):
             return mask(whole, missing) if self.missing else whole
         return np.where(missing, np.nan, numbers)
 
-    def parse(self, cells, style):
-        """Return the numbers of texts that are stripped; other texts stay as they are."""
+    def _parse_present(self, cells, style):
         # Always floats: whether a chunk has integers must not depend on its missing cells.
-        present = ~cells.isin(MISSING_TEXTS)
-        values = _parse_numbers(cells.where(present), style).astype("float64")
-        return keep_texts(values, cells, present)
+        return _parse_numbers(cells, style).astype("float64")
 
 
 def _check_increasing(name, numbers):

@@ -107,9 +107,9 @@ PRIVACY = {
         inference("cells_are_read_one_by_one"),
     ),
     "whole numbers of a chunk of whole numbers are exact": Fault(
-        "tables.columns.number:Number.parse",
-        '_parse_numbers(cells.where(present), style).astype("float64")',
-        "_parse_numbers(cells.where(present), style)",
+        "tables.columns.number:Number._parse_present",
+        '_parse_numbers(cells, style).astype("float64")',
+        "_parse_numbers(cells, style)",
         texts("a_number_is_read_as_it_is_alone"),
     ),
     "nanoseconds narrow the years of other dates": Fault(
@@ -560,7 +560,7 @@ FUNCTION = {
         tables("stock_objects_come_back_as_what_they_are[bool, None]"),
     ),
     "a declared level NA is missing": Fault(
-        "tables.columns.base:LevelColumn.parse",
+        "tables.columns.category:_Categories.parse",
         "levels.get(c, None if c in MISSING_TEXTS else c)",
         "None if c in MISSING_TEXTS else levels.get(c, c)",
         texts("declared_levels_are_no_missing_values"),
