@@ -24,6 +24,7 @@ from .params import (
     CENTRAL_CHECKS,
     PRIVACY_CHECKS,
     DocumentedEstimator,
+    check_finite,
     choose_device,
     parameters,
     rollback_on_failure,
@@ -77,8 +78,8 @@ class BaseGenerator(Saves, Planning, DocumentedEstimator, metaclass=ABCMeta):
             Identifiers of the persons to whom rows belong, or the name of the column of a
             DataFrame that holds them, which is then no data. Privacy is for persons, with all their
             rows; the release must be a sum over all rows, as a sketch is. Equal identifiers,
-            strings or numbers, are one person; a row without an identifier counts as absent. For
-            chunks, a function may return an iterator over such arrays.
+            strings or numbers, are one person; a row without an identifier counts as absent.
+            Chunks, and tables of an engine, take the name of a column.
 
         Returns
         -------
@@ -154,11 +155,7 @@ class BaseGenerator(Saves, Planning, DocumentedEstimator, metaclass=ABCMeta):
                 f"{type(self).__name__}._generate returned {rows.dtype} numbers of shape "
                 f"{rows.shape}; floats of shape {shape} were expected."
             )
-        if not np.isfinite(rows).all():
-            raise ValueError(
-                "Training has diverged: generated rows are not finite. Use smaller steps or "
-                "weights."
-            )
+        check_finite(torch.as_tensor(rows))
         return rows
 
     def sample(

@@ -314,7 +314,8 @@ def check_finite(*tensors: torch.Tensor) -> None:
     """Raise a ValueError if learnt parameters or generated rows are not finite."""
     if not all(torch.isfinite(part).all() for part in tensors):
         raise ValueError(
-            "Training has diverged: what was learnt is not finite. Use smaller steps or weights."
+            "Training has diverged: parameters or generated rows are not finite. Use smaller steps "
+            "or weights."
         )
 
 

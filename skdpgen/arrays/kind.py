@@ -84,6 +84,18 @@ def _find_sample_dtype(dtype):
     return dtype.newbyteorder("=") if isinstance(dtype, np.dtype) else dtype
 
 
+def find_integer_range(dtype) -> tuple[float, float]:
+    """Return the least and the greatest float that an integer dtype of NumPy or pandas holds.
+
+    Examples
+    --------
+    >>> find_integer_range(np.dtype("int8")), find_integer_range(np.dtype("int64"))[1] < 2**63 - 1
+    ((-128.0, 127.0), True)
+    """
+    limits = np.iinfo(getattr(dtype, "numpy_dtype", dtype))
+    return float(limits.min), float(np.floor(np.nextafter(limits.max + 1.0, 0)))
+
+
 def cast_numbers(values, dtype, lower=-np.inf, upper=np.inf):
     """Return numbers in a dtype; integers are rounded, within their bounds and the dtype's range.
 
@@ -99,10 +111,8 @@ def cast_numbers(values, dtype, lower=-np.inf, upper=np.inf):
     if numpy_dtype.kind == "b":
         values = values >= 0.5
     elif numpy_dtype.kind in "iu":
-        limits = np.iinfo(numpy_dtype)
-        least = np.maximum(np.ceil(lower), limits.min)
-        # The largest float that the dtype holds: 2^63 - 1 is none.
-        most = np.minimum(np.floor(upper), np.floor(np.nextafter(limits.max + 1.0, 0)))
+        first, last = find_integer_range(numpy_dtype)
+        least, most = np.maximum(np.ceil(lower), first), np.minimum(np.floor(upper), last)
         values = np.rint(values)
         # Bounds may have no integer between them.
         values = np.where(least <= most, np.clip(values, least, most), values)
@@ -127,7 +137,7 @@ class ArrayFormat(Format):
     classes : ndarray, default=None
         The classes that y holds.
     kind : ArrayKind, default=None
-        What samples are handed back as.
+        Containers and dtypes of samples.
     """
 
     n_features: int

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from ..arrays.kind import find_positions
+from ..arrays.kind import find_integer_range, find_positions
 from ..curator.cells import CellReader, find_ambiguous
 from ..curator.dataset import Dataset
 from ..curator.record_functions import RecordFunction
@@ -101,7 +101,7 @@ class TableFormat(Format):
     schema : Schema
         The columns. Those that are open have to be found first: see `settle`.
     kind : TableKind, default=None
-        What samples are handed back as.
+        Containers and dtypes of samples.
     texts : dict of str to TextStyle, default=None
         Columns that come as texts, whose kinds were found.
     counted : dict of str to ndarray, default=None
@@ -405,12 +405,10 @@ def _keep_plain(dtypes):
 def _cast(column, dtype):
     """Give a column the dtype that it had in the private table, where that can hold it."""
     if getattr(dtype, "kind", "O") in "iu" and column.dtype.kind in "if":
-        limits = np.iinfo(getattr(dtype, "numpy_dtype", dtype))
-        # The largest float that the dtype holds.
-        upper = np.nextafter(limits.max + 1.0, 0)
+        least, most = find_integer_range(dtype)
         if column.dtype.kind == "f":
-            column = column.round().clip(limits.min, upper)
-        elif not column.dropna().between(limits.min, upper).all():
+            column = column.round().clip(least, most)
+        elif not column.dropna().between(least, most).all():
             # Identifiers that are clipped would no longer be different.
             return column
     try:
