@@ -41,14 +41,14 @@ class BoxFormat(ArrayFormat):
     components: object = None
     clip_norm: float = 1.0
 
-    # What estimators are asked for it; with a schema, it stays at the defaults.
+    # Parameters of estimators that are for arrays only, and their defaults.
     parameters = dict.fromkeys(("bounds", "y_bounds", "classes")) | dict.fromkeys(
         ("encoder", "clip_norm"), "auto"
     )
 
     @property
     def found(self):
-        """What was declared, or found, by the names of fitted attributes."""
+        """Declared and inferred parameters, by the names of fitted attributes."""
         found = {
             "bounds_": self.bounds,
             "clip_norm_": self.clip_norm,
@@ -60,7 +60,7 @@ class BoxFormat(ArrayFormat):
 
     @property
     def unit(self):
-        """What a feature on a scale from 0 to 1 is multiplied by: one ball for all columns."""
+        """Factor of a feature in [0, 1], by which rows of all columns lie in the unit ball."""
         return (self.n_features + self.has_number) ** -0.5
 
     @property

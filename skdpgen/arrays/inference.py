@@ -25,8 +25,8 @@ from .box import BoxFormat
 _MOST_RANGES = 50
 _ENCODED = "the norm after the encoder"
 _RANGES, _COUNTS, _NORMS = "value ranges", "value counts", "squared norms"
-# What the releases get of the budget, least and most, of Σ s⁻²: as much as it takes to see that
-# many deviations of noise in a count of all records.
+# Least and largest share of ρ of each release, and the number of standard deviations of noise that
+# the count of all records should have: the share is as large as that takes.
 _SHARES = {_RANGES: (0.02, 0.15), _COUNTS: (0.02, 0.05), _NORMS: (0.01, 0.1)}
 _WANTED = {_RANGES: 12, _COUNTS: 12, _NORMS: 80}
 # Knots of the grid within a range.
@@ -48,11 +48,11 @@ class OpenBoxFormat(BoxFormat):
 
     Up to 50 columns each get a range of their own: the records are counted near the knots of a
     wide grid, which is coarse far from zero, and then near even knots within the range that these
-    counts show. Of more columns, and of what an encoder makes, a record counts with its least and
-    its greatest number, or its norm. For each of m ranges it adds weights that sum to 1/√m: a
-    vector without negative numbers, of norm at most 1. The radius is from the root mean square
-    norm, then: the records are counted near squared norms, each half the next, and what is noise
-    beyond those that show is left out.
+    counts show. With more columns, a record counts with its least and its
+    greatest number; with an encoder, with its norm. For each of m ranges it adds weights that sum
+    to 1/√m: a vector without negative numbers, of norm at most 1. The radius is from the root mean
+    square norm, then: the records are counted near squared norms, each half the next, and what is
+    noise beyond those that show is left out.
 
     Parameters
     ----------
@@ -250,8 +250,8 @@ def make_box(
 ):
     """Return the format of arrays for central methods, open where nothing is known.
 
-    Bounds are those that are given, else those of the dtype, if it has few values. What is open
-    gets a share of the budget that follows from public numbers, as does the grid.
+    Bounds are those that are given, else those of the dtype, if it has few values. Undeclared
+    parameters get a share of the budget that follows from public numbers, as does the grid.
 
     Parameters
     ----------

@@ -189,7 +189,7 @@ def find_positions(y, classes):
 def _look_up_all(y, classes):
     labels = np.atleast_1d(np.asarray(as_array(y)))
     found = encode_labels(labels.astype(labels.dtype.newbyteorder("="), copy=False), classes)
-    # What is asked for is public: a text is no number here.
+    # Requested classes are public, so a text is no number here.
     return np.where(classes[found].astype(object) == labels.astype(object), found, -1)
 
 

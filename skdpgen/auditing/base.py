@@ -32,7 +32,7 @@ class ReleaseAudit:
     name : str
         Name of the release.
     measure : {"mu", "epsilon"}
-        What is bounded. ``"mu"``: the parameter of a Gaussian mechanism, 1 over the noise
+        The bounded quantity. ``"mu"``: the parameter of a Gaussian mechanism, 1 over the noise
         multiplier (its root mean square if the sensitivity is random). ``"epsilon"``: that of a
         pure mechanism.
     claim : float

@@ -198,9 +198,9 @@ def _draw_levels(probabilities, random_state):
 def share_between_knots(weights):
     """Share the weight of each knot among the intervals beside it.
 
-    What is drawn in an interval has the right expected weights if the interval has the total of
-    both shares, and the mean in it is their centre of gravity: any division does. By the square
-    roots of the neighbours' weights, a flat density stays flat, also where knots grow apart
+    Draws in an interval have the right expected weights if the interval has the total of both
+    shares, and its mean is their centre of gravity, for any division. Divided by the square roots
+    of the neighbours' weights, a flat density stays flat, also where distances of knots grow
     geometrically, and a row between two knots stays between them.
 
     Returns

@@ -384,7 +384,7 @@ def _generate_where(generate, n_rows, conditions, generator, public):
     return np.concatenate(parts)
 
 
-# Of pandas' own dtypes, those that hold no values.
+# Dtypes of pandas that contain no values.
 _PLAIN = re.compile(r"(U?Int|Float)\d+|boolean|str(ing)?")
 
 

@@ -13,8 +13,8 @@ from .blocks import share_below
 
 # Rows that are made to see what they have, in pieces; and places in an interval that are looked at.
 _N_PIECES, _PIECE, _STEPS = 20, 1000, 32
-# What rows have between two knots changes by this factor, at most. Tables know of the knots, and
-# counts of a tail may be mere noise.
+# Largest factor by which the mass of rows between two knots changes. Tables constrain the knots,
+# and counts of a tail may be mere noise.
 _MOST = 1.5
 # How much counts weigh beside knots (found on Adult and bank_marketing, on training rows).
 _WEIGHT = 0.7
@@ -103,7 +103,7 @@ def _compromise(from_left, from_right, counted):
     """Return what is to be in neighbouring intervals, between what rows have and what was counted.
 
     Cuts part intervals evenly, so that half of what is in one belongs to each of its knots. The
-    squared errors of that, and of the counts, are least. What there is in total stays.
+    squared errors of that, and of the counts, are least. The total is unchanged.
     """
     made, n_intervals = from_left + from_right, len(from_left)
     total = made.sum()

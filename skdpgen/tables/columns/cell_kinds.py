@@ -63,8 +63,8 @@ def find_kinds(unknown, noisy, n_rows):
     counts, std = (noisy.value * unit).reshape(-1, len(_COUNTED))[:, :-1], noisy.std * unit
     if n_rows < _FEW * std:
         warnings.warn(
-            f"Of {n_rows:.0f} rows, counts of the kinds of cells have noise of ±{std:.0f}: the "
-            f"kinds that are found of {list(unknown)} are hardly more than chance. Declare them.",
+            f"The inferred types of {list(unknown)} are hardly more than chance, since counts of "
+            f"{n_rows:.0f} rows have noise of ±{std:.0f}. Declare these columns.",
             FitQualityWarning,
             stacklevel=2,
         )
@@ -94,8 +94,8 @@ def find_kinds(unknown, noisy, n_rows):
 def _choose_kind(name, expected, counts, std):
     """Choose what is most of a column, if nearly all of it fits; else texts, which all fit.
 
-    Counts have noise of deviation `std`: what two deviations could explain is let pass. What a
-    column is said to be is it, or an error.
+    Counts have noise of standard deviation `std`; two of these are tolerated. A declared type is
+    chosen, or an error is raised.
     """
     whole, number, boolean, date, text, code = counts
     total = sum(counts)

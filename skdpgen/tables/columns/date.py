@@ -30,10 +30,10 @@ class Date(Column):
         ``"2020-01-31T12:00:00"``. A day without a time stands for its first second. None: a
         generator infers them, at a cost.
     unit : {"day", "second"}, default="day"
-        What values are rounded down to. None, where bounds are not known: to be found with them.
+        Unit to which values are rounded down. None, with undeclared bounds: inferred with them.
     n_knots : int, default=16
-        Number of knots, between which densities are told apart no further. Knots are values, so
-        that there are fewer where there are fewer values.
+        Number of knots: the resolution of the density. Knots are values, so there are fewer of them
+        if there are fewer values.
     missing : bool, default=False
         Whether values may be missing.
     zone : str, default=None

@@ -42,33 +42,32 @@ class Number(Column):
     decimals : int, default=None
         Synthetic values are rounded to so many decimals; 0 for whole numbers, None to leave them.
     n_knots : int, default=None
-        Number of knots, between which densities are told apart no further. Knots are values, so
-        that there are fewer where there are fewer values. None: a generator finds knots near
-        quantiles, at most about 16, and pays for it; where nobody does, there are 16 even ones.
+        Number of knots: the resolution of the density. Knots are values, so there are fewer of them
+        if there are fewer values. None: a generator infers knots near quantiles, at most about 16,
+        at a cost; without inference there are 16 evenly spaced ones.
     scale : {"linear", "log", "symlog"}, default=None
         Spacing of public knots: even; even in log(1 + value - lower), for a long upper tail; or in
         sign(value) · log(1 + abs(value) / u), for tails on both sides of 0, which is then a knot:
         u is 1, or a thousandth of the larger bound if that is less, but at least a step of
-        `decimals`. None: even, unless knots are found.
+        `decimals`. None: even, unless knots are inferred.
     knots : list of float, default=None
         Increasing public knots from `lower` to `upper`, in place of `n_knots` and `scale`.
     atoms : list of float, default=None
-        Values that many records share, such as 0, or that stand for something else, such as -999;
-        also beyond the bounds. Each has a weight of its own beside those of the knots. Cells that
-        have it, but for rounding to `decimals`, are told from all others. None: they are found
-        where knots are; elsewhere there are none.
+        Point masses: values that many records share, such as 0, or codes, such as -999, also beyond
+        the bounds. Each has a weight of its own, for cells that equal it after rounding to
+        `decimals`. None: inferred together with knots; otherwise there are none.
     cuts : list of float, default=None
-        Increasing values between knots. Those between a knot and the next part what is there in
-        about equal shares: values are drawn, and weigh, by these, not by their distance from the
-        knots. None: they are found where knots are; elsewhere there are none. A generator that
-        finds them knows more of the shape, and draws by that; a schema does not hold it.
+        Increasing breakpoints between knots. Those between two neighbouring knots divide the mass
+        there into about equal shares, by which values are encoded and drawn. None: inferred
+        together with knots; otherwise there are none. A generator that infers them also calibrates
+        the shape between them, which the schema does not store.
     missing : bool, default=False
         Whether values may be missing.
 
     Attributes
     ----------
     positions : ndarray of shape (n_positions,)
-        The knots. Of numbers with `decimals` no atom is a knot, but the values beside it are.
+        The knots. With `decimals`, a point mass is no knot, but the values next to it are.
 
     Raises
     ------

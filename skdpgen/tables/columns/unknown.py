@@ -11,25 +11,24 @@ from .base import Column
 @savable
 @dataclass(frozen=True, repr=False)
 class Unknown(Column, TextStyle):
-    """A column of which nothing is known, not even whether it holds numbers or texts.
+    """A column of undeclared type.
 
-    What it is has to be found and paid for by a generator: a boolean, a number, a date, or a
-    category. Cells may be texts or values of Python. They may be missing, and those that are not
-    of the kind that is found become so.
+    A generator infers, at a cost, whether it is a boolean, a number, a date or a category. Cells
+    may be texts or values of Python. Cells that do not have the inferred type become missing.
 
-    Numbers may have a sign of a currency before or after them.
+    Numbers may have a currency sign before or after them.
 
     Parameters
     ----------
     decimal : str, default="."
-        What comes before the decimals of a number.
+        The decimal separator.
     thousands : str, default=None
-        What may stand between groups of three digits, such as ``","``.
+        The separator that may stand between groups of three digits, such as ``","``.
     date_format : str, default=None
-        Of dates, such as ``"%m/%d/%Y"``. None: ISO 8601, as in ``2020-01-31``.
+        Format of dates, such as ``"%m/%d/%Y"``. None: ISO 8601, as in ``2020-01-31``.
     expected : {None, "number", "integer", "boolean", "date"}, default=None
-        What the cells are said to be. The fit stops where noisy counts show that many are not,
-        when no more than these counts is spent.
+        The declared type of the cells. If noisy counts show that many have another one, the fit
+        stops, and only these counts are spent.
 
     Raises
     ------

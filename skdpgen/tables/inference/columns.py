@@ -54,13 +54,13 @@ _RANGES, _COUNTS = "value ranges", "value counts"
 class SchemaInference:
     """Closes a schema by private releases: histograms of numbers and dates, counts of categories.
 
-    Of columns of which nothing is known it is counted first how many texts are numbers, dates and
-    so on; each cell is of one kind. Encoded, a record has the weight 1/√m at one kind for each of
-    the m columns: a vector without negative numbers, of norm 1, and two of these are at most √2
-    apart. In counts this is a sensitivity of √m, or of √(2m) if a record is replaced. What is
-    released after that is in the plan whatever is found.
+    For undeclared columns, the first release counts how many cells parse as numbers, dates, and so
+    on; each cell has one type. A record is encoded by the weight 1/√m at one type for each of the m
+    columns: a non-negative vector of norm 1, and two of these are at most √2 apart. In counts this
+    is a sensitivity of √m, or of √(2m) if a record is replaced. Later releases are in the plan
+    whatever types are inferred.
 
-    Of open numbers and dates it is counted in the same way how many decimals their cells have; see
+    For undeclared numbers and dates, the decimals of their cells are counted in the same way; see
     `encode_decimals`.
 
     Open numbers and dates are counted near the knots of a wide grid, which shows their ranges, and

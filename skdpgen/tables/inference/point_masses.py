@@ -145,7 +145,7 @@ class Counted:
         The counts of other values are shared by the knots around them.
         """
         is_left, is_free = ~np.isin(self._atoms, atoms), ~np.isin(self.knots, atoms)
-        # Of numbers with all their decimals, others are as near as can be.
+        # Numbers without `decimals` have other values arbitrarily near.
         is_free |= getattr(self.kind, "decimals", 0) is None
         counts = self._near * is_free + self._at_atoms[is_left] @ knot_weights(
             self._atoms[is_left], self.knots

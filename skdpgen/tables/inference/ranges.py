@@ -329,7 +329,7 @@ def _list_tail(middle, knots):
 def _denoise(counts, std):
     """Return counts, none of them negative, of which sums over halves, quarters, ... stay.
 
-    What is within noise goes to the other half; if both are, it is shared evenly.
+    Mass within noise goes to the other half; if both are, it is shared evenly.
     """
 
     def share(counts, mass):
@@ -389,7 +389,7 @@ def _end_range(knots, counts, std, inner, unit):
         n_most = np.searchsorted(knots, 0) - inner
     else:
         n_most = 0 if knots[inner] == 0 else len(knots) - 1 - inner
-    # What sums of noise reach: the further out, the less likely is it to be asked for more.
+    # Bounds on sums of noise, which grow with the number of knots that are looked at.
     n_added = np.arange(1, n_most + 1)
     noise = std * np.sqrt(n_added * (1 + 4 * np.log(n_added)))
     gains = np.cumsum(counts[inner + 1 : inner + 1 + n_most]) - noise
@@ -398,7 +398,7 @@ def _end_range(knots, counts, std, inner, unit):
         return end
     if unit is not None and knots[end + 1] - knots[end] <= unit * (1 + 1e-9):
         return end  # there are no values between these knots
-    # What a density like that around the knot before would bring to this one, from inside.
+    # The count at this knot from inside, if the density were that around the knot before.
     width = knots[end + 1] - knots[end - 1] if end < 2 else knots[end] - knots[end - 2]
     inside = counts[end - 1] * (knots[end] - knots[end - 1]) / width
     return end + (counts[end] > inside + std)

@@ -10,7 +10,7 @@ from ..blocks import LevelBlock, _to_probabilities, find_power
 _HALVINGS = 64
 # Parts of an interval up to this are as good as their middle; differences would lose digits.
 _NARROW = 1e-5
-# What places may be off.
+# Rounding error of codes.
 _ROUNDING = 1e-12
 
 

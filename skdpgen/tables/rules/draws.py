@@ -19,7 +19,7 @@ _MENDED = 6
 _OFTEN = 0.1
 # Numbers in a table of the probabilities of combinations.
 _MOST_CELLS = 2_000_000
-# What is computed stays within what integers and dates can hold.
+# Largest magnitudes of computed numbers and dates, which their dtypes can hold.
 _FARTHEST, _FARTHEST_DATE = 2.0**62, 1e12
 
 
@@ -288,7 +288,7 @@ def _break_order(lower, upper, weights):
         from_left, from_right, _ = block.find_shares(weights[:, block.where])
         masses.append(from_left + from_right)
     first, last = lower.ends, upper.ends
-    # Of two intervals, the first is behind the second, or they overlap.
+    # Either the first interval lies behind the second one, or they overlap.
     breaks = (first[:-1, None] >= last[1:]) / 2 + (first[1:, None] > last[:-1]) / 2
     return np.einsum("ni,ij,nj->n", masses[0], breaks, masses[1])
 

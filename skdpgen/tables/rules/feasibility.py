@@ -17,11 +17,11 @@ _MOST_CASES = 1_000_000
 def check_together(rules, kinds):
     """Refuse rules of which no rows, or no rows with some level, could obey all.
 
-    Chains of orders and formulas are followed with the bounds of their columns. Of other rules,
-    each pair is compared: a level that each of the two lets occur, both have to; and where one of
-    them says "when ... then", both have to let its first half hold. What three or more rules
-    together exclude is found when rows are sampled; so is what pairs with more than a million
-    cases do, and what rules say of columns that are open.
+    Chains of orders and formulas are followed with the bounds of their columns. Other rules are
+    compared in pairs: a level that each of the two allows must be allowed by both together; and
+    where one of them says "when ... then", both together must allow its first half. Sampling finds
+    what three or more rules together exclude, what pairs with more than a million cases exclude,
+    and what rules say of undeclared columns.
     """
     _check_derived(rules, kinds)
     _check_orders([rule for rule in rules if isinstance(rule, Ordered)], kinds)
@@ -142,7 +142,7 @@ def _list_cases(rule, rules, kinds):
     return cases.fillna({name: _GAPS[hasattr(kinds[name], "levels")] for name in cases})
 
 
-# What stands for missing values, which are no keys: among positions of levels, and among numbers.
+# Stand-ins for missing values, which are no keys: among codes of levels, and among numbers.
 _GAPS = {True: -1.0, False: -math.inf}
 
 

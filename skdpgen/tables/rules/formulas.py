@@ -12,9 +12,9 @@ from ..columns import Date, Number
 
 _SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
-# Of operations in each other.
+# Largest depth of nested operations.
 _DEEPEST = 50
-# What two parts make together: of dates, only differences and shifts by days make sense.
+# Result types of operations: dates only have differences and shifts by days.
 _TYPES = {(sign, "number", "number"): "number" for sign in _OPERATORS} | {
     ("-", "date", "date"): "number",
     ("-", "date", "number"): "date",
