@@ -54,7 +54,7 @@ def pytest_fixture_setup(fixturedef, request):
 def seed_torch():
     """Seed torch's global generator, from which tests make rows and networks.
 
-    The library draws nothing from it, which tests/privacy/test_noise.py and tests/fuzz check.
+    The library draws nothing from it, which tests/mechanisms/test_noise.py and tests/fuzz check.
     """
     torch.manual_seed(0)
 

@@ -1,7 +1,7 @@
 """Faults in arrays."""
 
 from ..fault import Fault
-from ..ids import arrays, components, few_rows, open_box
+from ..ids import arrays, arrays_inference, components, few_rows
 
 PRIVACY = {
     "windows are as wide as images": Fault(
@@ -56,7 +56,7 @@ PRIVACY = {
         "arrays.inference:OpenBoxFormat.encode",
         "knot_weights(numbers, self.knots) / math.sqrt(numbers.shape[1])",
         "knot_weights(numbers, self.knots)",
-        open_box("a_record_adds_weights_of_norm_one_at_most[True-4]"),
+        arrays_inference("a_record_adds_weights_of_norm_one_at_most[True-4]"),
     ),
 }
 
@@ -83,18 +83,18 @@ FUNCTION = {
         "arrays.inference:OpenBoxFormat.encode",
         "knot_weights((rows**2).sum(axis=1), _SQUARES)",
         "2 * knot_weights((rows**2).sum(axis=1), _SQUARES)",
-        open_box("a_record_adds_weights_of_its_squared_norm"),
+        arrays_inference("a_record_adds_weights_of_its_squared_norm"),
     ),
     "ranges are counted in units of the radius": Fault(
         "arrays.inference:OpenBoxFormat.resolve",
         "1.0",
         "self.clip_norm",
-        open_box("records_are_counted_whole_whatever_the_radius[0.5]"),
+        arrays_inference("records_are_counted_whole_whatever_the_radius[0.5]"),
     ),
     "rows are not in units of the radius that is found": Fault(
         "arrays.inference:OpenBoxFormat.resolve",
         "format.clip_norm",
         "1.0",
-        open_box("rows_are_in_units_of_the_radius"),
+        arrays_inference("rows_are_in_units_of_the_radius"),
     ),
 }

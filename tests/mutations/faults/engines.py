@@ -44,7 +44,7 @@ PRIVACY = {
         "engines.files:TableFile._read_dtypes",
         "not read_schema(other).equals(schema)",
         "read_schema(other).names != schema.names",
-        "tests/privacy/test_files.py::test_files_of_one_table_have_the_same_columns_of_the_same_types",
+        "tests/engines/test_files.py::test_files_of_one_table_have_the_same_columns_of_the_same_types",
     ),
     "the first record names the columns": Fault(
         "engines.files:TableFile._read_names",
