@@ -24,7 +24,7 @@ MOSTLY_MISSING = 0.95
 # count of the next knot.
 MUCH_AT_BOUND, MORE_THAN_BESIDE = 0.1, 4.0
 # Bounds are inferred within ± this number.
-FARTHEST = 2.0**40
+FARTHEST = 2.0**64
 
 
 def warn_of_few_rows(name, given, min_samples, stacklevel):

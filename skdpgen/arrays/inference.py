@@ -12,12 +12,12 @@ from ..exceptions import FitQualityWarning
 from ..mechanisms.sums import GaussianSumMechanism
 from ..quality import FARTHEST
 from ..tables.blocks import knot_weights
+from ..tables.columns.values import wide_knots
 from ..tables.inference.ranges import (
     choose_per_octave,
     count_affordable,
     find_range,
     narrow_range,
-    wide_knots,
 )
 from .box import BoxFormat
 

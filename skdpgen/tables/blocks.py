@@ -100,8 +100,10 @@ class KnotBlock(Block):
     """
 
     def __init__(self, name, kind, start, places=None):
-        self.knots = kind.positions
-        self.decimals, self.atoms, cuts = kind.decimals, kind.atoms or (), kind.cuts or ()
+        self.number = kind.to_number()
+        self.knots = self.number.positions
+        self.decimals, self.atoms = self.number.decimals, self.number.atoms or ()
+        cuts = self.number.cuts or ()
         self.values = Values(self.decimals, self.atoms)
         self.scale = PlaceScale(self.knots, cuts)
         self.drawn = PlaceScale(self.knots, cuts, places)
@@ -145,7 +147,7 @@ class KnotBlock(Block):
         """Round numbers, and clip those that are no atoms: a bound may be one."""
         if self.decimals is not None:
             numbers = np.round(numbers, self.decimals)
-        clipped = np.clip(numbers, self.kind.lower, self.kind.upper)
+        clipped = np.clip(numbers, self.number.lower, self.number.upper)
         return np.where(np.isin(numbers, self.atoms), numbers, clipped)
 
     def make_cells(self, numbers, others):

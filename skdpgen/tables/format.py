@@ -16,11 +16,10 @@ from ..curator.texts import PLAIN, TextStyle
 from ..format import SAMPLE_BLOCK, Format, check_count
 from ..registry import savable
 from .columns import Category, Unknown
-from .columns.decimals import DECIMALS, DECIMALS_WEIGHT
 from .columns.identifier import go_on
 from .columns.texts import parse_found
 from .encoder import TableEncoder, check_columns, check_dtypes
-from .inference.columns import SchemaInference
+from .inference.columns import WEIGHTS, SchemaInference
 from .inference.ranges import find_far
 from .marginal_calibration import calibrate_codes
 from .rules.draws import RuleDraws
@@ -134,7 +133,7 @@ class TableFormat(Format):
     def shares(self):
         names = SchemaInference(self.schema).releases
         share = _OPEN_SHARE if self.schema.open_names else _KNOTS_SHARE
-        weights = {name: {DECIMALS: DECIMALS_WEIGHT}.get(name, 1.0) for name in names}
+        weights = {name: WEIGHTS.get(name, 1.0) for name in names}
         return {name: share * weight / sum(weights.values()) for name, weight in weights.items()}
 
     def with_even_knots(self):

@@ -74,7 +74,7 @@ class _Made:
     def encode_cells(self, counted):
         """Return at which quantiles of the law there is what was counted before knots and cuts."""
         scale, masses = self.block.scale, self._from_left + self._from_right
-        is_clear = np.histogram(self.block.kind.cuts, self.block.knots)[0] > 0
+        is_clear = np.histogram(self.block.number.cuts, self.block.knots)[0] > 0
         if not masses.sum() > 0:
             return scale.places
         wanted = masses.copy()

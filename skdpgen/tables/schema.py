@@ -3,7 +3,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -342,7 +342,7 @@ class Schema(Mapping):
         })
         """
         return self.replace(
-            {name: replace(kind, scale="linear") for name, kind in self.columns if kind.takes_knots}
+            {name: kind.with_even_knots() for name, kind in self.columns if kind.takes_knots}
         )
 
     def share_obeying(self, table: pd.DataFrame) -> pd.Series:

@@ -3,18 +3,33 @@
 
 import contextlib
 import datetime
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from ...checks import is_one_of
-from .base import CONVERT, Column, check_flag, check_whole, get_dtype_code
+from .base import CONVERT, Column, check_flag, check_list, get_dtype_code
 from .cells import read_dates
-from .values import tidy_knots
+from .number import N_KNOTS, Number
+from .values import FINEST
 
-DATE_CODES = {"day": "D", "second": "s"}
+DATE_CODES = {"day": "D", "hour": "h", "minute": "m", "second": "s"}
 SECONDS_PER_DAY = 86_400
+_PER_DAY = {"day": 1, "hour": 24, "minute": 1440, "second": SECONDS_PER_DAY}
+# Years of dates that Python knows. Nearly all dates are in the inner years, in which they are
+# looked for by quarters at the finest, and further out by 25 years.
+_FIRST, _LAST = np.datetime64("0001-01-01", "s"), np.datetime64("9999-12-31T23:59:59", "s")
+_INNER, _N_QUARTERS, _N_OUTER = ("1900-01-01", "2100-01-01"), 800, 400
+# Dates that stand for what is not known, or has no end: those of Excel, Unix, SQL, SAS, pandas and
+# of people.
+_CANDIDATES = (
+    *("0001-01-01", "1753-01-01", "1800-01-01", "1899-12-30", "1899-12-31", "1900-01-01"),
+    *("1901-01-01", "1960-01-01", "1970-01-01", "1980-01-01", "1999-12-31", "2000-01-01"),
+    *("2038-01-19", "2049-12-31", "2050-12-31", "2099-12-31", "2100-01-01", "2199-12-31"),
+    *("2262-04-11", "2999-12-31", "3000-01-01", "3999-12-31", "9999-01-01", "9999-12-31"),
+)
 # The end of a time that names its zone.
 _ZONE = r"[T ].*(?:Z|[+-]\d\d(?::?\d\d)?)$"
 
@@ -29,11 +44,13 @@ class Date(Column):
         Bounds, to which values are clipped, such as ``"2020-01-31"`` or
         ``"2020-01-31T12:00:00"``. A day without a time stands for its first second. None: a
         generator infers them, at a cost.
-    unit : {"day", "second"}, default="day"
+    unit : {"day", "hour", "minute", "second"}, default="day"
         Unit to which values are rounded down. None, with undeclared bounds: inferred with them.
-    n_knots : int, default=16
-        Number of knots: the resolution of the density. Knots are values, so there are fewer of them
-        if there are fewer values.
+    n_knots : int, default=None
+        Number of evenly spaced knots: the resolution of the density. Knots are values, so there are
+        fewer of them if there are fewer values. None: as in `Number`.
+    knots, atoms, cuts : list of str, date or datetime, default=None
+        Knots, point masses such as ``["9999-12-31"]``, and breakpoints, as in `Number`.
     missing : bool, default=False
         Whether values may be missing.
     zone : str, default=None
@@ -60,55 +77,118 @@ class Date(Column):
     lower: str | None = None
     upper: str | None = None
     unit: str | None = "day"
-    n_knots: int = 16
+    n_knots: int | None = None
+    knots: Sequence | None = None
+    atoms: Sequence | None = None
+    cuts: Sequence | None = None
     missing: bool = False
     zone: str | None = None
 
     has_knots = is_dtype_inferred = True
     expected_text = "date"
-    # Units are whole, and no value has a weight of its own.
-    decimals, atoms, cuts = 0, (), ()
 
     def __post_init__(self):
-        if not is_one_of(self.unit, ("day", "second", *([None] if self.is_open else []))):
+        if not is_one_of(self.unit, (*DATE_CODES, *([None] if self.is_open else []))):
             raise ValueError(
-                f"unit must be 'day' or 'second', or None with open bounds; got {self.unit!r}."
+                f"unit must be one of {list(DATE_CODES)}, or None with open bounds; got "
+                f"{self.unit!r}."
             )
         if self.zone is not None:
             check_zone(self.zone)
-        n_knots = check_whole("n_knots", self.n_knots, 2)
         check_flag(self.missing)
-        lower, upper = (
-            None if bound is None else str(check_date(name, bound, self.unit or "second"))
+        dates = {
+            name: None if bound is None else str(check_date(name, bound, self._known_unit))
             for name, bound in (("lower", self.lower), ("upper", self.upper))
-        )
-        self._set(lower=lower, upper=upper, n_knots=n_knots)
-        if self.is_open:
-            return
-        first, last = self._bounds()
-        if not first < last:
+        }
+        for name in ("knots", "atoms", "cuts"):
+            values = getattr(self, name)
+            if values is not None:
+                values = check_list(name, values)
+                values = tuple(str(check_date(name, v, self._known_unit)) for v in values)
+            dates[name] = values
+        lower, upper = dates["lower"], dates["upper"]
+        self._set(**dates)
+        if not self.is_open and not self._to_units(lower) < self._to_units(upper):
             raise ValueError(f"lower must be before upper; got {lower!r} and {upper!r}.")
+        self._set(n_knots=self.to_number().n_knots)
+
+    @property
+    def _known_unit(self):
+        return self.unit or "second"
+
+    def _to_units(self, date):
+        """Return a date, or a tuple of dates, as whole units since 1970."""
+        if date is None:
+            return None
+        return np.array(date, dtype=f"M8[{DATE_CODES[self._known_unit]}]").astype(np.int64).tolist()
+
+    def to_number(self):
+        """Return the column as one of units since 1970."""
+        dates = ("lower", "upper", "knots", "atoms", "cuts")
+        return Number(
+            **{name: self._to_units(getattr(self, name)) for name in dates},
+            decimals=0,
+            n_knots=self.n_knots,
+            missing=self.missing,
+        )
+
+    def from_number(self, number):
+        """Return a column with the knots, point masses and breakpoints of one of units."""
+        code = DATE_CODES[self._known_unit]
+
+        def to_dates(units):
+            if units is None:
+                return None
+            dates = np.array(units, dtype=np.float64).round().astype(np.int64).astype(f"M8[{code}]")
+            return np.datetime_as_string(dates).tolist()
+
+        names = ("lower", "upper", "knots", "atoms", "cuts")
+        dates = {name: to_dates(getattr(number, name)) for name in names}
+        n_knots = number.n_knots
+        if number.scale is not None:
+            n_knots = len(number.positions)
+        return replace(self, unit=self._known_unit, n_knots=n_knots, **dates)
+
+    def wide_knots(self, n_per_octave):
+        """Return the knots, in units, of the grid on which dates are looked for."""
+        parts = (
+            np.linspace(*map(float, self._to_units((first, last))), n_cells + 1)
+            for first, last, n_cells in (
+                (str(_FIRST), _INNER[0], _N_OUTER // 5),
+                (*_INNER, _N_QUARTERS * n_per_octave // FINEST),
+                (_INNER[1], str(_LAST), _N_OUTER * 4 // 5),
+            )
+        )
+        return np.unique(np.round(np.concatenate([*parts])))
+
+    @property
+    def candidates(self):
+        """Units of dates that may stand for what is not known."""
+        return self._to_units(_CANDIDATES)
 
     @property
     def positions(self):
-        """Where the knots are."""
-        first, last = self._bounds()
-        return tidy_knots(np.linspace(first, last, self.n_knots), first, last, 0)
+        """Where the knots are, in units since 1970."""
+        return self.to_number().positions
 
     @property
     def is_open(self):
         """Whether a bound is not known."""
         return self.lower is None or self.upper is None
 
-    def _bounds(self):
-        """Return the bounds in units since 1970."""
-        dates = np.array([self.lower, self.upper], dtype=f"M8[{DATE_CODES[self.unit]}]")
-        return dates.astype(np.float64)
+    @property
+    def takes_knots(self):
+        """Whether the bounds are known, and knots are to be found: none are declared."""
+        return self.to_number().takes_knots
+
+    def with_even_knots(self):
+        """Return the column with evenly spaced knots."""
+        return replace(self, n_knots=N_KNOTS)
 
     @property
     def units_per_day(self):
         """Number of units of a day."""
-        return SECONDS_PER_DAY if self.unit == "second" else 1
+        return _PER_DAY[self._known_unit]
 
     def accepts(self, dtype):
         """Whether cells of a dtype may be dates, with a time zone if there is a `zone`."""

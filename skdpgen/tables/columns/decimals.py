@@ -8,16 +8,20 @@ from dataclasses import replace
 import numpy as np
 
 from ..encoder import TableEncoder
-from ..inference.ranges import find_farthest
 from ..schema import Schema
 from . import Category, Date, Number
 from .cells import read_dates, read_numbers
+from .date import DATE_CODES
+from .values import find_farthest
 
-# The release; and what it has of the budget, relative to others that find what is open.
-DECIMALS, DECIMALS_WEIGHT = "decimals", 0.25
-# A cell has the first of these that suffices; a date 0 at midnight, and more else.
+# The release.
+DECIMALS = "decimals"
+# A cell has the first of these that suffices. A date has the number of its unit.
 _MOST_DECIMALS = 6
 _COUNTED = (*(str(k) for k in range(_MOST_DECIMALS + 1)), "more", "missing")
+_UNITS = {2: "minute", 1: "hour", 0: "day"}
+# How much finer than its unit a float must be, so that its decimals are no accident.
+_FINER = 0.1
 # Which share of the cells is to fit, but for noise.
 _FITTING_SHARE = 0.95
 
@@ -56,7 +60,8 @@ def _count(column, kind):
     codes = np.full(len(column), len(_COUNTED) - 1)
     if isinstance(kind, Date):
         present, dates = read_dates(column, kind.zone)
-        is_known, at_most = ~np.isnat(dates), {0: dates == dates.astype("M8[D]")}
+        is_known = ~np.isnat(dates)
+        at_most = {k: dates == dates.astype(f"M8[{DATE_CODES[u]}]") for k, u in _UNITS.items()}
     else:
         present, numbers = read_numbers(column)
         is_known = np.isfinite(numbers)
@@ -69,11 +74,15 @@ def _count(column, kind):
 
 
 def _has_at_most(numbers, decimals):
+    """Return which numbers have so many decimals at most, as floats of 64 or of 32 bits."""
+    unit, fits = 10.0**-decimals, np.zeros(len(numbers), dtype=bool)
     with np.errstate(all="ignore"):
         rounded, single = np.round(numbers, decimals), numbers.astype(np.float32)
-        # A number of float32 has the decimals that it has there.
-        is_same = (single == numbers) & (rounded.astype(np.float32) == single)
-    return is_same | (rounded == numbers)
+        for given, held in ((numbers, rounded), (single, rounded.astype(np.float32))):
+            # Where floats are hardly finer than the unit, any number is near a multiple of it.
+            is_fine = np.spacing(np.abs(given)) <= _FINER * unit
+            fits |= (given == numbers) & (given == held) & is_fine
+    return fits
 
 
 def find_decimals(schema, noisy):
@@ -125,5 +134,5 @@ def _refine(kind, decimals):
         if isinstance(kind, Number):
             refined = replace(kind, decimals=decimals)
             return refined if _is_within_reach(refined) else kind
-        return replace(kind, unit="day" if decimals == 0 else "second")
+        return replace(kind, unit=_UNITS.get(decimals, "second"))
     return kind if isinstance(kind, Number) else replace(kind, unit="second")

@@ -18,7 +18,7 @@ from ...curator.texts import is_writable
 from . import TYPES, Boolean, Category, Date, Number, Ordinal, Unknown
 from .base import read_dict
 from .cells import read_dates, read_numbers
-from .number import MAX_UNITS
+from .values import MAX_UNITS
 
 # A public sample with more different values than this holds names or texts rather than categories.
 _MAX_INFERRED = 100

@@ -4,7 +4,7 @@
 import math
 import numbers
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -22,13 +22,14 @@ from .base import (
     mask,
 )
 from .cells import read_numbers
-from .values import Values, place_knots
+from .values import MAX_UNITS, Values, place_knots, wide_knots
 
-# Numbers with decimals have fewer units than this, or float64 could not tell them apart after
-# a few operations.
-MAX_UNITS = 1e14
 # Default number of knots.
 N_KNOTS = 16
+# Beside its bounds, what many records of a column may share, and what may stand for what is not
+# known: ends of shares, and numbers of nines.
+_NINES = [10**k - 1 for k in range(1, 7)]
+_CANDIDATES = (0, 1, 100, -1, *_NINES, *(-nines for nines in _NINES))
 
 
 @dataclass(frozen=True, repr=False)
@@ -186,13 +187,34 @@ class Number(Column):
             return math.inf
         return 1 + round((self.upper - self.lower) * 10.0**self.decimals)
 
+    def to_number(self):
+        """Return the column itself, which is one of numbers."""
+        return self
+
+    def from_number(self, number):
+        """Return a column with the knots, point masses and breakpoints of another one."""
+        return number
+
+    def wide_knots(self, n_per_octave):
+        """Return the knots of the grid on which numbers are looked for."""
+        return wide_knots(self.decimals, n_per_octave)
+
+    @property
+    def candidates(self):
+        """Values that may stand for what is not known."""
+        return _CANDIDATES
+
+    def with_even_knots(self):
+        """Return the column with evenly spaced knots."""
+        return replace(self, scale="linear")
+
     def _check_decimals(self, values):
         for value in values:
             if value is None:
                 continue
             if abs(value) * 10.0**self.decimals > MAX_UNITS:
                 raise ValueError(
-                    f"{value!r} is too large for decimals={self.decimals}: floats hold about 14 "
+                    f"{value!r} is too large for decimals={self.decimals}: floats hold about 15 "
                     "digits; use fewer decimals, or None."
                 )
             if round(value, self.decimals) != value:

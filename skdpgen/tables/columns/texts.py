@@ -12,7 +12,8 @@ from .boolean import Boolean
 from .category import Category
 from .cells import read_date, read_number
 from .date import Date
-from .number import MAX_UNITS, Number
+from .number import Number
+from .values import MAX_UNITS
 
 # Cell types that an inferred column type accepts; other cells become missing values.
 FITTING = {Number: ("whole", "number"), Boolean: ("boolean",), Date: ("date",)}

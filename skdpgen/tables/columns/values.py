@@ -1,7 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Grids of numeric values, and the scale of knots."""
 
+import math
+
 import numpy as np
+
+# Numbers with decimals have fewer units than this: float64 holds 2^53, and a bit is for rounding.
+MAX_UNITS = 2.0**52
+# Numbers are looked for up to 2^64 on both sides of zero, as far as 64-bit integers go, and from
+# 2^-60 on: knots beyond what a column holds cost a logarithm of their number only.
+_OCTAVES = -60, 64
+# The finest wide grid has so many knots in each octave.
+FINEST = 8
 
 # In symlog knots, what is linear around 0 is this share of the larger bound, but at most 1.
 _LINEAR_SHARE = 1e-3
@@ -179,3 +189,33 @@ def tidy_knots(knots, lower, upper, decimals):
     """Make the outer knots the bounds, and all knots values of which none is repeated."""
     knots[[0, -1]] = lower, upper
     return np.unique(knots if decimals is None else np.round(knots, decimals) + 0.0)
+
+
+def wide_knots(decimals=None, n_per_octave=FINEST):
+    """Return the wide grid on which numbers are looked for: zero, and powers of 2 to both sides.
+
+    Parameters
+    ----------
+    decimals : int, default=None
+        Of the numbers: knots are rounded to them, those that become equal are one, and they end
+        where floats hold no more of them.
+    n_per_octave : int, default=8
+        Knots from a power of 2 to the next.
+
+    Returns
+    -------
+    knots : ndarray
+        Increasing, from -2⁶⁴ to 2⁶⁴ at most.
+    """
+    first, last = _OCTAVES
+    sizes = 2.0 ** (np.arange(first * n_per_octave, last * n_per_octave + 1) / n_per_octave)
+    if decimals is not None:
+        sizes = np.unique(np.round(sizes[sizes <= find_farthest(decimals)], decimals))
+    return np.unique(np.r_[-sizes[::-1], 0, sizes]) + 0.0
+
+
+def find_farthest(decimals):
+    """Return the power of 2 up to which numbers of so many decimals are looked for."""
+    if decimals is None:
+        return 2.0 ** _OCTAVES[1]
+    return 2.0 ** math.floor(math.log2(MAX_UNITS / 10.0**decimals))

@@ -18,27 +18,23 @@ from ..blocks import knot_weights
 from ..columns import Category, Date, Number
 from ..columns.cell_kinds import KINDS, encode_kinds, find_kinds
 from ..columns.cells import find_present
-from ..columns.date import DATE_CODES
 from ..columns.decimals import DECIMALS, encode_decimals, find_decimals, list_rough
 from ..columns.number import N_KNOTS
 from ..columns.texts import parse_found, read_cell
 from ..encoder import TableEncoder
 from ..schema import Schema
+from .location import N_LEVELS, encode_locations, find_cells, read_locations
 from .point_masses import Counted, with_atoms, with_candidates
 from .ranges import (
-    FINEST,
     choose_per_octave,
     count_affordable,
+    find_clear,
     find_cuts,
-    find_farthest,
     find_range,
     narrow_range,
     quantile_knots,
-    wide_knots,
 )
 
-# Dates are looked for in these years, at the finest by quarters.
-_DATES, _N_QUARTERS = ("1900-01-01", "2100-01-01"), 800
 # Most categories that are inferred for a column: the most frequent ones.
 _MOST_LEVELS = 1000
 # Knots of the second, finer grid.
@@ -47,8 +43,9 @@ _FEWEST_FINE, _MOST_FINE = 16, 128
 # records, on average, in units of its noise, where the records of each level of the target have
 # tables of their own (found on Adult and bank_marketing, on training rows).
 _FEWEST, _CELL = 5, 20.0
-# Names of the releases of histograms.
-_RANGES, _COUNTS = "value ranges", "value counts"
+# Names of the releases of histograms, and what they have of the budget, relative to others.
+_RANGES, _LOCATIONS, _COUNTS = "value ranges", "value locations", "value counts"
+WEIGHTS = {DECIMALS: 0.25, _LOCATIONS: 0.5}
 
 
 class SchemaInference:
@@ -106,10 +103,13 @@ class SchemaInference:
         self._rough = () if has_decimals else list_rough(schema)
         self.releases = (KINDS,) * bool(self.unknown)
         self.releases += (DECIMALS,) * (bool(self._rough) or (is_any and not has_decimals))
-        self.releases += (_RANGES,) * (is_any or bool(self._open))
+        self.releases += (_RANGES, _LOCATIONS) * (is_any or bool(self._open))
         self.releases += (_COUNTS,) * (is_any or bool(self._scales))
         self.releases += (CategoryCountsMechanism.name,) * (is_any or bool(self._categories))
-        self._wide = self._widen_all()
+        # Dates are counted as numbers of units since 1970.
+        self._numbers = {name: schema[name].to_number() for name in self._scales}
+        self._wide = {**schema.learnt, **self._wrap(self._widen_all())}
+        self._wide = {name: kind for name, kind in self._wide.items() if name not in self.unknown}
 
     def encode(self, cells, y=None):
         """Encode the kinds of unknown columns or, if there are none, the others."""
@@ -164,30 +164,29 @@ class SchemaInference:
         return schema
 
     def _find_ranges(self, curator):
-        """Look at open numbers and dates on a wide grid; return a `_Ranged` for each."""
+        """Count open numbers and dates on a wide grid; return a `_Ranged` for each."""
         if _RANGES not in self.releases:
             return {}
         std = self._noise_of(_RANGES, self._open, curator)
         wide = self._widen_all(choose_per_octave(curator.n_rows, std))
-        found, unresolved = {}, []
+        seen = {}
         for name, counted in self._count(curator, _RANGES, self._open, wide, std):
-            kind, knots = self.schema[name], counted.knots
-            # Dates have no zero.
-            origin = knots[0] - 1 if isinstance(kind, Date) else 0.0
-            for atoms in (counted.find_atoms(kind), []):
+            for atoms in (counted.find_atoms(self._numbers[name]), []):
                 # Ranges are those of all other values or, where these do not show, of all.
                 counts, n_values = counted.without(atoms)
-                *bounds, is_resolved = find_range(
-                    knots - origin, counts, std, n_values, _unit_of(kind)
-                )
-                if is_resolved:
+                ranged = _Ranged(wide[name], counted.knots, counts, std, atoms, n_values)
+                if self._find_range(name, ranged)[1]:
                     break
-            first, last = np.searchsorted(knots, np.add(bounds, origin))
-            within = knots[first : last + 1], counts[first : last + 1], std
-            n_fine = self._count_fine(curator)
-            knots = quantile_knots(*within, n_fine, _unit_of(kind), is_fine=True)
-            fine = _with_knots(kind, knots, n_fine)
-            found[name] = _Ranged(with_candidates(fine, kind, atoms), *within, atoms)
+            seen[name] = ranged
+        n_fine, found, unresolved = self._count_fine(curator), {}, []
+        for name, ranged in self._locate(curator, seen).items():
+            (lower, upper), is_resolved = self._find_range(name, ranged)
+            within, number = ranged.within(lower, upper), self._numbers[name]
+            histogram = within.knots, within.counts, within.std
+            knots = quantile_knots(*histogram, n_fine, _unit_of(number), is_fine=True)
+            fine = _with_knots(number, knots, is_fine=True)
+            fine = with_candidates(fine, self.schema[name], within.atoms)
+            found[name] = replace(within, kind=fine)
             if not is_resolved:
                 unresolved.append(name)
         if unresolved:
@@ -199,6 +198,58 @@ class SchemaInference:
                 stacklevel=2,
             )
         return found
+
+    def _find_range(self, name, ranged):
+        """Return the range of a column that a grid shows, and whether it is resolved."""
+        # Dates have no zero, at which a range would end.
+        origin = ranged.knots[0] - 1 if isinstance(self.schema[name], Date) else 0.0
+        unit = _unit_of(self._numbers[name])
+        knots = ranged.knots - origin
+        *bounds, is_resolved = find_range(knots, ranged.counts, ranged.std, ranged.n_values, unit)
+        positions = np.searchsorted(knots, bounds)
+        return ranged.knots[positions], is_resolved
+
+    def _locate(self, curator, seen):
+        """Count columns that are in few cells of the wide grid on much finer ones.
+
+        Parameters
+        ----------
+        curator : Curator
+        seen : dict of str to _Ranged
+            On the wide grid.
+
+        Returns
+        -------
+        dict of str to _Ranged
+            Those columns on the finest grid that resolves them, others unchanged.
+        """
+        bounds = {name: ranged.find_cells() for name, ranged in seen.items()}
+        bounds = {name: cells for name, cells in bounds.items() if cells is not None}
+        n_parts = len(bounds) * N_LEVELS
+        if bounds:
+            atoms = {name: seen[name].atoms for name in bounds}
+            encode = partial(self._encode_locations, bounds, atoms)
+            curator.prepare(RecordFunction(encode), 1.0)
+        released = curator.release(_weights(_LOCATIONS)).value
+        if not bounds:
+            return seen
+        std = self._noise_of(_LOCATIONS, range(n_parts), curator)
+        located = released.reshape(len(bounds), -1) * math.sqrt(n_parts)
+        refined = {}
+        for (name, cells), counts in zip(bounds.items(), located, strict=True):
+            unit = _unit_of(self._numbers[name])
+            knots, counts = read_locations(counts, std, seen[name].n_values, *cells, unit)
+            refined[name] = seen[name].refine(knots, counts, std)
+        return {**seen, **refined}
+
+    def _encode_locations(self, bounds, atoms, cells, y=None):
+        table, parts = self._read(cells), []
+        for name, (lower, upper) in bounds.items():
+            present, values = self._known(name).read(table[name])
+            numbers = np.full(len(present), np.nan)
+            numbers[present] = np.where(np.isin(values, atoms[name]), np.nan, values)
+            parts.append(encode_locations(numbers, lower, upper) / math.sqrt(len(bounds)))
+        return np.hstack(parts)
 
     def _find_knots(self, curator, ranged):
         """Look at numbers and dates on a finer grid; return their kinds."""
@@ -215,10 +266,10 @@ class SchemaInference:
         }
         found, affordable = {}, self._count_knots(curator, std)
         for name, counted in self._count(curator, _COUNTS, self._scales, fine, std):
-            kind, knots = self.schema[name], counted.knots
+            kind, knots = self._numbers[name], counted.knots
             n_knots = kind.n_knots or affordable
             atoms = counted.find_atoms(kind)
-            if getattr(kind, "atoms", None) is None:
+            if kind.atoms is None:
                 atoms += counted.find_shared(max(n_knots, N_KNOTS))
             counts, n_values = counted.without(atoms)
             if name in ranged:
@@ -231,11 +282,10 @@ class SchemaInference:
             if len(knots) > n_knots:
                 chosen = quantile_knots(knots, counts, std, n_knots, unit=unit, is_rest=bool(atoms))
             found[name] = with_atoms(_with_knots(kind, chosen), atoms)
-            if isinstance(kind, Number):
-                between, cuts = find_cuts(knots, counts, std, found[name].positions, unit)
-                if cuts:
-                    found[name], self.counted[name] = replace(found[name], cuts=cuts), between
-        return found
+            between, cuts = find_cuts(knots, counts, std, found[name].positions, unit)
+            if cuts:
+                found[name], self.counted[name] = replace(found[name], cuts=cuts), between
+        return self._wrap(found)
 
     def _noise_of(self, release, names, curator):
         """Return the standard deviation of the noise on counts, which is public beforehand."""
@@ -261,11 +311,11 @@ class SchemaInference:
         if not names:
             curator.release(_weights(release))
             return []
-        schema = Schema({name: kinds[name] for name in names})
+        schema = Schema(self._wrap({name: kinds[name] for name in names}))
         curator.prepare(RecordFunction(partial(self._encode_some, schema)), 1.0)
         value = curator.release(_weights(release)).value * math.sqrt(len(names))
         return [
-            (name, Counted(schema[name], value[where], std, curator.n_rows))
+            (name, Counted(kinds[name], value[where], std, curator.n_rows))
             for name, where in TableEncoder(schema).blocks
         ]
 
@@ -273,35 +323,74 @@ class SchemaInference:
         return TableEncoder(schema).encode_private(self._read(cells)[list(schema)])
 
     def _widen_all(self, n_per_octave=1):
+        """Return types for the first look at open columns, dates as numbers."""
         return {
-            name: _widen(kind, n_per_octave) if kind.is_open else kind
-            for name, kind in self.schema.learnt.items()
-            if name not in self.unknown
+            name: _widen(self.schema[name], n_per_octave)
+            for name in (*self._open, *self._categories)
         }
+
+    def _wrap(self, kinds):
+        """Return types whose numbers are dates again where the schema has dates."""
+        return {
+            name: self.schema[name].from_number(kind) if isinstance(kind, Number) else kind
+            for name, kind in kinds.items()
+        }
+
+    def _known(self, name):
+        """Return an open column with the unit in which it is counted."""
+        return self._wrap({name: self._numbers[name]})[name]
 
 
 @dataclass(frozen=True)
 class _Ranged:
-    """A kind of a finer grid within the range that shows on a wide one, and what that showed.
+    """What a grid shows of a column, and the grid of the next look at it.
 
     Attributes
     ----------
-    kind : Number or Date
+    kind : Number
+        With the knots of the next grid.
     knots, counts : ndarray
-        Of the wide grid, within the range, without atoms.
+        Noisy counts near knots, without point masses.
     std : float
+        Standard deviation of their noise.
     atoms : list
-        Which were found on it.
+        Point masses that were found.
+    n_values : float
+        How many values there are beside these.
     """
 
-    kind: object
+    kind: Number
     knots: np.ndarray
     counts: np.ndarray
     std: float
     atoms: list
+    n_values: float
+
+    def within(self, lower, upper):
+        """Return the part of the grid from one of its knots to another."""
+        where = (lower <= self.knots) & (self.knots <= upper)
+        return replace(self, knots=self.knots[where], counts=self.counts[where])
+
+    def find_cells(self):
+        """Return the ends of the few cells that hold nearly all values, or None."""
+        cells = find_cells(self.knots, self.counts, self.std, self.n_values)
+        return None if cells is None else tuple(self.knots[list(cells)].tolist())
+
+    def refine(self, knots, counts, std):
+        """Return the grid with finer knots in place of some cells.
+
+        Knots outside of these stay where their counts are more than noise.
+        """
+        is_outside = (self.knots < knots[0]) | (self.knots > knots[-1])
+        clear = find_clear(self.std * math.sqrt(is_outside.sum()), 1)
+        if self.counts[is_outside].sum() > clear:
+            order = np.argsort(knots := np.r_[self.knots[is_outside], knots])
+            counts = np.r_[self.counts[is_outside], counts][order]
+            knots, std = knots[order], max(std, self.std)
+        return replace(self, knots=knots, counts=counts, std=std)
 
     def without(self, atoms):
-        """Return the wide grid, with nothing at the knots around atoms that were found since."""
+        """Return the grid, with nothing at the knots around point masses that were found since."""
         new = np.array([a for a in atoms if a not in self.atoms], dtype=np.float64)
         new = new[(self.knots[0] <= new) & (new <= self.knots[-1])]
         is_near = (knot_weights(new, self.knots) > 0).any(axis=0)
@@ -314,23 +403,18 @@ def _weights(name):
 
 
 def _widen(kind, n_per_octave):
-    """Return a kind for the first look at an open column; declared bounds are kept."""
+    """Return a type for the first look at an open column; declared bounds are kept."""
     if isinstance(kind, Category):
         return replace(kind, categories=[kind.other])
-    if isinstance(kind, Date):
-        lower, upper = kind.lower or _DATES[0], kind.upper or _DATES[1]
-        n_knots, unit = _N_QUARTERS * n_per_octave // FINEST, kind.unit or "second"
-        return replace(kind, lower=lower, upper=upper, unit=unit, n_knots=n_knots)
-    knots = wide_knots(kind.decimals, n_per_octave)
-    knots = knots[np.abs(knots) <= find_farthest(kind.decimals)]
-    lower = -np.inf if kind.lower is None else kind.lower
-    upper = np.inf if kind.upper is None else kind.upper
+    number, knots = kind.to_number(), kind.wide_knots(n_per_octave)
+    lower = -np.inf if number.lower is None else number.lower
+    upper = np.inf if number.upper is None else number.upper
     if lower >= knots[-1] or upper <= knots[0]:
         raise ValueError(
             f"Open bounds are looked for within ±{knots[-1]:g}, and {kind} starts beyond that; "
             "declare both bounds, or give the column in larger units."
         )
-    return with_candidates(_with_knots(replace(kind, n_knots=None, scale=None), knots), kind)
+    return with_candidates(_with_knots(replace(number, n_knots=None, scale=None), knots), kind)
 
 
 def _unit_of(kind):
@@ -341,21 +425,17 @@ def _unit_of(kind):
 
 def _refine(kind, n_knots, n_per_octave):
     """Return a number with many knots, even ones and those of the wide grid."""
-    even = np.linspace(kind.lower, kind.upper, n_knots)
-    knots = np.union1d(even, wide_knots(kind.decimals, n_per_octave))
-    return with_candidates(_with_knots(kind, knots), kind)
+    number = kind.to_number()
+    even = np.linspace(number.lower, number.upper, n_knots)
+    knots = np.union1d(even, kind.wide_knots(n_per_octave))
+    return with_candidates(_with_knots(number, knots), kind)
 
 
-def _with_knots(kind, knots, n_even=None):
-    """Return a number or date with these knots, within the bounds that are declared; no atoms.
+def _with_knots(kind, knots, *, is_fine=False):
+    """Return a number with these knots, within the bounds that are declared; no point masses.
 
-    Dates have even ones, `n_even` if that is given.
+    A declared scale is kept, unless it `is_fine`: a grid to count by.
     """
-    if isinstance(kind, Date):
-        unit = DATE_CODES[kind.unit]
-        first, last = (str(np.datetime64(int(knot), unit)) for knot in knots[[0, -1]])
-        lower, upper = kind.lower or first, kind.upper or last
-        return replace(kind, lower=lower, upper=upper, n_knots=n_even or kind.n_knots)
     kind = replace(kind, atoms=None)
     knots = knots if kind.decimals is None else np.round(knots, kind.decimals) + 0.0
     knots = knots.astype(np.int64) if kind.decimals == 0 else knots
@@ -364,7 +444,7 @@ def _with_knots(kind, knots, n_even=None):
         for declared, found in zip((kind.lower, kind.upper), knots[[0, -1]], strict=True)
     )
     knots = np.unique(np.r_[lower, knots[(lower < knots) & (knots < upper)], upper]).tolist()
-    if kind.scale is not None and n_even is None:
+    if kind.scale is not None and not is_fine:
         is_signed = kind.scale == "log" and lower < 0 < upper
         scale = "symlog" if is_signed else kind.scale
         return replace(kind, lower=lower, upper=upper, scale=scale)

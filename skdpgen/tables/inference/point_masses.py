@@ -6,43 +6,35 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..blocks import knot_weights
-from ..columns import Date
 from ..columns.number import N_KNOTS
 from .ranges import find_clear
 
-# Beside its bounds, what many records of a column may share, and what may stand for what is not
-# known: ends of shares, and numbers of nines.
-_NINES = [10**k - 1 for k in range(1, 7)]
-_CANDIDATES = (0, 1, 100, -1, *_NINES, *(-nines for nines in _NINES))
 # An atom has this share of a column, and so many times what a smooth density would bring there.
 _LEAST_SHARE, _MORE_THAN_BESIDE = 0.003, 3.0
 
 
 def with_candidates(kind, declared, found=()):
-    """Return a closed number with all that may be atoms, or those that are declared; or a date.
+    """Return a closed number with all that may be point masses, or those that are declared.
 
     Parameters
     ----------
-    kind : Number or Date
+    kind : Number
     declared : Number or Date
         As it is in the schema, where bounds may be open.
     found : list of float
         Atoms that were found before. They may be beyond the bounds.
     """
-    if isinstance(kind, Date):
-        return kind
-    atoms = declared.atoms
+    number = declared.to_number()
+    atoms = number.atoms
     if atoms is None:
-        bounds = [bound for bound in (declared.lower, declared.upper) if bound is not None]
-        inside = [value for value in _CANDIDATES if kind.lower <= value <= kind.upper]
+        bounds = [bound for bound in (number.lower, number.upper) if bound is not None]
+        inside = [value for value in declared.candidates if kind.lower <= value <= kind.upper]
         atoms = dict.fromkeys([*found, *inside, *bounds])
     return with_atoms(kind, atoms)
 
 
 def with_atoms(kind, atoms):
     """Return a number with atoms; where all of few values have knots, only with those beyond."""
-    if isinstance(kind, Date):
-        return kind
     beyond = [atom for atom in atoms if not kind.lower <= atom <= kind.upper]
     is_few = kind.n_values - (len(atoms) - len(beyond)) <= N_KNOTS
     if is_few and len(kind.positions) == kind.n_values:
@@ -56,7 +48,7 @@ class Counted:
 
     Parameters
     ----------
-    kind : Number or Date
+    kind : Number
         Closed.
     counts : ndarray
         Near knots, then at atoms, then of missing values, if there may be such.
@@ -77,13 +69,13 @@ class Counted:
     n_records: int
 
     def __post_init__(self):
-        atoms = getattr(self.kind, "atoms", None) or ()
+        atoms = self.kind.atoms or ()
         positions = self.kind.positions
         near, at_atoms, missing = np.split(
             self.counts, [len(positions), len(positions) + len(atoms)]
         )
         # Knots that atoms replaced are there again.
-        knots = np.union1d(positions, getattr(self.kind, "knots", None) or ())
+        knots = np.union1d(positions, self.kind.knots or ())
         spread = np.zeros(len(knots))
         spread[np.searchsorted(knots, positions)] = near
         for name, value in {
@@ -98,7 +90,7 @@ class Counted:
     def find_atoms(self, declared):
         """Return those values that clearly many records share, or those that are declared."""
         if not len(self._atoms) or declared.atoms is not None:
-            return list(getattr(declared, "atoms", None) or ())
+            return list(declared.atoms or ())
         unit = 0.0 if self.kind.decimals is None else 10.0**-self.kind.decimals
         before = np.searchsorted(self.knots, self._atoms)
         after = np.searchsorted(self.knots, self._atoms, side="right")
@@ -129,7 +121,7 @@ class Counted:
         -------
         list of int or float
         """
-        if isinstance(self.kind, Date) or self.kind.decimals is None:
+        if self.kind.decimals is None:
             return []
         is_next = np.isclose(np.diff(self.knots), 10.0**-self.kind.decimals)
         inner = 1 + np.flatnonzero(is_next[:-1] & is_next[1:])
@@ -146,7 +138,7 @@ class Counted:
         """
         is_left, is_free = ~np.isin(self._atoms, atoms), ~np.isin(self.knots, atoms)
         # Numbers without `decimals` have other values arbitrarily near.
-        is_free |= getattr(self.kind, "decimals", 0) is None
+        is_free |= self.kind.decimals is None
         counts = self._near * is_free + self._at_atoms[is_left] @ knot_weights(
             self._atoms[is_left], self.knots
         )

@@ -8,12 +8,9 @@ import numpy as np
 from scipy.stats import norm
 
 from ..blocks import share_below, share_between_knots
-from ..columns.number import MAX_UNITS, N_KNOTS
+from ..columns.number import N_KNOTS
+from ..columns.values import FINEST
 
-# Numbers are looked for up to 2^40 on both sides of zero, from 2^-10 on.
-_OCTAVES = -10, 40
-# The finest wide grid has so many knots in each octave.
-FINEST = 8
 # Values are spread over some octaves; each cell of these is to hold so many deviations of noise.
 _SPREAD, _SIGNAL = 24, 6.0
 # How likely it is that, among all counts of a kind, mere noise is taken for values.
@@ -41,33 +38,6 @@ _FEWEST = 5
 _MOST_PARTS, _PART, _EVENLY = 8, 2.0, 0.05
 # A single value that has so many times what is between it and the next knot.
 _FAR_MORE = 3.0
-
-
-def wide_knots(decimals=None, n_per_octave=FINEST):
-    """Return the wide grid on which numbers are looked for: zero, and powers of 2 to both sides.
-
-    Parameters
-    ----------
-    decimals : int, default=None
-        Of the numbers: knots are rounded to them, and those that become equal are one.
-    n_per_octave : int, default=8
-        Knots from a power of 2 to the next.
-
-    Returns
-    -------
-    knots : ndarray
-        Increasing, from -2⁴⁰ to 2⁴⁰.
-    """
-    first, last = _OCTAVES
-    sizes = 2.0 ** (np.arange(first * n_per_octave, last * n_per_octave + 1) / n_per_octave)
-    knots = np.r_[-sizes[::-1], 0, sizes]
-    return knots if decimals is None else np.unique(np.round(knots, decimals) + 0.0)
-
-
-def find_farthest(decimals):
-    """Return the power of 2 up to which numbers of so many decimals are looked for."""
-    most = MAX_UNITS / 10.0 ** (decimals or 0)
-    return 2.0 ** min(_OCTAVES[1], math.floor(math.log2(most)))
 
 
 def count_affordable(n_records, std, least, most):

@@ -21,7 +21,7 @@ def find_bounds(kind):
     """Return the bounds of numbers or dates, in their units; infinite ones where they are open."""
     if kind.is_open:
         return -np.inf, np.inf
-    values = np.append(kind.positions[[0, -1]], getattr(kind, "atoms", None) or ())
+    values = np.append(kind.positions[[0, -1]], kind.to_number().atoms or ())
     return values.min(), values.max()
 
 
