@@ -24,7 +24,7 @@ from ..columns.number import N_KNOTS
 from ..columns.texts import parse_found, read_cell
 from ..encoder import TableEncoder
 from ..schema import Schema
-from .point_masses import Counted, with_atoms, with_candidates
+from .point_masses import ValueCounts, with_atoms, with_candidates
 from .ranges import (
     FINEST,
     choose_per_octave,
@@ -257,7 +257,7 @@ class SchemaInference:
         return count_affordable(curator.n_rows, std, _FEWEST, max(_FEWEST, most))
 
     def _count(self, curator, release, names, kinds, std):
-        """Release noisy counts of the values of some columns: a list of (name, Counted)."""
+        """Release noisy counts of the values of some columns: a list of (name, ValueCounts)."""
         if not names:
             curator.release(_weights(release))
             return []
@@ -265,7 +265,7 @@ class SchemaInference:
         curator.prepare(RecordFunction(partial(self._encode_some, schema)), 1.0)
         value = curator.release(_weights(release)).value * math.sqrt(len(names))
         return [
-            (name, Counted(schema[name], value[where], std, curator.n_rows))
+            (name, ValueCounts(schema[name], value[where], std, curator.n_rows))
             for name, where in TableEncoder(schema).blocks
         ]
 
