@@ -11,7 +11,7 @@ from ..accounting.plan import Plan, Terms
 from ..curator.record_functions import RecordFunction
 from ..mechanisms.tables import Tables, TablesMechanism, count_cells
 from ..mechanisms.three_way import ThreeWayMechanism, ThreeWayTables
-from ..tables.format import FEW_LEVELS
+from ..tables.format import CONSTANTS as FORMAT
 from .release import Release
 
 
@@ -96,7 +96,7 @@ class TwoWayTables(Release):
     def run(self, curator, format) -> Tables:
         """Release the `Tables` of a resolved format."""
         names = [name for name, _ in format.blocks]
-        by = names.index(format.kind.label) if format.tells_apart else None
+        by = names.index(format.kind.label) if format.is_stratified else None
         curator.encode_cells_by(RecordFunction(format.encode_cells))
         return _without_impossible(curator.release(TablesMechanism(format.block_sizes, by)), format)
 
@@ -139,7 +139,7 @@ def _may_stratify(format):
     if target is not None and target.is_unknown:
         return True
     n_levels = len(getattr(target, "levels", ()))
-    return 1 < n_levels <= FEW_LEVELS or (n_levels > 0 and target.is_open)
+    return 1 < n_levels <= FORMAT.max_strata or (n_levels > 0 and target.is_open)
 
 
 def _three_way_std(plan, name, is_signed):

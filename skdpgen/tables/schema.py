@@ -16,7 +16,7 @@ from ..checks import read_file
 from .columns.base import check_list
 from .columns.kinds import describe_public, kind_of_dtype, read_kind
 from .rules.feasibility import check_together
-from .rules.rules import Derived, read_rules
+from .rules.rules import Derived, parse_rules
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,7 +95,7 @@ class Schema(Mapping):
         columns = tuple((name, read_kind(name, kind)) for name, kind in columns.items())
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "_kinds", dict(columns))
-        object.__setattr__(self, "rules", read_rules(rules, self._kinds))
+        object.__setattr__(self, "rules", parse_rules(rules, self._kinds))
         check_together(self.rules, self._kinds)
 
     @classmethod

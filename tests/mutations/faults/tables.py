@@ -195,14 +195,14 @@ FUNCTION = {
     ),
     "numbers are drawn where they are encoded": Fault(
         "tables.blocks:KnotBlock.__init__",
-        "PlaceScale(self.knots, cuts, places)",
-        "PlaceScale(self.knots, cuts)",
+        "CodeScale(self.knots, cuts, codes)",
+        "CodeScale(self.knots, cuts)",
         marginal_calibration("cuts_part_what_is_drawn_in_equal_shares"),
     ),
     "an atom is taken for the one before": Fault(
-        "tables.blocks:KnotBlock._find",
-        "position",
-        "position - 1",
+        "tables.blocks:KnotBlock._encode",
+        "codes[np.flatnonzero(present)[values == atom]] = code",
+        "codes[np.flatnonzero(present)[values == atom]] = code - 1",
         point_masses("an_atom_has_all_weight_of_the_cells_that_have_it"),
     ),
     "an atom beyond a bound that is one is clipped": Fault(
@@ -248,31 +248,31 @@ FUNCTION = {
         point_masses("shares_and_means_of_atoms_and_of_others_are_those_of_the_weights[0]"),
     ),
     "a range leaves the atoms in it out": Fault(
-        "tables.rules.conditions:_RangeCondition._read",
+        "tables.rules.conditions:_RangeCondition._parse",
         "self._atoms |= atoms",
         "self._atoms |= set()",
         conditions("probabilities_and_draws_are_those_of_rows_that_are_drawn[atom]"),
     ),
     "a range of a column lacks its lower bound": Fault(
         "tables.rules.conditions:_RangeCondition._parts",
-        "law.below(lower)",
-        "law.at_most(lower)",
+        "numbers.below(lower)",
+        "numbers.at_most(lower)",
         conditions("probabilities_and_draws_are_those_of_rows_that_are_drawn[whole]"),
     ),
     "what is asked for goes by distance where values go by cuts": Fault(
-        "tables.rules.conditions:_Law.__init__",
-        "block.values, block.drawn",
-        "block.values, type(block.drawn)(block.knots)",
+        "tables.rules.conditions:_NumberDistribution.__init__",
+        "block.values, block.draw_scale",
+        "block.values, type(block.draw_scale)(block.knots)",
         conditions("probabilities_and_draws_are_those_of_rows_that_are_drawn[parts]"),
     ),
     "what is asked for goes by where numbers are encoded": Fault(
-        "tables.rules.conditions:_Law.__init__",
-        "block.values, block.drawn",
+        "tables.rules.conditions:_NumberDistribution.__init__",
+        "block.values, block.draw_scale",
         "block.values, block.scale",
         conditions("probabilities_and_draws_are_those_of_rows_that_are_drawn[moved parts]"),
     ),
     "conditions round as if there were no atoms": Fault(
-        "tables.rules.conditions:_Law.at_most",
+        "tables.rules.conditions:_NumberDistribution.at_most",
         "self._values.after(values)",
         "values + (0.0 if self._values.unit is None else 1 / self._values.unit)",
         conditions("probabilities_and_draws_are_those_of_rows_that_are_drawn[beside]"),
@@ -291,12 +291,12 @@ FUNCTION = {
     ),
     "noise of counts fills tails": Fault(
         "tables.marginal_calibration",
-        "_MOST = 1.5",
-        "_MOST = 15",
+        "max_factor: float = 1.5",
+        "max_factor: float = 15.0",
         marginal_calibration("noise_in_tails_moves_next_to_nothing"),
     ),
     "single values are moved": Fault(
-        "tables.marginal_calibration:_Made.encode_cells",
+        "tables.marginal_calibration:_CodeDistribution.calibrate",
         "_find_runs(is_clear & (masses > 0))",
         "[(0, len(masses))]",
         marginal_calibration("a_value_beside_what_is_not_clear_stays_where_it_is"),
@@ -326,7 +326,7 @@ FUNCTION = {
         rules("impossible_pairs_are_those_that_no_row_has_which_obeys"),
     ),
     "a knot at the end of a range is outside of it": Fault(
-        "tables.rules.feasibility:_find_sure",
+        "tables.rules.feasibility:_find_certain",
         "(above <= lower) & (block.knots < lower)",
         "block.knots <= lower",
         rules("impossible_pairs_are_those_that_no_row_has_which_obeys"),
@@ -338,7 +338,7 @@ FUNCTION = {
         rules("what_is_no_formula_is_refused[a ** 2]"),
     ),
     "formulas take true and false": Fault(
-        "tables.rules.formulas:Formula._read",
+        "tables.rules.formulas:Formula._parse",
         "type(node.value) in (int, float)",
         "isinstance(node.value, int | float)",
         rules("what_is_no_formula_is_refused[a + True]"),
@@ -441,7 +441,7 @@ FUNCTION = {
     ),
     "what is rare is never mended": Fault(
         "tables.rules.draws:RuleDraws.draw",
-        "i >= _MENDED",
+        "i >= CONSTANTS.first_repair",
         "False",
         rules("rules_that_codes_nearly_exclude_are_met_all_the_same"),
     ),
@@ -465,7 +465,7 @@ FUNCTION = {
     ),
     "ordered columns are drawn on their own": Fault(
         "tables.rules.draws:_Group._draw_ordered",
-        "_break_order(*pair, weights) > _OFTEN",
+        "_break_order(*pair, weights) > CONSTANTS.joint_threshold",
         "_break_order(*pair, weights) > 2",
         rules("an_order_leaves_the_laws_of_its_columns"),
     ),
@@ -519,14 +519,14 @@ FUNCTION = {
     ),
     "a derived column is learnt": Fault(
         "tables.schema:Schema.learnt",
-        "name not in made and not kind.is_generated",
+        "name not in derived and not kind.is_generated",
         "not kind.is_generated",
         rules("derived_columns_are_not_learnt"),
     ),
     "levels of the target are not told apart": Fault(
         "tables.format",
-        "FEW_LEVELS = 3",
-        "FEW_LEVELS = 1",
+        "max_strata: int = 3",
+        "max_strata: int = 1",
         by_level("three_way_tables_with_the_target_are_learnt[DPSWFlowSampler]"),
     ),
     "a label apart comes back as an object": Fault(
@@ -573,14 +573,14 @@ FUNCTION = {
     ),
     "whole numbers are rounded to the nearest": Fault(
         "tables.columns.values:Values.round_at_random",
-        "random_state.uniform(size=len(numbers)) * (last - first) < places - first",
-        "2 * (places - first) >= last - first",
+        "random_state.uniform(size=len(numbers)) * (last - first) < codes - first",
+        "2 * (codes - first) >= last - first",
         table_encoder("numbers_are_rounded_at_random_so_that_weights_stay"),
     ),
     "between values beside an atom others are rounded to one side": Fault(
         "tables.columns.values:Values.round_at_random",
         "last - first",
-        "scale.encode_cells((whole + 1) / self.unit) - first",
+        "scale.encode((whole + 1) / self.unit) - first",
         point_masses("shares_and_means_of_atoms_and_of_others_are_those_of_the_weights[1]"),
     ),
     "symlog knots are those of log": Fault(
