@@ -296,8 +296,7 @@ class TablesMechanism(FixedSensitivity, ProductMechanism):
                 share = strata.weight_of(self._by, level)
                 has = share > 0
                 basis = HatBasis(codes[has][:, self._kept], self.sizes)
-                shared = to_integers(basis, share[has, None])
-                self._add(stratum, shared, to_integers(basis), half)
+                self._add(stratum, to_integers(basis, share[has, None]), to_integers(basis), half)
         return total
 
     def _add(self, total, shared, rows, half):

@@ -120,9 +120,8 @@ class ThreeWayMechanism(ProductMechanism):
             shares = [column / math.sqrt(len(self.triples)) for column in columns]
             for c, seconds, thirds, blocks, _ in products:
                 pairs = columns[c][:, :, None] * torch.hstack([shares[d] for d in seconds])[:, None]
-                product = to_grid(pairs.flatten(1), half).T @ torch.hstack(
-                    [integers[e] for e in thirds]
-                )
+                right = torch.hstack([integers[e] for e in thirds])
+                product = to_grid(pairs.flatten(1), half).T @ right
                 product = product.long().cpu().numpy().reshape(*pairs.shape[1:], -1)
                 for i, block in blocks:
                     total[i] += product[block]
@@ -140,9 +139,8 @@ class ThreeWayMechanism(ProductMechanism):
         products = []
         for first in dict.fromkeys(c for c, _, _ in self.triples):
             tables = [(i, *rest) for i, (c, *rest) in enumerate(self.triples) if c == first]
-            seconds, thirds = (
-                list(dict.fromkeys(cs)) for cs in list(zip(*tables, strict=True))[1:]
-            )
+            _, *others = zip(*tables, strict=True)
+            seconds, thirds = (list(dict.fromkeys(columns)) for columns in others)
             second, third = self._find_slices(seconds), self._find_slices(thirds)
             blocks = [(i, (slice(None), second[d], third[e])) for i, d, e in tables]
             width = self.maps[first].shape[1] * max(block.stop for block in second.values())
