@@ -114,9 +114,7 @@ def fit_to_tables(
     """
     counts = np.array([stratum.n_records for stratum in marginals])
     shares = counts / counts.sum()
-    targets = [
-        _Target.of(*stratum, device) for stratum in zip(tables, marginals, shares, strict=True)
-    ]
+    targets = [_Target.of(*args, device) for args in zip(tables, marginals, shares, strict=True)]
     noise_energy = sum(target.noise_energy for target in targets)
     triples = []
     if three_way is not None:
