@@ -160,10 +160,9 @@ class TableEncoder:
             bool, integers int64, other numbers float64, and dates datetime64[s]; booleans and
             integers that may be missing have the nullable dtypes boolean and Int64.
         """
+        conditions = conditions or {}
         drawn = {
-            block.name: (conditions or {})
-            .get(block.name, block)
-            .draw(rows[:, block.where], random_state)
+            block.name: conditions.get(block.name, block).draw(rows[:, block.where], random_state)
             for block in self.make_blocks()
         }
         return self.assemble(drawn, len(rows), random_state)

@@ -156,8 +156,7 @@ class TableFormat(Format):
     @property
     def shares(self):
         names = SchemaInference(self.schema).releases
-        is_open = bool(self.schema.open_names)
-        share = CONSTANTS.inference_share if is_open else CONSTANTS.knots_share
+        share = CONSTANTS.inference_share if self.schema.open_names else CONSTANTS.knots_share
         weights = {name: {DECIMALS: DECIMALS_WEIGHT}.get(name, 1.0) for name in names}
         return {name: share * weight / sum(weights.values()) for name, weight in weights.items()}
 
@@ -254,9 +253,8 @@ class TableFormat(Format):
         ValueError
             If readers of files may parse two categories as the same value.
         """
-        if stated is None:
-            styles = (None,) * len(self.schema)
-        else:
+        styles = (None,) * len(self.schema)
+        if stated is not None:
             styles = tuple(_style_of(n, k, n in stated) for n, k in self.schema.items())
         return CellReader(styles, tuple(self._levels(name) or () for name in self.schema))
 

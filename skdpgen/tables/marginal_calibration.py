@@ -94,8 +94,7 @@ class _CodeDistribution:
         # of a single value.
         is_clear = np.histogram(self.block.kind.cuts, self.block.knots)[0] > 0
         wanted = masses.copy()
-        for start, end in _find_runs(is_clear & (masses > 0)):
-            run = slice(start, end)
+        for run in _find_runs(is_clear & (masses > 0)):
             wanted[run] = _fit_masses(self._from_left[run], self._from_right[run], counts[run])
         grid = np.arange(len(masses) * CONSTANTS.n_steps + 1) / CONSTANTS.n_steps
         below = np.r_[0, (np.cumsum(masses)[:, None] - masses[:, None] + self._below).ravel()]
@@ -110,9 +109,9 @@ class _CodeDistribution:
 
 
 def _find_runs(flags):
-    """Return the starts and ends of the runs of True."""
+    """Return the slices of the runs of True."""
     edges = np.flatnonzero(np.diff(np.r_[False, flags, False]))
-    return zip(edges[::2], edges[1::2], strict=True)
+    return map(slice, edges[::2], edges[1::2])
 
 
 def _fit_masses(from_left, from_right, counts):

@@ -355,11 +355,8 @@ class Schema(Mapping):
         Series
             Indexed by the rules.
         """
-        kinds = dict(self.columns)
-        values = {
-            name: kinds[name].to_values(table[name]) for rule in self.rules for name in rule.names
-        }
-        shares = [rule.bind(kinds)(values).mean() for rule in self.rules]
+        values = {n: self[n].to_values(table[n]) for rule in self.rules for n in rule.names}
+        shares = [rule.bind(self)(values).mean() for rule in self.rules]
         return pd.Series(shares, index=pd.Index(self.rules, dtype=object, tupleize_cols=False))
 
     @property
@@ -382,11 +379,7 @@ class Schema(Mapping):
     def learnt(self):
         """Types of the learned columns by name, without derived columns and identifiers."""
         derived = self.derived_names
-        return {
-            name: kind
-            for name, kind in self.columns
-            if name not in derived and not kind.is_generated
-        }
+        return {n: kind for n, kind in self.columns if n not in derived and not kind.is_generated}
 
     def __getitem__(self, name):
         try:

@@ -69,7 +69,7 @@ def with_atoms(kind, atoms):
     return replace(kind, atoms=list(atoms) or None)
 
 
-@dataclass(frozen=True)
+@dataclass
 class ValueCounts:
     """Noisy counts of the values of a column: near knots, and at point masses.
 
@@ -105,14 +105,10 @@ class ValueCounts:
         knots = np.union1d(positions, getattr(self.kind, "knots", None) or ())
         near_knots = np.zeros(len(knots))
         near_knots[np.searchsorted(knots, positions)] = near
-        for name, value in {
-            "knots": knots,
-            "n_values": self.n_records - missing.sum().clip(0, self.n_records),
-            "_atoms": np.array(atoms, dtype=np.float64),
-            "_near": near_knots,
-            "_at_atoms": at_atoms,
-        }.items():
-            object.__setattr__(self, name, value)
+        self.knots = knots
+        self.n_values = self.n_records - missing.sum().clip(0, self.n_records)
+        self._atoms = np.array(atoms, dtype=np.float64)
+        self._near, self._at_atoms = near_knots, at_atoms
 
     def find_atoms(self, declared):
         """Return the declared point masses, or else the candidates with clear counts."""

@@ -155,9 +155,7 @@ class _RangeCondition(_Condition):
     def _includes(self, numbers):
         unit = self._block.values.unit
         slack = 0.0 if unit is None else 1 / (4 * unit)
-        inside = [
-            (lower - slack <= numbers) & (numbers <= upper + slack) for lower, upper in self.ranges
-        ]
+        inside = [(a - slack <= numbers) & (numbers <= b + slack) for a, b in self.ranges]
         return np.any(inside, axis=0)
 
     def _parts(self, weights):
@@ -251,8 +249,8 @@ class _NumberDistribution:
         share = self._find_mean(chosen, first - left, last - left)
         likely = self._before[chosen] + self._masses[chosen] * share
         # Few steps between two values contain the end of an interval: those need a sum.
-        rounding = CONSTANTS.rounding
-        across = np.flatnonzero((last - (left + 1) > rounding) | (left - first > rounding))
+        beyond = np.maximum(last - (left + 1), left - first)
+        across = np.flatnonzero(beyond > CONSTANTS.rounding)
         likely[across] = self._find_across(across, first[across, None], last[across, None])
         likely = np.where(probes < self._ends[0], 0, likely)
         return np.where(probes >= self._ends[-1], self._masses.sum(axis=1), likely)

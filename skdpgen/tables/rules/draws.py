@@ -106,10 +106,8 @@ class RuleDraws:
     def draw_column(self, name, weights, random_state, condition=None):
         """Draw a column from rows of weights, given its condition if there is one."""
         block = self.blocks[name]
-        drawn = (condition or self.conditions.get(name, block)).draw(
-            weights[:, block.where], random_state
-        )
-        return make_settable(drawn)
+        source = condition or self.conditions.get(name, block)
+        return make_settable(source.draw(weights[:, block.where], random_state))
 
     def _check_enough(self, n_rows):
         """Raise an error if a `Unique` has fewer values than rows."""
@@ -245,8 +243,7 @@ class _Group:
                 if block.name in columns:
                     continue
                 if block.atoms:
-                    drawn = self._draws.draw_column(block.name, weights, random_state)
-                    columns[block.name] = make_settable(drawn)
+                    columns[block.name] = self._draws.draw_column(block.name, weights, random_state)
                     continue
                 part = weights[:, block.where]
                 is_missing = random_state.uniform(size=len(part)) < _share_missing(block, part)
@@ -254,9 +251,8 @@ class _Group:
                 if other.name in quantiles:
                     uniform = np.where(is_joint, quantiles[other.name], uniform)
                 ends = (np.full(len(part), end) for end in block.knots[[0, -1]])
-                drawn = make_condition(block, (None, None)).draw_within(
-                    part, *ends, is_missing, uniform
-                )
+                condition = make_condition(block, (None, None))
+                drawn = condition.draw_within(part, *ends, is_missing, uniform)
                 columns[block.name], quantiles[block.name] = make_settable(drawn), uniform
         return columns
 
@@ -290,9 +286,8 @@ class _Group:
         for rule in self._repairable:
             broken = np.flatnonzero(~self._holds[rule](values))
             repair = _repair_order if isinstance(rule, Ordered) else _repair_implication
-            for name, rows, column in repair(
-                rule, self._draws, values, weights, broken, random_state
-            ):
+            redrawn = repair(rule, self._draws, values, weights, broken, random_state)
+            for name, rows, column in redrawn:
                 columns[name][rows] = column
                 values[name][rows] = self._kinds[name].to_values(column)
         self._compute(columns, values)

@@ -54,8 +54,7 @@ def _check_derived(rules, kinds):
         other = derived.setdefault(rule.column, rule)
         if other is not rule:
             raise ValueError(f"{other!r} and {rule!r} derive the same column; keep one.")
-    operands = {name for rule in derived.values() for name in rule.operands}
-    ranges = {name: find_bounds(kinds[name]) for name in operands}
+    ranges = {name: find_bounds(kinds[name]) for rule in derived.values() for name in rule.operands}
     for rule in sort_derived(rules):
         name, (lower, upper) = rule.column, find_bounds(kinds[rule.column])
         lowest, highest = rule.find_range(ranges, kinds)
@@ -232,11 +231,10 @@ def _find_cells(rule, first, second):
         cells[:] = True
         cells[codes[0], codes[1]] = False
     elif isinstance(rule, Implies) and len(rule.when) == 1 and first.name == rule.when[0][0]:
-        if second.name != first.name:
-            when, then = rule.restrict(kinds).find_conditions(kinds)
-            inside = _find_certain(when[first.name], first)[0]
-            outside = _find_certain(then[second.name], second)[1]
-            cells |= inside[:, None] & outside
+        when, then = rule.restrict(kinds).find_conditions(kinds)
+        inside = _find_certain(when[first.name], first)[0]
+        outside = _find_certain(then[second.name], second)[1]
+        cells |= inside[:, None] & outside
     return cells
 
 
@@ -262,9 +260,6 @@ def _find_certain(condition, block):
         is_apart = (above <= lower) & (block.knots < lower)
         is_apart |= (below >= upper) & (block.knots > upper)
         outside[:n_knots] &= is_apart
-    inside[n_knots : block.n_levels] = condition.holds(np.array(block.atoms))
-    outside[n_knots : block.n_levels] = ~inside[n_knots : block.n_levels]
-    if block.kind.missing:
-        inside[-1], outside[-1] = condition.holds(np.array([np.nan]))[0], True
-        outside[-1] = not inside[-1]
+    inside[n_knots:] = condition.holds(np.array([*block.atoms, *[np.nan] * block.kind.missing]))
+    outside[n_knots:] = ~inside[n_knots:]
     return inside, outside

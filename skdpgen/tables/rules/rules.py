@@ -98,7 +98,7 @@ class Implies(Rule):
     then: Mapping
 
     def __post_init__(self):
-        self._set(when=parse_predicate("when", self.when), then=parse_predicate("then", self.then))
+        self._set(**{side: parse_predicate(side, getattr(self, side)) for side in ("when", "then")})
         repeated = find_repeated(self.names)
         if repeated:
             raise ValueError(f"{self!r} has {repeated} on both sides.")
@@ -391,15 +391,11 @@ class Combinations(Rule):
 
     def find_codes(self, kinds):
         """Return the codes of the levels, NaN for missing, of shape (n_rows, n_columns)."""
-        return np.array(
-            [
-                [
-                    np.nan if level is None else kinds[name].levels.index(level)
-                    for name, level in zip(self.columns, row, strict=True)
-                ]
-                for row in self.rows
-            ]
-        )
+
+        def encode(name, level):
+            return np.nan if level is None else kinds[name].levels.index(level)
+
+        return np.array([list(map(encode, self.columns, row)) for row in self.rows])
 
     def bind(self, kinds):
         listed = pd.MultiIndex.from_arrays(np.nan_to_num(self.find_codes(kinds), nan=-1).T)

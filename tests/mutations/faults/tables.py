@@ -298,7 +298,7 @@ FUNCTION = {
     "single values are moved": Fault(
         "tables.marginal_calibration:_CodeDistribution.calibrate",
         "_find_runs(is_clear & (masses > 0))",
-        "[(0, len(masses))]",
+        "[slice(0, len(masses))]",
         marginal_calibration("a_value_beside_what_is_not_clear_stays_where_it_is"),
     ),
     "orders are not followed from column to column": Fault(
@@ -519,7 +519,7 @@ FUNCTION = {
     ),
     "a derived column is learnt": Fault(
         "tables.schema:Schema.learnt",
-        "name not in derived and not kind.is_generated",
+        "n not in derived and not kind.is_generated",
         "not kind.is_generated",
         rules("derived_columns_are_not_learnt"),
     ),
