@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Adapters of private tables that are read in parts: functions of chunks, and engines.
 
-Exact sums over a partition are private; that of a partition of one row *is* a row. So an engine's
-workers, scheduler, spills and logs stand inside the trust boundary. Noise is added once, here, to
-the sum of all partitions.
+Exact sums over partitions are private: that of a partition of one row *is* a row. So the workers,
+scheduler, spills and logs of an engine are inside the trust boundary. This process adds noise once,
+to the sum of all partitions.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from ..exceptions import TableError
 from .persons import NO_IDENTIFIER, UNKNOWN_COLUMN, Persons, hash_persons
 from .record_functions import call_quietly
 
-# Warnings are muted for a whole process: the threads of a worker take turns.
+# `muted` acts on the whole process: the threads of a worker take turns.
 _LOCK = threading.Lock()
 # Engines that were imported, by the top-level package of their tables.
 _engines: dict[str, type["PartitionedTable"]] = {}
@@ -39,14 +39,14 @@ class TableInParts(ABC):
     head : DataFrame
         The data columns without rows: column names are public.
     person_column : str or None
-        The column that identifies the person of each row. It is no data column.
+        The column that identifies the person of each row; it is not a data column.
     has_fixed_dtypes : bool
         Whether all parts have the dtypes of `head`.
     states_dtypes : bool
-        Whether dtypes follow from the source alone, as those that a Parquet file states; not from
-        the cells that a reader saw.
+        Whether the source states dtypes, as a Parquet file does. Otherwise a reader infers them
+        from private cells.
     are_parsed : bool
-        Whether texts were already parsed as what the schema declares.
+        Whether texts were already parsed as the declared types.
     """
 
     person_column: str | None = None
@@ -62,7 +62,7 @@ class TableInParts(ABC):
 
     @abstractmethod
     def by_person(self, column: str) -> "TableInParts":
-        """Return the table as one of persons, whom a column identifies."""
+        """Return the table with the column that identifies persons."""
 
     @abstractmethod
     def map_parts(self, read: Callable) -> tuple[Callable, int | None, Persons | None]:
@@ -73,7 +73,7 @@ class TableInParts(ABC):
         source : callable
             For a `RecordSource`.
         n_units : int or None
-            Rows, or persons if the engine counts these. None: `persons` knows.
+            Number of rows, or of persons if the engine counts them. None: `persons` counts them.
         persons : Persons or None
         """
 
@@ -83,14 +83,14 @@ def iter_quietly(
 ) -> Iterator:
     """Yield the items of ``make()``, whose errors and warnings may quote private cells.
 
-    Warnings are dropped. The source is closed at the end, or when nobody reads on.
+    Warnings are suppressed. The generator closes the source at the end, or when it is closed.
 
     Parameters
     ----------
     make : callable
         Returns the source, an iterable.
     harmless : tuple of type
-        Errors that quote no cell, and are raised.
+        Types of errors that quote no cell, which are re-raised.
     describe : callable
         Maps any other error to the message of the TableError that replaces it.
     """
@@ -120,8 +120,8 @@ def iter_quietly(
 class TableChunks(TableInParts):
     """A table in chunks, from a function that returns a fresh iterator over them at each call.
 
-    Errors of the function are withheld, as they may quote rows. Nothing is kept by position between
-    two calls, which may give the rows in different orders.
+    Messages of its errors are withheld, as they may quote rows. No state refers to positions of
+    rows: two calls may yield them in different orders.
 
     Parameters
     ----------
@@ -186,11 +186,11 @@ def _describe_failure(error):
 
 
 class PartitionedTable(TableInParts):
-    """A table that an engine holds in partitions, which are added up where they are.
+    """A partitioned table of an engine, whose workers sum their partitions.
 
-    An engine derives from it, in one file of `skdpgen.engines`: it implements the four abstract
-    methods, and a function ``read_parquet(paths, drop)`` for files. It is registered by
-    `register_engine` and listed in ``skdpgen.ENGINES``.
+    An engine is a subclass in a module of `skdpgen.engines`, which implements the four abstract
+    methods, and a function ``read_parquet(paths, drop)`` for files. `register_engine` registers
+    it, and ``skdpgen.ENGINES`` lists it.
 
     Parameters
     ----------
@@ -200,10 +200,10 @@ class PartitionedTable(TableInParts):
     Attributes
     ----------
     engine : str or None
-        Its name on certificates.
+        Name of the engine on certificates.
     sharing : object or None
-        How several clients share the noise, if they hold the rows: ``cover(plan)`` returns the
-        plan with its noise in shares, and `assumptions` go to the certificate.
+        Protocol of several clients that hold the rows and share the noise: ``cover(plan)`` returns
+        the plan with its noise in shares, and certificates state its `assumptions`.
     """
 
     engine: str | None
@@ -213,7 +213,6 @@ class PartitionedTable(TableInParts):
     def __init__(self, frame, person_column: str | None = None):
         self.person_column = person_column
         self._frame = frame
-        # The partitions that sums are made of.
         self._grouped = frame if person_column is None else self._group_by_person(draw_name())
         self._read: Callable | None = None
 
@@ -222,17 +221,17 @@ class PartitionedTable(TableInParts):
         return self._drop_persons(self._empty_frame)
 
     def by_person(self, column):
-        """Return the table as one of persons, whom a column identifies.
+        """Return the table with the column that identifies persons.
 
-        For sums, all rows of a person are brought to one partition. Rows without an identifier are
-        left out of sums.
+        For sums, the engine moves all rows of a person to one partition. Sums exclude rows without
+        an identifier.
         """
         if column not in self._empty_frame:
             raise ValueError(UNKNOWN_COLUMN)
         return type(self)(self._frame, column)
 
     def map(self, read: Callable) -> "PartitionedTable":
-        """Return the table with a public function applied to each partition, where it is."""
+        """Return the table with a public function that workers apply to each partition."""
         mapped = copy.copy(self)
         mapped._read = read
         return mapped
@@ -248,24 +247,23 @@ class PartitionedTable(TableInParts):
 
     @cached_property
     def n_units(self) -> int:
-        """Number of rows or, in a table of persons, of these."""
+        """Number of rows or, with a person column, of persons."""
         return self.add_up(_count_units)
 
     def add_up(self, function: Callable):
-        """Return the sum of a function over partitions that have rows.
+        """Return the sum of a function over non-empty partitions.
 
-        Errors of workers may quote rows and are dropped.
+        Messages of workers' errors are withheld, as they may quote rows.
 
         Parameters
         ----------
         function : callable
-            Its arguments are the rows of a partition and, in a table of persons, the identifiers
-            of the rows.
+            Its arguments are the rows of a partition and, with a person column, their identifiers.
 
         Raises
         ------
         RuntimeError
-            If a partition could not be added up.
+            If the function fails for a partition.
         """
         failure, sums = "a partition could not be added up", None
         try:
@@ -304,9 +302,9 @@ class PartitionedTable(TableInParts):
 
     @abstractmethod
     def _group_by_person(self, name: str):
-        """Return a frame of which each partition holds all rows of some persons.
+        """Return the frame, repartitioned so that all rows of a person are in one partition.
 
-        In between it may have a column `name` of their hashes: see `mark_persons`.
+        A temporary column `name` may hold hashes of identifiers; see `mark_persons`.
         """
 
     @abstractmethod
@@ -315,7 +313,7 @@ class PartitionedTable(TableInParts):
 
     @abstractmethod
     def _add_up(self, function: Callable) -> list | None:
-        """Return what `merge_sums` makes of all ``function(partition)``."""
+        """Return `merge_sums` of ``function(partition)`` over all partitions."""
 
 
 def register_engine(package: str):
@@ -348,7 +346,7 @@ def adapt_table(X):
     Raises
     ------
     ValueError
-        For an object of an engine that is no table.
+        If X is an object of an engine but not a table.
     """
     if isinstance(X, TableInParts):
         return X
@@ -362,22 +360,22 @@ def adapt_table(X):
         return X
     if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
         raise ValueError(
-            f"X is no table of {package} (got {type(X).__name__}), and of an engine only tables "
-            "can be fitted. Make one, as dask.dataframe.from_dask_array(X, columns=[...]) does; or "
-            "load the rows into memory, as X.compute() does."
+            f"X is no table of {package} (got {type(X).__name__}), and estimators accept only "
+            "tables of engines. Convert it, as dask.dataframe.from_dask_array(X, columns=[...]) "
+            "does; or load the rows into memory, as X.compute() does."
         )
     return _engines[package](X)
 
 
 def draw_name() -> str:
-    """Draw a name that nothing else has: of a column, or of a task of Dask."""
+    """Draw a unique random name, for a column or a Dask task."""
     return f"skdpgen-{uuid4().hex}"
 
 
 def mark_persons(part: pd.DataFrame, column: str, name: str) -> pd.DataFrame:
-    """Return the rows of a partition that have an identifier, with its hash in a new column.
+    """Return the rows of a partition with a valid identifier, with its hash in a new column.
 
-    It raises nothing: rows with an invalid identifier are left out.
+    Other rows are dropped without an error, which would reveal them.
 
     Parameters
     ----------
@@ -420,7 +418,7 @@ def merge_sums(sums: Iterable[list | None]) -> list | None:
 
 
 def _add_up_part(read, column, function, part):
-    """Return the value of a function for a partition, in a list; None if it fails."""
+    """Return a list of the value for a partition, empty without rows; None if it fails."""
     if not len(part):
         return []
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Training on released two-way tables of columns, of networks or particles."""
+"""Training of networks or particles on released two-way contingency tables."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,14 +19,14 @@ from .training import Training, descend_to_noise, enables_gradients
 class TableConstants:
     """Constants of training on tables; all are set by hand."""
 
-    # Levels of neighbouring columns whose tables are compared in one matrix product.
+    # Most levels of neighbouring columns whose tables are compared in one matrix product.
     n_joined: int = 64
     # Least share of a stratum in a batch.
     least_batch: float = 0.25
-    # Rounds of the final match of the marginals, and training steps for one batch of it.
+    # Rounds of the final matching of marginals, and training steps per batch of a round.
     n_rounds: int = 6
     steps_per_batch: int = 16
-    # Counts are matched if they exceed so many standard deviations of their noise.
+    # Counts are matched if they exceed this number of standard deviations of their noise.
     clear: float = 4.0
 
 
@@ -36,14 +36,14 @@ CONSTANTS = TableConstants()
 def fit_to_release(
     make_rows: Callable, tables: Tables, marginals: Marginals, **training
 ) -> tuple[TableRows | StratifiedRows, list[float]]:
-    """Train rows until they have the released tables, up to the noise.
+    """Train rows to match the released tables, up to the noise.
 
     Parameters
     ----------
     make_rows, **training
         As in `fit_to_tables`.
     tables : skdpgen.mechanisms.tables.Tables
-        Tables of all records, or stratified ones.
+        Tables of all records, or stratified tables.
     marginals : Marginals
         From the same tables.
 
@@ -57,13 +57,13 @@ def fit_to_release(
     counts, std = tables.count_records()
     counts = np.maximum(counts, max(std, 1.0))
     strata = [tables.stratum(i) for i in range(len(counts))]
-    # The pooled counts have the best signal-to-noise ratio to tell which levels are empty.
+    # Pooled counts have the best signal-to-noise ratio for the detection of empty levels.
     is_empty = np.delete(marginals.is_empty, tables.by)
-    its_marginals = [
+    strata_marginals = [
         replace(Marginals.of(stratum, count, False), is_empty=is_empty)
         for stratum, count in zip(strata, counts, strict=True)
     ]
-    rows, losses = fit_to_tables(make_rows, strata, its_marginals, **training)
+    rows, losses = fit_to_tables(make_rows, strata, strata_marginals, **training)
     return StratifiedRows(rows, counts / counts.sum(), tables.by.start).eval(), losses
 
 
@@ -81,25 +81,25 @@ def fit_to_tables(
     three_way: ThreeWayTables | None = None,
     verbose: int = 0,
 ) -> tuple[TableRows, list[float]]:
-    """Train until the one-way and two-way tables are those released, up to the noise.
+    """Train rows to match the released one-way and two-way tables, up to the noise.
 
-    Differences are weighted by the precision of the noise.
+    The loss weights differences by the precision of the noise.
 
     Parameters
     ----------
     make_rows : callable
-        Makes the `TableRows` to train, from the shares of the strata, the sizes of the columns and
+        Returns the `TableRows` to train, for the shares of the strata, the sizes of the columns and
         noisy marginals of shape (n_strata, n_levels).
     tables : list of skdpgen.mechanisms.tables.Tables
         The released tables of each stratum of the records.
     marginals : list of Marginals
         The marginals of each stratum.
     n_steps, batch_size : int
-        Largest number of steps; generated rows in a step.
+        Largest number of steps, and number of generated rows in a step.
     learning_rate : float
-        For Adam, after a warm-up and before a linear decay.
+        Of Adam, between a warm-up and a linear decay.
     device : torch.device
-        Device of the training.
+        Where training runs.
     three_way : skdpgen.mechanisms.three_way.ThreeWayTables, default=None
         Tables of some triples of columns, if there is one stratum.
     generator, verbose
@@ -114,21 +114,18 @@ def fit_to_tables(
     """
     counts = np.array([stratum.n_records for stratum in marginals])
     shares = counts / counts.sum()
-    targets = [
-        _Target.of(its_tables, its_marginals, share, device)
-        for its_tables, its_marginals, share in zip(tables, marginals, shares, strict=True)
-    ]
+    targets = [_Target.of(*args, device) for args in zip(tables, marginals, shares, strict=True)]
     noise_energy = sum(target.noise_energy for target in targets)
     triples = []
     if three_way is not None:
-        triples, its_energy = _read_three_way(three_way, tables[0], counts[0], device)
-        noise_energy += its_energy
+        triples, energy = _prepare_three_way(three_way, tables[0], counts[0], device)
+        noise_energy += energy
     frequencies = np.stack([stratum.counts / stratum.n_records for stratum in marginals])
     starts = torch.tensor(frequencies.clip(0, 1), dtype=torch.float32, device=device)
     rows = make_rows(shares.tolist(), tables[0].sizes, starts).to(device)
     rows.forbid(marginals[0].is_empty)
     training = Training(rows, learning_rate, memory=0.99)
-    # Two halves of each stratum are compared.
+    # Even sizes: the loss multiplies estimates from two halves of each stratum.
     least = CONSTANTS.least_batch
     sizes = [2 * max(1, round(max(share, least) * batch_size) // 2) for share in shares]
     noise_energies = torch.tensor([target.noise_energy for target in targets], device=device)
@@ -153,7 +150,7 @@ def fit_to_tables(
 
 @dataclass(frozen=True)
 class _Target:
-    """The tables of a stratum, in shares of its records, as targets of the training.
+    """The tables of a stratum, as shares of its records: targets of the training.
 
     Attributes
     ----------
@@ -163,7 +160,8 @@ class _Target:
     weight : float
         Weight of one-way tables.
     share : float
-        Share of the stratum among all records: the noise is the same on the counts of all strata.
+        Share of the stratum among all records, by which gaps are weighted, since the counts of all
+        strata have the same noise.
     noise_energy : float
         Expected contribution of the noise to the gap.
     """
@@ -185,14 +183,14 @@ class _Target:
             (*slices, as_tensor(table / n_records), as_tensor(is_pair))
             for *slices, table, is_pair in join_narrow_tables(tables.with_later, tables.sizes)
         ]
-        # Each cell of a pair counts twice.
+        # The gap counts each cell of a pair twice.
         noise_energy = 2 * tables.pairs_std**2 * tables.cells.size
         noise_energy += tables.columns_std**2 * tables.columns.size
         noise_energy *= (share / n_records) ** 2
         return cls(pairs, as_tensor(tables.columns / n_records), tables.weight, share, noise_energy)
 
     def gap(self, first, second):
-        """Estimate the squared distance to the tables of rows, from two independent halves."""
+        """Estimate the squared distance to the tables of rows, from two independent samples."""
         one_way = [self.weight * half.mean(0) - self.columns for half in (first, second)]
         gap = 2 * TablesGap.apply(first, second, self.pairs) + one_way[0] @ one_way[1]
         return self.share**2 * gap
@@ -203,15 +201,15 @@ def sum_above_noise(
 ) -> torch.Tensor:
     """Return the sum of the gaps of strata, with gradients of those above the noise only.
 
-    A stratum is at its noise if its mean gap over the last steps is at most its noise energy. It
-    would be fitted to the noise while others still learn. If all strata are at their noise, all
-    have gradients.
+    A stratum is at its noise if its mean gap over the last steps is at most its noise energy. With
+    gradients it would overfit the noise while other strata still learn. If all strata are at their
+    noise, all have gradients.
 
     Parameters
     ----------
     gaps, noise_energies : tensor of shape (n_strata,)
     history : list of tensor of shape (n_strata,)
-        The gaps of the steps before, to which these are appended.
+        The gaps of earlier steps; the function appends these.
     """
     is_above = torch.ones_like(gaps, dtype=torch.bool)
     if len(history) >= TRAINING.window:
@@ -222,7 +220,7 @@ def sum_above_noise(
     return torch.where(is_above, gaps, gaps.detach()).sum()
 
 
-def _read_three_way(three_way, tables, n_records, device):
+def _prepare_three_way(three_way, tables, n_records, device):
     """Return the arguments of `three_way_gap` and the weight of each table; their noise energy."""
     slices, std = [own for own, _ in own_and_later(tables.sizes)], tables.columns_std
     weight = (std / three_way.std) ** 2 if three_way.std > 0 else 1.0
@@ -244,10 +242,10 @@ def match_marginals(
     batches: list[list[int]],
     generator: torch.Generator,
 ) -> None:
-    """Shift logits until levels are as frequent as in the released marginals.
+    """Shift logits until generated rows match the released marginals.
 
-    Training ends within the noise of all tables. The noise of the marginals is far less, and the
-    mean of a number depends on the shares of few levels.
+    Training stops within the noise of all tables. Marginals have far less noise, and the mean of a
+    numeric column depends on the shares of a few levels.
 
     Parameters
     ----------
@@ -259,7 +257,7 @@ def match_marginals(
         Numbers of rows of each stratum in each batch of a round.
     generator : torch.Generator
     """
-    # Rare levels are left out: only positive noise would be matched.
+    # Rare levels are excluded: of their noise, only positive values could be matched.
     targets = [
         np.where(stratum.counts > CONSTANTS.clear * stratum.std, stratum.counts, 0)
         / stratum.n_records
@@ -278,11 +276,11 @@ def match_marginals(
 
 
 class TablesGap(torch.autograd.Function):
-    """The squared differences between the two-way tables of rows and given ones, estimated.
+    """Estimate of the squared differences between the two-way tables of rows and given tables.
 
-    The product of two independent estimates has no bias from their variance. A column is not
-    independent of itself, given the code: its own table is left out. The gradient is computed with
-    the estimate, block by block, which saves memory.
+    The product of two independent estimates has no bias from their variance. The table of a column
+    with itself is excluded, as a column is not independent of itself given the code. The forward
+    pass also computes the gradient, block by block, to save memory.
     """
 
     @staticmethod
@@ -325,7 +323,7 @@ def three_way_gap(
     first, second : tensor of shape (n_rows, n_levels)
         Independent rows.
     joined : sequence of (slice, tensor)
-        For three columns, the slice of their levels, and the map that joins levels in groups.
+        For each of three columns, the slice of its levels, and the map from levels to groups.
     table : tensor of shape (n_groups, n_groups, n_groups)
         Shares of the records.
     """
@@ -339,7 +337,7 @@ def three_way_gap(
 
 
 def join_narrow_tables(tables: list[np.ndarray], sizes: Sequence[int]) -> Iterator[tuple]:
-    """Join the tables of neighbouring columns, as few large products are faster than many small.
+    """Concatenate tables of neighbouring columns: few large products are faster than many small.
 
     Parameters
     ----------
@@ -363,9 +361,9 @@ def join_narrow_tables(tables: list[np.ndarray], sizes: Sequence[int]) -> Iterat
         own = slice(slices[c][0].start, slices[end - 1][0].stop)
         later = slices[c][1]
         table, is_pair = np.zeros((2, own.stop - own.start, later.stop - later.start))
-        for (its, others), cells in zip(slices[c:end], tables[c:end], strict=True):
+        for (first, others), cells in zip(slices[c:end], tables[c:end], strict=True):
             block = (
-                slice(its.start - own.start, its.stop - own.start),
+                slice(first.start - own.start, first.stop - own.start),
                 slice(others.start - later.start, None),
             )
             table[block], is_pair[block] = cells, 1

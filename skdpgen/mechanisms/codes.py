@@ -9,12 +9,11 @@ from scipy import sparse
 
 
 class HatBasis:
-    """Weights of the levels of each column: hat functions at whole numbers.
+    """Weights of the levels of each column: hat functions (linear B-splines) at the integers.
 
-    A code is a number from 0 to L - 1 in a column of L levels; it is clamped to that range. Level l
-    has weight 1 at code l. A code l + s between two levels gives weight 1 - s to level l and s to
-    level l + 1. So the weights of a column are not negative and sum to 1, whatever its code; and
-    the norm of their vector is at most 1.
+    A code in a column of L levels is clamped to [0, L - 1]. Level l has weight 1 at code l. A code
+    l + s between two levels gives weight 1 - s to level l and s to level l + 1. So the weights of a
+    column are non-negative and sum to 1, and the norm of their vector is at most 1.
 
     Parameters
     ----------
@@ -25,7 +24,7 @@ class HatBasis:
     Attributes
     ----------
     levels : tensor of int64 of shape (n, n_columns)
-        In each column, the last level that is at most the code.
+        The floor of the code in each column.
     fraction : tensor of shape (n, n_columns)
         s, the weight of the next level; 0 if there is none.
 
@@ -58,7 +57,7 @@ class HatBasis:
         return rows
 
     def to_sparse(self, convert: Callable | None = None) -> sparse.csc_array:
-        """Return the whole numbers of `to_dense` as a sparse array of int64, by columns."""
+        """Return integer weights as a sparse array of int64, in CSC format; see `to_dense`."""
         n, width = len(self.levels), sum(self.sizes)
         parts = list(self._list_parts(convert))
         rows = np.concatenate([np.repeat(np.arange(n), part.shape[1]) for part, _ in parts])
@@ -75,7 +74,7 @@ class HatBasis:
         return torch.where(floor == level, 1 - fraction, upper)
 
     def join(self, column: int, groups: torch.Tensor) -> torch.Tensor:
-        """Return the weights of groups of levels, (n, n_groups); see `ThreeWayMechanism`."""
+        """Return weights of groups of levels, of shape (n, n_groups); see `ThreeWayMechanism`."""
         floor, fraction = self.levels[:, column], self.fraction[:, column, None]
         groups = groups.to(fraction)
         joined = groups[floor] * (1 - fraction)
@@ -84,12 +83,12 @@ class HatBasis:
         return joined
 
     def _list_parts(self, convert: Callable | None) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """Yield levels, among those of all columns, and their weights, at most one a column."""
+        """Yield indices among the levels of all columns, and weights, at most one per column."""
         starts = torch.as_tensor(np.cumsum([0, *self.sizes[:-1]]), device=self.levels.device)
         convert = convert or (lambda weights: weights)
         yield self.levels + starts, convert(1 - self.fraction)
         is_between = (self.fraction > 0).any(0)
         if is_between.any():
             levels, fraction = self.levels[:, is_between], self.fraction[:, is_between]
-            # A level that would be beyond the last one has weight 0.
+            # The last level has no next one, and its fraction is 0.
             yield levels + (fraction > 0) + starts[is_between], convert(fraction)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two-way tables: for all pairs of columns, noisy counts of pairs of levels."""
+"""Two-way contingency tables: noisy counts of pairs of levels, for all pairs of columns."""
 
 import math
 from abc import abstractmethod
@@ -15,10 +15,23 @@ from scipy import sparse
 from .base import GRID_BITS, FixedSensitivity, Measurement, Mechanism, grid_scale, to_grid
 from .codes import HatBasis
 
-# Rows with more levels are multiplied as sparse arrays, which is then faster.
-_WIDE = 400
-# Rows, and numbers in them, that are read at once: sums over so many are exact in doubles.
-MOST_ROWS, MOST_NUMBERS = 2**13, 2**22
+
+@dataclass(frozen=True)
+class TablesConstants:
+    """Constants of sums of products; all are set by hand."""
+
+    # Most levels of dense rows: with more, products of sparse arrays are faster.
+    max_dense: int = 400
+    # Most rows of a batch, and numbers in it. Sums over so many grid points are exact in float64.
+    max_rows: int = 2**13
+    max_numbers: int = 2**22
+
+    def batch_size(self, n_columns: int) -> int:
+        """Return the number of rows of a batch, for rows of so many numbers."""
+        return max(1, min(self.max_rows, self.max_numbers // n_columns))
+
+
+CONSTANTS = TablesConstants()
 
 
 def own_and_later(sizes: Sequence[int]) -> list[tuple[slice, slice]]:
@@ -55,8 +68,8 @@ def tables_with_later(cells: np.ndarray, sizes: Sequence[int]) -> list[np.ndarra
 
 
 def half_grid(std: float, n_records: int) -> float:
-    """Return 1 over the step of the grid of factors, for noise of a standard deviation."""
-    # Products of two whole numbers, n of them, stay below 2^62.
+    """Return the inverse step of the grid of factors, for the standard deviation of the noise."""
+    # The sum of n products of two integers stays below 2^62.
     bits = min(2 * GRID_BITS, 62 - n_records.bit_length())
     return 2.0 ** (math.log2(grid_scale(std, bits)) // 2)
 
@@ -113,12 +126,12 @@ class Tables:
         return replace(self, cells=self.cells[i], columns=self.columns[i], by=None)
 
     def without_impossible(self, impossible: np.ndarray) -> "Tables":
-        """Return the tables with 0 in place of noise in cells that are public to be empty.
+        """Return the tables with 0 in place of noise in cells that public rules exclude.
 
         Parameters
         ----------
         impossible : ndarray of bool of shape (n_levels, n_levels), symmetric
-            Pairs of levels that no record has, the levels of `by` included.
+            Pairs of levels that no record has, including the levels of `by`.
         """
         kept = np.ones(len(impossible), dtype=bool)
         if self.by is not None:
@@ -136,10 +149,11 @@ class Tables:
         )
 
     def count_levels(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the one-way tables with the least noise that the release implies.
+        """Return the minimum-variance one-way tables that the release implies.
 
-        Each row sum of a two-way table is a count of a level, too, with a variance in proportion to
-        its cells. The mean of all counts, weighted by their precisions, has the least noise.
+        Each row sum of a two-way table also counts a level, with a variance proportional to the
+        number of its cells. The mean of all counts, weighted by their precisions, has the least
+        variance.
 
         Returns
         -------
@@ -169,10 +183,10 @@ class Tables:
 
 
 class ProductMechanism(Mechanism):
-    """A sum of products of two factors, which are whole numbers on a grid."""
+    """A sum of products of two factors, which are rounded to integer multiples of a grid step."""
 
     is_sum = True
-    # Factor by which vectors are shortened before they are added up, and the noise with them.
+    # Factor by which vectors, and the noise, are divided before summation.
     divisor = 1.0
 
     @abstractmethod
@@ -189,8 +203,8 @@ class ProductMechanism(Mechanism):
 class TablesMechanism(FixedSensitivity, ProductMechanism):
     """All two-way tables, and each column's one-way table.
 
-    A record has a code in each of m columns, and b_c are the weights of the levels of column c at
-    that code: not negative, with ‖b_c‖ ≤ 1 (see `HatBasis`). Σ b_c b_dᵀ is the two-way table of
+    A record has a code in each of m columns. Its weights b_c of the levels of column c are
+    non-negative, with ‖b_c‖ ≤ 1 (see `HatBasis`). Σ b_c b_dᵀ is the two-way table of
     columns c and d, and Σ b_c a one-way table. The vector v that a record contributes holds all
     √2·b_c b_dᵀ for c < d, and w·b_c for each c, divided by N = √(m(m - 1 + w²)). N² times its
     squared norm is
@@ -198,19 +212,19 @@ class TablesMechanism(FixedSensitivity, ProductMechanism):
         Σ_{c≠d} ‖b_c‖² ‖b_d‖² + w² Σ ‖b_c‖² ≤ m(m - 1) + w² m = N².
 
     So its norm is at most 1, and the noise on a cell of a two-way table is that of N/√2 records;
-    the second moments, which hold each column's table with itself, would need m/√2. No number is
-    negative, so that two such vectors are at most √2 apart.
+    second moments, which include each column's table with itself, would need m/√2. All entries are
+    non-negative, so two such vectors are at most √2 apart.
 
-    *Strata.* Records can be stratified by a column, which is then left out of v: m, w and N are
-    those of the others. A record contributes b_l·v for each level l of that column, of weight b_l:
-    for a category, v to the tables of its level. As ‖b ⊗ v‖ = ‖b‖·‖v‖ ≤ 1, and nothing is negative,
-    both bounds hold for any number of levels.
+    *Strata.* Records can be stratified by a column, which is then excluded from v: m, w and N refer
+    to the other columns. A record contributes b_l·v for each level l of that column, with weight
+    b_l: for a category, v to the tables of its level. As ‖b ⊗ v‖ = ‖b‖·‖v‖ ≤ 1, and all entries are
+    non-negative, both bounds hold for any number of levels.
 
-    *Whole numbers.* The factors b_l·b_c and b_c, and that of one-way tables, are rounded towards
-    zero before they are multiplied: each product is then at most its exact value, and at least 0.
-    Both bounds hold.
+    *Integer arithmetic.* The factors b_l·b_c and b_c, and that of one-way tables, are rounded
+    towards zero before multiplication. So each product is at most its exact value and at least 0,
+    and both bounds hold.
 
-    The released sum is that of v/√2, so that all numbers get the same noise.
+    The release is the sum of v/√2, so that all numbers get the same noise.
 
     Parameters
     ----------
@@ -262,31 +276,31 @@ class TablesMechanism(FixedSensitivity, ProductMechanism):
         n_levels = sum(self.sizes)
         n_strata = () if self.by is None else (self._all_sizes[self._by],)
         total = np.zeros((*n_strata, count_cells(self.sizes) + n_levels), dtype=np.int64)
-        is_wide = n_levels > _WIDE
-        n_rows = MOST_ROWS if is_wide else max(1, min(MOST_ROWS, MOST_NUMBERS // n_levels))
+        is_sparse = n_levels > CONSTANTS.max_dense
+        n_rows = CONSTANTS.max_rows if is_sparse else CONSTANTS.batch_size(n_levels)
 
-        def to_whole(hats, share=1.0):
+        def to_integers(basis, share=1.0):
             """Return b_c, times a share, over √N, in units of the grid."""
             scale = half / math.sqrt(self.records)
-            convert = hats.to_sparse if is_wide else hats.to_dense
+            convert = basis.to_sparse if is_sparse else basis.to_dense
             return convert(lambda weights: to_grid(weights * share, scale))
 
         for codes, membership in source.codes(self.name, n_rows):
             codes = codes[membership.sum(1) > 0]
             if self.by is None:
-                whole = to_whole(HatBasis(codes, self.sizes))
-                self._add(total, whole, whole, half)
+                rows = to_integers(HatBasis(codes, self.sizes))
+                self._add(total, rows, rows, half)
                 continue
             strata = HatBasis(codes, self._all_sizes)
             for level, stratum in enumerate(total):
                 share = strata.weight_of(self._by, level)
                 has = share > 0
-                hats = HatBasis(codes[has][:, self._kept], self.sizes)
-                self._add(stratum, to_whole(hats, share[has, None]), to_whole(hats), half)
+                basis = HatBasis(codes[has][:, self._kept], self.sizes)
+                self._add(stratum, to_integers(basis, share[has, None]), to_integers(basis), half)
         return total
 
     def _add(self, total, shared, rows, half):
-        """Add products of whole numbers; `shared` are `rows` times the share of a stratum."""
+        """Add products of integers; `shared` are `rows` times the share of a stratum."""
         n_levels = sum(self.sizes)
         one_way = math.floor(half * self.weight / math.sqrt(2 * self.records))
         total[-n_levels:] += _to_array(shared.sum(0)) * one_way
@@ -321,13 +335,13 @@ def _to_array(numbers):
 def one_way_weight(sizes: Sequence[int]) -> float:
     """Return the weight w of one-way tables relative to two-way tables.
 
-    A larger weight increases the noise on two-way tables, whose cells have a variance of
-    N²/2 = m(m - 1 + w²)/2, in units of the multiplier. A level of column c is counted by its
-    one-way table, with a variance of N²/w², and by the row sums of its tables with columns d, with
-    N²·L_d/2 for L_d levels: combined, N²/(w² + p_c) with p_c = Σ_{d≠c} 2/L_d. The product of both
-    variances is least at w² = m - 1 - 2·p_c. This is evaluated for the column with the least p_c,
-    and clipped to [0, 1]: it is 1 except for few columns or few levels, and 0 where row sums are
-    nearly as good. A single column has its one-way table only.
+    A larger weight increases the noise on two-way tables, whose cells have the variance
+    N²/2 = m(m - 1 + w²)/2, in units of the multiplier. Counts of the levels of column c come from
+    its one-way table, with variance N²/w², and from the row sums of its tables with columns d of
+    L_d levels, with variance N²·L_d/2: combined, N²/(w² + p_c) with p_c = Σ_{d≠c} 2/L_d. The
+    product of both variances is minimal at w² = m - 1 - 2·p_c. The result is this value for the
+    column with the least p_c, clipped to [0, 1]. It is 1 except for few columns or few levels, and
+    0 if row sums are nearly as precise. A single column has only its one-way table.
     """
     n_columns = len(sizes)
     if n_columns == 1:

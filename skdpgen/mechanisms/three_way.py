@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Three-way tables of columns, and interactions of three columns."""
+"""Three-way contingency tables, and interactions of three columns."""
 
 import math
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ import torch
 
 from .base import to_grid
 from .codes import HatBasis
-from .tables import MOST_NUMBERS, MOST_ROWS, ProductMechanism, own_and_later
+from .tables import CONSTANTS, ProductMechanism, own_and_later
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class ThreeWayTables:
     std: float
 
     def without_impossible(self, impossible: np.ndarray) -> "ThreeWayTables":
-        """Return the tables with 0 in place of noise in cells that are public to be empty.
+        """Return the tables with 0 in place of noise in cells that public rules exclude.
 
         Parameters
         ----------
@@ -59,17 +59,17 @@ class ThreeWayTables:
 
 
 class ThreeWayMechanism(ProductMechanism):
-    """Tables of triples of columns.
+    """Three-way tables of some triples of columns.
 
-    A record has weights of the levels of each column, which are not negative and sum to 1 (see
-    `HatBasis`). A public map M_c joins levels in groups, or gives them signs. It maps the weights
-    to b_c, whose absolute values sum to at most 1, so that its norm is at most 1. For K triples
-    (c, d, e) of columns, a record contributes all b_c ⊗ b_d ⊗ b_e, divided by √K: a vector of norm
-    at most 1, as each of the K products has norm ‖b_c‖·‖b_d‖·‖b_e‖ ≤ 1. Two such vectors are at
-    most 2 apart; √2 if no map has a negative entry, as then no product is negative.
+    A record has non-negative weights of the levels of each column, which sum to 1 (see `HatBasis`).
+    A public map M_c merges levels into groups, or gives them signs. It maps the weights to b_c,
+    whose absolute values sum to at most 1, so that its norm is at most 1. For K triples (c, d, e)
+    of columns, a record contributes all b_c ⊗ b_d ⊗ b_e, divided by √K. This vector has norm at
+    most 1, as each of the K products has norm ‖b_c‖·‖b_d‖·‖b_e‖ ≤ 1. Two such vectors are at most 2
+    apart, or √2 if no map has a negative entry, as then no product is negative.
 
-    *Whole numbers.* b_c ⊗ b_d / √K and b_e are rounded towards zero before they are multiplied:
-    each product is then at most its exact value, with the same sign or 0. All bounds hold.
+    *Integer arithmetic.* b_c ⊗ b_d / √K and b_e are rounded towards zero before multiplication. So
+    each product is at most its exact value, with the same sign or 0, and all bounds hold.
 
     Parameters
     ----------
@@ -110,47 +110,45 @@ class ThreeWayMechanism(ProductMechanism):
 
     def _add_up(self, half, source):
         total = [np.zeros(shape, dtype=np.int64) for shape in self._shapes]
-        products = self._by_first()
-        n_rows = max(1, min(MOST_ROWS, MOST_NUMBERS // max(width for *_, width in products)))
+        products = self._group_by_first()
+        n_rows = CONSTANTS.batch_size(max(width for *_, width in products))
         sizes = [len(groups) for groups in self.maps]
         for codes, membership in source.codes(self.name, n_rows):
-            hats = HatBasis(codes[membership.sum(1) > 0], sizes)
-            columns = [hats.join(c, groups) for c, groups in enumerate(self.maps)]
-            whole = [to_grid(column, half) for column in columns]
+            basis = HatBasis(codes[membership.sum(1) > 0], sizes)
+            columns = [basis.join(c, groups) for c, groups in enumerate(self.maps)]
+            integers = [to_grid(column, half) for column in columns]
             shares = [column / math.sqrt(len(self.triples)) for column in columns]
             for c, seconds, thirds, blocks, _ in products:
                 pairs = columns[c][:, :, None] * torch.hstack([shares[d] for d in seconds])[:, None]
-                product = to_grid(pairs.flatten(1), half).T @ torch.hstack(
-                    [whole[e] for e in thirds]
-                )
+                right = torch.hstack([integers[e] for e in thirds])
+                product = to_grid(pairs.flatten(1), half).T @ right
                 product = product.long().cpu().numpy().reshape(*pairs.shape[1:], -1)
                 for i, block in blocks:
                     total[i] += product[block]
         return np.concatenate([table.ravel() for table in total])
 
-    def _by_first(self):
-        """Return the products of matrices that hold the tables, one for each first column.
+    def _group_by_first(self):
+        """Return the matrix products that yield the tables, one for each first column.
 
         Returns
         -------
         list of (first, seconds, thirds, blocks, width)
-            The columns of the factors; for each table its position among the triples, and its block
-            of the product; and the width of the pairs of a row.
+            The columns of the factors; for each table, its index among the triples and its block of
+            the product; and the number of columns of the left factor.
         """
         products = []
         for first in dict.fromkeys(c for c, _, _ in self.triples):
             tables = [(i, *rest) for i, (c, *rest) in enumerate(self.triples) if c == first]
-            seconds, thirds = (
-                list(dict.fromkeys(cs)) for cs in list(zip(*tables, strict=True))[1:]
-            )
-            second, third = self._side_by_side(seconds), self._side_by_side(thirds)
+            _, *others = zip(*tables, strict=True)
+            seconds, thirds = (list(dict.fromkeys(columns)) for columns in others)
+            second, third = self._find_slices(seconds), self._find_slices(thirds)
             blocks = [(i, (slice(None), second[d], third[e])) for i, d, e in tables]
             width = self.maps[first].shape[1] * max(block.stop for block in second.values())
             products.append((first, seconds, thirds, blocks, width))
         return products
 
-    def _side_by_side(self, columns):
-        """Return the slice of each of some columns in their joined groups."""
+    def _find_slices(self, columns):
+        """Return the slice of each column in the concatenated groups."""
         widths = [self.maps[c].shape[1] for c in columns]
         return dict(zip(columns, (own for own, _ in own_and_later(widths)), strict=True))
 

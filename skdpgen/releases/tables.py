@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two-way tables of a table's columns, and three-way tables of strong interactions."""
+"""Release of two-way contingency tables, and of three-way tables of strong interactions."""
 
 import math
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from ..accounting.plan import Plan, Terms
 from ..curator.record_functions import RecordFunction
 from ..mechanisms.tables import Tables, TablesMechanism, count_cells
 from ..mechanisms.three_way import ThreeWayMechanism, ThreeWayTables
-from ..tables.format import FEW_LEVELS
+from ..tables.format import CONSTANTS as FORMAT
 from .release import Release
 
 
@@ -19,18 +19,18 @@ from .release import Release
 class TableDefaults:
     """Constants of `TwoWayTables`. Those without a source are set by hand."""
 
-    # Most cells of tables, and the bytes of memory for a cell during a release.
+    # Largest number of cells, and bytes of memory per cell during a release.
     max_cells: int = 2**27
     cell_bytes: int = 30
     # Shares of ρ for interactions of three columns, and for three-way tables.
     interactions_share: float = 0.03
     three_way_share: float = 0.07
-    # Three-way tables are planned if so many standard deviations of the noise on an interaction are
-    # at most half of the records, and for no more triples and levels, which would take long.
+    # Three-way tables are planned if half of the records exceed so many standard deviations of the
+    # noise on an interaction, and up to these numbers of triples and levels, for reasons of time.
     clear: float = 4.0
     max_triples: int = 10_000
     max_levels: int = 1_000
-    # Records for useful results, in noise on a count times columns; found on Adult.
+    # Records for useful results, per column and standard deviation of a count; tuned on Adult.
     min_samples: float = 10.0
 
 
@@ -40,17 +40,17 @@ DEFAULTS = TableDefaults()
 class TwoWayTables(Release):
     """The sketch of a table: noisy counts of all pairs of levels of different columns.
 
-    One-way tables are released as well, with a weight that depends on the numbers of levels. A
-    table's ``release="sketch"`` resolves to this release.
+    It includes one-way tables, with a weight that depends on the numbers of levels. For a table,
+    ``release="sketch"`` resolves to this release.
 
-    If the target has at most three levels, the tables are stratified by it, so that all three-way
-    tables with the target are known. A record has one level, so that this costs no more.
+    If the target has at most three levels, the tables are stratified by it. They then determine all
+    three-way tables with the target, at no cost: each record is in one stratum.
 
     Otherwise a tenth of the budget is for *three-way tables* of columns whose interactions pairs do
-    not explain, such as a ⊕ b = c: one noisy number for each triple shows how far records differ
-    from the prediction of the pairs, and tables of significant triples are released. This is
-    planned for at most 10,000 triples and 1,000 levels in all, and if the noise on an interaction
-    is small relative to half of the records.
+    not explain, such as a ⊕ b = c. One noisy number for each triple measures the deviation of the
+    records from the prediction of the pairs, and tables of significant triples are released. The
+    plan includes them for at most 10,000 triples and 1,000 levels in all, if the noise on an
+    interaction is small relative to half of the records.
     """
 
     is_sum = True
@@ -87,7 +87,7 @@ class TwoWayTables(Release):
     def min_samples(self, plan: Plan, terms: Terms, format) -> int:
         """Return the number of records for useful results; see `Release.min_samples`.
 
-        Each stratum needs as many. A target with undeclared levels has at least two.
+        Each stratum needs the same number. A target with undeclared levels has at least two.
         """
         has_strata = len(format.schema.learnt) > 1 and _may_stratify(format)
         n_strata = max(2, len(format.levels_of_target)) if has_strata else 1
@@ -96,7 +96,7 @@ class TwoWayTables(Release):
     def run(self, curator, format) -> Tables:
         """Release the `Tables` of a resolved format."""
         names = [name for name, _ in format.blocks]
-        by = names.index(format.kind.label) if format.tells_apart else None
+        by = names.index(format.kind.label) if format.is_stratified else None
         curator.encode_cells_by(RecordFunction(format.encode_cells))
         return _without_impossible(curator.release(TablesMechanism(format.block_sizes, by)), format)
 
@@ -139,7 +139,7 @@ def _may_stratify(format):
     if target is not None and target.is_unknown:
         return True
     n_levels = len(getattr(target, "levels", ()))
-    return 1 < n_levels <= FEW_LEVELS or (n_levels > 0 and target.is_open)
+    return 1 < n_levels <= FORMAT.max_strata or (n_levels > 0 and target.is_open)
 
 
 def _three_way_std(plan, name, is_signed):

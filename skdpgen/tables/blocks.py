@@ -6,27 +6,32 @@ import numpy as np
 from ..curator.cells import encode_levels
 from ..exceptions import TableError
 from .columns.cells import find_present
-from .columns.values import PlaceScale, Values, find_between
+from .columns.values import CodeScale, Values, locate_between
 
 
-def wrong_cells(name, kind, dtype):
-    """Return an error about cells that are not as declared."""
+def make_mismatch_error(name, kind, dtype):
+    """Return the error about cells that are not as declared."""
     what, advice = kind.describe_mismatch(dtype)
     return TableError(f"Column {name!r} holds values that {what}; {advice}.")
 
 
 class Block:
-    """The place of a column in encoded rows, and what its weights stand for.
+    """The weights of a column in encoded rows.
 
     Parameters
     ----------
     name : str
-    kind : object
-        From the schema.
+    kind : Column
+        The column type, from the schema.
     start : int
-        First column of the block.
+        First column of the block in encoded rows.
     n_levels : int
-        Number of weights, without that for missing values.
+        Number of weights, without that of missing values.
+
+    Attributes
+    ----------
+    where : slice
+        The columns of the block in encoded rows.
     """
 
     def __init__(self, name, kind, start, n_levels):
@@ -36,30 +41,36 @@ class Block:
         self.where = slice(start, start + n_levels + kind.missing)
 
     def encode_cells(self, column, *, strict):
-        """Return the place of each cell: its level, or between which it is; see `hats`.
+        """Return the code of each cell: an integer at a level, a fraction between two knots.
 
         Parameters
         ----------
         column : Series
         strict : bool
-            Whether cells that are not as declared are refused. Else they count as missing where
-            values may be missing, and are NaN elsewhere.
+            Whether to raise for cells that are not as declared. Otherwise they count as missing if
+            values may be missing, and their code is NaN if not.
 
         Returns
         -------
         ndarray of shape (n,)
+            See `HatBasis`.
+
+        Raises
+        ------
+        TableError
+            If `strict`, for cells that are not as declared.
         """
-        present, places = self._find(column)
-        if strict and (present & np.isnan(places)).any():
-            raise wrong_cells(self.name, self.kind, column.dtype)
+        present, codes = self._encode(column)
+        if strict and (present & np.isnan(codes)).any():
+            raise make_mismatch_error(self.name, self.kind, column.dtype)
         if self.kind.missing:
-            places[np.isnan(places)] = self.n_levels
+            codes[np.isnan(codes)] = self.n_levels
         elif strict and not present.all():
             raise TableError(
                 f"Column {self.name!r} has missing values; declare it with missing=True, or drop "
                 "those rows."
             )
-        return places
+        return codes
 
 
 class LevelBlock(Block):
@@ -68,8 +79,8 @@ class LevelBlock(Block):
     def __init__(self, name, kind, start):
         super().__init__(name, kind, start, len(kind.levels))
 
-    def _find(self, column):
-        """Return which cells are present, and their places, NaN for those that have none."""
+    def _encode(self, column):
+        """Return which cells are present, and their codes, NaN for undeclared levels."""
         labels = column.to_numpy(dtype=object)
         present = find_present(labels)
         codes = np.full(len(labels), -1)
@@ -80,7 +91,7 @@ class LevelBlock(Block):
 
     def draw(self, weights, random_state):
         """Draw a cell for each row of weights."""
-        return self.make_cells(_draw_levels(_to_probabilities(weights), random_state))
+        return self.make_cells(_draw_levels(to_probabilities(weights), random_state))
 
     def make_cells(self, codes):
         """Return the cells of codes of levels."""
@@ -88,70 +99,86 @@ class LevelBlock(Block):
 
 
 class KnotBlock(Block):
-    """One weight per knot, of the hat functions on the knots' places; and one per atom.
+    """One weight per knot, in the hat basis on the codes of the knots; and one per point mass.
 
     Parameters
     ----------
     name, kind, start
         As in `Block`.
-    places : ndarray, default=None
-        Where knots and cuts are when numbers are drawn, if not where they are encoded; see
-        `PlaceScale`.
+    codes : ndarray of shape (n_knots + n_cuts,), default=None
+        Calibrated codes of knots and breakpoints, by which numbers are drawn; see `CodeScale`.
+        None: the codes used for encoding.
+
+    Attributes
+    ----------
+    scale, draw_scale : CodeScale
+        For encoding, and for drawing.
+    ends : ndarray of shape (n_knots,)
+        Numbers at integer codes of `draw_scale`: the ends of the intervals that are drawn from.
     """
 
-    def __init__(self, name, kind, start, places=None):
+    def __init__(self, name, kind, start, codes=None):
         self.number = kind.to_number()
         self.knots = self.number.positions
         self.decimals, self.atoms = self.number.decimals, self.number.atoms or ()
         cuts = self.number.cuts or ()
         self.values = Values(self.decimals, self.atoms)
-        self.scale = PlaceScale(self.knots, cuts)
-        self.drawn = PlaceScale(self.knots, cuts, places)
-        # The numbers at whole places when they are drawn: intervals are between these.
-        self.ends = self.drawn.find_numbers(np.arange(len(self.knots)))
+        self.scale = CodeScale(self.knots, cuts)
+        self.draw_scale = CodeScale(self.knots, cuts, codes)
+        self.ends = self.draw_scale.decode(np.arange(len(self.knots)))
         super().__init__(name, kind, start, len(self.knots) + len(self.atoms))
 
-    def _find(self, column):
+    def _encode(self, column):
         present, numbers = self.kind.read(column)
-        places = np.full(len(present), np.nan)
-        places[present] = self.scale.encode_cells(numbers)
+        codes = np.full(len(present), np.nan)
+        codes[present] = self.scale.encode(numbers)
         if self.atoms:
             values = self._to_values(numbers)
-        for position, atom in enumerate(self.atoms, start=len(self.knots)):
-            places[np.flatnonzero(present)[values == atom]] = position
-        return present, places
+        for code, atom in enumerate(self.atoms, start=len(self.knots)):
+            codes[np.flatnonzero(present)[values == atom]] = code
+        return present, codes
 
     def draw(self, weights, random_state):
-        from_left, from_right, others = self.find_shares(weights)
+        """Draw a cell for each row of weights."""
+        from_left, from_right, others = self.split_weights(weights)
         masses = np.column_stack([from_left + from_right, others])
         drawn = _draw_levels(masses, random_state)
-        n_between = len(self.knots) - 1
-        left = np.where(drawn < n_between, drawn, 0)
+        n_intervals = len(self.knots) - 1
+        left = np.where(drawn < n_intervals, drawn, 0)
         chosen = np.arange(len(left)), left
         share = _draw_between(from_left[chosen], from_right[chosen], random_state)
-        numbers = self.values.round_at_random(left + share, self.drawn, random_state)
-        return self.make_cells(numbers, drawn - n_between)
+        numbers = self.values.round_at_random(left + share, self.draw_scale, random_state)
+        return self.make_cells(numbers, drawn - n_intervals)
 
-    def find_shares(self, weights):
-        """Return what each interval has of its knots, and the weights of atoms and missing values.
+    def split_weights(self, weights):
+        """Split the weights of knots among intervals; see `share_between_knots`.
 
         Returns
         -------
         from_left, from_right : ndarray of shape (n, n_knots - 1)
+            Parts of the weights of the left and of the right knot of each interval.
         others : ndarray of shape (n, n_others)
+            Weights of point masses and missing values.
         """
-        weights, others = np.split(_to_probabilities(weights), [len(self.knots)], axis=1)
+        weights, others = np.split(to_probabilities(weights), [len(self.knots)], axis=1)
         return *share_between_knots(weights), others
 
     def _to_values(self, numbers):
-        """Round numbers, and clip those that are no atoms: a bound may be one."""
+        """Round numbers, and clip all but point masses, which may lie beyond the bounds."""
         if self.decimals is not None:
             numbers = np.round(numbers, self.decimals)
         clipped = np.clip(numbers, self.number.lower, self.number.upper)
         return np.where(np.isin(numbers, self.atoms), numbers, clipped)
 
     def make_cells(self, numbers, others):
-        """Return numbers, and where `others` is not negative, the atoms or missing values there."""
+        """Return the cells of numbers, or of point masses and missing values.
+
+        Parameters
+        ----------
+        numbers : ndarray of shape (n,)
+        others : ndarray of int of shape (n,)
+            Index of the point mass, their number for a missing value, or negative for a number.
+        """
         if self.decimals is not None:
             numbers = np.round(numbers, self.decimals) + 0.0  # no negative zero
         numbers = np.clip(numbers, self.knots[0], self.knots[-1])
@@ -161,58 +188,63 @@ class KnotBlock(Block):
 
 
 def knot_weights(numbers, knots):
-    """Return the weights of knots: the hat functions on them.
+    """Return the weights of numbers in the hat basis on knots.
 
     Parameters
     ----------
     numbers : ndarray of any shape
-        Beyond the knots, they are clipped.
+        They are clipped to the range of the knots.
     knots : ndarray of shape (n_knots,)
+        Increasing.
 
     Returns
     -------
-    ndarray of the shape of `numbers`, and n_knots at the end
-        They sum to 1, and the mean of the knots by them is the number. NaN for NaN.
+    ndarray of the shape of `numbers`, with n_knots appended
+        Weights that sum to 1; the mean of the knots with these weights is the number. NaN for NaN.
     """
-    left, share = find_between(numbers, knots)
+    left, share = locate_between(numbers, knots)
     weights = np.zeros((*left.shape, len(knots)))
     np.put_along_axis(weights, left[..., None], 1 - share[..., None], axis=-1)
     np.put_along_axis(weights, left[..., None] + 1, share[..., None], axis=-1)
     return weights
 
 
-def _to_probabilities(weights):
-    """Scale non-negative parts to sum 1; equal ones where there is no positive weight."""
+def to_probabilities(weights):
+    """Clip weights at 0 and normalize each row; a row without a positive weight is uniform."""
     weights = np.maximum(weights, 0)
     top = weights.max(axis=1, keepdims=True)
-    # By the largest first, as sums of the largest floats overflow.
+    # Sums of the largest floats overflow: first divide by the maximum.
     weights = np.where(top > 0, weights, 1) / np.where(top > 0, top, 1)
     return weights / weights.sum(axis=1, keepdims=True)
 
 
 def _draw_levels(probabilities, random_state):
-    """Draw one level per row; one of probability 0 is never drawn."""
+    """Draw one level per row; levels of probability 0 are never drawn."""
     steps = probabilities.cumsum(axis=1)
     uniform = random_state.uniform(size=(len(steps), 1))
     return (steps / steps[:, -1:] <= uniform).sum(axis=1)
 
 
 def share_between_knots(weights):
-    """Share the weight of each knot among the intervals beside it.
+    """Split the weight of each knot among the two intervals next to it.
 
-    Draws in an interval have the right expected weights if the interval has the total of both
-    shares, and its mean is their centre of gravity, for any division. Divided by the square roots
-    of the neighbours' weights, a flat density stays flat, also where distances of knots grow
-    geometrically, and a row between two knots stays between them.
+    Expected weights are unchanged under any split if an interval is drawn with the sum of its two
+    parts as probability, and its mean is their centre of gravity. Parts in proportion to the square
+    roots of the weights of the neighbouring knots keep a flat density flat, also for geometrically
+    growing distances of knots, and keep a row between two knots between them.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n, n_knots)
 
     Returns
     -------
     from_left, from_right : ndarray of shape (n, n_knots - 1)
-        For each interval, what it has of its left and of its right knot.
+        For each interval, the parts of its left and of its right knot.
     """
     roots = np.pad(np.sqrt(weights), ((0, 0), (1, 1)))
     left, right = roots[:, :-2], roots[:, 2:]
-    # A knot without neighbours is drawn itself, and any interval that it is in will do.
+    # A knot whose neighbours have no weight is drawn itself: either interval will do.
     to_right = np.ones_like(weights)
     to_right[:, -1] = 0
     np.divide(right, left + right, out=to_right, where=left + right > 0)
@@ -221,25 +253,25 @@ def share_between_knots(weights):
 
 
 def _draw_between(from_left, from_right, random_state):
-    """Draw numbers in [0, 1] of mean from_right / (from_left + from_right).
+    """Draw numbers in [0, 1] with mean from_right / (from_left + from_right).
 
-    The density is a power: flat if both are equal, a triangle if one is twice the other, and an
-    atom at 0 or 1 if one is 0.
+    The density is a power: flat for equal arguments, a triangle if one is twice the other, and a
+    point mass at 0 or 1 if one is 0.
     """
     share = random_state.uniform(size=len(from_left)) ** find_power(from_left, from_right)
     return np.where(from_right > from_left, share, 1 - share)
 
 
-def share_below(places, from_left, from_right):
-    """Return the probabilities that such numbers are below places in [0, 1]."""
+def share_below(shares, from_left, from_right):
+    """Return the distribution function of `_draw_between` at numbers in [0, 1]."""
     with np.errstate(divide="ignore"):
         exponent = 1 / find_power(from_left, from_right)
     is_right = from_right > from_left
-    below = np.where(is_right, places, 1 - places) ** exponent
+    below = np.where(is_right, shares, 1 - shares) ** exponent
     return np.where(is_right, below, 1 - below)
 
 
 def find_power(from_left, from_right):
-    """Return p: such numbers are uᵖ of uniform u or, where the left has more, 1 - uᵖ."""
+    """Return the exponent p of `_draw_between`: uᵖ or, if the left part is larger, 1 - uᵖ."""
     largest = np.maximum(from_left, from_right)
     return np.minimum(from_left, from_right) / np.where(largest > 0, largest, 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Encoding of tables as rows of weights."""
+"""Encoding of tables as rows of weights, and decoding by sampling."""
 
 from collections.abc import Mapping
 
@@ -9,40 +9,40 @@ import torch
 
 from ..exceptions import TableError
 from ..mechanisms.codes import HatBasis
-from .blocks import KnotBlock, LevelBlock, wrong_cells
+from .blocks import KnotBlock, LevelBlock, make_mismatch_error
 from .rules.conditions import make_condition
 
 
 class TableEncoder:
     """Maps tables with a public schema to rows in the unit ball, and back.
 
-    Each column becomes one block of non-negative weights with a fixed sum:
+    Each column becomes one block of non-negative weights:
 
-    - a category, ordinal or boolean has one weight per level, all of it on that of its value;
-    - a number or date has one weight per knot, all of it on the two knots around its value. The
-      nearer one has more: the weighted mean of the knots is the value, unless cuts between knots
-      say by what else nearness goes;
-    - where values may be missing, the last weight stands for that;
-    - an identifier has none, and is made up; a derived column has none, and is computed.
+    - a category, ordinal or boolean has one weight per level (one-hot encoding);
+    - a number or date has one weight per knot (hat basis): only the two knots around a value have
+      positive weights. Without breakpoints between them, the weighted mean of the knots is the
+      value; breakpoints make the weights a piecewise linear function of it;
+    - if values may be missing, the last weight is that of missing values;
+    - an identifier has no weights and is generated; a derived column has none and is computed.
 
     The weights of a block sum to 1 / √(number of columns), so that every row lies in the unit
-    ball, whatever its values. The mean of encoded rows is a table of frequencies: of the levels,
-    and of the surroundings of the knots.
+    ball. The mean of encoded rows holds the frequencies of levels, and histograms of numbers.
 
-    Values beyond the bounds are clipped, infinite ones too, without a warning: whether it happened
-    is private. Nothing is learnt from data, and `fit` is not needed.
+    Values beyond the bounds, infinite ones included, are clipped without a warning, which would
+    reveal a private fact. The encoder learns nothing from data and needs no `fit`.
 
     Parameters
     ----------
     schema : Schema
         The columns.
-    places : dict of str to ndarray, default=None
-        Of numbers that are not drawn where they are encoded, where their knots and cuts are then.
+    codes : dict of str to ndarray of shape (n_knots + n_cuts,), default=None
+        Calibrated codes of knots and breakpoints, by column name. Default: the codes used for
+        encoding.
 
     Attributes
     ----------
     blocks : list of (str, slice)
-        The name of each column, and its columns in encoded rows.
+        Each column's name, and its slice of encoded rows.
     n_columns : int
         Number of columns of encoded rows.
 
@@ -58,112 +58,117 @@ class TableEncoder:
            [0. , 1. , 0. , 1. , 0. ]])
     """
 
-    def __init__(self, schema, places=None):
+    def __init__(self, schema, codes=None):
         self.schema = schema
-        self.places = places or {}
+        self.codes = codes or {}
 
     def encode(self, table):
         """Encode a table with the columns of the schema, in any order.
 
+        Parameters
+        ----------
+        table : DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_columns)
+
         Raises
         ------
         TableError
-            If it is no DataFrame, is empty, or has other columns than the schema; if a column has
-            values of another type, categories that are not declared, or missing values where there
-            may be none. No message quotes a value.
+            If the table is no DataFrame, is empty, or has other columns than the schema; or if a
+            column has values of another type, undeclared categories, or undeclared missing values.
+            No message quotes a value.
         """
         check_columns(table, self.schema)
         if not len(table):
             raise TableError("The table has no rows.")
-        return self._spread(self._find_places(table, strict=True))
+        return self._to_dense(self._encode(table, strict=True))
 
     def encode_private(self, table):
-        """Encode a private table like `encode`, but refuse no cell: that would tell of it.
+        """Encode a private table like `encode`, but raise for no cell: that would reveal it.
 
-        A cell that is not as declared counts as missing, in a column where values may be missing;
-        otherwise its row is NaN. That is decided for each record on its own.
+        A cell that is not as declared counts as missing if values of its column may be missing;
+        otherwise its row is NaN. Each row depends on its own record alone.
         """
-        places = self.encode_cells(table)
-        is_bad = np.isnan(places).any(axis=1)
-        rows = self._spread(np.where(is_bad[:, None], 0, places))
+        codes = self.encode_cells(table)
+        is_bad = np.isnan(codes).any(axis=1)
+        rows = self._to_dense(np.where(is_bad[:, None], 0, codes))
         rows[is_bad] = np.nan
         return rows
 
     def encode_cells(self, table):
-        """Return the places of the cells of a private table, of which encoded rows are `Hats`.
+        """Return the codes of the cells of a private table; see `HatBasis`.
 
         Returns
         -------
         ndarray of shape (n_samples, n_blocks)
-            NaN for a cell that is not as declared, where values may not be missing.
+            NaN for cells that are not as declared, in columns without missing values.
         """
-        return self._find_places(table, strict=False)
+        return self._encode(table, strict=False)
 
-    def _find_places(self, table, *, strict):
+    def _encode(self, table, *, strict):
         columns = (
             block.encode_cells(table[block.name], strict=strict) for block in self.make_blocks()
         )
         return np.column_stack(list(columns))
 
-    def _spread(self, places):
+    def _to_dense(self, codes):
         sizes = [block.where.stop - block.where.start for block in self.make_blocks()]
-        return HatBasis(torch.from_numpy(places), sizes).to_dense().numpy() / np.sqrt(len(sizes))
+        return HatBasis(torch.from_numpy(codes), sizes).to_dense().numpy() / np.sqrt(len(sizes))
 
     def find_conditions(self, where):
-        """Return the conditions that columns are what a dict asks of them, by their names.
+        """Return the conditions of ``sample(where=...)``, a dict by column name.
 
         Raises
         ------
         ValueError
-            For names that are no columns, and for what no value of a column is.
+            For unknown or derived columns, and for conditions that no value satisfies.
         """
         if not isinstance(where, Mapping):
             raise ValueError(
-                "where must be a dict of columns, and of the levels or ranges of each; got "
-                f"{where!r}."
+                f"where must be a dict of column names to levels or ranges; got {where!r}."
             )
         blocks = {block.name: block for block in self.make_blocks()}
         derived = [name for name in where if name in self.schema.derived_names]
         if derived:
-            raise ValueError(f"where names {derived}, which are derived: ask for what they are of.")
+            raise ValueError(f"where names {derived}, which are derived; use their operands.")
         unknown = [name for name in where if name not in blocks]
         if unknown:
             raise ValueError(f"where names {unknown}, which are no columns: {list(blocks)}.")
-        return {name: make_condition(blocks[name], asked) for name, asked in where.items()}
+        return {name: make_condition(blocks[name], values) for name, values in where.items()}
 
     def draw(self, rows, random_state, conditions=None):
-        """Decode rows at random, each block by its weights as probabilities.
+        """Decode rows by sampling: the weights of each block are probabilities.
 
-        The expected encoding of what is drawn is the row itself, if its blocks are non-negative
-        and have their sum, and numbers are drawn where they are encoded. Otherwise negative
-        entries count as 0, and a scale does not matter; a block without any weight has equal ones.
-        Numbers and dates fall between knots too: flat weights give a flat density, and weights on
-        two neighbours give a value between these.
+        Weights are clipped at 0 and normalized; a block without positive weights is uniform. For
+        valid weights and without calibrated codes, the expected encoding of a draw is the row.
+        Numbers and dates are drawn between knots, too: equal weights give a flat density, and
+        weights of two neighbouring knots give values between them.
 
         Parameters
         ----------
-        rows : array of shape (n_samples, n_columns)
+        rows : ndarray of shape (n_samples, n_columns)
         random_state : RandomState or Generator of NumPy
         conditions : dict, default=None
-            From `find_conditions`; of rows in which their probabilities are not 0.
+            From `find_conditions`. They must have positive probability in each row.
 
         Returns
         -------
         frame : DataFrame of shape (n_samples, n_features)
-            The columns of the schema, in order: categories and ordinals as categorical, booleans
-            as bool, whole numbers as int64, other numbers as float64, dates as datetime64[s];
-            booleans and whole numbers that may be missing as the nullable boolean and Int64.
+            The columns of the schema, in order. Categories and ordinals are categorical, booleans
+            bool, integers int64, other numbers float64, and dates datetime64[s]; booleans and
+            integers that may be missing have the nullable dtypes boolean and Int64.
         """
+        conditions = conditions or {}
         drawn = {
-            block.name: (conditions or {})
-            .get(block.name, block)
-            .draw(rows[:, block.where], random_state)
+            block.name: conditions.get(block.name, block).draw(rows[:, block.where], random_state)
             for block in self.make_blocks()
         }
         return self.assemble(drawn, len(rows), random_state)
 
     def assemble(self, columns, n_rows, random_state):
-        """Return columns that were drawn as a table, in order; identifiers are made up."""
+        """Return drawn columns as a table in the order of the schema, with new identifiers."""
         return pd.DataFrame(
             {
                 name: columns[name] if name in columns else kind.make(n_rows, random_state)
@@ -173,7 +178,7 @@ class TableEncoder:
 
     @property
     def blocks(self):
-        """The name of each column, and its columns in encoded rows."""
+        """Each column's name, and its slice of encoded rows."""
         return [(block.name, block.where) for block in self.make_blocks()]
 
     @property
@@ -182,12 +187,12 @@ class TableEncoder:
         return self.make_blocks()[-1].where.stop
 
     def make_blocks(self):
-        """Return the `Block` of each column that is learnt."""
-        check_closed(self.schema)
+        """Return the `Block` of each learned column."""
+        check_resolved(self.schema)
         blocks, start = [], 0
         for name, kind in self.schema.learnt.items():
             if kind.has_knots:
-                blocks.append(KnotBlock(name, kind, start, self.places.get(name)))
+                blocks.append(KnotBlock(name, kind, start, self.codes.get(name)))
             else:
                 blocks.append(LevelBlock(name, kind, start))
             start = blocks[-1].where.stop
@@ -198,18 +203,18 @@ class TableEncoder:
         return blocks
 
 
-def check_closed(schema):
-    """Refuse a schema that does not declare all bounds and categories."""
+def check_resolved(schema):
+    """Raise an error if a schema does not declare all bounds and categories."""
     if schema.open_names:
         raise ValueError(
             f"The schema does not declare the bounds or categories of {list(schema.open_names)}. "
             "Declare them, as Number(lower, upper) or Category([...]), from public knowledge; or "
-            "hand the schema to a generator, which pays for finding them."
+            "pass the schema to a generator, which infers them at a cost."
         )
 
 
 def check_columns(table, schema):
-    """Refuse what is no table with just the columns of a schema; no cell is looked at."""
+    """Raise an error if a table lacks columns of a schema or has others; read no cell."""
     if not isinstance(table, pd.DataFrame):
         raise TableError(f"A table must be a pandas DataFrame; got {type(table).__name__}.")
     if not table.columns.is_unique:
@@ -225,24 +230,24 @@ def check_columns(table, schema):
     if extra:
         raise TableError(
             f"The table has columns {extra} that the schema does not declare; declare them, "
-            "drop them from the table, or leave them open by Schema.from_dtypes(table.dtypes, "
-            "declared=schema), for which a generator pays."
+            "drop them from the table, or have a generator infer them, at a cost, by "
+            "Schema.from_dtypes(table.dtypes, declared=schema)."
         )
 
 
 def check_dtypes(table, schema, *, are_stated=False):
-    """Refuse columns whose dtype says that no cell can be as declared; no cell is looked at.
+    """Raise an error for columns whose dtype cannot hold declared values; read no cell.
 
     Parameters
     ----------
     table : DataFrame
     schema : Schema
-    are_stated : bool
-        Whether dtypes follow from the source alone. Those that readers choose follow from cells: a
-        single one makes texts of a column of numbers, and a refusal would tell of it.
+    are_stated : bool, default=False
+        Whether the source states dtypes. Otherwise readers infer them from private cells: a single
+        cell turns a column of numbers into texts, and an error would reveal it.
     """
     for name, kind in schema.items():
         dtype = table[name].dtype
-        is_chosen = not are_stated and kind.is_dtype_inferred
-        if not (kind.accepts(dtype) or (is_chosen and isinstance(dtype, pd.StringDtype))):
-            raise wrong_cells(name, kind, table[name].dtype)
+        is_inferred = not are_stated and kind.is_dtype_inferred
+        if not (kind.accepts(dtype) or (is_inferred and isinstance(dtype, pd.StringDtype))):
+            raise make_mismatch_error(name, kind, dtype)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Formats of tables: cells are encoded as weights of levels and knots."""
+"""Data format of tables: columns, encoding of cells, and decoding of samples."""
 
 import re
 from dataclasses import dataclass, replace
@@ -26,20 +26,42 @@ from .rules.draws import RuleDraws
 from .rules.feasibility import find_impossible
 from .schema import Schema
 
-# A target of so few levels tells records apart: tables that are added up over L levels have √L of
-# the noise, and with more of them what is gained is lost (found on Adult).
-FEW_LEVELS = 3
 
-# Share of the budget for what a schema leaves open, or for knots alone.
-_OPEN_SHARE, _KNOTS_SHARE = 0.2, 0.05
-# Under conditions, rows are drawn from at least so many times as many.
-_CANDIDATES = 4
+@dataclass(frozen=True)
+class FormatConstants:
+    """Constants of the table format. Those without a source are set by hand."""
+
+    # Most levels of a target by which tables are stratified. Sums over L strata have √L times the
+    # noise, which outweighs the benefit of more strata (measured on Adult).
+    max_strata: int = 3
+    # Shares of ρ for inference of a schema, or of knots alone.
+    inference_share: float = 0.2
+    knots_share: float = 0.05
+    # Least number of generated rows from which one is drawn under conditions.
+    n_candidates: int = 4
+
+
+CONSTANTS = FormatConstants()
 
 
 @savable
 @dataclass(frozen=True)
 class TableKind:
-    """Columns, dtypes and label of the table that was given to `fit`, in which samples return."""
+    """Columns, dtypes and label of the table passed to `fit`, which samples get again.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Columns of X.
+    dtypes : dict of str to dtype
+        Dtypes to which columns of samples are cast.
+    label : str or None
+        Name of the target.
+    is_split : bool
+        Whether the target was passed as y.
+    is_series : bool
+        Whether y was a Series.
+    """
 
     names: tuple
     dtypes: dict
@@ -65,21 +87,21 @@ class TableKind:
             raise ValueError(f"target must be a column of the schema; got {label!r}.")
         if label in schema and label not in schema.learnt:
             raise ValueError(
-                f"{label!r} is an identifier or derived, and not learnt: it is no target."
+                f"{label!r} is an identifier or derived, not learned: it cannot be the target."
             )
         dtypes = {}
         if dataset.has_fixed_dtypes:
-            _refuse_rounding(schema, {**head, **({label: y} if y is not None else {})})
+            _check_integers(schema, {**head, **({label: y} if y is not None else {})})
             dtypes = _keep_plain({label: getattr(y, "dtype", None), **head.dtypes})
         return cls(names, dtypes, label, y is not None, y is not None and y.is_series)
 
     def without_dtypes(self, names):
-        """Return the kind of tables whose columns of these names are handed back as they are."""
+        """Return the same without the dtypes of some columns, which are then not cast."""
         names = set(names)
         return replace(self, dtypes={k: v for k, v in self.dtypes.items() if k not in names})
 
     def give(self, frame):
-        """Return a table as one of this kind."""
+        """Return a table of samples in the containers and dtypes of `fit`."""
         for name, dtype in self.dtypes.items():
             if frame[name].dtype != dtype:
                 frame[name] = _cast(frame[name], dtype)
@@ -98,15 +120,16 @@ class TableFormat(Format):
     Parameters
     ----------
     schema : Schema
-        The columns. Those that are open have to be found first: see `settle`.
+        The columns. `resolve` infers undeclared bounds and categories.
     kind : TableKind, default=None
         Containers and dtypes of samples.
     texts : dict of str to TextStyle, default=None
-        Columns that come as texts, whose kinds were found.
-    counted : dict of str to ndarray, default=None
-        Of numbers of which cuts were found, how many are between knots, but for noise.
-    places : dict of str to ndarray, default=None
-        Of those, where knots and cuts are when numbers are drawn; see `even`.
+        Text styles of the columns whose types were inferred.
+    counted : dict of str to ndarray of shape (n_knots - 1,), default=None
+        Noisy counts between neighbouring knots, of numbers with inferred breakpoints.
+    places : dict of str to ndarray of shape (n_knots + n_cuts,), default=None
+        Calibrated codes of the knots and breakpoints of these numbers, from `calibrate_marginals`.
+        Saved files have this name.
     """
 
     schema: Schema
@@ -118,7 +141,7 @@ class TableFormat(Format):
     has_blocks = True
 
     def __post_init__(self):
-        # A record without its target counts as absent.
+        # A record without a target counts as absent, so the target has no missing values.
         label = self.kind and self.kind.label
         kind = self.schema.get(label)
         if kind is not None and kind.missing and not kind.is_unknown:
@@ -132,12 +155,12 @@ class TableFormat(Format):
     @property
     def shares(self):
         names = SchemaInference(self.schema).releases
-        share = _OPEN_SHARE if self.schema.open_names else _KNOTS_SHARE
+        share = CONSTANTS.inference_share if self.schema.open_names else CONSTANTS.knots_share
         weights = {name: WEIGHTS.get(name, 1.0) for name in names}
         return {name: share * weight / sum(weights.values()) for name, weight in weights.items()}
 
     def with_even_knots(self):
-        """Return the format with even knots where knots would be found."""
+        """Return the format with evenly spaced knots in place of inferred ones."""
         return replace(self, schema=self.schema.with_even_knots())
 
     @property
@@ -152,7 +175,7 @@ class TableFormat(Format):
 
     @property
     def blocks(self):
-        """The name of each column, and its columns in rows."""
+        """Each column's name, and its slice of rows."""
         return TableEncoder(self.schema).blocks
 
     @property
@@ -162,10 +185,10 @@ class TableFormat(Format):
 
     @property
     def is_spare(self):
-        """Which columns of rows are not generated where their counts are within noise of 0.
+        """Mask of the weights that are not generated if their counts are within noise of 0.
 
-        They stand for what is not told apart, missing values and `other`; and for knots far out in
-        tails, where noise would outweigh all other values.
+        These are missing values, `other` levels, and knots far out in tails, where the noise of a
+        count would outweigh all other values. Shape (n_columns,).
         """
         spare = np.zeros(self.n_columns, dtype=bool)
         for name, where in self.blocks:
@@ -186,18 +209,19 @@ class TableFormat(Format):
 
     @property
     def levels_of_target(self):
-        """The levels of the target; none if there is no target, or it is a number or date."""
+        """The levels of the target; empty without a target, and for a numeric one."""
         return () if self.kind is None else self._levels(self.kind.label) or ()
 
     @property
-    def tells_apart(self):
-        """Whether there are tables of the records of each level of the target."""
-        return len(self.schema.learnt) > 1 and 1 < len(self.levels_of_target) <= FEW_LEVELS
+    def is_stratified(self):
+        """Whether tables are stratified by the target."""
+        n_levels = len(self.levels_of_target)
+        return len(self.schema.learnt) > 1 and 1 < n_levels <= CONSTANTS.max_strata
 
     def find_impossible(self):
-        """Return which pairs of columns of rows the rules leave out, a symmetric matrix of bool.
+        """Return the pairs of weights that the rules exclude, a symmetric matrix of bool.
 
-        Released counts of such a pair are noise: they can be put to 0 by what is public.
+        Released counts of such a pair are noise and can be set to 0, since the rules are public.
         """
         return find_impossible(self.schema.rules, TableEncoder(self.schema).make_blocks())
 
@@ -207,11 +231,11 @@ class TableFormat(Format):
     # Private tables.
 
     def check_columns(self, table):
-        """Refuse what is no table with just the columns of the schema."""
+        """Raise an error if a table has other columns than the schema."""
         check_columns(table, self.schema)
 
     def check_dtypes(self, table, *, are_stated=False):
-        """Refuse columns of which no cell can be as declared, by their dtypes."""
+        """Raise an error for columns whose dtype cannot hold declared values."""
         check_dtypes(table, self.schema, are_stated=are_stated)
 
     def make_reader(self, stated):
@@ -220,32 +244,31 @@ class TableFormat(Format):
         Parameters
         ----------
         stated : sequence of str or None
-            Columns that hold texts whatever the cells are: these are categories as they are
-            written. None: all cells were read as what is declared.
+            Columns that the source states to be texts, which are categories as written. None: all
+            cells were already parsed as the declared types.
 
         Raises
         ------
         ValueError
-            If two categories are alike for a reader that may take them for numbers.
+            If readers of files may parse two categories as the same value.
         """
-        if stated is None:
-            styles = (None,) * len(self.schema)
-        else:
+        styles = (None,) * len(self.schema)
+        if stated is not None:
             styles = tuple(_style_of(n, k, n in stated) for n, k in self.schema.items())
         return CellReader(styles, tuple(self._levels(name) or () for name in self.schema))
 
     def resolve(self, curator):
-        """Find what is open, and return a format that the curator then encodes rows by."""
+        """Infer undeclared properties; return the resolved format, which the curator applies."""
         if not self.shares:
             return self
-        inference = SchemaInference(self.schema, is_told_apart=self.tells_apart)
+        inference = SchemaInference(self.schema, is_told_apart=self.is_stratified)
         schema = inference.run(curator)
         kind = self.kind.without_dtypes(
             name for name in inference.unknown if not isinstance(schema[name], Category)
         )
-        settled = TableFormat(schema, kind, inference.unknown, inference.counted)
-        curator.prepare(RecordFunction(settled.encode), 1.0)
-        return settled
+        resolved = TableFormat(schema, kind, inference.unknown, inference.counted)
+        curator.prepare(RecordFunction(resolved.encode), 1.0)
+        return resolved
 
     def refuse(self, X, y=None):
         """Raise an error that names the column if cells are not as the schema declares them."""
@@ -255,13 +278,13 @@ class TableFormat(Format):
             TableEncoder(self.schema).encode(self._parse(X))
 
     def encode(self, X, y=None):
-        """Map cells, an array of objects in the order of the schema, to rows; NaN for bad ones."""
+        """Map cells, an array of objects in the order of the schema, to rows, NaN if invalid."""
         if self.schema.open_names:
             return SchemaInference(self.schema).encode(X)
         return TableEncoder(self.schema).encode_private(self._parse(X))
 
     def encode_cells(self, X, y=None):
-        """Map cells to places in the columns of a schema that leaves nothing open; see `Hats`."""
+        """Map cells to codes in the columns of a resolved schema; see `HatBasis`."""
         return TableEncoder(self.schema).encode_cells(self._parse(X))
 
     def _parse(self, X):
@@ -279,19 +302,19 @@ class TableFormat(Format):
 
     def calibrate_marginals(self, generate):
         generator = torch.Generator().manual_seed(0)
-        places = calibrate_codes(
+        codes = calibrate_codes(
             TableEncoder(self.schema).make_blocks(),
             self.counted or {},
             lambda n_rows: generate(torch.zeros(n_rows, dtype=torch.int64), generator),
         )
-        return replace(self, places=places, counted=None)
+        return replace(self, places=codes, counted=None)
 
     def sample(self, generate, shares, n_samples, *, y, where, noise):
         encoder, label = TableEncoder(self.schema, self.places), self.kind.label
         conditions = encoder.find_conditions({} if where is None else where)
         if y is not None and label in conditions:
-            raise ValueError(f"y and where both ask for levels of {label!r}; give one of them.")
-        noise.torch_generator()  # the stream of the classes, which here are drawn with the rows
+            raise ValueError(f"y and where both ask for levels of {label!r}; pass one of them.")
+        noise.torch_generator()  # skips the stream of classes, which are drawn with the rows
         generator, public = noise.torch_generator(), noise.public_generator()
 
         used = {}
@@ -309,16 +332,16 @@ class TableFormat(Format):
             return self.kind.give(draw(check_count(n_samples), conditions))
         positions, parts = find_positions(y, self.classes), []
         for position in np.unique(positions):
-            asked = encoder.find_conditions({label: self.classes[position]})
+            condition = encoder.find_conditions({label: self.classes[position]})
             chosen = np.flatnonzero(positions == position)
-            parts.append(draw(len(chosen), conditions | asked).set_index(chosen))
+            parts.append(draw(len(chosen), conditions | condition).set_index(chosen))
         rows = pd.concat(parts).sort_index().reset_index(drop=True)
-        # Each part numbers its own rows.
+        # Each part has its own identifiers, which would repeat.
         return self.kind.give(go_on(rows, self.schema, 0))
 
 
 def _style_of(name, kind, is_stated):
-    """Return how the texts of a column are read; None if they stay as they are."""
+    """Return the style by which the texts of a column are parsed; None to keep them."""
     if kind.expected_text is not None:
         return TextStyle(expected=kind.expected_text)
     if is_stated:
@@ -327,18 +350,18 @@ def _style_of(name, kind, is_stated):
     if pair is not None:
         raise ValueError(
             f"Column {name!r} has categories {pair[0]!r} and {pair[1]!r}, which readers of files "
-            "may turn into the same value. Give the table in memory with a string dtype, or "
+            "may turn into the same value. Pass the table in memory with a string dtype, or "
             "declare one of them."
         )
     return kind if kind.is_unknown else PLAIN
 
 
 def declare(schema, dataset):
-    """Return the schema of a table: as it was given, or, for ``"private"``, of open columns."""
+    """Return the schema of a table: the given one or, for ``"private"``, an undeclared one."""
     if isinstance(schema, Schema):
         return schema
     if not dataset.has_public_dtypes:
-        # Readers choose the dtypes of a chunk by its cells, which are private.
+        # Readers infer the dtypes of a chunk from its private cells.
         return Schema(dict.fromkeys(dataset.head, Unknown()))
     dtypes, label = dict(dataset.head.dtypes), dataset.label
     if label is not None:
@@ -347,23 +370,22 @@ def declare(schema, dataset):
     return Schema.from_dtypes(dtypes)
 
 
-def _refuse_rounding(schema, columns):
-    """Refuse rules about numbers that would be rounded when they are handed back."""
+def _check_integers(schema, columns):
+    """Raise an error for rules on numbers that the cast to an integer dtype would round."""
     for rule in schema.rules:
         for name in rule.names:
             kind, dtype = schema[name], getattr(columns.get(name), "dtype", None)
             if getattr(kind, "decimals", 0) is None and getattr(dtype, "kind", "O") in "iu":
                 raise ValueError(
-                    f"Column {name!r} holds integers: declare it with decimals=0, as {rule!r} is "
-                    "about it."
+                    f"Column {name!r} holds integers: declare it with decimals=0, for {rule!r}."
                 )
 
 
 def _generate_where(generate, n_rows, conditions, generator, public):
-    """Generate rows; under conditions, drawn from many in proportion to how likely they are.
+    """Generate rows; under conditions, resample them by the probability of the conditions.
 
-    Given its code, a row's columns are independent: the probability of the conditions is a
-    product, and the other columns do not change.
+    Given its weights, the columns of a row are independent. So the probability is a product, and
+    the conditional distribution of the other columns is unchanged.
     """
 
     def make(n_rows):
@@ -374,12 +396,12 @@ def _generate_where(generate, n_rows, conditions, generator, public):
         return np.concatenate([make(size) for size in sizes])
     parts = []
     for size in sizes:
-        n_blocks = -(-_CANDIDATES * size // SAMPLE_BLOCK)
+        n_blocks = -(-CONSTANTS.n_candidates * size // SAMPLE_BLOCK)
         rows = np.concatenate([make(SAMPLE_BLOCK) for _ in range(n_blocks)])
-        likely = np.prod([c.probability(rows) for c in conditions.values()], axis=0)
-        if not likely.sum() > 0:
-            raise ValueError("No rows were generated for which where=... could hold.")
-        parts.append(rows[public.choice(len(rows), size, p=likely / likely.sum())])
+        weights = np.prod([c.probability(rows) for c in conditions.values()], axis=0)
+        if not weights.sum() > 0:
+            raise ValueError("No rows were generated that can satisfy where=...; relax it.")
+        parts.append(rows[public.choice(len(rows), size, p=weights / weights.sum())])
     return np.concatenate(parts)
 
 
@@ -388,9 +410,10 @@ _PLAIN = re.compile(r"(U?Int|Float)\d+|boolean|str(ing)?")
 
 
 def _keep_plain(dtypes):
-    """Leave out dtypes that say more than a type.
+    """Drop dtypes that reveal values.
 
-    A categorical one holds private categories, and NumPy's of texts the length of the longest.
+    A categorical dtype holds private categories, and a string dtype of NumPy the length of the
+    longest text.
     """
     return {
         name: dtype
@@ -402,13 +425,13 @@ def _keep_plain(dtypes):
 
 
 def _cast(column, dtype):
-    """Give a column the dtype that it had in the private table, where that can hold it."""
+    """Cast a column to its dtype in the private table, if that can hold the values."""
     if getattr(dtype, "kind", "O") in "iu" and column.dtype.kind in "if":
         least, most = find_integer_range(dtype)
         if column.dtype.kind == "f":
             column = column.round().clip(least, most)
         elif not column.dropna().between(least, most).all():
-            # Identifiers that are clipped would no longer be different.
+            # These are identifiers, which clipping would make equal.
             return column
     try:
         return column.astype(dtype)

@@ -16,40 +16,39 @@ from ..checks import read_file
 from .columns.base import check_list
 from .columns.kinds import describe_public, kind_of_dtype, read_kind
 from .rules.feasibility import check_together
-from .rules.rules import Derived, read_rules
+from .rules.rules import Derived, parse_rules
 
 
 @dataclass(frozen=True, repr=False)
 class Schema(Mapping):
     """Public description of a table: names, types, bounds and levels of columns, and rules.
 
-    Schemas do not change; they can be compared, hashed and pickled, and used as a mapping of names
-    to kinds. Bounds and levels have to be known from elsewhere, such as a codebook: those that
-    were found in private rows would publish something about them.
+    Schemas are immutable and hashable mappings of names to column types. Declared bounds and levels
+    must come from public knowledge, such as a codebook: those of private rows would leak.
 
     Parameters
     ----------
     columns : dict of str to Number, Category, Ordinal, Boolean, Date, Identifier, Unknown or dict
-        The kind of each column, in order. A dict holds its parameters, and as ``"type"`` its name
-        in lower case.
+        The column types, in order. A dict holds the parameters of a type, and its name in lower
+        case as ``"type"``.
     rules : list of Implies, Ordered, Derived, Unique, Combinations or dict, default=()
-        What is known of all rows, and what synthetic rows obey. A dict holds the parameters of a
-        rule, and as ``"type"`` its name in lower case.
+        Public constraints on all rows, which synthetic rows obey. A dict holds the parameters of a
+        rule, and its name in lower case as ``"type"``.
 
     Attributes
     ----------
-    columns : tuple of (str, kind)
+    columns : tuple of (str, Column)
     rules : tuple of Rule
     names : tuple of str
     open_names : tuple of str
-        Names of the columns that are learnt whose bounds or categories are not known.
+        Names of the learned columns whose bounds or categories are not declared.
     derived_names : tuple of str
-        Names of the columns that are computed, and not learnt.
+        Names of the columns that are computed, not learned.
 
     Raises
     ------
     ValueError
-        If there are no columns, one is not described as it should be, or rules cannot be obeyed.
+        If there are no columns, a description is invalid, or no rows can obey the rules.
 
     Examples
     --------
@@ -84,19 +83,19 @@ class Schema(Mapping):
     def __post_init__(self):
         if not isinstance(self.columns, Mapping):
             raise ValueError(
-                "columns must be a dict of names to kinds, such as {'age': Number(17, 90)}; got "
-                f"{type(self.columns).__name__}."
+                "columns must be a dict of names to column types, such as {'age': Number(17, 90)}; "
+                f"got {type(self.columns).__name__}."
             )
         columns, rules = self.columns, self.rules
         if set(columns) == {"columns", "rules"} and isinstance(columns["rules"], list):
-            # As `to_dict` writes it; no kind is a list.
+            # The output of `to_dict`: no column type is a list.
             columns, rules = columns["columns"], [*columns["rules"], *rules]
         if not columns:
             raise ValueError("A schema needs at least one column.")
         columns = tuple((name, read_kind(name, kind)) for name, kind in columns.items())
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "_kinds", dict(columns))
-        object.__setattr__(self, "rules", read_rules(rules, self._kinds))
+        object.__setattr__(self, "rules", parse_rules(rules, self._kinds))
         check_together(self.rules, self._kinds)
 
     @classmethod
@@ -106,7 +105,7 @@ class Schema(Mapping):
         Parameters
         ----------
         path_or_text : str or path
-            The text, which begins with a brace, or the name of a file in UTF-8. It holds an object
+            The text, which begins with a brace, or the name of a UTF-8 file. It holds an object
             of objects, such as ``{"age": {"type": "number", "lower": 17, "upper": 90}}``; with
             rules, it is ``{"columns": {...}, "rules": [{"type": "unique", ...}, ...]}``.
 
@@ -117,7 +116,7 @@ class Schema(Mapping):
         Raises
         ------
         ValueError
-            If it is not JSON, names a column twice, or describes one as it should not.
+            If the text is not JSON, names a column twice, or has an invalid description.
         """
         text = path_or_text
         if not (isinstance(text, str) and text.lstrip().startswith("{")):
@@ -128,28 +127,27 @@ class Schema(Mapping):
     def from_public(
         cls, frame: pd.DataFrame, *, declared: Mapping | None = None, n_knots: int | None = None
     ) -> "Schema":
-        """Describe the columns of a PUBLIC table. Never give it private rows.
+        """Infer a schema from a PUBLIC table. Never pass private rows.
 
-        The schema publishes what it finds: the smallest and largest values of a column, which
-        categories occur, and whether values are missing. Use a public sample, synthetic rows, or
-        a hand-made table of extreme rows. **The guarantee does not cover a schema that was made
+        The schema publishes the minimum and maximum of each numeric column, the categories that
+        occur, and whether values are missing. Use a public sample, synthetic rows, or a hand-made
+        table of extreme rows. **The privacy guarantee does not cover a schema that was inferred
         from private rows.**
 
-        - Numbers get the bounds of the sample, and the decimals that are seen, up to 6: integers
-          are whole numbers.
-        - Dates get the bounds of the sample, by day if all are at midnight, else by second.
-        - Columns of categorical dtype get their categories, in order if they are ordered. Strings
-          get those that occur, of which there are at most 100.
-        - Values may be missing where some are.
+        - Numbers get the bounds of the sample, and its decimals, up to 6; integers get 0 decimals.
+        - Dates get the bounds of the sample, in days if all are at midnight, else in seconds.
+        - Columns of categorical dtype get its categories, in order if they are ordered. Strings
+          get the categories that occur, at most 100.
+        - Values may be missing if some are.
 
         Parameters
         ----------
         frame : DataFrame
             The public table.
-        declared : Schema or dict of str to kind, default=None
-            Columns to describe in this way instead. Rules of a schema are kept.
+        declared : Schema or dict of str to Column, default=None
+            Column types that replace inferred ones. Rules of a schema are kept.
         n_knots : int, default=None
-            Number of knots of each number and date that is not declared. None: as in `Number`.
+            Number of knots of each undeclared number and date. None: as in `Number`.
 
         Returns
         -------
@@ -158,8 +156,8 @@ class Schema(Mapping):
         Raises
         ------
         ValueError
-            If a column cannot be described from the sample, as it has one number only, no
-            values, too many, or of several types.
+            If a column of the sample has a single number, no values, too many categories, or
+            values of several types.
 
         Examples
         --------
@@ -194,20 +192,19 @@ class Schema(Mapping):
     def from_dtypes(
         cls, dtypes: Mapping | pd.Series, *, declared: Mapping | None = None
     ) -> "Schema":
-        """Declare the columns of a private table by their dtypes alone; no cell is looked at.
+        """Return a schema of the dtypes of a private table; read no cell.
 
-        Bounds and categories are left open, those of categorical dtypes too: in a private table
-        they are data. A generator that is given the schema pays for finding them. For strings and
-        objects it also infers whether they are numbers, booleans, dates or categories; for numbers,
-        how many decimals they have; and for dates, whether they have times. Values may be missing
-        wherever the dtype can hold such.
+        Bounds and categories stay undeclared, also those of categorical dtypes, which are private
+        data. A generator infers them at a cost. It also infers whether strings and objects are
+        numbers, booleans, dates or categories, the decimals of numbers, and whether dates have
+        times. Values may be missing if the dtype can hold missing values.
 
         Parameters
         ----------
         dtypes : Series or dict of str to dtype
-            Of each column, such as ``frame.dtypes``.
-        declared : Schema or dict, default=None
-            Kinds of columns of which more is public. Rules of a schema are kept.
+            The dtype of each column, such as ``frame.dtypes``.
+        declared : Schema or dict of str to Column, default=None
+            Public column types that replace those of the dtypes. Rules of a schema are kept.
 
         Returns
         -------
@@ -225,13 +222,13 @@ class Schema(Mapping):
         })
         """
         if not isinstance(dtypes, Mapping | pd.Series):
-            raise TypeError(f"dtypes must be those of a frame, or a dict; got {dtypes!r}.")
+            raise TypeError(f"dtypes must be frame.dtypes or a dict; got {dtypes!r}.")
         kinds, rules = _split_declared(declared)
         found = {name: kind_of_dtype(dtype) for name, dtype in dtypes.items()}
         return cls({**found, **kinds}, rules)
 
     def to_dict(self) -> dict:
-        """Return the schema as a dict of dicts, without what is at its default.
+        """Return the schema as a dict of dicts, without parameters at their defaults.
 
         Returns
         -------
@@ -243,12 +240,12 @@ class Schema(Mapping):
         return {"columns": columns, "rules": [rule.to_dict() for rule in self.rules]}
 
     def to_json(self, path: str | PathLike | None = None) -> str:
-        """Return the schema as JSON text, and write it to a file if one is given.
+        """Return the schema as JSON text, and write it to a file if a path is given.
 
         Parameters
         ----------
         path : str or path, default=None
-            Where to write it to, in UTF-8.
+            Name of the UTF-8 file.
 
         Returns
         -------
@@ -266,15 +263,15 @@ class Schema(Mapping):
         return text
 
     def select(self, names: Iterable[str]) -> "Schema":
-        """Return the schema of some columns, with what rules say of these.
+        """Return the schema of some columns, and of the rules that apply to them.
 
-        An implication or a list of combinations is shortened to the columns that are left. A rule
-        of which nothing is left is gone.
+        Implications and lists of combinations are restricted to the selected columns. Other rules
+        are dropped unless all of their columns are selected.
 
         Parameters
         ----------
         names : str or list of str
-            Their names, in the order wanted.
+            Names of the columns, in the order of the result.
 
         Returns
         -------
@@ -285,19 +282,19 @@ class Schema(Mapping):
         KeyError
             If there is no such column.
         ValueError
-            If a column is derived from one that is left out.
+            If an operand of a selected derived column is not selected.
         """
         columns = {name: self[name] for name in _list_names(names)}
         rules = (rule.restrict(columns) for rule in self.rules)
         return Schema(columns, [rule for rule in rules if rule is not None])
 
     def drop(self, names: Iterable[str]) -> "Schema":
-        """Return the schema without some columns; rules are as in `select`.
+        """Return the schema without some columns; `select` describes the rules.
 
         Parameters
         ----------
         names : str or list of str
-            Their names.
+            Names of the columns to drop.
 
         Returns
         -------
@@ -308,17 +305,17 @@ class Schema(Mapping):
         KeyError
             If there is no such column.
         ValueError
-            If a column is derived from one that is dropped, and is not dropped.
+            If an operand of a remaining derived column is dropped.
         """
         dropped = {name: self[name] for name in _list_names(names)}
         return self.select([name for name in self if name not in dropped])
 
     def replace(self, kinds: Mapping) -> "Schema":
-        """Return the schema with other kinds of some columns, and the same rules.
+        """Return the schema with some column types replaced, and the same rules.
 
         Parameters
         ----------
-        kinds : dict of str to kind
+        kinds : dict of str to Column
 
         Returns
         -------
@@ -327,7 +324,7 @@ class Schema(Mapping):
         return Schema({**self, **kinds}, self.rules)
 
     def with_even_knots(self) -> "Schema":
-        """Return the schema with even knots where a generator would find and pay for some.
+        """Return the schema with evenly spaced knots in place of knots that a generator infers.
 
         Returns
         -------
@@ -346,23 +343,20 @@ class Schema(Mapping):
         )
 
     def share_obeying(self, table: pd.DataFrame) -> pd.Series:
-        """Return which share of the rows of a table obeys each rule.
+        """Return the share of the rows of a table that obey each rule.
 
         Parameters
         ----------
         table : DataFrame
-            Synthetic or public rows. **Of private rows, the shares are private, too.**
+            Synthetic or public rows. **The shares of private rows are private, too.**
 
         Returns
         -------
         Series
-            By the rules.
+            Indexed by the rules.
         """
-        kinds = dict(self.columns)
-        values = {
-            name: kinds[name].to_values(table[name]) for rule in self.rules for name in rule.names
-        }
-        shares = [rule.bind(kinds)(values).mean() for rule in self.rules]
+        values = {n: self[n].to_values(table[n]) for rule in self.rules for n in rule.names}
+        shares = [rule.bind(self)(values).mean() for rule in self.rules]
         return pd.Series(shares, index=pd.Index(self.rules, dtype=object, tupleize_cols=False))
 
     @property
@@ -372,27 +366,25 @@ class Schema(Mapping):
 
     @property
     def open_names(self):
-        """Names of the columns whose bounds or categories are not known."""
+        """Names of the learned columns whose bounds or categories are not declared."""
         derived = self.derived_names
         return tuple(name for name, kind in self.columns if kind.is_open and name not in derived)
 
     @property
     def derived_names(self):
-        """Names of the columns that are computed, and not learnt."""
+        """Names of the columns that are computed, not learned."""
         return tuple(rule.column for rule in self.rules if isinstance(rule, Derived))
 
     @property
     def learnt(self):
-        """Names and kinds of the columns that are learnt: none that are computed or made up."""
-        made = self.derived_names
-        return {
-            name: kind for name, kind in self.columns if name not in made and not kind.is_generated
-        }
+        """Types of the learned columns by name, without derived columns and identifiers."""
+        derived = self.derived_names
+        return {n: kind for n, kind in self.columns if n not in derived and not kind.is_generated}
 
     def __getitem__(self, name):
         try:
             return self._kinds[name]
-        except (KeyError, TypeError):  # what cannot be hashed is no name either
+        except (KeyError, TypeError):  # TypeError: not hashable
             raise KeyError(f"no column {name!r} among {list(self.names)}") from None
 
     def __iter__(self):
@@ -413,7 +405,7 @@ class Schema(Mapping):
 
 
 def _split_declared(declared):
-    """Return what is declared of columns, a dict, and the rules."""
+    """Return declared column types, a dict, and rules."""
     if declared is None:
         return {}, ()
     if not isinstance(declared, Mapping):
@@ -422,7 +414,7 @@ def _split_declared(declared):
 
 
 def _show_parameters(kind):
-    """Return the parameters of a kind, as its repr has them."""
+    """Return the parameters in the repr of a column type."""
     return repr(kind).removeprefix(type(kind).__name__)[1:-1]
 
 

@@ -1,6 +1,7 @@
 """Two-way tables, of all records and of groups of them: sensitivities, noise, exact sums."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -212,10 +213,14 @@ def expected_tables(sizes, places, by=None):
         yield pairs, [(share[:, None] * block).sum(axis=0) for block in blocks]
 
 
-@pytest.mark.parametrize("is_wide", [False, True])
+def set_max_dense(monkeypatch, max_dense):
+    monkeypatch.setattr(_tables, "CONSTANTS", replace(_tables.CONSTANTS, max_dense=max_dense))
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
 @pytest.mark.parametrize("name", TABLES)
-def test_tables_are_those_of_the_records(name, is_wide, monkeypatch):
-    monkeypatch.setattr(_tables, "_WIDE", 0 if is_wide else math.inf)
+def test_tables_are_those_of_the_records(name, is_sparse, monkeypatch):
+    set_max_dense(monkeypatch, 0 if is_sparse else math.inf)
     sizes, by = TABLES[name]
     rows = encoded_places(sizes, np.random.default_rng(0), 300, between=range(1, len(sizes)))
     mechanism = TablesMechanism(sizes, by)
@@ -254,8 +259,8 @@ def test_sums_depend_neither_on_order_nor_on_blocks_nor_on_how_they_are_made(
     rows = np.vstack([encoded_places(sizes, rng, 200, [0]), any_places(sizes, rng)])
     rng.shuffle(rows)
     expected = release(mechanism, Blocks(rows), multiplier)
-    for wide, cuts in ((math.inf, [1, 2, 80]), (0, []), (0, [33, 66, 99])):
-        monkeypatch.setattr(_tables, "_WIDE", wide)
+    for max_dense, cuts in ((math.inf, [1, 2, 80]), (0, []), (0, [33, 66, 99])):
+        set_max_dense(monkeypatch, max_dense)
         rng.shuffle(rows)
         found = release(mechanism, Blocks(*np.split(rows, cuts)), multiplier)
         assert (found.cells == expected.cells).all()

@@ -128,19 +128,19 @@ SCHEMA = Schema(
 REFUSED = {
     "unknown column": ({"size": 1}, r"names \['size'\], which are no columns"),
     "unknown level": ({"job": ["nurse", "clerk"]}, "'clerk' is not among the levels of 'job'"),
-    "tuple of levels": ({"job": ("nurse", "cook")}, "Several levels are a list"),
-    "nothing": ({"job": []}, "asks for nothing of 'job'"),
-    "missing level": ({"job": None}, "missing values of 'job', which has no such"),
-    "missing number": ({"age": [(20, 30), None]}, "missing values of 'age', which has no such"),
+    "tuple of levels": ({"job": ("nurse", "cook")}, "Pass several levels as a list"),
+    "nothing": ({"job": []}, "condition on 'job' is an empty list"),
+    "missing level": ({"job": None}, "missing values of 'job', which has none"),
+    "missing number": ({"age": [(20, 30), None]}, "missing values of 'age', which has none"),
     "missing as NaN": ({"smoker": float("nan")}, "missing values of 'smoker'"),
     "reversed": ({"age": (40, 30)}, r"range \(40, 30\) of 'age' is empty"),
     "reversed dates": ({"day": ("2020-03-01", "2020-02-01")}, "of 'day' is empty"),
-    "below": ({"age": (1, 17)}, "outside of its bounds"),
-    "above": ({"age": 91}, "outside of its bounds"),
-    "late": ({"day": "2021-01-01"}, "outside of its bounds"),
+    "below": ({"age": (1, 17)}, "outside its bounds"),
+    "above": ({"age": 91}, "outside its bounds"),
+    "late": ({"day": "2021-01-01"}, "outside its bounds"),
     "between values": ({"age": (30.2, 30.8)}, "No value of 'age' is in the range"),
     "a point": ({"height": 1.7}, "No value of 'height' is in the range .* wider"),
-    "three ends": ({"age": (1, 2, 3)}, "is a tuple"),
+    "three ends": ({"age": (1, 2, 3)}, r"must be \(lower, upper\)"),
     "text": ({"age": "old"}, "asks for numbers of 'age'"),
     "bool": ({"age": True}, "asks for numbers of 'age'"),
     "no date": ({"day": 3}, "of 'day' must be a date"),
@@ -168,7 +168,7 @@ def test_an_atom_alone_may_be_asked_for():
         if weights == 1:
             assert made == {asked}
     for asked in (0.5, -8, (-8, -1), (2, 3)):
-        with pytest.raises(ValueError, match=r"outside of its bounds|No value of 'x'"):
+        with pytest.raises(ValueError, match=r"outside its bounds|No value of 'x'"):
             encoder.find_conditions({"x": asked})
 
 

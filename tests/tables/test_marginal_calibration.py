@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from skdpgen import Boolean, DPSlicedWassersteinGenerator, DPSWFlowSampler, Number, Schema
 from skdpgen.tables.encoder import TableEncoder
-from skdpgen.tables.marginal_calibration import _compromise, calibrate_codes
+from skdpgen.tables.marginal_calibration import _fit_masses, calibrate_codes
 
 KIND = Number(0, 100, knots=[0, 10, 50, 100], cuts=[1, 2, 4, 20, 30], atoms=[0], missing=True)
 SCHEMA = Schema({"a": Boolean(), "x": KIND})
@@ -19,15 +19,15 @@ def make_rows(n_rows, rng):
     return np.hstack(rows) / np.sqrt(2)
 
 
-def encode_cells(counted, make_rows=make_rows):
+def calibrate(counted, make_rows=make_rows):
     rng = np.random.RandomState(0)
     blocks = TableEncoder(SCHEMA).make_blocks()
     return calibrate_codes(blocks, {"x": counted}, lambda n_rows: make_rows(n_rows, rng))
 
 
-def draw(places, n_rows=200_000):
+def draw(codes, n_rows=200_000):
     rng = np.random.RandomState(1)
-    column = TableEncoder(SCHEMA, places).draw(make_rows(n_rows, rng), rng)["x"]
+    column = TableEncoder(SCHEMA, codes).draw(make_rows(n_rows, rng), rng)["x"]
     return column[column != 0].dropna().to_numpy()
 
 
@@ -36,8 +36,8 @@ def share(values, *edges):
 
 
 def test_cuts_part_what_is_drawn_in_equal_shares():
-    plain, places = draw(None), encode_cells(np.array([500.0, 300.0, 20.0]))
-    even = draw(places)
+    plain, codes = draw(None), calibrate(np.array([500.0, 300.0, 20.0]))
+    even = draw(codes)
     assert np.ptp(share(plain, 0, 1, 2, 4, 10) / share(plain, 0, 10)) > 0.2
     assert_allclose(share(even, 0, 1, 2, 4, 10) / share(even, 0, 10), 1 / 4, atol=0.015)
     assert_allclose(share(even, 10, 20, 30, 50) / share(even, 10, 50), 1 / 3, atol=0.015)
@@ -49,22 +49,22 @@ def test_cuts_part_what_is_drawn_in_equal_shares():
 def test_intervals_come_nearer_to_what_was_counted(ratio):
     plain = share(draw(None), 0, 10, 50, 100)
     counted = 1000 * plain * [ratio, 1, 1]
-    found = share(draw(encode_cells(counted)), 0, 10, 50, 100)
+    found = share(draw(calibrate(counted)), 0, 10, 50, 100)
     wanted = counted[:2] / counted[:2].sum() * plain[:2].sum()
     # Knots of made rows say something else, and so it is between.
     assert (np.abs(found[:2] - wanted) < 0.8 * np.abs(plain[:2] - wanted)).all()
 
 
-def test_a_compromise_is_exact_where_all_agree():
+def test_fitted_masses_are_exact_where_all_agree():
     counted, half = np.array([300.0, 500.0, 200.0]), np.array([0.15, 0.25, 0.1])
-    wanted = _compromise(half, half, counted)
+    wanted = _fit_masses(half, half, counted)
     assert_allclose(wanted, counted / 1000, rtol=1e-6)
 
 
-def test_a_compromise_is_the_least_squares_solution():
+def test_fitted_masses_are_the_least_squares_solution():
     from_left, from_right = np.array([0.2, 0.3]), np.array([0.3, 0.2])
     counted = np.array([600.0, 400.0])
-    a, b = _compromise(from_left, from_right, counted)
+    a, b = _fit_masses(from_left, from_right, counted)
     # a / 2 = 0.2, (a + b) / 2 = 0.6, b / 2 = 0.2, and a = 0.6, b = 0.4, which weigh 0.49 of that,
     # of which a + b = 1 is to hold.
     assert_allclose([a, b], [(0.25 + 1.2 * 0.49) / 1.48, (0.25 + 0.8 * 0.49) / 1.48], atol=1e-4)
@@ -81,7 +81,7 @@ def test_a_compromise_is_the_least_squares_solution():
 )
 def test_no_share_changes_by_more_than_half(made, counted):
     made = np.array(made)
-    wanted = _compromise(made / 2, made / 2, np.array(counted))
+    wanted = _fit_masses(made / 2, made / 2, np.array(counted))
     assert wanted.sum() == pytest.approx(1)
     assert np.maximum(wanted / made, made / wanted).max() < 1.51
 
@@ -90,7 +90,7 @@ def test_noise_in_tails_moves_next_to_nothing():
     """Where tables say that there is nothing, no noise of counts brings much."""
     made = np.array([0.5, 0.49, 0.01])
     counted = np.array([500.0, 490.0, 300.0])
-    assert _compromise(made / 2, made / 2, counted)[2] <= 1.51 * 0.01
+    assert _fit_masses(made / 2, made / 2, counted)[2] <= 1.51 * 0.01
 
 
 def test_a_value_beside_what_is_not_clear_stays_where_it_is():
@@ -99,12 +99,12 @@ def test_a_value_beside_what_is_not_clear_stays_where_it_is():
     block = TableEncoder(Schema({"x": kind, "a": Boolean()})).make_blocks()[0]
     rows = np.tile([0.1, 0.1, 0.6, 0.1, 0.1, 0, 1], (1000, 1))
     counted = np.array([400.0, 100, 100, 300])
-    (places,) = calibrate_codes([block], {"x": counted}, lambda n_rows: rows).values()
+    (codes,) = calibrate_codes([block], {"x": counted}, lambda n_rows: rows).values()
     at = np.searchsorted(block.scale.numbers, [39, 40, 41])
-    assert_allclose(places[at], [1, 2, 3], atol=1e-4)
+    assert_allclose(codes[at], [1, 2, 3], atol=1e-4)
 
 
-def test_places_increase_from_the_first_knot_to_the_last():
+def test_codes_increase_from_the_first_knot_to_the_last():
     def make_few(n_rows, rng):
         # Nothing between knots, and nothing at all in the first interval.
         rows = np.zeros((n_rows, 8))
@@ -113,17 +113,17 @@ def test_places_increase_from_the_first_knot_to_the_last():
 
     for make in (make_rows, make_few):
         for counted in ([1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1e6, 3.0]):
-            places = encode_cells(np.array(counted), make)["x"]
-            assert places.shape == (9,)
-            assert (np.diff(places) > 0).all()
-            assert_allclose(places[[0, -1]], [0, 3])
+            codes = calibrate(np.array(counted), make)["x"]
+            assert codes.shape == (9,)
+            assert (np.diff(codes) > 0).all()
+            assert_allclose(codes[[0, -1]], [0, 3])
 
 
 def test_where_rows_have_no_such_numbers_all_stays():
     rows = np.tile([1.0, 0, 0, 0, 0, 0, 1, 0], (1000, 1))
-    places = encode_cells(np.array([1.0, 1.0, 1.0]), lambda n_rows, rng: rows)["x"]
-    encoded = TableEncoder(SCHEMA).make_blocks()[1].scale.places
-    assert_array_equal(places, encoded)
+    codes = calibrate(np.array([1.0, 1.0, 1.0]), lambda n_rows, rng: rows)["x"]
+    encoded = TableEncoder(SCHEMA).make_blocks()[1].scale.codes
+    assert_array_equal(codes, encoded)
 
 
 @pytest.mark.parametrize(

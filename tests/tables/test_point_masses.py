@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from skdpgen.tables import Number, Schema
 from skdpgen.tables.encoder import TableEncoder
 from skdpgen.tables.format import TableFormat
-from skdpgen.tables.inference.point_masses import Counted, with_atoms, with_candidates
+from skdpgen.tables.inference.point_masses import ValueCounts, with_atoms, with_candidates
 
 GAIN = Number(0, 100, 0, knots=[0, 10, 100], atoms=[0, -999, 100], missing=True)
 
@@ -103,7 +103,7 @@ def test_knots_far_out_may_be_left_empty_but_no_atom_is():
 
 def count(kind, values, std=1.0, n_missing=0):
     counts = encode(kind, values).sum(axis=0)
-    return Counted(kind, counts, std, len(values) + n_missing)
+    return ValueCounts(kind, counts, std, len(values) + n_missing)
 
 
 def smooth(n=20_000):
@@ -132,7 +132,7 @@ def test_a_value_with_more_than_its_surroundings_is_an_atom(atom, decimals):
     assert count(kind, values).find_atoms(Number()) == [atom]
     # Unless that may be noise, or is a small share.
     assert count(kind, values, std=150.0).find_atoms(Number()) == []
-    assert Counted(kind, count(kind, values).counts, 1.0, 200_000).find_atoms(Number()) == []
+    assert ValueCounts(kind, count(kind, values).counts, 1.0, 200_000).find_atoms(Number()) == []
 
 
 def test_a_value_as_frequent_as_those_beside_it_is_none():

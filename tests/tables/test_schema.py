@@ -388,7 +388,7 @@ def test_what_makes_no_sense_is_refused_by_column(spec, message):
     ("columns", "message"),
     [
         ({}, "at least one column"),
-        ([("age", Boolean())], "must be a dict of names to kinds"),
+        ([("age", Boolean())], "must be a dict of names to column types"),
         ("age", "must be a dict"),
         ({1: Boolean()}, "non-empty strings; got 1"),
         ({"": Boolean()}, "non-empty strings; got ''"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Grids of numeric values, and the scale of knots."""
+"""Grids of numeric values, codes between knots, and the spacing of knots."""
 
 import math
 
@@ -13,158 +13,179 @@ _OCTAVES = -60, 64
 # The finest wide grid has so many knots in each octave.
 FINEST = 8
 
-# In symlog knots, what is linear around 0 is this share of the larger bound, but at most 1.
+# Width of the linear part of symlog knots around 0, as a share of the larger bound; at most 1.
+# Set by hand.
 _LINEAR_SHARE = 1e-3
 
 
 class Values:
-    """The values that numbers are rounded to: all whole numbers of steps but those of atoms.
+    """The grid of values that numbers are rounded to: all multiples of a step but point masses.
 
     Parameters
     ----------
     decimals : int or None
-        How many decimals values have. None: any.
-    atoms : sequence of float
-        What is left out, as it has weights of its own.
+        Number of decimals of the values. None: all floats are values.
+    atoms : sequence of float, default=()
+        Point masses, which have weights of their own and are excluded from the grid.
 
     Attributes
     ----------
     unit : float or None
-        Steps in 1.
+        Number of steps in 1.
     """
 
     def __init__(self, decimals, atoms=()):
         self.unit = None if decimals is None else 10.0**decimals
-        self._left_out = () if decimals is None else sorted(round(a * self.unit) for a in atoms)
+        self._excluded = () if decimals is None else sorted(round(a * self.unit) for a in atoms)
 
     def down(self, steps):
-        """Return whole numbers of steps, or the next that is a value below those that are none."""
-        for atom in reversed(self._left_out):
-            steps = np.where(steps == atom, atom - 1, steps)
+        """Round multiples of a step, in steps, down to the next that is not excluded."""
+        for excluded in reversed(self._excluded):
+            steps = np.where(steps == excluded, excluded - 1, steps)
         return steps
 
     def up(self, steps):
-        """Return whole numbers of steps, or the next that is a value above those that are none."""
-        for atom in self._left_out:
-            steps = np.where(steps == atom, atom + 1, steps)
+        """Round multiples of a step, in steps, up to the next that is not excluded."""
+        for excluded in self._excluded:
+            steps = np.where(steps == excluded, excluded + 1, steps)
         return steps
 
     def at_most(self, numbers):
-        """Return the largest values that are at most as large as numbers."""
+        """Round numbers down to values."""
         if self.unit is None:
             return numbers
-        # Up to the error of a product, which is no part of a step.
+        # Rounding to 4 digits removes the floating-point error of the product.
         return self.down(np.floor(np.round(numbers * self.unit, 4))) / self.unit
 
     def at_least(self, numbers):
-        """Return the smallest values that are at least as large as numbers."""
+        """Round numbers up to values."""
         if self.unit is None:
             return numbers
         return self.up(np.ceil(np.round(numbers * self.unit, 4))) / self.unit
 
     def before(self, values):
-        """Return the next values below."""
+        """Return the largest values that are smaller than the given ones."""
         if self.unit is None:
             return np.nextafter(values, -np.inf)
         return self.down(np.round(values * self.unit) - 1) / self.unit
 
     def after(self, values):
-        """Return the next values above, between which and `values` numbers are rounded."""
+        """Return the next larger values; without a grid, numbers are not rounded and stay."""
         if self.unit is None:
             return values
         return self.up(np.round(values * self.unit) + 1) / self.unit
 
     def around(self, knots):
-        """Return knots that are values: those that are none are replaced by both next to them."""
+        """Replace each knot that is no value by the two values next to it."""
         if self.unit is None:
             return knots
         steps = np.round(knots * self.unit)
         knots = np.union1d(self.down(steps), self.up(steps)) / self.unit
         return knots + 0.0  # no negative zero
 
-    def round_at_random(self, places, scale, random_state):
-        """Return the numbers at places, rounded up or down so that mean places stay.
+    def round_at_random(self, codes, scale, random_state):
+        """Decode codes and round the numbers up or down, so that expected codes are unchanged.
 
-        Where knots, which are values, are at whole places, weights that stand for a place stay too.
+        If the knots, at integer codes, are values, the expected weights are unchanged, too.
 
         Parameters
         ----------
-        places : ndarray of shape (n,)
-        scale : PlaceScale
+        codes : ndarray of shape (n,)
+        scale : CodeScale
         random_state : RandomState or Generator of NumPy
+
+        Returns
+        -------
+        ndarray of shape (n,)
         """
-        numbers = scale.find_numbers(places)
+        numbers = scale.decode(codes)
         if self.unit is None:
             return numbers
         whole = np.floor(numbers * self.unit)
         below, above = self.down(whole) / self.unit, self.up(whole + 1) / self.unit
-        first, last = scale.encode_cells(below), scale.encode_cells(above)
-        is_up = random_state.uniform(size=len(numbers)) * (last - first) < places - first
+        first, last = scale.encode(below), scale.encode(above)
+        is_up = random_state.uniform(size=len(numbers)) * (last - first) < codes - first
         return np.where(is_up, above, below)
 
 
-class PlaceScale:
-    """Where numbers are between knots: the first is at the place 0, and the next ones at 1, 2, ...
+class CodeScale:
+    """The monotone map between numbers and codes; the knots have the codes 0, 1, 2, ...
+
+    It is linear between neighbouring knots and breakpoints.
 
     Parameters
     ----------
     knots : ndarray of shape (n_knots,)
         Increasing.
     cuts : sequence of float, default=()
-        Increasing numbers between knots: those from one knot to the next part their way in equal
-        shares. From one to the next, numbers go evenly.
-    places : ndarray of shape (n_knots + n_cuts,), default=None
-        Increasing places of knots and cuts, if they are elsewhere: the first is 0, and the last
-        that of the last knot.
+        Increasing breakpoints between knots. Those between two neighbouring knots have evenly
+        spaced codes.
+    codes : ndarray of shape (n_knots + n_cuts,), default=None
+        Increasing calibrated codes of knots and breakpoints, from 0 to that of the last knot.
+        None: as above.
 
     Attributes
     ----------
     numbers : ndarray of shape (n_knots + n_cuts,)
-        Knots and cuts.
-    places : ndarray of the same shape
+        Knots and breakpoints.
+    codes : ndarray of shape (n_knots + n_cuts,)
 
     Examples
     --------
-    >>> scale = PlaceScale(np.array([0.0, 100.0]), [10])
-    >>> scale.encode_cells([5, 10, 55])
+    >>> scale = CodeScale(np.array([0.0, 100.0]), [10])
+    >>> scale.encode([5, 10, 55])
     array([0.25, 0.5 , 0.75])
-    >>> scale.find_numbers([0.25, 0.5, 0.75])
+    >>> scale.decode([0.25, 0.5, 0.75])
     array([ 5., 10., 55.])
     """
 
-    def __init__(self, knots, cuts=(), places=None):
+    def __init__(self, knots, cuts=(), codes=None):
         self.numbers = np.union1d(knots, cuts)
-        if places is None:
+        if codes is None:
             at = np.searchsorted(self.numbers, knots)
-            places = np.interp(np.arange(len(self.numbers)), at, np.arange(len(at)))
-        self.places = places
+            codes = np.interp(np.arange(len(self.numbers)), at, np.arange(len(at)))
+        self.codes = codes
 
-    def encode_cells(self, numbers):
-        """Return where numbers are; those beyond the knots are at the outermost."""
-        return _carry(numbers, self.numbers, self.places)
+    def encode(self, numbers):
+        """Return the codes of numbers; numbers beyond the knots are clipped."""
+        return _interpolate(numbers, self.numbers, self.codes)
 
-    def find_numbers(self, places):
-        """Return which numbers are at places."""
-        return _carry(places, self.places, self.numbers)
+    def decode(self, codes):
+        """Return the numbers of codes."""
+        return _interpolate(codes, self.codes, self.numbers)
 
 
-def _carry(values, start, end):
-    """Carry values from a grid to another, evenly between two knots."""
-    left, share = find_between(values, start)
+def _interpolate(values, start, end):
+    """Map values linearly from the intervals of a grid to those of another."""
+    left, share = locate_between(values, start)
     return end[left] + share * (end[left + 1] - end[left])
 
 
-def find_between(numbers, knots):
-    """Return the knot to the left of each number, and how far it is on the way to the next."""
+def locate_between(numbers, knots):
+    """Return the index of the knot left of each number, and its relative position after it.
+
+    Parameters
+    ----------
+    numbers : ndarray of any shape
+        They are clipped to the range of the knots.
+    knots : ndarray of shape (n_knots,)
+        Increasing.
+
+    Returns
+    -------
+    left : ndarray of int
+    share : ndarray of float
+        In [0, 1]: 0 at the left knot and 1 at the next one.
+    """
     numbers = np.clip(numbers, knots[0], knots[-1])
     left = np.searchsorted(knots[1:-1], numbers, side="right")
     return left, (numbers - knots[left]) / (knots[left + 1] - knots[left])
 
 
 def place_knots(lower, upper, n_knots, scale, decimals):
-    """Return knots from bound to bound that are even on a scale; see `Number`."""
+    """Return knots from bound to bound that are evenly spaced on a scale; see `Number`."""
     if scale == "symlog":
-        knots = _place_on_both_sides(lower, upper, n_knots, decimals)
+        knots = _place_symlog_knots(lower, upper, n_knots, decimals)
     elif scale == "log":
         knots = lower + np.expm1(np.linspace(0, np.log1p(float(upper) - lower), n_knots))
     else:
@@ -172,21 +193,21 @@ def place_knots(lower, upper, n_knots, scale, decimals):
     return tidy_knots(knots, lower, upper, decimals)
 
 
-def _place_on_both_sides(lower, upper, n_knots, decimals):
+def _place_symlog_knots(lower, upper, n_knots, decimals):
     bounds = np.array([lower, upper], dtype=np.float64)
     step = 0.0 if decimals is None else 10.0**-decimals
     linear = max(step, min(1.0, _LINEAR_SHARE * np.abs(bounds).max()))
     first, last = np.sign(bounds) * np.log1p(np.abs(bounds) / linear)
-    places = np.linspace(first, last, n_knots)
+    logs = np.linspace(first, last, n_knots)
     if first < 0 < last and n_knots > 2:
-        # Even on either side of a knot at 0.
+        # One knot is at 0, and those on either side are evenly spaced.
         zero = np.clip(round((n_knots - 1) * first / (first - last)), 1, n_knots - 2)
-        places = np.interp(np.arange(n_knots), [0, zero, n_knots - 1], [first, 0, last])
-    return np.sign(places) * linear * np.expm1(np.abs(places))
+        logs = np.interp(np.arange(n_knots), [0, zero, n_knots - 1], [first, 0, last])
+    return np.sign(logs) * linear * np.expm1(np.abs(logs))
 
 
 def tidy_knots(knots, lower, upper, decimals):
-    """Make the outer knots the bounds, and all knots values of which none is repeated."""
+    """Set the outer knots to the bounds, round all knots, and remove duplicates."""
     knots[[0, -1]] = lower, upper
     return np.unique(knots if decimals is None else np.round(knots, decimals) + 0.0)
 

@@ -24,7 +24,7 @@ from ..columns.texts import parse_found, read_cell
 from ..encoder import TableEncoder
 from ..schema import Schema
 from .location import N_LEVELS, encode_locations, find_cells, read_locations
-from .point_masses import Counted, with_atoms, with_candidates
+from .point_masses import ValueCounts, with_atoms, with_candidates
 from .ranges import (
     choose_per_octave,
     count_affordable,
@@ -307,7 +307,7 @@ class SchemaInference:
         return count_affordable(curator.n_rows, std, _FEWEST, max(_FEWEST, most))
 
     def _count(self, curator, release, names, kinds, std):
-        """Release noisy counts of the values of some columns: a list of (name, Counted)."""
+        """Release noisy counts of the values of some columns: a list of (name, ValueCounts)."""
         if not names:
             curator.release(_weights(release))
             return []
@@ -315,7 +315,7 @@ class SchemaInference:
         curator.prepare(RecordFunction(partial(self._encode_some, schema)), 1.0)
         value = curator.release(_weights(release)).value * math.sqrt(len(names))
         return [
-            (name, Counted(kinds[name], value[where], std, curator.n_rows))
+            (name, ValueCounts(kinds[name], value[where], std, curator.n_rows))
             for name, where in TableEncoder(schema).blocks
         ]
 

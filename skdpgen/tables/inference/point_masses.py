@@ -9,20 +9,35 @@ from ..blocks import knot_weights
 from ..columns.number import N_KNOTS
 from .ranges import find_clear
 
-# An atom has this share of a column, and so many times what a smooth density would bring there.
-_LEAST_SHARE, _MORE_THAN_BESIDE = 0.003, 3.0
+
+@dataclass(frozen=True)
+class PointMassConstants:
+    """Constants of the inference of point masses; all are set by hand."""
+
+    # Least share of a point mass among the records of a column.
+    min_share: float = 0.003
+    # Least ratio of its count to what the density beside it predicts.
+    min_ratio: float = 3.0
+
+
+CONSTANTS = PointMassConstants()
 
 
 def with_candidates(kind, declared, found=()):
-    """Return a closed number with all that may be point masses, or those that are declared.
+    """Return a number with its declared point masses, or else with all candidates.
 
     Parameters
     ----------
     kind : Number
+        With bounds; dates are numbers of units here.
     declared : Number or Date
-        As it is in the schema, where bounds may be open.
-    found : list of float
-        Atoms that were found before. They may be beyond the bounds.
+        The declared column, perhaps without bounds.
+    found : list of float, default=()
+        Point masses inferred before, also beyond the bounds.
+
+    Returns
+    -------
+    Number
     """
     number = declared.to_number()
     atoms = number.atoms
@@ -34,7 +49,10 @@ def with_candidates(kind, declared, found=()):
 
 
 def with_atoms(kind, atoms):
-    """Return a number with atoms; where all of few values have knots, only with those beyond."""
+    """Return a number with point masses.
+
+    If a number has few values, each of which is a knot, only point masses beyond its bounds stay.
+    """
     beyond = [atom for atom in atoms if not kind.lower <= atom <= kind.upper]
     is_few = kind.n_values - (len(atoms) - len(beyond)) <= N_KNOTS
     if is_few and len(kind.positions) == kind.n_values:
@@ -42,25 +60,25 @@ def with_atoms(kind, atoms):
     return replace(kind, atoms=list(atoms) or None)
 
 
-@dataclass(frozen=True)
-class Counted:
-    """Noisy counts of the values of a column: near knots, and at atoms beside them.
+@dataclass
+class ValueCounts:
+    """Noisy counts of the values of a column: near knots, and at point masses.
 
     Parameters
     ----------
     kind : Number
-        Closed.
-    counts : ndarray
-        Near knots, then at atoms, then of missing values, if there may be such.
+        With bounds.
+    counts : ndarray of shape (n_levels,)
+        Near knots, then at point masses, then of missing values if there may be any.
     std : float
-        Standard deviation of their noise.
+        Standard deviation of the noise.
     n_records : int
 
     Attributes
     ----------
-    knots : ndarray
+    knots : ndarray of shape (n_knots,)
     n_values : float
-        Number of records, without what the count of missing values says.
+        Noisy number of records without a missing value.
     """
 
     kind: object
@@ -74,21 +92,17 @@ class Counted:
         near, at_atoms, missing = np.split(
             self.counts, [len(positions), len(positions) + len(atoms)]
         )
-        # Knots that atoms replaced are there again.
+        # `positions` lacks the knots that are candidates for point masses: restore them.
         knots = np.union1d(positions, self.kind.knots or ())
-        spread = np.zeros(len(knots))
-        spread[np.searchsorted(knots, positions)] = near
-        for name, value in {
-            "knots": knots,
-            "n_values": self.n_records - missing.sum().clip(0, self.n_records),
-            "_atoms": np.array(atoms, dtype=np.float64),
-            "_near": spread,
-            "_at_atoms": at_atoms,
-        }.items():
-            object.__setattr__(self, name, value)
+        near_knots = np.zeros(len(knots))
+        near_knots[np.searchsorted(knots, positions)] = near
+        self.knots = knots
+        self.n_values = self.n_records - missing.sum().clip(0, self.n_records)
+        self._atoms = np.array(atoms, dtype=np.float64)
+        self._near, self._at_atoms = near_knots, at_atoms
 
     def find_atoms(self, declared):
-        """Return those values that clearly many records share, or those that are declared."""
+        """Return the declared point masses, or else the candidates with clear counts."""
         if not len(self._atoms) or declared.atoms is not None:
             return list(declared.atoms or ())
         unit = 0.0 if self.kind.decimals is None else 10.0**-self.kind.decimals
@@ -97,25 +111,25 @@ class Counted:
         counts, is_knot = self._near.copy(), before < after
         counts[before[is_knot]] += self._at_atoms[is_knot]
         widths = np.convolve(np.diff(self.knots), [0.5, 0.5])
-        widths[[0, -1]] += unit / 2  # the first and the last value are a unit wide, too
-        # Beyond the knots there is nothing: what is there was found before, and ranges are without.
+        widths[[0, -1]] += unit / 2  # the intervals around the outer values are a unit wide, too
+        # Point masses beyond the knots were inferred before; the density there is 0.
         density = np.pad(counts.clip(0) / widths, 1)
         is_beyond = (self._atoms < self.knots[0]) | (self._atoms > self.knots[-1])
         beside = unit * np.maximum(density[before], density[after + 1]) * ~is_beyond
-        least = max(_LEAST_SHARE * self.n_values, find_clear(self.std, len(beside)))
-        is_atom = self._at_atoms - _MORE_THAN_BESIDE * beside > least
+        least = max(CONSTANTS.min_share * self.n_values, find_clear(self.std, len(beside)))
+        is_atom = self._at_atoms - CONSTANTS.min_ratio * beside > least
         return [a for a, is_found in zip(self.kind.atoms, is_atom, strict=True) if is_found]
 
     def find_shared(self, n_knots):
-        """Return the values among knots that hold the share of a knot, and most of what is near.
+        """Return the knots with at least the average count of a knot, far above their neighbours.
 
-        So do 40 hours a week. They are told from the values beside them where knots are a unit
-        apart.
+        An example is a working week of 40 hours. Only knots one unit apart from both neighbours
+        are candidates: between others, other values contribute to the count.
 
         Parameters
         ----------
         n_knots : int
-            How many knots the column gets.
+            Number of knots that the column will have.
 
         Returns
         -------
@@ -127,17 +141,26 @@ class Counted:
         inner = 1 + np.flatnonzero(is_next[:-1] & is_next[1:])
         beside = np.maximum(self._near[inner - 1], self._near[inner + 1]).clip(0)
         least = max(self.n_values / n_knots, find_clear(self.std, len(inner)))
-        is_shared = self._near[inner] - _MORE_THAN_BESIDE * beside > least
+        is_shared = self._near[inner] - CONSTANTS.min_ratio * beside > least
         shared = self.knots[inner[is_shared]]
         return (shared.astype(np.int64) if self.kind.decimals == 0 else shared).tolist()
 
     def without(self, atoms):
-        """Return the counts near knots without those of atoms, and how many values they are of.
+        """Return the counts near knots without point masses, and the number of values in them.
 
-        The counts of other values are shared by the knots around them.
+        The counts of rejected candidates go to the knots around them.
+
+        Parameters
+        ----------
+        atoms : list of float
+
+        Returns
+        -------
+        counts : ndarray of shape (n_knots,)
+        n_values : float
         """
         is_left, is_free = ~np.isin(self._atoms, atoms), ~np.isin(self.knots, atoms)
-        # Numbers without `decimals` have other values arbitrarily near.
+        # Without `decimals`, other values arbitrarily near contribute to the count of a knot.
         is_free |= self.kind.decimals is None
         counts = self._near * is_free + self._at_atoms[is_left] @ knot_weights(
             self._atoms[is_left], self.knots

@@ -10,18 +10,17 @@ import pandas as pd
 from .predicates import all_hold, find_bounds
 from .rules import Combinations, Derived, Implies, Ordered
 
-# Pairs of rules with more cases than this are not compared.
+# Pairs of rules with more cases are not compared, which would take long. Set by hand.
 _MOST_CASES = 1_000_000
 
 
 def check_together(rules, kinds):
-    """Refuse rules of which no rows, or no rows with some level, could obey all.
+    """Raise an error if rules contradict each other.
 
-    Chains of orders and formulas are followed with the bounds of their columns. Other rules are
-    compared in pairs: a level that each of the two allows must be allowed by both together; and
-    where one of them says "when ... then", both together must allow its first half. Sampling finds
-    what three or more rules together exclude, what pairs with more than a million cases exclude,
-    and what rules say of undeclared columns.
+    Bounds are propagated along orders and formulas. Other rules are compared in pairs: the two
+    together must allow each level that either allows alone, and the `when` of each `Implies`.
+    Only sampling detects contradictions of three or more rules, of pairs with more than a million
+    cases, and of rules about undeclared columns.
     """
     _check_derived(rules, kinds)
     _check_orders([rule for rule in rules if isinstance(rule, Ordered)], kinds)
@@ -37,7 +36,7 @@ def check_together(rules, kinds):
 
 
 def sort_derived(rules):
-    """Return the rules of derived columns, each after those that it is made of."""
+    """Return the rules of derived columns in topological order: operands come first."""
     left = {rule.column: rule for rule in rules if isinstance(rule, Derived)}
     ordered = []
     while left:
@@ -50,40 +49,40 @@ def sort_derived(rules):
 
 
 def _check_derived(rules, kinds):
-    made = {}
+    derived = {}
     for rule in (rule for rule in rules if isinstance(rule, Derived)):
-        other = made.setdefault(rule.column, rule)
+        other = derived.setdefault(rule.column, rule)
         if other is not rule:
-            raise ValueError(f"{other!r} and {rule!r} are of the same column; keep one.")
-    ranges = {name: find_bounds(kinds[name]) for rule in made.values() for name in rule.operands}
+            raise ValueError(f"{other!r} and {rule!r} derive the same column; keep one.")
+    ranges = {name: find_bounds(kinds[name]) for rule in derived.values() for name in rule.operands}
     for rule in sort_derived(rules):
         name, (lower, upper) = rule.column, find_bounds(kinds[rule.column])
         lowest, highest = rule.find_range(ranges, kinds)
         if lowest > upper or highest < lower:
             raise ValueError(
-                f"{rule!r} cannot be obeyed: it is between {lowest:g} and {highest:g}, beyond the "
-                f"bounds of its kind {kinds[name]!r}."
+                f"{rule!r} cannot be obeyed: its values are between {lowest:g} and {highest:g}, "
+                f"beyond the bounds of {kinds[name]!r}."
             )
         ranges[name] = max(lower, lowest), min(upper, highest)
 
 
 def _check_orders(rules, kinds):
-    """Follow each chain of orders: no column is before itself, or begins where a later one ends."""
+    """Raise an error for cycles of orders, and for chains that the bounds exclude."""
 
     def follow(chain):
         last = chain[-1].upper
         first = chain[0].lower
-        said = " and ".join(map(repr, chain))
+        listed = " and ".join(map(repr, chain))
         if last == first:
             raise ValueError(
-                f"{said} go round in a circle. Columns that are equal are declared as "
+                f"{listed} form a cycle. Declare equal columns as "
                 f"Derived({last!r}, {chain[0].upper!r})."
             )
         (lowest, _), (_, highest) = find_bounds(kinds[first]), find_bounds(kinds[last])
         if lowest > highest or (lowest == highest and any(rule.strict for rule in chain)):
             raise ValueError(
-                f"{said} cannot be obeyed: the least {first!r} is {lowest:g}, the largest {last!r} "
-                f"is {highest:g}."
+                f"{listed} cannot be obeyed: the lower bound of {first!r} is {lowest:g}, the upper "
+                f"bound of {last!r} is {highest:g}."
             )
         for rule in rules:
             if rule.lower == last and rule not in chain:
@@ -94,6 +93,7 @@ def _check_orders(rules, kinds):
 
 
 def _check_pair(first, second, kinds):
+    """Raise an error if two rules together exclude a level, or the `when` of one of them."""
     pair = {name: kinds[name] for rule in (first, second) for name in rule.names}
     cases = {rule: _list_cases(rule, (first, second), pair) for rule in (first, second)}
     if any(case is None for case in cases.values()):
@@ -126,12 +126,12 @@ def _codes_in_all(name, tables):
 
 
 def _list_cases(rule, rules, kinds):
-    """Return the cases that obey a rule, a frame of floats; None for too many.
+    """Return the values of columns that obey a rule, a frame of floats; None for too many rows.
 
-    Levels that no rule of `rules` tells apart are one case.
+    One level stands for all those that `rules` do not distinguish.
     """
     if isinstance(rule, Combinations):
-        cases = pd.DataFrame(rule.find_positions(kinds), columns=list(rule.columns))
+        cases = pd.DataFrame(rule.find_codes(kinds), columns=list(rule.columns))
     else:
         values = [_list_values(name, rules, kinds) for name in rule.names]
         if math.prod(map(len, values)) > _MOST_CASES:
@@ -142,7 +142,7 @@ def _list_cases(rule, rules, kinds):
     return cases.fillna({name: _GAPS[hasattr(kinds[name], "levels")] for name in cases})
 
 
-# Stand-ins for missing values, which are no keys: among codes of levels, and among numbers.
+# Stand-ins for missing values, which cannot be keys of a merge: for levels, and for numbers.
 _GAPS = {True: -1.0, False: -math.inf}
 
 
@@ -151,17 +151,17 @@ def _to_nan(column, kind):
 
 
 def _list_values(name, rules, kinds):
-    """Return values of a column such that others make no difference to rules."""
+    """Return representative values of a column: rules treat others like one of these."""
     kind = kinds[name]
     missing = [np.nan] * kind.missing
     conditions = [c for rule in rules for c in _list_conditions(rule, name, kinds)]
     if hasattr(kind, "levels"):
         codes = np.arange(float(len(kind.levels)))
         if not any(isinstance(rule, Combinations) and name in rule.names for rule in rules):
-            told = np.array([codes * 0, *(c.holds(codes) for c in conditions)])
-            codes = codes[np.unique(told, axis=1, return_index=True)[1]]
+            patterns = np.array([codes * 0, *(c.holds(codes) for c in conditions)])
+            codes = codes[np.unique(patterns, axis=1, return_index=True)[1]]
         return [*codes, *missing]
-    # Ends of ranges, of this column and of those that it is compared with, and what is beside them.
+    # The ends of all ranges, of ordered columns too, and values next to them.
     compared = {n for rule in rules if isinstance(rule, Ordered) for n in rule.names} | {name}
     ends = [end for n in compared for end in find_bounds(kinds[n])]
     ends += [
@@ -187,15 +187,15 @@ def _list_conditions(rule, name, kinds):
 
 
 def find_impossible(rules, blocks):
-    """Return which pairs of levels, or of knots, no row that obeys the rules has weights on.
+    """Return which pairs of weights, of levels or knots, are never both positive under rules.
 
-    Only rules about two columns, or two columns of a rule, say something of pairs.
+    Rules of more than two columns are restricted to each pair of their columns.
 
     Parameters
     ----------
     rules : tuple of Rule
     blocks : list of Block
-        Of `TableEncoder`.
+        From `TableEncoder.make_blocks`.
 
     Returns
     -------
@@ -216,26 +216,25 @@ def find_impossible(rules, blocks):
 
 
 def _find_cells(rule, first, second):
-    """Return which pairs of weights of two blocks a rule leaves out."""
+    """Return which pairs of weights of two blocks a rule excludes."""
     kinds = {block.name: block.kind for block in (first, second)}
     cells = np.zeros((first.where.stop - first.where.start, second.where.stop - second.where.start))
     cells = cells.astype(bool)
     if isinstance(rule, Ordered):
-        # Near a knot is what lies between its neighbours, and at the ends all that is beyond.
+        # A knot has weight for values between its neighbours; outer knots, for all beyond.
         least = _list_neighbours(first)[0]
         most = _list_neighbours(second)[1]
         cells[: len(least), : len(most)] = least[:, None] >= most
     elif isinstance(rule, Combinations):
-        pair = rule.restrict(kinds).find_positions(kinds)
+        pair = rule.restrict(kinds).find_codes(kinds)
         codes = [np.where(np.isnan(c), -1, c).astype(int) for c in pair.T]
         cells[:] = True
         cells[codes[0], codes[1]] = False
     elif isinstance(rule, Implies) and len(rule.when) == 1 and first.name == rule.when[0][0]:
-        if second.name != first.name:
-            when, then = rule.restrict(kinds).find_conditions(kinds)
-            inside = _find_sure(when[first.name], first)[0]
-            outside = _find_sure(then[second.name], second)[1]
-            cells |= inside[:, None] & outside
+        when, then = rule.restrict(kinds).find_conditions(kinds)
+        inside = _find_certain(when[first.name], first)[0]
+        outside = _find_certain(then[second.name], second)[1]
+        cells |= inside[:, None] & outside
     return cells
 
 
@@ -244,8 +243,8 @@ def _list_neighbours(block):
     return np.r_[-np.inf, knots[:-1]], np.r_[knots[1:], np.inf]
 
 
-def _find_sure(condition, block):
-    """Return for which weights all that has them is in a condition, and for which nothing is."""
+def _find_certain(condition, block):
+    """Return which weights imply a condition, and which exclude it, if they are positive."""
     n_weights = block.where.stop - block.where.start
     if not hasattr(block, "knots"):
         codes = np.where(np.arange(n_weights) == block.n_levels, np.nan, np.arange(n_weights))
@@ -257,13 +256,10 @@ def _find_sure(condition, block):
     n_knots = len(block.knots)
     for lower, upper in condition.ranges:
         inside[:n_knots] |= (lower <= below) & (above <= upper)
-        # A neighbour itself has no weight on a knot, but where it is the knot.
+        # A value at a neighbouring knot has no weight on this knot, but one at this knot has.
         is_apart = (above <= lower) & (block.knots < lower)
         is_apart |= (below >= upper) & (block.knots > upper)
         outside[:n_knots] &= is_apart
-    inside[n_knots : block.n_levels] = condition.holds(np.array(block.atoms))
-    outside[n_knots : block.n_levels] = ~inside[n_knots : block.n_levels]
-    if block.kind.missing:
-        inside[-1], outside[-1] = condition.holds(np.array([np.nan]))[0], True
-        outside[-1] = not inside[-1]
+    inside[n_knots:] = condition.holds(np.array([*block.atoms, *[np.nan] * block.kind.missing]))
+    outside[n_knots:] = ~inside[n_knots:]
     return inside, outside

@@ -12,9 +12,9 @@ from ..columns import Date, Number
 
 _SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
-# Largest depth of nested operations.
+# Largest depth of nested operations, far below Python's limit of recursion.
 _DEEPEST = 50
-# Result types of operations: dates only have differences and shifts by days.
+# Result types of operations. Dates have only differences, and shifts by days.
 _TYPES = {(sign, "number", "number"): "number" for sign in _OPERATORS} | {
     ("-", "date", "date"): "number",
     ("-", "date", "number"): "date",
@@ -24,9 +24,9 @@ _TYPES = {(sign, "number", "number"): "number" for sign in _OPERATORS} | {
 
 
 class Formula:
-    """A formula over numbers and dates: columns, numbers, ``+ - * /`` and brackets.
+    """An arithmetic expression of columns, numbers, ``+ - * /`` and parentheses.
 
-    Dates count in days. Names of columns that are no names in Python stand between backticks.
+    Dates are numbers of days. Names of columns that are no Python identifiers are in backticks.
 
     Parameters
     ----------
@@ -35,12 +35,12 @@ class Formula:
     Attributes
     ----------
     names : tuple of str
-        The columns, each once.
+        The distinct columns.
 
     Raises
     ------
     ValueError
-        If it is something else.
+        If `text` is no such expression.
 
     Examples
     --------
@@ -53,29 +53,29 @@ class Formula:
 
     def __init__(self, text):
         if not isinstance(text, str):
-            raise ValueError(f"a formula must be a text, such as 'nights * rate'; got {text!r}.")
+            raise ValueError(f"a formula must be a string, such as 'nights * rate'; got {text!r}.")
         quoted, self._text = [], text
 
-        def put_aside(match):
+        def replace(match):
             quoted.append(match[1])
             return f" _{len(quoted) - 1}_quoted "
 
-        plain = re.sub("`([^`]+)`", put_aside, text).strip()
+        plain = re.sub("`([^`]+)`", replace, text).strip()
         self._quoted = {f"_{i}_quoted": name for i, name in enumerate(quoted)}
         try:
             tree = ast.parse(plain, mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             tree = None
         names = {}
-        self._tree = self._read(tree, names, 0)
+        self._tree = self._parse(tree, names, 0)
         self.names = tuple(names)
         if not names:
             raise ValueError(f"the formula {text!r} names no column.")
 
-    def _read(self, node, names, depth):
-        """Return a part of the formula as a name, a number, or (sign, left, right)."""
+    def _parse(self, node, names, depth):
+        """Return a node as a name, a number, or (sign, left, right); collect names."""
         if depth > _DEEPEST:
-            raise ValueError(f"the formula {self._text!r} is too deep; split it.")
+            raise ValueError(f"the formula {self._text!r} is nested too deeply; split it.")
         if isinstance(node, ast.Name):
             name = self._quoted.get(node.id, node.id)
             names[name] = None
@@ -84,24 +84,24 @@ class Formula:
             if abs(node.value) < 1e300:
                 return float(node.value)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            return ("-", 0.0, self._read(node.operand, names, depth + 1))
+            return ("-", 0.0, self._parse(node.operand, names, depth + 1))
         if isinstance(node, ast.BinOp) and type(node.op) in _SIGNS:
-            parts = (self._read(part, names, depth + 1) for part in (node.left, node.right))
+            parts = (self._parse(part, names, depth + 1) for part in (node.left, node.right))
             return (_SIGNS[type(node.op)], *parts)
         raise ValueError(
-            f"{self._text!r} is no formula of columns, numbers, + - * / and brackets; a name with "
-            "blanks stands between backticks."
+            f"{self._text!r} is no formula of columns, numbers, + - * / and parentheses; put names "
+            "with spaces in backticks."
         )
 
     def _fold(self, node, leaf, join):
-        """Return what a part of the formula comes to, from its leaves up."""
+        """Evaluate a node recursively, from its leaves."""
         if not isinstance(node, tuple):
             return leaf(node)
         sign, left, right = node
         return join(sign, self._fold(left, leaf, join), self._fold(right, leaf, join))
 
     def find_type(self, kinds):
-        """Return whether the formula makes a ``"number"`` or a ``"date"`` of columns of kinds."""
+        """Return the result type, ``"number"`` or ``"date"``, for columns of these types."""
 
         def leaf(part):
             if isinstance(part, float):
@@ -111,25 +111,24 @@ class Formula:
                 return "date"
             if not isinstance(kind, Number):
                 raise ValueError(
-                    f"formulas are of numbers, and of dates without time zone; {part!r} is "
-                    f"{kind!r}."
+                    f"formulas take numbers, and dates without time zone; {part!r} is {kind!r}."
                 )
             return "number"
 
         def join(sign, left, right):
             if (sign, left, right) not in _TYPES:
                 raise ValueError(
-                    f"{self._text!r} has a {left} {sign} a {right}; dates take a date away, or "
-                    "days away or more."
+                    f"{self._text!r} has a {left} {sign} a {right}; subtract two dates, or add or "
+                    "subtract days."
                 )
             return _TYPES[sign, left, right]
 
         return self._fold(self._tree, leaf, join)
 
     def compute(self, values):
-        """Return the formula of columns of floats, by their names; dates are days.
+        """Evaluate the formula for columns of floats, by name; dates are days.
 
-        NaN where an operand is, and where a number is divided by zero.
+        The result is NaN if an operand is NaN, and for a division by zero.
         """
         with np.errstate(all="ignore"):
             found = self._fold(
@@ -140,14 +139,14 @@ class Formula:
         return np.where(np.isfinite(found), found, np.nan)
 
     def find_range(self, ranges):
-        """Return bounds on the formula from those of columns, by their names."""
+        """Return bounds on the result from bounds on columns, by interval arithmetic."""
 
         def join(sign, left, right):
             if sign == "/" and right[0] <= 0 <= right[1]:
                 return -math.inf, math.inf
             with np.errstate(all="ignore"):
                 ends = [_OPERATORS[sign](np.float64(a), np.float64(b)) for a in left for b in right]
-            # Nothing is known of what infinite parts come to.
+            # Infinite operands may give NaN, which bounds nothing.
             return (-math.inf, math.inf) if np.isnan(ends).any() else (min(ends), max(ends))
 
         return self._fold(

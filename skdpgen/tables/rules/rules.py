@@ -16,33 +16,33 @@ from .predicates import (
     check_declared,
     check_names,
     find_bounds,
-    plain_value,
-    read_asked,
-    show_asked,
-    show_range,
+    format_predicate,
+    format_range,
+    parse_predicate,
+    to_scalar,
 )
 
 
 class Rule:
     """Base of rules: a repr, conversion to a dict, and the interface of constraints.
 
-    A rule holds of rows of floats, a dict of columns: positions of levels, numbers, or dates in
-    their units since 1970, and NaN for missing values. See `Column.to_values`.
+    Rules are evaluated on a dict of float columns: codes of levels, numbers, or dates in their
+    units since 1970, and NaN for missing values. See `Column.to_values`.
 
     Attributes
     ----------
     names : tuple of str
-        The columns that it is about.
+        The columns that the rule constrains.
     """
 
     def to_dict(self):
-        """Return the rule as a dict, without what is at its default.
+        """Return the rule as a dict, without parameters at their defaults.
 
         Returns
         -------
         dict
         """
-        return {"type": type(self).__name__.lower(), **self._given(show_range)}
+        return {"type": type(self).__name__.lower(), **self._given(format_range)}
 
     def __repr__(self):
         given = ", ".join(f"{name}={value!r}" for name, value in self._given(tuple).items())
@@ -60,33 +60,32 @@ class Rule:
             object.__setattr__(self, name, value)
 
     def check(self, kinds):
-        """Raise an error if no rows of columns of these kinds could be asked to obey."""
+        """Raise an error if the rule does not apply to columns of these types."""
 
     def restrict(self, names):
-        """Return what the rule says of these columns alone, a rule, or None for nothing."""
+        """Return the rule for a subset of columns, or None if nothing is left of it."""
         return self if set(self.names) <= set(names) else None
 
     def bind(self, kinds):
-        """Return a function of rows of columns of these kinds that says which ones obey."""
+        """Return a function that maps columns of these types to which rows obey."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, repr=False)
 class Implies(Rule):
-    """Rows in which some columns are this have other columns that are that.
+    """An implication: rows that satisfy the predicate `when` also satisfy `then`.
 
     Parameters
     ----------
-    when, then : dict
-        What the columns are, by their names, all together, as in ``sample(where=...)``: a level, a
-        number or a date; a tuple ``(lower, upper)`` of bounds, of which None is open; None for
-        missing; or a list of these, of which one holds. In JSON, a range is
-        ``{"lower": 18, "upper": null}``.
+    when, then : dict of str to value or list
+        Predicates by column name, all of which must hold, as in ``sample(where=...)``: a level, a
+        number or a date; a tuple ``(lower, upper)``, with None for no bound; None for missing
+        values; or a list of alternatives. In JSON, a range is ``{"lower": 18, "upper": null}``.
 
     Raises
     ------
     ValueError
-        If one of them is empty, or both are about a column.
+        If a predicate is empty, or both have a column in common.
 
     Examples
     --------
@@ -99,7 +98,7 @@ class Implies(Rule):
     then: Mapping
 
     def __post_init__(self):
-        self._set(when=read_asked("when", self.when), then=read_asked("then", self.then))
+        self._set(**{side: parse_predicate(side, getattr(self, side)) for side in ("when", "then")})
         repeated = find_repeated(self.names)
         if repeated:
             raise ValueError(f"{self!r} has {repeated} on both sides.")
@@ -109,25 +108,25 @@ class Implies(Rule):
         return tuple(name for name, _ in self.when + self.then)
 
     def _show(self, name, value, write_range):
-        return show_asked(value, write_range)
+        return format_predicate(value, write_range)
 
     def restrict(self, names):
         if not {name for name, _ in self.when} <= set(names):
             return None
-        left = {name: list(asked) for name, asked in self.then if name in names}
-        return Implies({name: list(asked) for name, asked in self.when}, left) if left else None
+        left = {name: list(values) for name, values in self.then if name in names}
+        return Implies({name: list(values) for name, values in self.when}, left) if left else None
 
     def check(self, kinds):
-        for name, asked in self.when + self.then:
-            # Whether values may be missing is known of undeclared columns, too.
-            if asked != (None,) or not (kinds[name].is_open and kinds[name].missing):
+        for name, values in self.when + self.then:
+            # Undeclared columns declare at least whether values may be missing.
+            if values != (None,) or not (kinds[name].is_open and kinds[name].missing):
                 check_declared(name, kinds[name])
-                bind(name, kinds[name], asked)
+                bind(name, kinds[name], values)
 
     def find_conditions(self, kinds):
-        """Return the conditions of `when` and those of `then`, two dicts by names of columns."""
+        """Return the conditions of `when` and of `then`, two dicts by column name."""
         return tuple(
-            {name: bind(name, kinds[name], asked) for name, asked in side}
+            {name: bind(name, kinds[name], values) for name, values in side}
             for side in (self.when, self.then)
         )
 
@@ -138,19 +137,19 @@ class Implies(Rule):
 
 @dataclass(frozen=True, repr=False)
 class Ordered(Rule):
-    """A column is at most another one, of numbers or of dates, wherever both are there.
+    """An order: ``lower <= upper`` for two numbers or two dates, unless one is missing.
 
     Parameters
     ----------
     lower, upper : str
-        The columns.
+        Names of the columns.
     strict : bool, default=False
-        Whether they are never equal.
+        Whether the rule is ``lower < upper``.
 
     Raises
     ------
     ValueError
-        If they are the same.
+        If both columns are the same.
 
     Examples
     --------
@@ -166,7 +165,7 @@ class Ordered(Rule):
     def __post_init__(self):
         for name in self.names:
             if not isinstance(name, str):
-                raise ValueError(f"Ordered is of names of columns; got {name!r}.")
+                raise ValueError(f"Ordered takes names of columns; got {name!r}.")
         if self.lower == self.upper:
             raise ValueError(f"Ordered needs two columns; got {self.lower!r} twice.")
         if not isinstance(self.strict, bool):
@@ -193,23 +192,23 @@ class Ordered(Rule):
 
 @dataclass(frozen=True, repr=False)
 class Derived(Rule):
-    """A column is a formula of other columns. It is not learnt: it costs nothing, and is computed.
+    """A derived column: computed by a formula from other columns, not learned, at no cost.
 
-    It is rounded as its kind says, is missing where an operand is or where a number is divided by
-    zero, and stays within the bounds of its kind, if there are any. Dates count in days: the
-    difference of two is a number, and a date and a number are a date.
+    Results are rounded to the declared decimals. They are missing if an operand is missing, and for
+    a division by zero. Synthetic rows keep them within the declared bounds. Dates are numbers of
+    days: the difference of two dates is a number, and a date plus a number is a date.
 
     Parameters
     ----------
     column : str
     formula : str
-        Of columns, numbers, ``+ - * /`` and brackets. Names that are not Python's stand between
-        backticks.
+        An expression of columns, numbers, ``+ - * /`` and parentheses. Names of columns that are
+        no Python identifiers are in backticks.
 
     Raises
     ------
     ValueError
-        If that is no formula, or has the column in it.
+        If `formula` is no such expression, or contains `column`.
 
     Examples
     --------
@@ -225,7 +224,7 @@ class Derived(Rule):
         if not isinstance(self.column, str):
             raise ValueError(f"column must be the name of a column; got {self.column!r}.")
         if self.column in self.operands:
-            raise ValueError(f"{self!r} is of itself.")
+            raise ValueError(f"{self!r} contains its own column.")
 
     @property
     def operands(self):
@@ -246,19 +245,19 @@ class Derived(Rule):
         return super().restrict(names)
 
     def check(self, kinds):
-        made, kind = Formula(self.formula).find_type(kinds), kinds[self.column]
+        result, kind = Formula(self.formula).find_type(kinds), kinds[self.column]
         fits = isinstance(kind, Date) and kind.zone is None and kind.unit is not None
-        if not (fits if made == "date" else isinstance(kind, Number)):
-            known = " without zone, of known unit" if made == "date" else ""
-            raise ValueError(f"its formula makes a {made}{known}, and its kind is {kind!r}.")
-        loose = [name for name in self.operands if kinds[name].missing]
-        if loose and not kind.missing:
+        if not (fits if result == "date" else isinstance(kind, Number)):
+            detail = " without zone, with a declared unit" if result == "date" else ""
+            raise ValueError(f"its formula gives a {result}{detail}; the column is {kind!r}.")
+        missing = [name for name in self.operands if kinds[name].missing]
+        if missing and not kind.missing:
             raise ValueError(
-                f"it is missing where {loose} are: declare {self.column!r} with missing=True."
+                f"it is missing where {missing} are: declare {self.column!r} with missing=True."
             )
 
     def compute(self, values, kinds):
-        """Return the column, floats, from its operands."""
+        """Return the column, an array of floats, from the values of its operands."""
         operands = {n: values[n] / kinds[n].units_per_day for n in self.operands}
         kind = kinds[self.column]
         found = Formula(self.formula).compute(operands) * kind.units_per_day
@@ -266,7 +265,7 @@ class Derived(Rule):
         return found if decimals is None else np.round(found, decimals) + 0.0
 
     def find_range(self, ranges, kinds):
-        """Return bounds on the column from those of its operands."""
+        """Return bounds on the column from bounds on its operands."""
         operands = {n: np.divide(ranges[n], kinds[n].units_per_day) for n in self.operands}
         return np.multiply(
             Formula(self.formula).find_range(operands), kinds[self.column].units_per_day
@@ -278,7 +277,7 @@ class Derived(Rule):
         def holds(values):
             found, computed = values[self.column], self.compute(values, kinds)
             is_none = np.isnan(computed)
-            # As float32 has it, where tables do.
+            # The tolerance allows for tables of float32.
             is_same = np.isclose(found, computed, rtol=1e-6, atol=1e-9)
             is_within = (lower <= computed) & (computed <= upper)
             return np.where(is_none, np.isnan(found) & kind.missing, is_same & is_within)
@@ -288,7 +287,9 @@ class Derived(Rule):
 
 @dataclass(frozen=True, repr=False)
 class Unique(Rule):
-    """No two rows of a sample have the same values in these columns, unless some are missing.
+    """A key: no two rows of a sample have the same values in these columns.
+
+    Rows with a missing value in one of the columns are exempt.
 
     Parameters
     ----------
@@ -297,7 +298,7 @@ class Unique(Rule):
     Raises
     ------
     ValueError
-        If there are none, or one is there twice.
+        If `columns` is empty or has duplicates.
 
     Examples
     --------
@@ -317,9 +318,9 @@ class Unique(Rule):
         return self.columns
 
     def check(self, kinds):
-        made_up = [name for name in self.columns if kinds[name].is_generated]
-        if made_up:
-            raise ValueError(f"{made_up} are identifiers, which are different anyway.")
+        generated = [name for name in self.columns if kinds[name].is_generated]
+        if generated:
+            raise ValueError(f"{generated} are identifiers, which are always unique.")
 
     def bind(self, kinds):
         def holds(values):
@@ -331,19 +332,19 @@ class Unique(Rule):
 
 @dataclass(frozen=True, repr=False)
 class Combinations(Rule):
-    """Some columns take the listed combinations of levels only.
+    """A list of the allowed combinations of levels of some columns.
 
     Parameters
     ----------
     columns : list of str
         Categories, ordinals or booleans.
     rows : list of lists
-        A level for each of the columns, or None for missing.
+        In each row, one level per column, or None for a missing value.
 
     Raises
     ------
     ValueError
-        If there are no rows, or one is not as long as `columns`.
+        If `rows` is empty, or a row does not have one level per column.
 
     Examples
     --------
@@ -358,9 +359,9 @@ class Combinations(Rule):
     def __post_init__(self):
         columns = check_names(self.columns)
         if len(columns) < 2:
-            raise ValueError(f"Combinations need two columns or more; got {list(columns)}.")
+            raise ValueError(f"Combinations needs two columns or more; got {list(columns)}.")
         rows = tuple(
-            tuple(plain_value(value) for value in check_list("rows of combinations", row))
+            tuple(to_scalar(value) for value in check_list("rows of combinations", row))
             for row in check_list("rows", self.rows)
         )
         if not rows or any(len(row) != len(columns) for row in rows):
@@ -385,23 +386,19 @@ class Combinations(Rule):
         for name, levels in zip(self.columns, zip(*self.rows, strict=True), strict=True):
             check_declared(name, kinds[name])
             if not hasattr(kinds[name], "levels"):
-                raise ValueError(f"{name!r} has no levels: its kind is {kinds[name]!r}.")
+                raise ValueError(f"{name!r} has no levels: it is {kinds[name]!r}.")
             bind(name, kinds[name], dict.fromkeys(levels))
 
-    def find_positions(self, kinds):
-        """Return the positions of the levels, NaN for missing, shape (n_rows, n_columns)."""
-        return np.array(
-            [
-                [
-                    np.nan if level is None else kinds[name].levels.index(level)
-                    for name, level in zip(self.columns, row, strict=True)
-                ]
-                for row in self.rows
-            ]
-        )
+    def find_codes(self, kinds):
+        """Return the codes of the levels, NaN for missing, of shape (n_rows, n_columns)."""
+
+        def encode(name, level):
+            return np.nan if level is None else kinds[name].levels.index(level)
+
+        return np.array([list(map(encode, self.columns, row)) for row in self.rows])
 
     def bind(self, kinds):
-        listed = pd.MultiIndex.from_arrays(np.nan_to_num(self.find_positions(kinds), nan=-1).T)
+        listed = pd.MultiIndex.from_arrays(np.nan_to_num(self.find_codes(kinds), nan=-1).T)
 
         def holds(values):
             keys = [np.nan_to_num(values[name], nan=-1) for name in self.columns]
@@ -413,9 +410,9 @@ class Combinations(Rule):
 RULES = {rule.__name__.lower(): rule for rule in (Implies, Ordered, Derived, Unique, Combinations)}
 
 
-def read_rules(given, kinds):
-    """Return rules, which may be dicts, of columns of these kinds; name the rule in errors."""
-    rules = tuple(_read_rule(i, rule) for i, rule in enumerate(check_list("rules", given), 1))
+def parse_rules(given, kinds):
+    """Return rules from rules or dicts, checked for columns of these types."""
+    rules = tuple(_parse_rule(i, rule) for i, rule in enumerate(check_list("rules", given), 1))
     for rule in rules:
         unknown = [name for name in rule.names if name not in kinds]
         if unknown:
@@ -430,13 +427,13 @@ def read_rules(given, kinds):
     return rules
 
 
-def _read_rule(i, rule):
+def _parse_rule(i, rule):
     if type(rule) in RULES.values():
         return rule
     try:
         if not isinstance(rule, Mapping):
-            kinds = [kind.__name__ for kind in RULES.values()]
-            raise ValueError(f"it must be one of {kinds} or a dict; got {rule!r}.")
+            names = [cls.__name__ for cls in RULES.values()]
+            raise ValueError(f"it must be one of {names} or a dict; got {rule!r}.")
         return read_dict(rule, RULES)
     except ValueError as error:
         reason = str(error)

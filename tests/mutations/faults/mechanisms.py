@@ -434,8 +434,8 @@ PRIVACY = {
     ),
     "every level has the records of all": Fault(
         "mechanisms.tables:TablesMechanism._add_up",
-        "to_whole(hats, share[has, None])",
-        "to_whole(hats)",
+        "to_integers(basis, share[has, None])",
+        "to_integers(basis)",
         two_way("sensitivity_by_level"),
     ),
     "two-way tables are rounded to nearest": Fault(
@@ -577,7 +577,7 @@ FUNCTION = {
         by_level("impossible_cells_are_put_to_zero[1]"),
     ),
     "three-way tables of another column": Fault(
-        "mechanisms.three_way:ThreeWayMechanism._by_first",
+        "mechanisms.three_way:ThreeWayMechanism._group_by_first",
         "third[e]",
         "third[thirds[0]]",
         three_way("what_is_released_without_noise[groups]"),
