@@ -14,15 +14,31 @@ from ..checks import is_one_of
 # SQL, Python and pandas.
 MISSING_TEXTS = {"", "NA", "N/A", "NaN", "nan", "null", "None", "NULL"}
 
-# Types of a cell. Digits after a leading zero are a code rather than a number.
-TEXT_KINDS = ("whole", "number", "boolean", "date", "text", "missing")
+# Types of a cell. Digits after a leading zero are a code rather than a number. Numbers with commas
+# have a decimal comma, or groups of three digits, or may have either; "limit" is a bound that a
+# measurement could not cross, such as "<0.5".
+TEXT_KINDS = (
+    *("whole", "number", "decimal comma", "grouped", "comma", "limit"),
+    *("boolean", "date", "zoned date", "time", "text", "missing"),
+)
 # Spellings of booleans where a column is declared to hold them.
 BOOLEANS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
 
+# ISO 8601, extended or basic: 2020-01-31T12:30:15.5Z, 20200131T123015+0100.
 _DATE = re.compile(
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
-    r"(?:[ T]([0-9]{2}:[0-9]{2})(:[0-9]{2})?(?:\.([0-9]{1,6})[0-9]*)?"
-    r"(?:(Z)|([+-][0-9]{2})(?::?([0-9]{2}))?)?)?"
+    r"(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{8}(?=T))"
+    r"(?:[ T](?P<hour>[0-9]{2}):?(?P<minute>[0-9]{2})(?::?(?P<second>[0-9]{2})"
+    r"(?:[.,](?P<fraction>[0-9]{1,6})[0-9]*)?)?"
+    r" ?(?:(?P<utc>Z|z|UTC|GMT)|(?P<hours>[+-][0-9]{2})(?::?(?P<minutes>[0-9]{2}))?)?)?"
+)
+_TIME = re.compile(r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?(?: ?[AaPp]\.?[Mm]\.?)?")
+_LIMIT = re.compile("(?:[<>≤≥]|<=|>=)(.+)")
+# Signs of currencies, and the codes of those that are written with amounts most often.
+_CURRENCY = (
+    "(?:[$€£¥₹₩₽₺₫₪₱₴₦₵₡₲₸฿﷼]|kr|zł|Kč|Ft|R\\$|"
+    "AED|ARS|AUD|BGN|BRL|CAD|CHF|CLP|CNY|COP|CZK|DKK|EGP|EUR|GBP|HKD|HUF|IDR|ILS|INR|ISK|JPY|KES|"
+    "KRW|MAD|MXN|MYR|NGN|NOK|NZD|PEN|PHP|PKR|PLN|QAR|RON|RSD|RUB|SAR|SEK|SGD|THB|TRY|TWD|UAH|USD|"
+    "VND|ZAR)"
 )
 # Declared types of cells.
 _EXPECTED = ("number", "integer", "boolean", "date")
@@ -36,7 +52,8 @@ _SPACES = " \u00a0\u202f"
 class TextStyle:
     """The public style of numbers and dates in a column of texts.
 
-    Numbers may have a currency sign before or after them.
+    Numbers may have a currency sign or code, or a percent sign, which is dropped. Amounts in
+    parentheses are negative.
 
     Parameters
     ----------
@@ -45,7 +62,8 @@ class TextStyle:
     thousands : str, default=None
         The separator that may stand between groups of three digits, such as ``","``.
     date_format : str, default=None
-        Format of dates, such as ``"%m/%d/%Y"``. None: ISO 8601, as in ``2020-01-31``.
+        Format of dates, such as ``"%m/%d/%Y"``. Texts of this format are dates, even if they could
+        be numbers. None: ISO 8601, as in ``2020-01-31``.
     expected : {None, "number", "integer", "boolean", "date"}, default=None
         The declared type of the cells. With it, ``yes``, ``no``, ``1`` and ``0`` are booleans,
         numbers may have leading zeros, and 31.0 is an integer.
@@ -83,13 +101,18 @@ class TextStyle:
     def plain_number(self, text: str) -> str | None:
         """Return a number as Python writes it, or None if the text is no number."""
         leads = self.expected in ("number", "integer")
-        match = _number_pattern(self.decimal, self.thousands, leads).fullmatch(text)
-        if match is None:
+        pattern = _number_pattern(self.decimal, self.thousands, leads)
+        sign = ""
+        if text.startswith("(") and text.endswith(")"):
+            text, sign = text[1:-1], "-"
+        match = pattern.fullmatch(text)
+        if match is None or (sign and match["sign"]):
             return None
         whole = re.sub("[^0-9]", "", match["whole"] or "")
         fraction = match["fraction"] if match["fraction"] is not None else match["only"]
         fraction = "" if fraction is None else f".{fraction}"
-        return f"{match['sign']}{whole}{fraction}{match['exponent'] or ''}"
+        sign = sign or match["sign"] or match["inner"] or ""
+        return f"{sign}{whole}{fraction}{match['exponent'] or ''}"
 
     def read_date(self, text: str) -> datetime.datetime | None:
         """Parse a date without a time zone, or return None if the text is none."""
@@ -102,6 +125,8 @@ class TextStyle:
 
 
 PLAIN = TextStyle()
+# 1.234,50 and 1,234.50.
+COMMA_STYLES = TextStyle(decimal=",", thousands="."), TextStyle(thousands=",")
 
 
 def read_iso_date(text: str) -> datetime.datetime | None:
@@ -109,11 +134,16 @@ def read_iso_date(text: str) -> datetime.datetime | None:
     match = _DATE.fullmatch(text)
     if match is None:
         return None
-    day, minute, second, fraction, utc, hours, minutes = match.groups()
-    time = "" if minute is None else f"T{minute}{second or ':00'}.{(fraction or '0').ljust(6, '0')}"
-    zone = "+00:00" if utc else f"{hours}:{minutes or '00'}" if hours else ""
+    part = match.groupdict("00")
+    day = part["day"] if "-" in part["day"] else re.sub("(....)(..)(..)", r"\1-\2-\3", part["day"])
+    zone = "+00:00" if match["utc"] else ""
+    if match["hours"]:
+        zone = f"{part['hours']}:{part['minutes']}"
+    fraction = part["fraction"].ljust(6, "0")
     with contextlib.suppress(ValueError):
-        return datetime.datetime.fromisoformat(f"{day}{time}{zone}")
+        return datetime.datetime.fromisoformat(
+            f"{day}T{part['hour']}:{part['minute']}:{part['second']}.{fraction}{zone}"
+        )
     return None
 
 
@@ -138,6 +168,14 @@ def read_text(text: str, style: TextStyle = PLAIN) -> tuple[str, object]:
     if style.expected == "boolean":
         value = BOOLEANS.get(text.lower())
         return ("text", text) if value is None else ("boolean", value)
+    # A declared format decides before all guesses.
+    has_format = style.date_format is not None
+    if has_format or style.expected == "date":
+        date = style.read_date(text) if has_format else read_iso_date(text)
+        if date is not None:
+            return "date" if date.tzinfo is None else "zoned date", date
+        if style.expected == "date":
+            return "text", text
     number = style.plain_number(text)
     if number is not None and math.isfinite(float(number)):
         digits = number.lstrip("+-")
@@ -147,21 +185,38 @@ def read_text(text: str, style: TextStyle = PLAIN) -> tuple[str, object]:
         return "whole" if is_whole else "number", float(number)
     if text.lower() in ("true", "false"):
         return "boolean", text.lower() == "true"
-    date = style.read_date(text)
-    return ("text", text) if date is None else ("date", date)
+    date = None if has_format else read_iso_date(text)
+    if date is not None:
+        return "date" if date.tzinfo is None else "zoned date", date
+    return _guess(text, style), text
+
+
+def _guess(text, style):
+    """Return what a text looks like that cannot be read in its style."""
+    limit = _LIMIT.fullmatch(text)
+    if limit is not None and style.plain_number(limit[1].strip()) is not None:
+        return "limit"
+    if _TIME.fullmatch(text):
+        return "time"
+    if "," in text and style.has_python_numbers:
+        is_decimal, is_grouped = (other.plain_number(text) is not None for other in COMMA_STYLES)
+        if is_decimal or is_grouped:
+            both = is_decimal and is_grouped
+            return "comma" if both else "decimal comma" if is_decimal else "grouped"
+    return "text"
 
 
 @lru_cache
 def _number_pattern(decimal, thousands, leads):
-    point, sign = re.escape(decimal), "[$€£¥]"
+    point, spaces = re.escape(decimal), f"[{_SPACES}]?"
     whole = "[0-9]+" if leads else "(?:0|[1-9][0-9]*)"
     if thousands is not None:
         between = f"[{_SPACES}]" if thousands in _SPACES else re.escape(thousands)
         whole = f"(?:[1-9][0-9]{{0,2}}(?:{between}[0-9]{{3}})+|{whole})"
     return re.compile(
-        rf"(?P<sign>[+-]?)(?:{sign}[{_SPACES}]?)?"
+        rf"(?P<sign>[+-]?)(?:{_CURRENCY}{spaces}(?P<inner>-?))?"
         rf"(?:(?P<whole>{whole})(?:{point}(?P<fraction>[0-9]*))?|{point}(?P<only>[0-9]+))"
-        rf"(?P<exponent>[eE][+-]?[0-9]+)?(?:[{_SPACES}]?{sign})?"
+        rf"(?P<exponent>[eE][+-]?[0-9]+)?(?:{spaces}(?:{_CURRENCY}|%))?"
     )
 
 

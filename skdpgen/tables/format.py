@@ -266,7 +266,7 @@ class TableFormat(Format):
         kind = self.kind.without_dtypes(
             name for name in inference.unknown if not isinstance(schema[name], Category)
         )
-        resolved = TableFormat(schema, kind, inference.unknown, inference.counted)
+        resolved = TableFormat(schema, kind, inference.texts, inference.counted)
         curator.prepare(RecordFunction(resolved.encode), 1.0)
         return resolved
 

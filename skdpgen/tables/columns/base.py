@@ -33,6 +33,9 @@ class Column:
     is_dtype_inferred = False
     # The type of the texts of a declared column, as `TextStyle` has it.
     expected_text = None
+    # The types of cells that an inferred column of the type accepts, others becoming missing; None:
+    # all cells are names of categories.
+    text_kinds = None
     # The level of values that are not listed, if there is one.
     other = None
     # Number of units of a day; 1 for columns that are no dates.

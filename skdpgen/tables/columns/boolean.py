@@ -38,6 +38,7 @@ class Boolean(LevelColumn):
     is_dtype_inferred = True
     dtype_codes = "iufbO"
     expected_text = "boolean"
+    text_kinds = ("boolean",)
 
     def __post_init__(self):
         check_flag(self.missing)

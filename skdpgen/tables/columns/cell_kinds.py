@@ -4,23 +4,36 @@
 import math
 import re
 import warnings
+from dataclasses import replace
 
-from ...curator.texts import TEXT_KINDS
+from ...curator.texts import COMMA_STYLES, TEXT_KINDS
 from ...exceptions import FitQualityWarning
 from ..inference.ranges import find_clear
 from . import Boolean, Category, Date, Number
 from .decimals import encode_levels
-from .texts import FITTING, read_cell
+from .texts import read_cell
 
-# The release; and which share of the texts in a column is to fit its kind, but for noise.
+# The release; and which share of the texts in a column is to fit its type, but for noise.
 KINDS, _FITTING_SHARE = "column kinds", 0.95
+# Numbers with decimals, and dates, are measurements from this share on, whatever others are; whole
+# numbers beside texts may be codes.
+_MEASURED_SHARE = 0.5
 # Digits after a zero are codes. A column that has clearly more than a few of these holds codes.
 _CODE, _FEW_CODES = re.compile(r"0[0-9]+"), 0.005
 _COUNTED = (*TEXT_KINDS[:-1], "code", "missing")
-# In units of the noise of their counts, so many rows tell kinds from each other.
+# In units of the noise of their counts, so many rows tell types from each other.
 _FEW = 10
-# The kinds that a column may be said to be.
-_SAID = {"number": Number, "integer": Number, "boolean": Boolean, "date": Date}
+# The types of cells that a column of each type may hold; limits of measurements become missing.
+_COMMAS = ("decimal comma", "grouped", "comma")
+_FITTING = {
+    "number": ("whole", "number", *_COMMAS, "limit"),
+    "integer": ("whole", "grouped", "comma"),
+    "boolean": ("boolean",),
+    "date": ("date",),
+    "zoned date": ("zoned date",),
+}
+_MEASURED = {"number": ("number", "decimal comma"), "date": ("date",)}
+_MEASURED["zoned date"] = ("zoned date",)
 
 
 def encode_kinds(table, styles):
@@ -45,7 +58,7 @@ def _find_kind(cell, style):
 
 
 def find_kinds(unknown, noisy, n_rows):
-    """Return the kinds of columns that released counts show.
+    """Return the column types that released counts show, and the style of their texts.
 
     Parameters
     ----------
@@ -57,77 +70,106 @@ def find_kinds(unknown, noisy, n_rows):
 
     Returns
     -------
-    dict of str to object
+    types : dict of str to Column
+    styles : dict of str to TextStyle
     """
     unit = math.sqrt(len(unknown))
     counts, std = (noisy.value * unit).reshape(-1, len(_COUNTED))[:, :-1], noisy.std * unit
     if n_rows < _FEW * std:
-        warnings.warn(
+        _warn(
             f"The inferred types of {list(unknown)} are hardly more than chance, since counts of "
-            f"{n_rows:.0f} rows have noise of ±{std:.0f}. Declare these columns.",
-            FitQualityWarning,
-            stacklevel=2,
+            f"{n_rows:.0f} rows have noise of ±{std:.0f}. Declare these columns."
         )
-    found = {
-        name: _choose_kind(name, kind.expected, row, std)
-        for (name, kind), row in zip(unknown.items(), counts.tolist(), strict=True)
-    }
-    least = find_clear(std, len(found))
-    shares = [
-        _share_lost(type(kind), row, least)
-        for kind, row in zip(found.values(), counts, strict=True)
-    ]
-    lost = [
-        f"{name!r} ({share:.1%})" for name, share in zip(found, shares, strict=True) if share > 0
-    ]
+    found, styles, lost, times = {}, {}, [], []
+    least = find_clear(std, len(unknown))
+    for (name, style), row in zip(unknown.items(), counts.tolist(), strict=True):
+        of_cells = dict(zip(_COUNTED, row, strict=False))
+        chosen = _choose_type(name, style.expected, of_cells, std)
+        found[name] = _make_column(chosen, style.expected, of_cells, std)
+        styles[name] = _choose_style(style, of_cells)
+        share = _share_lost(chosen, of_cells, least)
+        if share > 0:
+            lost.append(f"{name!r} ({share:.1%})")
+        if of_cells["time"] > max(_MEASURED_SHARE * sum(row), least):
+            times.append(name)
     if lost:
-        warnings.warn(
-            f"By noisy counts, columns hold cells that are not of the kind of the others: "
+        _warn(
+            f"By noisy counts, columns hold cells that are not of the type of the others: "
             f"{', '.join(lost)}. They count as missing, and in the target their records as absent. "
-            "Declare these columns, as Category() if they hold codes.",
-            FitQualityWarning,
-            stacklevel=2,
+            "Declare these columns, as Category() if they hold codes."
         )
-    return found
+    if times:
+        _warn(
+            f"Columns {times} look like times of day, such as 12:30, which are no column type: "
+            "their values become categories. Convert them to numbers, such as minutes."
+        )
+    return found, styles
 
 
-def _choose_kind(name, expected, counts, std):
-    """Choose what is most of a column, if nearly all of it fits; else texts, which all fit.
+def _choose_type(name, expected, counts, std):
+    """Return what most cells of a column are, if nearly all fit it or it is measured; or a text.
 
     Counts have noise of standard deviation `std`; two of these are tolerated. A declared type is
     chosen, or an error is raised.
     """
-    whole, number, boolean, date, text, code = counts
-    total = sum(counts)
-    if expected is None and code > _FEW_CODES * total + 3 * std:
-        return Category(missing=True)
-    text += code
-    numbers = whole + number * (expected != "integer")
-    fitting = {Category: text, Number: numbers, Boolean: boolean, Date: date}
-    kind = _SAID.get(expected) or max(fitting, key=fitting.get)
+    total = sum(counts.values())
 
-    def is_small(part, of, n_counts):
-        return part <= (1 - _FITTING_SHARE) * of + 2 * math.sqrt(n_counts) * std
+    def count(kinds):
+        return sum(counts[kind] for kind in kinds)
 
-    fits = is_small(total - fitting[kind], total, 4)
-    if expected is None and not (fits and fitting[kind] > 2 * std):
-        kind = Category
-    elif not fits:
+    if expected is None and counts["code"] > _FEW_CODES * total + 3 * std:
+        return "text"
+    chosen = expected
+    if expected in (None, "date"):
+        options = [t for t in _FITTING if t != "integer" and (expected is None or "date" in t)]
+        chosen = max(options, key=lambda t: count(_FITTING[t]))
+    fitting, noise = count(_FITTING[chosen]), 4 * std  # of four counts, twice
+    fits = total - fitting <= (1 - _FITTING_SHARE) * total + noise
+    if expected is not None:
+        if fits:
+            return chosen
         raise ValueError(
             f"Column {name!r} was said to be of kind {expected!r}, and by the noisy counts that "
             "were released many of its cells are not. Say how its numbers or dates are written, "
             "or give it another kind."
         )
-    if kind is Number and (expected == "integer" or is_small(number, whole + number, 1)):
-        return Number(decimals=0, missing=True)
-    return Date(unit=None, missing=True) if kind is Date else kind(missing=True)
+    is_measured = count(_MEASURED.get(chosen, ())) > _MEASURED_SHARE * total + noise
+    return chosen if (fits or is_measured) and fitting > 2 * std else "text"
 
 
-def _share_lost(kind, counts, least):
-    """Return which share of the cells is no value of a kind, or 0 where that may be noise.
+def _make_column(chosen, expected, counts, std):
+    """Return a column of the chosen type, without bounds."""
+    if chosen in ("number", "integer"):
+        fractions = sum(counts[kind] for kind in ("number", "decimal comma"))
+        total = sum(counts[kind] for kind in _FITTING["number"])
+        is_whole = fractions <= (1 - _FITTING_SHARE) * total + 2 * std
+        return Number(decimals=0 if expected == "integer" or is_whole else None, missing=True)
+    if chosen in ("date", "zoned date"):
+        return Date(unit=None, missing=True, zone="UTC" if chosen == "zoned date" else None)
+    return (Boolean if chosen == "boolean" else Category)(missing=True)
+
+
+def _choose_style(style, counts):
+    """Return the style of numbers: with a decimal comma or with groups, as most that are clear."""
+    if not style.has_python_numbers:
+        return style
+    point, group = counts["number"], counts["grouped"]
+    decimal, commas = counts["decimal comma"], sum(counts[kind] for kind in _COMMAS)
+    if commas <= _FEW_CODES * sum(counts.values()):
+        return style
+    chosen = COMMA_STYLES[0 if decimal > max(point, group) else 1]
+    return replace(style, decimal=chosen.decimal, thousands=chosen.thousands)
+
+
+def _share_lost(chosen, counts, least):
+    """Return which share of the cells is no value of a type, or 0 where that may be noise.
 
     One count is clear of noise from `least` on.
     """
-    is_lost = [name not in FITTING.get(kind, _COUNTED) for name in _COUNTED[:-1]]
-    lost = counts[is_lost].sum()
-    return lost / counts.sum() if lost > least * math.sqrt(sum(is_lost)) else 0.0
+    fitting = set(_FITTING.get(chosen, _COUNTED)) - ({"limit"} if chosen in _FITTING else set())
+    lost = [count for kind, count in counts.items() if kind not in fitting]
+    return sum(lost) / sum(counts.values()) if sum(lost) > least * math.sqrt(len(lost)) else 0.0
+
+
+def _warn(message):
+    warnings.warn(message, FitQualityWarning, stacklevel=3)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ...checks import is_one_of
+from ...curator.texts import read_text
 from .base import CONVERT, Column, check_flag, check_list, get_dtype_code
 from .cells import read_dates
 from .number import N_KNOTS, Number
@@ -30,8 +31,6 @@ _CANDIDATES = (
     *("2038-01-19", "2049-12-31", "2050-12-31", "2099-12-31", "2100-01-01", "2199-12-31"),
     *("2262-04-11", "2999-12-31", "3000-01-01", "3999-12-31", "9999-01-01", "9999-12-31"),
 )
-# The end of a time that names its zone.
-_ZONE = r"[T ].*(?:Z|[+-]\d\d(?::?\d\d)?)$"
 
 
 @dataclass(frozen=True, repr=False)
@@ -111,6 +110,11 @@ class Date(Column):
         if not self.is_open and not self._to_units(lower) < self._to_units(upper):
             raise ValueError(f"lower must be before upper; got {lower!r} and {upper!r}.")
         self._set(n_knots=self.to_number().n_knots)
+
+    @property
+    def text_kinds(self):
+        """The types of cells that are dates of the column."""
+        return ("date",) if self.zone is None else ("zoned date",)
 
     @property
     def _known_unit(self):
@@ -268,11 +272,7 @@ def _put_in_zone(dates, zone):
 
 
 def _parse_dates(cells, style, zone):
-    if style.date_format is not None:
-        dates = [style.read_date(cell) if isinstance(cell, str) else None for cell in cells]
-        return pd.Series(dates, index=cells.index, dtype=object)
-    has_zone = cells.str.contains(_ZONE, regex=True, na=False)
-    cells = cells.where(has_zone if zone else ~has_zone)
-    # Seconds in nanoseconds would narrow the years that others can be of.
-    cells = cells.str.replace(r"(\.\d{6})\d+(?=$|Z|[+-])", r"\1", regex=True)
-    return pd.to_datetime(cells, errors="coerce", format="ISO8601", utc=zone is not None)
+    style, wanted = replace(style, expected="date"), "date" if zone is None else "zoned date"
+    read = {cell: read_text(cell, style) for cell in cells.dropna().unique()}
+    dates = [read[cell][1] if read.get(cell, [""])[0] == wanted else None for cell in cells]
+    return pd.Series(dates, index=cells.index, dtype=object)

@@ -97,6 +97,7 @@ class Number(Column):
     has_knots = is_dtype_inferred = True
     dtype_codes = "iufO"
     expected_text = "number"
+    text_kinds = ("whole", "number")
 
     def __post_init__(self):
         decimals = self.decimals

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Parsing of text cells by a schema."""
 
+import datetime
 import math
 
 import numpy as np
@@ -8,15 +9,8 @@ import pandas as pd
 
 from ...curator.cells import name_cell
 from ...curator.texts import PLAIN, read_text
-from .boolean import Boolean
-from .category import Category
 from .cells import read_date, read_number
-from .date import Date
-from .number import Number
 from .values import MAX_UNITS
-
-# Cell types that an inferred column type accepts; other cells become missing values.
-FITTING = {Number: ("whole", "number"), Boolean: ("boolean",), Date: ("date",)}
 
 
 def parse_texts(frame, schema, style=PLAIN):
@@ -63,7 +57,7 @@ def parse_found(table, schema, styles):
     """
     parsed = {
         name: pd.Series(
-            [_parse_cell(cell, type(schema[name]), style) for cell in table[name]], dtype=object
+            [_parse_cell(cell, schema[name], style) for cell in table[name]], dtype=object
         )
         for name, style in styles.items()
         if name in schema
@@ -73,9 +67,11 @@ def parse_found(table, schema, styles):
 
 def _parse_cell(cell, kind, style):
     found, value = read_cell(cell, style)
-    if kind is Category:
-        return None if found == "missing" else name_cell(cell)
-    return value if found in FITTING[kind] else None
+    if kind.text_kinds is not None:
+        return value if found in kind.text_kinds else None
+    # Of categories, only blanks are missing: "NA" may be a country.
+    is_blank = isinstance(cell, str) and not cell.strip()
+    return None if is_blank else name_cell(cell)
 
 
 def read_cell(cell, style=PLAIN):
@@ -98,6 +94,6 @@ def read_cell(cell, style=PLAIN):
         # Beside a missing cell, readers make floats of whole numbers.
         is_whole = number == int(number) and abs(number) < MAX_UNITS
         return "whole" if is_whole else "number", number
-    if getattr(cell, "tzinfo", None) is not None and cell is not pd.NaT:
-        return "text", name_cell(cell)
+    if isinstance(cell, datetime.datetime) and cell is not pd.NaT and cell.tzinfo is not None:
+        return "zoned date", cell
     return ("missing", None) if np.isnat(date) else ("date", date.item())

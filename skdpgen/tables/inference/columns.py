@@ -83,6 +83,8 @@ class SchemaInference:
         What is to be planned, in this order; empty if there is nothing to be found.
     unknown : dict of str to Unknown
         Columns of which nothing is known.
+    texts : dict of str to TextStyle
+        After `run`, how the texts of these are written.
     counted : dict of str to ndarray
         After `run`, of numbers of which cuts were found: how many are between each knot and the
         next one, but for noise.
@@ -134,9 +136,10 @@ class SchemaInference:
     def run(self, curator):
         """Make the releases and return a schema that leaves nothing open."""
         if self.unknown:
-            found = find_kinds(self.unknown, curator.release(_weights(KINDS)), curator.n_rows)
+            noisy = curator.release(_weights(KINDS))
+            found, styles = find_kinds(self.unknown, noisy, curator.n_rows)
             known = SchemaInference(
-                self.schema.replace(found), self.unknown, is_told_apart=self.is_told_apart
+                self.schema.replace(found), styles, is_told_apart=self.is_told_apart
             )
             return self._hand_over(known, curator)
         if DECIMALS in self.releases:
@@ -152,7 +155,7 @@ class SchemaInference:
             for name, counts in curator.release(CategoryCountsMechanism(positions)).items():
                 if name in self.texts:
                     # As they are encoded: blanks are no category.
-                    counts = {c: n for c, n in counts.items() if read_cell(c)[0] != "missing"}
+                    counts = {c: n for c, n in counts.items() if c.strip()}
                 kinds[name] = _with_categories(name, kinds[name], counts)
         return self.schema.replace(kinds)
 
@@ -160,7 +163,7 @@ class SchemaInference:
         """Let another one go on, which knows more of the columns."""
         curator.prepare(RecordFunction(known.encode), 1.0)
         schema = known.run(curator)
-        self.counted = known.counted
+        self.counted, self.texts = known.counted, known.texts
         return schema
 
     def _find_ranges(self, curator):
