@@ -16,14 +16,16 @@ WITHIN_NOISE = 3.0
 LEAST_SIGNAL = 0.2
 # Least share of Σ‖x‖² in components; below it they are mostly directions of noise.
 LEAST_HELD = 0.1
-# Largest share of `other` in a column without a warning.
-MOSTLY_OTHER = 0.9
+# Largest share of `other` in a column without a warning: with inferred, and declared categories.
+MUCH_OTHER, MOSTLY_OTHER = 0.25, 0.9
+# A level with this share of a column has nearly all of it.
+NEARLY_ALL = 0.98
 # Largest share of missing values without a warning.
 MOSTLY_MISSING = 0.95
 # A range may be truncated if an outermost knot has this share of a column, and this many times the
 # count of the next knot.
 MUCH_AT_BOUND, MORE_THAN_BESIDE = 0.1, 4.0
-# Bounds are inferred within ± this number.
+# Bounds of arrays are inferred within ± this number.
 FARTHEST = 2.0**64
 
 
@@ -164,8 +166,8 @@ def warn_of_levels(signals, counts, label, levels, other=None):
         )
 
 
-def warn_of_table(report, schema, label, counts, std):
-    """Warn of columns that the released counts hardly describe.
+def warn_of_table(report, schema, label, counts, std, inferred=None):
+    """Warn of columns that the released counts hardly describe, in one warning for each cause.
 
     Parameters
     ----------
@@ -179,26 +181,47 @@ def warn_of_table(report, schema, label, counts, std):
         For each column that is encoded, the noisy counts of its levels or near its knots.
     std : dict of str to float
         Standard deviations of their noise.
+    inferred : dict of str to tuple of str, default=None
+        The parameters of columns that were inferred rather than declared.
     """
+    inferred = inferred or {}
+    other, missing, constant, cut = [], [], [], []
     for name, row in report.iterrows():
-        if row["share_other"] > MOSTLY_OTHER and row["n_levels"] > 1:
-            _warn(
-                f"Column {name!r} is nearly all {schema[name].other!r}, by released counts: its "
-                "categories are neither declared nor inferred. Declare them with the dtype of the "
-                "table, or the column as Identifier() if its values are distinct."
-            )
+        is_inferred = "categories" in inferred.get(name, ())
+        most_other = MUCH_OTHER if is_inferred else MOSTLY_OTHER
+        if row["share_other"] > most_other and row["n_levels"] > 1:
+            other.append(f"{name!r} ({row['share_other']:.0%} {schema[name].other!r})")
         if row["share_missing"] > MOSTLY_MISSING:
-            _warn(
-                f"About {row['share_missing']:.0%} of column {name!r} count as missing, by "
-                "released counts: cells are missing, or not of the declared type. Declare another "
-                "type, or how values are written, as with Unknown(decimal=...)."
-            )
-        # Counts at knots, from the lowest to the highest; point masses and missing values follow.
-        has_knots = name in counts and hasattr(schema[name], "positions")
-        knots = counts[name][: len(schema[name].positions)] if has_knots else ()
+            missing.append(f"{name!r} ({row['share_missing']:.0%})")
+        if name not in counts:
+            continue
+        if row["n_levels"] > 1 and _is_constant(counts[name], std[name]):
+            constant.append(repr(name))
         for end in ("lower", "upper"):
-            if _is_cut(row, end, knots, std.get(name)):
-                _warn_of_bound(name, end, row[end], row[f"share_{end}"])
+            if end in inferred.get(name, ()) and _is_cut(row, end, schema[name], counts, std):
+                cut.append(f"{name!r} ({row[f'share_{end}']:.0%} at {row[end]})")
+    if other:
+        _warn(
+            f"Columns {', '.join(other)} lose their rare categories, whose counts do not show "
+            "above the noise. Declare the categories, shorten codes to a prefix, as with "
+            "X[name].str[:3], or drop columns whose values are distinct."
+        )
+    if missing:
+        _warn(
+            f"Columns {', '.join(missing)} count as missing, by released counts: cells are "
+            "missing, or not of the declared type. Declare another type, or how values are "
+            "written, as with Unknown(decimal=...)."
+        )
+    if constant:
+        _warn(
+            f"Columns {', '.join(constant)} are constant up to noise. Drop them, or use a larger "
+            "epsilon if they vary."
+        )
+    if cut:
+        _warn(
+            f"Columns {', '.join(cut)} may have values beyond their inferred bounds, at which far "
+            "more is than next to them. Declare the bounds, as Number(lower, upper)."
+        )
     levels = getattr(schema.get(label), "levels", ())
     found = [
         level
@@ -209,33 +232,33 @@ def warn_of_table(report, schema, label, counts, std):
         _warn_of_classes(f"{len(found)} of the {len(levels)} levels of {label!r}", f"{found}")
 
 
-def _is_cut(row, end, knots, std):
+def _is_constant(counts, std):
+    """Return whether one level or knot has nearly all records, and others none above noise."""
+    others = np.sort(counts)[:-1]
+    return bool(
+        counts.max() > NEARLY_ALL * np.clip(counts, 0, None).sum()
+        and others.max() < WITHIN_NOISE * std
+    )
+
+
+def _is_cut(row, end, kind, counts, std):
     """Return whether an outermost knot has far more than the next one, and than noise.
 
-    A bound of 0 never counts, since many columns end there; nor do two knots alone, unless they
-    are at the ends of the range that is searched.
+    A bound of 0 never counts, since many columns end there; nor does one at which there is a point
+    mass, nor one of a column of which each value has its knot, as the counts show the next ones.
     """
     if not row[f"share_{end}"] > MUCH_AT_BOUND or row[end] == 0:
         return False
-    if len(knots) < 3 and not _is_farthest(row[end]):
+    number, n_knots = kind.to_number(), len(kind.positions)
+    is_lower = end == "lower"
+    atoms = number.atoms or ()
+    has_atom = any(a <= number.lower if is_lower else a >= number.upper for a in atoms)
+    if n_knots < 3 or n_knots == number.n_values or has_atom:
         return False
-    first, second = knots[:2] if end == "lower" else knots[:-3:-1]
-    beside = max(second, 0) + WITHIN_NOISE * std
+    knots = counts[row.name][:n_knots]
+    first, second = knots[:2] if is_lower else knots[:-3:-1]
+    beside = max(second, 0) + WITHIN_NOISE * std[row.name]
     return first > MORE_THAN_BESIDE * beside
-
-
-def _is_farthest(bound):
-    return isinstance(bound, int | float) and abs(bound) >= FARTHEST
-
-
-def _warn_of_bound(name, end, bound, share):
-    cure = f"Declare {end}=... if the column has values beyond"
-    if _is_farthest(bound):
-        cure = f"Bounds are inferred within ±{FARTHEST:g} only; declare both"
-    _warn(
-        f"About {share:.0%} of column {name!r} are at its {end} bound, {bound}, far more than "
-        f"next to it: values beyond are clipped, and the range may be too small. {cure}."
-    )
 
 
 def _warn_of_classes(what, which):

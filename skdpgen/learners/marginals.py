@@ -95,6 +95,7 @@ def read_tables(tables: Tables, format, n_records: int) -> tuple[Marginals, pd.D
         label,
         {name: marginals.counts[block] for name, block in blocks.items()},
         {name: marginals.std[block.start] for name, block in blocks.items()},
+        format.inferred,
     )
     if tables.cells.size:
         is_noise = warn_of_noise(find_signal(tables.cells, tables.pairs_std), "two-way tables")

@@ -11,7 +11,7 @@ from ..accounting.plan import Plan, Terms
 from ..curator.record_functions import RecordFunction
 from ..mechanisms.tables import Tables, TablesMechanism, count_cells
 from ..mechanisms.three_way import ThreeWayMechanism, ThreeWayTables
-from ..tables.format import CONSTANTS as FORMAT
+from ..tables.inference.columns import may_stratify
 from .release import Release
 
 
@@ -66,7 +66,7 @@ class TwoWayTables(Release):
         plan, n_triples = None, math.comb(len(format.schema.learnt), 3)
         n_levels = 0 if format.schema.open_names else sum(format.block_sizes)
         is_small = 0 < n_triples <= DEFAULTS.max_triples and n_levels <= DEFAULTS.max_levels
-        if is_small and not _may_stratify(format):
+        if is_small and not may_stratify(format.target):
             others = {
                 self.interactions: DEFAULTS.interactions_share,
                 self.three_way: DEFAULTS.three_way_share,
@@ -89,7 +89,7 @@ class TwoWayTables(Release):
 
         Each stratum needs the same number. A target with undeclared levels has at least two.
         """
-        has_strata = len(format.schema.learnt) > 1 and _may_stratify(format)
+        has_strata = len(format.schema.learnt) > 1 and may_stratify(format.target)
         n_strata = max(2, len(format.levels_of_target)) if has_strata else 1
         return math.ceil(DEFAULTS.min_samples * plan.sigma * len(format.schema) * n_strata)
 
@@ -131,15 +131,6 @@ def _without_impossible(tables, format):
     if not format.schema.rules:
         return tables
     return tables.without_impossible(format.find_impossible())
-
-
-def _may_stratify(format):
-    """Return whether tables can be stratified by the target, whose levels may be undeclared."""
-    target = None if format.kind is None else format.schema.get(format.kind.label)
-    if target is not None and target.is_unknown:
-        return True
-    n_levels = len(getattr(target, "levels", ()))
-    return 1 < n_levels <= FORMAT.max_strata or (n_levels > 0 and target.is_open)
 
 
 def _three_way_std(plan, name, is_signed):

@@ -19,7 +19,7 @@ from .columns import Category, Unknown
 from .columns.identifier import go_on
 from .columns.texts import parse_found
 from .encoder import TableEncoder, check_columns, check_dtypes
-from .inference.columns import WEIGHTS, SchemaInference
+from .inference.columns import WEIGHTS, SchemaInference, can_stratify, may_stratify
 from .inference.ranges import find_far
 from .marginal_calibration import calibrate_codes
 from .rules.draws import RuleDraws
@@ -31,9 +31,6 @@ from .schema import Schema
 class FormatConstants:
     """Constants of the table format. Those without a source are set by hand."""
 
-    # Most levels of a target by which tables are stratified. Sums over L strata have √L times the
-    # noise, which outweighs the benefit of more strata (measured on Adult).
-    max_strata: int = 3
     # Shares of ρ for inference of a schema, or of knots alone.
     inference_share: float = 0.2
     knots_share: float = 0.05
@@ -137,6 +134,7 @@ class TableFormat(Format):
     texts: dict | None = None
     counted: dict | None = None
     places: dict | None = None
+    inferred: dict | None = None
 
     has_blocks = True
 
@@ -208,15 +206,19 @@ class TableFormat(Format):
         return [kind.has_knots or kind.is_ordered for kind in kinds]
 
     @property
+    def target(self):
+        """The column type of the target, or None."""
+        return None if self.kind is None else self.schema.get(self.kind.label)
+
+    @property
     def levels_of_target(self):
         """The levels of the target; empty without a target, and for a numeric one."""
-        return () if self.kind is None else self._levels(self.kind.label) or ()
+        return getattr(self.target, "levels", ())
 
     @property
     def is_stratified(self):
         """Whether tables are stratified by the target."""
-        n_levels = len(self.levels_of_target)
-        return len(self.schema.learnt) > 1 and 1 < n_levels <= CONSTANTS.max_strata
+        return can_stratify(self.schema.learnt, self.target)
 
     def find_impossible(self):
         """Return the pairs of weights that the rules exclude, a symmetric matrix of bool.
@@ -261,12 +263,14 @@ class TableFormat(Format):
         """Infer undeclared properties; return the resolved format, which the curator applies."""
         if not self.shares:
             return self
-        inference = SchemaInference(self.schema, is_told_apart=self.is_stratified)
+        label = self.kind.label if may_stratify(self.target) else None
+        inference = SchemaInference(self.schema, label=label)
         schema = inference.run(curator)
         kind = self.kind.without_dtypes(
             name for name in inference.unknown if not isinstance(schema[name], Category)
         )
-        resolved = TableFormat(schema, kind, inference.texts, inference.counted)
+        inferred = {name: self.schema[name].open_parameters for name in self.schema.open_names}
+        resolved = TableFormat(schema, kind, inference.texts, inference.counted, inferred=inferred)
         curator.prepare(RecordFunction(resolved.encode), 1.0)
         return resolved
 

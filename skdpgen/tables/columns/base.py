@@ -41,6 +41,12 @@ class Column:
     # Number of units of a day; 1 for columns that are no dates.
     units_per_day = 1
 
+    @property
+    def open_parameters(self):
+        """Names of the parameters that a generator infers."""
+        names = ("lower", "upper", "categories")
+        return tuple(n for n in names if self.is_unknown or getattr(self, n, ()) is None)
+
     def accepts(self, dtype):
         """Whether a column of a dtype may hold values of this type."""
         return get_dtype_code(dtype) in self.dtype_codes

@@ -15,7 +15,7 @@ from ...exceptions import FitQualityWarning, TableError
 from ...mechanisms.sums import CategoryCountsMechanism, GaussianSumMechanism
 from ...mechanisms.tables import TablesMechanism
 from ..blocks import knot_weights
-from ..columns import Category, Date, Number
+from ..columns import Category, Date, Number, Ordinal
 from ..columns.cell_kinds import KINDS, encode_kinds, find_kinds
 from ..columns.cells import find_present
 from ..columns.decimals import DECIMALS, encode_decimals, find_decimals, list_rough
@@ -23,7 +23,7 @@ from ..columns.number import N_KNOTS
 from ..columns.texts import parse_found, read_cell
 from ..encoder import TableEncoder
 from ..schema import Schema
-from .location import N_LEVELS, encode_locations, find_cells, read_locations
+from .location import N_LEVELS, NEARLY_ALL, encode_locations, find_cells, read_locations
 from .point_masses import ValueCounts, with_atoms, with_candidates
 from .ranges import (
     choose_per_octave,
@@ -39,6 +39,11 @@ from .ranges import (
 _MOST_LEVELS = 1000
 # Knots of the second, finer grid.
 _FEWEST_FINE, _MOST_FINE = 16, 128
+# Most levels of a target by which tables are stratified. Sums over L strata have √L times the
+# noise, which outweighs the benefit of more strata (measured on Adult).
+_MOST_STRATA = 3
+# So many deviations of noise are taken for no values.
+_WITHIN = 2.0
 # Knots that a column has in the end, at least; and what a cell of two columns is to have of the
 # records, on average, in units of its noise, where the records of each level of the target have
 # tables of their own (found on Adult and bank_marketing, on training rows).
@@ -74,8 +79,8 @@ class SchemaInference:
         made, whatever the kinds.
     has_decimals : bool, default=False
         Whether it was counted how many decimals numbers have.
-    is_told_apart : bool, default=False
-        Whether there are to be two-way tables of the records of each level of the target.
+    label : str, default=None
+        The target. Integers with few values become classes; tables are stratified by few levels.
 
     Attributes
     ----------
@@ -90,9 +95,9 @@ class SchemaInference:
         next one, but for noise.
     """
 
-    def __init__(self, schema, texts=None, has_decimals=False, is_told_apart=False):
+    def __init__(self, schema, texts=None, has_decimals=False, label=None):
         self.schema = schema
-        self.is_told_apart = is_told_apart
+        self.label = label
         self.texts = texts or {}
         self.unknown = {n: kind for n, kind in schema.learnt.items() if kind.is_unknown}
         self.counted = {}
@@ -106,8 +111,8 @@ class SchemaInference:
         self.releases = (KINDS,) * bool(self.unknown)
         self.releases += (DECIMALS,) * (bool(self._rough) or (is_any and not has_decimals))
         self.releases += (_RANGES, _LOCATIONS) * (is_any or bool(self._open))
-        self.releases += (_COUNTS,) * (is_any or bool(self._scales))
         self.releases += (CategoryCountsMechanism.name,) * (is_any or bool(self._categories))
+        self.releases += (_COUNTS,) * (is_any or bool(self._scales))
         # Dates are counted as numbers of units since 1970.
         self._numbers = {name: schema[name].to_number() for name in self._scales}
         self._wide = {**schema.learnt, **self._wrap(self._widen_all())}
@@ -138,18 +143,14 @@ class SchemaInference:
         if self.unknown:
             noisy = curator.release(_weights(KINDS))
             found, styles = find_kinds(self.unknown, noisy, curator.n_rows)
-            known = SchemaInference(
-                self.schema.replace(found), styles, is_told_apart=self.is_told_apart
-            )
+            known = SchemaInference(self.schema.replace(found), styles, label=self.label)
             return self._hand_over(known, curator)
         if DECIMALS in self.releases:
             noisy = curator.release(_weights(DECIMALS))
             schema = find_decimals(self.schema, noisy) if self._rough else self.schema
-            known = SchemaInference(
-                schema, self.texts, has_decimals=True, is_told_apart=self.is_told_apart
-            )
+            known = SchemaInference(schema, self.texts, has_decimals=True, label=self.label)
             return self._hand_over(known, curator)
-        kinds = {**self.schema, **self._find_knots(curator, self._find_ranges(curator))}
+        ranged, kinds = self._find_ranges(curator), dict(self.schema)
         if CategoryCountsMechanism.name in self.releases:
             positions = {name: self.schema.names.index(name) for name in self._categories}
             for name, counts in curator.release(CategoryCountsMechanism(positions)).items():
@@ -157,7 +158,11 @@ class SchemaInference:
                     # As they are encoded: blanks are no category.
                     counts = {c: n for c, n in counts.items() if c.strip()}
                 kinds[name] = _with_categories(name, kinds[name], counts)
-        return self.schema.replace(kinds)
+        target = kinds.get(self.label)
+        if self.label in ranged:
+            target = _as_classes(ranged[self.label].kind)
+        is_stratified = can_stratify(self.schema.learnt, target)
+        return self.schema.replace(kinds | self._find_knots(curator, ranged, is_stratified))
 
     def _hand_over(self, known, curator):
         """Let another one go on, which knows more of the columns."""
@@ -254,7 +259,7 @@ class SchemaInference:
             parts.append(encode_locations(numbers, lower, upper) / math.sqrt(len(bounds)))
         return np.hstack(parts)
 
-    def _find_knots(self, curator, ranged):
+    def _find_knots(self, curator, ranged, is_stratified):
         """Look at numbers and dates on a finer grid; return their kinds."""
         if _COUNTS not in self.releases:
             return {}
@@ -267,7 +272,7 @@ class SchemaInference:
             else _refine(self.schema[name], n_fine, n_octave)
             for name in self._scales
         }
-        found, affordable = {}, self._count_knots(curator, std)
+        found, affordable, unresolved = {}, self._count_knots(curator, std, is_stratified), []
         for name, counted in self._count(curator, _COUNTS, self._scales, fine, std):
             kind, knots = self._numbers[name], counted.knots
             n_knots = kind.n_knots or affordable
@@ -282,12 +287,26 @@ class SchemaInference:
                 within = (lower <= knots) & (knots <= upper)
                 knots, counts = knots[within], counts[within]
             chosen, unit = knots, _unit_of(kind)
+            if _is_unresolved(knots, counts, n_values, unit):
+                unresolved.append(name)
             if len(knots) > n_knots:
                 chosen = quantile_knots(knots, counts, std, n_knots, unit=unit, is_rest=bool(atoms))
             found[name] = with_atoms(_with_knots(kind, chosen), atoms)
+            if name == self.label and name in self._open:
+                found[name] = _as_classes(found[name], {*atoms, *knots[counts > _WITHIN * std]})
+                if isinstance(found[name], Ordinal):
+                    continue
             between, cuts = find_cuts(knots, counts, std, found[name].positions, unit)
             if cuts:
                 found[name], self.counted[name] = replace(found[name], cuts=cuts), between
+        if unresolved:
+            warnings.warn(
+                f"The values of columns {unresolved} are closer to each other than inference "
+                "resolves, or constant. Subtract a public level, or declare their bounds, as "
+                "Number(lower, upper).",
+                FitQualityWarning,
+                stacklevel=2,
+            )
         return self._wrap(found)
 
     def _noise_of(self, release, names, curator):
@@ -300,11 +319,11 @@ class SchemaInference:
         std = self._noise_of(_COUNTS, self._scales, curator)
         return count_affordable(curator.n_rows, std, _FEWEST_FINE, _MOST_FINE)
 
-    def _count_knots(self, curator, std):
+    def _count_knots(self, curator, std, is_stratified):
         """Return how many knots a column gets at most, of whose counts there is noise."""
         plan, most = curator.plan, N_KNOTS
         has_tables = TablesMechanism.name in dict(plan.releases)
-        if self.is_told_apart and has_tables and plan.sigma > 0:
+        if is_stratified and has_tables and plan.sigma > 0:
             noise = TablesMechanism.noise_on_cells(plan.sigma, len(self.schema.learnt))
             most = min(most, round(math.sqrt(curator.n_rows / (_CELL * noise))))
         return count_affordable(curator.n_rows, std, _FEWEST, max(_FEWEST, most))
@@ -405,6 +424,39 @@ def _weights(name):
     return GaussianSumMechanism(RecordFunction(lambda rows: rows), 1.0, name, nonnegative=True)
 
 
+def can_stratify(learnt, target):
+    """Return whether tables are stratified by a target of this type, beside other columns."""
+    return len(learnt) > 1 and 1 < len(getattr(target, "levels", ())) <= _MOST_STRATA
+
+
+def may_stratify(target):
+    """Return whether tables can be stratified by a target once all is inferred.
+
+    A float is a number; an integer with few values is a class, and that is private until then.
+    """
+    if target is None or isinstance(target, Date):
+        return False
+    if target.is_open:
+        return getattr(target, "decimals", 0) == 0
+    return 1 < len(getattr(target, "levels", ())) <= _MOST_STRATA
+
+
+def _as_classes(kind, present=None):
+    """Return integers with few values as ordered classes, other columns as they are.
+
+    Parameters
+    ----------
+    kind : Column
+    present : set of float, default=None
+        Values with counts above noise. None: all values are classes.
+    """
+    if not isinstance(kind, Number) or kind.decimals != 0 or kind.n_values > N_KNOTS:
+        return kind
+    values = {*range(int(kind.lower), int(kind.upper) + 1), *(kind.atoms or ())}
+    values = sorted(int(v) for v in (values if present is None else present & values))
+    return Ordinal(values, kind.missing) if values else kind
+
+
 def _widen(kind, n_per_octave):
     """Return a type for the first look at an open column; declared bounds are kept."""
     if isinstance(kind, Category):
@@ -418,6 +470,14 @@ def _widen(kind, n_per_octave):
             "declare both bounds, or give the column in larger units."
         )
     return with_candidates(_with_knots(replace(number, n_knots=None, scale=None), knots), kind)
+
+
+def _is_unresolved(knots, counts, n_values, unit):
+    """Return whether nearly all values are between two of many knots, and there are many there."""
+    pairs = counts[:-1] + counts[1:]
+    best = int(pairs.argmax())
+    is_one = pairs[best] >= NEARLY_ALL * n_values > 0 and len(knots) >= _FEWEST_FINE
+    return is_one and (unit is None or knots[best + 1] - knots[best] > N_KNOTS * unit)
 
 
 def _unit_of(kind):

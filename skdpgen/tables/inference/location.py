@@ -19,7 +19,7 @@ N_COUNTERS = 32
 # Counters of a column.
 SIZE = N_LEVELS * N_COUNTERS
 # Nearly all values, and the least share of them, whatever the noise is.
-_NEARLY_ALL, _LEAST = 0.9, 0.6
+NEARLY_ALL, _LEAST = 0.9, 0.6
 
 
 def encode_locations(numbers, lower, upper):
@@ -69,7 +69,7 @@ def find_cells(knots, counts, std, n_values):
     pairs = counts[:-1] + counts[1:]
     best = int(pairs.argmax())
     noise = np.sqrt(2) * std
-    least = max(_NEARLY_ALL * n_values - 2 * noise, _LEAST * n_values)
+    least = max(NEARLY_ALL * n_values - 2 * noise, _LEAST * n_values)
     if pairs[best] < max(least, find_clear(noise, len(pairs))) or n_values <= 0:
         return None
     return max(best - 1, 0), min(best + 2, len(knots) - 1)
