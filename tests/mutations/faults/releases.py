@@ -67,7 +67,7 @@ PRIVACY = {
 }
 
 FUNCTION = {
-    "triples are sought where the target tells records apart": Fault(
+    "triples are sought where the target stratifies": Fault(
         "releases.tables:TwoWayTables.plan",
         "not _may_stratify(format)",
         "True",
