@@ -30,6 +30,9 @@ def count(epsilon, n_samples, n_columns=64, n_classes=10, release=None, relation
     k, n_harmonics = resolved.n_projections, resolved.n_harmonics
     sensitivity = SliceSketchMechanism.sensitivity_of(k, n_harmonics, n_classes, relation)
     assert plan.sigma == plan.multiplier(release.name) * sensitivity
+    # `run` counts again, with the resolved release or with the given one.
+    for each in (release, resolved):
+        assert each.count(plan, n_columns, n_classes, n_samples) == (k, n_harmonics)
     return k, n_harmonics, plan.multiplier(release.name)
 
 
@@ -77,10 +80,11 @@ def test_memory_holds_the_slices_that_are_chosen():
         assert count(epsilon, 10**6, release=SliceSketch(70))[0] == 70
 
 
+@pytest.mark.parametrize(("n_projections", "k"), [(None, 400), (70, 70)])
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
 @pytest.mark.parametrize("estimator", [DPSWFlowSampler, DPSlicedWassersteinGenerator])
 def test_what_is_released_is_what_was_planned_whatever_the_rows_are(
-    estimator, relation, monkeypatch
+    estimator, relation, n_projections, k, monkeypatch
 ):
     chosen, original = [], Curator.release
 
@@ -92,6 +96,7 @@ def test_what_is_released_is_what_was_planned_whatever_the_rows_are(
 
     monkeypatch.setattr(Curator, "release", spy)
     params = {"epsilon": 30.0, "relation": relation, "bounds": (0, 1), "n_steps": 1}
+    params["release"] = SliceSketch(n_projections)
     for X in (np.random.RandomState(0).uniform(size=(900, 8)), np.zeros((900, 8))):
         fitted = make_plain(estimator(random_state=0, **params)).fit(X)
         assert chosen[-1] == (fitted.release_.n_projections, fitted.release_.n_harmonics)
@@ -99,7 +104,7 @@ def test_what_is_released_is_what_was_planned_whatever_the_rows_are(
         assert planned.sigma == fitted.sigma_
         assert planned.events == fitted.privacy_.events
     assert chosen[0] == chosen[1]
-    assert chosen[0][0] == 400
+    assert chosen[0][0] == k
 
 
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])

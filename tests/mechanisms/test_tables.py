@@ -281,7 +281,7 @@ def test_chunks_give_the_sums_of_rows_in_memory():
     assert (made[0].columns == made[1].columns).all()
 
 
-def test_places_and_rows_of_the_unit_ball_are_not_taken_for_each_other():
+def test_codes_and_rows_of_the_unit_ball_are_not_taken_for_each_other():
     names, event = (TablesMechanism.name, "Gaussian sum"), gaussian_event(1.0)
     plan = Plan(tuple((name, event) for name in names), 10.0, 1e-5)
     curator = Curator(np.ones((9, 2)), plan=plan, noise=NoiseSource(0))

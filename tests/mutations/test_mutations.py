@@ -6,6 +6,7 @@ the package.
 """
 
 import ast
+import builtins
 import multiprocessing
 import shutil
 import subprocess
@@ -70,11 +71,41 @@ def test_no_fault_hides_another():
 
 
 def test_each_fault_can_be_planted():
-    paths = {fault.find_file(_PACKAGE) for fault in FAULTS.values()}
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+    trees = _parse_modules()
     for name, fault in FAULTS.items():
         assert fault.old != fault.new, name
         fault.find(trees[fault.find_file(_PACKAGE)])
+
+
+def test_faults_use_names_of_their_modules():
+    """A mutant with an unknown name crashes, so that its test need not look at any property."""
+    trees = _parse_modules()
+    known = {path: set(vars(builtins)) | set(_find_names(tree)) for path, tree in trees.items()}
+    for name, fault in FAULTS.items():
+        path = fault.find_file(_PACKAGE)
+        *_, new = fault.find(trees[path])
+        nodes = [node for part in new for node in ast.walk(part) if isinstance(node, ast.Name)]
+        bound = {node.id for node in nodes if isinstance(node.ctx, ast.Store)}
+        assert {node.id for node in nodes} <= known[path] | bound, name
+
+
+def _parse_modules():
+    """Return the tree of each module that faults are planted in, by its path."""
+    paths = {fault.find_file(_PACKAGE) for fault in FAULTS.values()}
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+
+
+def _find_names(tree):
+    """Yield each name that a module reads, binds, imports or defines."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.alias):
+            yield (node.asname or node.name).partition(".")[0]
+        elif isinstance(node, ast.ClassDef | ast.FunctionDef):
+            yield node.name
 
 
 def test_the_tests_that_are_to_fail_are_there():

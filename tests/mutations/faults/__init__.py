@@ -3,14 +3,14 @@
 import importlib
 import pkgutil
 
-_ROOMS = [
-    importlib.import_module(f".{room.name}", __name__) for room in pkgutil.iter_modules(__path__)
+_MODULES = [
+    importlib.import_module(f".{info.name}", __name__) for info in pkgutil.iter_modules(__path__)
 ]
 LISTS = {
     # Privacy, and the statements of certificates.
-    "privacy": [vars(room).get("PRIVACY", {}) for room in _ROOMS],
+    "privacy": [vars(module).get("PRIVACY", {}) for module in _MODULES],
     # Learning, and the rows and words that users get.
-    "function": [vars(room).get("FUNCTION", {}) for room in _ROOMS],
+    "function": [vars(module).get("FUNCTION", {}) for module in _MODULES],
 }
 KINDS = {
     kind: {name: fault for part in parts for name, fault in part.items()}

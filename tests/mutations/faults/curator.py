@@ -6,6 +6,7 @@ from ..ids import (
     base,
     cells,
     chunks,
+    clients,
     common,
     curator,
     edges,
@@ -13,7 +14,6 @@ from ..ids import (
     fuzz,
     ldp_entropic_gan,
     of_persons,
-    owners,
     persons,
     record_functions,
     records,
@@ -372,7 +372,7 @@ PRIVACY = {
         "curator.dataset:Dataset.list_assumptions",
         "(*shared, *inferred, *alike, *list_refusals(strict, self._has_objects))",
         "(*inferred, *alike, *list_refusals(strict, self._has_objects))",
-        owners("the_certificate_names_what_was_done"),
+        clients("the_certificate_names_what_was_done"),
     ),
     "strict certificates do not say so": Fault(
         "curator.dataset:list_refusals",
@@ -434,7 +434,7 @@ PRIVACY = {
         "is_finite.all()",
         tables("a_record_with_a_bad_cell_counts_as_absent"),
     ),
-    "what is not finite has the place that a map gives to zeros": Fault(
+    "rows that are not finite get the codes of zeros": Fault(
         "curator.batches:RecordSource.encode_cells_by",
         "rows.masked_fill(~is_finite[:, None], torch.nan)",
         "rows",
@@ -446,11 +446,11 @@ PRIVACY = {
         "bytes(32)",
         engines("persons_in_partitions_give_what_the_table_gives[stops0-1]"),
     ),
-    "rows of the ball are taken for places": Fault(
+    "rows of the unit ball are taken for codes": Fault(
         "curator.batches:RecordSource.codes",
         "self._clip_norm is not None",
         "False",
-        two_way("places_and_rows_of_the_unit_ball_are_not_taken_for_each_other"),
+        two_way("codes_and_rows_of_the_unit_ball_are_not_taken_for_each_other"),
     ),
     "cells of bad labels are counted": Fault(
         "curator.batches:RecordSource.cells",

@@ -1,7 +1,7 @@
 """Faults in federated."""
 
 from ..fault import Fault
-from ..ids import owners, secrets, sharing
+from ..ids import clients, secrets, sharing
 
 PRIVACY = {
     "shares of who drops out count": Fault(
@@ -38,7 +38,7 @@ PRIVACY = {
             "a single client"
         )
         """,
-        owners("a_server_that_lies_about_survivors_is_trusted_not_to"),
+        clients("a_server_that_lies_about_survivors_is_trusted_not_to"),
     ),
     "sums are said to be closer than they are": Fault(
         "federated.sharing:sum_divergence",
@@ -50,7 +50,7 @@ PRIVACY = {
         "federated.fit:FederatedFit.digest",
         "[__version__, *words]",
         "words",
-        owners("clients_of_two_versions_do_not_agree"),
+        clients("clients_of_two_versions_do_not_agree"),
     ),
     "a client's mask has 32 bits": Fault(
         "federated.secure_aggregation:Client.__init__",
@@ -71,25 +71,25 @@ PRIVACY = {
         "federated.secure_aggregation:Client.make_update",
         "expand(self._own_seed, share.size)",
         "expand(self._own_seed, share.size) * np.uint64(0)",
-        owners("who_comes_late_stays_masked"),
+        clients("who_comes_late_stays_masked"),
     ),
     "clients share no masks": Fault(
         "federated.secure_aggregation:Client.make_update",
         "mask if self.position < other else -mask",
         "mask * np.uint64(0)",
-        owners("what_is_sent_is_as_random_numbers"),
+        clients("what_is_sent_is_as_random_numbers"),
     ),
     "clients contribute twice": Fault(
         "federated.secure_aggregation:Client.make_update",
         "self._keys is not None",
         "False",
-        owners("a_client_contributes_once"),
+        clients("a_client_contributes_once"),
     ),
     "a client need not see its own key": Fault(
         "federated.secure_aggregation:Client.make_update",
         "public_keys.get(self.position) != self.public_key",
         "False",
-        owners("who_gave_no_key_is_as_dropped_out[keyless1]"),
+        clients("who_gave_no_key_is_as_dropped_out[keyless1]"),
     ),
     "keys are agreed on after rows are read": Fault(
         "federated.secure_aggregation:Client.make_update",
@@ -103,37 +103,37 @@ PRIVACY = {
         share = make_share(self.agreed, X)
         seeds = {other: self._agree(key) for other, key in others.items()}
         """,
-        owners("keys_with_which_everybody_has_the_same_secret_are_refused[00000000]"),
+        clients("keys_with_which_everybody_has_the_same_secret_are_refused[00000000]"),
     ),
     "clients who stayed are unmasked one by one": Fault(
         "federated.secure_aggregation:Client.unmask",
         "set(self._keys) - survivors",
         "set(self._keys) - {self.position}",
-        owners("who_comes_late_stays_masked"),
+        clients("who_comes_late_stays_masked"),
     ),
     "clients unmask a sum of too few": Fault(
         "federated.secure_aggregation:Client.unmask",
         "len(survivors) < needed",
         "not survivors",
-        owners("more_dropouts_than_agreed_abort_before_unmasking"),
+        clients("more_dropouts_than_agreed_abort_before_unmasking"),
     ),
     "clients unmask twice": Fault(
         "federated.secure_aggregation:Client.unmask",
         "self._has_unmasked = True",
         "self._has_unmasked = False",
-        owners("who_drops_out_after_the_sum_leaves_it_masked"),
+        clients("who_drops_out_after_the_sum_leaves_it_masked"),
     ),
     "clients unmask sums of who gave no key": Fault(
         "federated.secure_aggregation:Client.unmask",
         "self.position in survivors and survivors <= set(self._keys)",
         "self.position in survivors",
-        owners("who_gave_no_key_is_as_dropped_out[keyless1]"),
+        clients("who_gave_no_key_is_as_dropped_out[keyless1]"),
     ),
     "clients unmask sums that they are not in": Fault(
         "federated.secure_aggregation:Client.unmask",
         "self.position in survivors and survivors <= set(self._keys)",
         "survivors <= set(self._keys)",
-        owners("lists_of_survivors_that_are_not_unmasked[survivors3]"),
+        clients("lists_of_survivors_that_are_not_unmasked[survivors3]"),
     ),
     "two clients agree on 32 bits": Fault(
         "federated.secure_aggregation:Client._agree",
@@ -154,37 +154,37 @@ PRIVACY = {
         "federated.secure_aggregation:Aggregator.add",
         "update.position not in self._participants or update.position in self._survivors",
         "update.position in self._survivors",
-        owners("who_gave_no_key_is_as_dropped_out[keyless1]"),
+        clients("who_gave_no_key_is_as_dropped_out[keyless1]"),
     ),
     "numbers that come late are added": Fault(
         "federated.secure_aggregation:Aggregator.add",
         "self._dropouts is not None",
         "False",
-        owners("who_comes_late_stays_masked"),
+        clients("who_comes_late_stays_masked"),
     ),
     "clients need not agree": Fault(
         "federated.secure_aggregation:Aggregator.add",
         "update.digest != self.agreed.digest",
         "False",
-        owners("clients_agree_on_all_that_is_public[other1]"),
+        clients("clients_agree_on_all_that_is_public[other1]"),
     ),
     "the server closes a sum of too few": Fault(
         "federated.secure_aggregation:Aggregator.close",
         "len(self._survivors) < sharing.min_clients",
         "not self._survivors",
-        owners("the_server_closes_no_sum_of_too_few"),
+        clients("the_server_closes_no_sum_of_too_few"),
     ),
     "grids of clients follow from their own rows": Fault(
         "federated.fit:_FederatedTable.__init__",
         "agreed.sharing, agreed.n_records",
         "agreed.sharing, len(frame) or agreed.n_records",
-        owners("the_grid_follows_from_the_number_of_all_rows"),
+        clients("the_grid_follows_from_the_number_of_all_rows"),
     ),
     "noise of clients follows from a seed": Fault(
         "federated.fit:make_share",
         "clone(agreed.generator).set_params(random_state=None, verbose=0)",
         "clone(agreed.generator).set_params(verbose=0)",
-        owners("a_seed_of_the_generator_seeds_no_noise"),
+        clients("a_seed_of_the_generator_seeds_no_noise"),
     ),
     "a mask follows from half of its seed": Fault(
         "federated.secure_aggregation:expand",
@@ -199,12 +199,12 @@ PRIVACY = {
         "federated.secure_aggregation:_check_keys",
         "len(set(public_keys.values())) < len(public_keys)",
         "False",
-        owners("bad_keys_are_refused_before_a_row_is_read[repeated]"),
+        clients("bad_keys_are_refused_before_a_row_is_read[repeated]"),
     ),
     "few keys are enough": Fault(
         "federated.secure_aggregation:_check_keys",
         "len(public_keys) < agreed.sharing.min_clients",
         "not public_keys",
-        owners("bad_keys_are_refused_before_a_row_is_read[of too few]"),
+        clients("bad_keys_are_refused_before_a_row_is_read[of too few]"),
     ),
 }

@@ -4,6 +4,7 @@ from ..fault import Fault
 from ..ids import (
     aggregates,
     by_level,
+    clients,
     common,
     counts,
     engines,
@@ -13,7 +14,6 @@ from ..ids import (
     local,
     mechanisms_rounding,
     noise,
-    owners,
     persons,
     rounding,
     sampled,
@@ -132,29 +132,29 @@ PRIVACY = {
         "noisy = self.exact",
         common("check_noise"),
     ),
-    "owners add no noise": Fault(
+    "clients add no noise": Fault(
         "mechanisms.base:Mechanism.make_share",
         "noise.rounded_gaussian(std)",
         "0 * noise.rounded_gaussian(std)",
-        owners("noise_is_shared"),
+        clients("noise_is_shared"),
     ),
     "a share of the noise is too small": Fault(
         "mechanisms.base:Mechanism.make_share",
         "math.sqrt(n_shares)",
         "n_shares",
-        owners("noise_is_shared"),
+        clients("noise_is_shared"),
     ),
     "shares may be less than a step of the grid": Fault(
         "mechanisms.base:Mechanism.make_share",
         "(std[std > 0] < LEAST_SHARE).any()",
         "False",
-        owners("numbers_without_noise_are_told_to_nobody"),
+        clients("numbers_without_noise_are_told_to_nobody"),
     ),
     "numbers without noise are told": Fault(
         "mechanisms.base:Mechanism.make_share",
         "np.where(std > 0, measured.exact, 0)",
         "measured.exact",
-        owners("numbers_without_noise_are_told_to_nobody"),
+        clients("numbers_without_noise_are_told_to_nobody"),
     ),
     "infinite numbers are large ones on the grid": Fault(
         "mechanisms.base:to_grid",
@@ -549,7 +549,7 @@ PRIVACY = {
     "the global generator is seeded": Fault(
         "mechanisms.noise:NoiseSource.torch_generator", "torch.Generator()", "torch", fuzz("fits")
     ),
-    "places below the first level have a share of more than all": Fault(
+    "codes below the first level have weights beyond 1": Fault(
         "mechanisms.codes:HatBasis.__init__",
         """
         codes = codes.clamp(min=0).minimum(last)
@@ -561,7 +561,7 @@ PRIVACY = {
         """,
         two_way("sensitivity"),
     ),
-    "three levels have a share of a place": Fault(
+    "a code weighs a level beyond its neighbours": Fault(
         "mechanisms.codes:HatBasis.join",
         "floor + 1",
         "floor + 2",

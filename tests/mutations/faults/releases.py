@@ -19,7 +19,7 @@ PRIVACY = {
     "slices are others than were planned": Fault(
         "releases.sketches:SliceSketch.run",
         "k",
-        "self._fewest(len(spread))",
+        "self._fewest(len(std))",
         sizes("what_is_released_is_what_was_planned_whatever_the_rows_are"),
     ),
     "slices do not follow from the classes": Fault(
@@ -44,7 +44,7 @@ PRIVACY = {
         "releases.sketches:SliceSketch.count",
         "self.n_projections is None",
         "True",
-        sizes("memory_holds_the_slices_that_are_chosen"),
+        sizes("what_is_released_is_what_was_planned_whatever_the_rows_are"),
     ),
     "memory does not hold the slices of many classes": Fault(
         "releases.sketches:SliceSketch.count",
@@ -67,7 +67,7 @@ PRIVACY = {
 }
 
 FUNCTION = {
-    "triples are sought where the target tells records apart": Fault(
+    "triples are sought where the target stratifies": Fault(
         "releases.tables:TwoWayTables.plan",
         "not _may_stratify(format)",
         "True",

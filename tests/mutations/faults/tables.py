@@ -523,7 +523,7 @@ FUNCTION = {
         "not kind.is_generated",
         rules("derived_columns_are_not_learnt"),
     ),
-    "levels of the target are not told apart": Fault(
+    "the target does not stratify": Fault(
         "tables.format",
         "max_strata: int = 3",
         "max_strata: int = 1",
