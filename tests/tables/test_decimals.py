@@ -22,9 +22,9 @@ from skdpgen.tables import Category, Date, Number, Schema, Unknown
 from skdpgen.tables.columns.cells import read_dates
 from skdpgen.tables.columns.decimals import encode_decimals, find_decimals
 from skdpgen.tables.columns.texts import parse_texts
+from skdpgen.tables.columns.values import find_farthest
 from skdpgen.tables.encoder import TableEncoder
 from skdpgen.tables.inference.columns import SchemaInference, _weights
-from skdpgen.tables.inference.ranges import find_farthest
 
 ROUGH = Schema({"a": Number(missing=True), "t": Date(unit=None, missing=True), "s": Number(0, 1)})
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from skdpgen.tables.columns.values import wide_knots
 from skdpgen.tables.inference.ranges import (
     _denoise,
     choose_per_octave,
@@ -13,7 +14,6 @@ from skdpgen.tables.inference.ranges import (
     find_range,
     narrow_range,
     quantile_knots,
-    wide_knots,
 )
 
 
