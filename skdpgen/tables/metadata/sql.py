@@ -13,6 +13,10 @@ from .tables import choose_table
 
 NAME = "SQL"
 _CREATE = re.compile(r"\bcreate\s+(?:\w+\s+){0,2}table\b", re.IGNORECASE)
+_ENUM = re.compile(
+    r"""\bcreate\s+type\s+(?:[\w"]+\.)?"?(\w+)"?\s+as\s+enum\s*\(([^)]*)\)""", re.IGNORECASE
+)
+_LEVEL = re.compile(r"'((?:[^']|'')*)'")
 # Dialects are tried in this order: those of which a sign is in the text, then the others.
 _SIGNS = {"mysql": "`", "tsql": "[", "postgres": ""}
 _DIALECTS = ("postgres", "mysql", "tsql", "sqlite", "oracle", "snowflake", "bigquery")
@@ -42,16 +46,15 @@ def recognizes(document) -> bool:
 def read(document: str, table: str | None) -> Description:
     """Return what a text states of a table."""
     exp, statements = _parse(document)
-    tables, enums = {}, {}
+    tables = {}
     for statement in statements:
         if not isinstance(statement, exp.Create):
             continue
         if isinstance(statement.this, exp.Schema):
             tables[statement.this.this.name] = statement.this
-        elif isinstance(statement.expression, exp.DataType):
-            levels = [level.name for level in statement.expression.expressions]
-            enums[statement.this.name] = levels
     name = choose_table(tables, table)
+    # Few versions of sqlglot parse definitions of types.
+    enums = {found[1]: _LEVEL.findall(found[2]) for found in _ENUM.finditer(document)}
     reader = _Reader(exp, enums)
     reader.read_table(tables[name])
     for statement in statements:
