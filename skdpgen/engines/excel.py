@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..exceptions import TableError
 
-# What a formula that fails shows.
+# Values of formulas that fail.
 _ERRORS = frozenset(["#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A"])
 
 

@@ -34,7 +34,7 @@ _CHOICE = re.compile(r"\^?(\()?(?:\?:)?([\w /-]+(?:\|[\w /-]+)+)(?(1)\))\$?")
 
 @dataclass
 class Field:
-    """What a document states of a column.
+    """Statements of a document about a column.
 
     Attributes
     ----------
@@ -144,7 +144,7 @@ class Field:
 
 @dataclass
 class Description:
-    """What a document states of a table.
+    """Statements of a document about a table.
 
     Attributes
     ----------

@@ -144,7 +144,7 @@ def _read_style(field, spec):
     if spec.get("groupChar"):
         field.style["thousands"] = spec["groupChar"]
     if spec.get("bareNumber") is False:
-        field.drop("that signs other than of currencies stand beside its numbers")
+        field.drop("that texts other than currencies and percent signs stand beside its numbers")
     if field.type == BOOLEAN and ("trueValues" in spec or "falseValues" in spec):
         field.name_booleans(spec.get("trueValues", _TRUE), spec.get("falseValues", _FALSE))
 
