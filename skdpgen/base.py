@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 import torch
 from sklearn.utils.validation import check_is_fitted
 
@@ -159,7 +160,12 @@ class BaseGenerator(Saves, Planning, DocumentedEstimator, metaclass=ABCMeta):
         return rows
 
     def sample(
-        self, n_samples: int | None = None, *, y=None, where: dict | None = None, random_state=None
+        self,
+        n_samples: int | None = None,
+        *,
+        y=None,
+        where: dict | pd.DataFrame | None = None,
+        random_state=None,
     ):
         """Draw synthetic rows, at no privacy cost.
 
@@ -172,10 +178,12 @@ class BaseGenerator(Saves, Planning, DocumentedEstimator, metaclass=ABCMeta):
             which is public. Required if more than 1,000,000 rows were fitted.
         y : array-like of shape (n_samples,), default=None
             Classes of the rows. By default, classes are drawn by their noisy frequencies.
-        where : dict, default=None
+        where : dict or DataFrame, default=None
             Conditions on columns of a table: a level, a number or a date; a tuple of the lowest and
             the highest number or date, of which None is open; None, for missing; or a list of
-            these: ``{"sex": "Female", "age": [(18, 30), (60, None)]}``.
+            these: ``{"sex": "Female", "age": [(18, 30), (60, None)]}``. A DataFrame holds partial
+            rows: each row of the sample has the cells and the index of one of them, and missing
+            cells are drawn.
         random_state : None, int or numpy.random.RandomState, default=None
             None: the estimator's own, so that with an int there, each call gives the same rows.
 
@@ -192,7 +200,9 @@ class BaseGenerator(Saves, Planning, DocumentedEstimator, metaclass=ABCMeta):
             If `n_samples` is below 1, or if no row can satisfy `y`, `where` and the rules.
         """
         check_is_fitted(self, "privacy_")
-        if n_samples is None and y is None:
+        if isinstance(where, pd.DataFrame):
+            n_samples = len(where) if n_samples is None else n_samples
+        elif n_samples is None and y is None:
             n_samples = self.n_samples_
             if n_samples > _MOST_SAMPLES:
                 raise ValueError(

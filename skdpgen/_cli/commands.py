@@ -40,6 +40,7 @@ from .outputs import (
     check_outputs,
     interruptible,
     is_parquet,
+    print_warning,
     replaced_together,
     write_table,
 )
@@ -127,7 +128,7 @@ def _check_synthesis(options: Namespace) -> dict[str, str]:
         "--output": options.output,
     }
     files = [text for text in options.types if "=" not in text]
-    first, *others = list_files(options.table)
+    first, *others = map(str, list_files(options.table))
     inputs = {"the private table": first, "--schema": options.schema}
     inputs |= {f"part {i} of the private table": path for i, path in enumerate(others, 2)}
     check_outputs(outputs, inputs | {f"--types {i}": file for i, file in enumerate(files)})
@@ -190,16 +191,12 @@ def _printed_warnings():
         caught.append(category)
         if str(message) not in printed:
             printed.add(str(message))
-            _warn(message)
+            print_warning(message)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = show_warning
         yield caught
-
-
-def _warn(message) -> None:
-    print(f"skdpgen: warning: {message}", file=sys.stderr)
 
 
 def _make_generator(options: Namespace, schema: Schema, **params):
@@ -348,7 +345,7 @@ def verify(options: Namespace) -> int:
         print(f"It is signed by the key of {options.public_key}, and unchanged since.")
     print(f"The events cost ε = {show(epsilon)}, as stated.")
     for warning in caught:
-        _warn(warning.message)
+        print_warning(warning.message)
     return 0
 
 

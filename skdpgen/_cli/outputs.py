@@ -5,6 +5,7 @@ import contextlib
 import os
 import signal
 import stat
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -59,6 +60,16 @@ def check_suffix(path: str, suffixes: Sequence[str]) -> None:
 def is_parquet(path: str) -> bool:
     """Return whether a path ends in .parquet."""
     return Path(path).suffix.lower() == ".parquet"
+
+
+def is_excel(path: str) -> bool:
+    """Return whether a path ends in .xlsx."""
+    return Path(path).suffix.lower() == ".xlsx"
+
+
+def print_warning(message) -> None:
+    """Print a warning on one line."""
+    print(f"skdpgen: warning: {message}", file=sys.stderr)
 
 
 def _check_output(option: str, path: str) -> None:

@@ -22,7 +22,9 @@ def _add_synthesize(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add(
         "table",
-        help="private rows: a .parquet, .csv, .tsv or .txt file; or several, as 'folder/*.parquet'",
+        nargs="+",
+        help="private rows: a .parquet, .csv, .tsv, .txt or .xlsx file, or several with the same "
+        "columns, which are one table",
     )
     add("--output", required=True, help="synthetic rows, .csv or .parquet")
     add("--certificate", help="where to write the certificate, as JSON")
@@ -64,7 +66,7 @@ def _add_synthesize(command: argparse.ArgumentParser) -> None:
 
 
 def _add_describe(command: argparse.ArgumentParser) -> None:
-    command.add_argument("table", help="a public .parquet, .csv, .tsv or .txt file")
+    command.add_argument("table", help="a public .parquet, .csv, .tsv, .txt or .xlsx file")
     command.add_argument("--output", help="where to write the schema; default: standard output")
     _add_format(command)
 
@@ -103,7 +105,10 @@ def _add_report(command: argparse.ArgumentParser) -> None:
     add("--reads-private-rows", action="store_true", help="required with --private")
     add("--certificate", help="the JSON file that synthesize wrote")
     add("--audit", help="the JSON file of an audit")
-    add("--schema", help="a JSON file; its rules are checked, and it says how to read cells")
+    add(
+        "--schema",
+        help="a file as for synthesize; its rules are checked, and it says how to read cells",
+    )
     add("--target", help="the column that classifiers predict")
     add("--output", required=True, help="where to write the page, .html")
     add("--json", help="where to write the numbers, as JSON")
@@ -148,8 +153,10 @@ def _add_sign(command: argparse.ArgumentParser) -> None:
 
 
 def _add_format(command: argparse.ArgumentParser) -> None:
-    add = command.add_argument_group("format of a CSV file, which is public").add_argument
+    group = command.add_argument_group("format of a CSV or Excel file, which is public")
+    add = group.add_argument
     add("--sep", help="separator of cells; default: a comma, for .tsv a tab")
+    add("--sheet", help="sheet of an .xlsx file; default: the only visible one")
     add("--encoding", default="utf-8", help="such as latin-1; default: utf-8")
     add("--decimal", default=".", help="decimal separator; default: a dot")
     add("--thousands", help="separator of groups of three digits")
@@ -171,7 +178,11 @@ def _add_format(command: argparse.ArgumentParser) -> None:
 
 def _add_schema(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
-    add("--schema", help="a JSON file that declares columns, which is public")
+    add(
+        "--schema",
+        help="a public file that declares columns: our JSON, SDV, Frictionless, CSVW, Croissant, "
+        "JSON Schema or SQL",
+    )
     add(
         "--types",
         action="append",

@@ -13,6 +13,7 @@ from .tables import read_public, read_schema
 # Options of the CSV files that `skdpgen synthesize` writes.
 _PLAIN: dict = {
     "sep": None,
+    "sheet": None,
     "encoding": "utf-8",
     "decimal": ".",
     "thousands": None,

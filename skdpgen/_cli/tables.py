@@ -4,6 +4,7 @@
 import codecs
 import contextlib
 import sys
+import warnings
 from argparse import Namespace
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
@@ -13,13 +14,15 @@ import pandas as pd
 
 from ..accounting.strict_json import parse_json
 from ..checks import read_file
-from ..curator.texts import MISSING_TEXTS, TextStyle, read_text
+from ..curator.cells import name_cell
+from ..curator.texts import MISSING_TEXTS, TextStyle
 from ..engines.files import TableFile, list_files
 from ..tables.columns import TYPES, Unknown
-from ..tables.columns.texts import parse_texts
+from ..tables.columns.texts import parse_cells, parse_texts, read_cell
 from ..tables.encoder import check_columns, check_dtypes
+from ..tables.metadata import find_format, load
 from ..tables.schema import Schema
-from .outputs import check_input, check_suffix, is_parquet
+from .outputs import check_input, check_suffix, is_excel, is_parquet, print_warning
 
 # Values of --types that noisy counts check.
 _EXPECTED = ("number", "integer", "boolean", "date")
@@ -45,21 +48,23 @@ class TableOptions:
 
     def __init__(self, options: Namespace) -> None:
         check_table(options)
-        self._path, self._style = options.table, read_style(options)
+        self._path, self._style = list_given(options)[0], read_style(options)
         declared = read_declared(options)
         if options.person_column in declared:
             raise ValueError(
                 f"--person-column {options.person_column} is in --schema, but identifiers are not "
                 "synthesized. Remove it from the schema."
             )
+        parse = parse_cells if is_excel(self._path) else parse_texts
         self.file = TableFile(
-            self._path,
-            lambda texts: parse_texts(texts, self.schema, self._style),
+            options.table,
+            lambda texts: parse(texts, self.schema, self._style),
             options.header == "yes",
             sep=read_sep(options),
             encoding=options.encoding,
             drop=list_dropped(options),
             person_column=options.person_column,
+            sheet=options.sheet,
         )
         names = self.file.names()
         self.schema = self._complete(names, declared, options)
@@ -128,27 +133,41 @@ def _declare_stated(stated: Mapping, known: Mapping) -> Schema:
 
 def check_table(options: Namespace) -> None:
     """Raise ValueError for a table that does not exist, or of unknown format."""
-    check_suffix(options.table, (".csv", ".parquet", ".tsv", ".txt"))
+    first, *others = list_given(options)
+    check_suffix(first, (".csv", ".parquet", ".tsv", ".txt", ".xlsx"))
+    for other in others:
+        check_suffix(other, (Path(first).suffix.lower(),))
     files = list_files(options.table)
     if not files:
-        raise ValueError(f"There are no files {options.table}.")
+        raise ValueError(f"There are no files {first}.")
     for file in files:
         check_input(file)
-    if len(files) > 1 and not is_parquet(options.table):
-        raise ValueError(f"{options.table} are several files; only Parquet files can be several.")
-    if is_parquet(options.table):
+    of_csv: dict = {"sep": None, "encoding": "utf-8"}
+    if is_parquet(first):
         _check_pyarrow()
-        plain = {"sep": None, "encoding": "utf-8"} | _fields_of(TextStyle())
-        given = [name for name in plain if getattr(options, name, None) != plain[name]]
-        if given:
-            names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-            raise ValueError(
-                f"{names}: {options.table} is a Parquet file, which needs no such option."
-            )
+        _refuse_options(options, "a Parquet file", of_csv | _fields_of(TextStyle()))
+    elif is_excel(first):
+        _refuse_options(options, "an Excel file", of_csv)
+    if options.sheet is not None and not is_excel(first):
+        raise ValueError(f"--sheet is for Excel files; got {first}.")
     with contextlib.suppress(LookupError):
         codecs.lookup(options.encoding)
         return
     raise ValueError(f"--encoding {options.encoding} is unknown; try utf-8, latin-1 or utf-16.")
+
+
+def list_given(options: Namespace) -> list[str]:
+    """Return the files, or patterns of files, of the table."""
+    return [options.table] if isinstance(options.table, str) else options.table
+
+
+def _refuse_options(options: Namespace, what: str, plain: Mapping) -> None:
+    given = [name for name in plain if getattr(options, name, None) != plain[name]]
+    if given:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise ValueError(
+            f"{names}: {list_given(options)[0]} is {what}, which needs no such option."
+        )
 
 
 def _check_pyarrow() -> None:
@@ -167,10 +186,11 @@ def check_synthetic(path: str) -> None:
 
 def read_sep(options: Namespace) -> str:
     """Return the separator of a CSV file."""
-    suffix = Path(options.table).suffix.lower()
+    first = list_given(options)[0]
+    suffix = Path(first).suffix.lower()
     if options.sep is None:
         if suffix == ".txt":
-            raise ValueError(f"{options.table} needs --sep, the separator of its cells.")
+            raise ValueError(f"{first} needs --sep, the separator of its cells.")
         return "\t" if suffix == ".tsv" else ","
     # Shells pass \t as two characters.
     sep = {"\\t": "\t", "tab": "\t"}.get(options.sep, options.sep)
@@ -207,12 +227,16 @@ def read_declared(options: Namespace) -> Mapping:
 
 
 def read_schema(path: str) -> Schema:
-    """Return the schema in a JSON file, also in one of ``skdpgen synthesize --schema-out``."""
-    written = parse_json(read_file(path), "The schema")
-    is_fitted = isinstance(written, dict) and set(written) == {"schema", "report"}
-    if is_fitted and isinstance(written["report"], list):
-        return Schema(written["schema"])
-    return Schema.from_json(Path(path))
+    """Return the schema in a file of any format of `Schema.from_metadata`."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        document = load(Path(path))
+        if find_format(document) is None:
+            return Schema.from_json(Path(path))
+        schema = Schema.from_metadata(document)
+    for warning in caught:
+        print_warning(warning.message)
+    return schema
 
 
 def list_rules(declared: Mapping) -> tuple:
@@ -275,21 +299,23 @@ def read_public(options: Namespace, schema: Schema | None = None) -> pd.DataFram
         sep=read_sep(options),
         encoding=options.encoding,
         drop=list_dropped(options),
+        sheet=options.sheet,
     )
     file.names()
     frame = pd.concat(list(file()), ignore_index=True)
-    if is_parquet(options.table):
+    first = list_given(options)[0]
+    if is_parquet(first):
         return frame
     style = read_style(options)
     declared: Mapping = {} if schema is None else schema
-    parsed = parse_texts(frame, declared, style)
+    parsed = (parse_cells if is_excel(first) else parse_texts)(frame, declared, style)
     return parsed.assign(
         **{name: _parse_public(frame[name], style) for name in frame if name not in declared}
     )
 
 
 def _parse_public(cells: pd.Series, style: TextStyle) -> pd.Series:
-    types, values = zip(*(read_text(cell, style) for cell in cells), strict=True)
+    types, values = zip(*(read_cell(cell, style) for cell in cells), strict=True)
     known = set(types) - {"missing"}
     if known and known <= {"whole", "number"}:
         return pd.Series(values, dtype="float64")
@@ -297,5 +323,5 @@ def _parse_public(cells: pd.Series, style: TextStyle) -> pd.Series:
         return pd.Series(values, dtype="datetime64[us]")
     if known == {"boolean"}:
         return pd.Series(values, dtype=object)
-    texts = cells.str.strip()
+    texts = cells.map(lambda cell: cell.strip() if isinstance(cell, str) else name_cell(cell))
     return texts.astype(object).where(~texts.isin(MISSING_TEXTS), None)

@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""CSV and Parquet files as private tables in chunks."""
+"""CSV, Excel and Parquet files as private tables in chunks."""
 
 import codecs
 import glob
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
 
 import pandas as pd
 
+from ..curator.cells import name_cell
 from ..curator.tables import PartitionedTable, iter_quietly
 from ..curator.texts import read_text
 from ..exceptions import TableError
+from .excel import iter_rows
 
 # Rows per chunk, which bounds the memory that reading takes.
 _CHUNK_ROWS = 50_000
@@ -22,22 +26,23 @@ _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 
 
 class TableFile:
-    """A private table in a CSV or Parquet file; a call returns a fresh iterator over its chunks.
+    """A private table in files; a call returns a fresh iterator over its chunks.
 
-    Column names are public, and so is the form of a CSV file: its encoding, and that no row is
-    longer than the first line. Errors quote no cell.
+    Column names are public, and so is the form of a CSV or Excel file: its encoding or its sheets,
+    and that no row is longer than the first line. Errors quote no cell.
 
     Parameters
     ----------
-    path : str or path
-        A .parquet file, which needs pyarrow, or several with the same columns, as
-        ``"folder/*.parquet"``; otherwise a CSV file with a header.
+    path : str or path, or list of these
+        A .parquet file, which needs pyarrow; an .xlsx file, which needs openpyxl; otherwise a CSV
+        file with a header. Several files with the same columns, in a list or as
+        ``"folder/*.csv"``, are one table.
     parse : callable, default=None
-        A public map from chunks of a CSV file, all of texts, to chunks of values. None: texts stay,
-        and are parsed as the schema declares.
+        A public map from chunks of a CSV file, all of texts, or of an Excel file, of texts and
+        other values, to chunks of values. None: texts stay, and are parsed as the schema declares.
     has_header : bool, default=None
-        Whether the first line of a CSV file holds the column names, and so is public. None: unless
-        it looks like a record, with numbers or dates; such a file is refused.
+        Whether the first line of a CSV or Excel file holds the column names, and so is public.
+        None: unless it looks like a record, with numbers or dates; such a file is refused.
     sep, encoding : str
         The separator of cells and the encoding of a CSV file.
     drop : sequence of str, default=()
@@ -45,6 +50,8 @@ class TableFile:
     person_column : str, default=None
         The column that identifies the person of each row. `names` leaves it out, and chunks of a
         CSV file hold it as texts.
+    sheet : str, default=None
+        The sheet of an Excel file that holds the table. None: the only one that is visible.
 
     Examples
     --------
@@ -61,7 +68,7 @@ class TableFile:
 
     def __init__(
         self,
-        path: str | PathLike,
+        path: str | PathLike | Sequence[str | PathLike],
         parse: Callable | None = None,
         has_header: bool | None = None,
         *,
@@ -69,8 +76,11 @@ class TableFile:
         encoding: str = "utf-8",
         drop: Sequence[str] = (),
         person_column: str | None = None,
+        sheet: str | None = None,
     ):
-        self._path = Path(path)
+        self._given = path
+        self._path = _list_paths(path)[0]
+        self._sheet = sheet
         self._parse = parse
         self._has_header = has_header
         # A byte order mark is no part of the first name.
@@ -88,8 +98,12 @@ class TableFile:
     def _is_parquet(self):
         return self._path.suffix.lower() == ".parquet"
 
+    @property
+    def _is_excel(self):
+        return self._path.suffix.lower() == ".xlsx"
+
     def __call__(self) -> Iterator[pd.DataFrame]:
-        read = self._read_parquet if self._is_parquet else self._read_csv
+        read = self._read_parquet if self._is_parquet else self._read_texts
         chunks = (chunk.drop(columns=self._drop) for chunk in read())
         parse = None if self._is_parquet else self._parse
         return self._withhold(lambda: chunks if parse is None else map(parse, chunks))
@@ -115,7 +129,7 @@ class TableFile:
 
     def on_engine(self, engine: str) -> PartitionedTable:
         """Return Parquet files as the table of an engine, a module of this package."""
-        paths = list(map(str, list_files(self._path)))
+        paths = list(map(str, self._list_files()))
         return import_module(f"{__package__}.{engine}").read_parquet(paths, self._drop)
 
     def _keep(self, names):
@@ -132,7 +146,7 @@ class TableFile:
     def _read_dtypes(self):
         from pyarrow.parquet import read_schema
 
-        first, *others = list_files(self._path)
+        first, *others = self._list_files()
         schema = read_schema(first)
         for other in others:
             if not read_schema(other).equals(schema):
@@ -142,29 +156,73 @@ class TableFile:
     def _read_parquet(self):
         from pyarrow.parquet import ParquetFile
 
-        for path in list_files(self._path):
+        for path in self._list_files():
             with ParquetFile(path) as file:
                 for batch in file.iter_batches(_CHUNK_ROWS):
                     yield batch.to_pandas(types_mapper=_nullable_dtypes().get)
 
-    def _read_csv(self):
+    def _read_texts(self):
+        """Yield the chunks of CSV or Excel files, with the columns in the order of the first."""
         names = self._read_names()
-        with pd.read_csv(self._path, chunksize=_CHUNK_ROWS, **self._options) as chunks:
+        for path in self._list_files():
+            # The names of other files may be in another order.
+            own = self._read_names_of(path)
+            read = self._read_excel if self._is_excel else self._read_csv
+            for chunk in read(path, own):
+                yield chunk if own == names else chunk[names]
+
+    def _read_csv(self, path, names):
+        with pd.read_csv(path, chunksize=_CHUNK_ROWS, **self._options) as chunks:
             for chunk in chunks:
                 # Where the first row has more cells than the header, pandas makes an index of them.
                 if not isinstance(chunk.index, pd.RangeIndex):
                     raise pd.errors.ParserError
                 yield chunk.set_axis(names, axis=1)
 
+    def _read_excel(self, path, names):
+        rows = iter_rows(path, self._sheet)
+        next(rows)
+        make_frame = partial(pd.DataFrame, columns=names, dtype=object)
+        chunk: list = []
+        for row in rows:
+            if len(row) > len(names):
+                raise pd.errors.ParserError
+            chunk.append(row + [None] * (len(names) - len(row)))
+            if len(chunk) == _CHUNK_ROWS:
+                yield make_frame(chunk)
+                chunk = []
+        yield make_frame(chunk)
+
+    def _list_files(self):
+        files = list_files(self._given)
+        if not files:
+            raise FileNotFoundError(f"There are no files {self._path}.")
+        return files
+
     def _read_names(self):
+        """Return the names in the first line of the first file; the others have the same."""
+        first, *others = self._list_files()
+        names = self._read_names_of(first)
+        for other in others:
+            if sorted(self._read_names_of(other)) != sorted(names):
+                raise TableError(f"{other} has other columns than {first}.")
+        return names
+
+    def _read_names_of(self, path):
         """Return the names in the first line; refuse a line that looks like a record."""
-        if not codecs.lookup(self._encoding).name.startswith(("utf-16", "utf-32")):
-            self._check_encoding()
-        first = pd.read_csv(self._path, header=None, nrows=1, **self._options)
-        names = [str(cell).strip() for cell in first.to_numpy(dtype=object)[0]]
-        where = f"The first line of {self._path}"
+        if self._is_excel:
+            cells = [name_cell(cell) or "" for cell in next(iter_rows(path, self._sheet), [])]
+            if not cells:
+                raise pd.errors.EmptyDataError
+        else:
+            if not codecs.lookup(self._encoding).name.startswith(("utf-16", "utf-32")):
+                self._check_encoding(path)
+            first = pd.read_csv(path, header=None, nrows=1, **self._options)
+            cells = [str(cell) for cell in first.to_numpy(dtype=object)[0]]
+        names, where = [cell.strip() for cell in cells], f"The first line of {path}"
         if not self._has_header:
-            self._check_separator(names, where)
+            if not self._is_excel:
+                self._check_separator(names, where)
             if any(name and read_text(name)[0] != "text" for name in names):
                 raise TableError(
                     f"{where} looks like a record rather than column names, which are public: "
@@ -184,13 +242,12 @@ class TableFile:
             )
         return names
 
-    def _check_encoding(self):
-        with self._path.open("rb") as file:
+    def _check_encoding(self, path):
+        with path.open("rb") as file:
             start = file.readline(1000)
         if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in start:
             raise TableError(
-                f"{self._path} seems to be in UTF-16; say so by --encoding utf-16, or save it as "
-                "UTF-8."
+                f"{path} seems to be in UTF-16; say so by --encoding utf-16, or save it as UTF-8."
             )
 
     def _check_separator(self, names, where):
@@ -205,7 +262,9 @@ class TableFile:
     def _withhold(self, make):
         """Iterate over ``make()``; errors of readers may quote private cells, and are replaced."""
         form = "Parquet file"
-        if not self._is_parquet:
+        if self._is_excel:
+            form = "Excel file (.xlsx) with a header, and no row longer than that"
+        elif not self._is_parquet:
             form = (
                 f"CSV file in {self._encoding.upper()} with a header, and no row longer than that. "
                 "If it is written otherwise, say so by --encoding, such as latin-1, and --sep"
@@ -214,12 +273,39 @@ class TableFile:
         return iter_quietly(make, harmless, lambda error: f"{self._path} is no {form}.")
 
 
-def list_files(path: str | PathLike) -> list[Path]:
-    """Return the files of a path, or of a pattern as ``"folder/*.parquet"``, in order."""
-    path = Path(path)
-    if path.exists() or not glob.has_magic(path.name):
-        return [path]
-    return sorted(path.parent.glob(path.name))
+def list_files(path: str | PathLike | Sequence[str | PathLike]) -> list[Path]:
+    """Return the files of a path, of a pattern as ``"folder/*.parquet"``, or of a list of these.
+
+    Files of a pattern are in order.
+
+    Raises
+    ------
+    ValueError
+        If a file is named twice: its records would contribute twice, beyond the sensitivity.
+    """
+    files: list[Path] = []
+    for given in _list_paths(path):
+        is_pattern = glob.has_magic(given.name) and not given.exists()
+        files += sorted(given.parent.glob(given.name)) if is_pattern else [given]
+    seen: dict = {}
+    for file in files:
+        # Links have other paths.
+        status = os.stat(file) if file.exists() else None
+        key = file if status is None else (status.st_dev, status.st_ino)
+        if key in seen:
+            raise ValueError(
+                f"{seen[key]} and {file} are the same file, whose rows would count twice; name it "
+                "once."
+            )
+        seen[key] = file
+    return files
+
+
+def _list_paths(path) -> list[Path]:
+    paths = [path] if isinstance(path, str | PathLike) else list(path)
+    if not paths:
+        raise ValueError("path must name at least one file; got an empty list.")
+    return [Path(given) for given in paths]
 
 
 def _nullable_dtypes():

@@ -22,6 +22,7 @@ from .encoder import TableEncoder, check_columns, check_dtypes
 from .inference.columns import WEIGHTS, SchemaInference, can_stratify, may_stratify
 from .inference.ranges import find_far
 from .marginal_calibration import calibrate_codes
+from .partial_rows import Pool, complete_rows
 from .rules.draws import RuleDraws
 from .rules.feasibility import find_impossible
 from .schema import Schema
@@ -315,7 +316,12 @@ class TableFormat(Format):
 
     def sample(self, generate, shares, n_samples, *, y, where, noise):
         encoder, label = TableEncoder(self.schema, self.places), self.kind.label
-        conditions = encoder.find_conditions({} if where is None else where)
+        is_partial = isinstance(where, pd.DataFrame)
+        if is_partial:
+            if y is not None:
+                raise ValueError("Pass the classes as a column of where, and not as y.")
+            generate = Pool(generate)
+        conditions = encoder.find_conditions({} if where is None or is_partial else where)
         if y is not None and label in conditions:
             raise ValueError(f"y and where both ask for levels of {label!r}; pass one of them.")
         noise.torch_generator()  # skips the stream of classes, which are drawn with the rows
@@ -332,6 +338,10 @@ class TableFormat(Format):
             draws = RuleDraws(self.schema, encoder.make_blocks(), conditions, used)
             return encoder.assemble(draws.draw(make_rows, n_rows, public), n_rows, public)
 
+        if is_partial:
+            blocks = encoder.make_blocks()
+            rows = complete_rows(where, n_samples, self.schema, blocks, generate, draw)
+            return self.kind.give(rows)
         if y is None:
             return self.kind.give(draw(check_count(n_samples), conditions))
         positions, parts = find_positions(y, self.classes), []

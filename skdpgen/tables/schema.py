@@ -15,6 +15,7 @@ from ..accounting.strict_json import parse_json
 from ..checks import read_file
 from .columns.base import check_list
 from .columns.kinds import describe_public, kind_of_dtype, read_kind
+from .metadata import load, read_metadata, write_metadata
 from .rules.feasibility import check_together
 from .rules.rules import Derived, parse_rules
 
@@ -122,6 +123,58 @@ class Schema(Mapping):
         if not (isinstance(text, str) and text.lstrip().startswith("{")):
             text = read_file(text)
         return cls(parse_json(text, "The schema"))
+
+    @classmethod
+    def from_metadata(
+        cls,
+        path_or_document: str | PathLike | Mapping,
+        *,
+        declared: Mapping | None = None,
+        table: str | None = None,
+    ) -> "Schema":
+        """Read a schema from public metadata in another format, recognized by its content.
+
+        SDV metadata, Frictionless Table Schema and data packages, CSVW, Croissant, JSON Schema,
+        definitions of tables in SQL (with ``pip install skdpgen[metadata]``), and schemas of this
+        library are read. Bounds and categories that a document does not state are undeclared: a
+        generator infers them, at a cost. Values may be missing unless the document excludes it.
+
+        One warning names all constraints that a schema cannot express, such as patterns, lengths
+        and foreign keys.
+
+        Parameters
+        ----------
+        path_or_document : str, path or dict
+            The document, its text, or the name of its file in UTF-8.
+        declared : Schema or dict of str to column, default=None
+            Columns to describe in this way instead. Rules of a schema are kept.
+        table : str, default=None
+            The table to read, if the document describes several.
+
+        Returns
+        -------
+        Schema
+
+        Raises
+        ------
+        ValueError
+            If the format is unknown, the document describes several tables, or a column cannot be
+            read.
+
+        Examples
+        --------
+        >>> from skdpgen import Schema
+        >>> Schema.from_metadata({"fields": [
+        ...     {"name": "age", "type": "integer", "constraints": {"minimum": 18, "maximum": 90}},
+        ...     {"name": "sex", "type": "string", "constraints": {"enum": ["F", "M"]}},
+        ... ]})
+        Schema({
+            'age': Number(lower=18, upper=90, decimals=0, missing=True),
+            'sex': Category(categories=('F', 'M'), missing=True),
+        })
+        """
+        declared, rules = _split_declared(declared)
+        return read_metadata(cls, load(path_or_document), declared, rules, table)
 
     @classmethod
     def from_public(
@@ -261,6 +314,35 @@ class Schema(Mapping):
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text
+
+    def to_metadata(self, path: str | PathLike | None = None, format: str = "frictionless") -> dict:
+        """Return the schema as metadata in another format, and write it to a file if one is given.
+
+        One warning names all that the format cannot express.
+
+        Parameters
+        ----------
+        path : str or path, default=None
+            Where to write it to, as JSON in UTF-8.
+        format : {"frictionless", "sdv"}, default="frictionless"
+            Frictionless Table Schema, or SDV metadata.
+
+        Returns
+        -------
+        dict
+
+        Examples
+        --------
+        >>> from skdpgen import Number, Schema
+        >>> Schema({"age": Number(18, 90, decimals=0)}).to_metadata()["fields"]
+        [{'name': 'age', 'type': 'integer',
+          'constraints': {'required': True, 'minimum': 18, 'maximum': 90}}]
+        """
+        document = write_metadata(Schema, self, format)
+        if path is not None:
+            text = json.dumps(document, ensure_ascii=False, indent=2)
+            Path(path).write_text(text + "\n", encoding="utf-8")
+        return document
 
     def select(self, names: Iterable[str]) -> "Schema":
         """Return the schema of some columns, and of the rules that apply to them.

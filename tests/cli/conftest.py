@@ -39,7 +39,8 @@ def synthesize(folder):
     def run(*options, table="private.csv", schema="schema.json"):
         given = ["--epsilon", "5", "--delta", "1e-6", "--output", "made.csv", "--quiet"]
         given += [] if schema is None else ["--schema", schema]
-        return main(["synthesize", table, *given, *options])
+        tables = [table] if isinstance(table, str) else table
+        return main(["synthesize", *tables, *given, *options])
 
     return run
 

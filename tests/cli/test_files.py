@@ -1,10 +1,14 @@
-"""A table in several Parquet files, and one that an engine reads."""
+"""Tables in several files, in Excel files, and tables that an engine reads."""
+
+import json
 
 import pandas as pd
 import pytest
 
+from skdpgen.__main__ import main
 from skdpgen.curator import tables
 from skdpgen.engines import dask as engine
+from skdpgen.tables import Boolean, Category, Date, Number, Schema
 
 
 @pytest.fixture
@@ -63,11 +67,16 @@ def test_an_engine_gives_the_same(parts, synthesize, monkeypatch):
         ([], "none/*.parquet", "There are no files none/*.parquet"),
         (["--engine", "dask"], "private.csv", "--engine is for Parquet files"),
         (["--output", "parts/1.parquet"], "parts/*.parquet", "the same file"),
-        ([], "*.csv", "several files"),
+        ([], "*.csv", "private.csv has other columns than other.csv"),
+        ([], ["private.csv", "./private.csv"], "are the same file"),
+        ([], ["private.csv", "*.csv"], "are the same file"),
+        ([], ["private.csv", "whole.parquet"], "whole.parquet must end in .csv"),
+        (["--output", "private.csv"], ["other.csv", "private.csv"], "the same file"),
+        (["--sheet", "a"], "private.csv", "--sheet is for Excel files"),
     ],
 )
 def test_what_cannot_be(parts, synthesize, capsys, options, table, message):
-    pd.DataFrame({"a": [1]}).to_csv("other.csv")
+    pd.DataFrame({"a": [1]}).to_csv("other.csv", index=False)
     schema = None if "--person-column" in options else "schema.json"
     more = ["--infer", "private"] if schema is None else []
     assert synthesize(*options, *more, table=table, schema=schema) == 1
@@ -87,3 +96,100 @@ def test_an_engine_that_is_not_installed(parts, synthesize, capsys, monkeypatch)
     monkeypatch.setattr(engine, "read_parquet", lacking)
     assert synthesize("--engine", "dask", table="whole.parquet") == 1
     assert "skdpgen[dask]" in capsys.readouterr().err
+
+
+def test_several_csv_files_are_one_table(folder, synthesize):
+    table = pd.read_csv("private.csv")
+    assert synthesize("--seed", "0") == 0
+    whole = read_made()
+    (folder / "parts").mkdir()
+    table[:100].to_csv("parts/a.csv", index=False)
+    # Columns of other files may be in another order.
+    table[100:][["ward", "age"]].to_csv("parts/b.csv", index=False)
+    for given in ("parts/*.csv", ["parts/a.csv", "parts/b.csv"], ["parts/b.csv", "parts/a.csv"]):
+        assert synthesize("--seed", "0", table=given) == 0
+        pd.testing.assert_frame_equal(read_made()[list(whole)], whole)
+
+
+def test_an_excel_file_is_as_a_csv_file(folder, synthesize, infer):
+    pytest.importorskip("openpyxl")
+    table = pd.read_csv("private.csv")
+    assert synthesize("--seed", "0") == 0
+    whole = read_made()
+    table.to_excel("private.xlsx", index=False)
+    assert synthesize("--seed", "0", table="private.xlsx") == 0
+    pd.testing.assert_frame_equal(read_made(), whole)
+    assert infer("--seed", "0") == 0
+    whole = read_made()
+    assert infer("--seed", "0", table="private.xlsx") == 0
+    pd.testing.assert_frame_equal(read_made(), whole)
+
+
+def test_sheets_and_errors_of_excel_files(folder, synthesize, capsys):
+    pytest.importorskip("openpyxl")
+    table = pd.read_csv("private.csv")
+    with pd.ExcelWriter("private.xlsx") as writer:
+        table.to_excel(writer, sheet_name="rows", index=False)
+        pd.DataFrame({"legend": ["A: a ward"]}).to_excel(writer, sheet_name="notes", index=False)
+    assert synthesize(table="private.xlsx") == 1
+    assert "several sheets, ['rows', 'notes']; name one by --sheet" in capsys.readouterr().err
+    assert synthesize("--sheet", "none", table="private.xlsx") == 1
+    assert "no sheet 'none'" in capsys.readouterr().err
+    assert synthesize("--sep", ";", table="private.xlsx") == 1
+    assert "--sep: private.xlsx is an Excel file" in capsys.readouterr().err
+    assert synthesize("--sheet", "rows", table="private.xlsx") == 0
+
+
+def test_a_public_excel_file_is_described(folder, capsys):
+    pytest.importorskip("openpyxl")
+    pd.DataFrame(
+        {
+            "age": [18, 90],
+            "ward": ["A", None],
+            "day": pd.to_datetime(["2020-01-01", "2020-12-31"]),
+            "ok": [True, False],
+        }
+    ).to_excel("public.xlsx", index=False)
+    assert main(["schema", "public.xlsx"]) == 0
+    assert Schema.from_json(capsys.readouterr().out) == Schema(
+        {
+            "age": Number(18, 90, 0),
+            "ward": Category(["A"], missing=True),
+            "day": Date("2020-01-01", "2020-12-31", n_knots=16),
+            "ok": Boolean(),
+        }
+    )
+
+
+def test_metadata_of_other_formats_is_a_schema(folder, synthesize, capsys):
+    assert synthesize("--seed", "0") == 0
+    whole = read_made()
+    required = {"required": True}
+    document = {
+        "fields": [
+            {
+                "name": "age",
+                "type": "integer",
+                "constraints": {"minimum": 0, "maximum": 99, **required},
+            },
+            {
+                "name": "ward",
+                "type": "string",
+                "constraints": {"enum": ["A", "B"], "maxLength": 1, **required},
+            },
+        ]
+    }
+    (folder / "tableschema.json").write_text(json.dumps(document))
+    capsys.readouterr()
+    assert synthesize("--seed", "0", schema="tableschema.json") == 0
+    pd.testing.assert_frame_equal(read_made(), whole)
+    printed = capsys.readouterr().err
+    assert printed.startswith("skdpgen: warning: A schema cannot express all that the Frictionless")
+    assert "'ward': maxLength 1." in printed
+    pytest.importorskip("sqlglot")
+    (folder / "table.sql").write_text(
+        "CREATE TABLE t (age INT NOT NULL CHECK (age BETWEEN 0 AND 99), "
+        "ward TEXT NOT NULL CHECK (ward IN ('A', 'B')));"
+    )
+    assert synthesize("--seed", "0", schema="table.sql") == 0
+    pd.testing.assert_frame_equal(read_made(), whole)

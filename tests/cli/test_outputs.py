@@ -95,7 +95,7 @@ def test_a_folder_and_a_file_that_cannot_be_written_to(unread, synthesize, capsy
     ("table", "match"),
     [
         ("none.csv", "There is no file none.csv"),
-        ("private.xlsx", "must end in .csv or .parquet or .tsv or .txt"),
+        ("private.xls", "must end in .csv or .parquet or .tsv or .txt or .xlsx"),
         ("folder.csv", "is no regular file"),
         ("pipe.csv", "is no regular file"),
     ],

@@ -1,6 +1,7 @@
 """Private files in chunks; errors that quote nothing."""
 
 import datetime
+import sys
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,8 @@ import pytest
 from skdpgen.curator.texts import TextStyle, read_text
 from skdpgen.engines import files as module
 from skdpgen.privacy import TableError, TableFile
+from skdpgen.tables import Category, Date, Number, Schema
+from skdpgen.tables.columns.texts import parse_cells
 
 SECRET = "Smith-31415"
 
@@ -238,3 +241,95 @@ def test_dtypes_of_parquet(tmp_path):
     found = {name: str(dtype) for name, dtype in TableFile(path, None).dtypes().items()}
     # Whatever the values are: from the file's schema.
     assert found == {"a": "Int32", "b": "float64", "c": "boolean"}
+
+
+def write_excel(path, rows):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    book.save(path)
+
+
+def test_excel_comes_in_chunks_of_cells_that_depend_on_themselves_alone(tmp_path, small_chunks):
+    path = tmp_path / "table.xlsx"
+    day = datetime.datetime(2020, 1, 31)
+    cells = [7, 0.5, "07", True, day, None, datetime.time(12, 30), "#N/A", " ", "x"]
+    write_excel(path, [["a", " b "], *([cell, "y"] for cell in cells), [None, None], ["z"]])
+    table = TableFile(path)
+    chunks = list(table())
+    assert [len(chunk) for chunk in chunks] == [7, 4]
+    assert list(chunks[0]) == table.names() == ["a", "b"]
+    read = [7, 0.5, "07", True, day, None, "12:30:00", None, None, "x", "z"]
+    assert pd.concat(chunks)["a"].tolist() == read
+    assert chunks[1]["b"].tolist()[-1] is None
+    assert {str(dtype) for chunk in chunks for dtype in chunk.dtypes} == {"object"}
+    for i in (0, 1, 2, 3, 9):
+        # Beside any other cell, a cell is read as it is alone.
+        write_excel(path, [["a"], [cells[i]], ["?"]])
+        assert next(TableFile(path)())["a"].tolist() == [read[i], "?"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], "is no Excel file"),
+        ([["a"], [SECRET, SECRET]], "is no Excel file"),
+        ([[SECRET, 3]], "looks like a record"),
+        ([["a", None, "b"]], "blank or equal cells, at position 2"),
+    ],
+)
+def test_what_is_no_excel_table_is_refused_without_quoting_it(tmp_path, rows, message):
+    path = tmp_path / "table.xlsx"
+    write_excel(path, rows)
+    with pytest.raises(TableError, match=message) as caught:
+        list(TableFile(path)())
+    assert SECRET not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+def test_what_is_no_excel_file_is_refused(tmp_path, monkeypatch):
+    pytest.importorskip("openpyxl")
+    path = tmp_path / "table.xlsx"
+    path.write_text(SECRET)
+    with pytest.raises(TableError, match=r"is no Excel file \(\.xlsx\)") as caught:
+        TableFile(path).names()
+    assert SECRET not in str(caught.value)
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(ImportError, match=r"pip install 'skdpgen\[excel\]'"):
+        TableFile(path).names()
+
+
+def test_several_csv_files_are_chunks_of_one_table(tmp_path):
+    paths = [tmp_path / f"{name}.csv" for name in "abc"]
+    for path, text in zip(paths, ["x,y\n1,2\n", "y,x\n4,3\n", "x,y\n"], strict=True):
+        path.write_text(text)
+    for given in (paths, tmp_path / "*.csv", [tmp_path / "a*.csv", *paths[1:]]):
+        chunks = list(TableFile(given)())
+        assert pd.concat(chunks).to_numpy().tolist() == [["1", "2"], ["3", "4"]]
+    paths[1].write_text(f"x,{SECRET}\n1,2\n")
+    with pytest.raises(TableError, match=r"b\.csv has other columns than .*a\.csv") as caught:
+        TableFile(paths).names()
+    assert SECRET not in str(caught.value)
+    (tmp_path / "link.csv").symlink_to(paths[0])
+    with pytest.raises(ValueError, match="same file, whose rows would count twice"):
+        module.list_files([paths[0], tmp_path / "link.csv"])
+    with pytest.raises(ValueError, match="at least one file"):
+        TableFile([])
+    with pytest.raises(FileNotFoundError, match="There are no files"):
+        TableFile(tmp_path / "*.tsv").names()
+
+
+def test_texts_of_spreadsheets_are_parsed_and_other_cells_stay():
+    day = datetime.datetime(2020, 1, 31)
+    frame = pd.DataFrame(
+        {"n": [1, "2,5", None, "x"], "d": [day, "31.01.2020", 3, ""], "c": [7, "7", None, "NA"]},
+        dtype=object,
+    )
+    schema = Schema({"n": Number(0, 9), "d": Date("2020-01-01", "2021-01-01"), "c": Category([7])})
+    parsed = parse_cells(frame, schema, TextStyle(decimal=",", date_format="%d.%m.%Y"))
+    assert parsed["n"].tolist()[:2] == [1, 2.5]
+    assert parsed["n"].tolist()[3] == "x"
+    assert [pd.Timestamp(cell) for cell in parsed["d"][:2]] == [day, day]
+    assert parsed["c"].tolist()[:2] == [7, 7]
+    assert parsed["c"].isna().tolist() == [False, False, True, True]

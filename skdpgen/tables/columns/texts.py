@@ -40,6 +40,29 @@ def parse_texts(frame, schema, style=PLAIN):
     )
 
 
+def parse_cells(frame, schema, style=PLAIN):
+    """Turn the texts among the cells of a spreadsheet into values; other cells stay as they are.
+
+    Parameters
+    ----------
+    frame : DataFrame of object
+    schema : Schema
+    style : TextStyle, default=PLAIN
+
+    Returns
+    -------
+    DataFrame of object
+    """
+    parsed = {}
+    for name, column in frame.items():
+        cells = column.to_numpy(dtype=object, copy=True)
+        is_text = np.array([isinstance(cell, str) for cell in cells], dtype=bool)
+        texts = pd.DataFrame({name: cells[is_text]}, dtype=str)
+        cells[is_text] = parse_texts(texts, schema, style)[name].to_numpy(dtype=object)
+        parsed[name] = pd.Series(cells, index=column.index, dtype=object)
+    return pd.DataFrame(parsed)
+
+
 def parse_found(table, schema, styles):
     """Turn the texts of columns whose kinds were found into values, each cell on its own.
 

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Schemas of this library, as `Schema.to_json` and ``skdpgen synthesize --schema-out`` write them.
+
+They are read as they are: see `Schema`.
+"""
+
+NAME = "skdpgen schema"
+
+
+def recognizes(document) -> bool:
+    """Return whether a document is of this format."""
+    if not isinstance(document, dict) or not document:
+        return False
+    columns = unwrap(document)
+    if set(columns) == {"columns", "rules"} and isinstance(columns["rules"], list):
+        columns = columns["columns"]
+    return isinstance(columns, dict) and all(
+        isinstance(column, dict) and isinstance(column.get("type"), str)
+        for column in columns.values()
+    )
+
+
+def unwrap(document: dict) -> dict:
+    """Return the schema of a fitted one, which has a report beside it."""
+    is_fitted = set(document) == {"schema", "report"} and isinstance(document["report"], list)
+    return document["schema"] if is_fitted and isinstance(document["schema"], dict) else document
