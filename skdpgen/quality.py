@@ -193,10 +193,10 @@ def warn_of_table(report, schema, label, counts, std, inferred=None):
             other.append(f"{name!r} ({row['share_other']:.0%} {schema[name].other!r})")
         if row["share_missing"] > MOSTLY_MISSING:
             missing.append(f"{name!r} ({row['share_missing']:.0%})")
+        elif name in counts and _is_constant(counts[name], std[name]):
+            constant.append(repr(name))
         if name not in counts:
             continue
-        if row["n_levels"] > 1 and _is_constant(counts[name], std[name]):
-            constant.append(repr(name))
         for end in ("lower", "upper"):
             if end in inferred.get(name, ()) and _is_cut(row, end, schema[name], counts, std):
                 cut.append(f"{name!r} ({row[f'share_{end}']:.0%} at {row[end]})")
@@ -237,7 +237,8 @@ def _is_constant(counts, std):
     others = np.sort(counts)[:-1]
     return bool(
         counts.max() > NEARLY_ALL * np.clip(counts, 0, None).sum()
-        and others.max() < WITHIN_NOISE * std
+        and others.max(initial=0) < WITHIN_NOISE * std
+        and len(others)
     )
 
 

@@ -73,10 +73,13 @@ def test_absent_records():
     assert not said(warn_of_absent, 0.95, 0.02)
 
 
-def warned_of(kind, counts, std=10.0, label=None):
+BOUNDS = ("lower", "upper", "categories")
+
+
+def warned_of(kind, counts, std=10.0, label=None, inferred=BOUNDS):
     schema, counts = Schema({"a": kind}), np.asarray(counts, dtype=float)
     report = describe(schema, counts, np.full(len(counts), std), counts.sum())
-    return said(warn_of_table, report, schema, label, {"a": counts}, {"a": std})
+    return said(warn_of_table, report, schema, label, {"a": counts}, {"a": std}, {"a": inferred})
 
 
 @pytest.mark.parametrize(
@@ -92,27 +95,37 @@ def warned_of(kind, counts, std=10.0, label=None):
     ],
 )
 def test_much_at_a_bound(lower, counts, ends):
-    messages = warned_of(Number(lower, 10, n_knots=4), counts)
-    assert len(messages) == len(ends)
-    for end, message in zip(ends, messages, strict=True):
-        assert f"at its {end} bound" in message
-        assert f"Declare {end}=..." in message
+    kind = Number(lower, 10, n_knots=4)
+    bounds = {"lower": lower, "upper": 10}
+    messages = warned_of(kind, counts)
+    assert len(messages) == bool(ends)
+    for end in ends:
+        assert f"% at {bounds[end]})" in messages[0]
     assert MUCH_AT_BOUND < 400 / 900
+    # What is declared is meant.
+    assert not warned_of(kind, counts, inferred=())
+    assert not warned_of(Number(lower, 10, n_knots=4, atoms=[lower, 10]), [*counts, 0, 0])
+    # Each value has its knot: the counts show that none is beyond.
+    assert not warned_of(Number(1, 4, decimals=0), [900, 50, 50, 900])
 
 
 def test_columns_of_two_values_end_at_both():
     assert not warned_of(Number(1, 2, n_knots=2), [900, 50])
 
 
-def test_beyond_what_is_looked_at():
-    for n_knots, counts in ((3, [5, 0, 900]), (2, [5, 900])):
-        (message,) = warned_of(Number(0, 2.0**40, n_knots=n_knots), counts)
-        assert "inferred within" in message
+def test_a_column_that_is_constant_up_to_noise():
+    (message,) = warned_of(Category(["x", "y"]), [900, 5])
+    assert "'a' are constant up to noise" in message
+    assert not warned_of(Category(["x", "y"]), [900, 50])
+    assert not warned_of(Category(["x"]), [900])
 
 
-def test_nearly_all_other():
-    assert "nearly all 'rest'" in warned_of(Category(["x", "y"], "rest"), [3, 2, 95])[0]
-    assert not warned_of(Category(["x", "y"], "rest"), [20, 20, 60])
+def test_other_is_much_where_categories_were_inferred():
+    kind = Category(["x", "y"], "rest")
+    (message,) = warned_of(kind, [30, 40, 30], std=1.0)
+    assert "'a' (30% 'rest') lose their rare categories" in message
+    assert not warned_of(kind, [30, 40, 30], std=1.0, inferred=())
+    assert warned_of(kind, [3, 2, 95], std=1.0, inferred=())
     assert not warned_of(Category(["rest"], "rest"), [95])  # said where it was found
 
 
@@ -138,5 +151,5 @@ def test_describe_without_counts():
 def test_texts_that_are_declared_as_numbers_are_told():
     table = pd.DataFrame({"a": ["Smith", "Jones"] * 1000, "b": [0, 1] * 1000})
     schema = Schema({"a": Number(0, 9, missing=True), "b": Boolean()})
-    with pytest.warns(FitQualityWarning, match=r"100% of column 'a' count as missing"):
+    with pytest.warns(FitQualityWarning, match=r"'a' \(100%\) count as missing"):
         DPSWFlowSampler(4.0, 1e-5, schema=schema, n_steps=2).fit(table)

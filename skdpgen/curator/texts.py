@@ -32,7 +32,7 @@ _DATE = re.compile(
     r" ?(?:(?P<utc>Z|z|UTC|GMT)|(?P<hours>[+-][0-9]{2})(?::?(?P<minutes>[0-9]{2}))?)?)?"
 )
 _TIME = re.compile(r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?(?: ?[AaPp]\.?[Mm]\.?)?")
-_LIMIT = re.compile("(?:[<>≤≥]|<=|>=)(.+)")
+_LIMIT = re.compile("(?:<=|>=|[<>≤≥])(.+)")
 # Signs of currencies, and the codes of those that are written with amounts most often.
 _CURRENCY = (
     "(?:[$€£¥₹₩₽₺₫₪₱₴₦₵₡₲₸฿﷼]|kr|zł|Kč|Ft|R\\$|"

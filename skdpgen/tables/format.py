@@ -19,7 +19,7 @@ from .columns import Category, Unknown
 from .columns.identifier import go_on
 from .columns.texts import parse_found
 from .encoder import TableEncoder, check_columns, check_dtypes
-from .inference.columns import WEIGHTS, SchemaInference, can_stratify, may_stratify
+from .inference.columns import SchemaInference, can_stratify, may_stratify
 from .inference.ranges import find_far
 from .marginal_calibration import calibrate_codes
 from .partial_rows import Pool, complete_rows
@@ -33,7 +33,7 @@ class FormatConstants:
     """Constants of the table format. Those without a source are set by hand."""
 
     # Shares of ρ for inference of a schema, or of knots alone.
-    inference_share: float = 0.2
+    inference_share: float = 0.22
     knots_share: float = 0.05
     # Least number of generated rows from which one is drawn under conditions.
     n_candidates: int = 4
@@ -153,10 +153,8 @@ class TableFormat(Format):
 
     @property
     def shares(self):
-        names = SchemaInference(self.schema).releases
         share = CONSTANTS.inference_share if self.schema.open_names else CONSTANTS.knots_share
-        weights = {name: WEIGHTS.get(name, 1.0) for name in names}
-        return {name: share * weight / sum(weights.values()) for name, weight in weights.items()}
+        return SchemaInference(self.schema).split_budget(share)
 
     def with_even_knots(self):
         """Return the format with evenly spaced knots in place of inferred ones."""

@@ -40,7 +40,7 @@ def found_of(cells, kind, std=0.0, seed=0):
 def infer_texts(cells, epsilon):
     inference = SchemaInference(Schema({"a": Unknown()}))
     plan = gaussian_plan(
-        dict.fromkeys(inference.releases, 0.2),
+        inference.split_budget(1.0),
         epsilon,
         1e-6,
         thresholds={CategoryCountsMechanism.name: 1e-7},
@@ -100,7 +100,8 @@ def test_bounds_may_be_too_far_from_zero_for_the_decimals():
 def test_units_of_dates():
     days = pd.date_range("2020-01-01", periods=40, freq="D")
     assert found_of(days.tolist(), Date(unit=None)).unit == "day"
-    assert found_of((days + pd.Timedelta("90min")).tolist(), Date(unit=None)).unit == "second"
+    for times, unit in (("2h", "hour"), ("90min", "minute"), ("61s", "second")):
+        assert found_of((days + pd.Timedelta(times)).tolist(), Date(unit=None)).unit == unit
     with pytest.raises(ValueError, match="None with open bounds"):
         Date("2020-01-01", "2021-01-01", unit=None)
 

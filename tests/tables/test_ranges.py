@@ -27,9 +27,11 @@ def count(knots, values):
 
 def test_the_wide_grid():
     knots = wide_knots()
-    assert len(knots) == 2 * (50 * 8 + 1) + 1
+    assert len(knots) == 2 * (124 * 8 + 1) + 1
     assert_array_equal(knots, -knots[::-1])
-    assert_allclose(knots[-401:], 2.0 ** (np.arange(-80, 321) / 8))
+    assert_allclose(knots[-993:], 2.0 ** (np.arange(-480, 513) / 8))
+    # Of two decimals, floats hold fewer.
+    assert wide_knots(2)[-1] == 2.0**45
     assert set(wide_knots(n_per_octave=2)) < set(knots)
 
 

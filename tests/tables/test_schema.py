@@ -81,7 +81,7 @@ def dates(draw):
         st.dates() if unit == "day" else st.datetimes().map(lambda t: t.replace(microsecond=0))
     )
     lower, upper = sorted(draw(st.lists(moments, min_size=2, max_size=2, unique=True)))
-    return Date(lower, upper, unit, draw(st.integers(2, 20)), draw(st.booleans()))
+    return Date(lower, upper, unit, draw(st.integers(2, 20)), missing=draw(st.booleans()))
 
 
 def schemas():
@@ -435,7 +435,7 @@ def test_json_files_that_are_not_there(tmp_path):
         ([0.25, 1.5], Number(0.25, 1.5, 2)),
         ([0.1, 1 / 3], Number(0.1, 1 / 3)),
         ([1e-7, 1.0], Number(1e-7, 1.0)),
-        ([0.0, 1e15], Number(0.0, 1e15)),
+        ([0.0, 1e16], Number(0.0, 1e16)),
         ([-np.inf, 1.5, 2.5, np.inf], Number(1.5, 2.5, 1)),
         (pd.Series([1, 2.5], dtype=object), Number(1.0, 2.5, 1)),
         (["b", "a", None, "b"], Category(["a", "b"], missing=True)),

@@ -140,7 +140,7 @@ def date_columns(draw, n_rows):
     moments = st.datetimes().map(lambda time: time.replace(microsecond=0))
     bounds = moments if unit == "second" else st.dates()
     lower, upper = sorted(draw(st.lists(bounds, min_size=2, max_size=2, unique=True)))
-    kind = Date(lower, upper, unit, draw(st.integers(2, 20)), missing)
+    kind = Date(lower, upper, unit, draw(st.integers(2, 20)), missing=missing)
     cells = draw_cells(draw, st.datetimes(), n_rows, missing)
     exact = pd.Series(np.array(cells, dtype="M8[us]"))
     rounded = exact.to_numpy().astype("M8[D]" if unit == "day" else "M8[s]").astype("M8[s]")

@@ -85,6 +85,8 @@ class Date(Column):
 
     has_knots = is_dtype_inferred = True
     expected_text = "date"
+    # Dates are whole numbers of units.
+    decimals = 0
 
     def __post_init__(self):
         if not is_one_of(self.unit, (*DATE_CODES, *([None] if self.is_open else []))):
@@ -146,8 +148,11 @@ class Date(Column):
             dates = np.array(units, dtype=np.float64).round().astype(np.int64).astype(f"M8[{code}]")
             return np.datetime_as_string(dates).tolist()
 
-        names = ("lower", "upper", "knots", "atoms", "cuts")
+        names = ("lower", "upper", "knots", "atoms")
         dates = {name: to_dates(getattr(number, name)) for name in names}
+        # Breakpoints are units, too, other than knots.
+        cuts = np.setdiff1d(np.round(number.cuts or ()), number.positions if number.cuts else ())
+        dates["cuts"] = to_dates(cuts) if len(cuts) else None
         n_knots = number.n_knots
         if number.scale is not None:
             n_knots = len(number.positions)

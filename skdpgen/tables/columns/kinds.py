@@ -80,7 +80,7 @@ def describe_public(name, column, n_knots):
             return Number(lower, upper, decimals, n_knots=n_knots, missing=missing)
         if len(dates) and not np.isnat(dates).any():
             unit = "day" if (dates == dates.astype("M8[D]")).all() else "second"
-            return Date(*_extremes(dates), unit, n_knots=n_knots or 16, missing=missing, zone=zone)
+            return Date(*_extremes(dates), unit, n_knots=n_knots, missing=missing, zone=zone)
         raise ValueError(f"its values, of dtype {column.dtype}, are of no kind or of several.")
     except ValueError as error:
         reason = str(error)

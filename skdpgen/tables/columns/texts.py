@@ -12,6 +12,9 @@ from ...curator.texts import PLAIN, read_text
 from .cells import read_date, read_number
 from .values import MAX_UNITS
 
+# Texts that are no category in a frame: what `astype(str)` makes of missing floats, and blanks.
+_BLANKS = ("", "nan", "NaN")
+
 
 def parse_texts(frame, schema, style=PLAIN):
     """Turn columns of texts into values of the kinds that a schema declares.
@@ -92,9 +95,12 @@ def _parse_cell(cell, kind, style):
     found, value = read_cell(cell, style)
     if kind.text_kinds is not None:
         return value if found in kind.text_kinds else None
-    # Of categories, only blanks are missing: "NA" may be a country.
-    is_blank = isinstance(cell, str) and not cell.strip()
-    return None if is_blank else name_cell(cell)
+    return None if is_blank(cell) else name_cell(cell)
+
+
+def is_blank(cell):
+    """Whether a text is no category; the others are, since NA may be a country."""
+    return isinstance(cell, str) and cell.strip() in _BLANKS
 
 
 def read_cell(cell, style=PLAIN):

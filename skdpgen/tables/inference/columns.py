@@ -20,7 +20,7 @@ from ..columns.cell_kinds import KINDS, encode_kinds, find_kinds
 from ..columns.cells import find_present
 from ..columns.decimals import DECIMALS, encode_decimals, find_decimals, list_rough
 from ..columns.number import N_KNOTS
-from ..columns.texts import parse_found, read_cell
+from ..columns.texts import is_blank, parse_found, read_cell
 from ..encoder import TableEncoder
 from ..schema import Schema
 from .location import N_LEVELS, NEARLY_ALL, encode_locations, find_cells, read_locations
@@ -42,6 +42,8 @@ _FEWEST_FINE, _MOST_FINE = 16, 128
 # Most levels of a target by which tables are stratified. Sums over L strata have √L times the
 # noise, which outweighs the benefit of more strata (measured on Adult).
 _MOST_STRATA = 3
+# Share of values outside of the cells of nearly all values that is too small to keep their grid.
+_FEW_OUTSIDE = 0.003
 # So many deviations of noise are taken for no values.
 _WITHIN = 2.0
 # Knots that a column has in the end, at least; and what a cell of two columns is to have of the
@@ -50,7 +52,7 @@ _WITHIN = 2.0
 _FEWEST, _CELL = 5, 20.0
 # Names of the releases of histograms, and what they have of the budget, relative to others.
 _RANGES, _LOCATIONS, _COUNTS = "value ranges", "value locations", "value counts"
-WEIGHTS = {DECIMALS: 0.25, _LOCATIONS: 0.5}
+_WEIGHTS = {DECIMALS: 0.25, _LOCATIONS: 0.4}
 
 
 class SchemaInference:
@@ -118,6 +120,11 @@ class SchemaInference:
         self._wide = {**schema.learnt, **self._wrap(self._widen_all())}
         self._wide = {name: kind for name, kind in self._wide.items() if name not in self.unknown}
 
+    def split_budget(self, share):
+        """Return the share of the budget of each release, of which all have `share`."""
+        weights = {name: _WEIGHTS.get(name, 1.0) for name in self.releases}
+        return {name: share * weight / sum(weights.values()) for name, weight in weights.items()}
+
     def encode(self, cells, y=None):
         """Encode the kinds of unknown columns or, if there are none, the others."""
         if self.unknown:
@@ -156,7 +163,7 @@ class SchemaInference:
             for name, counts in curator.release(CategoryCountsMechanism(positions)).items():
                 if name in self.texts:
                     # As they are encoded: blanks are no category.
-                    counts = {c: n for c, n in counts.items() if c.strip()}
+                    counts = {c: n for c, n in counts.items() if not is_blank(c)}
                 kinds[name] = _with_categories(name, kinds[name], counts)
         target = kinds.get(self.label)
         if self.label in ranged:
@@ -247,7 +254,8 @@ class SchemaInference:
         for (name, cells), counts in zip(bounds.items(), located, strict=True):
             unit = _unit_of(self._numbers[name])
             knots, counts = read_locations(counts, std, seen[name].n_values, *cells, unit)
-            refined[name] = seen[name].refine(knots, counts, std)
+            if knots is not None:
+                refined[name] = seen[name].refine(cells, knots, counts, std)
         return {**seen, **refined}
 
     def _encode_locations(self, bounds, atoms, cells, y=None):
@@ -287,7 +295,7 @@ class SchemaInference:
                 within = (lower <= knots) & (knots <= upper)
                 knots, counts = knots[within], counts[within]
             chosen, unit = knots, _unit_of(kind)
-            if _is_unresolved(knots, counts, n_values, unit):
+            if _is_unresolved(knots, counts, std, n_values, unit):
                 unresolved.append(name)
             if len(knots) > n_knots:
                 chosen = quantile_knots(knots, counts, std, n_knots, unit=unit, is_rest=bool(atoms))
@@ -398,13 +406,13 @@ class _Ranged:
         cells = find_cells(self.knots, self.counts, self.std, self.n_values)
         return None if cells is None else tuple(self.knots[list(cells)].tolist())
 
-    def refine(self, knots, counts, std):
+    def refine(self, cells, knots, counts, std):
         """Return the grid with finer knots in place of some cells.
 
-        Knots outside of these stay where their counts are more than noise.
+        Knots outside of these stay if their counts are more than noise.
         """
-        is_outside = (self.knots < knots[0]) | (self.knots > knots[-1])
-        clear = find_clear(self.std * math.sqrt(is_outside.sum()), 1)
+        is_outside = (self.knots < cells[0]) | (self.knots > cells[1])
+        clear = find_clear(self.std * math.sqrt(is_outside.sum()), 1) + _FEW_OUTSIDE * self.n_values
         if self.counts[is_outside].sum() > clear:
             order = np.argsort(knots := np.r_[self.knots[is_outside], knots])
             counts = np.r_[self.counts[is_outside], counts][order]
@@ -472,8 +480,10 @@ def _widen(kind, n_per_octave):
     return with_candidates(_with_knots(replace(number, n_knots=None, scale=None), knots), kind)
 
 
-def _is_unresolved(knots, counts, n_values, unit):
+def _is_unresolved(knots, counts, std, n_values, unit):
     """Return whether nearly all values are between two of many knots, and there are many there."""
+    if n_values < find_clear(std, len(counts)):
+        return False
     pairs = counts[:-1] + counts[1:]
     best = int(pairs.argmax())
     is_one = pairs[best] >= NEARLY_ALL * n_values > 0 and len(knots) >= _FEWEST_FINE

@@ -92,8 +92,9 @@ def read_locations(counts, std, n_values, lower, upper, unit=None):
 
     Returns
     -------
-    knots, counts : ndarray
-        Increasing knots within the bounds, those of the first level at least.
+    knots, counts : ndarray or None
+        Increasing knots within the bounds. None if the first level shows values in many cells: the
+        wide grid, with less noise, then says as much.
     """
     counts = counts.reshape(N_LEVELS, N_COUNTERS)
     first, last = 0, FACTOR
@@ -107,6 +108,8 @@ def read_locations(counts, std, n_values, lower, upper, unit=None):
         if cells is None or is_finest or level == N_LEVELS - 1:
             break
         first, last = (int(positions[cell]) * FACTOR for cell in cells)
+    if level == 0:
+        return None, None
     if unit is not None:
         knots = np.round(knots / unit) * unit
     knots, where = np.unique(knots, return_inverse=True)
