@@ -240,6 +240,7 @@ class BaseGenerator(Saves, Planning, DocumentedEstimator, metaclass=ABCMeta):
         synthetic = self.sample(len(X), random_state=0)
         if isinstance(synthetic, tuple):
             synthetic = synthetic[0]
+        synthetic = format.read_public(self, synthetic)
         return -sliced_wasserstein_distance(
             format.encode(X), format.encode(synthetic), random_state=0
         )

@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Formats of tables: cells are encoded as weights of levels and knots."""
 
-import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
 import torch
 
 from ..arrays.kind import find_integer_range, find_positions
-from ..curator.cells import CellReader, find_ambiguous
+from ..curator.cells import CellReader, find_ambiguous, name_cell, read_cell
+from ..curator.containers import PANDAS, Container, cast
 from ..curator.dataset import Dataset
 from ..curator.record_functions import RecordFunction
 from ..curator.texts import PLAIN, TextStyle
 from ..format import SAMPLE_BLOCK, Format, check_count
 from ..registry import savable
-from .columns import Category, Unknown
+from .columns import Category, Ordinal, Unknown
 from .columns.decimals import DECIMALS, DECIMALS_WEIGHT
 from .columns.identifier import go_on
 from .columns.texts import parse_found
-from .encoder import TableEncoder, check_columns, check_dtypes
+from .encoder import TableEncoder, check_columns, check_dtypes, check_held
 from .inference.columns import SchemaInference
 from .inference.ranges import find_far
 from .marginal_calibration import calibrate_codes
@@ -44,9 +44,11 @@ class TableKind:
 
     names: tuple
     dtypes: dict
-    label: object
-    is_split: bool
-    is_series: bool
+    label: object = None
+    X: Container = PANDAS
+    y: Container | None = None
+    # Private, and only until categories are inferred: dtypes that list them.
+    listed: dict = field(default_factory=dict)
 
     @classmethod
     def of(cls, schema, dataset):
@@ -68,27 +70,44 @@ class TableKind:
             raise ValueError(
                 f"{label!r} is an identifier or derived, and not learnt: it is no target."
             )
-        dtypes = {}
+        dtypes, listed = {}, {}
         if dataset.has_fixed_dtypes:
-            _refuse_rounding(schema, {**head, **({label: y} if y is not None else {})})
-            dtypes = _keep_plain({label: getattr(y, "dtype", None), **head.dtypes})
-        return cls(names, dtypes, label, y is not None, y is not None and y.is_series)
+            stated = dataset.stated_dtypes | ({} if y is None else {label: y.dtype})
+            _refuse_rounding(schema, stated)
+            dtypes = _keep_plain(stated)
+            read = {**head.dtypes, **({} if y is None else {label: y.read_dtype})}
+            listed = {n: dtype for n, dtype in read.items() if _takes_order(schema.get(n), dtype)}
+        return cls(names, dtypes, label, dataset.container, y and y.container, listed)
 
     def without_dtypes(self, names):
         """Return the kind of tables whose columns of these names are handed back as they are."""
         names = set(names)
         return replace(self, dtypes={k: v for k, v in self.dtypes.items() if k not in names})
 
+    @property
+    def ordered(self):
+        """Names of the columns whose inferred categories have the order that a dtype states."""
+        return [name for name, dtype in self.listed.items() if dtype.ordered]
+
+    def put_in_order(self, schema):
+        """Return a schema with released categories in the order and type that dtypes state.
+
+        Returns
+        -------
+        Schema
+        TableKind
+            Without the categories that are listed, as these are private.
+        """
+        columns = {name: _put_in_order(schema[name], dtype) for name, dtype in self.listed.items()}
+        return schema.replace(columns), replace(self, listed={})
+
     def give(self, frame):
         """Return a table as one of this kind."""
         for name, dtype in self.dtypes.items():
             if frame[name].dtype != dtype:
                 frame[name] = _cast(frame[name], dtype)
-        X = frame[list(self.names)]
-        if not self.is_split:
-            return X
-        y = frame[self.label]
-        return X, y if self.is_series else y.to_numpy()
+        X = self.X.give(frame[list(self.names)])
+        return X if self.y is None else (X, self.y.give(frame[self.label]))
 
 
 @savable
@@ -207,6 +226,10 @@ class TableFormat(Format):
 
     # Private tables.
 
+    def check_held(self, table):
+        """Refuse columns whose cells no column type holds, by their dtypes."""
+        check_held(table, self.schema)
+
     def check_columns(self, table):
         """Refuse what is no table with just the columns of the schema."""
         check_columns(table, self.schema)
@@ -240,8 +263,8 @@ class TableFormat(Format):
         if not self.shares:
             return self
         inference = SchemaInference(self.schema, is_told_apart=self.tells_apart)
-        schema = inference.run(curator)
-        kind = self.kind.without_dtypes(
+        schema, kind = self.kind.put_in_order(inference.run(curator))
+        kind = kind.without_dtypes(
             name for name in inference.unknown if not isinstance(schema[name], Category)
         )
         settled = TableFormat(schema, kind, inference.unknown, inference.counted)
@@ -343,16 +366,16 @@ def declare(schema, dataset):
         return Schema(dict.fromkeys(dataset.head, Unknown()))
     dtypes, label = dict(dataset.head.dtypes), dataset.label
     if label is not None:
-        dtype = np.dtype(object) if label.dtype is None else label.dtype
+        dtype = np.dtype(object) if label.dtype is None else label.read_dtype
         dtypes[label.name or "target"] = dtype
     return Schema.from_dtypes(dtypes)
 
 
-def _refuse_rounding(schema, columns):
+def _refuse_rounding(schema, dtypes):
     """Refuse rules about numbers that would be rounded when they are handed back."""
     for rule in schema.rules:
         for name in rule.names:
-            kind, dtype = schema[name], getattr(columns.get(name), "dtype", None)
+            kind, dtype = schema[name], dtypes.get(name)
             if getattr(kind, "decimals", 0) is None and getattr(dtype, "kind", "O") in "iu":
                 raise ValueError(
                     f"Column {name!r} holds integers: declare it with decimals=0, as {rule!r} is "
@@ -384,10 +407,6 @@ def _generate_where(generate, n_rows, conditions, generator, public):
     return np.concatenate(parts)
 
 
-# Dtypes of pandas that contain no values.
-_PLAIN = re.compile(r"(U?Int|Float)\d+|boolean|str(ing)?")
-
-
 def _keep_plain(dtypes):
     """Leave out dtypes that say more than a type.
 
@@ -396,10 +415,40 @@ def _keep_plain(dtypes):
     return {
         name: dtype
         for name, dtype in dtypes.items()
-        if (isinstance(dtype, np.dtype) and dtype.kind not in "US")
-        or isinstance(dtype, pd.DatetimeTZDtype)
-        or _PLAIN.fullmatch(str(dtype))
+        if dtype is not None
+        and not isinstance(dtype, pd.CategoricalDtype)
+        and not (isinstance(dtype, np.dtype) and dtype.kind in "US")
     }
+
+
+# Columns of categories of which nothing is declared.
+_INFERRED = Category(), Category(missing=True)
+
+
+def _takes_order(kind, dtype):
+    """Whether categories of a column are inferred whose order or type a dtype states."""
+    if not isinstance(dtype, pd.CategoricalDtype) or kind not in _INFERRED:
+        return False
+    return dtype.ordered or dtype.categories.dtype.kind in "iuf"
+
+
+def _put_in_order(kind, dtype):
+    """Return a column of released categories in the order, and of the type, of a dtype.
+
+    The dtype lists all categories, released or not. The result depends on the released ones alone,
+    given the order of each two of them; the certificate states that this is public.
+    """
+    if kind.categories == (kind.other,):
+        return kind
+    listed, positions = dtype.categories.tolist(), {}
+    for i, category in enumerate(listed):
+        for name in (name_cell(category), name_cell(read_cell(category, PLAIN))):
+            positions.setdefault(name, i)
+    found = sorted(kind.categories, key=lambda name: positions.get(name, len(listed)))
+    if dtype.categories.dtype.kind in "iuf":
+        found = [listed[positions[name]] for name in found]
+    # Neither an order nor a type of numbers has a place for "other".
+    return (Ordinal if dtype.ordered else Category)(found, missing=kind.missing)
 
 
 def _cast(column, dtype):
@@ -411,7 +460,4 @@ def _cast(column, dtype):
         elif not column.dropna().between(least, most).all():
             # Identifiers that are clipped would no longer be different.
             return column
-    try:
-        return column.astype(dtype)
-    except (TypeError, ValueError):
-        return column
+    return cast(column, dtype)

@@ -227,7 +227,10 @@ class Schema(Mapping):
         if not isinstance(dtypes, Mapping | pd.Series):
             raise TypeError(f"dtypes must be those of a frame, or a dict; got {dtypes!r}.")
         kinds, rules = _split_declared(declared)
-        found = {name: kind_of_dtype(dtype) for name, dtype in dtypes.items()}
+        found = {
+            name: kinds[name] if name in kinds else kind_of_dtype(name, dtype)
+            for name, dtype in dtypes.items()
+        }
         return cls({**found, **kinds}, rules)
 
     def to_dict(self) -> dict:
