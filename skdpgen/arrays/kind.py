@@ -57,7 +57,7 @@ class ArrayKind:
             # The length of the longest label in NumPy's dtypes of strings is private.
             target_dtype=None if is_sized else target_dtype,
             target_categories=categories,
-            bounds=_BOUNDS.get(dtypes[0]) if len(set(dtypes)) == 1 else None,
+            bounds=_BOUNDS.get(_find_numpy_dtype(dtypes[0])) if len(set(dtypes)) == 1 else None,
             X=dataset.container,
             y=label and label.container,
         )
@@ -89,9 +89,13 @@ class ArrayKind:
         return X, y
 
 
+def _find_numpy_dtype(dtype):
+    return getattr(dtype, "numpy_dtype", dtype)
+
+
 def _find_sample_dtype(dtype):
     """Return the dtype of sampled numbers: float64 where a column had none of numbers."""
-    numbers = getattr(dtype, "numpy_dtype", dtype)
+    numbers = _find_numpy_dtype(dtype)
     if not isinstance(numbers, np.dtype) or numbers.kind not in "iufb":
         return np.dtype(np.float64)
     return dtype.newbyteorder("=") if isinstance(dtype, np.dtype) else dtype
@@ -120,7 +124,7 @@ def cast_numbers(values, dtype, lower=-np.inf, upper=np.inf):
     lower, upper : float or ndarray, default=-inf, inf
         Bounds, which broadcast to `values`.
     """
-    numpy_dtype = getattr(dtype, "numpy_dtype", dtype)
+    numpy_dtype = _find_numpy_dtype(dtype)
     if numpy_dtype.kind == "b":
         values = values >= 0.5
     elif numpy_dtype.kind in "iu":

@@ -71,7 +71,7 @@ class Container:
             cells = data.astype(object)
             return cells.where(cells.notna(), None).to_dict("records")
         if data.ndim == 1:
-            frame = nw.from_native(self._write(data.to_frame("")), eager_only=True)
+            frame = nw.from_native(self._write(data.to_frame("column")), eager_only=True)
             column = frame[frame.columns[0]].alias(data.name or "")
             return column.to_native()
         return self._write(data)
@@ -233,7 +233,10 @@ def _adapt_columns(columns, library):
         else adapt(column)
         for name, column in columns.items()
     }
-    data = pd.DataFrame({name: pd.Series(column.data) for name, column in read.items()})
+    if len({len(column.data) for column in read.values()}) > 1:
+        raise ValueError("The columns of X have different lengths.")
+    # The index of a Series would reorder its cells.
+    data = pd.DataFrame({n: pd.Series(getattr(c.data, "array", c.data)) for n, c in read.items()})
     return Adapted(data, Container(library), [column.dtypes[0] for column in read.values()])
 
 
