@@ -160,6 +160,8 @@ def adapt(data) -> Adapted:
         return Adapted(_read_column(pd.Series(data)).array, Container("array"), [data.dtype])
     array = _to_array(data)
     dtype = getattr(data if isinstance(data, np.ndarray) else array, "dtype", None)
+    # It may state a text of its own for missing ones.
+    dtype = np.dtypes.StringDType() if getattr(dtype, "kind", "O") == "T" else dtype
     return Adapted(array, NUMPY, [dtype])
 
 
@@ -204,7 +206,8 @@ def _to_array(data):
     if getattr(getattr(data, "dtype", None), "names", None):
         raise ValueError("Structured arrays have columns of their own: give pd.DataFrame(X).")
     # Few functions of NumPy take its own texts of any length.
-    return data.astype(object) if getattr(data, "dtype", None) == np.dtypes.StringDType() else data
+    is_text = isinstance(data, np.ndarray) and data.dtype.kind == "T"
+    return data.astype(object) if is_text else data
 
 
 def _to_dense(tensor):
@@ -220,6 +223,8 @@ def _to_dense(tensor):
 
 def _list_columns(records):
     """Return the columns of records; a name that a record lacks is missing in it."""
+    if not all(isinstance(record, Mapping) for record in records):
+        raise ValueError("X is a list in which some records are dicts: all must be.")
     names = dict.fromkeys(name for record in records for name in record)
     # pandas would choose a dtype by all cells of a column.
     return {name: [record.get(name) for record in records] for name in names}

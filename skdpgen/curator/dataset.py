@@ -55,8 +55,11 @@ class Label:
     @classmethod
     def of(cls, y) -> "Label":
         """Return the public facts about labels or numbers."""
-        y, container, (dtype, *_) = adapt(y)
-        return cls(getattr(y, "name", None), dtype, getattr(y, "dtype", None), container)
+        y, container, dtypes = adapt(y)
+        if isinstance(y, pd.DataFrame) and len(y.columns):
+            y = y.iloc[:, 0]
+        name, dtype = getattr(y, "name", None), dtypes[0] if dtypes else None
+        return cls(name, dtype, getattr(y, "dtype", None), container)
 
 
 class Dataset:

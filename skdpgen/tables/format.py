@@ -410,13 +410,14 @@ def _generate_where(generate, n_rows, conditions, generator, public):
 def _keep_plain(dtypes):
     """Leave out dtypes that say more than a type.
 
-    A categorical one holds private categories, and NumPy's of texts the length of the longest.
+    A categorical one holds private categories, a sparse one a cell, and NumPy's of texts the length
+    of the longest.
     """
     return {
         name: dtype
         for name, dtype in dtypes.items()
         if dtype is not None
-        and not isinstance(dtype, pd.CategoricalDtype)
+        and not isinstance(dtype, pd.CategoricalDtype | pd.SparseDtype)
         and not (isinstance(dtype, np.dtype) and dtype.kind in "US")
     }
 

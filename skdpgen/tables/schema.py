@@ -13,6 +13,7 @@ import pandas as pd
 from .._html import make_table
 from ..accounting.strict_json import parse_json
 from ..checks import read_file
+from ..curator.containers import as_array
 from .columns.base import check_list
 from .columns.kinds import describe_public, kind_of_dtype, read_kind
 from .rules.feasibility import check_together
@@ -172,6 +173,7 @@ class Schema(Mapping):
             'sex': Category(categories=('F', 'M')),
         })
         """
+        frame = as_array(frame)
         if not isinstance(frame, pd.DataFrame):
             raise ValueError(f"frame must be a DataFrame; got {type(frame).__name__}.")
         if not frame.columns.is_unique:

@@ -14,6 +14,7 @@ from numpy.testing import assert_array_equal
 
 from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget, load
 from skdpgen.curator.containers import adapt
+from skdpgen.evaluation import report
 from skdpgen.privacy import TableFile, preview
 from skdpgen.tables import Boolean, Category, Date, Identifier, Number, Ordinal, Schema
 
@@ -287,9 +288,20 @@ def test_persons_may_be_of_any_library():
         assert list_cells(fitted.sample(9)) == list_cells(expected.sample(9))
 
 
-def test_columns_of_different_lengths_are_refused():
+@pytest.mark.parametrize("container", TYPED)
+def test_public_tables_are_described_and_compared(container):
+    public = CONTAINERS[container]()
+    if container != "pandas":
+        assert Schema.from_public(public)["text"] == Schema.from_public(make_table())["text"]
+    made = fit(container, "declared").sample(9)
+    assert report(made, public).to_html()
+
+
+def test_what_is_no_table_is_refused():
     with pytest.raises(ValueError, match="different lengths"):
         make().fit({"a": [1, 2, 3], "b": [1, 2]})
+    with pytest.raises(ValueError, match="all must be"):
+        make().fit([{"a": 1}, SECRET])
 
 
 def test_a_query_that_fails_quotes_no_cell():

@@ -7,6 +7,7 @@ from ..ids import (
     cells,
     chunks,
     common,
+    containers,
     curator,
     edges,
     engines,
@@ -370,9 +371,15 @@ PRIVACY = {
     ),
     "a certificate does not say what shares rest on": Fault(
         "curator.dataset:Dataset.list_assumptions",
-        "(*shared, *inferred, *alike, *list_refusals(strict, self._has_objects))",
-        "(*inferred, *alike, *list_refusals(strict, self._has_objects))",
+        "(*shared, *inferred, *ordered, *alike, *list_refusals(strict, self._has_objects))",
+        "(*inferred, *ordered, *alike, *list_refusals(strict, self._has_objects))",
         owners("the_certificate_names_what_was_done"),
+    ),
+    "a certificate does not say that the order of a dtype is assumed to be public": Fault(
+        "curator.dataset:Dataset.list_assumptions",
+        "(*shared, *inferred, *ordered, *alike, *list_refusals(strict, self._has_objects))",
+        "(*shared, *inferred, *alike, *list_refusals(strict, self._has_objects))",
+        containers("the_order_that_a_dtype_states_is_an_assumption[pandas]"),
     ),
     "strict certificates do not say so": Fault(
         "curator.dataset:list_refusals",

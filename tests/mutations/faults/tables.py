@@ -6,6 +6,7 @@ from ..ids import (
     cells,
     chunks,
     conditions,
+    containers,
     decimals,
     inference,
     marginal_calibration,
@@ -21,6 +22,12 @@ from ..ids import (
 )
 
 PRIVACY = {
+    "categories that a dtype lists are kept": Fault(
+        "tables.format:TableKind.put_in_order",
+        "replace(self, listed={})",
+        "self",
+        containers("categories_that_a_dtype_lists_do_not_get_out[pandas-inferred]"),
+    ),
     "dates are rounded to the nearest second": Fault(
         "tables.columns.cells:read_date",
         'np.datetime64(value, "us")',
