@@ -147,17 +147,18 @@ class Dataset:
 
     def _split_persons(self, X, persons):
         """Return the data without identifiers of persons, and these."""
-        if not isinstance(persons, str):
-            if isinstance(X, TableInParts):
-                raise ValueError(
-                    "Rows of chunks, and of a Dask or Spark table, have no positions: persons must "
-                    "be the name of the column that identifies the person of each row."
-                )
+        is_in_parts, is_column = isinstance(X, TableInParts), isinstance(persons, str)
+        if is_in_parts and not is_column:
+            raise ValueError(
+                "Rows of chunks, and of a Dask or Spark table, have no positions: persons must be "
+                "the name of the column that identifies the person of each row."
+            )
+        if is_in_parts:
+            return X.by_person(persons), None
+        if not is_column:
             persons = adapt(persons).data
             check_persons(X, persons)
             return X, persons
-        if isinstance(X, TableInParts):
-            return X.by_person(persons), None
         if persons not in getattr(X, "columns", ()):
             raise ValueError(UNKNOWN_COLUMN)
         is_other = X.columns != persons

@@ -412,8 +412,8 @@ PRIVACY = {
         records("numbers_of_rows_and_labels_are_not_told"),
     ),
     "persons are told by positions of partitions": Fault(
-        "curator.dataset:Dataset.of",
-        "persons is not None and isinstance(X, TableInParts)",
+        "curator.dataset:Dataset._split_persons",
+        "is_in_parts and not is_column",
         "False",
         engines("what_cannot_be_is_refused_before_a_row_is_read"),
     ),

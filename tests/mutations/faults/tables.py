@@ -97,8 +97,8 @@ PRIVACY = {
     ),
     "the width of the longest private label is kept": Fault(
         "tables.format:_keep_plain",
-        'isinstance(dtype, np.dtype) and dtype.kind not in "US"',
-        "isinstance(dtype, np.dtype)",
+        'not (isinstance(dtype, np.dtype) and dtype.kind in "US")',
+        "True",
         tables("the_width_of_private_labels_does_not_get_out"),
     ),
     "a dtype that a cell has made is refused": Fault(
@@ -538,8 +538,8 @@ FUNCTION = {
     ),
     "a label apart comes back as an object": Fault(
         "tables.format:TableKind.of",
-        '{label: getattr(y, "dtype", None), **head.dtypes}',
-        "{**head.dtypes}",
+        "dataset.stated_dtypes | ({} if y is None else {label: y.dtype})",
+        "dataset.stated_dtypes",
         tables("a_label_apart_keeps_its_dtype"),
     ),
     "knots far out are drawn from noise": Fault(
