@@ -66,9 +66,11 @@ class BaseGenerator(Saves, Planning, DocumentedEstimator, metaclass=ABCMeta):
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_samples, n_features)
-            Private rows; `schema` says whether a DataFrame is a table. A table may also be a
-            function that returns a fresh iterator over DataFrames, for data larger than memory, or
-            a DataFrame of Dask or Spark, whose workers compute sums.
+            Private rows; `schema` says whether a DataFrame is a table. It may be of pandas, Polars
+            or any library that Narwhals knows, an Arrow table, a query of DuckDB or Polars, or a
+            list of dicts. A table may also be a function that returns a fresh iterator over
+            DataFrames, for data larger than memory, or a DataFrame of Dask or Spark, whose workers
+            compute sums.
         y : array-like of shape (n_samples,), default=None
             Labels (int, bool, string or categorical dtype, or any dtype with `classes`), or
             numbers (float dtype), which are one more column. With a `Schema`, the one column that
@@ -190,7 +192,9 @@ class BaseGenerator(Saves, Planning, DocumentedEstimator, metaclass=ABCMeta):
         Returns
         -------
         X : ndarray or DataFrame of shape (n_samples, n_features)
-            With the container and the dtypes that `fit` was given; integers are rounded.
+            With the container and the dtypes that `fit` was given; integers are rounded. A query
+            of Polars gives a Polars DataFrame; one of DuckDB, a RecordBatch, and chunks of these,
+            an Arrow table. Tensors give arrays.
         y : ndarray or Series of shape (n_samples,)
             Only if `fit` was given one.
 
@@ -250,6 +254,7 @@ class BaseGenerator(Saves, Planning, DocumentedEstimator, metaclass=ABCMeta):
         synthetic = self.sample(len(X), random_state=0)
         if isinstance(synthetic, tuple):
             synthetic = synthetic[0]
+        synthetic = format.read_public(self, synthetic)
         return -sliced_wasserstein_distance(
             format.encode(X), format.encode(synthetic), random_state=0
         )

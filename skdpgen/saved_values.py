@@ -13,6 +13,7 @@ from torch import nn
 
 from .accounting.certificate import Certificate
 from .accounting.event_json import event_from_dict, event_to_dict
+from .curator.containers import read_arrow_type, write_arrow_type
 from .registry import find_class, is_savable, savable
 from .tables.schema import Schema
 
@@ -195,12 +196,19 @@ def _read_dict(reader, content):
 def _write_dtype(writer, dtype, where):
     if isinstance(dtype, pd.CategoricalDtype):
         return [writer.write(dtype.categories, where), dtype.ordered]
-    return str(dtype)
+    if isinstance(dtype, pd.ArrowDtype):
+        # The texts of some types cannot be read.
+        return {"arrow": write_arrow_type(dtype)}
+    if isinstance(dtype, pd.StringDtype):
+        return str(dtype) if dtype.na_value is not pd.NA else f"string[{dtype.storage}]"
+    return "T" if dtype.kind == "T" else str(dtype)
 
 
 def _read_dtype(reader, content):
     if isinstance(content, list):
         return pd.CategoricalDtype(reader.read(content[0]), content[1])
+    if isinstance(content, dict):
+        return read_arrow_type(content["arrow"])
     return pd.api.types.pandas_dtype(content)
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import torch
 
-from ..curator.inputs import as_array, encode_labels, read_rows
+from ..curator.containers import NUMPY, Container, as_array, cast
+from ..curator.inputs import encode_labels, read_rows
 from ..curator.record_functions import call_quietly
 from ..format import SAMPLE_BLOCK, Format, check_count
 from ..registry import savable
@@ -24,11 +25,12 @@ class ArrayKind:
 
     columns: pd.Index | None
     dtypes: tuple
-    has_target: bool
-    is_series: bool
     target_name: object
     target_dtype: object
+    target_categories: object = None
     bounds: tuple | None = None
+    X: Container = NUMPY
+    y: Container | None = None
 
     @classmethod
     def of(cls, dataset, *, has_classes: bool = False):
@@ -38,19 +40,26 @@ class ArrayKind:
         classes are declared, these are the categories.
         """
         dtypes, label = tuple(dataset.dtypes), dataset.label
-        is_series = label is not None and label.is_series
-        target_dtype = None if label is None else label.dtype
-        if isinstance(target_dtype, pd.CategoricalDtype) and has_classes:
-            target_dtype = pd.CategoricalDtype(ordered=target_dtype.ordered)
+        target_dtype, categories = (
+            (None, None) if label is None else (label.dtype, label.read_dtype)
+        )
+        if not isinstance(categories, pd.CategoricalDtype):
+            categories = None
+        elif has_classes:
+            categories = pd.CategoricalDtype(ordered=categories.ordered)
+        if isinstance(target_dtype, pd.CategoricalDtype):
+            target_dtype = categories
+        is_sized = isinstance(target_dtype, np.dtype) and target_dtype.kind in "US"
         return cls(
             columns=dataset.columns,
             dtypes=tuple(map(_find_sample_dtype, dtypes)),
-            has_target=label is not None,
-            is_series=is_series,
-            target_name=label.name if is_series else None,
+            target_name=label and label.name,
             # The length of the longest label in NumPy's dtypes of strings is private.
-            target_dtype=None if getattr(target_dtype, "kind", "U") in "US" else target_dtype,
-            bounds=_BOUNDS.get(dtypes[0]) if len(set(dtypes)) == 1 else None,
+            target_dtype=None if is_sized else target_dtype,
+            target_categories=categories,
+            bounds=_BOUNDS.get(_find_numpy_dtype(dtypes[0])) if len(set(dtypes)) == 1 else None,
+            X=dataset.container,
+            y=label and label.container,
         )
 
     def give(self, X, y, bounds=None, classes=None):
@@ -64,21 +73,29 @@ class ArrayKind:
             columns = zip(X.T, self.dtypes, *ends, strict=True)
             X = pd.DataFrame({i: cast_numbers(*column) for i, column in enumerate(columns)})
             X.columns = self.columns
-        if not self.has_target:
+        X = X if self.columns is None else self.X.give(X)
+        if self.y is None:
             return X
-        dtype = self.target_dtype
-        if isinstance(dtype, pd.CategoricalDtype) and dtype.categories is None:
-            dtype = pd.CategoricalDtype(classes, dtype.ordered)
-        y = pd.Series(y, name=self.target_name) if self.is_series else y
+        dtype, categories = self.target_dtype, self.target_categories
+        if categories is not None and categories.categories is None:
+            categories = pd.CategoricalDtype(classes, categories.ordered)
+        if isinstance(dtype, pd.CategoricalDtype):
+            dtype = categories
+        if self.y.library != "numpy":
+            y = cast(pd.Series(y, name=self.target_name), categories)
+            return X, self.y.give(cast(y, dtype))
         with contextlib.suppress(TypeError, ValueError):
-            is_numpy = self.is_series or isinstance(dtype, np.dtype)
-            y = y.astype(dtype) if dtype is not None and is_numpy else y
+            y = y.astype(dtype) if isinstance(dtype, np.dtype) else y
         return X, y
+
+
+def _find_numpy_dtype(dtype):
+    return getattr(dtype, "numpy_dtype", dtype)
 
 
 def _find_sample_dtype(dtype):
     """Return the dtype of sampled numbers: float64 where a column had none of numbers."""
-    numbers = getattr(dtype, "numpy_dtype", dtype)
+    numbers = _find_numpy_dtype(dtype)
     if not isinstance(numbers, np.dtype) or numbers.kind not in "iufb":
         return np.dtype(np.float64)
     return dtype.newbyteorder("=") if isinstance(dtype, np.dtype) else dtype
@@ -107,7 +124,7 @@ def cast_numbers(values, dtype, lower=-np.inf, upper=np.inf):
     lower, upper : float or ndarray, default=-inf, inf
         Bounds, which broadcast to `values`.
     """
-    numpy_dtype = getattr(dtype, "numpy_dtype", dtype)
+    numpy_dtype = _find_numpy_dtype(dtype)
     if numpy_dtype.kind == "b":
         values = values >= 0.5
     elif numpy_dtype.kind in "iu":
@@ -117,7 +134,7 @@ def cast_numbers(values, dtype, lower=-np.inf, upper=np.inf):
         # Bounds may have no integer between them.
         values = np.where(least <= most, np.clip(values, least, most), values)
     values = values.astype(numpy_dtype, copy=False)
-    return values if isinstance(dtype, np.dtype) else pd.array(values, dtype=dtype)
+    return values if isinstance(dtype, np.dtype) else cast(pd.Series(values), dtype).array
 
 
 @dataclass(frozen=True)
@@ -171,7 +188,7 @@ class ArrayFormat(Format):
         parts = [self.decode(generate(part, generator)) for part in positions.split(SAMPLE_BLOCK)]
         X, numbers = zip(*parts, strict=True)
         labels = None
-        if self.kind.has_target:
+        if self.kind.y is not None:
             labels = np.concatenate(numbers) if self.has_number else self.classes[positions.numpy()]
         return self.kind.give(np.concatenate(X), labels, self.bounds, self.classes)
 

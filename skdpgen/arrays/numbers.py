@@ -5,7 +5,7 @@ import numpy as np
 import torch
 from sklearn.utils.validation import check_array
 
-from ..curator.inputs import as_array
+from ..curator.containers import as_array
 from ..curator.record_functions import call_quietly, clears_frames
 
 

@@ -149,7 +149,7 @@ def _make_table(estimator, n_rows, generator):
             if name in schema.open_names
         }
     )
-    kind = TableKind(tuple(closed), {}, None, False, False)
+    kind = TableKind(tuple(closed), {})
     format = TableFormat(closed, kind)
 
     def generate(classes, _):

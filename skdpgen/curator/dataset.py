@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-import torch
-from pandas.api.extensions import ExtensionDtype
+from pandas.api.extensions import ExtensionArray, ExtensionDtype
 from pandas.api.types import is_string_dtype
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_feature_names, _check_n_features, column_or_1d
@@ -19,7 +18,8 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features, co
 from ..accounting.plan import Plan
 from ..exceptions import TableError
 from .cells import CellReader
-from .inputs import as_array, as_objects, check_labels, check_length, check_rows
+from .containers import Container, adapt, as_objects, read_frame
+from .inputs import check_labels, check_length, check_rows
 from .persons import UNKNOWN_COLUMN, Persons, check_persons
 from .tables import TableInParts, adapt_table
 
@@ -41,20 +41,25 @@ class Label:
     name : object
         The name of a Series.
     dtype : dtype or None
-        None for a list.
-    is_series : bool
-        Whether it is a pandas Series.
+        As the container states it; None for a list.
+    read_dtype : dtype or None
+        As it is read: see `adapt`.
+    container : Container
     """
 
     name: object
     dtype: object
-    is_series: bool
+    read_dtype: object
+    container: Container
 
     @classmethod
     def of(cls, y) -> "Label":
         """Return the public facts about labels or numbers."""
-        y = as_array(y)
-        return cls(getattr(y, "name", None), getattr(y, "dtype", None), isinstance(y, pd.Series))
+        y, container, dtypes = adapt(y)
+        if isinstance(y, pd.DataFrame) and len(y.columns):
+            y = y.iloc[:, 0]
+        name, dtype = getattr(y, "name", None), dtypes[0] if dtypes else None
+        return cls(name, dtype, getattr(y, "dtype", None), container)
 
 
 class Dataset:
@@ -69,7 +74,8 @@ class Dataset:
     columns : Index or None
         Column names of a table in memory.
     dtypes : list
-        Dtypes of its columns, or that of an array; None for one that has none.
+        Dtypes of its columns, or that of an array, as the container states them; None for one that
+        has none.
     label : Label or None
         Public facts about `y`; None if there is none.
     target : str or None
@@ -98,13 +104,14 @@ class Dataset:
     """
 
     def __init__(self, X, y=None, persons=None, *, target=None, max_rows: int | None = None):
-        X = as_array(X) if isinstance(X, torch.Tensor) else X
+        X, self._container, self.dtypes = adapt(X)
+        if persons is not None:
+            X, persons = self._split_persons(X, persons)
         self._held = [(X, y, persons)]
         self.target, self.max_rows = target, max_rows
         self.label = None if y is None else Label.of(y)
         is_frame = isinstance(X, pd.DataFrame)
         self.columns = X.columns if is_frame else None
-        self.dtypes = list(X.dtypes) if is_frame else [getattr(X, "dtype", None)]
         self.is_in_parts = isinstance(X, TableInParts)
         self.has_fixed_dtypes = getattr(X, "has_fixed_dtypes", True)
         self.has_public_dtypes = self.has_fixed_dtypes or X.states_dtypes
@@ -112,6 +119,7 @@ class Dataset:
         self.n_columns: int | None = None
         self.classes: np.ndarray | None = None
         self.has_number = self._is_inferred = False
+        self._ordered: list = []
         self._has_objects = not is_frame and self.dtypes == [np.dtype(object)]
         self.reader: CellReader | None = None
         self._sharing = getattr(X, "sharing", None)
@@ -132,19 +140,32 @@ class Dataset:
         ValueError
             If the identifiers of persons cannot belong to the rows.
         """
-        X = adapt_table(X)
-        if isinstance(persons, str):
-            X, persons = _pop_persons(X, persons)
-        elif persons is not None and isinstance(X, TableInParts):
+        return cls(adapt_table(X), y, persons, target=target, max_rows=max_rows)
+
+    def __getstate__(self):
+        raise TypeError("Private records cannot be pickled or copied.")
+
+    def _split_persons(self, X, persons):
+        """Return the data without identifiers of persons, and these."""
+        is_in_parts, is_column = isinstance(X, TableInParts), isinstance(persons, str)
+        if is_in_parts and not is_column:
             raise ValueError(
                 "Rows of chunks, and of a Dask or Spark table, have no positions: persons must be "
                 "the name of the column that identifies the person of each row."
             )
-        check_persons(X, persons)
-        return cls(X, y, persons, target=target, max_rows=max_rows)
-
-    def __getstate__(self):
-        raise TypeError("Private records cannot be pickled or copied.")
+        if is_in_parts:
+            return X.by_person(persons), None
+        if not is_column:
+            persons = adapt(persons).data
+            check_persons(X, persons)
+            return X, persons
+        if persons not in getattr(X, "columns", ()):
+            raise ValueError(UNKNOWN_COLUMN)
+        is_other = X.columns != persons
+        self.dtypes = [
+            dtype for dtype, is_kept in zip(self.dtypes, is_other, strict=True) if is_kept
+        ]
+        return X.loc[:, is_other], X[persons]
 
     @property
     def n_classes(self) -> int:
@@ -152,10 +173,25 @@ class Dataset:
         return 1 if self.classes is None else len(self.classes)
 
     @property
+    def container(self) -> Container:
+        """The container of `X`, or of its parts."""
+        return getattr(self._held[0][0], "container", self._container)
+
+    @property
     def head(self) -> pd.DataFrame:
         """The table without rows: column names are public, and see `has_public_dtypes`."""
+        return read_frame(self._stated_head)
+
+    @property
+    def stated_dtypes(self) -> dict:
+        """Dtypes of the columns of a table and of `y`, by name, as their containers state them."""
+        head = self._stated_head
+        return dict(zip(head, head.dtypes if self.is_in_parts else self.dtypes, strict=True))
+
+    @property
+    def _stated_head(self):
         X = self._held[0][0]
-        head = X.head if isinstance(X, TableInParts) else X
+        head = X.head if self.is_in_parts else X
         if not isinstance(head, pd.DataFrame):
             raise ValueError(f"With a schema, X must be a DataFrame; got {type(head).__name__}.")
         return head.iloc[:0]
@@ -226,7 +262,7 @@ class Dataset:
 
         def read(table):
             format.check_columns(table)
-            return table[list(format.schema)].to_numpy(dtype=object)
+            return read_frame(table)[list(format.schema)].to_numpy(dtype=object)
 
         X, y, persons = self._held.pop()
         if not reset:
@@ -234,20 +270,24 @@ class Dataset:
         if isinstance(X, TableInParts):
             if y is not None:
                 raise ValueError("Chunks of a table hold all of its columns; give target, not y.")
-            head = table = X.head
+            head = table = read_frame(X.head)
             format.check_columns(head)
+            if self.has_public_dtypes:
+                format.check_held(head)
             if X.has_fixed_dtypes:
                 format.check_dtypes(head, are_stated=X.states_dtypes)
             cells, n_rows, persons = X.map_parts(read)
         else:
             head, table = X, X if y is None else _join_label(X, y, format.kind.label)
             cells, n_rows = read(table), len(table)
+            format.check_held(table)
             format.check_dtypes(table)
         if n_rows == 0:
             raise TableError("The table has no rows.")
         if reset:
             _check_feature_names(estimator, head, reset=True)
         _check_n_features(estimator, head, reset=reset)
+        self._ordered = [] if format.kind is None else format.kind.ordered
         self.reader = format.make_reader(_list_text_columns(X, table))
         self._hold(cells, None, persons, n_rows)
         return self
@@ -299,7 +339,10 @@ class Dataset:
         inferred = ("the set of classes, inferred from y, is public",) * self._is_inferred
         shared = () if self._sharing is None else self._sharing.assumptions
         alike = (_READ_ALIKE,) * (not self.has_public_dtypes)
-        return (*shared, *inferred, *alike, *list_refusals(strict, self._has_objects))
+        ordered: tuple = ()
+        if self._ordered:
+            ordered = (f"the order of categories that dtypes state is public, in {self._ordered}",)
+        return (*shared, *inferred, *ordered, *alike, *list_refusals(strict, self._has_objects))
 
 
 def list_refusals(strict: bool, has_objects: bool = False) -> tuple[str, ...]:
@@ -329,20 +372,13 @@ def list_refusals(strict: bool, has_objects: bool = False) -> tuple[str, ...]:
     return (f"{valid} are refused, and whether a fit was refused is outside of ε",)
 
 
-def _pop_persons(X, name):
-    """Return a table without the column that identifies persons, and that column."""
-    if isinstance(X, TableInParts):
-        return X.by_person(name), None
-    if name not in getattr(X, "columns", ()):
-        raise ValueError(UNKNOWN_COLUMN)
-    return X.drop(columns=name), X[name]
-
-
 def _join_label(X, y, name):
     """Return a table with labels as a column of it."""
     # A list has no dtype: NumPy would choose one by the labels.
-    y = as_objects(y) if isinstance(y, list | tuple) else y
-    y = column_or_1d(y, warn=True)
+    y = adapt(as_objects(y) if isinstance(y, list | tuple) else y).data
+    y = y.array if isinstance(y, pd.Series) else y
+    if not isinstance(y, ExtensionArray):
+        y = column_or_1d(y, warn=True)
     check_length(y, len(X))
     # pandas would choose a dtype by the labels, if all of them are dates.
     dtype = object if y.dtype == object else None

@@ -12,7 +12,6 @@ from numbers import Complex, Real
 
 import numpy as np
 import pandas as pd
-import torch
 from pandas.api.extensions import ExtensionDtype
 from scipy import sparse
 from sklearn.base import BaseEstimator
@@ -21,43 +20,17 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from .._muting import muted, raised
 from ..exceptions import FitQualityWarning, PrivacyLeakWarning
 from .cells import encode_levels, find_ambiguous
+from .containers import as_array, as_objects, check_dtype
 from .record_functions import call_quietly
 from .texts import is_writable
 
 # Inferred classes are published. Integers with more values than this are rather numbers.
 _MAX_INFERRED = 100
-# The floating dtypes that NumPy shares with torch.
-_FLOATS = (torch.float16, torch.float32, torch.float64)
 _USE_TABLES = (
     "Give a generator that takes tables a DataFrame and schema='private', which infers column "
     "types, bounds and categories and pays for that, or schema=Schema(...) with the public facts; "
     "otherwise convert them by public rules, such as pandas.to_numeric."
 )
-
-
-def as_array(data):
-    """Convert a tensor to an array; return other data unchanged.
-
-    Raises
-    ------
-    TypeError
-        For a sparse tensor, and for a DataFrame with sparse columns only.
-    """
-    if isinstance(data, pd.DataFrame) and len(data.columns):
-        # scikit-learn would make a sparse matrix, and fails for some dtypes.
-        if all(isinstance(dtype, pd.SparseDtype) for dtype in data.dtypes):
-            raise TypeError("Sparse columns are no array: X must be dense, as X.sparse.to_dense().")
-    if not isinstance(data, torch.Tensor):
-        return data
-    if data.layout != torch.strided:
-        raise TypeError("Sparse tensors are no arrays: X and y must be dense, as of to_dense().")
-    data = data.detach().cpu().resolve_conj().resolve_neg()
-    return (data if data.dtype in _FLOATS or not data.is_floating_point() else data.float()).numpy()
-
-
-def as_objects(cells: Iterable) -> np.ndarray:
-    """Return a list as a 1-dimensional array of objects, whatever its cells are."""
-    return np.fromiter(cells, dtype=object)
 
 
 # Rows.
@@ -236,6 +209,7 @@ def check_labels(
     is_categorical = isinstance(getattr(y, "dtype", None), pd.CategoricalDtype)
     if are_numbers and classes is None and isinstance(y, list | tuple):
         y = np.array([call_quietly(float, cell) for cell in y], dtype=np.float64)
+    check_dtype(getattr(y, "dtype", None), "y", "y")
     y = _labels_to_array(y, classes is not None)
     if y.dtype.kind not in "iubfOSU":
         raise ValueError(f"y must be labels or numbers; got dtype {y.dtype}.")

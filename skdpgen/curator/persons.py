@@ -19,7 +19,7 @@ import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
 from .cells import name_cell, read_cell
-from .inputs import as_array, as_objects
+from .containers import as_array, as_objects
 from .record_functions import call_quietly
 from .texts import MISSING_TEXTS, PLAIN
 

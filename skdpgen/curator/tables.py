@@ -22,6 +22,7 @@ import pandas as pd
 
 from .._muting import muted
 from ..exceptions import TableError
+from .containers import PANDAS, adapt
 from .persons import NO_IDENTIFIER, UNKNOWN_COLUMN, Persons, hash_persons
 from .record_functions import call_quietly
 
@@ -47,12 +48,15 @@ class TableInParts(ABC):
         from private cells.
     are_parsed : bool
         Whether texts were already parsed as the declared types.
+    container : Container
+        That of the parts that were read.
     """
 
     person_column: str | None = None
     has_fixed_dtypes = False
     states_dtypes = False
     are_parsed = False
+    container = PANDAS
 
     head: pd.DataFrame
 
@@ -168,7 +172,9 @@ class TableChunks(TableInParts):
     def _read(self):
         # Errors of files quote no cell.
         harmless = (ImportError, OSError, TableError) if self.states_dtypes else (TableError,)
-        for chunk in iter_quietly(self._function, harmless, _describe_failure):
+        chunks = iter_quietly(self._function, harmless, _describe_failure)
+        for chunk in chunks:
+            chunk, self.container, _ = adapt(chunk)
             # Readers may end with an empty chunk.
             if not isinstance(chunk, pd.DataFrame) or len(chunk):
                 yield chunk

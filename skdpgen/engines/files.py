@@ -14,6 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from ..curator.cells import name_cell
+from ..curator.containers import find_pandas_dtype, read_frame
 from ..curator.tables import PartitionedTable, iter_quietly
 from ..curator.texts import read_text
 from ..exceptions import TableError
@@ -151,7 +152,8 @@ class TableFile:
         for other in others:
             if not read_schema(other).equals(schema):
                 raise TableError(f"{other} has other columns, or of other types, than {first}.")
-        return dict(schema.empty_table().to_pandas(types_mapper=_nullable_dtypes().get).dtypes)
+        head = schema.empty_table().to_pandas(types_mapper=find_pandas_dtype)
+        return dict(read_frame(head).dtypes)
 
     def _read_parquet(self):
         from pyarrow.parquet import ParquetFile
@@ -159,7 +161,7 @@ class TableFile:
         for path in self._list_files():
             with ParquetFile(path) as file:
                 for batch in file.iter_batches(_CHUNK_ROWS):
-                    yield batch.to_pandas(types_mapper=_nullable_dtypes().get)
+                    yield batch.to_pandas(types_mapper=find_pandas_dtype)
 
     def _read_texts(self):
         """Yield the chunks of CSV or Excel files, with the columns in the order of the first."""
@@ -306,16 +308,3 @@ def _list_paths(path) -> list[Path]:
     if not paths:
         raise ValueError("path must name at least one file; got an empty list.")
     return [Path(given) for given in paths]
-
-
-def _nullable_dtypes():
-    """Map Arrow's types to pandas' nullable dtypes: missing cells then change no other cell."""
-    import pyarrow as pa
-
-    # A file's schema does not say whether cells are missing.
-    nullable = {pa.bool_(): pd.BooleanDtype()}
-    for bits in (8, 16, 32, 64):
-        for name in (f"int{bits}", f"uint{bits}"):
-            dtype = name.replace("uint", "UInt").replace("int", "Int")
-            nullable[getattr(pa, name)()] = pd.api.types.pandas_dtype(dtype)
-    return nullable

@@ -8,6 +8,8 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
+from ..curator.containers import as_array
+
 # Numbers have 10 bins and categories 30 levels, as many as a bar chart can show.
 _N_BINS = 10
 _MOST_LEVELS = 30
@@ -44,6 +46,7 @@ class EncodedColumn:
 
 def as_table(X, y=None) -> pd.DataFrame:
     """Return rows, with labels as a last column, as a DataFrame."""
+    X = as_array(X)
     if not isinstance(X, pd.DataFrame):
         X = np.asarray(X)
         if X.ndim != 2:

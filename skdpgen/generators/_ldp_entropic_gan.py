@@ -12,6 +12,7 @@ from ..accounting.certificate import Certificate
 from ..accounting.rounding import plain_numbers
 from ..base import BaseGenerator
 from ..checks import check_size, positive, whole
+from ..curator.containers import NUMPY
 from ..learners.entropic import DISTANCES, LocalRowNetwork, fit_to_noised_rows
 from ..losses import EntropicWasserstein, SinkhornDivergence, Wasserstein
 from ..mechanisms.local import DEVIATIONS, LocalLabelsMechanism, LocalRowsMechanism
@@ -233,7 +234,7 @@ class LDPEntropicGAN(BaseGenerator):
         self.n_features_in_ = format.n_features
         if hasattr(privatizer, "feature_names_in_"):
             self.feature_names_in_ = privatizer.feature_names_in_
-        kind = replace(format.kind, has_target=y is not None)
+        kind = replace(format.kind, y=None if y is None else NUMPY)
         return self._finish(
             replace(format, kind=kind, classes=classes),
             len(Y),

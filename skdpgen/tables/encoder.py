@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from ..curator.containers import check_dtype
 from ..exceptions import TableError
 from ..mechanisms.codes import HatBasis
 from .blocks import KnotBlock, LevelBlock, make_mismatch_error
@@ -233,6 +234,13 @@ def check_columns(table, schema):
             "drop them from the table, or have a generator infer them, at a cost, by "
             "Schema.from_dtypes(table.dtypes, declared=schema)."
         )
+
+
+def check_held(table, schema):
+    """Refuse columns whose dtype says that no column type holds their cells; see `check_dtype`."""
+    for name, kind in schema.items():
+        if not kind.is_generated:
+            check_dtype(table[name].dtype, f"Column {name!r}", f"X[{name!r}]")
 
 
 def check_dtypes(table, schema, *, are_stated=False):

@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Data format of tables: columns, encoding of cells, and decoding of samples."""
 
-import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
 import torch
 
 from ..arrays.kind import find_integer_range, find_positions
-from ..curator.cells import CellReader, find_ambiguous
+from ..curator.cells import CellReader, find_ambiguous, name_cell, read_cell
+from ..curator.containers import PANDAS, Container, cast
 from ..curator.dataset import Dataset
 from ..curator.record_functions import RecordFunction
 from ..curator.texts import PLAIN, TextStyle
 from ..format import SAMPLE_BLOCK, Format, check_count
 from ..registry import savable
-from .columns import Category, Unknown
+from .columns import Category, Ordinal, Unknown
 from .columns.identifier import go_on
 from .columns.texts import parse_found
-from .encoder import TableEncoder, check_columns, check_dtypes
+from .encoder import TableEncoder, check_columns, check_dtypes, check_held
 from .inference.columns import SchemaInference, can_stratify, may_stratify
 from .inference.ranges import find_far
 from .marginal_calibration import calibrate_codes
@@ -63,9 +63,11 @@ class TableKind:
 
     names: tuple
     dtypes: dict
-    label: object
-    is_split: bool
-    is_series: bool
+    label: object = None
+    X: Container = PANDAS
+    y: Container | None = None
+    # Private, and only until categories are inferred: dtypes that list them.
+    listed: dict = field(default_factory=dict)
 
     @classmethod
     def of(cls, schema, dataset):
@@ -87,27 +89,44 @@ class TableKind:
             raise ValueError(
                 f"{label!r} is an identifier or derived, not learned: it cannot be the target."
             )
-        dtypes = {}
+        dtypes, listed = {}, {}
         if dataset.has_fixed_dtypes:
-            _check_integers(schema, {**head, **({label: y} if y is not None else {})})
-            dtypes = _keep_plain({label: getattr(y, "dtype", None), **head.dtypes})
-        return cls(names, dtypes, label, y is not None, y is not None and y.is_series)
+            stated = dataset.stated_dtypes | ({} if y is None else {label: y.dtype})
+            _check_integers(schema, stated)
+            dtypes = _keep_plain(stated)
+            read = {**head.dtypes, **({} if y is None else {label: y.read_dtype})}
+            listed = {n: dtype for n, dtype in read.items() if _takes_order(schema.get(n), dtype)}
+        return cls(names, dtypes, label, dataset.container, y and y.container, listed)
 
     def without_dtypes(self, names):
         """Return the same without the dtypes of some columns, which are then not cast."""
         names = set(names)
         return replace(self, dtypes={k: v for k, v in self.dtypes.items() if k not in names})
 
+    @property
+    def ordered(self):
+        """Names of the columns whose inferred categories have the order that a dtype states."""
+        return [name for name, dtype in self.listed.items() if dtype.ordered]
+
+    def put_in_order(self, schema):
+        """Return a schema with released categories in the order and type that dtypes state.
+
+        Returns
+        -------
+        Schema
+        TableKind
+            Without the categories that are listed, as these are private.
+        """
+        columns = {name: _put_in_order(schema[name], dtype) for name, dtype in self.listed.items()}
+        return schema.replace(columns), replace(self, listed={})
+
     def give(self, frame):
         """Return a table of samples in the containers and dtypes of `fit`."""
         for name, dtype in self.dtypes.items():
             if frame[name].dtype != dtype:
                 frame[name] = _cast(frame[name], dtype)
-        X = frame[list(self.names)]
-        if not self.is_split:
-            return X
-        y = frame[self.label]
-        return X, y if self.is_series else y.to_numpy()
+        X = self.X.give(frame[list(self.names)])
+        return X if self.y is None else (X, self.y.give(frame[self.label]))
 
 
 @savable
@@ -231,6 +250,10 @@ class TableFormat(Format):
 
     # Private tables.
 
+    def check_held(self, table):
+        """Refuse columns whose cells no column type holds, by their dtypes."""
+        check_held(table, self.schema)
+
     def check_columns(self, table):
         """Raise an error if a table has other columns than the schema."""
         check_columns(table, self.schema)
@@ -264,8 +287,8 @@ class TableFormat(Format):
             return self
         label = self.kind.label if may_stratify(self.target) else None
         inference = SchemaInference(self.schema, label=label)
-        schema = inference.run(curator)
-        kind = self.kind.without_dtypes(
+        schema, kind = self.kind.put_in_order(inference.run(curator))
+        kind = kind.without_dtypes(
             name for name in inference.unknown if not isinstance(schema[name], Category)
         )
         inferred = {name: self.schema[name].open_parameters for name in self.schema.open_names}
@@ -377,16 +400,16 @@ def declare(schema, dataset):
         return Schema(dict.fromkeys(dataset.head, Unknown()))
     dtypes, label = dict(dataset.head.dtypes), dataset.label
     if label is not None:
-        dtype = np.dtype(object) if label.dtype is None else label.dtype
+        dtype = np.dtype(object) if label.dtype is None else label.read_dtype
         dtypes[label.name or "target"] = dtype
     return Schema.from_dtypes(dtypes)
 
 
-def _check_integers(schema, columns):
+def _check_integers(schema, dtypes):
     """Raise an error for rules on numbers that the cast to an integer dtype would round."""
     for rule in schema.rules:
         for name in rule.names:
-            kind, dtype = schema[name], getattr(columns.get(name), "dtype", None)
+            kind, dtype = schema[name], dtypes.get(name)
             if getattr(kind, "decimals", 0) is None and getattr(dtype, "kind", "O") in "iu":
                 raise ValueError(
                     f"Column {name!r} holds integers: declare it with decimals=0, for {rule!r}."
@@ -417,23 +440,49 @@ def _generate_where(generate, n_rows, conditions, generator, public):
     return np.concatenate(parts)
 
 
-# Dtypes of pandas that contain no values.
-_PLAIN = re.compile(r"(U?Int|Float)\d+|boolean|str(ing)?")
-
-
 def _keep_plain(dtypes):
     """Drop dtypes that reveal values.
 
-    A categorical dtype holds private categories, and a string dtype of NumPy the length of the
-    longest text.
+    A categorical dtype holds private categories, a sparse one a cell, and a string dtype of NumPy
+    the length of the longest text.
     """
     return {
         name: dtype
         for name, dtype in dtypes.items()
-        if (isinstance(dtype, np.dtype) and dtype.kind not in "US")
-        or isinstance(dtype, pd.DatetimeTZDtype)
-        or _PLAIN.fullmatch(str(dtype))
+        if dtype is not None
+        and not isinstance(dtype, pd.CategoricalDtype | pd.SparseDtype)
+        and not (isinstance(dtype, np.dtype) and dtype.kind in "US")
     }
+
+
+# Columns of categories of which nothing is declared.
+_INFERRED = Category(), Category(missing=True)
+
+
+def _takes_order(kind, dtype):
+    """Whether categories of a column are inferred whose order or type a dtype states."""
+    if not isinstance(dtype, pd.CategoricalDtype) or kind not in _INFERRED:
+        return False
+    return dtype.ordered or dtype.categories.dtype.kind in "iuf"
+
+
+def _put_in_order(kind, dtype):
+    """Return a column of released categories in the order, and of the type, of a dtype.
+
+    The dtype lists all categories, released or not. The result depends on the released ones alone,
+    given the order of each two of them; the certificate states that this is public.
+    """
+    if kind.categories == (kind.other,):
+        return kind
+    listed, positions = dtype.categories.tolist(), {}
+    for i, category in enumerate(listed):
+        for name in (name_cell(category), name_cell(read_cell(category, PLAIN))):
+            positions.setdefault(name, i)
+    found = sorted(kind.categories, key=lambda name: positions.get(name, len(listed)))
+    if dtype.categories.dtype.kind in "iuf":
+        found = [listed[positions[name]] for name in found]
+    # Neither an order nor a type of numbers has a place for "other".
+    return (Ordinal if dtype.ordered else Category)(found, missing=kind.missing)
 
 
 def _cast(column, dtype):
@@ -445,7 +494,4 @@ def _cast(column, dtype):
         elif not column.dropna().between(least, most).all():
             # These are identifiers, which clipping would make equal.
             return column
-    try:
-        return column.astype(dtype)
-    except (TypeError, ValueError):
-        return column
+    return cast(column, dtype)

@@ -13,6 +13,7 @@ import pandas as pd
 from .._html import make_table
 from ..accounting.strict_json import parse_json
 from ..checks import read_file
+from ..curator.containers import as_array
 from .columns.base import check_list
 from .columns.kinds import describe_public, kind_of_dtype, read_kind
 from .metadata import load, read_metadata, write_metadata
@@ -223,6 +224,7 @@ class Schema(Mapping):
             'sex': Category(categories=('F', 'M')),
         })
         """
+        frame = as_array(frame)
         if not isinstance(frame, pd.DataFrame):
             raise ValueError(f"frame must be a DataFrame; got {type(frame).__name__}.")
         if not frame.columns.is_unique:
@@ -277,7 +279,10 @@ class Schema(Mapping):
         if not isinstance(dtypes, Mapping | pd.Series):
             raise TypeError(f"dtypes must be frame.dtypes or a dict; got {dtypes!r}.")
         kinds, rules = _split_declared(declared)
-        found = {name: kind_of_dtype(dtype) for name, dtype in dtypes.items()}
+        found = {
+            name: kinds[name] if name in kinds else kind_of_dtype(name, dtype)
+            for name, dtype in dtypes.items()
+        }
         return cls({**found, **kinds}, rules)
 
     def to_dict(self) -> dict:

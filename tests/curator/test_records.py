@@ -191,7 +191,7 @@ def test_no_labels():
         ([1, 2], {"classes": [[1, 2]]}, "1-dimensional list"),
         (np.array([None, None], dtype=object), {}, "missing values only"),
         (np.array([NAME, 271828], dtype=object), {}, "mixes labels of different types"),
-        (np.array([NUMBER + 1j, 1]), {}, "got dtype complex128"),
+        (np.array([NUMBER + 1j, 1]), {}, "has dtype complex128"),
         (np.array(["1999-01-01", "2001-01-01"], "M8[D]"), {}, "got dtype datetime64"),
         ([[NUMBER, 1], [2, 3]], {}, r"got an array of shape \(2, 2\)"),
         ([271828], {}, "inconsistent numbers of samples"),

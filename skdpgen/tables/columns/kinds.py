@@ -14,6 +14,7 @@ from pandas.api.types import (
     is_object_dtype,
 )
 
+from ...curator.containers import check_dtype, is_date, read_dtype
 from ...curator.texts import is_writable
 from . import TYPES, Boolean, Category, Date, Number, Ordinal, Unknown
 from .base import read_dict
@@ -40,7 +41,12 @@ def read_kind(name, kind):
     raise ValueError(f"Column {name!r}: {reason}")
 
 
-def kind_of_dtype(dtype):
+def kind_of_dtype(name, dtype):
+    """Return the column type that the dtype of a column shows; see `Schema.from_dtypes`."""
+    check_dtype(dtype, f"Column {name!r}", f"X[{name!r}]")
+    dtype = read_dtype(dtype)
+    if is_date(dtype):
+        return Date(missing=True)
     missing = not (isinstance(dtype, np.dtype) and dtype.kind in "biu")
     if is_bool_dtype(dtype):
         return Boolean(missing)

@@ -8,6 +8,7 @@ from ..ids import (
     chunks,
     clients,
     common,
+    containers,
     curator,
     edges,
     engines,
@@ -370,9 +371,15 @@ PRIVACY = {
     ),
     "a certificate does not say what shares rest on": Fault(
         "curator.dataset:Dataset.list_assumptions",
-        "(*shared, *inferred, *alike, *list_refusals(strict, self._has_objects))",
-        "(*inferred, *alike, *list_refusals(strict, self._has_objects))",
+        "(*shared, *inferred, *ordered, *alike, *list_refusals(strict, self._has_objects))",
+        "(*inferred, *ordered, *alike, *list_refusals(strict, self._has_objects))",
         clients("the_certificate_names_what_was_done"),
+    ),
+    "a certificate does not say that the order of a dtype is assumed to be public": Fault(
+        "curator.dataset:Dataset.list_assumptions",
+        "(*shared, *inferred, *ordered, *alike, *list_refusals(strict, self._has_objects))",
+        "(*shared, *inferred, *alike, *list_refusals(strict, self._has_objects))",
+        containers("the_order_that_a_dtype_states_is_an_assumption[pandas]"),
     ),
     "strict certificates do not say so": Fault(
         "curator.dataset:list_refusals",
@@ -405,8 +412,8 @@ PRIVACY = {
         records("numbers_of_rows_and_labels_are_not_told"),
     ),
     "persons are told by positions of partitions": Fault(
-        "curator.dataset:Dataset.of",
-        "persons is not None and isinstance(X, TableInParts)",
+        "curator.dataset:Dataset._split_persons",
+        "is_in_parts and not is_column",
         "False",
         engines("what_cannot_be_is_refused_before_a_row_is_read"),
     ),

@@ -6,6 +6,7 @@ from ..ids import (
     cells,
     chunks,
     conditions,
+    containers,
     decimals,
     inference,
     marginal_calibration,
@@ -21,6 +22,12 @@ from ..ids import (
 )
 
 PRIVACY = {
+    "categories that a dtype lists are kept": Fault(
+        "tables.format:TableKind.put_in_order",
+        "replace(self, listed={})",
+        "self",
+        containers("categories_that_a_dtype_lists_do_not_get_out[pandas-inferred]"),
+    ),
     "dates are rounded to the nearest second": Fault(
         "tables.columns.cells:read_date",
         'np.datetime64(value, "us")',
@@ -90,8 +97,8 @@ PRIVACY = {
     ),
     "the width of the longest private label is kept": Fault(
         "tables.format:_keep_plain",
-        'isinstance(dtype, np.dtype) and dtype.kind not in "US"',
-        "isinstance(dtype, np.dtype)",
+        'not (isinstance(dtype, np.dtype) and dtype.kind in "US")',
+        "True",
         tables("the_width_of_private_labels_does_not_get_out"),
     ),
     "a dtype that a cell has made is refused": Fault(
@@ -531,8 +538,8 @@ FUNCTION = {
     ),
     "a label apart comes back as an object": Fault(
         "tables.format:TableKind.of",
-        '{label: getattr(y, "dtype", None), **head.dtypes}',
-        "{**head.dtypes}",
+        "dataset.stated_dtypes | ({} if y is None else {label: y.dtype})",
+        "dataset.stated_dtypes",
         tables("a_label_apart_keeps_its_dtype"),
     ),
     "knots far out are drawn from noise": Fault(

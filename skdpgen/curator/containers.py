@@ -1,0 +1,451 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Containers of private data: one adapter between the libraries of users, and pandas and NumPy.
+
+Any table or column that Narwhals knows is read as a frame or Series of pandas, each cell on its
+own, with dtypes that follow from the container's own. Names, dtypes and the container are public,
+and samples come back in them. Categories that a dtype lists are not: they may be data.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import NamedTuple
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import pandas as pd
+import torch
+from pandas.api.extensions import ExtensionArray
+from scipy import sparse
+
+from ..exceptions import TableError
+from ..registry import savable
+from .record_functions import call_quietly
+
+# The floating dtypes that NumPy shares with torch.
+_FLOATS = (torch.float16, torch.float32, torch.float64)
+# Arrow's types that have a nullable dtype of pandas.
+_INTEGER, _TEXTS = re.compile(r"(u?)int(\d+)"), ("string", "large_string", "string_view")
+# Dtypes of cells that no column type holds, by how they begin; how to convert a column {}.
+_CONVERSIONS = {
+    "period": "{}.dt.to_timestamp()",
+    "interval": "{}.astype(str)",
+    "timedelta64": "{}.dt.total_seconds()",
+    "duration": "{}.dt.total_seconds()",
+    "time32": "{}.astype(str)",
+    "time64": "{}.astype(str)",
+    "complex": "{}.abs()",
+}
+
+
+@savable
+@dataclass(frozen=True)
+class Container:
+    """The container of a table or column, in which samples come back.
+
+    Parameters
+    ----------
+    library : str, default="numpy"
+        ``"numpy"``, ``"pandas"``, ``"array"`` for an extension array of pandas, ``"records"`` for a
+        list of dicts, ``"columns"`` for a dict of columns, or the name of a library that Narwhals
+        knows.
+    columns_name : object, default=None
+        The name of the index of a frame's columns.
+    """
+
+    library: str = "numpy"
+    columns_name: object = None
+
+    def give(self, data):
+        """Return synthetic cells, a DataFrame or Series, in this container."""
+        if self.library == "pandas":
+            return data.rename_axis(columns=self.columns_name) if data.ndim == 2 else data
+        if self.library == "numpy":
+            return data.to_numpy()
+        if self.library == "array":
+            return data.array
+        if self.library == "columns":
+            return {name: NUMPY.give(column) for name, column in data.items()}
+        if self.library == "records":
+            cells = data.astype(object)
+            return cells.where(cells.notna(), None).to_dict("records")
+        if data.ndim == 1:
+            frame = nw.from_native(self._write(data.to_frame("column")), eager_only=True)
+            column = frame[frame.columns[0]].alias(data.name or "")
+            return column.to_native()
+        return self._write(data)
+
+    def _write(self, frame):
+        library = nw.Implementation.from_string(self.library)
+        if library.is_pandas_like():
+            return library.to_native_namespace().DataFrame(frame)
+        import pyarrow as pa
+
+        table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
+        made = nw.from_arrow(table, backend=library)
+        if not library.is_pyarrow():
+            # Narwhals calls an ordered categorical an Enum.
+            made = made.with_columns(
+                nw.col(field.name).cast(nw.Enum(table[field.name].chunk(0).dictionary.to_pylist()))
+                for field in table.schema
+                if getattr(field.type, "ordered", False)
+            )
+        return made.to_native()
+
+
+NUMPY, PANDAS = Container(), Container("pandas")
+
+
+class Adapted(NamedTuple):
+    """Data as pandas or NumPy holds them, and what their container states of them.
+
+    Attributes
+    ----------
+    data : object
+        A DataFrame, Series or array; data that no library knows as such are unchanged.
+    container : Container
+    dtypes : list
+        Dtypes of a frame's columns, or that of an array or Series, as the container states them;
+        those of other libraries as Arrow's. None where it states none.
+    """
+
+    data: object
+    container: Container
+    dtypes: list
+
+
+def adapt(data) -> Adapted:
+    """Return data as pandas or NumPy holds them; each cell is read on its own.
+
+    Parameters
+    ----------
+    data : object
+
+    Returns
+    -------
+    Adapted
+
+    Raises
+    ------
+    TypeError
+        For sparse tensors.
+    ValueError
+        For structured arrays.
+    TableError
+        If a library cannot hand its cells over. No message quotes a cell.
+
+    Examples
+    --------
+    >>> adapted = adapt([{"age": 31}, {"age": 62, "sex": "F"}])
+    >>> adapted.data["sex"].tolist(), adapted.container.library
+    ([None, 'F'], 'records')
+    """
+    if sparse.issparse(data):
+        return Adapted(data, NUMPY, [data.dtype])
+    if isinstance(data, list) and data and isinstance(data[0], Mapping):
+        return _adapt_columns(_list_columns(data), "records")
+    if isinstance(data, Mapping):
+        return _adapt_columns(data, "columns")
+    if not isinstance(data, np.ndarray | pd.DataFrame | pd.Series):
+        table = _find_table(data)
+        if table is not None:
+            return _adapt_table(table)
+    if isinstance(data, pd.DataFrame):
+        container = Container("pandas", data.columns.name)
+        return Adapted(read_frame(data), container, list(data.dtypes))
+    if isinstance(data, pd.Series):
+        return Adapted(_read_column(data), PANDAS, [data.dtype])
+    if isinstance(data, ExtensionArray):
+        return Adapted(_read_column(pd.Series(data)).array, Container("array"), [data.dtype])
+    array = _to_array(data)
+    dtype = getattr(data if isinstance(data, np.ndarray) else array, "dtype", None)
+    # It may state a text of its own for missing ones.
+    dtype = np.dtypes.StringDType() if getattr(dtype, "kind", "O") == "T" else dtype
+    return Adapted(array, NUMPY, [dtype])
+
+
+def as_array(data):
+    """Return a tensor as an array, and a table or column of any library as pandas holds it.
+
+    Other data are returned unchanged. Errors are those of `adapt`.
+
+    Raises
+    ------
+    TypeError
+        For a DataFrame with sparse columns only, too.
+    """
+    if isinstance(data, pd.DataFrame) and len(data.columns):
+        # scikit-learn would make a sparse matrix, and fails for some dtypes.
+        if all(isinstance(dtype, pd.SparseDtype) for dtype in data.dtypes):
+            raise TypeError("Sparse columns are no array: X must be dense, as X.sparse.to_dense().")
+    return adapt(data).data
+
+
+def as_objects(cells: Iterable) -> np.ndarray:
+    """Return a list as a 1-dimensional array of objects, whatever its cells are."""
+    return np.fromiter(cells, dtype=object)
+
+
+# Arrays.
+
+
+def _to_array(data):
+    if isinstance(data, torch.Tensor):
+        return _to_dense(data)
+    if isinstance(data, np.ma.MaskedArray):
+        # Cells that are masked are missing; whole numbers of one dimension may be labels.
+        is_number = data.dtype.kind in ("f" if data.ndim == 1 else "iuf")
+        return data.astype(np.float64 if is_number else object).filled(
+            np.nan if is_number else None
+        )
+    has_cells = hasattr(data, "__array__") or hasattr(data, "__array_interface__")
+    if has_cells and not isinstance(data, np.ndarray | pd.Index):
+        read = call_quietly(np.asarray, data)
+        data = data if read is None else read
+    if getattr(getattr(data, "dtype", None), "names", None):
+        raise ValueError("Structured arrays have columns of their own: give pd.DataFrame(X).")
+    # Few functions of NumPy take its own texts of any length.
+    is_text = isinstance(data, np.ndarray) and data.dtype.kind == "T"
+    return data.astype(object) if is_text else data
+
+
+def _to_dense(tensor):
+    if tensor.layout != torch.strided:
+        raise TypeError("Sparse tensors are no arrays: X and y must be dense, as of to_dense().")
+    tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
+    is_shared = tensor.dtype in _FLOATS or not tensor.is_floating_point()
+    return (tensor if is_shared else tensor.float()).numpy()
+
+
+# Tables.
+
+
+def _list_columns(records):
+    """Return the columns of records; a name that a record lacks is missing in it."""
+    if not all(isinstance(record, Mapping) for record in records):
+        raise ValueError("X is a list in which some records are dicts: all must be.")
+    names = dict.fromkeys(name for record in records for name in record)
+    # pandas would choose a dtype by all cells of a column.
+    return {name: [record.get(name) for record in records] for name in names}
+
+
+def _adapt_columns(columns, library):
+    """Return a dict of columns; those of lists have no dtype."""
+    read = {
+        name: Adapted(as_objects(column), NUMPY, [np.dtype(object)])
+        if isinstance(column, list | tuple)
+        else adapt(column)
+        for name, column in columns.items()
+    }
+    if len({len(column.data) for column in read.values()}) > 1:
+        raise ValueError("The columns of X have different lengths.")
+    # The index of a Series would reorder its cells.
+    data = pd.DataFrame({n: pd.Series(getattr(c.data, "array", c.data)) for n, c in read.items()})
+    return Adapted(data, Container(library), [column.dtypes[0] for column in read.values()])
+
+
+def _find_table(data):
+    """Return a table or column of another library as Narwhals knows it; None for other data."""
+    table = nw.from_native(data, pass_through=True, allow_series=True)
+    if isinstance(table, nw.LazyFrame):
+        table = _collect(table)
+    elif not isinstance(table, nw.DataFrame | nw.Series) and hasattr(data, "__arrow_c_stream__"):
+        table = nw.from_arrow(data, backend="pyarrow")
+    return table if isinstance(table, nw.DataFrame | nw.Series) else None
+
+
+def _adapt_table(table):
+    container = Container(table.implementation.value)
+    if table.implementation.is_pandas_like():
+        frame = table.to_pandas()
+        return adapt(frame)._replace(container=container)
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise ImportError(
+            f"Data of {container.library} are read by Arrow: pip install pyarrow."
+        ) from None
+    cells = call_quietly(table.to_arrow)
+    if cells is None:
+        raise TableError(
+            f"The cells of this {type(table.to_native()).__name__} could not be read as Arrow's: "
+            "columns of Python objects have no type; convert them, or drop them."
+        )
+    is_column = isinstance(table, nw.Series)
+    if is_column:
+        cells = pa.table({table.name: cells})
+    dtypes = [pd.ArrowDtype(field.type) for field in cells.schema]
+    frame = call_quietly(_read_arrow, cells)
+    if frame is None:
+        raise TableError("The cells of a column are not of the type that Arrow states.")
+    data = frame.iloc[:, 0] if is_column else frame
+    return Adapted(data, container, dtypes)
+
+
+def _collect(query):
+    library = query.implementation
+    # Those that hold no rows themselves give a table of Arrow.
+    made = call_quietly(query.collect, None if library.is_polars() else "pyarrow")
+    if made is None:
+        raise TableError(
+            f"The query of {library.value} failed. Its message is withheld, as it may quote rows: "
+            "collect it yourself to read it."
+        )
+    return made
+
+
+def _read_arrow(table):
+    return read_frame(table.to_pandas(types_mapper=find_pandas_dtype, ignore_metadata=True))
+
+
+def read_frame(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame without dtypes of Arrow that pandas or NumPy have themselves.
+
+    Each cell is read on its own. Dates, and what no column type holds, stay Arrow's.
+    """
+    read = {
+        i: _read_column(frame.iloc[:, i])
+        for i, dtype in enumerate(frame.dtypes)
+        if isinstance(dtype, pd.ArrowDtype)
+    }
+    if not read:
+        return frame
+    columns = [read.get(i, frame.iloc[:, i]) for i in range(frame.shape[1])]
+    made = pd.concat(columns, axis=1)
+    made.columns = frame.columns
+    return made
+
+
+def _read_column(column):
+    if not isinstance(column.dtype, pd.ArrowDtype):
+        return column
+    arrow_type = column.dtype.pyarrow_dtype
+    if str(arrow_type).startswith("decimal"):
+        cells = [np.nan if pd.isna(cell) else float(cell) for cell in column]
+        return pd.Series(cells, column.index, np.float64, column.name)
+    if isinstance(find_pandas_dtype(arrow_type), pd.ArrowDtype):
+        return column
+    import pyarrow as pa
+
+    read = pa.chunked_array([], arrow_type) if not len(column) else pa.array(column)
+    return read.to_pandas(types_mapper=find_pandas_dtype).set_axis(column.index).rename(column.name)
+
+
+def find_pandas_dtype(arrow_type):
+    """Return the dtype of a column of an Arrow type; None for what Arrow chooses by the type alone.
+
+    It does not depend on whether cells are missing.
+    """
+    name = str(arrow_type)
+    if name == "bool":
+        return pd.BooleanDtype()
+    if name in _TEXTS:
+        return pd.StringDtype()
+    if match := _INTEGER.fullmatch(name):
+        return pd.api.types.pandas_dtype(f"{match[1].upper()}Int{match[2]}")
+    is_known = name in ("halffloat", "float", "double")
+    if is_known or name.startswith(("timestamp", "dictionary")):
+        return None
+    return pd.ArrowDtype(arrow_type)
+
+
+def read_dtype(dtype):
+    """Return the dtype of a column that `adapt` reads, from that which its container states.
+
+    Examples
+    --------
+    >>> read_dtype(np.dtype("int8")), read_dtype(pd.Int8Dtype())
+    (dtype('int8'), Int8Dtype())
+    """
+    if not isinstance(dtype, pd.ArrowDtype):
+        return dtype
+    return _read_column(pd.Series([], dtype=dtype)).dtype
+
+
+def is_date(dtype) -> bool:
+    """Whether a dtype is that of Arrow's dates, which have no times."""
+    return isinstance(dtype, pd.ArrowDtype) and str(dtype).startswith("date")
+
+
+def check_dtype(dtype, what: str, column: str) -> None:
+    """Refuse a column whose dtype says that no column type holds its cells.
+
+    Parameters
+    ----------
+    dtype : dtype
+    what, column : str
+        What it is of, in the message; how Python names it.
+
+    Raises
+    ------
+    TableError
+        It says how to convert the column.
+    """
+    held = dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        held, column = getattr(dtype.categories, "dtype", None), f"{column}.cat"
+    code = getattr(held, "kind", "O")
+    is_other = isinstance(held, pd.PeriodDtype | pd.IntervalDtype) or code in "mcV"
+    if isinstance(held, pd.ArrowDtype) and not is_date(held):
+        is_other = is_other or isinstance(read_dtype(held), pd.ArrowDtype)
+    if not is_other:
+        return
+    stated = str(held)
+    begins = next((word for word in _CONVERSIONS if stated.lower().startswith(word)), None)
+    conversion = None if begins is None else _CONVERSIONS[begins].format(column)
+    if held is not dtype:
+        stated, conversion = f"category of {held}", f"{column}.rename_categories(str)"
+    # Lists, structs, bytes and the like have parts.
+    advice = "give a column for each part, or drop it"
+    if conversion is not None:
+        advice = f"convert it, as with {conversion}"
+    raise TableError(f"{what} has dtype {stated}, which no column type holds: {advice}.")
+
+
+# Dtypes of Arrow in files.
+
+
+def write_arrow_type(dtype: pd.ArrowDtype) -> str:
+    """Return a dtype of Arrow as text, without categories."""
+    import pyarrow as pa
+
+    return pa.schema([("", dtype.pyarrow_dtype)]).serialize().to_pybytes().hex()
+
+
+def read_arrow_type(text: str) -> pd.ArrowDtype:
+    """Return the dtype that `write_arrow_type` wrote."""
+    import pyarrow as pa
+
+    return pd.ArrowDtype(pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(text))).field(0).type)
+
+
+# Samples.
+
+
+def cast(column: pd.Series, dtype) -> pd.Series:
+    """Return synthetic cells in a dtype; unchanged where that cannot hold them, or is None."""
+    if dtype is None:
+        return column
+    made = call_quietly(
+        _to_arrow if isinstance(dtype, pd.ArrowDtype) else _to_pandas, column, dtype
+    )
+    return column if made is None else made
+
+
+def _to_pandas(column, dtype):
+    return column.astype(dtype)
+
+
+def _to_arrow(column, dtype):
+    import pyarrow as pa
+
+    arrow_type = dtype.pyarrow_dtype
+    if pa.types.is_decimal(arrow_type):
+        places = max(arrow_type.scale, 0)
+        written = [None if pd.isna(cell) else Decimal(f"{cell:.{places}f}") for cell in column]
+        return pd.Series(pa.array(written, arrow_type), column.index, dtype, column.name)
+    if pa.types.is_dictionary(arrow_type):
+        column = column.astype("category")
+    cells = pa.array(column, from_pandas=True).cast(arrow_type)
+    return pd.Series(pd.arrays.ArrowExtensionArray(cells), column.index, name=column.name)

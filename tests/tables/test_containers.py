@@ -1,0 +1,481 @@
+"""Tables, columns and labels in the containers of any library: they are taken and given back."""
+
+import datetime
+import decimal
+import functools
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from numpy.testing import assert_array_equal
+
+from skdpgen import DPSlicedWassersteinGenerator, PrivacyBudget, load
+from skdpgen.curator.containers import adapt
+from skdpgen.evaluation import report
+from skdpgen.privacy import TableFile, preview
+from skdpgen.tables import Boolean, Category, Date, Identifier, Number, Ordinal, Schema
+
+pa = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+N_ROWS = 240
+SECRET = "Smith-31415"
+ZONE = "Europe/Vienna"
+DECLARED = Schema(
+    {
+        "uint8": Number(0, 9, decimals=0, missing=True),
+        "float32": Number(-4, 4, scale="linear", missing=True),
+        "float64": Number(0, 1, decimals=3, scale="linear", missing=True),
+        "money": Number(0, 100, decimals=2, scale="linear", missing=True),
+        "bool": Boolean(missing=True),
+        "text": Category(["NA", "x", "07"], missing=True),
+        "category": Category(["a", "b"], missing=True),
+        "ordered": Ordinal(["low", "middle", "high"], missing=True),
+        "date": Date("2020-01-01", "2020-12-31", missing=True),
+        "time": Date("2020-01-01", "2021-01-01", "second", missing=True),
+        "zoned": Date("2020-01-01", "2021-01-02", "second", missing=True, zone=ZONE),
+    }
+)
+# What Arrow states of the columns; other dtypes follow from these.
+TYPES = {
+    "uint8": pa.uint8(),
+    "float32": pa.float32(),
+    "float64": pa.float64(),
+    "money": pa.decimal128(9, 2),
+    "bool": pa.bool_(),
+    "text": pa.string(),
+    "category": pa.dictionary(pa.int8(), pa.string()),
+    "ordered": pa.dictionary(pa.int8(), pa.string(), ordered=True),
+    "date": pa.date32(),
+    "time": pa.timestamp("ms"),
+    "zoned": pa.timestamp("us", ZONE),
+}
+NULLABLE = {"uint8": "UInt8", "bool": "boolean"}
+
+
+def make_table():
+    """Return a table whose dtypes are NumPy's, but where cells may be missing."""
+    rng = np.random.default_rng(0)
+    times = np.datetime64("2020-01-01T05:00:00") + rng.integers(0, 366 * 86_400, N_ROWS)
+    table = pd.DataFrame(
+        {
+            "uint8": pd.array(rng.integers(0, 10, N_ROWS), dtype="UInt8"),
+            "float32": rng.normal(size=N_ROWS).clip(-4, 4).astype(np.float32),
+            "float64": rng.random(N_ROWS).round(3),
+            "money": rng.integers(100, 10_000, N_ROWS) / 100,
+            "bool": pd.array(rng.random(N_ROWS) < 0.3, dtype="boolean"),
+            "text": pd.array(rng.choice(["NA", "x", "07"], N_ROWS), dtype="string"),
+            "category": pd.Categorical(rng.choice(["a", "b"], N_ROWS)),
+            "ordered": pd.Categorical(
+                rng.choice(["low", "middle", "high"], N_ROWS),
+                [SECRET, "low", "middle", "high"],
+                ordered=True,
+            ),
+            "date": times.astype("M8[D]").astype("M8[s]"),
+            "time": times.astype("M8[ms]"),
+            "zoned": pd.Series(times)
+            .dt.tz_localize("UTC")
+            .dt.tz_convert(ZONE)
+            .astype(f"datetime64[us, {ZONE}]"),
+        }
+    )
+    for i, name in enumerate(table):
+        table.loc[i * 5 : i * 5 + 3, name] = None
+    return table
+
+
+def to_arrow():
+    table = make_table()
+    cells = {name: table[name].astype(object).where(table[name].notna(), None) for name in table}
+    cells["money"] = [c if c is None else decimal.Decimal(f"{c:.2f}") for c in cells["money"]]
+    arrays = {}
+    for name, type in TYPES.items():
+        if pa.types.is_dictionary(type):
+            arrays[name] = pa.array(table[name]).cast(type)
+        else:
+            arrays[name] = pa.array(cells[name].tolist() if name != "money" else cells[name], type)
+    return pa.table(arrays)
+
+
+def to_polars():
+    pl = pytest.importorskip("polars")
+    categories = [SECRET, "low", "middle", "high"]
+    return pl.from_arrow(to_arrow()).with_columns(
+        pl.col("ordered").cast(pl.String).cast(pl.Enum(categories))
+    )
+
+
+def to_duckdb():
+    duckdb = pytest.importorskip("duckdb")
+    connection = duckdb.connect()
+    connection.execute(f"SET TimeZone='{ZONE}'")
+    arrow = to_arrow()
+    for name in ("category", "ordered"):
+        i = arrow.schema.get_field_index(name)
+        arrow = arrow.set_column(i, name, arrow[name].cast(pa.string()))
+    return connection.from_arrow(arrow)
+
+
+def to_records():
+    cells = make_table().astype(object)
+    return cells.where(cells.notna(), None).to_dict("records")
+
+
+CONTAINERS = {
+    "pandas": make_table,
+    "arrow dtypes": lambda: to_arrow().to_pandas(types_mapper=pd.ArrowDtype),
+    "pyarrow": to_arrow,
+    "polars": to_polars,
+    "duckdb": to_duckdb,
+    "records": to_records,
+    "columns": lambda: {name: column.array for name, column in make_table().items()},
+}
+# Those that state the types of all columns.
+TYPED = ("pandas", "arrow dtypes", "pyarrow", "polars")
+
+
+def make(**params):
+    return DPSlicedWassersteinGenerator(
+        **{"epsilon": math.inf, "random_state": 0, "n_steps": 2, "batch_size": 50, **params}
+    )
+
+
+def list_cells(sample):
+    """Return the cells of each column, equal whatever holds them."""
+    frame = adapt(sample).data
+
+    def plain(cell):
+        if pd.isna(cell):
+            return None
+        if isinstance(cell, datetime.date):
+            return pd.Timestamp(cell).as_unit("us")
+        return str(cell) if isinstance(cell, str) else float(np.float32(cell))
+
+    return {name: list(map(plain, frame[name])) for name in frame}
+
+
+@functools.cache
+def fit(container, mode):
+    """Fit a container once for all tests."""
+    X = CONTAINERS[container]()
+    if mode == "declared":
+        return make(schema=DECLARED).fit(X)
+    if container != "pandas":
+        return make().fit(X)
+    # Arrow alone states that a column of dates has no times.
+    return make(schema=Schema.from_dtypes(X.dtypes, declared={"date": Date(missing=True)})).fit(X)
+
+
+FITS = [
+    (container, mode)
+    for container in CONTAINERS
+    for mode in ("declared", "inferred")
+    if mode == "declared" or container in TYPED
+]
+of_fits = pytest.mark.parametrize(("container", "mode"), FITS)
+
+
+@of_fits
+@pytest.mark.parametrize("name", TYPES)
+def test_values_are_those_of_pandas(container, mode, name):
+    made, expected = (list_cells(fit(c, mode).sample(30)) for c in (container, "pandas"))
+    assert made[name] == expected[name]
+
+
+@of_fits
+def test_samples_come_back_in_the_container(container, mode):
+    X, made = CONTAINERS[container](), fit(container, mode).sample(5)
+    assert type(made) is (pa.Table if container == "duckdb" else type(X))
+    assert list(adapt(made).data.columns) == list(TYPES)
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_scores_take_the_container(container):
+    fitted = fit(container, "declared")
+    assert fitted.score(CONTAINERS[container]()) == fitted.score(make_table())
+
+
+@of_fits
+def test_samples_come_back_in_the_dtypes(container, mode):
+    if container in ("duckdb", "records", "columns"):
+        pytest.skip("has other dtypes, or none")
+    X, made = CONTAINERS[container](), fit(container, mode).sample(30)
+    for name, stated, dtype in zip(TYPES, adapt(X).dtypes, adapt(made).dtypes, strict=True):
+        if isinstance(stated, pd.CategoricalDtype):
+            assert (dtype.name, dtype.ordered) == ("category", stated.ordered)
+        else:
+            assert dtype == stated, name
+    order = ["low", "middle", "high"]
+    assert adapt(made).data["ordered"].dtype.categories.tolist() == order
+    if container == "polars":
+        assert made.schema["ordered"] == pytest.importorskip("polars").Enum(order)
+
+
+@of_fits
+def test_categories_that_a_dtype_lists_do_not_get_out(container, mode):
+    assert SECRET.encode() not in pickle.dumps(fit(container, mode))
+
+
+@pytest.mark.parametrize("container", TYPED)
+def test_the_order_that_a_dtype_states_is_an_assumption(container):
+    declared, inferred = (
+        [a for a in fit(container, mode).privacy_.assumptions if "order of categories" in a]
+        for mode in ("declared", "inferred")
+    )
+    assert not declared
+    assert inferred == ["the order of categories that dtypes state is public, in ['ordered']"]
+    assert inferred[0] in preview(make(), CONTAINERS[container]()).assumptions
+    schema = fit(container, "inferred").schema_
+    assert schema["ordered"] == Ordinal(["low", "middle", "high"], missing=True)
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_saved_generators_know_the_container(container, tmp_path):
+    fitted = fit(container, "declared")
+    fitted.save(tmp_path / "generator")
+    loaded, made = load(tmp_path / "generator").sample(5), fitted.sample(5)
+    assert type(loaded) is type(made)
+    assert list_cells(loaded) == list_cells(made)
+    assert list(map(str, adapt(loaded).dtypes)) == list(map(str, adapt(made).dtypes))
+
+
+def test_batches_and_queries_are_read_as_what_they_give():
+    arrow, polars = to_arrow(), to_polars()
+    for given, table in ((arrow.to_batches()[0], arrow), (polars.lazy(), polars)):
+        expected = adapt(table)
+        pd.testing.assert_frame_equal(adapt(given).data, expected.data)
+        assert adapt(given)[1:] == expected[1:]
+
+
+# What is stated beside cells.
+
+
+def test_categories_of_numbers_come_back_as_numbers():
+    codes = pd.Categorical(np.arange(90) % 3 + 1, [3, 2, 1], ordered=True)
+    table = pd.DataFrame({"code": codes, "number": pd.Categorical(np.arange(90) % 2)})
+    made = make().fit(table).sample(20)
+    assert (made["code"].cat.ordered, made["code"].cat.categories.tolist()) == (True, [3, 2, 1])
+    assert made["number"].cat.categories.tolist() == [0, 1]
+
+
+def test_the_name_of_the_columns_comes_back():
+    table = make_table()[["uint8", "bool"]].rename_axis(columns="what")
+    assert make().fit(table).sample(3).columns.name == "what"
+    array = table.astype(float).fillna(0)
+    assert make(bounds=(0, 9)).fit(array).sample(3).columns.name == "what"
+
+
+def test_chunks_may_be_of_any_library():
+    arrow = to_arrow()
+    whole = make(schema=DECLARED).fit(make_table()).sample(20)
+    chunked = make(schema=DECLARED).fit(lambda: iter(arrow.to_batches(max_chunksize=70)))
+    assert list_cells(chunked.sample(20)) == list_cells(whole)
+    assert isinstance(chunked.sample(20), pa.Table)
+
+
+def test_persons_may_be_of_any_library():
+    arrow, persons = to_arrow(), np.arange(N_ROWS) // 2
+    expected = make(schema=DECLARED).fit(make_table(), persons=persons)
+    for X, given in (
+        (arrow, pa.chunked_array([persons])),
+        (arrow.append_column("id", pa.array(persons.tolist())), "id"),
+    ):
+        fitted = make(schema=DECLARED).fit(X, persons=given)
+        assert fitted.n_samples_ == N_ROWS // 2
+        assert list_cells(fitted.sample(9)) == list_cells(expected.sample(9))
+
+
+@pytest.mark.parametrize("container", TYPED)
+def test_public_tables_are_described_and_compared(container):
+    public = CONTAINERS[container]()
+    if container != "pandas":
+        assert Schema.from_public(public)["text"] == Schema.from_public(make_table())["text"]
+    made = fit(container, "declared").sample(9)
+    assert report(made, public).to_html()
+
+
+def test_what_is_no_table_is_refused():
+    with pytest.raises(ValueError, match="different lengths"):
+        make().fit({"a": [1, 2, 3], "b": [1, 2]})
+    with pytest.raises(ValueError, match="all must be"):
+        make().fit([{"a": 1}, SECRET])
+
+
+def test_a_query_that_fails_quotes_no_cell():
+    pl = pytest.importorskip("polars")
+    query = pl.LazyFrame({"a": [SECRET, "1"]}).select(pl.col("a").cast(pl.Int64))
+    with pytest.raises(ValueError, match="query of polars failed") as caught:
+        make().fit(query)
+    assert SECRET not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+# What no column type holds.
+
+HELD_BY_NONE = {
+    "period": (lambda: pd.period_range("2020", periods=9), r"period\[D\].*dt.to_timestamp\(\)"),
+    "interval": (lambda: pd.interval_range(0, 9), r"interval.*astype\(str\)"),
+    "intervals": (lambda: pd.cut(np.arange(9), 3), r"category of interval.*rename_categories"),
+    "timedelta": (lambda: pd.to_timedelta(np.arange(9), "s"), r"timedelta64.*total_seconds\(\)"),
+    "complex": (lambda: np.arange(9) * 1j, r"complex128.*abs\(\)"),
+    "time": (lambda: pa.array([datetime.time(1)] * 9), r"time64.*astype\(str\)"),
+    "duration": (lambda: pa.array([datetime.timedelta(1)] * 9), r"duration.*total_seconds\(\)"),
+    "list": (lambda: pa.array([[1]] * 9), "list.*column for each part, or drop it"),
+    "struct": (lambda: pa.array([{"a": 1}] * 9), "struct.*column for each part, or drop it"),
+    "bytes": (lambda: pa.array([b"a"] * 9), "binary.*column for each part, or drop it"),
+    "null": (lambda: pa.nulls(9), "null.*drop it"),
+}
+
+
+@pytest.mark.parametrize("name", HELD_BY_NONE)
+def test_what_no_column_type_holds_is_refused_for_nothing(name, tmp_path):
+    cells, match = HELD_BY_NONE[name][0](), f"Column 'x' has dtype {HELD_BY_NONE[name][1]}"
+    tables = [pd.DataFrame({"x": cells, "a": 1.0})]
+    if isinstance(cells, pa.Array):
+        arrow = pa.table({"x": cells, "a": [1.0] * 9})
+        parquet.write_table(arrow, tmp_path / "x.parquet")
+        frame = arrow.to_pandas(types_mapper=pd.ArrowDtype)
+        tables = [arrow, frame, TableFile(tmp_path / "x.parquet")]
+    declared = Schema({"x": Number(0, 1, missing=True), "a": Number(0, 1)})
+    for X in tables:
+        for schema in ("auto", declared):
+            with PrivacyBudget(1.0, 1e-5) as budget, pytest.raises(ValueError, match=match):
+                make(schema=schema, epsilon=0.5).fit(X)
+            assert budget.spent == 0
+    with pytest.raises(ValueError, match=match):
+        Schema.from_dtypes(dict(zip("x", [adapt(tables[0]).data["x"].dtype], strict=True)))
+    ignored = Schema({"x": Identifier(), "a": Number(0, 1)})
+    assert make(schema=ignored).fit(tables[0]).n_samples_ == 9
+
+
+def test_python_objects_of_polars_are_refused():
+    pl = pytest.importorskip("polars")
+    with pytest.raises(ValueError, match="drop"):
+        make().fit(pl.DataFrame({"x": [object()] * 9, "a": [1.0] * 9}))
+
+
+# Labels, and arrays.
+
+CODES = np.arange(80) % 2
+NAMES = np.array(["b", "a"])[CODES]
+
+
+def _polars(name, cells, **options):
+    return pytest.importorskip("polars").Series(name, cells, **options)
+
+
+LABELS = {
+    "list": lambda: CODES.tolist(),
+    "int8": lambda: CODES.astype(np.int8),
+    "bool": lambda: CODES == 1,
+    "StringDType": lambda: NAMES.astype(np.dtypes.StringDType()),
+    "object": lambda: NAMES.astype(object),
+    "Int64": lambda: pd.Series(CODES, dtype="Int64", name="y"),
+    "array": lambda: pd.array(CODES, dtype="Int8"),
+    "boolean": lambda: pd.Series(CODES == 1, dtype="boolean"),
+    "string": lambda: pd.Series(NAMES, dtype="string"),
+    "str": lambda: pd.Series(NAMES),
+    "float32": lambda: pd.Series(CODES, dtype="float32"),
+    "Float32": lambda: pd.Series(CODES, dtype="Float32"),
+    "ordered": lambda: pd.Series(pd.Categorical(NAMES, ["b", "a"], ordered=True)),
+    "arrow": lambda: pd.Series(CODES, dtype=pd.ArrowDtype(pa.int16())),
+    "arrow text": lambda: pd.Series(NAMES, dtype=pd.ArrowDtype(pa.string())),
+    "chunked": lambda: pa.chunked_array([CODES.astype(np.uint8)]),
+    "dictionary": lambda: pa.chunked_array([pa.array(NAMES.tolist()).dictionary_encode()]),
+    "polars": lambda: _polars("y", CODES.tolist()),
+    "polars text": lambda: _polars("y", NAMES.tolist()),
+    "polars enum": lambda: _polars(
+        "y", NAMES.tolist(), dtype=pytest.importorskip("polars").Enum(["b", "a"])
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LABELS)
+@pytest.mark.parametrize("is_declared", [True, False])
+@pytest.mark.filterwarnings("ignore:.*(classes were inferred|is taken for numbers)")
+def test_labels_come_back_as_they_were(name, is_declared):
+    y, X = LABELS[name](), np.random.default_rng(0).random((80, 2))
+    is_text = not set(np.asarray(y).tolist()) <= {0, 1}
+    classes = (["b", "a"] if is_text else [0, 1]) if is_declared else None
+    _, made = make(bounds=(0, 1), classes=classes).fit(X, y).sample(20)
+    assert type(made) is (np.ndarray if isinstance(y, list) else type(y))
+    for fact in ("dtype", "type", "name"):
+        if not isinstance(y, list):
+            assert getattr(made, fact, None) == getattr(y, fact, None), fact
+    if is_declared or not name.lower().startswith("float"):
+        assert set(np.asarray(made).tolist()) == set(np.asarray(y).tolist())
+
+
+@pytest.mark.parametrize("schema", [None, Schema({"a": Number(0, 1), "y": Category([0, 1])})])
+def test_labels_beside_a_table_come_back_as_they_were(schema):
+    pl = pytest.importorskip("polars")
+    X = pl.DataFrame({"a": np.random.default_rng(0).random(80)})
+    params = {"schema": schema} if schema else {"bounds": (0, 1), "classes": [0, 1]}
+    made, labels = make(**params).fit(X, pl.Series("y", CODES, dtype=pl.Int8)).sample(9)
+    assert made.schema == X.schema
+    assert (labels.dtype, labels.name) == (pl.Int8, "y")
+
+
+def test_labels_that_are_no_labels_are_refused_by_their_dtype():
+    y = pd.Series(pd.period_range("2020", periods=80))
+    with pytest.raises(ValueError, match=r"^y has dtype period.*y\.dt\.to_timestamp"):
+        make(bounds=(0, 1)).fit(np.zeros((80, 2)), y)
+
+
+class _WithArray:
+    def __init__(self, cells):
+        self._cells = cells
+
+    def __array__(self, dtype=None, copy=None):
+        return self._cells
+
+
+class _WithInterface:
+    def __init__(self, cells):
+        self._cells = cells
+        self.__array_interface__ = cells.__array_interface__
+
+
+ARRAYS = {
+    "gradients": lambda X: torch.tensor(X, requires_grad=True),
+    "__array__": _WithArray,
+    "__array_interface__": _WithInterface,
+    "masked": lambda X: np.ma.masked_array(X, np.zeros(X.shape)),
+    "arrow": lambda X: pa.table(dict(zip("ab", X.T, strict=True))),
+    "arrow dtypes": lambda X: pd.DataFrame(X, columns=list("ab")).astype("float[pyarrow]"),
+    "Float32": lambda X: pd.DataFrame(X, columns=list("ab")).astype("Float32"),
+    "polars": lambda X: pytest.importorskip("polars").DataFrame(X, schema=["a", "b"]),
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arrays_of_any_library_give_what_numpy_gives(name):
+    X = np.random.default_rng(0).random((80, 2), dtype=np.float32)
+    given = ARRAYS[name](X)
+    made, expected = (make(bounds=(0, 1)).fit(rows).sample(9) for rows in (given, X))
+    assert_array_equal(np.asarray(adapt(made).data, dtype=np.float32), expected)
+    assert adapt(made).dtypes == adapt(given).dtypes
+    assert made.__class__ is (type(given) if hasattr(given, "columns") else np.ndarray)
+
+
+def test_masked_cells_are_missing():
+    X, hidden = np.random.default_rng(0).random((80, 2)), CODES == 1
+    masked = np.ma.masked_array(X, np.column_stack([hidden, hidden]))
+    masked.data[hidden] = 0.99
+    assert make(bounds=(0, 1), epsilon=math.inf, strict=False).fit(masked)
+    assert np.isnan(adapt(masked).data[hidden]).all()
+    with pytest.raises(ValueError, match="strict=False they count as absent"):
+        make(bounds=(0, 1), strict=True).fit(masked)
+    labels = np.ma.masked_array(CODES, CODES == 1)
+    _, made = make(bounds=(0, 1), classes=[0, 1]).fit(X, labels).sample(40)
+    assert set(made) == {0}
+    assert made.dtype == CODES.dtype
+
+
+def test_structured_arrays_are_refused():
+    rows = np.rec.fromarrays([CODES, CODES], names="a,b")
+    with pytest.raises(ValueError, match=r"give pd\.DataFrame\(X\)"):
+        make().fit(rows)
