@@ -20,6 +20,7 @@ from ..accounting.calibration import check_delta
 from ..accounting.certificate import Certificate
 from ..accounting.selection import select_best, selection_plan
 from ..accounting.spending import report_spent_on_error
+from ..feature_names import match_names
 from ..mechanisms.noise import NoiseSource
 from ..params import DocumentedEstimator, parameters, warn_of_delta
 from ._base import SHARED_PARAMETERS, BaseAdapter, refuse_persons
@@ -397,6 +398,7 @@ def reverse_validation_score(model, X, y, X_synthetic) -> float:
     float
         Accuracy; 0 if all predictions are the same.
     """
+    X_synthetic = match_names(model, X_synthetic)
     predicted = model.predict(X_synthetic)
     if len(np.unique(predicted)) < 2:
         return 0.0
