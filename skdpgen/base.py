@@ -32,7 +32,7 @@ from .params import (
 )
 from .planning import Planning
 from .quality import warn_of_few_rows
-from .serialization import Saves, list_certified_sizes
+from .serialization import Certified, list_certified_sizes
 from .tables.report import describe
 from .transport import sliced_wasserstein_distance
 
@@ -47,7 +47,7 @@ _MOST_SAMPLES = 1_000_000
 _TRIED = 8
 
 
-class BaseGenerator(Saves, Planning, DocumentedEstimator, metaclass=ABCMeta):
+class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta):
     """Base of generators: `fit`, `sample`, `score` and the certificate.
 
     Subclasses implement three steps, none of which reads a private row:

@@ -34,7 +34,7 @@ from ..params import (
     rollback_on_failure,
 )
 from ..registry import savable
-from ..serialization import Saves
+from ..serialization import Certified
 from ._domains import unwrap
 
 # Assumptions on certificates of adapters.
@@ -130,7 +130,7 @@ def _check_network(name, value):
 
 @parameters
 class BaseAdapter(
-    Saves,
+    Certified,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     Checked,

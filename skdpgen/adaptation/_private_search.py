@@ -23,6 +23,7 @@ from ..accounting.spending import report_spent_on_error
 from ..feature_names import match_names
 from ..mechanisms.noise import NoiseSource
 from ..params import DocumentedEstimator, parameters, warn_of_delta
+from ..serialization import Certified
 from ._base import SHARED_PARAMETERS, BaseAdapter, refuse_persons
 from ._domain_classifier import DPSWDDomainClassifier
 from ._domains import unwrap
@@ -46,7 +47,7 @@ def _best_has(name):
 
 
 @parameters
-class PrivateSearch(MetaEstimatorMixin, DocumentedEstimator):
+class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
     """Random search over an adapter's parameters with one privacy cost for the whole search.
 
     The estimator's `epsilon` and `delta` are those of the whole search. Its cost depends on the
@@ -195,9 +196,14 @@ class PrivateSearch(MetaEstimatorMixin, DocumentedEstimator):
         self.privacy_ = best.privacy_
         return self
 
-    @property
-    def epsilon_(self):
-        return self.privacy_.epsilon
+    def _list_certified(self):
+        best = self.best_estimator_
+        best.check_certified()
+        yield "privacy_ of best_estimator_", best.privacy_, self.privacy_
+        yield "sigma_", self.sigma_, best.sigma_
+
+    def _find_sigma(self):
+        return self.best_estimator_.sigma_
 
     def _search_one_release(self, X, y, X_target, noise):
         """Return the best of several fits to one sampler, by post-processing of its release."""

@@ -26,7 +26,7 @@ from ..mechanisms.noise import ASSUMED_OF_NOISE, NoiseSource
 from ..params import PRIVACY_CHECKS, Checked, DocumentedEstimator, parameters, rollback_on_failure
 from ..releases import LocalNoise
 from ..releases.local_noise import find_local_sigma
-from ..serialization import Saves
+from ..serialization import Certified
 
 _ASSUMED = (
     "all cells are numbers: where the dtype of X does not say so, others are refused",
@@ -39,7 +39,7 @@ _ASSUMED = (
 
 @parameters
 class LocalPrivatizer(
-    Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
+    Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
 ):
     """Local differential privacy: clients add noise to their own rows before anybody collects them.
 
