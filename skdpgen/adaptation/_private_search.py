@@ -2,7 +2,7 @@
 """Private hyperparameter search for domain adapters."""
 
 import copy
-import numbers
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, replace
 
 import numpy as np
@@ -20,6 +20,7 @@ from ..accounting.calibration import check_delta
 from ..accounting.certificate import Certificate
 from ..accounting.selection import select_best, selection_plan
 from ..accounting.spending import report_spent_on_error
+from ..checks import check_number
 from ..feature_names import match_names
 from ..mechanisms.noise import NoiseSource
 from ..params import DocumentedEstimator, parameters, warn_of_delta
@@ -30,6 +31,8 @@ from ._domains import unwrap
 
 # Number of synthetic target rows for scores.
 _N_SCORED = 1000
+# Number of candidates, or its mean, at most: an accountant's probabilities are floats up to here.
+_MOST_CANDIDATES = 1e6
 _ASSUMED = (
     "nothing is disclosed about fits that were not chosen, their number or their duration; the "
     "number is drawn in double precision",
@@ -282,12 +285,22 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
         estimator = self.estimator
         if not isinstance(estimator, BaseAdapter):
             raise TypeError(
-                "PrivateSearch takes a domain adapter or classifier; got "
+                "estimator of PrivateSearch must be a domain adapter or classifier; got "
                 f"{type(estimator).__name__}."
             )
-        n = self.n_candidates
-        if isinstance(n, bool) or not isinstance(n, numbers.Real) or not n >= 1:
-            raise ValueError(f"n_candidates must be a number of at least 1; got {n!r}.")
+        check_number("n_candidates", self.n_candidates, most=_MOST_CANDIDATES)
+        if self.n_candidates < 1:
+            raise ValueError(
+                f"n_candidates must be a number of at least 1; got {self.n_candidates!r}."
+            )
+        check_number("shape", self.shape, zero=True, most=10)
+        searched = self.param_distributions
+        searched = searched if isinstance(searched, list | tuple) else [searched]
+        if not all(isinstance(part, Mapping) for part in searched):
+            raise TypeError(
+                "param_distributions must be a dict of names and lists or distributions, or a list "
+                f"of such dicts; got {self.param_distributions!r}."
+            )
         # ParameterSampler validates the distributions.
         dicts = ParameterSampler(self.param_distributions, 1).param_distributions
         names = {name for parameters in dicts for name in parameters}

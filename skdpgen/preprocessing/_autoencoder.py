@@ -14,7 +14,7 @@ from torch import nn
 
 from ..arrays.kind import check_bounds
 from ..arrays.numbers import read_numbers
-from ..checks import positive, whole
+from ..checks import in_range, positive, whole
 from ..learners.training import Descent, run_steps
 from ..mechanisms.noise import NoiseSource
 from ..networks import build, infer_image_shape, make_autoencoder
@@ -134,6 +134,7 @@ class Autoencoder(
         "n_epochs": whole(optional=True),
         "batch_size": whole(),
         "learning_rate": positive(optional=True),
+        "verbose": in_range(),
     }
 
     def fit(self, X, y=None) -> "Autoencoder":
