@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from .accounting.rounding import plain_numbers
 from .accounting.spending import report_spent_on_error
 from .accounting.units import describe_n_rows
+from .checks import in_range
 from .curator.curator import Curator, open_curator
 from .curator.record_functions import clears_frames
 from .encoders import ENCODERS, split_encoder
@@ -57,7 +58,11 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
     - ``_generate(classes, generator)`` returns a row for each of a tensor of classes.
     """
 
-    _checks = {**PRIVACY_CHECKS, "device": lambda name, value: choose_device(value)}
+    _checks = {
+        **PRIVACY_CHECKS,
+        "device": lambda name, value: choose_device(value),
+        "verbose": in_range(),
+    }
 
     def fit(self, X, y=None, *, target: str | None = None, persons=None):
         """Learn the distribution of `X` and `y` under differential privacy.
@@ -106,7 +111,8 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
             warn_of_delta(self.delta, n_samples, stacklevel=3)
         if fit_plan.min_samples > n_samples * (max_rows or 1):
             given = describe_n_rows(n_samples, max_rows)
-            warn_of_few_rows(type(self).__name__, given, fit_plan.min_samples, stacklevel=3)
+            is_sum = fit_plan.release.is_sum
+            warn_of_few_rows(type(self).__name__, given, fit_plan.min_samples, is_sum, stacklevel=3)
         for name in ("classes_", "class_probabilities_", "schema_", "schema_report_", "y_bounds_"):
             vars(self).pop(name, None)
         noise = NoiseSource(self.random_state)

@@ -336,11 +336,11 @@ PRIVACY_CHECKS: dict[str, Callable] = {
     "delta": lambda name, value: check_delta(value),
     "accountant": one_of(*ACCOUNTANTS),
     "strict": flag,
-    "verbose": in_range(),
 }
 CENTRAL_CHECKS = {
     **PRIVACY_CHECKS,
     "relation": one_of(*RELATIONS),
     "clip_norm": radius,
     "device": lambda name, value: choose_device(value),
+    "verbose": in_range(),
 }

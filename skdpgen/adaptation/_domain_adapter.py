@@ -30,6 +30,7 @@ from ..feature_names import match_names
 from ..generators import DPSWFlowSampler
 from ..params import parameters, rollback_on_failure
 from ..preprocessing import LowFrequencies
+from ..quality import advising_on_few_rows
 from ._augmentation import AUGMENTATIONS
 from ._base import ASSUMED, SHARED_PARAMETERS, BaseAdapter
 
@@ -281,7 +282,12 @@ class DPSWDDomainAdapter(BaseAdapter):
         if X_target.dtype != object:
             # Synthetic rows have the names, too; as columns of objects rows would be refused.
             X_target = match_names(self, X_target)
-        return self._train_on_samples(start, sampler.fit(X_target))
+        # Cross-validation cuts a target that happens to have as many rows as the source.
+        is_cut = self.n_target_ == len(start.X)
+        advice = "If cross-validation has cut X_target, give Whole(X_target)." if is_cut else ""
+        with advising_on_few_rows(advice):
+            sampler.fit(X_target)
+        return self._train_on_samples(start, sampler)
 
     def _make_sampler(self, X, bounds, n_target):
         """Return the unfitted sampler, with defaults that follow from the source."""

@@ -161,7 +161,7 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
         y : array-like of shape (n_samples,)
             Their labels.
         X_target : array-like or Whole of shape (n_target, n_features)
-            Private target rows.
+            Private target rows; see `Whole` for cross-validation.
         persons : None
             Not supported; the error names alternatives for several rows per person.
 
