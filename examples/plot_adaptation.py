@@ -52,6 +52,10 @@ with warnings.catch_warnings():
 print(f"From the source alone: {plain.score(X_target, y_target):.3f}")
 
 # %%
+# Cross-validation cuts every fit parameter that has as many rows as ``X``. A target that is meant
+# whole is given as ``X_target=Whole(X_target)``, of ``skdpgen.adaptation``.
+
+# %%
 # What is seen of the target
 # --------------------------
 #

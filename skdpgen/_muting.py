@@ -10,10 +10,18 @@ import contextlib
 import warnings
 from contextvars import ContextVar
 
+from .forking import in_forked_children
+
 # Pairs of an action and a category in this thread or task, the innermost first.
 _actions = ContextVar("actions on warnings", default=())
 # Categories that any thread mutes: threads that it started cannot be recognised.
 _muted = []
+
+
+@in_forked_children
+def _forget_other_threads():
+    """Keep what this thread mutes: the other threads do not exist in a child."""
+    _muted[:] = [category for action, category in _actions.get() if action == "ignore"]
 
 
 class _ActedOn:

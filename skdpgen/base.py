@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from .accounting.rounding import plain_numbers
 from .accounting.spending import report_spent_on_error
 from .accounting.units import describe_n_rows
+from .checks import in_range
 from .curator.curator import Curator, open_curator
 from .curator.record_functions import clears_frames
 from .encoders import ENCODERS, split_encoder
@@ -33,7 +34,7 @@ from .params import (
 )
 from .planning import Planning
 from .quality import warn_of_few_rows
-from .serialization import Saves, list_certified_sizes
+from .serialization import Certified, list_certified_sizes
 from .tables.report import describe
 from .transport import sliced_wasserstein_distance
 
@@ -48,7 +49,7 @@ _MOST_SAMPLES = 1_000_000
 _TRIED = 8
 
 
-class BaseGenerator(Saves, Planning, DocumentedEstimator, metaclass=ABCMeta):
+class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta):
     """Base of generators: `fit`, `sample`, `score` and the certificate.
 
     Subclasses implement three steps, none of which reads a private row:
@@ -58,7 +59,11 @@ class BaseGenerator(Saves, Planning, DocumentedEstimator, metaclass=ABCMeta):
     - ``_generate(classes, generator)`` returns a row for each of a tensor of classes.
     """
 
-    _checks = {**PRIVACY_CHECKS, "device": lambda name, value: choose_device(value)}
+    _checks = {
+        **PRIVACY_CHECKS,
+        "device": lambda name, value: choose_device(value),
+        "verbose": in_range(),
+    }
 
     def fit(self, X, y=None, *, target: str | None = None, persons=None):
         """Learn the distribution of `X` and `y` under differential privacy.
@@ -109,7 +114,8 @@ class BaseGenerator(Saves, Planning, DocumentedEstimator, metaclass=ABCMeta):
             warn_of_delta(self.delta, n_samples, stacklevel=3)
         if fit_plan.min_samples > n_samples * (max_rows or 1):
             given = describe_n_rows(n_samples, max_rows)
-            warn_of_few_rows(type(self).__name__, given, fit_plan.min_samples, stacklevel=3)
+            is_sum = fit_plan.release.is_sum
+            warn_of_few_rows(type(self).__name__, given, fit_plan.min_samples, is_sum, stacklevel=3)
         for name in ("classes_", "class_probabilities_", "schema_", "schema_report_", "y_bounds_"):
             vars(self).pop(name, None)
         noise = NoiseSource(self.random_state)

@@ -31,15 +31,39 @@ class TableError(ValueError):
 
 def warn_of_seed():
     """Warn, at the line that called the package, that noise follows from a seed."""
-    frame, level = sys._getframe(), 1
-    # The depth of decorators and context managers below `fit` differs between estimators.
-    inside = (__name__.partition(".")[0], "contextlib", "sklearn")
-    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in inside:
-        frame, level = frame.f_back, level + 1
-    warnings.warn(
+    _warn_of_leak(
         "The noise follows from a seed (random_state, or --seed): whoever holds or guesses it can "
         "recompute the noise and take it away. This is for experiments, and protects nobody; for a "
-        "release leave random_state=None.",
-        PrivacyLeakWarning,
-        stacklevel=max(2, level),
+        "release leave random_state=None."
     )
+
+
+def warn_of_search():
+    """Warn if a search or a cross-validation of scikit-learn makes the fit.
+
+    Only the calling code is looked at. A comparison of the rows with those of earlier fits would
+    itself be an exact answer about records, which no ε covers.
+    """
+    if any(name.startswith("sklearn.model_selection.") for name in _list_callers()):
+        _warn_of_leak(
+            "A search or cross-validation makes several fits, and privacy_ states the cost of one: "
+            "fits on the same rows add up. Search on public rows, or open a PrivacyBudget, which "
+            "is charged for all fits."
+        )
+
+
+def _list_callers():
+    """Return the names of the modules on the stack, the innermost first."""
+    frame, names = sys._getframe(1), []
+    while frame is not None:
+        names.append(frame.f_globals.get("__name__", ""))
+        frame = frame.f_back
+    return names
+
+
+def _warn_of_leak(message):
+    """Raise a PrivacyLeakWarning at the line that called the package."""
+    # The depth of decorators and context managers below `fit` differs between estimators.
+    inside = (__name__.partition(".")[0], "contextlib", "joblib", "sklearn")
+    outside = (i for i, name in enumerate(_list_callers(), 1) if name.split(".")[0] not in inside)
+    warnings.warn(message, PrivacyLeakWarning, stacklevel=max(2, next(outside, 2)))

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, clone
 from .accounting.accountants import ACCOUNTANTS, RELATIONS
 from .accounting.calibration import check_delta, check_epsilon
 from .accounting.rounding import plain, show
-from .checks import flag, one_of, radius
+from .checks import flag, in_range, one_of, radius
 from .curator.record_functions import clears_frames
 from .registry import Savable
 
@@ -304,7 +304,7 @@ def choose_device(device: str) -> torch.device:
         device = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         return torch.empty(0, device=device or "none").device
-    except (AssertionError, RuntimeError, TypeError):
+    except (AssertionError, OverflowError, RuntimeError, TypeError, ValueError):
         raise ValueError(
             f"device must be 'auto' or one that torch has here; got {device!r}."
         ) from None
@@ -342,4 +342,5 @@ CENTRAL_CHECKS = {
     "relation": one_of(*RELATIONS),
     "clip_norm": radius,
     "device": lambda name, value: choose_device(value),
+    "verbose": in_range(),
 }

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fit-quality warnings, computed from public sizes and released values."""
 
+import contextlib
 import warnings
+from contextvars import ContextVar
 
 import numpy as np
 
@@ -29,12 +31,30 @@ MUCH_AT_BOUND, MORE_THAN_BESIDE = 0.1, 4.0
 FARTHEST = 2.0**64
 
 
-def warn_of_few_rows(name, given, min_samples, stacklevel):
-    """Warn, before anything is spent, that there are too few rows to learn much from."""
+# What else helps where rows are few, by the estimator that makes the fit in this thread.
+_advice: ContextVar[str] = ContextVar("advice on few rows", default="")
+
+
+@contextlib.contextmanager
+def advising_on_few_rows(advice):
+    """Add a sentence to warnings of too few rows in this thread."""
+    token = _advice.set(f" {advice}" if advice else "")
+    try:
+        yield
+    finally:
+        _advice.reset(token)
+
+
+def warn_of_few_rows(name, given, min_samples, is_sum, stacklevel):
+    """Warn, before anything is spent, that there are too few rows to learn much from.
+
+    Sums over all rows take the fewest: other releases are advised to be one.
+    """
+    other = "" if is_sum else ", or a method that needs fewer rows: DPSWFlowSampler with a sketch"
     warnings.warn(
         f"{name} takes about {min_samples:,} rows to be of use at this ε, with this number of "
         f"columns and classes; here are {given}. Use a larger epsilon, more rows, fewer columns "
-        "or classes, or a method that needs fewer rows: DPSWFlowSampler with a slice sketch.",
+        f"or classes{other}.{_advice.get()}",
         FitQualityWarning,
         stacklevel=stacklevel + 1,
     )

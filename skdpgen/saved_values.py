@@ -2,13 +2,18 @@
 """JSON and arrays for the values that saved estimators consist of."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pandas as pd
 import torch
 from dp_accounting import DpEvent
+from scipy import stats
 from sklearn.base import BaseEstimator
+from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from torch import nn
 
 from .accounting.certificate import Certificate
@@ -22,9 +27,21 @@ ARRAY = "arrays/{}.npy"
 for _cls in (
     *(nn.BatchNorm1d, nn.BatchNorm2d, nn.Conv2d, nn.ConvTranspose2d, nn.Flatten, nn.LeakyReLU),
     *(nn.Linear, nn.MaxPool2d, nn.ReLU, nn.Sequential, nn.Sigmoid, nn.Unflatten, nn.Upsample),
-    FrozenEstimator,
+    # Linear public encoders, such as the one of a domain adapter for few target rows.
+    *(FrozenEstimator, MaxAbsScaler, MinMaxScaler, PCA, Pipeline, RobustScaler, StandardScaler),
+    TruncatedSVD,
 ):
     savable(_cls)
+# What to do about a value that is code, by the name of the parameter that holds it.
+_CURES = {
+    "network": "Give the network by its name",
+    "augment": "Give the augmentation by its name, or as None",
+    "encoder": "Give the encoder as None or 'dp-pca', as an object of skdpgen.preprocessing, or as "
+    "scalers and PCA of scikit-learn",
+    "random_state": "Give random_state as None or an int",
+    "param_distributions": "Save best_estimator_, which is the whole fit",
+    "scoring": "Save best_estimator_, which is the whole fit",
+}
 _TORCH_DTYPES = {str(dtype): dtype for dtype in (torch.float32, torch.float64)}
 
 
@@ -35,7 +52,7 @@ def check_members_of(node, *names):
 
 
 def is_certified(value: object) -> bool:
-    """Return whether a value is a fitted estimator with a certificate."""
+    """Return whether a value is a fitted estimator with a certificate, which binds it."""
     return hasattr(value, "check_certified") and "privacy_" in vars(value)
 
 
@@ -55,10 +72,11 @@ class Writer:
             if isinstance(value, cls):
                 return {"is": kind, "of": write(self, value, where)}
         if not is_savable(type(value)):
+            parts = re.split(r"[.\[]", where)
+            cures = [f"{_CURES[name]}, or pickle" for name in parts if name in _CURES]
             raise ValueError(
                 f"{where} cannot be saved: it is a {type(value).__name__}, and files hold no code. "
-                "Give a network by its name, an encoder as None or 'dp-pca', and random_state as "
-                "None or an int; or pickle the estimator."
+                f"{cures[0] if cures else 'Pickle'} the estimator."
             )
         return {"is": type(value).__name__, "of": self._write_parts(value, where)}
 
@@ -238,6 +256,17 @@ def _read_frame(reader, content):
     return pd.DataFrame(columns)
 
 
+def _write_distribution(writer, value, where):
+    return [value.dist.name, *(writer.write(part, where) for part in (value.args, value.kwds))]
+
+
+def _read_distribution(reader, content):
+    distribution = getattr(stats, content[0])
+    if not isinstance(distribution, stats.rv_continuous | stats.rv_discrete):
+        raise ValueError(f"{content[0]} is no distribution.")
+    return distribution(*reader.read(content[1]), **reader.read(content[2]))
+
+
 def _write_certificate(writer, certificate, where):
     return [certificate.to_json(), certificate.sigma]
 
@@ -284,6 +313,11 @@ _KINDS = {
     ),
     "index": (pd.Index, _write_index, _read_index),
     "frame": (pd.DataFrame, _write_frame, _read_frame),
+    "distribution": (
+        type(stats.norm()) | type(stats.poisson(1)),
+        _write_distribution,
+        _read_distribution,
+    ),
     "event": (
         DpEvent,
         lambda writer, value, where: event_to_dict(value),

@@ -14,14 +14,14 @@ from os import PathLike
 
 import numpy as np
 from dp_accounting.dp_event import RepeatAndSelectDpEvent
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _is_fitted, check_is_fitted
 
 from ._version import __version__
 from .accounting.calibration import check_delta, check_epsilon
 from .accounting.strict_json import parse_json
 from .checks import as_path
 from .registry import Savable
-from .saved_values import ARRAY, Reader, Writer, check_members_of, is_certified
+from .saved_values import ARRAY, Reader, Writer, check_members_of
 
 # Raised by one in front of what older versions cannot read, and behind for what they can.
 _FORMAT = (4, 0)
@@ -33,7 +33,50 @@ _TOLERANCE = 1e-6
 
 
 class Saves(Savable):
-    """Mixin of estimators with a certificate: its numbers, and the method `save`."""
+    """Mixin of estimators that have the method `save`."""
+
+    def save(self, path: str | PathLike) -> None:
+        """Write the fitted estimator to a file, from which `skdpgen.load` reads it.
+
+        The file holds JSON and arrays. Unlike a pickle, it runs no code when it is read, so that
+        one from elsewhere can be read, too. It holds what was fitted and the parameters, an int
+        `random_state` among them, by which the noise can be recomputed.
+
+        Parameters
+        ----------
+        path : str, path or binary file
+            The file, which is overwritten.
+
+        Raises
+        ------
+        ValueError
+            For parameters that are code: networks given as factories, encoders that are not of this
+            library, and a `random_state` that is no number. Pickle those, and tell whoever reads
+            the pickle to trust it. For parameters that are not those of the fit.
+        """
+        check_is_fitted(self)
+        path, writer = path if hasattr(path, "write") else as_path(path), Writer()
+        contents = {
+            "format": list(_FORMAT),
+            "version": __version__,
+            "estimator": writer.write(self, type(self).__name__),
+        }
+        # All that is refused is refused before there is a file.
+        digest = _start_digest()
+        with zipfile.ZipFile(path, "w") as file:
+            with _Entry(file, _CONTENTS, digest) as entry:
+                entry.write(json.dumps(contents).encode())
+            for i, array in enumerate(writer.arrays):
+                with _Entry(file, ARRAY.format(i), digest) as entry:
+                    np.lib.format.write_array(entry, array, allow_pickle=False)
+            file.writestr(_describe(_DIGEST), digest.hexdigest())
+
+
+class Certified(Saves):
+    """Mixin of estimators with a certificate: its numbers, which a file must agree with."""
+
+    def __sklearn_is_fitted__(self):
+        return "privacy_" in vars(self)
 
     @property
     def epsilon_(self):
@@ -77,42 +120,6 @@ class Saves(Savable):
     def _find_sigma(self):
         """Return the standard deviation of the noise, from the certificate and the release."""
         raise NotImplementedError
-
-    def save(self, path: str | PathLike) -> None:
-        """Write the fitted estimator to a file, from which `skdpgen.load` reads it.
-
-        The file holds JSON and arrays. Unlike a pickle, it runs no code when it is read, so that
-        one from elsewhere can be read, too. It holds what was fitted and the parameters, an int
-        `random_state` among them, by which the noise can be recomputed.
-
-        Parameters
-        ----------
-        path : str, path or binary file
-            The file, which is overwritten.
-
-        Raises
-        ------
-        ValueError
-            For parameters that are code: networks given as factories, encoders that are not of this
-            library, and a `random_state` that is no number. Pickle those, and tell whoever reads
-            the pickle to trust it. For parameters that are not those of the fit.
-        """
-        check_is_fitted(self, "privacy_")
-        path, writer = path if hasattr(path, "write") else as_path(path), Writer()
-        contents = {
-            "format": list(_FORMAT),
-            "version": __version__,
-            "estimator": writer.write(self, type(self).__name__),
-        }
-        # All that is refused is refused before there is a file.
-        digest = _start_digest()
-        with zipfile.ZipFile(path, "w") as file:
-            with _Entry(file, _CONTENTS, digest) as entry:
-                entry.write(json.dumps(contents).encode())
-            for i, array in enumerate(writer.arrays):
-                with _Entry(file, ARRAY.format(i), digest) as entry:
-                    np.lib.format.write_array(entry, array, allow_pickle=False)
-            file.writestr(_describe(_DIGEST), digest.hexdigest())
 
 
 def list_certified_sizes(estimator):
@@ -220,7 +227,7 @@ def load(path: str | PathLike):
                     _check_digest(file)
                     check_members_of(contents, "format", "version", "estimator")
                     estimator = Reader(file).read(contents["estimator"])
-                    if not is_certified(estimator):
+                    if not isinstance(estimator, Saves) or not _is_fitted(estimator):
                         raise ValueError("it holds no fitted estimator.")
         # Whatever a file that is damaged, or made to be so, can raise.
         except Exception as error:

@@ -1,5 +1,6 @@
 """A file holds a fitted estimator to the bit, and nothing that could run."""
 
+import dataclasses
 import hashlib
 import io
 import json
@@ -10,8 +11,9 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import loguniform, randint
 from sklearn.base import BaseEstimator, clone
-from sklearn.decomposition import PCA
+from sklearn.decomposition import FastICA
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from torch import nn
@@ -32,7 +34,7 @@ from skdpgen import (
 )
 from skdpgen.adaptation import DPSWDDomainClassifier, DPSWDRowAdapter, PrivateSearch
 from skdpgen.encoders import PrivatePCA
-from skdpgen.preprocessing import DPPCA, LocalPrivatizer, LowFrequencies
+from skdpgen.preprocessing import DPPCA, Autoencoder, LocalPrivatizer, LowFrequencies
 from skdpgen.releases import ForwardAggregates, SampledGradients, SlicedRows
 from skdpgen.testing.common import differ
 
@@ -149,7 +151,24 @@ FITS = {
     "to a sampler": lambda: DPSWDDomainAdapter(0.1, n_steps=3).fit_to_sampler(
         X, Y, DPSWFlowSampler(5.0, 1e-6, n_steps=2, bounds=(0, 1)).fit(X)
     ),
+    "classifier": lambda: DPSWDDomainClassifier(5.0, n_steps=3).fit(X, Y, X_target=X[:, ::-1]),
+    # The sampler's encoder is a pipeline of scikit-learn, fitted to the source.
+    "classifier of wide rows": lambda: DPSWDDomainClassifier(5.0, n_steps=3).fit(
+        WIDE, Y, X_target=WIDE + 0.1
+    ),
+    "search": lambda: _search(align_weight=[0.1, 0.3]),
+    "search among releases": lambda: _search(sampler__n_particles=[10, 20]),
+    "autoencoder": lambda: Autoencoder(n_components=2, n_epochs=1).fit(X),
+    "frequencies": lambda: LowFrequencies(3).fit(X),
 }
+WIDE = RNG.uniform(size=(60, 70))
+
+
+def _search(scoring=None, **params):
+    sampler = DPSWFlowSampler(n_steps=2, n_particles=20)
+    classifier = DPSWDDomainClassifier(5.0, n_steps=2, sampler=sampler)
+    search = PrivateSearch(classifier, params, n_candidates=2, scoring=scoring)
+    return search.fit(X, Y, X_target=X[:, ::-1])
 
 
 def _save(estimator):
@@ -170,7 +189,7 @@ def _made_by(estimator):
         return made if isinstance(made, tuple) else (made,)
     if isinstance(estimator, LocalPrivatizer):
         return (estimator.inverse_transform(X),)
-    return (estimator.transform(X),)
+    return (estimator.transform(WIDE[:, : estimator.n_features_in_]),)
 
 
 def _assert_same(made, again):
@@ -192,9 +211,10 @@ def test_what_is_loaded_is_what_was_saved(name, tmp_path):
     for made, again in zip(_made_by(fitted), _made_by(loaded), strict=True):
         _assert_same(made, again)
     assert vars(loaded).keys() == vars(fitted).keys()
-    assert loaded.privacy_ == fitted.privacy_
-    assert loaded.privacy_.sigma == fitted.privacy_.sigma
-    assert loaded.privacy_.to_json() == fitted.privacy_.to_json()
+    if hasattr(fitted, "privacy_"):
+        assert loaded.privacy_ == fitted.privacy_
+        assert loaded.privacy_.sigma == fitted.privacy_.sigma
+        assert loaded.privacy_.to_json() == fitted.privacy_.to_json()
     assert repr(loaded) == repr(fitted)
     for public in [key for key in vars(fitted) if key.endswith("_")]:
         pair = getattr(fitted, public), getattr(loaded, public)
@@ -206,6 +226,42 @@ def test_what_is_loaded_is_what_was_saved(name, tmp_path):
     # What is loaded is whole: it can be cloned, saved and fitted again.
     assert repr(clone(loaded)) == repr(clone(fitted))
     assert _save(loaded) == _save(fitted)
+
+
+def test_every_public_estimator_is_saved():
+    public = {
+        value
+        for home in (skdpgen, *(getattr(skdpgen, name) for name in skdpgen.HOMES))
+        for value in (getattr(home, name) for name in home.__all__)
+        if isinstance(value, type) and issubclass(value, BaseEstimator) and hasattr(value, "fit")
+    }
+    assert public == {type(fit()) for fit in FITS.values()}
+
+
+def test_searches_by_distributions_are_saved(tmp_path):
+    fitted = _search(align_weight=loguniform(0.1, 1.0), n_projections=randint(2, high=9))
+    loaded = _load(_save(fitted), tmp_path)
+    for name, drawn in fitted.param_distributions.items():
+        again = loaded.param_distributions[name]
+        assert (drawn.dist.name, drawn.args, drawn.kwds) == (
+            again.dist.name,
+            again.args,
+            again.kwds,
+        )
+
+
+def test_searches_by_code_say_what_to_save_instead(tmp_path):
+    fitted = _search(scoring=lambda model, X, y: 0.0, align_weight=[0.1, 0.3])
+    with pytest.raises(ValueError, match=r"scoring cannot be saved.*Save best_estimator_"):
+        fitted.save(tmp_path / "search")
+    assert _load(_save(fitted.best_estimator_), tmp_path).privacy_ == fitted.privacy_
+
+
+def test_a_search_with_another_certificate_is_refused():
+    fitted = _search(align_weight=[0.1, 0.3])
+    fitted.privacy_ = dataclasses.replace(fitted.privacy_, delta=1e-7)
+    with pytest.raises(ValueError, match=r"contradicts|says|is"):
+        fitted.save(io.BytesIO())
 
 
 def test_a_file_is_json_and_arrays():
@@ -232,8 +288,8 @@ REFUSED = {
     "factory": (dict(network=lambda n, m: nn.Linear(n, m)), "network cannot be saved.*by its name"),
     "object": (dict(encoder=_Encoder()), "encoder cannot be saved: it is a _Encoder.*pickle"),
     "of others": (
-        dict(encoder=FrozenEstimator(PCA(3).fit(X))),
-        "encoder.estimator cannot be .* PCA",
+        dict(encoder=FrozenEstimator(FastICA(3).fit(X))),
+        "encoder.estimator cannot be .* FastICA.* scalers and PCA .* pickle",
     ),
     "seed": (dict(random_state=np.random.RandomState(0)), "random_state cannot be saved"),
 }
@@ -425,7 +481,7 @@ def test_terms_are_compared_also_where_the_origin_says_the_same(content, tmp_pat
         _load(_changed(content, edit), tmp_path)
 
 
-@pytest.mark.parametrize("name", FITS)
+@pytest.mark.parametrize("name", sorted(FITS.keys() - {"autoencoder", "frequencies"}))
 def test_the_noise_is_that_of_the_certificate(name, tmp_path):
     fitted = FITS[name]()
 
@@ -433,8 +489,12 @@ def test_the_noise_is_that_of_the_certificate(name, tmp_path):
         of_certificate = held["estimator"]["of"]["attributes"]["privacy_"]["of"]
         of_certificate[1] = 0.25 if of_certificate[1] is None else 1.01 * of_certificate[1] + 1e-3
 
-    of_sampler = "sigma of target_sampler_ of DPSWDDomainAdapter is"
+    of_sampler = "sigma of target_sampler_ of DPSWDDomain.* is"
     match = {
+        "classifier": of_sampler,
+        "classifier of wide rows": of_sampler,
+        "search": "sigma_ of PrivateSearch is",
+        "search among releases": "sigma_ of PrivateSearch is",
         "adapter": of_sampler,
         "to a sampler": of_sampler,
         "privatizer": "plan_ of LocalPrivatizer is",

@@ -108,6 +108,8 @@ def synthesize(options: Namespace) -> int:
         print(generator.privacy_)
         if (report_table := _find_report(generator)) is not None:
             print(report_table.to_string())
+        if options.budget is None:
+            print("Another synthesis of these rows adds to this ε: give all of them one --budget.")
     is_bad = any(issubclass(category, FitQualityWarning) for category in caught)
     return _BAD_QUALITY if options.fail_on_warning and is_bad else 0
 
@@ -310,11 +312,12 @@ def budget(options: Namespace) -> int:
         raise ValueError(f"{options.path} exists already; name a new file for the budget.")
     with _printed_warnings():
         if options.action == "init":
+            threshold_delta = options.threshold_delta
             total = PrivacyBudget(
                 options.epsilon,
                 options.delta,
                 relation=options.relation,
-                threshold_delta=options.threshold_delta,
+                threshold_delta=options.delta / 10 if threshold_delta is None else threshold_delta,
                 path=options.path,
             )
         else:

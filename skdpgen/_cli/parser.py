@@ -126,9 +126,8 @@ def _add_budget(command: argparse.ArgumentParser) -> None:
     init.add_argument(
         "--threshold-delta",
         type=float,
-        default=0.0,
         help="part of δ for categories that --infer finds, a tenth of the δ of each synthesis; "
-        "default: 0",
+        "default: a tenth of δ; 0 if all categories are declared",
     )
     for name, purpose in (
         ("show", "print what is spent of a budget"),

@@ -26,10 +26,11 @@ from dp_accounting.dp_event import RepeatAndSelectDpEvent
 from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 from dp_accounting.rdp.rdp_privacy_accountant import compute_delta, compute_epsilon
 
-from ..checks import is_one_of
+from ..checks import check_choice, check_number
 from .event_support import find_unsupported
 from .events import (
     ThresholdDpEvent,
+    check_events,
     flatten,
     pure_epsilon,
     split_sampling,
@@ -361,6 +362,9 @@ def ledger_epsilon(
     >>> round(ledger_epsilon([GaussianDpEvent(4.0)], 1e-5), 3)
     0.926
     """
+    check_number("delta", delta, zero=True)
+    if delta >= 1:
+        raise ValueError(f"delta must be in [0, 1); got {delta!r}.")
     return fill_ledger(events, accountant, relation).get_epsilon(delta)
 
 
@@ -390,6 +394,8 @@ def ledger_delta(
     >>> ledger_delta([GaussianDpEvent(4.0)], 2.0) < 1e-9
     True
     """
+    if epsilon != math.inf:
+        check_number("epsilon", epsilon, zero=True, most=math.inf)
     return fill_ledger(events, accountant, relation).get_delta(epsilon)
 
 
@@ -409,16 +415,14 @@ def is_covered(events: Iterable[DpEvent], bound: DpEvent, relation: str) -> bool
 
 def fill_ledger(events: Iterable[DpEvent], accountant: str, relation: str) -> Any:
     """Return an accountant that has composed all events."""
-    if accountant not in ACCOUNTANTS:
-        raise ValueError(f"accountant must be one of {list(ACCOUNTANTS)}; got {accountant!r}.")
+    check_choice("accountant", accountant, ACCOUNTANTS)
     check_relation(relation)
     ledger = ACCOUNTANTS[accountant](relation)
-    for event in events:
+    for event in check_events(events):
         ledger.compose(event)
     return ledger
 
 
 def check_relation(relation: str) -> None:
     """Raise ValueError if `relation` is not a neighbouring relation."""
-    if not is_one_of(relation, RELATIONS):
-        raise ValueError(f"relation must be one of {list(RELATIONS)}; got {relation!r}.")
+    check_choice("relation", relation, RELATIONS)

@@ -246,7 +246,9 @@ class PrivacyBudget:
         if total > self.threshold_delta * (1 + 1e-9):
             raise BudgetExceededError(
                 f"With this fit releases by a threshold would take {show(total)} of δ; the budget "
-                f"sets aside threshold_delta={show(self.threshold_delta)} for them."
+                f"sets aside threshold_delta={show(self.threshold_delta)} for them. Make a budget "
+                f"with threshold_delta={show(max(total, self.delta / 10))} or more "
+                "(--threshold-delta), or declare the categories of all columns."
             )
 
     def _reserve(self, plan: Plan, reproducible: bool) -> int:
@@ -412,6 +414,11 @@ class Reservation:
             except Exception:
                 self.settle(())
                 raise
+
+    @property
+    def is_charged(self) -> bool:
+        """Whether anything pays for the fit."""
+        return bool(self._tickets)
 
     def settle(self, events: Iterable[DpEvent]) -> None:
         """Reduce the charge to that for `events`."""

@@ -16,6 +16,7 @@ from dp_accounting import (
 )
 from scipy.optimize import brentq
 
+from ..checks import check_choice, check_number, flag
 from .accountants import fill_ledger, ledger_epsilon
 from .directions import check_shape, sensitivity_bound, table4_bound
 from .events import SlicedGaussianDpEvent
@@ -208,8 +209,7 @@ def sliced_gaussian_epsilon(
     True
     """
     delta = check_delta(delta)
-    if not sigma >= 0:
-        raise ValueError(f"sigma must be at least 0; got {sigma!r}.")
+    check_number("sigma", sigma, zero=True, most=math.inf)
     function = _sliced_epsilon_function(
         method,
         delta,
@@ -283,12 +283,12 @@ def _sliced_epsilon_function(
 ) -> Callable[[float], float]:
     """Check the arguments and return ε as a function of σ per unit of ‖z‖."""
     n_features, n_projections = check_shape(n_features, n_projections)
-    if not 0 < sampling_rate <= 1:
+    check_number("sampling_rate", sampling_rate)
+    if sampling_rate > 1:
         raise ValueError(f"sampling_rate must be in (0, 1]; got {sampling_rate}.")
-    if int(n_steps) != n_steps or n_steps < 1:
-        raise ValueError(f"n_steps must be a whole number of at least 1; got {n_steps}.")
-    if sampling not in ("poisson", "fixed"):
-        raise ValueError(f"sampling must be 'poisson' or 'fixed'; got {sampling!r}.")
+    check_number("n_steps", n_steps, whole=True)
+    flag("orthogonal", orthogonal)
+    check_choice("sampling", sampling, ("poisson", "fixed"))
 
     def repeat(event: DpEvent) -> DpEvent:
         if sampling_rate < 1 and sampling == "poisson":
@@ -298,9 +298,9 @@ def _sliced_epsilon_function(
             event = SampledWithoutReplacementDpEvent(share.denominator, share.numerator, event)
         return SelfComposedDpEvent(event, int(n_steps))
 
+    orthogonal = bool(orthogonal)
     methods = ["pld", "rdp", "bernstein", "clt"]
-    if method not in methods:
-        raise ValueError(f"method must be one of {methods}; got {method!r}.")
+    check_choice("method", method, methods)
     if orthogonal and method in ("bernstein", "clt"):
         raise ValueError(f"method={method!r} needs iid directions; set orthogonal=False.")
     # Computed once, not at each σ, since "clt" warns.
@@ -337,6 +337,7 @@ def check_epsilon(epsilon: float) -> float:
 
 def check_delta(delta: float) -> float:
     """Return δ as the largest float that does not exceed it; raise ValueError outside (0, 1)."""
-    if not isinstance(delta, numbers.Real) or not 0 < at_most(delta) < 1:
+    is_number = isinstance(delta, numbers.Real) and not isinstance(delta, bool)
+    if not is_number or not 0 < at_most(delta) < 1:
         raise ValueError(f"delta must be a number in (0, 1); got {delta!r}.")
     return at_most(delta)

@@ -11,6 +11,7 @@ drawn after z, freshly and independently. For unit z, the distribution of H is
 """
 
 import math
+import numbers
 import warnings
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -18,6 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 from scipy.special import logsumexp
+
+from ..checks import budget_share, check_number, flag
 
 
 class SensitivityLaw(NamedTuple):
@@ -36,7 +39,6 @@ class SensitivityLaw(NamedTuple):
     infinity: float
 
 
-@lru_cache(maxsize=64)
 def sensitivity_law(
     n_features: int, n_projections: int, orthogonal: bool = False, n_values: int = 60
 ) -> SensitivityLaw:
@@ -66,6 +68,13 @@ def sensitivity_law(
     True
     """
     d, k = check_shape(n_features, n_projections)
+    flag("orthogonal", orthogonal)
+    check_number("n_values", n_values, whole=True, most=10**6)
+    return _sensitivity_law(d, k, bool(orthogonal), int(n_values))
+
+
+@lru_cache(maxsize=64)
+def _sensitivity_law(d: int, k: int, orthogonal: bool, n_values: int) -> SensitivityLaw:
     if d == 1:
         return SensitivityLaw(np.array([float(k)]), np.ones(1), 0.0)
     if orthogonal:
@@ -139,8 +148,7 @@ def sensitivity_bound(
     8.518
     """
     d, k = check_shape(n_features, n_projections)
-    if not 0 < delta < 1:
-        raise ValueError(f"delta must be in (0, 1); got {delta}.")
+    budget_share("delta", delta)
     if kind == "bernstein":
         log = math.log(1 / delta)
         return k / d + 2 / 3 * log + 2 / d * math.sqrt(k * (d - 1) / (d + 2) * log)
@@ -169,7 +177,8 @@ def table4_bound(n_features: int, n_projections: int, delta: float) -> float:
 def check_shape(n_features: int, n_projections: int) -> tuple[int, int]:
     """Return the shape of U as ints; raise ValueError if it is invalid."""
     for name, value in (("n_features", n_features), ("n_projections", n_projections)):
-        if not 1 <= value <= 10**7 or int(value) != value:
+        is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        if not is_number or not 1 <= value <= 10**7 or int(value) != value:
             raise ValueError(f"{name} must be a whole number from 1 to 10,000,000; got {value}.")
     return int(n_features), int(n_projections)
 

@@ -10,6 +10,7 @@ exceed the diameter. `DiameterGaussianDpEvent` is for releases that are not sums
 
 import math
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import attrs
 import dp_accounting
@@ -251,6 +252,18 @@ def threshold_delta(events: Iterable[DpEvent]) -> float:
         for event, count in flatten(events).items()
         if isinstance(event, ThresholdDpEvent)
     )
+
+
+def check_events(events: Any) -> list[DpEvent]:
+    """Return events as a list; raise TypeError if they are anything else."""
+    is_list = isinstance(events, Iterable) and not isinstance(events, str | bytes | Mapping)
+    listed = list(events) if is_list else [events]
+    if wrong := [part for part in listed if not (is_list and isinstance(part, DpEvent))]:
+        raise TypeError(
+            "events must be a list of events of dp_accounting, as [GaussianDpEvent(4.0)]; got "
+            f"{type(wrong[0]).__name__}{' in it' * is_list}."
+        )
+    return listed
 
 
 def flatten(events: Iterable[DpEvent]) -> dict[DpEvent, int]:

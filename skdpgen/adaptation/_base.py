@@ -34,7 +34,7 @@ from ..params import (
     rollback_on_failure,
 )
 from ..registry import savable
-from ..serialization import Saves
+from ..serialization import Certified
 from ._domains import unwrap
 
 # Assumptions on certificates of adapters.
@@ -130,7 +130,7 @@ def _check_network(name, value):
 
 @parameters
 class BaseAdapter(
-    Saves,
+    Certified,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     Checked,
@@ -180,6 +180,7 @@ class BaseAdapter(
         **PRIVACY_CHECKS,
         "relation": one_of(*RELATIONS),
         "device": lambda name, value: choose_device(value),
+        "verbose": in_range(),
         "network": _check_network,
         "n_components": whole(optional=True),
         "n_projections": whole(),
@@ -202,6 +203,7 @@ class BaseAdapter(
             Their labels.
         X_target : array-like or Whole of shape (n_target, n_features), default=None
             Private target rows. None: the representation is fitted to the source, with a warning.
+            Cross-validation cuts rows that are as many as those of `X`: give ``Whole(X_target)``.
         persons : None
             Not supported; the error names alternatives for several rows per person.
 

@@ -14,6 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import resample
+from sklearn.utils.validation import check_is_fitted
 
 from ..accounting.certificate import Certificate
 from ..accounting.events import gaussian_event
@@ -23,10 +24,13 @@ from ..accounting.spending import report_spent_on_error
 from ..arrays.box import BoxFormat
 from ..base import BaseGenerator, CentralGenerator
 from ..checks import check_choice, in_range
+from ..curator.inputs import read_rows
 from ..encoders import PrivatePCA, split_encoder
+from ..feature_names import match_names
 from ..generators import DPSWFlowSampler
 from ..params import parameters, rollback_on_failure
 from ..preprocessing import LowFrequencies
+from ..quality import advising_on_few_rows
 from ._augmentation import AUGMENTATIONS
 from ._base import ASSUMED, SHARED_PARAMETERS, BaseAdapter
 
@@ -258,6 +262,12 @@ class DPSWDDomainAdapter(BaseAdapter):
         ValueError
             For bad parameters or data.
         """
+        if not isinstance(sampler, BaseGenerator):
+            raise ValueError(
+                "sampler must be a fitted generator of skdpgen, such as target_sampler_; got "
+                f"{type(sampler).__name__}."
+            )
+        check_is_fitted(sampler, "privacy_")
         with rollback_on_failure(self), plain_numbers(self):
             start = self._start(X, y)
             self.n_target_ = sampler.n_samples_
@@ -269,7 +279,15 @@ class DPSWDDomainAdapter(BaseAdapter):
 
     def _adapt(self, start, X_target):
         sampler = self._make_sampler(start.X, start.bounds, self.n_target_)
-        return self._train_on_samples(start, sampler.fit(X_target))
+        if X_target.dtype != object:
+            # Synthetic rows have the names, too; as columns of objects rows would be refused.
+            X_target = match_names(self, X_target)
+        # Cross-validation cuts a target that happens to have as many rows as the source.
+        is_cut = self.n_target_ == len(start.X)
+        advice = "If cross-validation has cut X_target, give Whole(X_target)." if is_cut else ""
+        with advising_on_few_rows(advice):
+            sampler.fit(X_target)
+        return self._train_on_samples(start, sampler)
 
     def _make_sampler(self, X, bounds, n_target):
         """Return the unfitted sampler, with defaults that follow from the source."""
@@ -316,6 +334,9 @@ class DPSWDDomainAdapter(BaseAdapter):
         )
         with report_spent_on_error(lambda: certificate):
             synthetic = sampler.sample(min(_MOST, max(_FEWEST, self.n_target_)))
+            if isinstance(synthetic, tuple):
+                synthetic, _ = synthetic
+            synthetic = read_rows(self, match_names(self, synthetic), reset=False)
             target, projected = (self._project(part).to(rows) for part in (synthetic, start.X))
             return self._train(
                 start,
@@ -329,8 +350,9 @@ class DPSWDDomainAdapter(BaseAdapter):
 
     def _project(self, X):
         """Return inputs of the network, projected on what the sampler's release covers."""
-        project = getattr(self.target_sampler_, "project", None)
-        return self._input(X if project is None else project(X))
+        sampler = self.target_sampler_
+        is_projected = hasattr(sampler, "project")
+        return self._input(sampler.project(match_names(sampler, X)) if is_projected else X)
 
     @property
     def _augment(self):

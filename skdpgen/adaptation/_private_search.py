@@ -2,7 +2,7 @@
 """Private hyperparameter search for domain adapters."""
 
 import copy
-import numbers
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, replace
 
 import numpy as np
@@ -20,14 +20,19 @@ from ..accounting.calibration import check_delta
 from ..accounting.certificate import Certificate
 from ..accounting.selection import select_best, selection_plan
 from ..accounting.spending import report_spent_on_error
+from ..checks import check_number
+from ..feature_names import match_names
 from ..mechanisms.noise import NoiseSource
 from ..params import DocumentedEstimator, parameters, warn_of_delta
+from ..serialization import Certified
 from ._base import SHARED_PARAMETERS, BaseAdapter, refuse_persons
 from ._domain_classifier import DPSWDDomainClassifier
 from ._domains import unwrap
 
 # Number of synthetic target rows for scores.
 _N_SCORED = 1000
+# Number of candidates, or its mean, at most: an accountant's probabilities are floats up to here.
+_MOST_CANDIDATES = 1e6
 _ASSUMED = (
     "nothing is disclosed about fits that were not chosen, their number or their duration; the "
     "number is drawn in double precision",
@@ -45,7 +50,7 @@ def _best_has(name):
 
 
 @parameters
-class PrivateSearch(MetaEstimatorMixin, DocumentedEstimator):
+class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
     """Random search over an adapter's parameters with one privacy cost for the whole search.
 
     The estimator's `epsilon` and `delta` are those of the whole search. Its cost depends on the
@@ -156,7 +161,7 @@ class PrivateSearch(MetaEstimatorMixin, DocumentedEstimator):
         y : array-like of shape (n_samples,)
             Their labels.
         X_target : array-like or Whole of shape (n_target, n_features)
-            Private target rows.
+            Private target rows; see `Whole` for cross-validation.
         persons : None
             Not supported; the error names alternatives for several rows per person.
 
@@ -194,9 +199,14 @@ class PrivateSearch(MetaEstimatorMixin, DocumentedEstimator):
         self.privacy_ = best.privacy_
         return self
 
-    @property
-    def epsilon_(self):
-        return self.privacy_.epsilon
+    def _list_certified(self):
+        best = self.best_estimator_
+        best.check_certified()
+        yield "privacy_ of best_estimator_", best.privacy_, self.privacy_
+        yield "sigma_", self.sigma_, best.sigma_
+
+    def _find_sigma(self):
+        return self.best_estimator_.sigma_
 
     def _search_one_release(self, X, y, X_target, noise):
         """Return the best of several fits to one sampler, by post-processing of its release."""
@@ -275,12 +285,22 @@ class PrivateSearch(MetaEstimatorMixin, DocumentedEstimator):
         estimator = self.estimator
         if not isinstance(estimator, BaseAdapter):
             raise TypeError(
-                "PrivateSearch takes a domain adapter or classifier; got "
+                "estimator of PrivateSearch must be a domain adapter or classifier; got "
                 f"{type(estimator).__name__}."
             )
-        n = self.n_candidates
-        if isinstance(n, bool) or not isinstance(n, numbers.Real) or not n >= 1:
-            raise ValueError(f"n_candidates must be a number of at least 1; got {n!r}.")
+        check_number("n_candidates", self.n_candidates, most=_MOST_CANDIDATES)
+        if self.n_candidates < 1:
+            raise ValueError(
+                f"n_candidates must be a number of at least 1; got {self.n_candidates!r}."
+            )
+        check_number("shape", self.shape, zero=True, most=10)
+        searched = self.param_distributions
+        searched = searched if isinstance(searched, list | tuple) else [searched]
+        if not all(isinstance(part, Mapping) for part in searched):
+            raise TypeError(
+                "param_distributions must be a dict of names and lists or distributions, or a list "
+                f"of such dicts; got {self.param_distributions!r}."
+            )
         # ParameterSampler validates the distributions.
         dicts = ParameterSampler(self.param_distributions, 1).param_distributions
         names = {name for parameters in dicts for name in parameters}
@@ -397,6 +417,7 @@ def reverse_validation_score(model, X, y, X_synthetic) -> float:
     float
         Accuracy; 0 if all predictions are the same.
     """
+    X_synthetic = match_names(model, X_synthetic)
     predicted = model.predict(X_synthetic)
     if len(np.unique(predicted)) < 2:
         return 0.0

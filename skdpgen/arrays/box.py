@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from ..curator.record_functions import call_quietly
+from ..feature_names import match_names
 from ..registry import savable
 from .frequencies import find_shape
 from .kind import ArrayFormat
@@ -75,7 +76,7 @@ class BoxFormat(ArrayFormat):
             return self.n_features + self.has_number
         zeros = np.zeros((1, self.n_features))
         zeros = zeros if self.bounds is None else np.clip(zeros, *self.bounds)
-        rows = call_quietly(lambda: np.asarray(self.encoder.transform(zeros), dtype=np.float64))
+        rows = call_quietly(self._encode_features, zeros)
         if rows is None or rows.ndim != 2 or len(rows) != 1:
             raise ValueError(
                 f"encoder must map rows of {self.n_features} features to rows of numbers; it does "
@@ -102,7 +103,7 @@ class BoxFormat(ArrayFormat):
         if is_linear and not self.has_number:
             for windows in draw_windows(self.n_features, n_windows, generator):
                 if self.encoder is not None:
-                    seen = call_quietly(self.encoder.transform, windows.numpy())
+                    seen = call_quietly(self._encode_features, windows.numpy())
                     windows = torch.as_tensor(seen)
                 yield windows
 
@@ -113,7 +114,7 @@ class BoxFormat(ArrayFormat):
         if self.bounds is not None:
             X = np.clip(X, *self.bounds)
         if self.encoder is not None:
-            rows = np.asarray(self.encoder.transform(X), dtype=np.float64)
+            rows = self._encode_features(X)
         elif self.bounds is not None:
             rows = _to_unit(X, self.bounds) * self.unit
         else:
@@ -124,6 +125,10 @@ class BoxFormat(ArrayFormat):
         if self.y_bounds is not None:
             y = _to_unit(np.clip(y, *self.y_bounds), self.y_bounds) * self.unit
         return np.hstack([rows, y])
+
+    def _encode_features(self, X):
+        """Map features to what the encoder makes of them."""
+        return np.asarray(self.encoder.transform(match_names(self.encoder, X)), dtype=np.float64)
 
     def decode(self, rows):
         """Map rows in the unit ball back to (features, numbers or None), within the bounds."""

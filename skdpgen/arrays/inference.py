@@ -116,7 +116,7 @@ class OpenBoxFormat(BoxFormat):
         """Return the numbers whose ranges are to be found, one column for each."""
         parts = []
         if self.opens_X and self.encoder is not None:
-            rows = np.asarray(self.encoder.transform(X.copy()), dtype=np.float64)
+            rows = self._encode_features(X.copy())
             parts = [np.linalg.norm(rows, axis=1)]
         elif self.opens_X and self.n_features > _MOST_RANGES:
             parts = [X.min(axis=1), X.max(axis=1)]

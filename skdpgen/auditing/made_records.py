@@ -6,12 +6,12 @@ import math
 import numpy as np
 import pandas as pd
 import torch
-from sklearn.base import clone
+from sklearn.base import MetaEstimatorMixin, clone
 
 from ..checks import is_one_of
 from ..encoders import split_encoder
 from ..mechanisms.noise import NoiseSource
-from ..serialization import Saves
+from ..serialization import Certified
 from ..tables.columns.category import Category
 from ..tables.columns.date import Date
 from ..tables.columns.number import Number
@@ -42,7 +42,7 @@ _INSIDE = 0.1
 
 def can_be_audited(estimator: object) -> bool:
     """Return whether an estimator releases something by itself, as searches do not."""
-    return isinstance(estimator, Saves)
+    return isinstance(estimator, Certified) and not isinstance(estimator, MetaEstimatorMixin)
 
 
 def make_records(

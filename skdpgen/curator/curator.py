@@ -16,7 +16,7 @@ from ..accounting.certificate import Certificate
 from ..accounting.events import repeat, split_repetition
 from ..accounting.plan import Plan
 from ..accounting.spending import report_reserved_on_error, report_spent_on_error
-from ..exceptions import PlanError, warn_of_seed
+from ..exceptions import PlanError, warn_of_search, warn_of_seed
 from ..mechanisms.sums import RowCountMechanism
 from .batches import RecordSource
 from .dataset import Dataset
@@ -75,6 +75,8 @@ def open_curator(
         verbose=verbose,
     )
     with curator, report_spent_on_error(curator.certificate):
+        if not curator.is_charged:
+            warn_of_search()
         curator.count_rows()
         yield curator
 
@@ -315,6 +317,11 @@ class Curator:
             Maps cells to codes, (n, n_columns).
         """
         self._open_source().encode_cells_by(function)
+
+    @property
+    def is_charged(self) -> bool:
+        """Whether a budget, or the search that runs the fit, pays for it."""
+        return self._reservation.is_charged
 
     def close(self) -> None:
         """Release the rows from memory; budgets keep the charge of what was released only."""

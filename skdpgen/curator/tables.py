@@ -22,12 +22,14 @@ import pandas as pd
 
 from .._muting import muted
 from ..exceptions import TableError
+from ..forking import in_forked_children
 from .containers import PANDAS, adapt
 from .persons import NO_IDENTIFIER, UNKNOWN_COLUMN, Persons, hash_persons
 from .record_functions import call_quietly
 
 # `muted` acts on the whole process: the threads of a worker take turns.
 _LOCK = threading.Lock()
+in_forked_children(lambda: globals().update(_LOCK=threading.Lock()))
 # Engines that were imported, by the top-level package of their tables.
 _engines: dict[str, type["PartitionedTable"]] = {}
 

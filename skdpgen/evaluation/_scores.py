@@ -169,13 +169,25 @@ def frechet_distance(X, Y) -> float:
         raise ValueError(
             f"X and Y must have equally many columns; got {X.shape[1]} and {Y.shape[1]}."
         )
+    # Squares of the numbers leave the range of a float where their ratios do not.
+    unit = max(np.abs(X).max(), np.abs(Y).max()) or 1.0
+    unit = 2.0 ** np.frexp(unit)[1] if not 1e-100 < unit < 1e100 else 1.0
+    X, Y = X / unit, Y / unit
     first, second = (np.atleast_2d(np.cov(rows, rowvar=False)) for rows in (X, Y))
     # Eigenvalues are clipped at 0, since covariances of few rows are singular.
     values, vectors = np.linalg.eigh(first)
     root = (vectors * np.sqrt(values.clip(0))) @ vectors.T
     cross = np.sqrt(np.linalg.eigvalsh(root @ second @ root).clip(0)).sum()
     gap = ((X.mean(0) - Y.mean(0)) ** 2).sum()
-    return float(gap + max(0.0, np.trace(first) + np.trace(second) - 2 * cross))
+    distance = float(gap + max(0.0, np.trace(first) + np.trace(second) - 2 * cross))
+    with np.errstate(over="ignore"):
+        scaled = distance * unit * unit
+    if np.isinf(scaled) or (scaled == 0 < distance):
+        raise ValueError(
+            "The squared distance between X and Y leaves the range of a float: multiply both by "
+            "one number."
+        )
+    return scaled
 
 
 def _check_rows(X_syn, X_test, classifier: str):

@@ -15,9 +15,11 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from ..forking import in_forked_children
 from ..registry import savable
 
 _init_lock = threading.Lock()
+in_forked_children(lambda: globals().update(_init_lock=threading.Lock()))
 
 
 @savable

@@ -14,12 +14,12 @@ from torch import nn
 
 from ..arrays.kind import check_bounds
 from ..arrays.numbers import read_numbers
-from ..checks import positive, whole
+from ..checks import in_range, positive, whole
 from ..learners.training import Descent, run_steps
 from ..mechanisms.noise import NoiseSource
 from ..networks import build, infer_image_shape, make_autoencoder
 from ..params import Checked, DocumentedEstimator, choose_device, parameters
-from ..registry import savable
+from ..serialization import Saves
 
 # Rows that are encoded or decoded at once.
 _BLOCK = 500
@@ -29,9 +29,10 @@ _N_STEPS, _MOST_EPOCHS = 2400, 50
 _WARM_UP = 0.1
 
 
-@savable
 @parameters
-class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator):
+class Autoencoder(
+    Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
+):
     """Autoencoder with codes on the unit sphere, **for public data only**.
 
     .. warning::
@@ -133,6 +134,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, Do
         "n_epochs": whole(optional=True),
         "batch_size": whole(),
         "learning_rate": positive(optional=True),
+        "verbose": in_range(),
     }
 
     def fit(self, X, y=None) -> "Autoencoder":

@@ -33,7 +33,7 @@ from ..params import (
     rollback_on_failure,
     warn_of_delta,
 )
-from ..serialization import Saves, list_certified_sizes
+from ..serialization import Certified, list_certified_sizes
 
 # Default number of components: beyond it, components of digits and faces are mostly noise.
 _MOST_COMPONENTS = 64
@@ -51,7 +51,9 @@ _ASSUMED = (
 
 
 @parameters
-class DPPCA(Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator):
+class DPPCA(
+    Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
+):
     """Principal component analysis under differential privacy.
 
     `fit` releases the second moments of the rows once, with Gaussian noise (Analyze Gauss [1]_),

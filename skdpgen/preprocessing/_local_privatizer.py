@@ -26,7 +26,7 @@ from ..mechanisms.noise import ASSUMED_OF_NOISE, NoiseSource
 from ..params import PRIVACY_CHECKS, Checked, DocumentedEstimator, parameters, rollback_on_failure
 from ..releases import LocalNoise
 from ..releases.local_noise import find_local_sigma
-from ..serialization import Saves
+from ..serialization import Certified
 
 _ASSUMED = (
     "all cells are numbers: where the dtype of X does not say so, others are refused",
@@ -39,7 +39,7 @@ _ASSUMED = (
 
 @parameters
 class LocalPrivatizer(
-    Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
+    Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
 ):
     """Local differential privacy: clients add noise to their own rows before anybody collects them.
 
@@ -238,7 +238,7 @@ class LocalPrivatizer(
             As in `transform`, and for labels without `classes`.
         """
         check_is_fitted(self, "privacy_")
-        X = check_rows(self, X, reset=False)
+        dtype = check_rows(self, X, reset=False).dtype
         format, plan, has_labels = self.format_, self.plan_, y is not None
         classes = self.classes_ if has_labels and hasattr(self, "classes_") else None
         if has_labels and classes is None:
@@ -249,7 +249,7 @@ class LocalPrivatizer(
         if not has_labels:
             # Without labels, their share of the budget is not spent.
             plan = replace(plan, releases=plan.releases[:1])
-        dtype = np.float32 if X.dtype == np.float32 else np.float64
+        dtype = np.float32 if dtype == np.float32 else np.float64
         dataset = Dataset(X, y).validate_array(self, classes, reset=False)
         with open_curator(dataset, format, plan, self._noise(), strict=self._is_strict) as curator:
             noised = curator.release(LocalRowsMechanism(format.p)).values * format.radius

@@ -11,13 +11,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..arrays.frequencies import cosine_matrices, find_shape
 from ..checks import whole
 from ..params import Checked, DocumentedEstimator, parameters
-from ..registry import savable
+from ..serialization import Saves
 
 
-@savable
 @parameters
 class LowFrequencies(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
+    Saves, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Checked, DocumentedEstimator
 ):
     """Coefficients of images in the lowest frequencies of the orthonormal cosine transform.
 

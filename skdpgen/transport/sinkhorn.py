@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from sklearn.exceptions import ConvergenceWarning
 
+from ..checks import check_number
 from .slices import _as_float, _as_weights
 
 # Scalings stay within exp(± this) of 1: beyond it, kernel entries that underflow could matter.
@@ -193,16 +194,16 @@ def transport(cost, reg, a, b, n_iter, tol, init=None):
     """Checked and solved: potentials (..., n) and (..., m), plan, and the dual objective."""
     if cost.ndim < 2:
         raise ValueError(f"cost must have at least 2 dimensions, got shape {tuple(cost.shape)}.")
-    if not 0 < reg < math.inf:
-        raise ValueError(f"reg must be a positive finite number, got {reg}.")
-    if n_iter < 1:
-        raise ValueError(f"n_iter must be at least 1, got {n_iter}.")
-    if not tol > 0:
-        raise ValueError(f"tol must be positive, got {tol}.")
+    check_number("reg", reg, most=math.inf)
+    reg = float(reg)
+    check_number("n_iter", n_iter, whole=True)
+    check_number("tol", tol)
     cost = cost.detach()
     a, b, total = _shares(cost, a, b)
     batch, (n, m) = cost.shape[:-2], cost.shape[-2:]
     if init is not None:
+        if not isinstance(init, tuple | list) or len(init) != 2:
+            raise ValueError("init must be potentials (f, g).")
         init = _as_float(init[1], "init").to(cost)
         if init.shape[-1] != m:
             raise ValueError(f"init must be potentials (f, g), g of {m} columns.")

@@ -7,6 +7,7 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 
 from .._muting import muted
+from ..checks import check_number, flag
 from .sinkhorn import as_pair, sinkhorn_plan, transport
 
 # Marginal error and iterations of the plans of gradients, whose clipping noise is far larger.
@@ -17,20 +18,35 @@ _CHUNK = 2**21
 
 
 def _pairwise_cost(X, Y, p, l1_weight):
+    check_number("l1_weight", l1_weight, zero=True, most=math.inf)
+    check_number("p", p)
+    if p not in (1, 2):
+        raise ValueError(f"p must be 1 or 2, got {p!r}.")
     if p == 1:
         if l1_weight:
             raise ValueError("l1_weight is a share of L1 next to p=2; leave it at 0 with p=1.")
         return torch.cdist(X, Y, p=1)
-    if p != 2:
-        raise ValueError(f"p must be 1 or 2, got {p}.")
-    if not 0 <= l1_weight < math.inf:
-        raise ValueError(f"l1_weight must be a finite number of at least 0, got {l1_weight}.")
     # Distances do not depend on the origin, but their rounding does.
     origin = Y.detach().mean(-2, keepdim=True)
     A, B = X - origin, Y - origin
     cost = A.square().sum(-1)[..., None] + B.square().sum(-1)[..., None, :] - 2 * (A @ B.mT)
     cost = cost.clamp_min(0)
-    return cost + l1_weight * torch.cdist(X, Y, p=1) if l1_weight else cost
+    _check_range(cost, A, B, origin)
+    return cost + float(l1_weight) * torch.cdist(X, Y, p=1) if l1_weight else cost
+
+
+def _check_range(cost, A, B, origin):
+    """Raise a ValueError if squares of differences leave the range of the dtype."""
+    dtype = torch.finfo(cost.dtype)
+    size, largest = max(A.detach().abs().max(), B.detach().abs().max()), cost.detach().max()
+    # Equal rows differ by the rounding of their mean.
+    differ = size > 8 * dtype.eps * origin.abs().max()
+    if not largest < math.inf or (differ and largest < dtype.tiny / dtype.eps):
+        what = "small" if largest < 1 else "large"
+        raise ValueError(
+            f"The squares of the differences between X and Y are too {what} for {dtype.dtype}: "
+            "multiply both by one number, and reg by its square."
+        )
 
 
 def pairwise_cost(X, Y, *, p: int = 2, l1_weight: float = 0.0):
@@ -55,8 +71,8 @@ def pairwise_cost(X, Y, *, p: int = 2, l1_weight: float = 0.0):
     Raises
     ------
     ValueError
-        For other ``p``, negative ``l1_weight``, and samples that are empty, not finite or of
-        different numbers of features.
+        For other ``p``, negative ``l1_weight``, samples that are empty, not finite or of
+        different numbers of features, and squared distances that exceed the dtype's range.
 
     References
     ----------
@@ -141,6 +157,7 @@ def entropic_wasserstein(
     >>> round(entropic_wasserstein(X, Y, reg=0.01), 6)
     1.0
     """
+    flag("entropy", entropy)
     X, Y, as_tensor = as_pair(X, Y)
     return _plain(_loss(X, Y, reg, p, l1_weight, a, b, n_iter, tol, entropy), as_tensor)
 
@@ -248,6 +265,7 @@ def semi_debiased_sinkhorn_loss(
     2.0
     """
     X, Y, as_tensor = as_pair(X, Y)
+    check_number("n_debias", n_debias, whole=True, zero=True)
     n = X.shape[-2] - n_debias
     if not 0 <= n_debias <= n:
         raise ValueError(

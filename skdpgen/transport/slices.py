@@ -13,6 +13,8 @@ import numpy as np
 import torch
 from torch.utils.checkpoint import checkpoint
 
+from ..checks import check_number, check_size, flag
+
 # Projected values, k * (n + m), held at once; beyond it slices are taken in chunks.
 CHUNK_ELEMENTS = 2**24
 
@@ -51,7 +53,8 @@ def _as_weights(weights, name, samples):
 
 
 def _check_order(p):
-    if not 1 <= p < math.inf:
+    check_number("p", p)
+    if p < 1:
         raise ValueError(f"p must be a finite number of at least 1, got {p}.")
 
 
@@ -62,11 +65,11 @@ def _generator(random_state):
         generator.seed()
     elif isinstance(random_state, np.random.RandomState):
         generator.manual_seed(int(random_state.randint(2**31 - 1)))
-    elif isinstance(random_state, Integral):
+    elif isinstance(random_state, Integral) and -(2**63) <= random_state < 2**64:
         generator.manual_seed(int(random_state))
     else:
         raise ValueError(
-            "random_state must be None, an int or a numpy RandomState, "
+            "random_state must be None, an int of 64 bits or a numpy RandomState; "
             f"got {type(random_state).__name__}."
         )
     return generator
@@ -135,8 +138,9 @@ def random_directions(
     True
     """
     for name, value in (("n_features", n_features), ("n_projections", n_projections)):
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}.")
+        check_number(name, value, whole=True)
+    flag("orthogonal", orthogonal)
+    check_size("n_projections", n_features, n_projections)
 
     def gaussian(*shape):
         if isinstance(generator, np.random.Generator):
@@ -178,14 +182,10 @@ def _quantiles(x, weights):
     return values, levels / levels[..., -1:]
 
 
-def _transport_cost(x, y, a, b, p):
-    """W_p^p along the last axis, of inputs already checked."""
-
-    def cost(gap):
-        return gap.square() if p == 2 else gap.abs().pow(p)
-
+def _gaps(x, y, a, b):
+    """Distances of paired quantiles along the last axis, and the mass of each pair."""
     if a is None and b is None and x.shape[-1] == y.shape[-1]:
-        return cost(_sort(x)[0] - _sort(y)[0]).mean(-1)
+        return _sort(x)[0] - _sort(y)[0], None
 
     x, u = _quantiles(x, a)
     y, v = _quantiles(y, b)
@@ -200,7 +200,18 @@ def _transport_cost(x, y, a, b, p):
         steps = steps.clamp_(max=values.shape[-1] - 1)  # rounding of a parallel cumsum
         return values.gather(-1, steps.expand(*values.shape[:-1], -1))
 
-    return (widths.to(x.dtype) * cost(at_levels(x, u) - at_levels(y, v))).sum(-1)
+    return at_levels(x, u) - at_levels(y, v), widths.to(x.dtype)
+
+
+def _transport_cost(gaps, widths, p):
+    """W_p^p of what `_gaps` returns."""
+    costs = gaps.square() if p == 2 else gaps.abs().pow(p)
+    return costs.mean(-1) if widths is None else (widths * costs).sum(-1)
+
+
+def _power_of_two(value):
+    """The power of 2 below a positive number: products with it are exact."""
+    return 2.0 ** (math.frexp(value)[1] - 1)
 
 
 def wasserstein_1d(x, y, *, a=None, b=None, p: float = 2):
@@ -231,8 +242,8 @@ def wasserstein_1d(x, y, *, a=None, b=None, p: float = 2):
     Raises
     ------
     ValueError
-        For p < 1, empty or non-finite samples, leading axes that do not broadcast, and weights
-        that are negative, sum to 0 or are not one per sample.
+        For p < 1, empty or non-finite samples, leading axes that do not broadcast, weights that
+        are negative, sum to 0 or are not one per sample, and costs that exceed the dtype's range.
 
     References
     ----------
@@ -255,7 +266,14 @@ def wasserstein_1d(x, y, *, a=None, b=None, p: float = 2):
         batch = np.broadcast_shapes(*(t.shape[:-1] for t in (x, y, a, b) if t is not None))
     except ValueError:
         raise ValueError("x, y, a and b have leading axes that do not broadcast.") from None
-    return _transport_cost(x.expand(*batch, -1), y.expand(*batch, -1), a, b, p)
+    gaps, widths = _gaps(x.expand(*batch, -1), y.expand(*batch, -1), a, b)
+    cost = _transport_cost(gaps, widths, p)
+    if not cost.isfinite().all():
+        raise ValueError(
+            f"x and y are too far apart: their distance to the power p = {p} leaves the range of "
+            f"{str(dtype).removeprefix('torch.')}. Divide both by the same number."
+        )
+    return cost
 
 
 def _root(mean, p):
@@ -295,27 +313,48 @@ def _sliced(X, Y, a, b, n_projections, p, projections, random_state, sigma):
                 f"got shape {tuple(projections.shape)}."
             )
 
-    def cost(directions, seed):
-        x, y = directions.T @ X.T, directions.T @ Y.T
+    chunks = projections.split(max(1, CHUNK_ELEMENTS // (len(X) + len(Y))), dim=1)
+    seeds = torch.randint(2**62, (len(chunks),), generator=generator).tolist()
+
+    def find_gaps(directions, seed, unit):
+        x, y = directions.T @ (X / unit).T, directions.T @ (Y / unit).T
         if sigma:
             # Seeded here, so that a recomputation under checkpoint sees the same noise.
             noise = torch.Generator().manual_seed(seed)
             x, y = (
-                z + sigma * torch.randn(z.shape, generator=noise, dtype=dtype).to(device)
+                z + sigma / unit * torch.randn(z.shape, generator=noise, dtype=dtype).to(device)
                 for z in (x, y)
             )
-        return _transport_cost(x, y, a, b, p).sum()
+        return _gaps(x, y, a, b)
 
-    chunks = projections.split(max(1, CHUNK_ELEMENTS // (len(X) + len(Y))), dim=1)
-    seeds = torch.randint(2**62, (len(chunks),), generator=generator).tolist()
-    if len(chunks) == 1:
-        total = cost(projections, *seeds)
-    else:  # nothing of size k * n is kept for the backward pass: it computes each chunk again
-        total = sum(
-            checkpoint(cost, chunk, seed, use_reentrant=False, preserve_rng_state=False)
-            for chunk, seed in zip(chunks, seeds, strict=True)
-        )
-    distance = _root(total / projections.shape[1], p)
+    def mean_cost(unit, scale):
+        """Mean cost of the rows, if distances are in multiples of `scale · unit`."""
+
+        def cost(directions, seed):
+            gaps, widths = find_gaps(directions, seed, unit)
+            return _transport_cost(gaps if scale == 1 else gaps / scale, widths, p).sum()
+
+        if len(chunks) == 1:
+            total = cost(projections, *seeds)
+        else:  # nothing of size k * n is kept for the backward pass: it computes each chunk again
+            total = sum(
+                checkpoint(cost, chunk, seed, use_reentrant=False, preserve_rng_state=False)
+                for chunk, seed in zip(chunks, seeds, strict=True)
+            )
+        return total / projections.shape[1]
+
+    mean, unit, scale = mean_cost(1.0, 1.0), 1.0, 1.0
+    # Powers of gaps leave the range of the dtype where the distance does not.
+    smallest = torch.finfo(dtype).tiny / torch.finfo(dtype).eps
+    largest = max(X.detach().abs().max().item(), Y.detach().abs().max().item(), sigma)
+    if not smallest <= mean < math.inf and largest > 0:
+        unit = _power_of_two(largest)
+        with torch.no_grad():
+            gaps = (find_gaps(*chunk, unit)[0] for chunk in zip(chunks, seeds, strict=True))
+            scale = max(part.abs().max().item() for part in gaps)
+        if scale > 0:
+            mean = mean_cost(unit, scale)
+    distance = _root(mean, p) * scale * unit
     return distance if as_tensor else distance.item()
 
 
@@ -435,6 +474,5 @@ def smoothed_sliced_wasserstein_distance(
     >>> smoothed_sliced_wasserstein_distance(X, X, sigma=1, random_state=0) > 0
     True
     """
-    if not 0 <= sigma < math.inf:
-        raise ValueError(f"sigma must be a finite number of at least 0, got {sigma}.")
+    check_number("sigma", sigma, zero=True, most=math.inf)
     return _sliced(X, Y, a, b, n_projections, p, projections, random_state, sigma)

@@ -1,9 +1,11 @@
 """The file of a budget, on the command line."""
 
+import pandas as pd
 import pytest
 
+from skdpgen import DPSWFlowSampler
 from skdpgen.__main__ import main
-from skdpgen.privacy import PrivacyBudget
+from skdpgen.privacy import BudgetExceededError, PrivacyBudget
 
 INIT = ["budget", "init", "kept.budget", "--epsilon", "6", "--delta", "1e-5"]
 
@@ -49,3 +51,34 @@ def test_a_seed_is_for_no_budget(synthesize, capsys):
     main(INIT)
     assert synthesize("--budget", "kept.budget", "--seed", "1") == 1
     assert "refuses fits with a fixed random_state" in capsys.readouterr().err
+
+
+def test_budgets_leave_something_for_categories_that_are_found(capsys, folder):
+    """By default, so that a synthesis of undeclared columns is not refused."""
+    assert main(INIT) == 0
+    assert PrivacyBudget.from_file("kept.budget").threshold_delta == pytest.approx(1e-6)
+    (folder / "kept.budget").unlink()
+    assert main([*INIT, "--threshold-delta", "0"]) == 0
+    assert PrivacyBudget.from_file("kept.budget").threshold_delta == 0
+
+
+def test_a_refusal_of_categories_says_what_budget_to_make(folder):
+    table = pd.DataFrame({"kind": ["x", "y"] * 500, "n": range(1000)})
+    with PrivacyBudget(1.0, 1e-5), pytest.raises(BudgetExceededError) as refused:
+        DPSWFlowSampler(1.0, 1e-5, n_steps=2).fit(table)
+    assert "threshold_delta=1.001e-06 or more (--threshold-delta)" in str(refused.value)
+    with PrivacyBudget(1.0, 1e-5, threshold_delta=1e-6):
+        DPSWFlowSampler(1.0, 1e-5, n_steps=2).fit(table)
+
+
+def test_the_last_line_says_that_syntheses_add_up(capsys, folder):
+    def synthesize(*options):
+        terms = ["--epsilon", "5", "--delta", "1e-6", "--schema", "schema.json"]
+        return main(["synthesize", "private.csv", "--output", "made.csv", *terms, *options])
+
+    assert synthesize() == 0
+    assert capsys.readouterr().out.splitlines()[-1].endswith("give all of them one --budget.")
+    (folder / "made.csv").unlink()
+    assert main(INIT) == 0
+    assert synthesize("--budget", "kept.budget") == 0
+    assert "Another synthesis" not in capsys.readouterr().out

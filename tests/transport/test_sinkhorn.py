@@ -462,9 +462,9 @@ NAN9[1, 1] = np.nan
         (C9, -1.0, {}, "reg must be a positive"),
         (C9, math.nan, {}, "reg must be a positive"),
         (C9, math.inf, {}, "reg must be a positive"),
-        (C9, 1, {"n_iter": 0}, "n_iter must be at least 1"),
-        (C9, 1, {"tol": 0}, "tol must be positive"),
-        (C9, 1, {"tol": math.nan}, "tol must be positive"),
+        (C9, 1, {"n_iter": 0}, "n_iter must be a positive whole"),
+        (C9, 1, {"tol": 0}, "tol must be a positive"),
+        (C9, 1, {"tol": math.nan}, "tol must be a positive"),
         (NAN9, 1, {}, "cost holds NaN or infinite"),
         (-np.inf * C9, 1, {}, "cost holds NaN or infinite"),
         (C9[0], 1, {}, "cost must have at least 2 dimensions"),
@@ -516,9 +516,44 @@ def test_pair_errors(X, Y, kw, message):
         assert "987" not in str(error.value)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("exponent", "word"), [(0.55, "large"), (-0.55, "small")])
+def test_squares_beyond_the_range_are_refused(dtype, exponent, word):
+    """They were infinite, with the advice to raise reg, or 0 where rows differ."""
+    X = np.random.default_rng(0).random((5, 2)).astype(dtype)
+    far = X * dtype(float(np.finfo(dtype).max) ** exponent)
+    match = f"X and Y are too {word} for {np.dtype(dtype)}"
+    for function in (entropic_wasserstein, sinkhorn_divergence):
+        with pytest.raises(ValueError, match=match):
+            function(far, far[::-1] * 2, reg=0.1)
+        assert 0 <= function(far, far[::-1] * 2, reg=0.1, p=1) < math.inf
+    # Equal rows have no distances, of whatever size they are.
+    same = np.repeat(far[:1], 4, axis=0)
+    if word == "small":
+        assert pairwise_cost(same, same).max() == 0
+
+
+@pytest.mark.parametrize("value", [None, "2", 1.5, math.nan, math.inf, -1, True, [2]])
+@pytest.mark.parametrize("name", ["n_iter", "n_debias", "p", "l1_weight", "reg", "tol", "entropy"])
+def test_parameters_are_refused_by_name(name, value):
+    function = semi_debiased_sinkhorn_loss if name == "n_debias" else entropic_wasserstein
+    valid = {"l1_weight": [1.5, math.inf], "reg": [1.5], "tol": [1.5], "entropy": [True]}
+    if value in valid.get(name, []):
+        return
+    given = {"n_debias": 1} if name == "n_debias" else {}
+    with pytest.raises(ValueError, match=rf"^{name} must be"):
+        function(C9, C9, **{"reg": 1.0, **given, name: value})
+
+
+def test_numbers_of_numpy_are_numbers():
+    cost = entropic_wasserstein(C9, C9, reg=np.float32(2), p=np.int64(2), n_iter=np.uint8(200))
+    assert cost == entropic_wasserstein(C9, C9, reg=2, n_iter=200)
+    semi_debiased_sinkhorn_loss(C9, C9, n_debias=np.int16(1), reg=1)
+
+
 @pytest.mark.parametrize("n_debias", [-1, 3, 5])
 def test_n_debias_errors(n_debias):
-    with pytest.raises(ValueError, match="n_debias must be between 0 and half the 4 rows"):
+    with pytest.raises(ValueError, match="n_debias must be"):
         semi_debiased_sinkhorn_loss(C9, C9, n_debias=n_debias, reg=1)
 
 

@@ -524,7 +524,7 @@ NAN9[1, 1], INF9[1, 1] = np.nan, np.inf
         (X9, X9, {"p": 0.5}, "p must be"),
         (X9, X9, {"p": math.nan}, "p must be"),
         (X9, X9, {"p": math.inf}, "p must be"),
-        (X9, X9, {"n_projections": 0}, "n_projections must be at least 1"),
+        (X9, X9, {"n_projections": 0}, "n_projections must be a positive whole"),
         (X9, X9[:, :2], {}, "same number of features"),
         (X9[0], X9, {}, "2-dimensional"),
         (X9, X9, {"projections": np.eye(4)}, "one row for each of the 3 features"),
@@ -571,6 +571,61 @@ def test_1d_errors(x, y, kw, message):
         wasserstein_1d(x, y, **kw)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("power", [-0.95, -0.6, 0.6, 0.95])
+@pytest.mark.parametrize("p", [1, 1.5, 2, 7])
+@pytest.mark.parametrize("n", [9, 12])
+def test_distances_scale_with_rows(dtype, power, p, n):
+    """Powers of gaps leave the range of the dtype, and distances do not."""
+    scale = dtype(2.0 ** int(np.log2(float(np.finfo(dtype).max)) * power))
+    rng = np.random.default_rng(0)
+    X, Y = rng.random((9, 3)).astype(dtype), rng.random((n, 3)).astype(dtype)
+    for options in ({"sigma": 0}, {"sigma": 0.5}):
+        near = smoothed_sliced_wasserstein_distance(X, Y, p=p, random_state=0, **options)
+        options = {"sigma": options["sigma"] * float(scale)}
+        far = smoothed_sliced_wasserstein_distance(
+            X * scale, Y * scale, p=p, random_state=0, **options
+        )
+        assert far / float(scale) == pytest.approx(near, rel=1e-5)
+
+
+def test_gradients_of_large_and_small_rows():
+    X = torch.rand(5, 2, generator=torch.Generator().manual_seed(0))
+
+    def gradient(scale):
+        rows = (X * scale).requires_grad_()
+        sliced_wasserstein_distance(rows, torch.zeros(1, 2), random_state=0).backward()
+        return rows.grad
+
+    for scale in (2.0**-100, 2.0**100):
+        assert torch.allclose(gradient(scale), gradient(1.0), rtol=1e-5)
+
+
+def test_gaps_far_below_the_values():
+    near = sliced_wasserstein_distance([[1.0], [1e-200]], [[1.0], [2e-200]], random_state=0)
+    assert near == pytest.approx(1e-200 / math.sqrt(2))
+
+
+def test_costs_beyond_the_range_are_refused():
+    x = np.float32([1e25, 2e25])
+    with pytest.raises(ValueError, match=r"x and y are too far apart.*p = 2.*float32"):
+        wasserstein_1d(x, -x)
+    assert wasserstein_1d(x, -x, p=1).isfinite()
+
+
+@pytest.mark.parametrize("value", [None, "2", 1.5, math.nan, math.inf, 0, True, [2], 50.0])
+@pytest.mark.parametrize("name", ["n_projections", "n_features"])
+def test_counts_are_refused_by_name(name, value):
+    with pytest.raises(ValueError, match=rf"^{name} must be a positive whole number"):
+        random_directions(**{"n_features": 2, "n_projections": 2, name: value})
+    with pytest.raises(ValueError, match=r"^n_projections must be a positive whole number"):
+        sliced_wasserstein_distance(X9, X9, n_projections=value)
+
+
+def test_counts_of_numpy_are_counts():
+    assert random_directions(np.int64(2), np.uint8(3)).shape == (2, 3)
+
+
 @pytest.mark.parametrize("sigma", [-0.1, math.nan, math.inf])
 def test_sigma_errors(sigma):
     with pytest.raises(ValueError, match="sigma must be"):
@@ -579,7 +634,7 @@ def test_sigma_errors(sigma):
 
 @pytest.mark.parametrize(("d", "k", "name"), [(0, 3, "n_features"), (3, 0, "n_projections")])
 def test_direction_errors(d, k, name):
-    with pytest.raises(ValueError, match=f"{name} must be at least 1"):
+    with pytest.raises(ValueError, match=f"{name} must be a positive whole number"):
         random_directions(d, k)
 
 

@@ -52,19 +52,19 @@ PRIVACY = {
         muting("filters_that_were_put_first_afterwards"),
     ),
     "a file may contradict its certificate": Fault(
-        "serialization:Saves.check_certified",
+        "serialization:Certified.check_certified",
         "own != certified",
         "False",
         saving("terms_are_compared_also_where_the_origin_says_the_same"),
     ),
     "a file may state less noise than there is": Fault(
-        "serialization:Saves.check_certified",
+        "serialization:Certified.check_certified",
         "not _is_close(certificate.sigma, sigma)",
         "False",
         saving("the_noise_is_that_of_the_certificate[sketch]"),
     ),
     "a budget may be smaller than what was spent": Fault(
-        "serialization:Saves._list_certified",
+        "serialization:Certified._list_certified",
         "certificate.epsilon > epsilon * (1 + _TOLERANCE)",
         "False",
         saving("terms_are_compared_also_where_the_origin_says_the_same"),

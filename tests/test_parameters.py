@@ -1,0 +1,104 @@
+"""Bad parameters are refused by name, and numbers of NumPy are numbers."""
+
+import math
+
+import numpy as np
+import pytest
+from dp_accounting import GaussianDpEvent
+
+from skdpgen import DPSWFlowSampler
+from skdpgen.adaptation import DPSWDDomainClassifier, PrivateSearch
+from skdpgen.preprocessing import Autoencoder
+from skdpgen.privacy import (
+    calibrate_gaussian,
+    calibrate_sliced_gaussian,
+    ledger_delta,
+    ledger_epsilon,
+    sensitivity_bound,
+    sensitivity_law,
+    sliced_gaussian_epsilon,
+)
+
+BAD = [None, "nonsense", math.nan, -1, [1], {}, b"x"]
+EVENTS = [GaussianDpEvent(4.0)]
+TERMS = {"accountant": "rdp", "relation": "zero_out"}
+SLICED = {
+    "n_features": 4,
+    "n_projections": 3,
+    "sampling_rate": 0.5,
+    "n_steps": 2,
+    "method": "rdp",
+    "orthogonal": False,
+    "relation": "zero_out",
+    "sampling": "poisson",
+}
+FUNCTIONS = [
+    (ledger_epsilon, {"events": EVENTS, "delta": 1e-5, **TERMS}),
+    (ledger_delta, {"events": EVENTS, "epsilon": 1.0, **TERMS}),
+    (calibrate_gaussian, {"epsilon": 1.0, "delta": 1e-5, **TERMS}),
+    (calibrate_sliced_gaussian, {"epsilon": 1.0, "delta": 1e-5, **SLICED}),
+    (sliced_gaussian_epsilon, {"sigma": 1.0, "delta": 1e-5, **SLICED}),
+    (sensitivity_bound, {"n_features": 4, "n_projections": 3, "delta": 1e-5, "kind": "bernstein"}),
+    (
+        sensitivity_law,
+        {"n_features": 4, "n_projections": 3, "orthogonal": False, "n_values": 60},
+    ),
+]
+
+CASES = [
+    pytest.param(function, given, name, value, id=f"{function.__name__}-{name}-{value!r}")
+    for function, given in FUNCTIONS
+    for name in given
+    for value in BAD
+]
+
+
+@pytest.mark.parametrize(("function", "given", "name", "value"), CASES)
+def test_functions_refuse_by_name(function, given, name, value):
+    with pytest.raises((TypeError, ValueError), match=rf"^{name} must be"):
+        function(**given | {name: value})
+
+
+@pytest.mark.parametrize(("function", "given"), FUNCTIONS)
+def test_functions_take_numbers_of_numpy(function, given):
+    def as_numpy(value):
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return np.asarray(value)[()] if is_number else value
+
+    expected = function(**given)
+    result = function(**{name: as_numpy(value) for name, value in given.items()})
+    assert str(result) == str(expected)
+
+
+@pytest.mark.parametrize("value", [EVENTS[0], [EVENTS[0], 3], {EVENTS[0]: 1}, "events"])
+def test_events_are_a_list(value):
+    with pytest.raises(TypeError, match=r"^events must be a list.*; got"):
+        ledger_epsilon(value, 1e-5)
+
+
+@pytest.mark.parametrize("delta", [1.0, 2])
+def test_delta_is_below_one(delta):
+    with pytest.raises(ValueError, match="delta must be in"):
+        ledger_epsilon(EVENTS, delta)
+
+
+@pytest.mark.parametrize("value", [*BAD, math.inf, 10**30])
+@pytest.mark.parametrize("name", ["n_candidates", "shape", "estimator", "param_distributions"])
+def test_searches_refuse_by_name(name, value):
+    given = {"estimator": DPSWDDomainClassifier(), "param_distributions": {"align_weight": [0.1]}}
+    search = PrivateSearch(**given | {name: value})
+    with pytest.raises((TypeError, ValueError), match=rf"^{name}\b.* must"):
+        search.fit(np.eye(4), [0, 1, 0, 1], X_target=np.eye(4))
+
+
+@pytest.mark.parametrize("value", [None, "loud", -1, [1]])
+@pytest.mark.parametrize("kind", [DPSWFlowSampler, DPSWDDomainClassifier, Autoencoder])
+def test_verbose_is_a_number(kind, value):
+    with pytest.raises(ValueError, match=r"^verbose must be"):
+        kind(verbose=value).fit(np.eye(4), [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("device", [10**30, -1, "gpu", 0.5, None])
+def test_devices_are_refused_by_name(device):
+    with pytest.raises(ValueError, match=r"^device must be"):
+        DPSWFlowSampler(device=device).fit(np.eye(4))
