@@ -44,8 +44,6 @@ _FEWEST_FINE, _MOST_FINE = 16, 128
 _MOST_STRATA = 3
 # Share of values outside of the cells of nearly all values that is too small to keep their grid.
 _FEW_OUTSIDE = 0.003
-# So many deviations of noise are taken for no values.
-_WITHIN = 2.0
 # Knots that a column has in the end, at least; and what a cell of two columns is to have of the
 # records, on average, in units of its noise, where the records of each level of the target have
 # tables of their own (found on Adult and bank_marketing, on training rows).
@@ -301,7 +299,9 @@ class SchemaInference:
                 chosen = quantile_knots(knots, counts, std, n_knots, unit=unit, is_rest=bool(atoms))
             found[name] = with_atoms(_with_knots(kind, chosen), atoms)
             if name == self.label and name in self._open:
-                found[name] = _as_classes(found[name], {*atoms, *knots[counts > _WITHIN * std]})
+                found[name] = _as_classes(
+                    found[name], {*atoms, *knots[counts > find_clear(std, len(knots))]}
+                )
                 if isinstance(found[name], Ordinal):
                     continue
             between, cuts = find_cuts(knots, counts, std, found[name].positions, unit)

@@ -57,8 +57,8 @@ FUNCTION = {
         command_line("the_relation_is_the_one_that_is_asked_for[replace_one]"),
     ),
     "what was found is no schema": Fault(
-        "_cli.tables:read_schema",
-        'is_fitted and isinstance(written["report"], list)',
+        "tables.metadata.own:unwrap",
+        'set(document) == {"schema", "report"} and isinstance(document["report"], list)',
         "False",
         "tests/cli/test_reports.py::test_what_was_found_is_a_schema_for_what_comes_after",
     ),

@@ -47,7 +47,7 @@ PRIVACY = {
         "tests/engines/test_files.py::test_files_of_one_table_have_the_same_columns_of_the_same_types",
     ),
     "the first record names the columns": Fault(
-        "engines.files:TableFile._read_names",
+        "engines.files:TableFile._read_names_of",
         "not self._has_header",
         "False",
         command_line("a_table_without_a_header"),

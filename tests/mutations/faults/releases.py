@@ -69,7 +69,7 @@ PRIVACY = {
 FUNCTION = {
     "triples are sought where the target stratifies": Fault(
         "releases.tables:TwoWayTables.plan",
-        "not _may_stratify(format)",
+        "not may_stratify(format.target)",
         "True",
         interactions("where_triples_are_sought[schema1-d-3000-False]"),
     ),

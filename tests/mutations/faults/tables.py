@@ -9,6 +9,7 @@ from ..ids import (
     containers,
     decimals,
     inference,
+    location,
     marginal_calibration,
     options,
     point_masses,
@@ -22,6 +23,18 @@ from ..ids import (
 )
 
 PRIVACY = {
+    "locations of a record weigh as many times as there are levels": Fault(
+        "tables.inference.location:encode_locations",
+        "weights.reshape(len(numbers), SIZE) / np.sqrt(N_LEVELS)",
+        "weights.reshape(len(numbers), SIZE)",
+        location("a_record_adds_a_vector_of_norm_one_at_most"),
+    ),
+    "locations of a record weigh as many times as there are columns": Fault(
+        "tables.inference.columns:SchemaInference._encode_locations",
+        "encode_locations(numbers, lower, upper) / math.sqrt(len(bounds))",
+        "encode_locations(numbers, lower, upper)",
+        location("a_record_adds_a_vector_of_norm_one_at_most_over_all_columns"),
+    ),
     "categories that a dtype lists are kept": Fault(
         "tables.format:TableKind.put_in_order",
         "replace(self, listed={})",
@@ -109,8 +122,8 @@ PRIVACY = {
     ),
     "a bad cell makes others missing": Fault(
         "tables.columns.texts:parse_found",
-        "type(schema[name])",
-        'Date if "Smith" in set(table[name]) else type(schema[name])',
+        "_parse_cell(cell, schema[name], style)",
+        '_parse_cell(cell, Date() if "Smith" in set(table[name]) else schema[name], style)',
         inference("cells_are_read_one_by_one"),
     ),
     "whole numbers of a chunk of whole numbers are exact": Fault(
@@ -121,13 +134,37 @@ PRIVACY = {
     ),
     "nanoseconds narrow the years of other dates": Fault(
         "tables.columns.date:_parse_dates",
-        'cells = cells.str.replace(r"(\\.\\d{6})\\d+(?=$|Z|[+-])", r"\\1", regex=True)',
-        "pass",
+        'dates = [read[cell][1] if read.get(cell, [""])[0] == wanted else None for cell in cells]',
+        'dates = pd.to_datetime(cells, errors="coerce", format="ISO8601", utc=bool(zone))',
         texts("a_date_is_read_on_its_own"),
     ),
 }
 
 FUNCTION = {
+    "nearly all values are half of them": Fault(
+        "tables.inference.location",
+        "NEARLY_ALL, _LEAST = 0.9, 0.6",
+        "NEARLY_ALL, _LEAST = 0.4, 0.3",
+        location("cells_are_found_only_where_nearly_all_values_are"),
+    ),
+    "point masses are located with the other values": Fault(
+        "tables.inference.columns:SchemaInference._encode_locations",
+        "np.where(np.isin(values, atoms[name]), np.nan, values)",
+        "values",
+        location("a_record_adds_a_vector_of_norm_one_at_most_over_all_columns"),
+    ),
+    "a declared format comes after numbers": Fault(
+        "curator.texts:read_text",
+        "has_format = style.date_format is not None",
+        "has_format = False",
+        "tests/engines/test_files.py::test_styles_of_texts[style9-20200131-expected9]",
+    ),
+    "an integer target is a number": Fault(
+        "tables.inference.columns:_as_classes",
+        "kind.n_values > N_KNOTS",
+        "True",
+        location("a_target_of_few_integers_is_one_of_classes"),
+    ),
     "one of several conditions is enough": Fault(
         "tables.rules.predicates:all_hold",
         "np.all",
@@ -136,7 +173,7 @@ FUNCTION = {
     ),
     "a second of a date is a day": Fault(
         "tables.columns.date:Date.units_per_day",
-        'SECONDS_PER_DAY if self.unit == "second" else 1',
+        "_PER_DAY[self._known_unit]",
         "1",
         rules("dates_count_in_days_whatever_their_unit"),
     ),
@@ -184,7 +221,7 @@ FUNCTION = {
     ),
     "values about an atom are lost": Fault(
         "tables.inference.point_masses:ValueCounts.without",
-        'is_free |= getattr(self.kind, "decimals", 0) is None',
+        "is_free |= self.kind.decimals is None",
         "pass",
         point_masses("values_about_an_atom_that_is_a_knot_are_not_lost"),
     ),
@@ -231,20 +268,20 @@ FUNCTION = {
         inference("digits_after_a_zero_are_codes"),
     ),
     "what a column is said to be is not checked": Fault(
-        "tables.columns.cell_kinds:_choose_kind",
-        "not fits",
-        "False",
+        "tables.columns.cell_kinds:_choose_type",
+        "if fits:\n    return chosen",
+        "return chosen",
         options("it_stops_where_a_column_is_not_what_it_was_said_to_be"),
     ),
     "fractions are whole numbers of a column of integers": Fault(
-        "tables.columns.cell_kinds:_choose_kind",
-        'number * (expected != "integer")',
-        "number",
+        "tables.columns.cell_kinds:_choose_type",
+        "fitting, noise = count(_FITTING[chosen]), 4 * std",
+        'fitting, noise = count(_FITTING["number"]), 4 * std',
         inference("numbers_with_fractions_are_no_integers"),
     ),
     "noise is taken for cells that are lost": Fault(
         "tables.columns.cell_kinds:_share_lost",
-        "least * math.sqrt(sum(is_lost))",
+        "least * math.sqrt(len(lost))",
         "0",
         inference("cells_that_are_lost_are_warned_of[0-False]"),
     ),
@@ -364,7 +401,7 @@ FUNCTION = {
     ),
     "blanks are a category of texts that were found": Fault(
         "tables.inference.columns:SchemaInference.run",
-        '{c: n for c, n in counts.items() if read_cell(c)[0] != "missing"}',
+        "{c: n for c, n in counts.items() if not is_blank(c)}",
         "{c: n for c, n in counts.items()}",
         inference("blanks_are_no_category_of_a_column_that_was_found"),
     ),
@@ -531,9 +568,9 @@ FUNCTION = {
         rules("derived_columns_are_not_learnt"),
     ),
     "the target does not stratify": Fault(
-        "tables.format",
-        "max_strata: int = 3",
-        "max_strata: int = 1",
+        "tables.inference.columns",
+        "_MOST_STRATA = 3",
+        "_MOST_STRATA = 1",
         by_level("three_way_tables_with_the_target_are_learnt[DPSWFlowSampler]"),
     ),
     "a label apart comes back as an object": Fault(
