@@ -240,9 +240,15 @@ def _adapt_columns(columns, library):
     }
     if len({len(column.data) for column in read.values()}) > 1:
         raise ValueError("The columns of X have different lengths.")
-    # The index of a Series would reorder its cells.
-    data = pd.DataFrame({n: pd.Series(getattr(c.data, "array", c.data)) for n, c in read.items()})
+    data = pd.DataFrame({name: _make_series(column.data) for name, column in read.items()})
     return Adapted(data, Container(library), [column.dtypes[0] for column in read.values()])
+
+
+def _make_series(cells):
+    """Return cells as a Series, without the index of one, by which cells would be reordered."""
+    cells = getattr(cells, "array", cells)
+    # pandas would choose a dtype by the cells, if all of them are texts or dates.
+    return pd.Series(cells, dtype=object if cells.dtype == object else None)
 
 
 def _find_table(data):

@@ -297,6 +297,18 @@ def test_public_tables_are_described_and_compared(container):
     assert report(made, public).to_html()
 
 
+@pytest.mark.parametrize("cell", [SECRET, 1, None, datetime.date(2020, 1, 1)])
+def test_no_cell_chooses_a_dtype(cell):
+    """A dtype is public: it must not tell whether one cell is no text."""
+    for column in (["a", "b"], [datetime.date(2020, 1, 1)] * 2):
+        cells = [*column, cell]
+        for X in ([{"x": c} for c in cells], {"x": cells}, {"x": np.array(cells, dtype=object)}):
+            adapted = adapt(X)
+            assert adapted.data["x"].dtype == object
+            assert adapted.dtypes == [object]
+            assert adapted.data["x"].tolist() == cells
+
+
 def test_what_is_no_table_is_refused():
     with pytest.raises(ValueError, match="different lengths"):
         make().fit({"a": [1, 2, 3], "b": [1, 2]})

@@ -375,6 +375,12 @@ PRIVACY = {
         "(*inferred, *ordered, *alike, *list_refusals(strict, self._has_objects))",
         clients("the_certificate_names_what_was_done"),
     ),
+    "texts in a list choose the dtype of their column": Fault(
+        "curator.containers:_make_series",
+        "object if cells.dtype == object else None",
+        "None",
+        containers("no_cell_chooses_a_dtype"),
+    ),
     "a certificate does not say that the order of a dtype is assumed to be public": Fault(
         "curator.dataset:Dataset.list_assumptions",
         "(*shared, *inferred, *ordered, *alike, *list_refusals(strict, self._has_objects))",
