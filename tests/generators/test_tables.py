@@ -404,9 +404,11 @@ def test_bad_targets(fitted):
 def test_a_schema_pays_for_what_it_leaves_open():
     schema = Schema({**SCHEMA, "age": Number(decimals=0)})
     generator = make(epsilon=5.0, schema=schema).fit(make_table())
-    assert generator.privacy_.releases == ("value ranges", "value counts", *ALL_TABLES)
+    names = ("value ranges", "value locations", "value counts", *ALL_TABLES)
+    assert generator.privacy_.releases == names
     precisions = [event.noise_multiplier**-2 for event in generator.privacy_.events]
-    expected = [0.1, 0.1, 0.8 * 0.9, 0.8 * 0.03, 0.8 * 0.07]
+    parts = [share / 2.4 for share in (1, 0.4, 1)]
+    expected = [*(0.22 * share for share in parts), *(0.78 * share for share in (0.9, 0.03, 0.07))]
     assert_allclose(np.array(precisions) / sum(precisions), expected)
     assert not generator.schema_.open_names
     assert generator.schema_.drop("age") == SCHEMA.drop("age")
@@ -433,8 +435,9 @@ def test_what_is_open_is_paid_for(relation):
         "column kinds",
         "decimals",
         "value ranges",
-        "value counts",
+        "value locations",
         "category counts",
+        "value counts",
         "two-way tables",
     )
     assert generator.privacy_.releases == names
@@ -443,7 +446,7 @@ def test_what_is_open_is_paid_for(relation):
     precisions = [event.noise_multiplier**-2 for event in generator.privacy_.events]
     assert_allclose(
         np.array(precisions) / sum(precisions),
-        np.array([0.2, 0.05, 0.2, 0.2, 0.2, 0.8 * 4.25]) / 4.25,
+        [*(0.22 / 4.65 * np.array([1, 0.25, 1, 0.4, 1, 1])), 0.78],
     )
     made = generator.sample(500)
     assert list(made.columns) == list(table.columns)
@@ -548,7 +551,8 @@ def test_stock_objects_come_back_as_what_they_are(name):
 def test_preview_of_an_open_schema():
     schema = Schema({"age": Number(decimals=0), "job": Category()})
     certificate = preview(make(epsilon=2.0, schema=schema), 1000, 2)
-    assert certificate.releases[:3] == ("value ranges", "value counts", "category counts")
+    names = ("value ranges", "value locations", "category counts", "value counts")
+    assert certificate.releases[:4] == names
     assert 1.99 < certificate.epsilon <= 2
     with pytest.raises(ValueError, match="preview needs a Schema"):
         preview(make(schema="private"), 1000, 2)

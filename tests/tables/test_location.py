@@ -169,11 +169,11 @@ def fit(column, declared=None):
 @pytest.mark.parametrize(
     ("texts", "kind", "low", "high"),
     [
-        ("{:.2f}%", Number, 0, 1000),
-        ("EUR {:.2f}", Number, 0, 1000),
-        ("({:.2f})", Number, -1000, 0),
-        ("{:,.2f}", Number, 0, 1000),
-        ("{:d}", Number, 0, 1000),
+        ("{:.2f}%", Number, 0, 1100),
+        ("EUR {:.2f}", Number, 0, 1100),
+        ("({:.2f})", Number, -1100, 0),
+        ("{:,.2f}", Number, 0, 1100),
+        ("{:d}", Number, 0, 1100),
     ],
 )
 def test_amounts_are_numbers_however_they_are_written(texts, kind, low, high):

@@ -315,7 +315,10 @@ class SchemaInference:
                 FitQualityWarning,
                 stacklevel=2,
             )
-        return self._wrap(found)
+        found = self._wrap(found)
+        # Breakpoints of dates that are knots after rounding are none.
+        self.counted = {name: n for name, n in self.counted.items() if found[name].cuts}
+        return found
 
     def _noise_of(self, release, names, curator):
         """Return the standard deviation of the noise on counts, which is public beforehand."""
