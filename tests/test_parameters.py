@@ -8,7 +8,7 @@ from dp_accounting import GaussianDpEvent
 
 from skdpgen import DPSWFlowSampler
 from skdpgen.adaptation import DPSWDDomainClassifier, PrivateSearch
-from skdpgen.preprocessing import Autoencoder
+from skdpgen.preprocessing import Autoencoder, LocalPrivatizer, LowFrequencies
 from skdpgen.privacy import (
     calibrate_gaussian,
     calibrate_sliced_gaussian,
@@ -91,6 +91,17 @@ def test_searches_refuse_by_name(name, value):
         search.fit(np.eye(4), [0, 1, 0, 1], X_target=np.eye(4))
 
 
+def test_parameters_of_no_sampler_are_refused():
+    match = r"sampler is None, and has no \['sampler__n_particles'\]: give sampler=DPSWFlowSampler"
+    with pytest.raises(ValueError, match=match):
+        DPSWDDomainClassifier().set_params(sampler__n_particles=3)
+    search = PrivateSearch(DPSWDDomainClassifier(), {"sampler__n_particles": [3, 4]})
+    with pytest.raises(ValueError, match=match):
+        search.fit(np.eye(4), [0, 1, 0, 1], X_target=np.eye(4))
+    both = {"sampler": DPSWFlowSampler(), "sampler__n_particles": 3}
+    assert DPSWDDomainClassifier().set_params(**both).sampler.n_particles == 3
+
+
 @pytest.mark.parametrize("value", [None, "loud", -1, [1]])
 @pytest.mark.parametrize("kind", [DPSWFlowSampler, DPSWDDomainClassifier, Autoencoder])
 def test_verbose_is_a_number(kind, value):
@@ -102,3 +113,15 @@ def test_verbose_is_a_number(kind, value):
 def test_devices_are_refused_by_name(device):
     with pytest.raises(ValueError, match=r"^device must be"):
         DPSWFlowSampler(device=device).fit(np.eye(4))
+
+
+@pytest.mark.parametrize("shape", [1.5, "square", True, [1], (), (0, 4), (2.0, 2), b"x", {}])
+def test_shapes_of_images_are_refused_by_name(shape):
+    with pytest.raises(ValueError, match=r"^image_shape must be"):
+        LowFrequencies(image_shape=shape).fit(np.eye(4))
+
+
+@pytest.mark.parametrize("seed", ["seed", -1, 1.5, [1], b"x"])
+def test_seeds_of_privatizers_are_refused_by_name(seed):
+    with pytest.raises(ValueError, match=r"^random_state must be"):
+        LocalPrivatizer(random_state=seed).fit(np.eye(4))

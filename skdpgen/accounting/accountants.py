@@ -66,8 +66,10 @@ class _LossGrid:
     # Rounding of profiles and Fourier transforms costs 1e-15 a step. It is visible from about a
     # hundred times that.
     resolution: float = 1e-13
-    # exp of a larger loss in one step leaves the range of a float.
-    max_loss: float = 500.0
+    # The step of a grid of `max_points` for larger losses exceeds 2.
+    max_loss: float = 1e5
+    # exp of an ε beyond it leaves the range of a float in dp-accounting's inversion.
+    max_inverted: float = 500.0
 
 
 _GRID = _LossGrid()
@@ -78,11 +80,14 @@ class _LedgerAccountant(PrivacyAccountant):
 
     Thresholds are charged to δ, and a little to ε: see `ThresholdDpEvent`. Pure releases (Laplace
     noise, randomised response) add their ε to the cost of all others at any δ. This is basic
-    composition, which is exact if all releases are pure and δ is 0.
+    composition, which is exact if all releases are pure and δ is 0. Beside other releases,
+    ``"pld"`` composes their loss distributions, too, which is tight.
     """
 
     # Whether private selection, the best of a random number of runs, is supported.
     _supports_selection = False
+    # Whether pure releases can be composed with others, rather than added.
+    _composes_pure = False
 
     def __init__(self, relation: str = "zero_out") -> None:
         super().__init__(RELATIONS[relation])
@@ -91,6 +96,7 @@ class _LedgerAccountant(PrivacyAccountant):
         self._threshold_delta = 0.0
         self._threshold_epsilon = 0.0
         self._pure_epsilon = 0.0
+        self._pure: dict[DpEvent, int] = {}
 
     def _maybe_compose(
         self, event: DpEvent, count: int, do_compose: bool
@@ -107,6 +113,8 @@ class _LedgerAccountant(PrivacyAccountant):
                     leaf = GaussianDpEvent(leaf.noise_multiplier)
                 if (pure := pure_epsilon(leaf)) is not None:
                     self._pure_epsilon += times * count * pure
+                    if pure > 0:
+                        self._pure[leaf] = self._pure.get(leaf, 0) + times * count
                 elif not _reveals_nothing(leaf):
                     self._leaves[leaf] = self._leaves.get(leaf, 0) + times * count
         return None
@@ -123,8 +131,16 @@ class _LedgerAccountant(PrivacyAccountant):
             return beside
         # Any: mypy takes classes for unhashable.
         accountant: Any = type(self)
-        epsilon = _epsilon_of(accountant, self.relation, tuple(self._leaves.items()), target_delta)
-        return math.inf if math.isnan(epsilon) else max(0.0, epsilon) + beside
+
+        def price(leaves: dict[DpEvent, int], beside: float) -> float:
+            epsilon = _epsilon_of(accountant, self.relation, tuple(leaves.items()), target_delta)
+            return math.inf if math.isnan(epsilon) else max(0.0, epsilon) + beside
+
+        epsilon = price(self._leaves, beside)
+        if self._pure and self._composes_pure:
+            together = {**self._leaves, **self._pure}
+            epsilon = min(epsilon, price(together, self._threshold_epsilon))
+        return epsilon
 
     def get_delta(self, target_epsilon: float) -> float:
         """Return the smallest δ that the accountant proves at `target_epsilon`."""
@@ -132,13 +148,22 @@ class _LedgerAccountant(PrivacyAccountant):
             return 1.0
         if math.isinf(self._pure_epsilon):
             return 1.0
-        # δ decreases in ε, so a smaller ε is safe; larger ones overflow.
-        target_epsilon = target_epsilon - self._threshold_epsilon - self._pure_epsilon
-        target_epsilon = min(target_epsilon, 500.0)
-        if target_epsilon < 0:
-            return 1.0
-        delta = float(self._delta(target_epsilon)) if self._leaves else 0.0
-        return 1.0 if math.isnan(delta) else min(1.0, delta + self._threshold_delta)
+
+        def price(leaves: dict[DpEvent, int], beside: float) -> float:
+            # δ decreases in ε, so a smaller ε is safe; larger ones overflow.
+            epsilon = min(target_epsilon - beside, 500.0)
+            if epsilon < 0:
+                return 1.0
+            ledger = type(self)(self.relation)
+            ledger._leaves.update(leaves)
+            delta = float(ledger._delta(epsilon)) if leaves else 0.0
+            return 1.0 if math.isnan(delta) else min(1.0, delta + self._threshold_delta)
+
+        delta = price(self._leaves, self._threshold_epsilon + self._pure_epsilon)
+        if self._pure and self._leaves and self._composes_pure:
+            together = {**self._leaves, **self._pure}
+            delta = min(delta, price(together, self._threshold_epsilon))
+        return delta
 
 
 @lru_cache(maxsize=256)
@@ -188,11 +213,31 @@ def _composed(
     return reduce(lambda x, y: x.compose(y), plds)
 
 
+def _invert(composed: PrivacyLossDistribution, delta: float) -> float:
+    """Return an upper bound on the smallest ε of a loss distribution at δ, tight to rounding."""
+    epsilon = float(composed.get_epsilon_for_delta(delta))
+    if not _GRID.max_inverted < epsilon < math.inf:
+        return epsilon
+    # δ at an ε has differences of losses in its exponents, which do not leave the range.
+    low, high = 0.0, epsilon
+    while composed.get_delta_for_epsilon(high) > delta:
+        low, high = high, 1.01 * high
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        if composed.get_delta_for_epsilon(middle) > delta:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
 class PLDAccountant(_LedgerAccountant):
     """Accountant by privacy loss distributions.
 
     Unsampled Gaussians are pooled into one. A ledger of these alone is priced exactly.
     """
+
+    _composes_pure = True
 
     def _pooled(self) -> tuple[dict[DpEvent, int], float]:
         """Return the leaves with all unsampled Gaussians pooled, and the pooled multiplier."""
@@ -214,7 +259,7 @@ class PLDAccountant(_LedgerAccountant):
         n_steps = sum(leaves.values())
         chance = max(NEGLIGIBLE, _GRID.tail_share * delta / n_steps)
         composed = _composed(self.relation, tuple(leaves.items()), chance)
-        epsilon = composed.get_epsilon_for_delta(delta)
+        epsilon = _invert(composed, delta)
         if delta < _GRID.resolution * n_steps:
             epsilon = min(epsilon, self._moments().get_epsilon(delta))
         return epsilon
@@ -233,7 +278,8 @@ class PLDAccountant(_LedgerAccountant):
     def _moments(self) -> "RDPAccountant":
         """Return the same ledger under Rényi moments, where grids do not reach."""
         moments = RDPAccountant(self.relation)
-        moments._leaves.update(self._leaves)
+        for leaf, count in self._leaves.items():
+            moments.compose(leaf, count)
         return moments
 
 

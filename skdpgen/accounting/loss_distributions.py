@@ -9,17 +9,19 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from dp_accounting import DpEvent
+from dp_accounting import DpEvent, LaplaceDpEvent
 from dp_accounting.pld.pld_pmf import PLDPmf, create_pmf_pessimistic_connect_dots_fixed_gap
 from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from .directions import SensitivityLaw, sensitivity_law
-from .events import SlicedGaussianDpEvent, compares_any_two, split_sampling
+from .events import SlicedGaussianDpEvent, compares_any_two, pure_epsilon, split_sampling
 
 # Maps ε, μ and, for a sampled release, the rate to δ.
 Profile = Callable[..., np.ndarray]
 
+# e^ε leaves the range of a float from 709 on; its 1 is beyond the digits of doubles from 37 on.
+_FAR = 500.0
 # A probability far below the rounding of sums of about 1.
 NEGLIGIBLE = 1e-19
 
@@ -36,13 +38,16 @@ def gaussian_delta(epsilon: np.ndarray, mu: float) -> np.ndarray:
 
 def _amplified(epsilon: np.ndarray, mu: float, rate: float) -> np.ndarray:
     """Return q·δ_Gauss(log(1 + (e^ε - 1)/q), μ), for ε > log(1-q)."""
-    return rate * gaussian_delta(np.log1p(np.expm1(epsilon) / rate), mu)
+    with np.errstate(over="ignore"):
+        inner = np.log1p(np.expm1(epsilon) / rate)
+    inner = np.where(epsilon < _FAR, inner, epsilon - math.log(rate))
+    return rate * gaussian_delta(inner, mu)
 
 
 def _remove_profile(epsilon: np.ndarray, mu: float, rate: float) -> np.ndarray:
     """Return the profile of (1-q)N(0,1) + qN(μ,1) against N(0,1)."""
-    delta = -np.expm1(epsilon)
     above = epsilon > math.log1p(-rate)
+    delta = -np.expm1(np.where(above, 0.0, epsilon))
     delta[above] = _amplified(epsilon[above], mu, rate)
     return delta
 
@@ -59,7 +64,9 @@ def _replace_profile(epsilon: np.ndarray, mu: float, rate: float) -> np.ndarray:
         log_sinh = epsilon / 2 + np.log(-np.expm1(-epsilon)) - math.log(2)
     log_b = math.log1p(-rate) + log_sinh - math.log(rate) + r * r / 2
     x = (epsilon / 2 + np.logaddexp(log_b, np.logaddexp(2 * log_b, 0) / 2)) / r
-    absent = -(1 - rate) * ndtr(-x) * np.expm1(epsilon)
+    with np.errstate(over="ignore", invalid="ignore"):
+        absent = -(1 - rate) * ndtr(-x) * np.expm1(epsilon)
+    absent = np.where(epsilon < _FAR, absent, -(1 - rate) * np.exp(epsilon + log_ndtr(-x)))
     return absent + rate * (ndtr(r - x) - np.exp(epsilon + log_ndtr(-x - r)))
 
 
@@ -88,7 +95,8 @@ def _symmetric(profile: Profile) -> Profile:
 
     def symmetric(epsilon: np.ndarray, *args: float) -> np.ndarray:
         delta = profile(np.abs(epsilon), *args)
-        return np.where(epsilon >= 0, delta, -np.expm1(epsilon) + np.exp(epsilon) * delta)
+        below = np.minimum(epsilon, 0)
+        return np.where(epsilon >= 0, delta, -np.expm1(below) + np.exp(below) * delta)
 
     return symmetric
 
@@ -100,25 +108,35 @@ def _average(
 
     It is exact: U is public and independent of the rows, so δ is a mean over U.
     """
-    # 1e-15 covers the rounding of the profiles.
-    delta = np.full(epsilon.shape, law.infinity + 1e-15)
+    # 1e-15 covers the rounding of the profiles. Far out that of ε, in its logarithms, is larger.
+    delta = law.infinity + np.where(np.abs(epsilon) < _FAR, 1e-15, 1e-15 * np.abs(epsilon))
     for value, weight in zip(law.values, law.weights, strict=True):
         delta += weight * profile(epsilon, math.sqrt(value) / noise_multiplier)
     return delta
 
 
+def _pure_profile(event: DpEvent) -> Profile:
+    """Return the profile, for ε ≥ 0, of the pair that dominates a release of pure ε.
+
+    Randomised response gives the label itself with probability a, and any other with b < a: its
+    profile is a - b e^ε. Laplace noise on one number that changes by the whole sensitivity, of a
+    loss of at most Δ, has 1 - e^((ε-Δ)/2). It dominates changes of several numbers, of losses of at
+    most Δ_i with ΣΔ_i = Δ: any ε in [0, Δ] is a sum of ε_i in [0, Δ_i], at which number i has
+    δ_i = 1 - e^((ε_i-Δ_i)/2), and together they have at most 1 - Π(1-δ_i) = 1 - e^((ε-Δ)/2) at ε.
+    """
+    if isinstance(event, LaplaceDpEvent):
+        return lambda epsilon: -np.expm1(np.minimum(epsilon - 1 / event.noise_multiplier, 0) / 2)
+    other = event.noise_parameter / event.num_buckets
+    own = 1 - event.noise_parameter + other
+    return lambda epsilon: np.maximum(own - other * np.exp(epsilon), 0)
+
+
 def _pmf(
-    profile: Profile,
-    laws: Sequence[SensitivityLaw],
-    noise_multiplier: float,
-    step: float,
-    low: float,
-    high: float,
+    profile: Callable[[np.ndarray], np.ndarray], step: float, low: float, high: float
 ) -> PLDPmf:
     """Return a pessimistic discretisation of the profile that dominates all neighbours."""
     first, last = math.floor(low / step), math.ceil(high / step)
-    epsilon = np.arange(first, last + 1) * step
-    delta = np.max([_average(profile, epsilon, law, noise_multiplier) for law in laws], axis=0)
+    delta = profile(np.arange(first, last + 1) * step)
     delta = np.minimum.accumulate(np.clip(delta, 0.0, 1.0))
     return create_pmf_pessimistic_connect_dots_fixed_gap(step, first, last, delta)
 
@@ -158,6 +176,8 @@ def largest_loss(event: DpEvent, chance: float = NEGLIGIBLE) -> float:
 
     Larger losses count as infinite, so an inexact result is safe.
     """
+    if (pure := pure_epsilon(event)) is not None:
+        return pure
     base, rate, sampling = split_sampling(event)
     chance = min(chance / rate, 0.01)
     law = _law_of(base)
@@ -171,6 +191,8 @@ def largest_loss(event: DpEvent, chance: float = NEGLIGIBLE) -> float:
 
 def loss_std(event: DpEvent) -> float:
     """Return the standard deviation of the likelihood ratio, about that of the privacy loss."""
+    if (pure := pure_epsilon(event)) is not None:
+        return math.expm1(min(pure, 50.0))
     base, rate, _ = split_sampling(event)
     law = _law_of(base)
     variance = law.values @ law.weights / base.noise_multiplier**2
@@ -196,9 +218,14 @@ def pld_of(
     -------
     PrivacyLossDistribution
     """
+    high = largest_loss(event, chance)
+    if pure_epsilon(event) is not None:
+        profile_of_pure = _symmetric(_pure_profile(event))
+        return PrivacyLossDistribution(
+            _pmf(lambda epsilon: profile_of_pure(epsilon) + 1e-15, step, -high, high)
+        )
     base, rate, sampling = split_sampling(event)
     laws = _laws_of_change(base, relation)
-    high = largest_loss(event, chance)
 
     def pmf(
         profile: Profile,
@@ -206,7 +233,11 @@ def pld_of(
         low: float = -high,
         high: float = high,
     ) -> PLDPmf:
-        return _pmf(profile, laws, base.noise_multiplier, step, low, high)
+        def largest(epsilon: np.ndarray) -> np.ndarray:
+            averages = [_average(profile, epsilon, law, base.noise_multiplier) for law in laws]
+            return np.max(averages, axis=0)
+
+        return _pmf(largest, step, low, high)
 
     def at_rate(profile: Profile) -> Profile:
         return lambda epsilon, mu: profile(epsilon, mu, rate)

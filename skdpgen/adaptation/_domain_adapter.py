@@ -202,6 +202,25 @@ class DPSWDDomainAdapter(BaseAdapter):
         "augment": _check_augment,
     }
 
+    def set_params(self, **params):
+        """Set parameters, also those of the sampler, as ``sampler__n_particles=100``.
+
+        Parameters
+        ----------
+        **params : dict
+            Names and values.
+
+        Returns
+        -------
+        self : object
+        """
+        nested = [name for name in params if name.startswith("sampler__")]
+        if nested and params.get("sampler", self.sampler) is None:
+            raise ValueError(
+                f"sampler is None, and has no {nested}: give sampler=DPSWFlowSampler() as well."
+            )
+        return super().set_params(**params)
+
     def _check_params(self):
         super()._check_params()
         if self.sampler is None:

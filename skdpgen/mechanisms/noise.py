@@ -168,19 +168,24 @@ class NoiseSource:
         raise TypeError("A NoiseSource cannot be pickled: its state would reveal the noise.")
 
 
-def _key_from_seed(random_state, stream):
-    """Expand a caller's seed to a key, without touching global generators."""
-    if isinstance(random_state, numbers.Integral):
-        entropy = int(random_state)
-    elif isinstance(random_state, np.random.RandomState):
-        # As everywhere in scikit-learn, the state of an instance advances, so that fits differ.
-        entropy = [int(word) for word in random_state.randint(2**31, size=8)]
-    else:
+def check_seed(name: str, random_state: object) -> None:
+    """Raise a ValueError if a parameter is no seed."""
+    if not isinstance(random_state, numbers.Integral | np.random.RandomState | None):
         raise ValueError(
-            "random_state must be None, an int or a numpy.random.RandomState; "
+            f"{name} must be None, an int or a numpy.random.RandomState; "
             f"got {type(random_state).__name__}."
         )
-    if isinstance(entropy, int) and entropy < 0:
-        raise ValueError(f"random_state must be non-negative; got {entropy}.")
+    if isinstance(random_state, numbers.Integral) and random_state < 0:
+        raise ValueError(f"{name} must be non-negative; got {random_state}.")
+
+
+def _key_from_seed(random_state, stream):
+    """Expand a caller's seed to a key, without touching global generators."""
+    check_seed("random_state", random_state)
+    if isinstance(random_state, numbers.Integral):
+        entropy = int(random_state)
+    else:
+        # As everywhere in scikit-learn, the state of an instance advances, so that fits differ.
+        entropy = [int(word) for word in random_state.randint(2**31, size=8)]
     words = np.random.SeedSequence(entropy, spawn_key=(stream,)).generate_state(8, np.uint32)
     return int.from_bytes(words.tobytes(), "little")

@@ -22,7 +22,7 @@ from ..curator.inputs import check_classes, check_rows, parse_rows
 from ..curator.record_functions import clears_frames
 from ..exceptions import warn_of_seed
 from ..mechanisms.local import LocalLabelsMechanism, LocalRowsMechanism
-from ..mechanisms.noise import ASSUMED_OF_NOISE, NoiseSource
+from ..mechanisms.noise import ASSUMED_OF_NOISE, NoiseSource, check_seed
 from ..params import PRIVACY_CHECKS, Checked, DocumentedEstimator, parameters, rollback_on_failure
 from ..releases import LocalNoise
 from ..releases.local_noise import find_local_sigma
@@ -364,6 +364,7 @@ class LocalPrivatizer(
     _checks = {
         **PRIVACY_CHECKS,
         "clip_norm": positive(optional=True, most=math.inf),
+        "random_state": check_seed,
     }
 
     def _check_params(self):

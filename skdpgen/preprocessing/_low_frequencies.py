@@ -9,9 +9,20 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..arrays.frequencies import cosine_matrices, find_shape
-from ..checks import whole
+from ..checks import check_number, is_one_of, whole
 from ..params import Checked, DocumentedEstimator, parameters
 from ..serialization import Saves
+
+
+def _check_shape(name, value):
+    if not is_one_of(value, ("auto", None)):
+        if not isinstance(value, list | tuple) or len(value) not in (2, 3):
+            raise ValueError(
+                f"{name} must be 'auto', None, (height, width) or (channels, height, width); got "
+                f"{value!r}."
+            )
+        for size in value:
+            check_number(name, size, whole=True)
 
 
 @parameters
@@ -54,7 +65,7 @@ class LowFrequencies(
     _: KW_ONLY
     image_shape: object = "auto"
 
-    _checks = {"n_frequencies": whole()}
+    _checks = {"n_frequencies": whole(), "image_shape": _check_shape}
 
     def fit(self, X, y=None) -> "LowFrequencies":
         """Learn the number of columns.
@@ -75,7 +86,7 @@ class LowFrequencies(
         if isinstance(shape, str) and shape == "auto":
             shape = find_shape(X.shape[1])
         shape = (1, X.shape[1]) if shape is None else tuple(shape)
-        if len(shape) not in (2, 3) or math.prod(shape) != X.shape[1]:
+        if math.prod(shape) != X.shape[1]:
             raise ValueError(
                 f"Images of shape {shape} have {math.prod(shape)} pixels, X has {X.shape[1]} "
                 "features."

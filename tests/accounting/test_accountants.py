@@ -24,7 +24,7 @@ from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
 from dp_accounting.rdp import RdpAccountant
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import integrate, optimize, stats
+from scipy import integrate, optimize, special, stats
 
 from skdpgen.accounting.directions import log_mgf
 from skdpgen.accounting.loss_distributions import largest_loss, pld_of
@@ -615,6 +615,72 @@ def test_sampled_gaussians_match_dp_accounting(q, T, s):
     assert ledger_epsilon(ledger, 1e-5) == pytest.approx(theirs, rel=2e-3)
     theirs = RdpAccountant(neighboring_relation=SPECIAL).compose(ledger[0]).get_epsilon(1e-5)
     assert ledger_epsilon(ledger, 1e-5, accountant="rdp") == pytest.approx(theirs, rel=1e-2)
+
+
+def strong_delta(epsilon, mu, q):
+    """Profile of one sampled step by logarithms: nothing leaves the range of a float."""
+    epsilon = np.asarray(epsilon, dtype=float)
+    inner = np.where(
+        epsilon > 40, epsilon - math.log(q), np.log1p(np.expm1(np.clip(epsilon, -1, 40)) / q)
+    )
+    first = special.log_ndtr(mu / 2 - inner / mu)
+    second = inner + special.log_ndtr(-mu / 2 - inner / mu)
+    gained = q * np.exp(first) * -np.expm1(np.minimum(second - first, 0))
+    return np.where(epsilon > math.log1p(-q), gained, -np.expm1(epsilon))
+
+
+@pytest.mark.parametrize("s", [0.05, 0.03, 0.02, 0.005])
+@pytest.mark.parametrize("q", [0.01, 0.5])
+@pytest.mark.parametrize("T", [1, 2])
+def test_steps_of_large_losses_are_tight(s, q, T):
+    """Moments have 2500 for 1399, at s = 0.02 and q = 0.01, and T times that for T steps."""
+    mu = 1 / s
+    # One step, and a mean over the loss of a second one: of a record that is sampled, and not.
+    x = np.linspace(-9, 9, 100_001)
+    weights = stats.norm.pdf(x) * (x[1] - x[0])
+    losses = [np.logaddexp(math.log1p(-q), math.log(q) + mu * y - mu**2 / 2) for y in (x, x + mu)]
+
+    def delta(epsilon):
+        if T == 1:
+            return float(strong_delta(epsilon, mu, q))
+        absent, present = (weights @ strong_delta(epsilon - part, mu, q) for part in losses)
+        return (1 - q) * absent + q * present
+
+    exact = optimize.brentq(lambda e: delta(e) - 1e-5, 1, 2 * T * mu**2, xtol=1e-9, rtol=1e-12)
+    found = ledger_epsilon(steps(GaussianDpEvent(s), q, T), 1e-5)
+    assert exact * (1 - 1e-9) <= found <= 1.003 * exact
+    moments = ledger_epsilon(steps(GaussianDpEvent(s), q, T), 1e-5, accountant="rdp")
+    assert found < 0.75 * moments
+    # The other direction: δ at an ε whose exponential leaves no range.
+    assert delta(400.0) <= ledger_delta(steps(GaussianDpEvent(s), q, T), 400.0) + 1e-12
+
+
+@pytest.mark.parametrize(("s", "event"), [(0.02, GaussianDpEvent), (0.02, DiameterGaussianDpEvent)])
+@pytest.mark.parametrize("sampling", ["poisson", "fixed"])
+def test_large_losses_of_replaced_records(s, event, sampling):
+    """A step of a pair that is known, with both records at the edge of the ball."""
+    q, r = 0.01, 1 / (2 * s)
+    with mpmath.workdps(60):
+
+        def ratio(x):
+            first, second = ((1 - q) + q * mpmath.exp(c * r * x - r * r / 2) for c in (1, -1))
+            return mpmath.log(first / second)
+
+        def delta(epsilon):
+            x = mpmath.findroot(lambda x: ratio(x) - epsilon, (0, 100), solver="anderson")
+            above = [mpmath.ncdf(c * r - x) for c in (0, 1, -1)]
+            first, second = (1 - q) * above[0] + q * above[1], (1 - q) * above[0] + q * above[2]
+            return first - mpmath.exp(epsilon) * second
+
+        low, high = 1.0, 5000.0
+        while high - low > 1e-6:
+            middle = (low + high) / 2
+            low, high = (middle, high) if delta(middle) > 1e-5 else (low, middle)
+    ledger = steps(event(s), q, sampling=sampling)
+    found = ledger_epsilon(ledger, 1e-5, relation="replace_one")
+    assert low <= found
+    if (sampling, event) == ("poisson", GaussianDpEvent):
+        assert found <= 1.003 * low
 
 
 @pytest.mark.parametrize(

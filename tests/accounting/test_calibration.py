@@ -170,10 +170,10 @@ def test_dimension_and_projections_enter_through_their_ratio_only_in_the_limit()
         ({"delta": 1.0}, r"delta must be a number in \(0, 1\); got 1.0"),
         ({"n_features": 0}, "n_features must be a whole number"),
         ({"n_projections": 1.5}, "n_projections must be a whole number"),
-        ({"sampling_rate": 0}, r"sampling_rate must be in \(0, 1\]; got 0"),
+        ({"sampling_rate": 0}, r"sampling_rate must be a positive number; got 0"),
         ({"sampling_rate": 1.1}, r"sampling_rate must be in \(0, 1\]; got 1.1"),
-        ({"n_steps": 0}, "n_steps must be a whole number of at least 1; got 0"),
-        ({"sampling": "shuffle"}, "sampling must be 'poisson' or 'fixed'; got 'shuffle'"),
+        ({"n_steps": 0}, "n_steps must be a positive whole number; got 0"),
+        ({"sampling": "shuffle"}, "sampling must be one of .*; got 'shuffle'"),
         ({"method": "moments"}, "method must be one of .*; got 'moments'"),
         ({"method": "bernstein", "orthogonal": True}, "needs iid directions"),
         ({"relation": "add"}, "relation must be one of .*; got 'add'"),
@@ -194,17 +194,17 @@ def test_poisson_moments_under_replace_one_ask_for_more_noise():
 
 
 @pytest.mark.parametrize("epsilon", [300.0, 1e4])
-def test_huge_budgets_are_priced_by_moments(epsilon):
+def test_huge_budgets_are_priced_by_losses(epsilon):
     shape = {"n_features": 20, "n_projections": 50}
     sigmas = [
         calibrate_sliced_gaussian(epsilon, 1e-5, method=method, **shape)
         for method in ("pld", "rdp")
     ]
-    assert sigmas[0] == pytest.approx(sigmas[1], rel=1e-3)
+    assert 0.7 * sigmas[1] < sigmas[0] < sigmas[1]
     assert sliced_gaussian_epsilon(sigmas[0], 1e-5, **shape) <= epsilon
 
 
 @pytest.mark.parametrize("sigma", [-1.0, math.nan])
 def test_bad_sigma(sigma):
-    with pytest.raises(ValueError, match="sigma must be at least 0"):
+    with pytest.raises(ValueError, match="sigma must be a number of at least 0"):
         sliced_gaussian_epsilon(sigma, 1e-5, n_features=3, n_projections=3)

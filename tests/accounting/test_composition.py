@@ -4,6 +4,7 @@ import itertools
 import math
 from dataclasses import fields, replace
 
+import numpy as np
 import pytest
 from dp_accounting import (
     GaussianDpEvent,
@@ -15,6 +16,7 @@ from dp_accounting import (
     SelfComposedDpEvent,
     get_epsilon_gaussian,
 )
+from scipy import optimize, stats
 
 from skdpgen.accounting.provenance import Provenance
 from skdpgen.privacy import (
@@ -152,10 +154,36 @@ def test_readings_of_a_composition_in_closed_form(first, second):
     assert both.rho == (None if math.isnan(rho) else pytest.approx(rho, rel=1e-12))
 
 
+def laplace_losses(epsilon):
+    """Losses of Laplace noise and their probabilities: two atoms, and a density between them."""
+    edges = np.linspace(-epsilon, epsilon, 20_001)
+    middles = (edges[1:] + edges[:-1]) / 2
+    density = np.exp((middles - epsilon) / 2) / 4 * np.diff(edges)
+    return np.r_[-epsilon, middles, epsilon], np.r_[math.exp(-epsilon) / 2, density, 0.5]
+
+
+def response_losses():
+    """Losses of two answers of three labels, of which 0.4 are drawn anew."""
+    losses = np.r_[-1, 0, 1] * RESPONSE_EPSILON
+    chances = np.r_[0.4 / 3, 0.4 / 3, 0.6 + 0.4 / 3]
+    return np.add.outer(losses, losses).ravel(), np.outer(chances, chances).ravel()
+
+
+PAIRS_OF_PURE = {"Laplace": laplace_losses(0.5), "responses": response_losses()}
+
+
+def mixed_delta(epsilon, mu, pure):
+    """Return the mean over pure losses of the profile of a Gaussian at what they leave of ε."""
+    losses, chances = pure
+    left = epsilon - losses
+    gains = stats.norm.cdf(mu / 2 - left / mu) - np.exp(left) * stats.norm.cdf(-mu / 2 - left / mu)
+    return chances @ gains
+
+
 @pytest.mark.parametrize("delta", [1e-9, 1e-5])
 @pytest.mark.parametrize(("first", "second"), PAIRS)
 def test_costs_of_a_composition_in_closed_form(first, second, delta):
-    """Where all others are Gaussian, pure ε add up, and thresholds take their δ away."""
+    """Pure ε alone add up, beside Gaussians they are composed, and thresholds take δ away."""
     both, names = compose(PARTS[first], PARTS[second]), (first, second)
     n_thresholds = names.count("threshold")
     left = delta - 1e-7 * n_thresholds
@@ -167,13 +195,18 @@ def test_costs_of_a_composition_in_closed_form(first, second, delta):
     mu = math.hypot(*mus)
     gaussian = get_epsilon_gaussian(1 / mu, left) if mu else 0.0
     found = both.epsilon_at(delta)
-    if {"sliced", "sampled"}.isdisjoint(names):
+    pure = [PAIRS_OF_PURE[name] for name in names if name in PURE]
+    if mu and pure and {"sliced", "sampled"}.isdisjoint(names):
+        beside -= sum(PURE.get(name, 0.0) for name in names)
+        exact = optimize.brentq(lambda e: mixed_delta(e, mu, *pure) - left, 0, 20, xtol=1e-12)
+        assert exact + beside <= found <= (exact + beside) * (1 + 1e-4)
+    elif {"sliced", "sampled"}.isdisjoint(names):
         assert found == pytest.approx(gaussian + beside, rel=1e-9)
     else:
         # What else there is costs something, and no more than on its own, at half of δ.
         alone = [PARTS[n].epsilon_at(left / 2) for n in names if n in ("sliced", "sampled")]
         rest = get_epsilon_gaussian(1 / mu, left / 2) if mu else 0.0
-        assert gaussian + beside < found <= sum(alone) + rest + beside + 1e-6
+        assert gaussian < found <= sum(alone) + rest + beside + 1e-6
 
 
 @pytest.mark.parametrize(("first", "second"), PAIRS)

@@ -227,7 +227,7 @@ def test_table4_bound_is_above_lemma_2(d, k):
     [
         ((0, 3, 0.1), "n_features must be a whole number from 1 to 10,000,000; got 0"),
         ((3, 2.5, 0.1), "n_projections must be a whole number from 1 to 10,000,000; got 2.5"),
-        ((3, 2, 0.0), r"delta must be in \(0, 1\); got 0.0"),
+        ((3, 2, 0.0), r"delta must be a positive number; got 0.0"),
         ((3, 2, 1), r"delta must be in \(0, 1\); got 1"),
         ((3, 2, 0.1, "hoeffding"), "kind must be 'bernstein' or 'clt'; got 'hoeffding'"),
     ],

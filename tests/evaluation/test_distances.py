@@ -49,3 +49,18 @@ def test_few_rows_of_many_columns():
 def test_bad_input(X, Y, match):
     with pytest.raises(ValueError, match=match):
         frechet_distance(X, Y)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-120, 1e150])
+def test_squares_of_moments_stay_in_range(scale):
+    rng = np.random.default_rng(0)
+    X, Y = rng.random((9, 2)), rng.random((9, 2)) + 1
+    assert_allclose(frechet_distance(X * scale, Y * scale) / scale**2, frechet_distance(X, Y))
+
+
+@pytest.mark.parametrize("scale", [1e-170, 1e160])
+def test_squares_that_no_float_holds_are_refused(scale):
+    X = np.random.default_rng(0).random((9, 2))
+    with pytest.raises(ValueError, match="X and Y leaves the range of a float"):
+        frechet_distance(X * scale, X * scale * 2)
+    assert frechet_distance(np.zeros((3, 2)), np.zeros((3, 2))) == 0

@@ -84,6 +84,7 @@ few_rows = _in("test_few_rows.py")
 muting = _in("test_muting.py")
 quality = _in("test_quality.py")
 saving = _in("test_saving.py")
+searches = _in("test_searches.py")
 products = _in("transport/test_products.py")
 
 

@@ -40,6 +40,24 @@ PRIVACY = {
         "self._pure_epsilon = max(self._pure_epsilon, times * count * pure)",
         composition("costs_of_a_composition_in_closed_form[Laplace-responses-1e-05]"),
     ),
+    "pure releases cost nothing beside others": Fault(
+        "accounting.accountants:_LedgerAccountant.get_epsilon",
+        "{**self._leaves, **self._pure}",
+        "{**self._leaves}",
+        composition("costs_of_a_composition_in_closed_form[Gaussian-Laplace-1e-05]"),
+    ),
+    "Laplace noise hides twice as much beside others": Fault(
+        "accounting.loss_distributions:_pure_profile",
+        "1 / event.noise_multiplier",
+        "0.5 / event.noise_multiplier",
+        composition("costs_of_a_composition_in_closed_form[Gaussian-Laplace-1e-05]"),
+    ),
+    "sampling hides large losses": Fault(
+        "accounting.loss_distributions:_amplified",
+        "epsilon - math.log(rate)",
+        "epsilon - 10 * math.log(rate)",
+        accounting("steps_of_large_losses_are_tight[1-0.01-0.02]"),
+    ),
     "children copy a lock that is held": Fault(
         "accounting.budget",
         """

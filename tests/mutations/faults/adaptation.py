@@ -1,14 +1,13 @@
 """Faults in adaptation."""
 
 from ..fault import Fault
-from ..ids import adaptation, search
+from ..ids import adaptation, saving, search
 
 PRIVACY = {
     "alignment with raw target rows": Fault(
         "adaptation._domain_adapter:DPSWDDomainAdapter._adapt",
-        "return self._train_on_samples(start, sampler.fit(X_target))",
+        "return self._train_on_samples(start, sampler)",
         """
-        sampler.fit(X_target)
         sampler.sample = lambda n: X_target
         return self._train_on_samples(start, sampler)
         """,
@@ -31,6 +30,12 @@ PRIVACY = {
         "Certificate.of_plan(plan, assumptions, reproducible=noise.reproducible)",
         "best.privacy_",
         search("the_certificate_is_that_of_the_search"),
+    ),
+    "a saved search states another certificate": Fault(
+        "adaptation._private_search:PrivateSearch._list_certified",
+        'yield "privacy_ of best_estimator_", best.privacy_, self.privacy_',
+        'yield "privacy_ of best_estimator_", self.privacy_, self.privacy_',
+        saving("a_search_with_another_certificate_is_refused"),
     ),
     "candidates of a search share noise": Fault(
         "adaptation._private_search:PrivateSearch._search_releases",

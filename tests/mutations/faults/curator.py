@@ -18,6 +18,7 @@ from ..ids import (
     persons,
     record_functions,
     records,
+    searches,
     sliced_wasserstein,
     tables,
     two_way,
@@ -556,6 +557,12 @@ FUNCTION = {
             warn_of_seed()
         """,
         base("a_seed_is_warned_of_where_fit_is_called"),
+    ),
+    "searches spend without a word": Fault(
+        "curator.curator:open_curator",
+        "not curator.is_charged",
+        "False",
+        searches("fits_of_a_search_add_up"),
     ),
     "objects without a schema are read before they are refused": Fault(
         "curator.inputs:_check_dtypes",
