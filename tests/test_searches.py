@@ -55,7 +55,7 @@ def count_warnings(function):
     return len(said), {w.filename for w in said}
 
 
-@pytest.mark.parametrize("name", MANY.keys() - {"threads"})
+@pytest.mark.parametrize("name", sorted(MANY.keys() - {"threads"}))
 def test_fits_of_a_search_add_up(name):
     n_fits = {"grid": 5, "folds": 2, "curve": 5, "target": 2}[name]
     # Python shows a warning once a line, here that of the caller.
