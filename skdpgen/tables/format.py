@@ -120,11 +120,11 @@ class TableKind:
         columns = {name: _put_in_order(schema[name], dtype) for name, dtype in self.listed.items()}
         return schema.replace(columns), replace(self, listed={})
 
-    def give(self, frame):
+    def give(self, frame, schema):
         """Return a table of samples in the containers and dtypes of `fit`."""
         for name, dtype in self.dtypes.items():
             if frame[name].dtype != dtype:
-                frame[name] = _cast(frame[name], dtype)
+                frame[name] = _cast(frame[name], dtype, schema[name].is_generated)
         X = self.X.give(frame[list(self.names)])
         return X if self.y is None else (X, self.y.give(frame[self.label]))
 
@@ -362,9 +362,9 @@ class TableFormat(Format):
         if is_partial:
             blocks = encoder.make_blocks()
             rows = complete_rows(where, n_samples, self.schema, blocks, generate, draw)
-            return self.kind.give(rows)
+            return self.kind.give(rows, self.schema)
         if y is None:
-            return self.kind.give(draw(check_count(n_samples), conditions))
+            return self.kind.give(draw(check_count(n_samples), conditions), self.schema)
         positions, parts = find_positions(y, self.classes), []
         for position in np.unique(positions):
             condition = encoder.find_conditions({label: self.classes[position]})
@@ -372,7 +372,7 @@ class TableFormat(Format):
             parts.append(draw(len(chosen), conditions | condition).set_index(chosen))
         rows = pd.concat(parts).sort_index().reset_index(drop=True)
         # Each part has its own identifiers, which would repeat.
-        return self.kind.give(go_on(rows, self.schema, 0))
+        return self.kind.give(go_on(rows, self.schema, 0), self.schema)
 
 
 def _style_of(name, kind, is_stated):
@@ -485,13 +485,14 @@ def _put_in_order(kind, dtype):
     return (Ordinal if dtype.ordered else Category)(found, missing=kind.missing)
 
 
-def _cast(column, dtype):
+def _cast(column, dtype, is_identifier):
     """Cast a column to its dtype in the private table, if that can hold the values."""
     if getattr(dtype, "kind", "O") in "iu" and column.dtype.kind in "if":
         least, most = find_integer_range(dtype)
         if column.dtype.kind == "f":
             column = column.round().clip(least, most)
         elif not column.dropna().between(least, most).all():
-            # These are identifiers, which clipping would make equal.
-            return column
+            if is_identifier:  # clipping would make them equal
+                return column
+            column = column.clip(least, most)
     return cast(column, dtype)
