@@ -25,7 +25,8 @@ from dp_accounting import (
     RandomizedResponseDpEvent,
 )
 
-from ..accounting.calibration import calibrate_gaussian, check_delta, check_epsilon
+from ..accounting.accountants import ledger_epsilon
+from ..accounting.calibration import calibrate, calibrate_gaussian, check_delta, check_epsilon
 from ..accounting.events import gaussian_event, pure_epsilon
 from ..accounting.plan import Plan
 from ..exceptions import PlanError
@@ -219,7 +220,8 @@ def local_plan(
     epsilon, delta : float
         The budget of each record.
     label_share : float, default=0.2
-        Share of ε for labels: pure ε adds up.
+        Share of ε for labels. Beside Gaussian noise, ``"pld"`` composes both for less than the
+        sum, and rows get what is left.
     accountant : str, default="pld"
         As in `Plan`.
 
@@ -250,6 +252,13 @@ def local_plan(
         multiplier = calibrate_gaussian(
             left * (1 - MARGIN), delta, relation="replace_one", accountant=accountant
         )
+        if releases and accountant == "pld":
+            # Composed with the response, noise that fills what is left costs less than all of it.
+            def epsilon_of(multiplier: float) -> float:
+                events = [response, gaussian_event(multiplier)]
+                return ledger_epsilon(events, delta, relation="replace_one", accountant=accountant)
+
+            multiplier = calibrate(epsilon_of, epsilon * (1 - MARGIN), guess=multiplier)
         event = gaussian_event(multiplier)
     releases.insert(0, (LocalRowsMechanism.name, event))
     scale = multiplier * LocalRowsMechanism(p).sensitivity("replace_one")

@@ -168,8 +168,11 @@ def test_pure_releases_add_up(accountant):
     assert both == pytest.approx(2 + 3 * response)
     gaussian = ledger_epsilon([GaussianDpEvent(2.0)], DELTA, **options)
     joint = [GaussianDpEvent(2.0), LAPLACE]
-    assert ledger_epsilon(joint, DELTA, **options) == pytest.approx(2 + gaussian)
-    assert ledger_delta(joint, 2 + gaussian, **options) == pytest.approx(DELTA, rel=1e-3)
+    # Loss distributions compose for less.
+    least = 0.8 if accountant == "pld" else 1.0
+    spent = ledger_epsilon(joint, DELTA, **options)
+    assert least * (2 + gaussian) <= spent <= (2 + gaussian) * (1 + 1e-9)
+    assert ledger_delta(joint, spent, **options) == pytest.approx(DELTA, rel=1e-3)
     assert ledger_delta([LAPLACE], 2.0, **options) == 0
     assert ledger_delta([LAPLACE], 1.9, **options) == 1
     for nothing in (LaplaceDpEvent(math.inf), RandomizedResponseDpEvent(1.0, 3)):
