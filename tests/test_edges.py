@@ -224,7 +224,7 @@ def test_floats_are_rounded_into_integer_columns(table_generator):
 def test_asking_twice_for_one_column_is_refused(table_generator):
     with pytest.raises(ValueError, match="y and where both ask for levels of 's'"):
         table_generator.sample(y=["M"], where={"s": "F"})
-    with pytest.raises(ValueError, match=r"where must be a dict of columns.*; got \['b'\]"):
+    with pytest.raises(ValueError, match=r"where must be a dict of column names.*; got \['b'\]"):
         table_generator.sample(where=["b"])
 
 

@@ -155,7 +155,7 @@ def test_a_public_excel_file_is_described(folder, capsys):
         {
             "age": Number(18, 90, 0),
             "ward": Category(["A"], missing=True),
-            "day": Date("2020-01-01", "2020-12-31", n_knots=16),
+            "day": Date("2020-01-01", "2020-12-31"),
             "ok": Boolean(),
         }
     )

@@ -48,7 +48,7 @@ FORMS = {
         dict(sep=";", decimal=","),
         "utf-8",
         ["--sep", ";"],
-        False,
+        True,
         True,
     ),
     "of the US": (
@@ -62,7 +62,7 @@ FORMS = {
         dict(float_format=lambda x: f"${x:,.2f}", date_format="%m/%d/%Y"),
         "utf-8",
         [],
-        False,
+        True,
         False,
     ),
 }

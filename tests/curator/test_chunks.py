@@ -198,6 +198,7 @@ def test_nothing_is_told_of_how_many_rows_persons_have(order):
     with warnings.catch_warnings():
         warnings.simplefilter("error", FitQualityWarning)
         warnings.filterwarnings("ignore", "DPSWFlowSampler", FitQualityWarning)
+        warnings.filterwarnings("ignore", "Columns 'ill' are constant", FitQualityWarning)
         fit(lambda reading: ORDERS[order](make_visits(), reading))
 
 

@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skdpgen import Boolean, Category, Date, DPSWFlowSampler, Identifier, Number, Ordinal, Schema
+from skdpgen.curator.containers import PANDAS
 from skdpgen.privacy import NoiseSource
 from skdpgen.tables import Derived, Implies, Ordered, Unique
 from skdpgen.tables.encoder import TableEncoder
@@ -31,7 +32,7 @@ class Model:
     """A format of tables, and generated rows of two sorts, whose columns go together."""
 
     def __init__(self, schema=SCHEMA, label=None, names=None):
-        kind = TableKind(tuple(names or schema), {}, label, names is not None, names is not None)
+        kind = TableKind(tuple(names or schema), {}, label, y=None if names is None else PANDAS)
         self.format, self.n_blocks = TableFormat(schema, kind), 0
         encoder = TableEncoder(schema)
         rng = np.random.RandomState(0)

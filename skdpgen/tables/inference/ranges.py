@@ -15,6 +15,8 @@ from ..columns.values import FINEST
 _SPREAD, _SIGNAL = 24, 6.0
 # How likely it is that, among all counts of a kind, mere noise is taken for values.
 _FALSE_ALARM = 0.0005
+# Sizes of numbers among which a range is chosen that does not show above the noise.
+_USUAL = 2.0**-10, 2.0**40
 # A bound that is so much smaller than the other may as well be zero.
 _NEAR_ZERO = 1 / 8
 # Share of the values that a range is to hold, or it counts as not resolved; and that may be left
@@ -113,9 +115,16 @@ def find_range(knots, counts, std, n_values=None, unit=None):
         Two different knots.
     is_resolved : bool
         Whether there was a full window and, as far as can be told, nine tenths of `n_values` are in
-        the range. If there was none, the range is around the fullest window, and may be mere noise.
+        the range. If there was none, the range is around the
+        fullest window of usual sizes, and may be mere noise.
     """
     starts, ends, is_resolved = _find_windows(counts, std)
+    if not is_resolved:
+        # Noise is as large at any scale, and most columns have a usual one.
+        least, most = _USUAL
+        is_usual = (knots == 0) | ((np.abs(knots) >= least) & (np.abs(knots) <= most))
+        counts = np.where(is_usual, counts, 0.0)
+        starts, ends, _ = _find_windows(counts, std)
     lowest, highest = sorted((ends.min(), starts.max()))
     last = _end_range(knots, counts, std, highest, unit)
     lowest = len(knots) - 1 - lowest
