@@ -271,7 +271,8 @@ def test_noise_that_follows_from_the_record(monkeypatch):
         (DPPCA(bounds=(0, 1), relation="replace_one"), 300, None, 50),
         # Nearly half of the records are extreme, and would be inside if they were there.
         (DPPCA(epsilon=10.0, bounds=(0, 1)), 60, None, 50),
-        (DPPCA(epsilon=4.0), 300, 30, 2),
+        # Inferred ranges are mostly noise: how far rows are outside depends on it.
+        (DPPCA(epsilon=4.0), 300, 30, 1.5),
     ],
     ids=["declared", "auto", "auto, replaced", "auto, few records", "auto, inferred bounds"],
 )
