@@ -22,8 +22,8 @@ Block = tuple[torch.Tensor, torch.Tensor]
 # Rows per block, however they arrive: memory does not grow with n, and chunks give the same sums,
 # to the bit, as rows in memory.
 _BLOCK = 256
-# Cells per block where they are replaced by codes, once: larger blocks take less time.
-_CELLS_BLOCK = 2**13
+# Rows per block of cells, whose codes do not depend on the block: larger blocks take less time.
+_CELLS_BLOCK = 2**10
 
 
 class RecordSource:
@@ -217,7 +217,7 @@ class RecordSource:
         name : str
             That of the release, for the progress bar.
         size : int, default=256
-            Records in a block; the last one may have fewer.
+            Records in a block, at least 1,024 if they are cells; the last one may have fewer.
         """
         for X, y, null in self._read(name, size):
             yield self._finish(X, y, null)
@@ -238,6 +238,8 @@ class RecordSource:
 
     def _read(self, name, size):
         """Yield blocks of rows, labels, and whether each record is null; None for none."""
+        if self._has_cells:
+            size = max(size, _CELLS_BLOCK)
         # The number of rows of persons, and so of blocks, is private: then the bar has one step.
         is_public = self.max_rows is None
         total = -(-self._n_rows // size) if is_public else 1

@@ -11,7 +11,7 @@ from ...exceptions import FitQualityWarning
 from ..inference.ranges import find_clear
 from . import Boolean, Category, Date, Number
 from .decimals import encode_levels
-from .texts import read_cell
+from .texts import map_cells, read_cell
 
 # The release; and which share of the texts in a column is to fit its type, but for noise.
 KINDS, _FITTING_SHARE = "column kinds", 0.95
@@ -47,7 +47,7 @@ def encode_kinds(table, styles):
     """
 
     def read(column):
-        return column.map(lambda cell: _find_kind(cell, styles[column.name]))
+        return map_cells(lambda cell: _find_kind(cell, styles[column.name]), column)
 
     return encode_levels(table.apply(read), _COUNTED)
 

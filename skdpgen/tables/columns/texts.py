@@ -3,6 +3,7 @@
 
 import datetime
 import math
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -82,13 +83,38 @@ def parse_found(table, schema, styles):
     DataFrame
     """
     parsed = {
-        name: pd.Series(
-            [_parse_cell(cell, schema[name], style) for cell in table[name]], dtype=object
-        )
+        name: map_cells(partial(_parse_cell, kind=schema[name], style=style), table[name])
         for name, style in styles.items()
         if name in schema
     }
     return table.assign(**parsed) if parsed else table
+
+
+def map_cells(function, column):
+    """Apply a function to each cell of a column, once for all equal texts and integers.
+
+    Parameters
+    ----------
+    function : callable
+        It depends on the cell alone.
+    column : Series of object
+
+    Returns
+    -------
+    Series of object
+        With a new index.
+    """
+    known: dict = {}
+
+    def apply(cell):
+        # Other cells may be equal and differ, such as 0.0 and -0.0.
+        if type(cell) is not str and type(cell) is not int:
+            return function(cell)
+        if cell not in known:
+            known[cell] = function(cell)
+        return known[cell]
+
+    return pd.Series([apply(cell) for cell in column], dtype=object)
 
 
 def _parse_cell(cell, kind, style):
