@@ -65,8 +65,9 @@ def load_census_income():
     return Bunch(**dict(zip(("X_train", "X_test", "y_train", "y_test"), parts, strict=True)))
 
 
-# A network, with the bounds of numbers; with their knots, too; with neither; and particles.
-OURS = ["network", "knots", "open", "particles"]
+# A network, with the bounds of numbers; with their knots, too; with neither; with nothing declared;
+# and particles, with bounds and with nothing declared.
+OURS = ["network", "knots", "open", "undeclared", "particles", "particles-undeclared"]
 PEERS = "mst aim dpmm-mst dpmm-aim dpmm-aim3 dpmm-privbayes privpgd tabpe".split()
 LOADERS = {
     "adult": partial(load_table, "adult"),
@@ -218,7 +219,10 @@ def synthesize(method, train, schema, epsilon, seed, options):
             if isinstance(kind, Number)
         }
         schema = Schema({**schema, **kinds})
-    sampler = DPSWFlowSampler if method == "particles" else DPSlicedWassersteinGenerator
+    if method.endswith("undeclared"):
+        schema = "auto"
+    is_flow = method.startswith("particles")
+    sampler = DPSWFlowSampler if is_flow else DPSlicedWassersteinGenerator
     generator = sampler(
         epsilon,
         options.delta,
@@ -328,8 +332,10 @@ def variations(table, train, schema, n_wide=200):
             sizes[name] = len(edges) + 2
             made[name], real[name] = (count_below(edges, frame[name]) for frame in (table, train))
         else:
-            sizes[name] = len(kind.levels)
-            made[name], real[name] = (encode(frame[name], kind) for frame in (table, train))
+            # The last one is for all other values.
+            sizes[name] = len(kind.levels) + 1
+            codes = (encode(frame[name], kind) for frame in (table, train))
+            made[name], real[name] = (np.where(code < 0, len(kind.levels), code) for code in codes)
 
     def shares(codes, names):
         shape = [sizes[name] for name in names]

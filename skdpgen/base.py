@@ -3,7 +3,7 @@
 
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from .curator.curator import Curator, open_curator
 from .curator.record_functions import clears_frames
 from .encoders import ENCODERS, split_encoder
 from .exceptions import PrivacyLeakWarning
-from .format import Format
+from .format import Format, check_count
 from .mechanisms.noise import NoiseSource
 from .params import (
     CENTRAL_CHECKS,
@@ -217,13 +217,67 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
             if n_samples > _MOST_SAMPLES:
                 raise ValueError(
                     f"n_samples is required, since {n_samples:,} rows were fitted: give a number "
-                    "that memory can hold, and call sample again for more."
+                    "that memory can hold, or draw them by sample_batches."
                 )
+        source = self._start_sampling(random_state)
+        return self._format.sample(*source[:2], n_samples, y=y, where=where, noise=source[2])
+
+    def sample_batches(
+        self,
+        n_samples: int | None = None,
+        batch_size: int = 100_000,
+        *,
+        where: dict | None = None,
+        random_state=None,
+    ) -> Iterator:
+        """Draw synthetic rows batch by batch, in memory that does not grow with their number.
+
+        Identifiers and unique values are not repeated by later batches.
+
+        Parameters
+        ----------
+        n_samples : int, default=None
+            Number of rows in all batches. None: the number of fitted rows, or of persons.
+        batch_size : int, default=100_000
+            Rows in a batch; the last one may have fewer.
+        where : dict, default=None
+            Conditions on columns of a table; see `sample`.
+        random_state : None, int or numpy.random.RandomState, default=None
+            See `sample`.
+
+        Yields
+        ------
+        sample
+            Each batch as `sample` returns it.
+
+        Raises
+        ------
+        ValueError
+            If `n_samples` or `batch_size` is below 1, or if no row can satisfy `where` and the
+            rules.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from skdpgen import DPSWFlowSampler
+        >>> from skdpgen.tables import Number, Schema
+        >>> frame = pd.DataFrame({"age": range(20, 70)})
+        >>> schema = Schema({"age": Number(18, 90, decimals=0)})
+        >>> sampler = DPSWFlowSampler(epsilon=5.0, schema=schema, n_steps=5).fit(frame)
+        >>> [len(batch) for batch in sampler.sample_batches(25, batch_size=10)]
+        [10, 10, 5]
+        """
+        check_is_fitted(self, "privacy_")
+        n_samples = check_count(self.n_samples_ if n_samples is None else n_samples, most=None)
+        batch_size = check_count(batch_size, "batch_size")
+        sizes = (min(batch_size, n_samples - i) for i in range(0, n_samples, batch_size))
+        generate, shares, noise = self._start_sampling(random_state)
+        return self._format.sample_batches(generate, shares, sizes, where=where, noise=noise)
+
+    def _start_sampling(self, random_state):
+        """Return the source of rows, the shares of the classes, and fresh randomness."""
         noise = NoiseSource(self.random_state if random_state is None else random_state, stream=1)
-        shares = getattr(self, "class_probabilities_", np.ones(1))
-        return self._format.sample(
-            self._generate_rows, shares, n_samples, y=y, where=where, noise=noise
-        )
+        return self._generate_rows, getattr(self, "class_probabilities_", np.ones(1)), noise
 
     @clears_frames()
     def score(self, X, y=None) -> float:

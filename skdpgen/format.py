@@ -65,6 +65,10 @@ class Format(ABC):
         """
 
     @abstractmethod
+    def sample_batches(self, generate, shares, sizes, *, where, noise):
+        """Yield a sample of each size, as `sample` returns it."""
+
+    @abstractmethod
     def read_public(self, estimator, X):
         """Validate public rows as scikit-learn does; return them for `encode`."""
 
@@ -104,17 +108,14 @@ class Format(ABC):
         return  # invalid numbers are found without a format
 
 
-def check_count(n_samples):
+def check_count(n_samples, name="n_samples", most=_MOST_SAMPLES):
     """Return a valid number of samples, or raise a ValueError."""
     if isinstance(n_samples, bool) or not isinstance(n_samples, numbers.Integral | np.integer):
-        raise ValueError(f"n_samples must be a whole number; got {n_samples!r}.")
+        raise ValueError(f"{name} must be a whole number; got {n_samples!r}.")
     if n_samples < 1:
         raise ValueError(
-            f"Invalid value for 'n_samples': {n_samples}. The sampling requires at least one "
-            "sample."
+            f"Invalid value for {name!r}: {n_samples}. The sampling requires at least one sample."
         )
-    if n_samples > _MOST_SAMPLES:
-        raise ValueError(
-            f"n_samples must be at most {_MOST_SAMPLES:,}; draw rows in several calls."
-        )
+    if most is not None and n_samples > most:
+        raise ValueError(f"{name} must be at most {most:,}; draw more rows by sample_batches.")
     return int(n_samples)

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Registry of the classes that files of fitted estimators may hold."""
+"""Registry of the classes that files of fitted estimators may hold, and names in these files."""
 
 from importlib import import_module
 
+# Name of an array's entry in a file.
+ARRAY = "arrays/{}.npy"
 _classes = {}
 
 

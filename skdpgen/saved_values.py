@@ -19,11 +19,9 @@ from torch import nn
 from .accounting.certificate import Certificate
 from .accounting.event_json import event_from_dict, event_to_dict
 from .curator.containers import read_arrow_type, write_arrow_type
-from .registry import find_class, is_savable, savable
+from .registry import ARRAY, find_class, is_savable, savable
 from .tables.schema import Schema
 
-# Name of an array's entry in the archive.
-ARRAY = "arrays/{}.npy"
 for _cls in (
     *(nn.BatchNorm1d, nn.BatchNorm2d, nn.Conv2d, nn.ConvTranspose2d, nn.Flatten, nn.LeakyReLU),
     *(nn.Linear, nn.MaxPool2d, nn.ReLU, nn.Sequential, nn.Sigmoid, nn.Unflatten, nn.Upsample),

@@ -20,8 +20,7 @@ from ._version import __version__
 from .accounting.calibration import check_delta, check_epsilon
 from .accounting.strict_json import parse_json
 from .checks import as_path
-from .registry import Savable
-from .saved_values import ARRAY, Reader, Writer, check_members_of
+from .registry import ARRAY, Savable
 
 # Raised by one in front of what older versions cannot read, and behind for what they can.
 _FORMAT = (4, 0)
@@ -54,6 +53,9 @@ class Saves(Savable):
             library, and a `random_state` that is no number. Pickle those, and tell whoever reads
             the pickle to trust it. For parameters that are not those of the fit.
         """
+        # Imported here, since it imports all encoders that can be saved.
+        from .saved_values import Writer
+
         check_is_fitted(self)
         path, writer = path if hasattr(path, "write") else as_path(path), Writer()
         contents = {
@@ -218,6 +220,8 @@ def load(path: str | PathLike):
     >>> bool((loaded.sample(5, random_state=0) == sampler.sample(5, random_state=0)).all())
     True
     """
+    from .saved_values import Reader, check_members_of
+
     with as_path(path).open("rb") as opened:
         try:
             with zipfile.ZipFile(opened) as file:

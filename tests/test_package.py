@@ -58,6 +58,13 @@ def test_names_that_are_not_there():
         "others = {'autodp', 'mpmath', 'matplotlib', 'ot', 'dask', 'pyspark', 'polars', 'duckdb'}; "
         "assert not others & {*sys.modules}",
         "import skdpgen.evaluation; assert 'matplotlib' not in sys.modules",
+        "from sklearn.datasets import load_iris; from skdpgen import *; "
+        "data = load_iris(as_frame=True); "
+        "few = {'epsilon': 1.0, 'n_steps': 2, 'random_state': 0}; "
+        "DPSWFlowSampler(**few).fit(data.frame).sample(3); "
+        "DPSlicedWassersteinGenerator(**few, bounds=(0, 8)).fit(data.data.to_numpy()).sample(3); "
+        "LDPEntropicGAN(**few, bounds=(0, 8)).fit(data.data.to_numpy()).sample(3); "
+        "assert not {'torch._dynamo', 'autodp', 'matplotlib', 'ot'} & {*sys.modules}",
     ],
 )
 def test_imports_in_a_fresh_process(code):

@@ -175,22 +175,32 @@ class ArrayFormat(Format):
         return replace(self, has_number=False)
 
     def sample(self, generate, shares, n_samples, *, y, where, noise):
-        if where is not None:
-            raise ValueError("where=... needs a schema; ask for classes by y=[...].")
-        generator = noise.torch_generator()
         if y is None:
-            n_samples = check_count(n_samples)
-            positions = torch.multinomial(
-                torch.as_tensor(shares), n_samples, True, generator=generator
-            )
-        else:
-            positions = torch.as_tensor(find_positions(y, self.classes))
+            (sample,) = self.sample_batches(generate, shares, [n_samples], where=where, noise=noise)
+            return sample
+        _refuse_conditions(where)
+        positions = torch.as_tensor(find_positions(y, self.classes))
+        return self._sample(generate, positions, noise.torch_generator())
+
+    def sample_batches(self, generate, shares, sizes, *, where, noise):
+        _refuse_conditions(where)
+        generator, shares = noise.torch_generator(), torch.as_tensor(shares)
+        for size in sizes:
+            positions = torch.multinomial(shares, check_count(size), True, generator=generator)
+            yield self._sample(generate, positions, generator)
+
+    def _sample(self, generate, positions, generator):
         parts = [self.decode(generate(part, generator)) for part in positions.split(SAMPLE_BLOCK)]
         X, numbers = zip(*parts, strict=True)
         labels = None
         if self.kind.y is not None:
             labels = np.concatenate(numbers) if self.has_number else self.classes[positions.numpy()]
         return self.kind.give(np.concatenate(X), labels, self.bounds, self.classes)
+
+
+def _refuse_conditions(where):
+    if where is not None:
+        raise ValueError("where=... needs a schema; ask for classes by y=[...].")
 
 
 def find_positions(y, classes):

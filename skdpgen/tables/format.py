@@ -13,18 +13,16 @@ from ..curator.containers import PANDAS, Container, cast
 from ..curator.dataset import Dataset
 from ..curator.record_functions import RecordFunction
 from ..curator.texts import PLAIN, TextStyle
-from ..format import SAMPLE_BLOCK, Format, check_count
+from ..format import Format
 from ..registry import savable
 from .columns import Category, Ordinal, Unknown
-from .columns.identifier import go_on
 from .columns.texts import parse_found
 from .encoder import TableEncoder, check_columns, check_dtypes, check_held
 from .inference.columns import SchemaInference, can_stratify, may_stratify
 from .inference.ranges import find_far
 from .marginal_calibration import calibrate_codes
-from .partial_rows import Pool, complete_rows
-from .rules.draws import RuleDraws
 from .rules.feasibility import find_impossible
+from .sampling import TableSampler
 from .schema import Schema
 
 
@@ -35,8 +33,6 @@ class FormatConstants:
     # Shares of ρ for inference of a schema, or of knots alone.
     inference_share: float = 0.22
     knots_share: float = 0.05
-    # Least number of generated rows from which one is drawn under conditions.
-    n_candidates: int = 4
 
 
 CONSTANTS = FormatConstants()
@@ -336,43 +332,25 @@ class TableFormat(Format):
         return replace(self, places=codes, counted=None)
 
     def sample(self, generate, shares, n_samples, *, y, where, noise):
-        encoder, label = TableEncoder(self.schema, self.places), self.kind.label
-        is_partial = isinstance(where, pd.DataFrame)
-        if is_partial:
+        sampler = self._make_sampler(generate, noise)
+        if isinstance(where, pd.DataFrame):
             if y is not None:
                 raise ValueError("Pass the classes as a column of where, and not as y.")
-            generate = Pool(generate)
-        conditions = encoder.find_conditions({} if where is None or is_partial else where)
-        if y is not None and label in conditions:
-            raise ValueError(f"y and where both ask for levels of {label!r}; pass one of them.")
-        noise.torch_generator()  # skips the stream of classes, which are drawn with the rows
-        generator, public = noise.torch_generator(), noise.public_generator()
+            rows = sampler.complete(where, n_samples)
+        elif y is None:
+            rows = sampler.draw(n_samples, where)
+        else:
+            positions = find_positions(y, self.classes)
+            rows = sampler.draw_classes(positions, self.classes, self.kind.label, where)
+        return self.kind.give(rows, self.schema)
 
-        used = {}
+    def sample_batches(self, generate, shares, sizes, *, where, noise):
+        sampler = self._make_sampler(generate, noise)
+        for size in sizes:
+            yield self.kind.give(sampler.draw(size, where), self.schema)
 
-        def draw(n_rows, conditions):
-            def make_rows(n_rows):
-                return _generate_where(generate, n_rows, conditions, generator, public)
-
-            if not self.schema.rules:
-                return encoder.draw(make_rows(n_rows), public, conditions)
-            draws = RuleDraws(self.schema, encoder.make_blocks(), conditions, used)
-            return encoder.assemble(draws.draw(make_rows, n_rows, public), n_rows, public)
-
-        if is_partial:
-            blocks = encoder.make_blocks()
-            rows = complete_rows(where, n_samples, self.schema, blocks, generate, draw)
-            return self.kind.give(rows, self.schema)
-        if y is None:
-            return self.kind.give(draw(check_count(n_samples), conditions), self.schema)
-        positions, parts = find_positions(y, self.classes), []
-        for position in np.unique(positions):
-            condition = encoder.find_conditions({label: self.classes[position]})
-            chosen = np.flatnonzero(positions == position)
-            parts.append(draw(len(chosen), conditions | condition).set_index(chosen))
-        rows = pd.concat(parts).sort_index().reset_index(drop=True)
-        # Each part has its own identifiers, which would repeat.
-        return self.kind.give(go_on(rows, self.schema, 0), self.schema)
+    def _make_sampler(self, generate, noise):
+        return TableSampler(TableEncoder(self.schema, self.places), generate, noise)
 
 
 def _style_of(name, kind, is_stated):
@@ -414,30 +392,6 @@ def _check_integers(schema, dtypes):
                 raise ValueError(
                     f"Column {name!r} holds integers: declare it with decimals=0, for {rule!r}."
                 )
-
-
-def _generate_where(generate, n_rows, conditions, generator, public):
-    """Generate rows; under conditions, resample them by the probability of the conditions.
-
-    Given its weights, the columns of a row are independent. So the probability is a product, and
-    the conditional distribution of the other columns is unchanged.
-    """
-
-    def make(n_rows):
-        return generate(torch.zeros(n_rows, dtype=torch.int64), generator)
-
-    sizes = [min(SAMPLE_BLOCK, n_rows - start) for start in range(0, n_rows, SAMPLE_BLOCK)]
-    if not conditions:
-        return np.concatenate([make(size) for size in sizes])
-    parts = []
-    for size in sizes:
-        n_blocks = -(-CONSTANTS.n_candidates * size // SAMPLE_BLOCK)
-        rows = np.concatenate([make(SAMPLE_BLOCK) for _ in range(n_blocks)])
-        weights = np.prod([c.probability(rows) for c in conditions.values()], axis=0)
-        if not weights.sum() > 0:
-            raise ValueError("No rows were generated that can satisfy where=...; relax it.")
-        parts.append(rows[public.choice(len(rows), size, p=weights / weights.sum())])
-    return np.concatenate(parts)
 
 
 def _keep_plain(dtypes):

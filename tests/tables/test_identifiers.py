@@ -10,7 +10,7 @@ import pytest
 from skdpgen import DPSWFlowSampler
 from skdpgen._cli import commands
 from skdpgen.privacy import FitQualityWarning, preview
-from skdpgen.tables import Boolean, Category, Identifier, Number, Schema, Unknown
+from skdpgen.tables import Boolean, Category, Identifier, Number, Schema, Unique, Unknown, sampling
 from skdpgen.tables.columns.identifier import go_on
 from skdpgen.tables.columns.texts import parse_texts
 from skdpgen.tables.encoder import TableEncoder
@@ -101,6 +101,42 @@ def test_pieces_go_on():
     assert found["id"].tolist() == ["0006", "0007"]
     assert found["n"].tolist() == ["14", "15"]
     assert found["b"].tolist() == [True, False]
+
+
+def test_batches_go_on(monkeypatch):
+    """Identifiers and unique values are not repeated, and weights are made in small blocks."""
+    monkeypatch.setattr(sampling, "SAMPLE_BLOCK", 30)
+    sizes, draw = [], TableEncoder.draw
+    monkeypatch.setattr(
+        TableEncoder,
+        "draw",
+        lambda self, rows, *args: sizes.append(len(rows)) or draw(self, rows, *args),
+    )
+    generator = make().fit(make_table())
+    batches = list(generator.sample_batches(100, batch_size=40, where={"b": True}))
+    assert [len(batch) for batch in batches] == [40, 40, 20]
+    assert max(sizes) == 30
+    made = pd.concat(batches)
+    assert made["id"].tolist() == list(range(1, 101))
+    assert made["b"].all()
+    whole = generator.sample(40)
+    assert next(generator.sample_batches(40)).equals(whole)
+    assert whole["id"].tolist() == list(range(1, 41))
+
+
+def test_batches_share_unique_values():
+    schema = Schema({**OTHERS, "a": Number(0, 9, decimals=2)}, rules=[Unique("a")])
+    generator = make(schema).fit(make_table()[["a", "b"]].astype({"a": float}))
+    made = pd.concat(generator.sample_batches(90, batch_size=30))
+    assert made["a"].is_unique
+
+
+def test_sizes_of_batches_are_checked_at_the_call():
+    generator = make().fit(make_table())
+    with pytest.raises(ValueError, match="batch_size"):
+        generator.sample_batches(10, batch_size=0)
+    with pytest.raises(ValueError, match="n_samples"):
+        generator.sample_batches(0)
 
 
 def test_the_command_line_goes_on(monkeypatch):

@@ -6,7 +6,7 @@ import pytest
 
 from skdpgen.curator.texts import MISSING_TEXTS, PLAIN, TextStyle
 from skdpgen.tables import Category, Date, Number, Ordinal, Schema
-from skdpgen.tables.columns.texts import parse_texts
+from skdpgen.tables.columns.texts import map_cells, parse_texts
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -63,3 +63,11 @@ def test_a_date_is_read_on_its_own(zone):
         assert not isinstance(alone, str)
         assert not isinstance(beside, str)
         assert pd.Timestamp(beside) == pd.Timestamp(alone)
+
+
+def test_equal_cells_of_different_types_are_parsed_on_their_own():
+    cells = [True, 1, 1.0, 0.0, -0.0, "1", None, 1]
+    assert map_cells(repr, pd.Series(cells, dtype=object)).tolist() == list(map(repr, cells))
+    calls = []
+    assert map_cells(calls.append, pd.Series(["a", "b", "a"])).tolist() == [None] * 3
+    assert sorted(calls) == ["a", "b"]

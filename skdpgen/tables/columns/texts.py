@@ -91,7 +91,7 @@ def parse_found(table, schema, styles):
 
 
 def map_cells(function, column):
-    """Apply a function to each cell of a column, once for all equal texts and integers.
+    """Apply a function to each cell of a column, once for equal ones of texts or integers.
 
     Parameters
     ----------
@@ -104,17 +104,12 @@ def map_cells(function, column):
     Series of object
         With a new index.
     """
-    known: dict = {}
-
-    def apply(cell):
-        # Other cells may be equal and differ, such as 0.0 and -0.0.
-        if type(cell) is not str and type(cell) is not int:
-            return function(cell)
-        if cell not in known:
-            known[cell] = function(cell)
-        return known[cell]
-
-    return pd.Series([apply(cell) for cell in column], dtype=object)
+    cells = column.tolist()
+    # Other cells may be equal and differ, such as 0.0 and -0.0, or 1 and True.
+    if set(map(type, cells)) in ({str}, {int}):
+        known = {cell: function(cell) for cell in set(cells)}
+        return pd.Series([known[cell] for cell in cells], dtype=object)
+    return pd.Series([function(cell) for cell in cells], dtype=object)
 
 
 def _parse_cell(cell, kind, style):

@@ -145,7 +145,7 @@ PRIVACY = {
         of_persons("what_is_no_sum_over_all_rows_is_refused_before_anything_is_read"),
     ),
     "samples come from the stream of the noise": Fault(
-        "base:BaseGenerator.sample",
+        "base:BaseGenerator._start_sampling",
         "NoiseSource(self.random_state if random_state is None else random_state, stream=1)",
         "NoiseSource(self.random_state if random_state is None else random_state, stream=0)",
         base("samples_do_not_come_from_the_stream_of_the_noise"),

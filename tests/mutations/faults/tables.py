@@ -121,9 +121,9 @@ PRIVACY = {
         table_encoder("texts_in_place_of_values_are_refused_where_the_source_states_them"),
     ),
     "a bad cell makes others missing": Fault(
-        "tables.columns.texts:parse_found",
-        "_parse_cell(cell, schema[name], style)",
-        '_parse_cell(None if "Smith" in set(table[name]) else cell, schema[name], style)',
+        "tables.columns.texts:map_cells",
+        "{cell: function(cell) for cell in set(cells)}",
+        '{cell: function(None if "Smith" in cells else cell) for cell in set(cells)}',
         inference("cells_are_read_one_by_one"),
     ),
     "whole numbers of a chunk of whole numbers are exact": Fault(
@@ -586,13 +586,31 @@ FUNCTION = {
         point_masses("knots_far_out_may_be_left_empty_but_no_atom_is"),
     ),
     "each part of a sample has the same identifiers": Fault(
-        "tables.format:TableFormat.sample",
-        "go_on(rows, self.schema, 0)",
+        "tables.sampling:TableSampler._number",
+        "go_on(rows, self._schema, self._n_drawn - len(rows))",
         "rows",
         "tests/generators/test_rules.py::test_rows_that_are_asked_for_obey_too",
     ),
+    "each batch of a sample has the same identifiers": Fault(
+        "tables.sampling:TableSampler._number",
+        "self._n_drawn - len(rows)",
+        "0",
+        "tests/tables/test_identifiers.py::test_batches_go_on",
+    ),
+    "weights of a whole sample are held at once": Fault(
+        "tables.sampling:TableSampler._draw",
+        "sizes = [min(SAMPLE_BLOCK, n_rows - start) for start in range(0, n_rows, SAMPLE_BLOCK)]",
+        "sizes = [n_rows]",
+        "tests/tables/test_identifiers.py::test_batches_go_on",
+    ),
+    "equal cells of different types are parsed once": Fault(
+        "tables.columns.texts:map_cells",
+        "set(map(type, cells)) in ({str}, {int})",
+        "True",
+        "tests/tables/test_texts.py::test_equal_cells_of_different_types_are_parsed_on_their_own",
+    ),
     "where= looks at the first condition only": Fault(
-        "tables.format:_generate_where",
+        "tables.sampling:TableSampler._generate_where",
         "conditions.values()",
         "list(conditions.values())[:1]",
         tables("where_looks_at_all_conditions"),
