@@ -14,7 +14,7 @@ from .products import ExactMatrix
 _GRID = 1024
 
 # Steps per turn to which angles are rounded: a power of 2, for a table of sines.
-_STEPS = 2**16
+N_STEPS = 2**16
 
 
 class SliceBasis:
@@ -80,7 +80,7 @@ class SliceBasis:
         order of summation or on the machine.
         """
         turns = self._turns.times(rows)
-        steps = turns.sub_(turns.round()).mul_(_STEPS).round_()
+        steps = turns.sub_(turns.round()).mul_(N_STEPS).round_()
         # NaN and infinities get angle 0, so that every row has finite values.
         return steps.nan_to_num_(0.0, 0.0, 0.0).long()
 
@@ -99,11 +99,11 @@ class SliceBasis:
            multiplication", Mathematics of Computation 2007.
         """
         sines = _table_of_sines().to(angles.device)
-        positions = (angles & (_STEPS - 1)).flatten()
+        positions = (angles & (N_STEPS - 1)).flatten()
         values = sines.new_empty(len(self.weights), 2, *angles.shape)
         cos, sin = values[0]
         torch.index_select(sines, 0, positions, out=sin.view(-1))
-        torch.index_select(sines, 0, positions.add_(_STEPS // 4), out=cos.view(-1))
+        torch.index_select(sines, 0, positions.add_(N_STEPS // 4), out=cos.view(-1))
         product = torch.empty_like(cos)
         for (c, s), (next_c, next_s) in pairwise(values):
             torch.mul(c, cos, out=next_c).sub_(torch.mul(s, sin, out=product))
@@ -155,8 +155,8 @@ def _table_of_sines() -> torch.Tensor:
 
     They are rounded to 30 binary digits, on which all implementations of the sine agree.
     """
-    steps = torch.arange(_STEPS * 5 // 4, dtype=torch.float64)
-    return (steps * (2 * math.pi / _STEPS)).sin().mul(2.0**30).round().div(2.0**30)
+    steps = torch.arange(N_STEPS * 5 // 4, dtype=torch.float64)
+    return (steps * (2 * math.pi / N_STEPS)).sin().mul(2.0**30).round().div(2.0**30)
 
 
 @cache

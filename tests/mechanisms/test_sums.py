@@ -478,6 +478,25 @@ def test_sums_do_not_depend_on_blocks():
             assert torch.equal(total, expected)
 
 
+@pytest.mark.parametrize("n_classes", [1, 3])
+def test_a_table_of_all_angles_gives_the_same_sums(n_classes):
+    """To the bit, with the largest sums that there are, for absent rows and empty classes, too."""
+    mechanism, n = SliceSketchMechanism(basis(4, 2), n_classes), 2**15
+    rows, labels = (
+        unit_rows(1).repeat(n, 1),
+        members(np.arange(n) % max(1, n_classes - 1), n_classes),
+    )
+    labels[::5] = 0
+    scale = 2.0**20
+    values = mechanism._values(mechanism.basis.angles(rows[:1]), scale)[:, :, 0]
+    counts = labels.sum(0).long()
+    expected = counts[:, None] * values.flatten().long()
+    sums = mechanism._block_sum(rows, labels, scale)
+    assert mechanism._table is not None
+    assert torch.equal(sums[:, :-1], expected)
+    assert torch.equal(mechanism._block_sum(rows, 0 * labels, scale), 0 * sums)
+
+
 @pytest.mark.parametrize("n_columns", [1, 2, 3, 7, 64, 785])
 def test_norms_of_rows_are_functions_of_each(n_columns):
     rows = torch.randn(300, n_columns, dtype=torch.float64, generator=torch.Generator())

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from skdpgen.transport import ExactMatrix
-from skdpgen.transport.harmonics import _STEPS, _table_of_sines
+from skdpgen.transport.harmonics import N_STEPS, _table_of_sines
 
 
 @pytest.mark.parametrize("d", [1, 5, 784])
@@ -61,13 +61,13 @@ def test_a_product_follows_from_its_row_alone():
 
 def test_the_table_of_sines_is_the_same_everywhere():
     """No sine is so close to the middle of two table entries that its last digits would matter."""
-    steps = torch.arange(_STEPS // 4 + 1, dtype=torch.float64)
-    sines = (steps * (2 * torch.pi / _STEPS)).sin() * 2.0**30
+    steps = torch.arange(N_STEPS // 4 + 1, dtype=torch.float64)
+    sines = (steps * (2 * torch.pi / N_STEPS)).sin() * 2.0**30
     assert ((sines - sines.floor() - 0.5).abs() > 2.0**-20).all()
     table = _table_of_sines()
-    assert table.shape == (_STEPS * 5 // 4,)
-    angles = np.arange(_STEPS * 5 // 4) * (2 * np.pi / _STEPS)
+    assert table.shape == (N_STEPS * 5 // 4,)
+    angles = np.arange(N_STEPS * 5 // 4) * (2 * np.pi / N_STEPS)
     assert np.abs(table.numpy() - np.sin(angles)).max() <= 2.0**-31 + 1e-15
     # Cosines are sines of a quarter more: no point is further than 2^-30 from the circle.
-    radius = torch.hypot(table[:_STEPS], table[_STEPS // 4 :])
+    radius = torch.hypot(table[:N_STEPS], table[N_STEPS // 4 :])
     assert (radius - 1).abs().max() < 2.0**-30

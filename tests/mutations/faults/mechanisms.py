@@ -360,8 +360,20 @@ PRIVACY = {
         "math.sqrt(k + c2)",
         common("check_neighbours", "sliced"),
     ),
+    "sums of floats are too long to be exact": Fault(
+        "mechanisms.sums:SliceSketchMechanism._sum_by_table",
+        "zip(angles.split(_ROWS), membership.split(_ROWS), strict=True)",
+        "[(angles, membership)]",
+        sums("a_table_of_all_angles_gives_the_same_sums"),
+    ),
+    "absent rows are in the sums": Fault(
+        "mechanisms.sums:SliceSketchMechanism._sum_rows",
+        "order[: int(membership.sum())]",
+        "order",
+        sums("a_table_of_all_angles_gives_the_same_sums"),
+    ),
     "truncation moves differences of harmonics": Fault(
-        "mechanisms.sums:SliceSketchMechanism._block_sum",
+        "mechanisms.sums:SliceSketchMechanism._values",
         "scale * (1 - MARGIN) * self._shortening(scale)",
         "scale * (1 - MARGIN)",
         sums("truncation_does_not_move_two_rows_further_apart"),
