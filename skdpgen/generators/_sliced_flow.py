@@ -30,8 +30,8 @@ from ..tables.schema import Schema
 
 # Least and largest number of particles, over all classes.
 _FEWEST, _MOST = 500, 10_000
-# Particles per step for tables.
-_TABLE_BATCH_SIZE = 2000
+# Particles of tables, and those of a step; more take longer, and are not closer to the release.
+_MOST_OF_TABLE, _TABLE_BATCH_SIZE = 4000, 2000
 # Steps for rows that are released once.
 _FREE_STEPS = 1500
 # Most steps of fitting the normal distributions from which particles of a sketch start.
@@ -68,7 +68,7 @@ class DPSWFlowSampler(CentralGenerator):
         released once (``SlicedRows(n_steps=1)``).
     n_particles : int, default=None
         Number of particles, divided equally among the classes. None: n_samples / 2 within
-        [500, 10000].
+        [500, 10000], or [500, 4000] for tables.
     init : array-like of shape (n_rows, n_features), default=None
         **Public** rows, somewhat like the private ones, that the particles of each class start
         from, in random order, again and again, each with a jitter of a tenth of their standard
@@ -214,7 +214,7 @@ class DPSWFlowSampler(CentralGenerator):
         self.n_iter_ = len(self.loss_curve_)
 
     def _learn_tables(self, release, curator, format, noise):
-        n_particles = self._count_particles(curator.n_records, 1)
+        n_particles = self._count_particles(curator.n_records, 1, _MOST_OF_TABLE)
         generator = noise.torch_generator()
 
         def make_rows(shares, sizes, marginals):
@@ -360,9 +360,9 @@ class DPSWFlowSampler(CentralGenerator):
             rows = components.decode(components.encode(rows))
         return self._format.decode(rows.double().numpy())[0]
 
-    def _count_particles(self, n_samples, n_classes):
+    def _count_particles(self, n_samples, n_classes, most=_MOST):
         """Return the number of particles of a class."""
-        total = self.n_particles or min(_MOST, max(_FEWEST, n_samples // 2))
+        total = self.n_particles or min(most, max(_FEWEST, n_samples // 2))
         return max(2, total // n_classes)
 
 

@@ -24,7 +24,7 @@ from ..tables.schema import Schema
 _BATCH_SIZE = 256
 # The same for tables: the loss is a difference of squares, too noisy for early stopping in smaller
 # batches.
-_TABLE_BATCH_SIZE = 2000
+_TABLE_BATCH_SIZE = 1000
 
 
 @parameters
@@ -54,7 +54,8 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
     release : {"sketch", "rows"}, SliceSketch or SlicedRows, default="sketch"
         A slice sketch, released once, or projected rows, released at each step.
     network : str or callable, default="mlp"
-        ``"mlp"`` and ``"dpswgen"`` generate rows of any kind.
+        ``"mlp"`` (two hidden layers of 256 units, of 128 for tables) and ``"dpswgen"`` generate
+        rows of any kind.
         ``"conv28"`` makes 28×28 grey images and ``"conv64"`` 64×64 RGB ones, channels first (Tables
         3 and 5 of [1]_), as do ``"dcgan28"`` and, of 32×32 RGB ones, ``"resnet32"``, which are
         slower; all of these need `bounds`. A factory takes the numbers of inputs and outputs and
@@ -67,11 +68,11 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
         where ρ is the noise on a sketch value over its largest possible size,
         n_samples / n_classes, or 1500 for tables. For rows the release says it.
     batch_size : int, default=None
-        For a sketch: generated rows a step, shared by the classes. None: 256, or 2000 for tables.
+        For a sketch: generated rows a step, shared by the classes. None: 256, or 1000 for tables.
         For rows the release says it.
     learning_rate : float, default=None
         Learning rate of Adam, with a warm-up and a linear decay to 0: over the last fifth of the
-        steps for a sketch, over all of them for rows. None: 0.01 and 0.001, or 0.003 for tables.
+        steps for a sketch, over all of them for rows. None: 0.01 and 0.001, or 0.006 for tables.
     %(persons)s
 
     Attributes
@@ -194,7 +195,7 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
         self.n_iter_ = len(self.loss_curve_)
 
     def _learn_tables(self, release, curator, format, noise):
-        factory = find_factory(self.network)
+        factory = find_factory(self.network, is_table=True)
 
         def make_rows(shares, sizes, marginals):
             n_inputs = TableNetwork.count_inputs(self.latent_dim, len(shares))
@@ -209,7 +210,7 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
             noise,
             n_steps=self.n_steps or 1500,
             batch_size=self.batch_size or _TABLE_BATCH_SIZE,
-            learning_rate=self.learning_rate or 0.003,
+            learning_rate=self.learning_rate or 0.006,
             verbose=self.verbose,
         )
 

@@ -7,7 +7,7 @@ import torch
 
 from ..mechanisms.sums import Sketch
 from ..transport import SliceBasis
-from .sketch import draw_slices, read_sketch
+from .sketch import SliceCycle, read_sketch
 from .training import Descent, descend_to_noise, enables_gradients
 
 
@@ -15,13 +15,15 @@ from .training import Descent, descend_to_noise, enables_gradients
 class NormalConstants:
     """Constants of the normal distributions; all are set by hand."""
 
-    # Slices of a sketch in a step, drawn anew for each step.
+    # Slices of a sketch in a step.
     n_slices: int = 500
     # Largest rank of a covariance.
     n_factors: int = 64
     # Isotropic noise of drawn rows, in standard deviations of rows: the noise of the sketch can
     # hide directions of variance, which particles could not recover without it.
     widening: float = 0.5
+    # Least energy of noise by which distances are divided.
+    least_noise: float = 1e-12
 
 
 CONSTANTS = NormalConstants()
@@ -47,7 +49,7 @@ def fit_normals_to_sketch(
     basis, sketch, std, generator, verbose
         As in `fit_particles_to_sketch`.
     n_steps : int
-        The largest number of steps for each class.
+        The largest number of steps.
     learning_rate : float
         For Adam, in units of the mean standard deviation.
 
@@ -57,36 +59,36 @@ def fit_normals_to_sketch(
         μ and F of each class.
     """
     means, weights, noise_energy = read_sketch(basis, sketch)
-    noise_energy = noise_energy / weights.cpu().numpy()
-    d, normals = len(std), []
-    for target, noise in zip(means, noise_energy, strict=True):
-        mean = torch.zeros_like(std).requires_grad_(True)
-        directions = torch.randn(d, min(d, CONSTANTS.n_factors), generator=generator).to(std)
-        factor = std[:, None] * torch.linalg.qr(directions).Q
-        factor.mul_((d / factor.shape[1]) ** 0.5).requires_grad_(True)
+    d, n_classes = len(std), len(means)
+    noise = torch.tensor(noise_energy).to(weights) / weights
+    mean = torch.zeros(n_classes, d).to(std).requires_grad_(True)
+    directions = torch.randn(n_classes, d, min(d, CONSTANTS.n_factors), generator=generator)
+    factor = std[:, None] * torch.linalg.qr(directions.to(std)).Q
+    factor.mul_((d / factor.shape[2]) ** 0.5).requires_grad_(True)
+    slices = SliceCycle(basis, means, CONSTANTS.n_slices, generator)
 
-        def loss(mean=mean, factor=factor, target=target):
-            part, slices = draw_slices(basis, CONSTANTS.n_slices, generator)
-            gap = expected_harmonics(part, mean, factor) - target[..., slices]
-            return gap.square().sum() / len(slices)
+    def loss():
+        part, target = next(slices)
+        gaps = (expected_harmonics(part, mean, factor) - target).square().sum((1, 2, 3))
+        # In units of the noise, so that all classes together are down to it.
+        return (gaps / target.shape[-1] / noise.clamp(min=CONSTANTS.least_noise)).mean()
 
-        descent = Descent([mean, factor], learning_rate * float(std.mean()))
-        descend_to_noise(descent, loss, noise, n_steps, verbose)
-        normals.append((mean.detach(), factor.detach()))
-    return normals
+    descent = Descent([mean, factor], learning_rate * float(std.mean()))
+    descend_to_noise(descent, loss, float((noise > 0).all()), n_steps, verbose)
+    return list(zip(mean.detach(), factor.detach(), strict=True))
 
 
 def expected_harmonics(basis: SliceBasis, mean: torch.Tensor, factor: torch.Tensor) -> torch.Tensor:
-    """Return the mean values of a basis over N(`mean`, `factor`·`factor`ᵀ), of shape (B, 2, k).
+    """Return the mean values (..., B, 2, k) of a basis over N(`mean`, `factor`·`factor`ᵀ).
 
     The angle on a slice is normal, with a mean α and a variance v: E exp(i b a) is
     exp(i b α - b² v / 2).
     """
-    angles = mean @ basis.frequencies
-    variances = (factor.T @ basis.frequencies).square().sum(0)
+    angles = (mean @ basis.frequencies)[..., None, :]
+    variances = (factor.mT @ basis.frequencies).square().sum(-2)[..., None, :]
     b = torch.arange(1, len(basis.weights) + 1).to(angles)[:, None]
     sizes = basis.weights[:, None] * (-(b**2) * variances / 2).exp()
-    return torch.stack([sizes * (b * angles).cos(), sizes * (b * angles).sin()], dim=1)
+    return torch.stack([sizes * (b * angles).cos(), sizes * (b * angles).sin()], dim=-2)
 
 
 def draw_normals(

@@ -14,7 +14,7 @@ from ..mechanisms.sampled import ProjectedRows, SlicedRowsMechanism
 from ..mechanisms.sums import Sketch
 from ..registry import savable
 from ..transport import SliceBasis, sliced_drift
-from .sketch import draw_slices, read_sketch
+from .sketch import SliceCycle, read_sketch
 from .slices import SlicedClassShares
 from .table_rows import draw_in_rounds
 from .training import Descent, descend_to_noise, enables_gradients, run_steps
@@ -24,7 +24,7 @@ from .training import Descent, descend_to_noise, enables_gradients, run_steps
 class ParticleConstants:
     """Constants of particles; all are set by hand."""
 
-    # Slices of a sketch in a step, drawn anew for each step.
+    # Slices of a sketch in a step.
     n_slices: int = 500
     # Jitter of sampled particles and of starts, in standard deviations.
     jitter: float = 0.1
@@ -149,12 +149,12 @@ def fit_particles_to_sketch(
     longest: list[float] = []
     for start, mean, noise in zip(starts, means, noise_energy, strict=True):
         rows = start.clone().requires_grad_(True)
+        slices = SliceCycle(basis, mean[None], CONSTANTS.n_slices, generator)
 
-        def loss(rows=rows, mean=mean):
+        def loss(rows=rows, slices=slices):
             with torch.no_grad():
                 rows.copy_(clip_rows(rows * scale, 1.0) / scale)
-            part, slices = draw_slices(basis, CONSTANTS.n_slices, generator)
-            target = mean[None, ..., slices]
+            part, target = next(slices)
             return part.squared_distance(rows[None], target, one, unbiased=False)
 
         descent = Descent([rows], learning_rate * float(std.mean()))

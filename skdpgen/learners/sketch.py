@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Training of generator networks on a released slice sketch."""
 
+from itertools import cycle, pairwise
+
 import numpy as np
 import torch
 
@@ -9,7 +11,7 @@ from ..transport import SliceBasis
 from .rows import RowNetwork
 from .training import Training, descend_to_noise, enables_gradients
 
-# Slices of a sketch in a step of a network, drawn anew for each step; it bounds memory.
+# Slices of a sketch in a step of a network; it bounds memory.
 _SLICES = 2000
 
 
@@ -51,27 +53,47 @@ def fit_to_sketch(
     """
     means, weights, noise_energy = read_sketch(basis, sketch)
     classes = torch.arange(len(means)).repeat_interleave(rows_per_class)
+    slices = SliceCycle(basis, means, _SLICES, generator)
     training = Training(rows, learning_rate, memory=0.99)
 
     def loss():
         generated = rows(rows.draw(classes, generator))
         generated = generated.unflatten(0, (len(means), rows_per_class))
-        if basis.n_projections <= _SLICES:
-            return basis.squared_distance(generated, means, weights)
-        part, slices = draw_slices(basis, _SLICES, generator)
-        return part.squared_distance(generated, means[..., slices], weights)
+        part, target = next(slices)
+        return part.squared_distance(generated, target, weights)
 
     losses = descend_to_noise(training, loss, noise_energy.sum(), n_steps, verbose)
     return training.finish(lambda: rows.draw(classes, generator)), losses
 
 
-def draw_slices(
-    basis: SliceBasis, n_slices: int, generator: torch.Generator
-) -> tuple[SliceBasis, torch.Tensor]:
-    """Draw slices of a sketch for one step; return their basis and their positions."""
-    slices = torch.randperm(basis.n_projections, generator=generator)[:n_slices]
-    slices = slices.to(basis.frequencies.device)
-    return basis.subset(slices), slices
+class SliceCycle:
+    """The slices of a sketch in random order, of which each step takes the next ones.
+
+    Parameters
+    ----------
+    basis : SliceBasis
+    means : tensor of shape (..., k)
+        Noisy mean values of the basis.
+    n_slices : int
+        Largest number of slices of a step.
+    generator : torch.Generator
+        Generator of the order.
+    """
+
+    def __init__(
+        self, basis: SliceBasis, means: torch.Tensor, n_slices: int, generator: torch.Generator
+    ) -> None:
+        k = basis.n_projections
+        order = torch.randperm(k, generator=generator).to(means.device)
+        self._basis, self._means = basis.subset(order), means[..., order]
+        n_parts = -(-k // n_slices)
+        starts = [k * i // n_parts for i in range(n_parts + 1)]
+        self._parts = cycle([slice(*pair) for pair in pairwise(starts)])
+
+    def __next__(self) -> tuple[SliceBasis, torch.Tensor]:
+        """Return the basis and the mean values of the next slices."""
+        part = next(self._parts)
+        return self._basis.subset(part), self._means[..., part]
 
 
 def read_sketch(basis: SliceBasis, sketch: Sketch) -> tuple[torch.Tensor, torch.Tensor, np.ndarray]:

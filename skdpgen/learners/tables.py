@@ -23,8 +23,10 @@ class TableConstants:
     n_joined: int = 64
     # Least share of a stratum in a batch.
     least_batch: float = 0.25
-    # Rounds of the final matching of marginals, and training steps per batch of a round.
+    # Rounds of the final matching of marginals, and most batches of a round, one for so many steps
+    # of training.
     n_rounds: int = 6
+    most_batches: int = 16
     steps_per_batch: int = 16
     # Counts are matched if they exceed this number of standard deviations of their noise.
     clear: float = 4.0
@@ -143,8 +145,8 @@ def fit_to_tables(
 
     losses = descend_to_noise(training, loss, noise_energy, n_steps, verbose)
     rows = training.finish(lambda: rows.draw(sizes, generator))
-    batches = (1 + len(losses) // CONSTANTS.steps_per_batch) * [sizes]
-    match_marginals(rows, marginals, batches, generator)
+    n_batches = min(CONSTANTS.most_batches, 1 + len(losses) // CONSTANTS.steps_per_batch)
+    match_marginals(rows, marginals, n_batches * [sizes], generator)
     return rows, losses
 
 

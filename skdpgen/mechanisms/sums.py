@@ -252,18 +252,15 @@ class SliceSketchMechanism(SumMechanism):
     def _sum_rows(self, angles, membership):
         # Sorted by class, absent rows last: the rows of a class are neighbours.
         order = torch.where(membership.any(1), membership.argmax(1), self.n_classes).argsort()
-        present = order[: int(membership.sum())]
-        ends = membership.sum(0).cumsum(0).long()
-        starts = ends - membership.sum(0).long()
-        k = angles.shape[1]
-        offsets = torch.arange(k, device=angles.device)[:, None] * len(present) + starts
-        table = self._table[1]
-        bags = (angles[present] & (N_STEPS - 1)).T.flatten(), table, offsets.flatten()
+        present, counts = order[: int(membership.sum())], membership.sum(0).int()
+        positions = (angles & (N_STEPS - 1)).int().T.contiguous()[:, present]
+        starts = torch.arange(len(positions), device=angles.device)[:, None] * len(present)
+        starts = (starts + counts.cumsum(0) - counts).int()
+        bags = positions.flatten(), self._table[1], starts.flatten()
         sums = torch.nn.functional.embedding_bag(*bags, mode="sum").double()
         # Of shape (k, n_classes, B, 2 parts, 2).
-        upper, lower = sums.view(k, self.n_classes, -1, 2, 2).unbind(3)
-        sums = (upper * 2.0**_LOWER_BITS + lower).long()
-        return sums.permute(1, 2, 3, 0).flatten(1)
+        upper, lower = sums.view(*starts.shape, -1, 2, 2).unbind(3)
+        return upper.mul_(2.0**_LOWER_BITS).add_(lower).permute(1, 2, 3, 0).flatten(1).long()
 
     def _shortening(self, scale):
         """Return the factor that keeps differences within their bound; see above."""

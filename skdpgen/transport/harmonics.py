@@ -110,11 +110,11 @@ class SliceBasis:
             torch.mul(s, cos, out=next_s).add_(torch.mul(c, sin, out=product))
         return values
 
-    def subset(self, slices: torch.Tensor) -> "SliceBasis":
-        """Return the basis restricted to the slices at given positions."""
+    def subset(self, slices: torch.Tensor | slice) -> "SliceBasis":
+        """Return the basis restricted to some slices, for learning only."""
         subset = copy(self)
         subset.frequencies = self.frequencies[:, slices]
-        subset._turns = self._turns.columns(slices)
+        subset._turns = None
         return subset
 
     def squared_distance(

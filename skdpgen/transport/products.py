@@ -35,12 +35,6 @@ class ExactMatrix:
         self._whole = self._whole.to(device)
         return self
 
-    def columns(self, chosen) -> "ExactMatrix":
-        """Return the matrix restricted to the columns at the positions `chosen`."""
-        part = object.__new__(ExactMatrix)
-        part._step, part._whole = self._step, self._whole[:, chosen]
-        return part
-
     def times(self, rows: torch.Tensor) -> torch.Tensor:
         """Round each row of an array (n, n_features), and return its products, in float64."""
         rows = rows.double()

@@ -32,17 +32,20 @@ PRIVACY = {
         interactions("what_is_spent_does_not_follow_from_the_rows"),
     ),
     "normal distributions are fitted to other slices": Fault(
-        "learners.normals:fit_normals_to_sketch",
-        "target[..., slices]",
-        "target[..., : len(slices)]",
+        "learners.sketch:SliceCycle.__init__",
+        "self._basis, self._means = basis.subset(order), means[..., order]",
+        "self._basis, self._means = basis.subset(order), means",
         normals("a_distribution_is_found_from_its_sketch"),
     ),
     "normal distributions are fitted to the noise": Fault(
-        "learners.normals:fit_normals_to_sketch", "noise", "0.0", normals("a_fit_ends_at_the_noise")
+        "learners.normals:fit_normals_to_sketch",
+        "float((noise > 0).all())",
+        "0.0",
+        normals("a_fit_ends_at_the_noise"),
     ),
     "a distribution in few directions starts with less": Fault(
         "learners.normals:fit_normals_to_sketch",
-        "factor.mul_((d / factor.shape[1]) ** 0.5)",
+        "factor.mul_((d / factor.shape[2]) ** 0.5)",
         "factor",
         normals("the_start_has_the_spread[100]"),
     ),
@@ -62,9 +65,9 @@ PRIVACY = {
         sliced_wasserstein("a_network_of_a_wrong_size_costs_nothing"),
     ),
     "a step compares slices with others": Fault(
-        "learners.sketch:fit_to_sketch",
-        "means[..., slices]",
-        "means[..., :_SLICES]",
+        "learners.sketch:SliceCycle.__next__",
+        "self._means[..., part]",
+        "self._means[..., : part.stop - part.start]",
         sizes("a_step_of_a_network_looks_at_some_slices_of_many"),
     ),
 }
