@@ -9,7 +9,7 @@ import numpy as np
 
 from ..curator.record_functions import RecordFunction
 from ..exceptions import FitQualityWarning
-from ..mechanisms.sums import GaussianSumMechanism
+from ..mechanisms.sums import WeightSumMechanism
 from ..quality import FARTHEST
 from ..tables.blocks import knot_weights
 from ..tables.columns.values import wide_knots
@@ -132,7 +132,7 @@ class OpenBoxFormat(BoxFormat):
         for name in self.shares:
             # Counted vectors have norms up to 1, whatever the radius of rows is.
             curator.prepare(RecordFunction(format.encode), 1.0)
-            noisy = curator.release(_sum(name))
+            noisy = curator.release(WeightSumMechanism(name))
             find = {
                 _RANGES: format._find_ranges,
                 _COUNTS: format._narrow_ranges,
@@ -231,10 +231,6 @@ class OpenBoxFormat(BoxFormat):
         return BoxFormat(**{field.name: getattr(format, field.name) for field in fields(BoxFormat)})
 
 
-def _sum(name):
-    return GaussianSumMechanism(RecordFunction(lambda rows: rows), 1.0, name, nonnegative=True)
-
-
 def make_box(
     n_samples,
     n_features,
@@ -295,7 +291,8 @@ def make_box(
         least, most = _SHARES[name]
         apart = multiplier * (1.0 if name == _NORMS else unit)
         shares[name] = min(most, max(least, (_WANTED[name] * apart / n_samples) ** 2))
-        noise[name] = apart / math.sqrt(shares[name]) * _sum(name).sensitivity(relation)
+        sensitivity = WeightSumMechanism(name).sensitivity(relation)
+        noise[name] = apart / math.sqrt(shares[name]) * sensitivity
     if _RANGES not in names:
         return replace(format, shares=shares)
     knots = wide_knots(n_per_octave=choose_per_octave(n_samples, noise[_RANGES]))

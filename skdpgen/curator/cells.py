@@ -14,6 +14,7 @@ import functools
 import math
 import numbers
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -244,6 +245,20 @@ def name_cell(value) -> str | None:
     if isinstance(value, numbers.Real) and not isinstance(value, np.timedelta64):
         return call_quietly(_name_number, value)
     return None
+
+
+def count_names(cells: list) -> Counter:
+    """Count the names of cells that have one, see `name_cell`."""
+    if set(map(type, cells)) <= {str, int, float, type(None)}:
+        # Equal cells of these types have the same name.
+        found = ((name_cell(cell), count) for cell, count in Counter(cells).items())
+    else:
+        found = ((name_cell(cell), 1) for cell in cells)
+    counts: Counter = Counter()
+    for name, count in found:
+        counts[name] += count
+    del counts[None]
+    return counts
 
 
 def _name_number(value):

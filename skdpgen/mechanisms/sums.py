@@ -12,7 +12,7 @@ from dp_accounting import DpEvent, NonPrivateDpEvent
 from scipy.stats import norm
 
 from ..accounting.events import ThresholdDpEvent
-from ..curator.cells import name_cell
+from ..curator.cells import count_names
 from ..curator.record_functions import RecordFunction, check_function
 from ..exceptions import PlanError
 from ..transport import N_STEPS, SliceBasis, slice_diameter
@@ -55,8 +55,6 @@ class GaussianSumMechanism(SumMechanism):
         Each vector is scaled down to at most this norm.
     name : str, default="Gaussian sum"
         Name of the release.
-    nonnegative : bool, default=False
-        Whether negative numbers become 0. Two such vectors are at most √2·radius apart.
 
     Examples
     --------
@@ -70,20 +68,16 @@ class GaussianSumMechanism(SumMechanism):
         function: RecordFunction,
         radius: float,
         name: str = "Gaussian sum",
-        *,
-        nonnegative: bool = False,
     ) -> None:
         check_function(function, RecordFunction, type(self).__name__)
         check_radius("radius", radius)
         self.function = function
         self.radius = radius
         self.name = name
-        self.nonnegative = nonnegative
 
     def sensitivity(self, relation: str) -> float:
         """Return the sensitivity; see `Mechanism.sensitivity`."""
-        diameter = math.sqrt(2) if self.nonnegative else 2
-        return {"zero_out": 1, "replace_one": diameter}[relation] * self.radius
+        return {"zero_out": 1, "replace_one": 2}[relation] * self.radius
 
     def _grid_bits(self, n_records):
         return GRID_BITS - math.ceil(math.log2(self.radius))
@@ -91,10 +85,29 @@ class GaussianSumMechanism(SumMechanism):
     def _block_sum(self, rows, membership, scale):
         # Doubles, since norms of long float32 vectors come out too small.
         vectors = self.function.on(rows).double().nan_to_num(0.0, 0.0, 0.0)
-        if self.nonnegative:
-            vectors = vectors.clamp(min=0)
         vectors = to_grid(clip_rows(vectors, self.radius), scale)
         return (membership.sum(1) @ vectors).long()
+
+
+class WeightSumMechanism(FixedSensitivity, SumMechanism):
+    """The sum of encoded rows, negative entries of which count as 0.
+
+    The curator bounds the norms of rows by 1. No product of non-negative rows is negative, so that
+    two of them are at most √2 apart.
+
+    Parameters
+    ----------
+    name : str
+        Name of the release.
+    """
+
+    sensitivities: ClassVar = {"zero_out": 1.0, "replace_one": math.sqrt(2)}
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def _block_sum(self, rows, membership, scale):
+        return (membership.sum(1) @ to_grid(rows.double().clamp(min=0), scale)).long()
 
 
 class CovarianceMechanism(FixedSensitivity, SumMechanism):
@@ -376,8 +389,8 @@ class CategoryCountsMechanism(Mechanism):
         for cells, membership in source.cells(self.name):
             cells = cells[membership.sum(1).bool().numpy()]
             for name, position in self.columns.items():
-                keys = map(name_cell, cells[:, position].tolist())
-                counts.update((name, key) for key in keys if key is not None)
+                of_column = count_names(cells[:, position].tolist())
+                counts.update({(name, key): count for key, count in of_column.items()})
         return counts
 
     def _sort_key(self, pair):

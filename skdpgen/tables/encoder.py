@@ -2,6 +2,7 @@
 """Encoding of tables as rows of weights, and decoding by sampling."""
 
 from collections.abc import Mapping
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -189,6 +190,10 @@ class TableEncoder:
 
     def make_blocks(self):
         """Return the `Block` of each learned column."""
+        return self._blocks
+
+    @cached_property
+    def _blocks(self):
         check_resolved(self.schema)
         blocks, start = [], 0
         for name, kind in self.schema.learnt.items():

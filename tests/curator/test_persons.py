@@ -21,7 +21,7 @@ from skdpgen.arrays.inference import make_box
 from skdpgen.curator.containers import as_objects
 from skdpgen.curator.persons import Persons, RowLimit, hash_persons
 from skdpgen.mechanisms.base import SumMechanism
-from skdpgen.mechanisms.sums import RowCountMechanism
+from skdpgen.mechanisms.sums import RowCountMechanism, WeightSumMechanism
 from skdpgen.privacy import (
     CategoryCountsMechanism,
     ClassCountsMechanism,
@@ -72,7 +72,7 @@ def _basis():
 
 MECHANISMS = {
     "sum": lambda: GaussianSumMechanism(RecordFunction(_same), 0.7),
-    "weights": lambda: GaussianSumMechanism(RecordFunction(_same), 0.7, nonnegative=True),
+    "weights": lambda: WeightSumMechanism("weights"),
     "second moments": CovarianceMechanism,
     "slice sketch": lambda: SliceSketchMechanism(_basis()),
     "slice sketch of classes": lambda: SliceSketchMechanism(_basis(), 2),
@@ -230,7 +230,7 @@ def test_a_person_moves_tables_by_no_more_than_is_claimed(max_rows, relation, ta
 def test_a_person_moves_counts_for_ranges_by_no_more_than_is_claimed(max_rows, relation):
     """Weights of knots, by which bounds are found."""
     format = make_box(20, 2, 1.0, relation)
-    mechanism = GaussianSumMechanism(RecordFunction(_same), 1.0, nonnegative=True)
+    mechanism = WeightSumMechanism("weights")
     measured = []
     for value in (1.0, -256.0, np.nan):
         X = np.r_[np.full((max_rows + 5, 2), value), np.zeros((4, 2))]

@@ -9,6 +9,7 @@ from scipy import stats
 
 from skdpgen.accounting.events import gaussian_event
 from skdpgen.mechanisms.base import clip_rows, sum_rows
+from skdpgen.mechanisms.sums import WeightSumMechanism
 from skdpgen.networks.components import PrincipalComponents
 from skdpgen.privacy import (
     CovarianceMechanism,
@@ -36,9 +37,7 @@ MECHANISMS = {
     "sketch": lambda: SliceSketchMechanism(basis(), 3),
     "sketch of one harmonic": lambda: SliceSketchMechanism(basis(1, 1), 3),
     "sum": lambda: GaussianSumMechanism(RecordFunction(lambda rows: 3 * rows), 2.0),
-    "non-negative sum": lambda: GaussianSumMechanism(
-        RecordFunction(lambda rows: 3 * rows), 2.0, nonnegative=True
-    ),
+    "sum of weights": lambda: WeightSumMechanism("weights"),
     "float32 sum": lambda: GaussianSumMechanism(
         RecordFunction(lambda rows: rows.float() * 100), 0.7
     ),

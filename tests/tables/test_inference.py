@@ -576,7 +576,7 @@ def test_a_record_moves_the_counts_of_kinds_by_at_most_what_is_stated(relation, 
     apart = rows if relation == "zero_out" else rows[:, None] - rows
     largest = np.linalg.norm(apart, axis=-1).max()
     assert largest == pytest.approx(bound), "The sensitivity is not that of the rows."
-    assert _weights(KINDS).sensitivity(relation) == pytest.approx(bound)
+    assert WeightSumMechanism(KINDS).sensitivity(relation) == pytest.approx(bound)
 
 
 def test_cells_are_read_one_by_one():

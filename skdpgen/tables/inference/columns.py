@@ -4,7 +4,7 @@
 import math
 import warnings
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,7 @@ import pandas as pd
 from ...curator.cells import name_cell
 from ...curator.record_functions import RecordFunction
 from ...exceptions import FitQualityWarning, TableError
-from ...mechanisms.sums import CategoryCountsMechanism, GaussianSumMechanism
+from ...mechanisms.sums import CategoryCountsMechanism, WeightSumMechanism
 from ...mechanisms.tables import TablesMechanism
 from ..blocks import knot_weights
 from ..columns import Category, Date, Number, Ordinal
@@ -118,6 +118,10 @@ class SchemaInference:
         self._wide = {**schema.learnt, **self._wrap(self._widen_all())}
         self._wide = {name: kind for name, kind in self._wide.items() if name not in self.unknown}
 
+    @cached_property
+    def _encoder(self):
+        return TableEncoder(Schema(self._wide))
+
     def split_budget(self, share):
         """Return the share of the budget of each release, of which all have `share`."""
         weights = {name: _WEIGHTS.get(name, 1.0) for name in self.releases}
@@ -129,7 +133,7 @@ class SchemaInference:
             return encode_kinds(self._read(cells)[list(self.unknown)], self.unknown)
         if self._rough:
             return encode_decimals(self._read(cells), self.schema)
-        return TableEncoder(Schema(self._wide)).encode_private(self._read(cells))
+        return self._encoder.encode_private(self._read(cells))
 
     def refuse(self, cells):
         """Raise an error that names the column if cells are not of the declared types."""
@@ -137,7 +141,7 @@ class SchemaInference:
         for name in self._categories:
             _check_type(name, table[name], self.schema[name].other)
         if self._wide:
-            TableEncoder(Schema(self._wide)).encode(table[list(self._wide)])
+            self._encoder.encode(table[list(self._wide)])
 
     def _read(self, cells):
         table = pd.DataFrame(cells, columns=list(self.schema), dtype=object)
@@ -146,12 +150,12 @@ class SchemaInference:
     def run(self, curator):
         """Make the releases and return a schema that leaves nothing open."""
         if self.unknown:
-            noisy = curator.release(_weights(KINDS))
+            noisy = curator.release(WeightSumMechanism(KINDS))
             found, styles = find_kinds(self.unknown, noisy, curator.n_rows)
             known = SchemaInference(self.schema.replace(found), styles, label=self.label)
             return self._hand_over(known, curator)
         if DECIMALS in self.releases:
-            noisy = curator.release(_weights(DECIMALS))
+            noisy = curator.release(WeightSumMechanism(DECIMALS))
             schema = find_decimals(self.schema, noisy) if self._rough else self.schema
             known = SchemaInference(schema, self.texts, has_decimals=True, label=self.label)
             return self._hand_over(known, curator)
@@ -243,7 +247,7 @@ class SchemaInference:
             atoms = {name: seen[name].atoms for name in bounds}
             encode = partial(self._encode_locations, bounds, atoms)
             curator.prepare(RecordFunction(encode), 1.0)
-        released = curator.release(_weights(_LOCATIONS)).value
+        released = curator.release(WeightSumMechanism(_LOCATIONS)).value
         if not bounds:
             return seen
         std = self._noise_of(_LOCATIONS, range(n_parts), curator)
@@ -323,7 +327,7 @@ class SchemaInference:
     def _noise_of(self, release, names, curator):
         """Return the standard deviation of the noise on counts, which is public beforehand."""
         plan = curator.plan
-        unit = plan.bound(_weights(release).sensitivity) * math.sqrt(len(names) or 1)
+        unit = plan.bound(WeightSumMechanism(release).sensitivity) * math.sqrt(len(names) or 1)
         return plan.multiplier(release) * unit
 
     def _count_fine(self, curator):
@@ -342,18 +346,18 @@ class SchemaInference:
     def _count(self, curator, release, names, kinds, std):
         """Release noisy counts of the values of some columns: a list of (name, ValueCounts)."""
         if not names:
-            curator.release(_weights(release))
+            curator.release(WeightSumMechanism(release))
             return []
-        schema = Schema(self._wrap({name: kinds[name] for name in names}))
-        curator.prepare(RecordFunction(partial(self._encode_some, schema)), 1.0)
-        value = curator.release(_weights(release)).value * math.sqrt(len(names))
+        encoder = TableEncoder(Schema(self._wrap({name: kinds[name] for name in names})))
+        curator.prepare(RecordFunction(partial(self._encode_some, encoder)), 1.0)
+        value = curator.release(WeightSumMechanism(release)).value * math.sqrt(len(names))
         return [
             (name, ValueCounts(kinds[name], value[where], std, curator.n_rows))
-            for name, where in TableEncoder(schema).blocks
+            for name, where in encoder.blocks
         ]
 
-    def _encode_some(self, schema, cells, y=None):
-        return TableEncoder(schema).encode_private(self._read(cells)[list(schema)])
+    def _encode_some(self, encoder, cells, y=None):
+        return encoder.encode_private(self._read(cells)[list(encoder.schema)])
 
     def _widen_all(self, n_per_octave=1):
         """Return types for the first look at open columns, dates as numbers."""
@@ -428,11 +432,6 @@ class _Ranged:
         new = new[(self.knots[0] <= new) & (new <= self.knots[-1])]
         is_near = (knot_weights(new, self.knots) > 0).any(axis=0)
         return self.knots, np.where(is_near, 0.0, self.counts), self.std
-
-
-def _weights(name):
-    """Return the sum of encoded rows, whose weights are not negative."""
-    return GaussianSumMechanism(RecordFunction(lambda rows: rows), 1.0, name, nonnegative=True)
 
 
 def can_stratify(learnt, target):

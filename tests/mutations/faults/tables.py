@@ -65,7 +65,7 @@ PRIVACY = {
     ),
     "what is released follows from what was found": Fault(
         "tables.inference.columns:SchemaInference._count",
-        "curator.release(_weights(release))",
+        "curator.release(WeightSumMechanism(release))",
         "pass",
         inference("all_is_released_whatever_is_found"),
     ),
