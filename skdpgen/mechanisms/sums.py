@@ -15,7 +15,8 @@ from ..accounting.events import ThresholdDpEvent
 from ..curator.cells import count_names
 from ..curator.record_functions import RecordFunction, check_function
 from ..exceptions import PlanError
-from ..transport import N_STEPS, SliceBasis, slice_diameter
+from ..transport import SliceBasis, slice_diameter
+from ..transport.harmonics import N_STEPS
 from .base import (
     GRID_BITS,
     MARGIN,

@@ -2,7 +2,7 @@
 """Optimal transport on tensors: one-dimensional slices, and entropic plans and losses."""
 
 from .flow import sliced_drift
-from .harmonics import N_STEPS, SliceBasis, slice_diameter
+from .harmonics import SliceBasis, slice_diameter
 from .products import ExactMatrix
 from .sinkhorn import sinkhorn_plan, sinkhorn_potentials
 from .sinkhorn_losses import (
@@ -19,7 +19,6 @@ from .slices import (
 )
 
 __all__ = [
-    "N_STEPS",
     "ExactMatrix",
     "SliceBasis",
     "entropic_wasserstein",

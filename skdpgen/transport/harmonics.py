@@ -114,7 +114,7 @@ class SliceBasis:
         """Return the basis restricted to some slices, for learning only."""
         subset = copy(self)
         subset.frequencies = self.frequencies[:, slices]
-        subset._turns = None
+        vars(subset).pop("_turns", None)
         return subset
 
     def squared_distance(
