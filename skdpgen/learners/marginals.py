@@ -87,8 +87,10 @@ def read_tables(tables: Tables, format, n_records: int) -> tuple[Marginals, pd.D
         n_records *= max(share, std, 1 / n_records)
     marginals = Marginals.of(tables, n_records, format.is_spare)
     counts = np.where(marginals.is_empty, 0, marginals.counts)
-    report = describe(format.schema, counts, marginals.std, n_records)
     label, blocks = format.kind.label, dict(format.blocks)
+    report = describe(
+        format.schema, counts, marginals.std, n_records, _find_pair_std(tables, blocks, label)
+    )
     warn_of_table(
         report,
         format.schema,
@@ -104,3 +106,19 @@ def read_tables(tables: Tables, format, n_records: int) -> tuple[Marginals, pd.D
             other = getattr(format.schema[label], "other", None)
             warn_of_levels(signals, present, label, format.levels_of_target, other)
     return marginals, report
+
+
+def _find_pair_std(tables, names, label) -> dict[str, float]:
+    """Return the standard deviations of counts of a column's levels with those of another.
+
+    A stratum of the target has one-way tables of its own, which count the pairs with the target.
+    """
+    if len(names) < 2:
+        return {}
+    if tables.by is None:
+        return dict.fromkeys(names, tables.pairs_std)
+    with_label = tables.count_levels()[1].max()
+    if len(names) == 2:
+        return dict.fromkeys(names, with_label)
+    among_others = tables.pairs_std * len(tables.cells) ** 0.5
+    return dict.fromkeys(names, among_others) | {label: with_label}

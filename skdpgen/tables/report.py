@@ -7,7 +7,7 @@ import pandas as pd
 from .encoder import TableEncoder
 
 
-def describe(schema, counts=None, std=None, n_records=1.0):
+def describe(schema, counts=None, std=None, n_records=1.0, pair_std=None):
     """Return the columns of a schema as a table, with the shares that released counts give.
 
     Parameters
@@ -19,6 +19,9 @@ def describe(schema, counts=None, std=None, n_records=1.0):
         rows, and standard deviations of their noise. None: nothing of the kind was released.
     n_records : float
         Number of records that they are of.
+    pair_std : dict of str to float, default=None
+        For each column, the standard deviation of the noise on a count of its levels with those of
+        another column. If that of the target differs, all pairs with the target have it.
 
     Returns
     -------
@@ -26,8 +29,8 @@ def describe(schema, counts=None, std=None, n_records=1.0):
         Indexed by the names of the columns: ``kind``; ``lower`` and ``upper``, the bounds;
         ``n_levels``, the number of levels, or of knots and atoms; ``share_other`` and
         ``share_missing``; ``share_lower`` and ``share_upper``, what is at the outermost knots;
-        ``share_atoms``, what is at all atoms; and ``noise``, the standard deviation of a count, in
-        records.
+        ``share_atoms``, what is at all atoms; ``noise`` and ``noise_pair``, the standard deviations
+        of counts of the column, and of the column with another one, in records.
     """
     where = dict(TableEncoder(schema).blocks)
     rows = {}
@@ -47,6 +50,7 @@ def describe(schema, counts=None, std=None, n_records=1.0):
             continue
         shares = np.clip(counts[block] / n_records, 0, 1)
         row["noise"] = std[block.start]
+        row["noise_pair"] = (pair_std or {}).get(name)
         if kind.missing:
             row["share_missing"] = shares[-1]
         if has_knots:
@@ -59,13 +63,45 @@ def describe(schema, counts=None, std=None, n_records=1.0):
     return report.astype(_DTYPES)
 
 
+def read_report(given) -> pd.DataFrame:
+    """Return what `describe` returned, from a DataFrame or from the records of its JSON.
+
+    Parameters
+    ----------
+    given : DataFrame or list of dict
+        Records have the name at ``"column"``.
+
+    Raises
+    ------
+    ValueError
+        If it is something else.
+    """
+    if not isinstance(given, pd.DataFrame):
+        given = pd.DataFrame(given)
+        given = given.set_index("column") if "column" in given else given
+    if missing := {"kind", "n_levels", "noise"} - {*given}:
+        raise ValueError(
+            f"schema_report has no {', '.join(sorted(missing))}. Give generator.schema_report_, or "
+            'the "report" of the JSON that skdpgen synthesize writes.'
+        )
+    return given.reindex(columns=list(_DTYPES)).astype(_DTYPES)
+
+
 _DTYPES = {
     "kind": object,
     "lower": object,
     "upper": object,
     "n_levels": "Int64",
     **dict.fromkeys(
-        ("share_other", "share_missing", "share_lower", "share_upper", "share_atoms", "noise"),
+        (
+            "share_other",
+            "share_missing",
+            "share_lower",
+            "share_upper",
+            "share_atoms",
+            "noise",
+            "noise_pair",
+        ),
         "float64",
     ),
 }

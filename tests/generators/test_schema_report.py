@@ -86,6 +86,25 @@ def test_noise_is_that_of_one_and_two_way_tables_together():
     records = math.sqrt(3 * (2 + weight**2))
     precision = weight**2 + np.array([(2 / sizes).sum() - 2 / size for size in sizes])
     assert_allclose(report["noise"], std * records / np.sqrt(precision), rtol=1e-6)
+    assert_allclose(report["noise_pair"], std * records / math.sqrt(2), rtol=1e-6)
+
+
+def test_pairs_with_the_target_have_the_noise_of_columns_of_its_strata():
+    sampler = METHODS["particles"](schema=SCHEMA, epsilon=1.0, n_steps=2)
+    report = sampler.fit(make_table(), target="c").schema_report_
+    std = sampler.privacy_.sigma
+    # Each of two strata has one table, of a and b: here one-way tables have no weight, and N = √2.
+    assert_allclose(report.loc[["a", "b"], "noise_pair"], std * math.sqrt(2), rtol=1e-6)
+    assert_allclose(report.loc[["a", "b"], "noise"], 2 * std * math.sqrt(2), rtol=1e-6)
+    assert_allclose(report.loc["c", "noise_pair"], 2 * std, rtol=1e-6)
+    table = make_table()[["a", "c"]]
+    sampler = METHODS["particles"](
+        schema=Schema({"a": SCHEMA["a"], "c": Boolean()}), epsilon=1.0, n_steps=2
+    )
+    report = sampler.fit(table, target="c").schema_report_
+    assert_allclose(report["noise_pair"], report.loc["a", "noise"] / math.sqrt(2))
+    alone = METHODS["particles"](schema=Schema({"a": SCHEMA["a"]}), epsilon=1.0, n_steps=2)
+    assert alone.fit(table[["a"]]).schema_report_["noise_pair"].isna().all()
 
 
 def test_other_releases_say_what_is_public():
