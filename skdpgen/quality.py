@@ -29,6 +29,9 @@ MOSTLY_MISSING = 0.95
 MUCH_AT_BOUND, MORE_THAN_BESIDE = 0.1, 4.0
 # Bounds of arrays are inferred within ± this number.
 FARTHEST = 2.0**64
+# Verdicts on a table of counts, and the most noise of a good one, relative to its average count.
+GOOD, ROUGH, NOISE = "good", "rough", "noise"
+GOOD_NOISE = 0.1
 
 
 # What else helps where rows are few, by the estimator that makes the fit in this thread.
@@ -140,6 +143,33 @@ def find_signal(numbers, std):
     """
     noisy = numbers[numbers != 0]
     return max(0.0, np.mean(np.square(noisy)) / std**2 - 1) if std > 0 and noisy.size else np.inf
+
+
+def judge(average: float, noise: float) -> str:
+    """Return the verdict on a table with this average count, and noise on each count.
+
+    A table is noise if the signal-to-noise ratio of equal counts is below that of the warning after
+    a fit.
+
+    Parameters
+    ----------
+    average : float
+        Number of records over number of counts.
+    noise : float
+        Standard deviation.
+
+    Returns
+    -------
+    {"good", "rough", "noise"}
+
+    Examples
+    --------
+    >>> judge(100, 10), judge(100, 11), judge(100, 230)
+    ('good', 'rough', 'noise')
+    """
+    if noise <= GOOD_NOISE * average:
+        return GOOD
+    return NOISE if average**2 < LEAST_SIGNAL * noise**2 else ROUGH
 
 
 def warn_of_noise(signal, what):

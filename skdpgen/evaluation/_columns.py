@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Columns of one or two tables, encoded by common levels so that their marginals compare."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -10,10 +10,11 @@ import pandas as pd
 
 from ..curator.containers import as_array
 
-# Numbers have 10 bins and categories 30 levels, as many as a bar chart can show.
-_N_BINS = 10
-_MOST_LEVELS = 30
-# Bins divide this range of quantiles evenly, so that outliers do not stretch them.
+# Numbers with more values are binned; categories have 30 levels, as many as a chart can show.
+_MOST_VALUES, _N_BINS, _MOST_LEVELS = 16, 10, 30
+# A point of a table's quantile function for each of so many probabilities: both tables weigh alike.
+_PROBABILITIES = np.linspace(0, 1, 1001)
+# The outermost bins hold all values beyond these quantiles, so that charts have no long tails.
 _QUANTILES = (0.01, 0.99)
 _MISSING, _OTHERS = "missing", "all others"
 
@@ -29,15 +30,25 @@ class EncodedColumn:
         Names of the codes.
     synthetic, reference : ndarray of int, or None
         The position in `levels` of each cell.
+    exact : tuple of ndarray of int
+        Codes of both tables in which no categories are merged.
     numbers : tuple of ndarrays or None
         The cells of both tables as floats, for numbers and dates.
+    bins : tuple of (float, float), or None
+        The range of each of the first levels, for numbers that are binned. A point mass has a range
+        of width 0.
+    is_date : bool
+        Whether numbers are seconds since 1970.
     """
 
     name: str
     levels: tuple[str, ...]
     synthetic: np.ndarray
     reference: np.ndarray | None
-    numbers: tuple[np.ndarray, ...] | None
+    exact: tuple[np.ndarray, ...]
+    numbers: tuple[np.ndarray, ...] | None = None
+    bins: tuple[tuple[float, float], ...] | None = None
+    is_date: bool = False
 
     def shares(self, codes: np.ndarray) -> np.ndarray:
         """Return the share of each level."""
@@ -59,26 +70,32 @@ def as_table(X, y=None) -> pd.DataFrame:
 
 
 def encode_columns(
-    synthetic: pd.DataFrame, reference: pd.DataFrame | None = None
+    synthetic: pd.DataFrame,
+    reference: pd.DataFrame | None = None,
+    orders: Mapping[str, Sequence] | None = None,
 ) -> list[EncodedColumn]:
     """Encode the columns of one or two tables by common levels.
 
-    Levels and bins are those of the reference, if there is one. A column is numeric if it is in
-    both tables; booleans are levels. Cells of other columns are compared as texts.
+    Levels and bins are those of both tables alike, so that neither hides what only the other has.
+    A column is numeric if it is in both tables; booleans are levels. Cells of other columns are
+    compared as texts.
 
     Parameters
     ----------
     synthetic : DataFrame
     reference : DataFrame, default=None
         A table with the same columns.
+    orders : dict of str to sequence, default=None
+        The levels of ordered columns. Ordered categoricals have their own order.
 
     Returns
     -------
     list of EncodedColumn
     """
     check_tables(synthetic, reference)
+    tables = [table for table in (synthetic, reference) if table is not None]
     return [
-        _encode(str(name), [table[name] for table in (synthetic, reference) if table is not None])
+        _encode(str(name), [table[name] for table in tables], (orders or {}).get(name))
         for name in synthetic
     ]
 
@@ -130,59 +147,115 @@ def plain_frame(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(plain)
 
 
-def _encode(name: str, tables: Sequence[pd.Series]) -> EncodedColumn:
+def _encode(name: str, tables: Sequence[pd.Series], order: Sequence | None) -> EncodedColumn:
     parsed = [as_numbers(column) for column in tables]
     numbers = tuple(part for part in parsed if part is not None)
     is_numeric = len(numbers) == len(tables)
-    if not is_numeric:
-        codes, levels = _encode_texts([as_texts(column) for column in tables])
+    is_date = is_numeric and pd.api.types.is_datetime64_any_dtype(tables[-1])
+    bins = None
+    if is_numeric:
+        codes, levels, bins = _encode_numbers(numbers, is_date)
+        exact = codes
     else:
-        is_date = pd.api.types.is_datetime64_any_dtype(tables[-1])
-        codes, levels = _encode_numbers(numbers, is_date)
+        dtype = tables[-1].dtype
+        if order is None and isinstance(dtype, pd.CategoricalDtype) and dtype.ordered:
+            order = dtype.categories
+        codes, exact, levels = _encode_texts([as_texts(column) for column in tables], order)
     if any((code < 0).any() for code in codes):
         codes = [np.where(code < 0, len(levels), code) for code in codes]
         levels = [*levels, _MISSING]
     reference = codes[1] if len(codes) > 1 else None
-    return EncodedColumn(name, tuple(levels), codes[0], reference, numbers if is_numeric else None)
+    return EncodedColumn(
+        name,
+        tuple(levels),
+        codes[0],
+        reference,
+        tuple(exact),
+        numbers if is_numeric else None,
+        bins,
+        is_date,
+    )
 
 
-def _encode_texts(tables: Sequence[np.ndarray]) -> tuple[list[np.ndarray], list[str]]:
-    """Return codes of texts, -1 for missing, and the levels, the most frequent first."""
-    levels = list(pd.Series(tables[-1]).value_counts().index[:_MOST_LEVELS])
-    positions = {level: i for i, level in enumerate(levels)} | {None: -1}
-    codes = [np.array([positions.get(c, len(levels)) for c in table]) for table in tables]
-    if any((code == len(levels)).any() for code in codes):
+def _encode_texts(
+    tables: Sequence[np.ndarray], order: Sequence | None
+) -> tuple[list[np.ndarray], list[np.ndarray], list[str]]:
+    """Return codes of texts, -1 for missing, and the levels, the most frequent first.
+
+    The frequency of a level is its larger share of both tables. Rare levels are merged in the
+    first codes, and not in the second.
+    """
+    shares = [pd.Series(table).value_counts(normalize=True) for table in tables]
+    largest = pd.concat(shares, axis=1).max(axis=1).sort_values(ascending=False, kind="stable")
+    exact = [pd.Index(largest.index).get_indexer(pd.Index(table)) for table in tables]
+    exact = [np.where(pd.isna(table), -1, code) for table, code in zip(tables, exact, strict=True)]
+    levels = list(largest.index[:_MOST_LEVELS])
+    if order is not None:
+        ranks = {str(level): i for i, level in enumerate(order)}
+        levels.sort(key=lambda level: ranks.get(level, len(ranks)))
+    positions = np.full(len(largest) + 1, len(levels))
+    positions[largest.index.get_indexer(levels)] = np.arange(len(levels))
+    positions[-1] = -1
+    codes = [positions[code] for code in exact]
+    if len(largest) > len(levels):
         levels.append(_OTHERS)
-    return codes, levels
+    return codes, exact, levels
 
 
 def _encode_numbers(
     tables: Sequence[np.ndarray], is_date: bool
-) -> tuple[list[np.ndarray], list[str]]:
-    """Return codes of numbers, -1 for missing, and bins or, if there are few, values."""
-    known = tables[-1][np.isfinite(tables[-1])]
-    values = np.unique(known)
-    if len(values) <= _N_BINS:
-        # Each number is encoded as the nearest value.
+) -> tuple[list[np.ndarray], list[str], tuple[tuple[float, float], ...] | None]:
+    """Return codes of numbers, -1 for missing, levels, and bins, if there are many values.
+
+    Values with a larger share of both tables than an average bin are point masses, and levels of
+    their own. Bins have about equal shares of all others.
+    """
+    known = [table[np.isfinite(table)] for table in tables]
+    values = np.unique(np.concatenate(known))
+    if len(values) <= _MOST_VALUES:
+        # Infinite numbers are encoded as the nearest value.
         breaks = (values[1:] + values[:-1]) / 2
-        levels = [_show(value, is_date) for value in values] or ["none"]
+        levels, bins = [_show(value, is_date) for value in values] or ["none"], None
     else:
-        low, high = np.quantile(known, _QUANTILES)
-        if low == high:  # nearly all numbers are equal
-            low, high = values[[0, -1]]
-        edges = np.linspace(low, high, _N_BINS + 1)
-        # Bins of integers have integer edges, if each is at least 1 wide.
-        if np.array_equal(values, np.round(values)) and high - low >= _N_BINS:
-            edges = np.unique(np.round(edges))
-        breaks = edges[1:-1]
-        shown = [_show(edge, is_date) for edge in breaks]
-        between = [f"{a} to {b}" for a, b in pairwise(shown)]
-        levels = [f"below {shown[0]}", *between, f"from {shown[-1]}"]
+        points = np.concatenate(
+            [np.quantile(t, _PROBABILITIES, method="inverted_cdf") for t in known if len(t)]
+        )
+        values, n_equal = np.unique(points, return_counts=True)
+        masses = values[n_equal > len(points) / _N_BINS]
+        # Other values have bins of their own, or else a large point mass would leave one for all.
+        others = points[~np.isin(points, masses)]
+        probabilities = np.linspace(*_QUANTILES, _N_BINS + 1)
+        edges = others[:0]
+        if len(others):
+            edges = np.unique(np.quantile(others, probabilities, method="inverted_cdf"))
+        inner, edges = edges[1:-1], np.union1d(edges, masses)
+        breaks = np.unique([*inner, *masses, *np.nextafter(masses, np.inf)])
+        bounds = [min(edges[0], breaks[0]), *breaks, max(edges[-1], breaks[-1])]
+        bins = [(a, a if b == np.nextafter(a, np.inf) else b) for a, b in pairwise(bounds)]
+        levels = [_name_bin(bin, masses, is_date) for bin in bins]
+        levels[0] = f"below {_show(breaks[0], is_date)}"
+        below = np.nextafter(breaks[-1], -np.inf)
+        ends = ("over", below) if below in masses else ("from", breaks[-1])
+        levels[-1] = f"{ends[0]} {_show(ends[1], is_date)}"
     codes = [
         np.where(np.isnan(table), -1, np.searchsorted(breaks, table, side="right"))
         for table in tables
     ]
-    return codes, levels
+    if bins is None:
+        return codes, levels, None
+    # Ranges without values, beside point masses, are no levels.
+    used = np.unique(np.concatenate([[-1], *codes]))[1:]
+    codes = [np.where(code < 0, -1, np.searchsorted(used, code)) for code in codes]
+    return codes, [levels[i] for i in used], tuple(bins[i] for i in used)
+
+
+def _name_bin(bin: tuple[float, float], masses: np.ndarray, is_date: bool) -> str:
+    low, high = bin
+    if low == high:
+        return _show(low, is_date)
+    below = np.nextafter(low, -np.inf)
+    start = f"over {_show(below, is_date)}" if below in masses else _show(low, is_date)
+    return f"{start} to {_show(high, is_date)}"
 
 
 def _show(number: float, is_date: bool) -> str:

@@ -56,7 +56,7 @@ def compare_marginals(columns: Sequence[EncodedColumn]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "column": column.name,
-            "total_variation": _compare_joint([column]),
+            "total_variation": _compare_codes(*column.exact),
             "kolmogorov_smirnov": _compare_numbers(column),
         }
         for column in columns
@@ -135,7 +135,13 @@ def halve(columns: Sequence[EncodedColumn], random_state: int = 0) -> list[Encod
     order = np.random.RandomState(random_state).permutation(n)
     first, second = order[: n // 2], order[n // 2 :]
     return [
-        replace(column, synthetic=codes[first], reference=codes[second], numbers=None)
+        replace(
+            column,
+            synthetic=codes[first],
+            reference=codes[second],
+            exact=(column.exact[1][first], column.exact[1][second]),
+            numbers=None,
+        )
         for column, codes in zip(columns, reference, strict=True)
     ]
 
@@ -252,6 +258,11 @@ def _compare_joint(columns: Sequence[EncodedColumn]) -> float:
         np.ravel_multi_index([getattr(c, which) for c in columns], shape)
         for which in ("synthetic", "reference")
     )
+    return _compare_codes(first, second)
+
+
+def _compare_codes(first: np.ndarray, second: np.ndarray) -> float:
+    """Return the total variation of two samples of codes."""
     # Only the levels that occur, since a table of all might not fit into memory.
     levels, codes = np.unique(np.append(first, second), return_inverse=True)
     return total_variation(codes[: len(first)], codes[len(first) :], len(levels))

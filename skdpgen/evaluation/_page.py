@@ -3,37 +3,23 @@
 
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Sequence
 from html import escape
 from itertools import combinations
 
-from .._html import fold, fold_rows, fold_text
+from .._html import fold
 from ..accounting.certificate import Certificate
 from ..accounting.rounding import show
-from ._drawings import MOST_BARS, draw_bars, draw_matrix
+from ._drawings import MOST_BARS, draw_bars, draw_histogram, draw_matrix
+from ._front import write_front
+from ._markup import STYLE, Verdict, make_list, make_section, make_table
+from ._verdicts import LOWERED, show_range
 
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; color: #1c2733; background: #fff; margin: 0 auto;
-  max-width: 62em; padding: 1.5em; }
-h1 { margin: 0 0 .2em; } h2 { margin: 2em 0 .4em; border-bottom: 2px solid #d5dce3; }
-p { max-width: 44em; } .faint { color: #5a6875; }
-.alarm { border: 3px solid #b3261e; background: #fdecea; color: #8c1d18; padding: .6em 1em;
-  font-weight: 600; margin: 0 0 1em; }
-.tiles { display: flex; flex-wrap: wrap; gap: .8em; margin: 1em 0; }
-.tile { border: 1px solid #c6d0d9; border-radius: 6px; padding: .5em 1em; min-width: 8em; }
-.tile b { display: block; font-size: 1.5em; }
-table { border-collapse: collapse; margin: .8em 0; }
-th, td { text-align: left; padding: .2em 1em .2em 0; border-bottom: 1px solid #e3e8ed;
-  vertical-align: top; } td { overflow-wrap: anywhere; }
-td.number { text-align: right; font-variant-numeric: tabular-nums; }
-.grid { display: flex; flex-wrap: wrap; gap: 1.2em; } figure { margin: 0; break-inside: avoid; }
-figcaption { font-weight: 600; } figcaption span { font-weight: 400; color: #5a6875; }
-svg { max-width: 100%; height: auto; } summary { cursor: pointer; color: #2f6db3; }
-@media (max-width: 40em) { table { display: block; overflow-x: auto; } }
-@media print { body { max-width: none; padding: 0; font-size: 12px; } h2 { break-after: avoid; } }
-"""
 # Rows of a table that is sorted by importance.
 _MOST_LISTED = 10
+# Pairs with verdicts, the worst first; the JSON has all.
+_MOST_PAIRS = 200
 _METRICS = {"accuracy": "accuracy", "roc_auc": "area under the ROC curve"}
 _CLASSIFIERS = {"logistic": "logistic regression", "mlp": "small neural network"}
 
@@ -41,75 +27,72 @@ _CLASSIFIERS = {"logistic": "logistic regression", "mlp": "small neural network"
 def write_page(results: dict) -> str:
     """Return the page of the results of a report."""
     sections = [
-        *_list_alarms(results),
-        f"<h1>{escape(results['title'])}</h1>",
-        f'<p class="faint">A report by skdpgen {results["version"]}, {results["date"]}.</p>',
-        _write_summary(results),
-        _write_privacy(results),
-        _write_audit(results["audit"]) if results["audit"] is not None else "",
+        write_front(results),
+        _write_columns(results),
         _write_marginals(results),
         _write_pairs(results),
         *(write(results[name]) for name, write in _SECTIONS.items() if results[name] is not None),
+        _write_privacy(results),
+        _write_audit(results["audit"]) if results["audit"] is not None else "",
     ]
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(results['title'])}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"<title>{escape(results['title'])}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
         + "\n".join(section for section in sections if section)
-        + "\n</body>\n</html>\n"
+        + "\n</main>\n</body>\n</html>\n"
     )
 
 
-def _list_alarms(results: dict) -> list[str]:
-    """Return the warnings at the top of the page."""
-    certificate, audit, alarms = results["certificate"], results["audit"] or {}, []
-    if results["reads_private_rows"]:
-        alarms.append(
-            "This report was computed from PRIVATE rows. No ε covers it: it is as secret as the "
-            "rows themselves. Do not publish it."
+def _write_columns(results: dict) -> str:
+    """Return what is expected of each column and pair of columns, from released numbers."""
+    if results["columns"] is None:
+        return ""
+    counts = results["counts"] or {"columns": [], "pairs": []}
+    judged = {table["column"]: table for table in counts["columns"]}
+    rows = []
+    for column in results["columns"]:
+        shown_counts = _show_judged(judged.get(str(column["column"])))
+        bounds = "" if column["lower"] is None else show_range(column["lower"], column["upper"])
+        shares = [column[f"share_{name}"] for name in ("other", "missing")]
+        shown = ["" if share is None else f"{share:.0%}" for share in shares]
+        rows.append((column["column"], column["kind"], *shown_counts, *shown, bounds))
+    head = ["Column", "Type", *_JUDGED, "Merged", "Missing", "Range"]
+    worst = sorted(counts["pairs"], key=lambda table: -table["error"])
+    pairs = ""
+    if worst:
+        listed = [(f"{t['first']} × {t['second']}", *_show_judged(t)) for t in worst[:_MOST_PAIRS]]
+        more = len(worst) - len(listed)
+        pairs = (
+            f"<h3>Pairs of columns, the worst first</h3>{make_table(['Columns', *_JUDGED], listed)}"
+            + f"<p>{more:,} pairs that are no worse are in the JSON of this report.</p>"
+            * (more > 0)
         )
-    if certificate is None:
-        alarms.append("No certificate was given: nothing here shows that these rows are private.")
-    elif certificate["reproducible"]:
-        alarms.append(
-            "The noise of this fit follows from a seed. Whoever knows or guesses it can remove "
-            "the noise: this is an experiment, not a private release."
-        )
-    if certificate is not None and certificate["epsilon"] == "inf":
-        alarms.append("ε is infinite: no noise was added, and there is no privacy.")
-    if audit.get("verdict") == "violation found":
-        alarms.append("An audit found that more is revealed than the certificate claims.")
-    if audit.get("is_of_certificate") is False:
-        alarms.append(
-            "The audit is of other releases than those of the certificate, or of the same with "
-            "other noise: it is no evidence for these rows."
-        )
-    return [f'<p class="alarm" role="alert">{escape(alarm)}</p>' for alarm in alarms]
+    return make_section(
+        "How far the counts can be trusted",
+        f"By the rule above; {LOWERED} The noise on each count stays within ± this number of rows "
+        "with a probability of 95%. Rows moved: the expected share of rows that noise puts "
+        "elsewhere in the table.",
+        make_table(head, rows) + pairs,
+    )
 
 
-def _write_summary(results: dict) -> str:
-    certificate = results["certificate"]
-    tiles = [("synthetic rows", f"{results['n_rows']:,}")]
-    if certificate is not None:
-        epsilon = float(certificate["epsilon"])
-        unit = certificate.get("unit", "record")
-        tiles += [("ε", show(epsilon)), ("δ", show(certificate["delta"])), ("protects each", unit)]
-    if results["n_reference"] is not None:
-        name = "private rows" if results["reads_private_rows"] else "public reference rows"
-        tiles.append((name, f"{results['n_reference']:,}"))
-    if results["k_marginals"]:
-        tiles.append(("k-marginal score of 1,000", f"{results['k_marginals']['score']:.0f}"))
-    shown = "".join(f'<div class="tile"><b>{escape(b)}</b>{escape(a)}</div>' for a, b in tiles)
-    return f'<div class="tiles">{shown}</div>'
+_JUDGED = ["Verdict", "Besides noise", "Noise", "Rows moved"]
+
+
+def _show_judged(table: dict | None) -> tuple[str, ...]:
+    if table is None:
+        return ("",) * len(_JUDGED)
+    margin, error = f"±{math.ceil(table['margin']):,}", f"{table['error']:.1%}"
+    return Verdict(table["verdict"]), "; ".join(table["reasons"]), margin, error
 
 
 def _write_privacy(results: dict) -> str:
-    parts = ["<h2>Protection of the private rows</h2>"]
     certificate = results["certificate"]
-    if certificate is not None:
-        parts += [_explain_epsilon(certificate), _show_certificate(certificate)]
-    voids = "".join(f"<li>{escape(text)}</li>" for text in results["voids"])
-    return "\n".join([*parts, f"<h3>What voids it</h3><ul>{voids}</ul>"])
+    parts = [] if certificate is None else [_show_certificate(certificate)]
+    text = "" if certificate is None else _explain_epsilon(certificate)
+    voids = f"<h3>What voids the protection</h3>{make_list(results['voids'])}"
+    return make_section("Protection in detail", text, "\n".join([*parts, voids]))
 
 
 def _explain_epsilon(certificate: dict) -> str:
@@ -117,18 +100,13 @@ def _explain_epsilon(certificate: dict) -> str:
     if math.isinf(epsilon):
         return ""
     unit = "a person" if certificate.get("unit") == "person" else "one record"
-    # The probability of a right guess at even odds, e^ε / (1 + e^ε) + δ, rounded up.
-    right = 1 / (1 + math.exp(-epsilon)) + certificate["delta"]
-    right = math.ceil(1000 * min(right, 1.0)) / 10
     factor = math.exp(epsilon)
     return (
-        "<p>The synthetic rows were generated from noisy statistics, never from the rows "
+        "The synthetic rows were generated from noisy statistics, never from the rows "
         f"themselves. With the noise, the result would be nearly as likely if {unit} had been left "
         f"out{' or exchanged' if certificate['relation'] == 'replace_one' else ''}: by a factor of "
         f"at most {show(factor) if factor < 1e6 else 'a million or more'} (e<sup>ε</sup>), except "
-        f"with a probability of about {show(certificate['delta'])} (δ). Whoever knows all other "
-        f"records, and guesses at even odds whether {unit} was included, is right in at most "
-        f"{right:g} of 100 cases. Smaller is safer.</p>"
+        f"with a probability of about {show(certificate['delta'])} (δ). Smaller is safer."
     )
 
 
@@ -136,11 +114,16 @@ def _show_certificate(given: dict) -> str:
     certificate = Certificate.from_json(json.dumps(given))
     rows = _label("Statement", certificate._list_statements())
     rows += [
-        (f"Release: {name}", event)
+        (f"Release: {name}", _round_numbers(str(event)))
         for name, event in zip(certificate.releases, certificate.events, strict=True)
     ]
     rows += _label("Assumptions", certificate.assumptions)
-    return "<h3>Certificate</h3>" + _write_table((), rows)
+    return "<h3>Certificate</h3>" + make_table((), rows)
+
+
+def _round_numbers(text: str) -> str:
+    """Return a text with four digits of each number, since a certificate has all of them."""
+    return re.sub(r"\d+\.\d{4,}(e-?\d+)?", lambda match: f"{float(match[0]):.4g}", text)
 
 
 def _label(name: str, texts: Sequence[str]) -> list[tuple[str, str]]:
@@ -162,47 +145,84 @@ def _write_audit(audit: dict) -> str:
         for one in audit.get("releases", ())
         if isinstance(one, dict) and isinstance(one.get("reasons"), list)
     ]
-    return _section(
+    return make_section(
         "Audit",
         "An audit runs the releases many times and measures how much they reveal. It can refute a "
         "claim but not prove one: the certificate does that.",
-        _write_table((), rows),
+        make_table((), rows),
     )
 
 
 def _write_marginals(results: dict) -> str:
     marginals, has_reference = results["marginals"], results["n_reference"] is not None
+    judged, n_records = {}, 1
+    if results["counts"] is not None:
+        judged = {table["column"]: table for table in results["counts"]["columns"]}
+        # Persons have at least one row each, so that no error bar is too short.
+        n_records = results["certificate"].get("n_persons") or results["certificate"]["n_records"]
     figures = []
     for column in marginals["columns"]:
         note = f" {column['total_variation']:.1%} differ" if has_reference else ""
-        drawing = draw_bars(
-            column["levels"], column["synthetic"], column.get("reference"), column["column"]
-        )
+        drawing, others = _draw_column(column, judged.get(column["column"]), n_records)
         figures.append(
             f"<figure><figcaption>{escape(column['column'])}<span>{note}</span></figcaption>"
-            f"{drawing}{_list_other_levels(column)}</figure>"
+            f"{drawing}{_list_levels(column, others)}</figure>"
         )
-    text = "The share of each value among the synthetic rows."
+    text = (
+        "The share of each value among the synthetic rows. Areas of histograms are shares; thin "
+        "lines with a percentage are single values."
+    )
     if has_reference:
         text = (
-            "The share of each value among the synthetic rows (blue) and the reference (grey). The "
-            "percentage says how many rows would have to change for both to agree: "
+            "The share of each value among the synthetic rows (blue) and the reference (grey). "
+            "Areas of histograms are shares; thin lines with a percentage are single values. The "
+            "percentage above says how many rows would have to change for both to agree: "
             f"{marginals['mean_total_variation']:.1%} on average. Two halves of the reference "
             f"differ by {marginals['halves']:.1%}."
         )
-    return _section("Columns, one by one", text, f'<div class="grid">{"".join(figures)}</div>')
+    if judged:
+        text += (
+            " Error bars hold 95% of the noise on each released count (approximately, for "
+            "histograms)."
+        )
+    return make_section("Columns, one by one", text, f'<div class="grid">{"".join(figures)}</div>')
 
 
-def _list_other_levels(column: dict) -> str:
-    """Return a folded list of the shares of levels without a bar."""
+def _draw_column(column: dict, judged: dict | None, n_records: int) -> tuple[str, list[int]]:
+    """Return the chart of a column, and the levels that it does not name."""
+    series = [column[name] for name in ("synthetic", "reference") if name in column]
+    margin = None if judged is None else judged["margin"] / n_records
+    n_levels, n_bins = len(column["levels"]), len(column["bins"] or ())
+    if n_bins:
+        # A bin holds the noise of several knots.
+        if margin:
+            margin *= math.sqrt(max(1, judged["n_levels"] / n_bins))
+        shown, draw = range(n_bins), draw_histogram
+        options = {"is_date": column["is_date"]}
+    else:
+        largest = sorted(range(n_levels), key=lambda i: -max(part[i] for part in series))
+        shown, draw, options = sorted(largest[:MOST_BARS]), draw_bars, {}
+    levels, *parts = ([part[i] for i in shown] for part in (column["levels"], *series))
+    drawing = draw(
+        *([column["bins"]] if n_bins else []),
+        levels,
+        parts[0],
+        parts[1] if len(parts) > 1 else None,
+        column["column"],
+        margin,
+        **options,
+    )
+    return drawing, [i for i in range(n_levels) if n_bins or i not in shown]
+
+
+def _list_levels(column: dict, others: list[int]) -> str:
+    """Return a folded list of the shares of some levels."""
     names = [name for name in ("synthetic", "reference") if name in column]
-    rows = [
-        (level, *(f"{share:.1%}" for share in shares))
-        for level, *shares in zip(column["levels"], *map(column.get, names), strict=True)
-    ][MOST_BARS:]
+    rows = [(column["levels"][i], *(f"{column[name][i]:.1%}" for name in names)) for i in others]
     if not rows:
         return ""
-    return fold(f"{len(rows)} more values", _write_table(["Value", *names], rows))
+    more = " more" * (len(rows) < len(column["levels"]))
+    return fold(f"{len(rows)}{more} values", make_table(["Value", *names], rows))
 
 
 def _write_pairs(results: dict) -> str:
@@ -223,7 +243,7 @@ def _write_pairs(results: dict) -> str:
             f"halves of the reference {pairs['halves']:.1%}."
         )
         worst = sorted(pairs["pairs"], key=lambda pair: -pair["total_variation"])[:_MOST_LISTED]
-        table = "<h3>Pairs that differ the most</h3>" + _write_table(
+        table = "<h3>Pairs that differ the most</h3>" + make_table(
             ["Columns", "Rows that differ", "Association, synthetic", "Association, reference"],
             [
                 (
@@ -235,27 +255,43 @@ def _write_pairs(results: dict) -> str:
                 for pair in worst
             ],
         )
-    return _section("Pairs of columns", text, draw_matrix(names, pairs["pairs"]) + table)
+    positions = {name: i for i, name in enumerate(names)}
+    cells = {}
+    for pair in pairs["pairs"]:
+        i, j = positions[pair["first"]], positions[pair["second"]]
+        cells |= {(i, j): pair["synthetic"], (j, i): pair.get("reference")}
+    drawing = draw_matrix(names, cells, "Associations of pairs of columns")
+    return make_section("Pairs of columns", text, drawing + table)
 
 
 def _write_correlations(correlations: dict) -> str:
-    tables = [
-        correlations[name] for name in ("synthetic", "reference") if correlations[name] is not None
-    ]
+    names, cells, tables = correlations["columns"], {}, []
+    for which in ("synthetic", "reference"):
+        if correlations[which] is not None:
+            tables.append(correlations[which])
+    for i, j in combinations(range(len(names)), 2):
+        cells[i, j] = tables[0][i][j]
+        if len(tables) > 1:
+            cells[j, i] = tables[1][i][j]
     rows = [
-        (f"{first}, {second}", *(_show_number(table[i][j]) for table in tables))
-        for (i, first), (j, second) in combinations(enumerate(correlations["columns"]), 2)
+        (f"{names[i]}, {names[j]}", *(_show_number(table[i][j]) for table in tables))
+        for i, j in combinations(range(len(names)), 2)
     ]
     rows.sort(key=lambda row: -abs(float(row[-1])) if row[-1] != "none" else 0)
-    text = "Pearson's correlations of numbers, the strongest first"
+    text = "Pearson's correlations of numbers: blue if positive, red if negative"
     if correlations["mean_difference"] is not None:
-        text += f"; on average they differ by {correlations['mean_difference']:.2f}"
+        text += (
+            "; synthetic rows above the diagonal, the reference below it; on average they differ "
+            f"by {correlations['mean_difference']:.2f}"
+        )
     head = ["Columns", "Synthetic", "Reference"][: 1 + len(tables)]
-    return _section("Correlations", f"{text}.", _write_table(head, rows[:_MOST_LISTED]))
+    drawing = draw_matrix(names, cells, "Correlations of numbers; the strongest are listed below")
+    table = f"<h3>The strongest</h3>{make_table(head, rows[:_MOST_LISTED])}"
+    return make_section("Correlations", f"{text}.", drawing + table)
 
 
 def _write_k_marginals(marginals: dict) -> str:
-    return _section(
+    return make_section(
         f"Tables of {marginals['k']} columns",
         f"The k-marginal score is <b>{marginals['score']:.0f}</b> of 1,000, over "
         f"{marginals['n_marginals']} tables of {marginals['k']} columns each; equal tables score "
@@ -267,7 +303,7 @@ def _write_classifiers(scored: dict) -> str:
     title = f"Predicting {escape(str(scored['target']))}"
     if "none" in scored:
         text = f"No classifier was trained on this column: {escape(scored['none'])}."
-        return _section(title, text)
+        return make_section(title, text)
     rows = [
         (
             f"{_CLASSIFIERS[score['classifier']]}, {_METRICS[score['metric']]}",
@@ -276,17 +312,17 @@ def _write_classifiers(scored: dict) -> str:
         )
         for score in scored["scores"]
     ]
-    return _section(
+    return make_section(
         title,
         "Classifiers trained on synthetic rows and tested on one half of the reference, beside "
         "the same trained on its other half. Always predicting the most frequent class has an "
         f"accuracy of {scored['most_frequent']:.3f}.",
-        _write_table(["Classifier", "Trained on synthetic", "Trained on reference"], rows),
+        make_table(["Classifier", "Trained on synthetic", "Trained on reference"], rows),
     )
 
 
 def _write_propensity(propensity: dict) -> str:
-    return _section(
+    return make_section(
         "Synthetic or not",
         "A classifier (gradient boosting) learned to distinguish synthetic from reference rows, "
         f"and was tested on others. The area under its ROC curve is <b>{propensity['roc_auc']:.3f}"
@@ -297,12 +333,12 @@ def _write_propensity(propensity: dict) -> str:
 
 def _write_rules(rules: list[dict]) -> str:
     if not rules:
-        return _section("Rules", "The schema has no rules.")
+        return make_section("Rules", "The schema has no rules.")
     rows = [(rule["rule"], f"{rule['share_breaking']:.2%}") for rule in rules]
-    return _section(
+    return make_section(
         "Rules",
         "The share of synthetic rows that break the rules of the schema.",
-        _write_table(["Rule", "Rows that break it"], rows),
+        make_table(["Rule", "Rows that break it"], rows),
     )
 
 
@@ -316,12 +352,12 @@ def _write_nearest(nearest: dict) -> str:
         )
         for who, name in names.items()
     ]
-    return _section(
+    return make_section(
         "Nearest records",
         f"Distances to the nearest row of one half of the reference ({nearest['n_rows']:,} rows). "
         "They do not measure privacy, which the certificate guarantees. They show whether rows are "
         "implausible (farther than the other half) or copied.",
-        _write_table(["Rows", "Median distance", "Equal to the nearest row"], rows),
+        make_table(["Rows", "Median distance", "Equal to the nearest row"], rows),
     )
 
 
@@ -334,28 +370,6 @@ _SECTIONS: dict[str, Callable[..., str]] = {
     "rules": _write_rules,
     "nearest": _write_nearest,
 }
-
-
-def _section(title: str, text: str, content: str = "") -> str:
-    return f"<h2>{title}</h2><p>{text}</p>{content}"
-
-
-def _write_table(head: Sequence[str], rows: Iterable[Sequence]) -> str:
-    """Return a table whose first column has row headers."""
-    top = ""
-    if head:
-        cells = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
-        top = f"<thead><tr>{cells}</tr></thead>"
-    lines = []
-    for first, *others in rows:
-        cells = "".join(f"<td{_align(cell)}>{fold_text(str(cell))}</td>" for cell in others)
-        lines.append(f'<tr><th scope="row">{fold_text(str(first))}</th>{cells}</tr>')
-    return fold_rows(lines, top)
-
-
-def _align(cell) -> str:
-    is_number = str(cell).rstrip("%").lstrip("-").replace(".", "", 1).isdigit()
-    return ' class="number"' if is_number else ""
 
 
 def _show_number(number: float | str | None) -> str:

@@ -19,6 +19,7 @@ from ..accounting.certificate import Certificate
 from ..accounting.strict_json import parse_json
 from ..checks import read_file
 from ..exceptions import PrivacyLeakWarning
+from ..tables.report import read_report
 from ._columns import EncodedColumn, as_table, check_tables, encode_columns
 from ._comparisons import (
     associate,
@@ -32,6 +33,7 @@ from ._comparisons import (
     score_propensity,
 )
 from ._page import write_page
+from ._verdicts import judge_counts, judge_protection, list_limits, list_uses
 
 # Limits of the guarantee, which no certificate can state in numbers.
 _VOIDS = (
@@ -98,14 +100,18 @@ def report(
     reads_private_rows: bool = False,
     certificate=None,
     audit=None,
+    budget=None,
     schema=None,
+    schema_report=None,
     target=None,
     title: str = "Synthetic rows",
     random_state: int = 0,
 ) -> Report:
     """Describe synthetic rows by their certificate, and compare them with other rows.
 
-    The report explains differential privacy to its readers.
+    Its first screen says how strongly the private rows are protected, what the synthetic rows are
+    good for, what they are not good for, and who signs. It explains differential privacy to its
+    readers.
 
     Parameters
     ----------
@@ -122,8 +128,13 @@ def report(
         The certificate of the fit, ``generator.privacy_``, or its JSON or JSON file.
     audit : AuditReport, str or path, default=None
         The result of `skdpgen.privacy.audit`, or its JSON or JSON file.
+    budget : PrivacyBudget, default=None
+        The budget of all fits to the same rows. The page says how many there were.
     schema : Schema, default=None
-        A schema whose rules are checked.
+        A schema whose rules are checked, and which knows the order of categories.
+    schema_report : DataFrame or list of dict, default=None
+        ``generator.schema_report_``, or the ``"report"`` in the JSON of a fitted schema. With it
+        and the certificate, the page says how far each column and each pair can be trusted.
     target : str, default=None
         The column that classifiers predict.
     title : str
@@ -145,8 +156,12 @@ def report(
     -----
     With a reference, most numbers are also computed between two halves of it, which shows the
     sampling error. If synthetic rows reach that value, they match the reference in that respect.
-    Numbers and dates are binned into ten ranges.
+    Numbers and dates with more than 16 values are binned by quantiles of both tables, in which
+    point masses are bins of their own. Categories are those with the larger share in either table.
 
+    - *Verdicts* follow from the noise of the releases, at no cost: a table of counts is good if the
+      standard deviation of the noise is at most 10 % of its average count, noise above 224 %, else
+      rough.
     - *Marginals*, *pairs* and *k-marginals* are compared by total variation, the share of rows that
       would have to change; numbers also by the Kolmogorov-Smirnov statistic. The *k-marginal
       score* is 1,000 less a thousand times the mean total variation of three-way marginals.
@@ -194,9 +209,12 @@ def report(
         compared = compared[list(synthetic)]
     if target is not None and target not in synthetic:
         raise ValueError(f"target must be one of the columns {list(synthetic)}; got {target!r}.")
-    certificate = _read_certificate(certificate)
+    given = _read_certificate(certificate)
+    certificate = None if given is None else json.loads(given.to_json())
     audit = _read_audit(audit, certificate)
-    columns = encode_columns(synthetic, compared)
+    kinds = {} if schema is None else dict(schema.items())
+    orders = {name: kind.levels for name, kind in kinds.items() if kind.is_ordered}
+    columns = encode_columns(synthetic, compared, orders)
     results = {
         "report": "synthetic rows",
         "title": title,
@@ -206,6 +224,12 @@ def report(
         "n_rows": len(synthetic),
         "n_reference": None if compared is None else len(compared),
         "certificate": certificate,
+        **_judge(
+            given,
+            None if schema_report is None else read_report(schema_report),
+            _find_rarest(columns, kinds),
+        ),
+        "budget": None if budget is None else _describe_budget(budget),
         "voids": list(_VOIDS),
         "audit": audit,
         "marginals": _describe_marginals(columns),
@@ -229,15 +253,61 @@ def report(
     return Report(_plain(results))
 
 
-def _read_certificate(given) -> dict | None:
-    """Return a certificate as a dict, with ε recomputed from its events."""
-    if given is None:
-        return None
-    if not isinstance(given, Certificate):
-        text = _read_text(given)
-        _check_content("certificate", parse_json(text, "The certificate"), "statement")
-        given = Certificate.from_json(text)
-    return json.loads(given.to_json())
+def _read_certificate(given) -> Certificate | None:
+    """Return a certificate, with ε recomputed from its events."""
+    if given is None or isinstance(given, Certificate):
+        return given
+    text = _read_text(given)
+    _check_content("certificate", parse_json(text, "The certificate"), "statement")
+    return Certificate.from_json(text)
+
+
+def _find_rarest(columns: Sequence[EncodedColumn], kinds: dict) -> dict[str, tuple[str, float]]:
+    """Return the rarest level of each column with levels, and its share of the synthetic rows.
+
+    The level of all rare values may be there because of the noise alone, and does not count.
+    """
+    others = {str(name): str(getattr(kind, "other", None)) for name, kind in kinds.items()}
+    found = {}
+    for column in columns:
+        shares = column.shares(column.synthetic)
+        levels = zip(column.levels, shares.tolist(), strict=True)
+        counted = [(n, s) for n, s in levels if s > 0 and n != others.get(column.name)]
+        if counted and column.bins is None:
+            found[column.name] = min(counted, key=lambda level: level[1])
+    return found
+
+
+def _judge(certificate: Certificate | None, report, rarest: dict) -> dict:
+    """Return how strong the protection is, and what the released counts are good for."""
+    counts, uses = None, []
+    if report is not None and certificate is not None and certificate.n_records is not None:
+        counts = judge_counts(report, certificate.n_records, rarest)
+        unit = "record" if certificate.max_rows is None else "person"
+        uses = [] if counts is None else list_uses(counts, certificate.n_records, unit)
+    return {
+        "protection": None if certificate is None else judge_protection(certificate),
+        "counts": counts,
+        "columns": None if report is None else _list_columns(report),
+        "uses": uses,
+        "limits": list_limits(report, counts, certificate),
+    }
+
+
+def _list_columns(report) -> list[dict]:
+    """Return a report on columns as dicts, bounds as texts."""
+    texts = report.rename_axis("column").reset_index().to_json(orient="records", date_format="iso")
+    return json.loads(texts)
+
+
+def _describe_budget(budget) -> dict:
+    return {
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+        "spent": budget.spent,
+        "n_fits": len(budget._store.read()),
+        "is_closed": budget.is_closed,
+    }
 
 
 def _read_audit(given, certificate: dict | None) -> dict | None:
@@ -276,6 +346,8 @@ def _describe_marginals(columns: Sequence[EncodedColumn]) -> dict:
             "column": column.name,
             "is_number": column.numbers is not None,
             "levels": column.levels,
+            "bins": column.bins,
+            "is_date": column.is_date,
             "synthetic": column.shares(column.synthetic),
         }
         for column in columns

@@ -69,15 +69,40 @@ def found(tables):
 # --- columns -------------------------------------------------------------------------------------
 
 
-def test_levels_are_those_of_the_reference():
+def test_levels_are_those_with_the_larger_share_of_either_table():
+    """A level that only the synthetic rows have is not hidden among others."""
+    rare = [f"rare {i:02d}" for i in range(40)]
     synthetic, reference = (
-        pd.DataFrame({"a": values}) for values in (["x", "y", "new", None], ["x", "x", "y", "y"])
+        pd.DataFrame({"a": values})
+        for values in (["other"] * 72 + ["x"] * 27 + [None], ["x"] * 60 + rare)
     )
     (column,) = encode_columns(synthetic, reference)
-    assert column.levels == ("x", "y", "all others", "missing")
-    assert column.synthetic.tolist() == [0, 1, 2, 3]
-    assert column.reference.tolist() == [0, 0, 1, 1]
-    assert column.numbers is None
+    assert column.levels[:2] == ("other", "x")
+    assert column.levels[-2:] == ("all others", "missing")
+    assert len(column.levels) == 32
+    assert_allclose(column.shares(column.synthetic)[[0, 1, -2, -1]], [0.72, 0.27, 0, 0.01])
+    assert_allclose(column.shares(column.reference)[[0, 1, -2, -1]], [0, 0.6, 0.12, 0])
+    # Merged levels differ, too: only the 27 rows with x agree.
+    assert_allclose(compare_marginals([column])["total_variation"], 0.73)
+
+
+def test_merged_levels_are_told_apart_in_marginals():
+    synthetic, reference = (
+        pd.DataFrame({"a": [f"{which} {i}" for i in range(100)]}) for which in ("one", "two")
+    )
+    found = compare_marginals(encode_columns(synthetic, reference))
+    assert_allclose(found["total_variation"], 1)
+
+
+def test_ordered_categories_are_in_their_order():
+    order = ["low", "middle", "high"]
+    cells = ["high", "high", "low", "middle", "middle", "middle"]
+    table = pd.DataFrame({"a": cells, "b": pd.Categorical(cells, order, ordered=True)})
+    first, second = encode_columns(table)
+    assert first.levels == ("middle", "high", "low")
+    assert second.levels == tuple(order)
+    assert encode_columns(table, orders={"a": order})[0].levels == tuple(order)
+    assert_allclose(second.shares(second.synthetic), [1 / 6, 1 / 2, 1 / 3])
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.float32, "Float64", "category", "string", object])
@@ -88,13 +113,36 @@ def test_few_values_are_levels_whatever_the_dtype(dtype):
     assert_allclose(sorted(column.shares(column.reference)), [0.25, 0.25, 0.5])
 
 
-def test_many_numbers_are_cut_into_ranges_and_what_is_outside_is_in_the_outermost():
+def test_many_numbers_are_binned_by_quantiles_and_outermost_bins_are_open():
     reference = pd.DataFrame({"a": np.arange(1001.0)})
-    synthetic = pd.DataFrame({"a": [-1e9, 1e9, np.nan, 500.0]})
+    synthetic = pd.DataFrame({"a": [*np.arange(1001.0), -1e9, 1e9, np.nan]})
     (column,) = encode_columns(synthetic, reference)
     assert len(column.levels) == 11
-    assert column.synthetic.tolist() == [0, 9, 10, 5]
-    assert np.bincount(column.reference).min() >= 98
+    assert column.levels[-1] == "missing"
+    assert column.synthetic[-3:].tolist() == [0, 9, 10]
+    assert_allclose(column.shares(column.reference)[:10], 0.1, atol=0.01)
+    assert column.levels[0].startswith("below")
+    assert column.levels[9].startswith("from")
+    assert [bin[1] for bin in column.bins[:-1]] == [bin[0] for bin in column.bins[1:]]
+
+
+def test_heavy_tails_have_bins_of_equal_shares():
+    tail = np.random.default_rng(0).lognormal(6, 2, 5000)
+    (column,) = encode_columns(pd.DataFrame({"a": tail}))
+    assert column.shares(column.synthetic).max() < 0.12
+
+
+def test_point_masses_are_levels_and_leave_bins_for_other_values():
+    reference = np.append(np.zeros(900), np.arange(100, 200.0))
+    synthetic = np.append(np.zeros(900), np.linspace(0.01, 1, 100))
+    (column,) = encode_columns(*(pd.DataFrame({"a": a}) for a in (synthetic, reference)))
+    assert column.levels[0] == "0"
+    assert column.bins[0] == (0, 0)
+    assert column.levels[1].startswith("over 0 to")
+    assert_allclose(compare_marginals([column])["total_variation"], 0.1, atol=0.02)
+    # Here values between two tables are one number.
+    (column,) = encode_columns(pd.DataFrame({"a": np.append(np.full(2000, 7.5), range(20))}))
+    assert "7.5" in column.levels
 
 
 def test_arrays_are_tables_too():
@@ -190,6 +238,9 @@ def test_json_and_page_say_the_same(found, tmp_path):
     assert f"{results['k_marginals']['score']:.0f}" in page
     for column in results["marginals"]["columns"]:
         assert f"{column['column']} {column['total_variation']:.1%} differ" in page
+    assert (
+        f"differ from the reference in {results['marginals']['mean_total_variation']:.1%}" in page
+    )
     for score in results["classifiers"]["scores"]:
         assert f"{score['synthetic']:.3f}" in page
     assert f"{results['propensity']['roc_auc']:.3f}" in page
@@ -208,11 +259,12 @@ class _Tags(HTMLParser):
 
     def __init__(self):
         super().__init__()
-        self.open, self.loads = [], []
+        self.open, self.loads, self.tags = [], [], []
 
     def handle_starttag(self, tag, attrs):
         if tag not in ("meta", "br"):
             self.open.append(tag)
+        self.tags.append((tag, dict(attrs)))
         self.loads += [a for a in attrs if a[0] in ("src", "href", "srcset", "style", "onload")]
 
     def handle_startendtag(self, tag, attrs):
@@ -241,10 +293,11 @@ def test_the_certificate_is_on_the_page(found):
     assert "Differential privacy with ε = 0.9264 at δ = 1e-05." in page
     assert "two-way <tables> GaussianDpEvent(noise_multiplier=4.0)" in page
     assert "one record" in page
-    assert "What voids it" in page
-    # e^ε and e^ε / (1 + e^ε), rounded up.
+    assert "What voids the protection" in page
+    # e^ε, and Φ(μ/2), rounded up.
     assert "by a factor of at most 2.526" in page
-    assert "at most 71.7 of 100 cases" in page
+    assert "at most 55 of 100 cases" in page
+    assert "μ = 0.25" in page
     assert 'class="alarm"' not in found.to_html()
 
 
@@ -282,9 +335,9 @@ def test_private_rows_are_refused_unless_it_is_said_and_then_it_is_on_top(tables
         )
     assert caught[0].filename == __file__
     assert found.results["reads_private_rows"]
-    body = found.to_html().partition("<body>")[2]
+    body = found.to_html().partition("<body>")[2].replace("<header>", "")
     assert body.lstrip().startswith('<p class="alarm" role="alert">This report was computed from')
-    assert "private rows</div>" in body
+    assert "compared with 400 private rows" in body
     assert "public reference" not in body
 
 
@@ -381,7 +434,8 @@ def test_long_lists_are_folded(tables):
     folded = "".join(re.findall("<details>(.*?)</details>", page, re.DOTALL))
     assert all((f">level {i}<" in folded) == (i >= 14) for i in range(10, 25))
     assert "a, a, a" in folded
-    assert "<details>" not in report(tables[0], certificate=CERTIFICATE).to_html()
+    page = report(tables[0][["ward", "sick"]], certificate=CERTIFICATE).to_html()
+    assert "<details>" not in page
 
 
 def test_in_a_notebook_the_page_is_in_a_frame(found):

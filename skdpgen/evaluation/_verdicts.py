@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Verdicts on synthetic rows, from a certificate and the released counts of a fit."""
+
+import math
+import numbers
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import pandas as pd
+
+from ..accounting.certificate import Certificate
+from ..quality import GOOD, MOSTLY_MISSING, MOSTLY_OTHER, NOISE, ROUGH, judge
+from ..releases import TwoWayTables
+
+
+@dataclass(frozen=True)
+class VerdictConstants:
+    """Constants of verdicts."""
+
+    # Standard deviations that normal noise exceeds with a probability of 5 %.
+    confident: float = 1.96
+    # Largest ε of strong, and of reasonable, protection: tiers 1 and 2 of Ponomareva et al., "How
+    # to DP-fy ML", JAIR 2023, section 5.2.
+    strong: float = 1.0
+    reasonable: float = 10.0
+    # Values of ε at which the success of attacks is bounded, besides that of the certificate. For
+    # Gaussian noise the bound is exact at 0; releases by a threshold prove nothing there.
+    points: tuple[float, ...] = (0.0, 0.001, 0.1, 1.0)
+    largest: float = 50.0
+    # Largest share of a good column that is merged into one level: these rows differ from others.
+    merged: float = 0.1
+    # Largest margin of noise of a good column, relative to the count of its rarest level.
+    rare: float = 0.5
+    # Least number of counts that describe the shape of a number; set by hand.
+    least_levels: int = 3
+    # Columns that are named in a sentence; set by hand.
+    most_named: int = 6
+
+
+CONSTANTS = VerdictConstants()
+# The rule of `judge_column`, besides noise.
+LOWERED = (
+    f"a column is at most rough if more than {CONSTANTS.merged:.0%} of its values are merged into "
+    f"one, if noise (95%) may exceed {CONSTANTS.rare:.0%} of the count of its rarest value, if a "
+    f"number has fewer than {CONSTANTS.least_levels} counts, or if more rows are at an "
+    "end of its range (other than 0) than at an average count. It counts as noise if more than "
+    f"{MOSTLY_OTHER:.0%} are merged or {MOSTLY_MISSING:.0%} missing. A pair is no better than its "
+    "columns."
+)
+
+
+def judge_protection(certificate: Certificate) -> dict:
+    """Return how strong the protection is.
+
+    Parameters
+    ----------
+    certificate : Certificate
+
+    Returns
+    -------
+    dict
+        ``verdict``: ``"strong"`` up to ε = 1, ``"reasonable"`` up to ε = 10, else ``"weak"``, or
+        ``"none"`` if there is no noise, or its seed is known. ``best_attack``: the largest
+        probability of a right guess whether a record, or person, was included, at even odds, by
+        somebody who knows all others.
+    """
+    epsilon = certificate.epsilon
+    if math.isinf(epsilon) or certificate.reproducible:
+        return {"verdict": "none", "best_attack": 1.0}
+    # (ε, δ) bounds the success by (e^ε + δ) / (1 + e^ε), for all pairs that are proved.
+    success = [
+        (math.exp(point) + certificate.delta_at(point)) / (1 + math.exp(point))
+        for point in (*CONSTANTS.points, min(epsilon, CONSTANTS.largest))
+    ]
+    tiers = {"strong": CONSTANTS.strong, "reasonable": CONSTANTS.reasonable, "weak": math.inf}
+    verdict = next(name for name, largest in tiers.items() if epsilon <= largest)
+    return {"verdict": verdict, "best_attack": min(1.0, *success)}
+
+
+def judge_counts(
+    report: pd.DataFrame, n_records: int, rarest: Mapping[str, tuple[str, float]] | None = None
+) -> dict | None:
+    """Return the expected errors of the counts of columns and of pairs, and verdicts on them.
+
+    They follow from released numbers, so they cost nothing. Errors of training are not among them.
+
+    Parameters
+    ----------
+    report : DataFrame
+        ``schema_report_`` of a generator.
+    n_records : int
+        Public number of records, or of persons, of whom each has at least one record.
+    rarest : dict of str to (str, float), default=None
+        The rarest level of columns with levels, and its share of the synthetic rows.
+
+    Returns
+    -------
+    dict or None
+        ``columns`` and ``pairs``, each a list of dicts with ``verdict`` and ``reasons``, see
+        `judge_column`; ``margin``, which the noise on a count exceeds with a probability of 5 %, in
+        records; and ``error``, the expected share of records that the noise moves to other counts.
+        None if the releases are no counts.
+    """
+    counted = report[report["n_levels"].notna() & report["noise"].notna()]
+    if counted.empty:
+        return None
+    columns = {
+        name: judge_column(row, n_records, (rarest or {}).get(str(name)))
+        for name, row in counted.iterrows()
+    }
+    # All pairs have the same noise, but for those with a target that has strata.
+    noise, common = counted["noise_pair"], counted["noise_pair"].median()
+    pairs = []
+    for first, second in combinations(columns if common >= 0 else (), 2):
+        parts = {str(name): columns[name] for name in (first, second)}
+        n_levels = math.prod(part["n_levels"] for part in parts.values())
+        own = noise[second] if noise[first] == common else noise[first]
+        table = _judge_table(n_levels, own, n_records)
+        for name, part in parts.items():
+            # A pair is no better than its columns.
+            table["verdict"] = max(table["verdict"], part["verdict"], key=_ORDER.index)
+            table["reasons"] += [f"{name}: {reason}" for reason in part["reasons"]]
+        pairs.append({"first": str(first), "second": str(second), **table})
+    return {
+        "columns": [{"column": str(name), **table} for name, table in columns.items()],
+        "pairs": pairs,
+    }
+
+
+def judge_column(row: pd.Series, n_records: int, rarest: tuple[str, float] | None = None) -> dict:
+    """Return the verdict on a column, and its reasons besides noise.
+
+    The verdict of `judge` on its counts is lowered to "rough" if more than a tenth of the records
+    has a merged rare value; if the noise may exceed half of the count of the rarest level; if a
+    number has fewer than three counts; or if more records are at an end of its range than at an
+    average count, unless that end is 0. It is "noise" if nearly all values are merged or missing.
+
+    Parameters
+    ----------
+    row : Series
+        Of the report on columns.
+    n_records : int
+    rarest : (str, float), default=None
+        See `judge_counts`.
+    """
+    n_levels = int(row["n_levels"]) + int(row["share_missing"] > 0)
+    table = _judge_table(n_levels, row["noise"], n_records)
+    losses = {
+        f"{row['share_other']:.0%} merged": (row["share_other"], CONSTANTS.merged, MOSTLY_OTHER),
+        f"{row['share_missing']:.0%} missing": (row["share_missing"], 1, MOSTLY_MISSING),
+    }
+    for reason, (share, rough, lost) in losses.items():
+        if share > min(rough, lost):
+            table["reasons"].append(reason)
+            worst = NOISE if share > lost else ROUGH
+            table["verdict"] = max(table["verdict"], worst, key=_ORDER.index)
+    others = []
+    if pd.notna(row["share_lower"]):
+        others = [f"{n_levels} counts only"] if n_levels < CONSTANTS.least_levels else []
+        others = others or [
+            f"{row[f'share_{end}']:.0%} at its {name} value"
+            for end, name in (("lower", "lowest"), ("upper", "highest"))
+            if row[f"share_{end}"] > 1 / n_levels and row[end] != 0
+        ]
+    elif rarest is not None and table["margin"] > CONSTANTS.rare * rarest[1] * n_records:
+        others = [f"{_RARE} {rarest[1] * n_records:,.0f} rows with {rarest[0]}"]
+    if others:
+        table["reasons"] += others
+        table["verdict"] = max(table["verdict"], ROUGH, key=_ORDER.index)
+    return table
+
+
+# The best first.
+_ORDER = (GOOD, ROUGH, NOISE)
+_RARE = "only about"
+
+
+def _judge_table(n_levels: int, noise: float, n_records: int) -> dict:
+    # A record that moves is in two counts: half of the mean absolute value of normal noise.
+    error = n_levels * noise / math.sqrt(2 * math.pi) / n_records
+    return {
+        "n_levels": n_levels,
+        "verdict": judge(n_records / n_levels, noise),
+        "reasons": [],
+        "margin": CONSTANTS.confident * noise,
+        "error": min(1.0, error),
+    }
+
+
+def list_uses(counts: dict, n_records: int, unit: str) -> list[str]:
+    """Return sentences on what the released counts are good for."""
+    texts = []
+    for what, named, tables in (
+        ("Single columns", _name_column, counts["columns"]),
+        ("Pairs of columns", _name_pair, counts["pairs"]),
+    ):
+        good = [named(table) for table in tables if table["verdict"] == GOOD]
+        rough = [named(table) for table in tables if table["verdict"] == ROUGH]
+        if not good and not rough:
+            continue
+        listed = f"{len(good)} of {len(tables)} good" + (f": {name_some(good)}" if good else "")
+        margins = sorted(table["margin"] for table in tables if table["verdict"] != NOISE)
+        texts.append(
+            f"{what}: {listed}; {len(rough)} rough. Each count is off by up to "
+            f"{_show_range(margins)} rows of {n_records:,} {unit}s (95%)."
+        )
+    return texts
+
+
+def list_limits(
+    report: pd.DataFrame | None, counts: dict | None, certificate: Certificate | None
+) -> list[str]:
+    """Return sentences on what synthetic rows are not good for."""
+    texts = []
+    if counts is not None:
+        for what, named, tables in (
+            ("Columns", _name_column, counts["columns"]),
+            ("Pairs", _name_pair, counts["pairs"]),
+        ):
+            worst = sorted(tables, key=lambda table: -table["error"])
+            noise = [named(table) for table in worst if table["verdict"] == NOISE]
+            if noise:
+                texts.append(f"{what} that are mostly noise: {len(noise)}, {name_some(noise)}.")
+        rare = [
+            f"{table['column']} ({reason})"
+            for table in counts["columns"]
+            for reason in table["reasons"]
+            if reason.startswith(_RARE)
+        ]
+        if rare:
+            texts.append(f"Rare values, whose counts are rough: {name_some(rare)}.")
+    if report is not None:
+        texts += _list_losses(report)
+    if certificate is not None and TwoWayTables.name in certificate.releases:
+        texts.append(
+            "Patterns of three or more columns, beyond what pairs of columns imply"
+            + (
+                "; a few tables of three columns were released."
+                if TwoWayTables.three_way in certificate.releases
+                else ": no such pattern was measured, unless with a target of two or three levels."
+            )
+        )
+    return [*texts, "Statements about single rows: no synthetic row stands for a real one."]
+
+
+def _list_losses(report: pd.DataFrame) -> list[str]:
+    """Return sentences on merged levels, lost columns and truncated ranges."""
+    texts = []
+    for name, least, text in (
+        ("share_missing", MOSTLY_MISSING, "Columns without values"),
+        ("share_other", CONSTANTS.merged, "Rare values, which are merged into one"),
+    ):
+        found = report.loc[report[name] > least, name].sort_values(ascending=False)
+        if len(found):
+            texts.append(f"{text}: {name_some([f'{c} ({x:.0%})' for c, x in found.items()])}.")
+    ends = report[["share_lower", "share_upper"]].max(axis=1).dropna().sort_values(ascending=False)
+    ranges = [
+        f"{name} ({show_range(*report.loc[name, ['lower', 'upper']])})" for name in ends.index
+    ]
+    if ranges:
+        texts.append(f"Values beyond these ranges, which are cut: {name_some(ranges)}.")
+    return texts
+
+
+def show_range(lower, upper) -> str:
+    """Return bounds as text."""
+    return " to ".join(
+        f"{end:,.6g}" if isinstance(end, numbers.Real) else str(end).replace("T", " ")
+        for end in (lower, upper)
+    )
+
+
+def name_some(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    shown = ", ".join(names[: CONSTANTS.most_named])
+    more = len(names) - CONSTANTS.most_named
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _name_column(table: dict) -> str:
+    return table["column"]
+
+
+def _name_pair(table: dict) -> str:
+    return f"{table['first']} × {table['second']}"
+
+
+def _show_range(margins: Sequence[float]) -> str:
+    low, high = (f"{math.ceil(margin):,}" for margin in (margins[0], margins[-1]))
+    return f"±{low}" if low == high else f"±{low} to ±{high}"

@@ -1,0 +1,274 @@
+"""The page of a report: its first screen, what it must not hold, charts, and accessibility."""
+
+import json
+import re
+import warnings
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+from skdpgen import Category, DPSWFlowSampler, Number, PrivacyBudget
+from skdpgen.evaluation import report
+from skdpgen.evaluation._drawings import draw_bars, draw_histogram, draw_matrix
+from skdpgen.evaluation._markup import STYLE
+from skdpgen.tables import Ordinal, Schema
+
+MARKERS = "marker-a", "marker-b", "987654"
+N = 800
+
+
+def make_private():
+    rng = np.random.RandomState(0)
+    frame = pd.DataFrame(
+        {
+            "age": rng.randint(18, 90, N),
+            "ward": rng.choice(["A", "B"], N).astype(object),
+            "level": rng.choice(["low", "high", "middle"], N),
+            "seen": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.randint(0, 900, N), "D"),
+        }
+    )
+    frame.loc[0, ["ward", "age"]] = "marker-a", 987654
+    frame.loc[1, "ward"] = "marker-b"
+    return frame
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """A fit of few steps to rows with markers, and the budget that it was charged to."""
+    schema = Schema(
+        {"age": Number(0, 99), "ward": Category(), "level": Ordinal(["low", "middle", "high"])}
+    )
+    budget = PrivacyBudget(20.0, 1e-5, threshold_delta=1e-6)
+    sampler = DPSWFlowSampler(5.0, 1e-6, schema=schema, n_steps=5, n_particles=200)
+    with warnings.catch_warnings(), budget:
+        warnings.simplefilter("ignore")
+        private = make_private().drop(columns="seen")
+        sampler.fit(private)
+    return sampler, budget
+
+
+@pytest.fixture(scope="module")
+def page(fitted):
+    sampler, budget = fitted
+    return report(
+        sampler.sample(300, random_state=0),
+        certificate=sampler.privacy_,
+        budget=budget,
+        schema=sampler.schema_,
+        schema_report=sampler.schema_report_,
+    ).to_html()
+
+
+class Tree(HTMLParser):
+    """Lists tags with their attributes."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags = []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def of(self, *names):
+        return [attrs for tag, attrs in self.tags if tag in names]
+
+
+def text_of(page):
+    return " ".join(re.sub("<[^>]*>", " ", page.partition("</style>")[2]).split())
+
+
+def test_the_first_screen_answers_four_questions(page, fitted):
+    cards = text_of(page.partition("How far the counts")[0])
+    order = ["Protection", "Good for", "Not good for", "Who signs"]
+    assert sorted(order, key=cards.index) == order
+    report = fitted[0].schema_report_
+    assert "of 3 good" in cards
+    assert f"±{np.ceil(1.96 * report['noise'].min()):.0f}" in cards
+    assert "(95%)" in cards
+    assert "each is protected" in cards
+    assert "Fitted by DPSWFlowSampler" in cards
+    assert "The budget counts 1 fit to the same rows: ε = " in cards
+    assert "age (0 to 99)" in cards
+    assert cards.count("Data protection, date") == 1
+
+
+def test_without_a_budget_or_released_counts_it_says_so(fitted):
+    sampler = fitted[0]
+    bare = text_of(report(sampler.sample(300), certificate=sampler.privacy_).to_html())
+    assert "Earlier releases from the same rows: unknown" in bare
+    assert "Unknown from the releases" in bare
+    assert "How far the counts" not in bare
+
+
+def test_the_rarest_level_is_that_of_the_synthetic_rows(fitted):
+    sampler, _ = fitted
+    rows = sampler.sample(1000).assign(level=["low"] * 990 + ["high"] * 10)
+    given = {"certificate": sampler.privacy_, "schema_report": sampler.schema_report_}
+    found = report(rows, **given, schema=sampler.schema_).results["counts"]["columns"]
+    (level,) = (table for table in found if table["column"] == "level")
+    assert level["reasons"] == ["only about 8 rows with high"]
+
+
+def test_the_json_of_a_fitted_schema_gives_the_same_verdicts(fitted):
+    sampler, _ = fitted
+    frame = sampler.schema_report_
+    records = json.loads(frame.rename_axis("column").reset_index().to_json(orient="records"))
+    rows = sampler.sample(50)
+    first, second = (
+        report(rows, certificate=sampler.privacy_, schema_report=given).results
+        for given in (frame, records)
+    )
+    for name in ("uses", "limits", "columns"):
+        assert first[name] == second[name]
+    # One of an earlier version knows no pairs.
+    earlier = frame.drop(columns="noise_pair")
+    results = report(rows, certificate=sampler.privacy_, schema_report=earlier).results
+    assert results["counts"]["pairs"] == []
+    with pytest.raises(ValueError, match="schema_report has no kind, n_levels, noise"):
+        report(rows, schema_report=rows)
+
+
+def test_no_private_value_is_on_the_page(page, fitted):
+    private = make_private()
+    assert set(MARKERS[:2]) <= set(private["ward"])
+    for marker in MARKERS:
+        assert marker not in page
+    # The same page with a marker that was not kept out would show it.
+    shown = fitted[0].sample(300).assign(ward=MARKERS[0])
+    assert MARKERS[0] in report(shown).to_html()
+
+
+def test_ordered_categories_are_in_their_order(page):
+    (figure,) = (part for part in page.split("<figure>") if part.startswith("<figcaption>level"))
+    shown = re.findall(">(low|middle|high)</text>", figure)
+    assert shown == ["low", "middle", "high"]
+
+
+def test_numbers_of_a_certificate_are_rounded(page):
+    assert "GaussianDpEvent(noise_multiplier=" in page
+    assert not re.search(r"\d\.\d{5,}", text_of(page))
+
+
+# --- accessibility -------------------------------------------------------------------------------
+
+
+def test_landmarks_headings_and_labels(page):
+    tree = Tree(page)
+    assert tree.of("html") == [{"lang": "en"}]
+    assert [len(tree.of(name)) for name in ("header", "main", "h1")] == [1, 1, 1]
+    levels = [int(tag[1]) for tag, _ in tree.tags if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1
+    assert max(np.diff(levels)) <= 1
+    ids = [attrs["id"] for _, attrs in tree.tags if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    labelled = [attrs["aria-labelledby"] for _, attrs in tree.tags if "aria-labelledby" in attrs]
+    assert set(labelled) <= set(ids)
+    assert len(labelled) == 4
+    assert all(attrs["scope"] in ("row", "col") for attrs in tree.of("th"))
+    for attrs in tree.of("svg"):
+        assert attrs["role"] == "img"
+        assert len(attrs["aria-label"]) > 10
+    # What scrolls takes the focus and has a name.
+    assert all(attrs["aria-label"] for _, attrs in tree.tags if "tabindex" in attrs)
+
+
+def test_charts_are_read_out(page):
+    labels = " ".join(attrs["aria-label"] for attrs in Tree(page).of("svg"))
+    assert re.search(r"Shares of the values of ward\. .*A: \d+\.\d% of synthetic rows", labels)
+
+
+def test_verdicts_have_words_and_signs_and_not_colours_alone(page):
+    shown = re.findall('<span class="light (.*?)">(.*?)</span>', page)
+    assert {name for name, _ in shown} >= {"good", "rough", "noise"}
+    signs = {name: text.split()[0] for name, text in shown}
+    assert len(set(signs.values())) == len(signs)
+    assert all(text.split()[1] == name for name, text in shown)
+
+
+def luminance(color):
+    parts = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+    return np.dot([0.2126, 0.7152, 0.0722], linear)
+
+
+def test_text_has_enough_contrast():
+    """WCAG 2.2, AA: at least 4.5."""
+    colors = set(re.findall(r"[ {;]color: (#[0-9a-f]{6})", STYLE))
+    assert len(colors) >= 6
+    for color in colors:
+        background = "#fdecea" if color == "#8c1d18" else "#ffffff"
+        assert (luminance(background) + 0.05) / (luminance(color) + 0.05) >= 4.5, color
+
+
+def test_it_prints_on_a4(page):
+    assert "@page { size: A4;" in page
+    assert "@media print" in page
+
+
+# --- charts --------------------------------------------------------------------------------------
+
+
+def rects(svg):
+    found = re.findall(r'<rect x="(.*?)" y="(.*?)" width="(.*?)" height="(.*?)" fill="(.*?)"', svg)
+    return [(*map(float, numbers), fill) for *numbers, fill in found]
+
+
+def test_areas_of_a_histogram_are_shares():
+    bins, shares = [(0, 1), (1, 2), (2, 10)], [0.2, 0.5, 0.3]
+    drawn = rects(draw_histogram(bins, ["a", "b", "c"], shares, None, "x"))
+    areas = np.array([width * height for _, _, width, height, _ in drawn])
+    assert_allclose(areas / areas.sum(), shares, rtol=1e-2)
+
+
+def test_point_masses_are_lines_with_their_share():
+    svg = draw_histogram([(0, 0), (0, 10)], ["0", "over 0"], [0.9, 0.1], [0.8, 0.2], "x", 0.01)
+    lines = [drawn for drawn in rects(svg) if drawn[2] == 3]
+    assert len(lines) == 2
+    assert_allclose(lines[1][3] / lines[0][3], 0.9 / 0.8, rtol=1e-2)
+    assert ">90%</text>" in svg
+    # The bin is as much lower than the line as it has fewer rows.
+    assert max(drawn[3] for drawn in rects(svg) if drawn[2] > 3) < 0.3 * lines[1][3]
+
+
+def test_error_bars_are_twice_the_margin_long():
+    shares = [0.5, 0.3, 0.0]
+    svg = draw_bars(["a", "b", "c"], shares, None, "x", margin=0.1)
+    lines = [list(map(float, ends)) for ends in re.findall('x1="(.*?)" .*?x2="(.*?)"', svg)]
+    scale = rects(svg)[0][2] / shares[0]
+    assert len(lines) == 2  # none where no row was counted
+    assert_allclose(np.diff(lines).ravel(), 0.2 * scale, rtol=1e-2)
+    # They start where the bar ends, and stay within the chart.
+    assert_allclose(np.mean(lines, axis=1), [110 + 0.5 * scale, 110 + 0.3 * scale], rtol=1e-2)
+    assert np.max(lines) < 280
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "ticks"),
+    [
+        ("2020-01-01", "2023-06-01", ["2020", "2021", "2022", "2023"]),
+        ("1932-05-01", "2002-01-01", ["1940", "1960", "1980", "2000"]),
+        ("2020-01-01", "2020-03-20", ["2020-01", "2020-02", "2020-03"]),
+        ("2020-01-01", "2020-01-03", ["2020-01-01", "2020-01-02", "2020-01-03"]),
+        ("0001-01-01", "2200-01-01", None),
+    ],
+)
+def test_dates_have_a_time_axis(first, last, ticks):
+    low, high = (float(np.datetime64(date, "s").astype(float)) for date in (first, last))
+    svg = draw_histogram([(low, high)], ["all"], [1.0], None, "x", is_date=True)
+    found = re.findall(r">(\d{4}(?:-\d\d)*)</text>", svg)
+    assert ticks is None or found == ticks
+
+
+def test_heat_maps_have_numbers_and_signs():
+    svg = draw_matrix(["a", "b"], {(0, 1): -0.25, (1, 0): 1.0}, "Correlations")
+    assert ">-.25</text>" in svg
+    assert ">1.00</text>" in svg
+    negative, positive = (drawn for drawn in rects(svg) if drawn[4] not in ("#dde3e8", "none"))
+    assert negative[4] != positive[4]
+    assert "synthetic" in svg
+    many = draw_matrix([str(i) for i in range(100)], {(0, 1): 0.5}, "x")
+    assert ">.50</text>" not in many
