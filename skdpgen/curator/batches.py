@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from ..exceptions import FitQualityWarning, PlanError
 from ..mechanisms.base import clip_rows
+from .cells import FrameCells
 from .inputs import encode_labels, parse_rows
 from .persons import Persons, RowLimit
 from .record_functions import RecordFunction, check_function
@@ -24,6 +25,8 @@ Block = tuple[torch.Tensor, torch.Tensor]
 _BLOCK = 256
 # Rows per block of cells, whose codes do not depend on the block: larger blocks take less time.
 _CELLS_BLOCK = 2**10
+# Rows in memory per slice from which blocks are cut.
+_SLICE = 2**13
 
 
 class RecordSource:
@@ -84,7 +87,7 @@ class RecordSource:
         self._limit: RowLimit | None = None
         self._partitions = X if isinstance(X, PartitionedTable) else None
         self._arrays = None if callable(X) else self._check_arrays(X, y)
-        self._chunks = X if callable(X) else lambda: iter([self._arrays])
+        self._chunks = X if callable(X) else self._slice_arrays
         self._n_persons_read: set[int] = set()
         has_persons = persons is not None or getattr(X, "person_column", None) is not None
         if null is not None and callable(X) and has_persons:
@@ -96,7 +99,8 @@ class RecordSource:
     def open(self) -> None:
         """Read the rows for the first time: errors from here on may depend on them."""
         if self._arrays is not None:
-            self._arrays = self._parse(*self._arrays)
+            if not self._has_cells:
+                self._arrays = self._parse(*self._arrays)
         elif self._partitions is not None and self._partitions.person_column is not None:
             self._count_persons(self._partitions.n_units)
         elif self._partitions is not None:
@@ -306,6 +310,9 @@ class RecordSource:
                 "Releases from samples of the rows need them in one place, in memory or "
                 "memory-mapped; chunks and partitions cannot be read at random."
             )
+        if self._has_cells and self._reader is not None:
+            # Samples read cells many times: they are parsed once, and held.
+            self._arrays, self._reader = self._parse(self._arrays[0][:], self._arrays[1]), None
         X, y = self._arrays
         y = None if y is None else y[positions]
         null = None if self._null is None else self._null[torch.as_tensor(positions)]
@@ -351,6 +358,13 @@ class RecordSource:
                     "which this ε does not cover."
                 )
 
+    def _slice_arrays(self):
+        """Yield slices of rows and labels in memory."""
+        X, y = self._arrays
+        for start in range(0, len(X), _SLICE):
+            rows = slice(start, start + _SLICE)
+            yield X[rows], None if y is None else y[rows]
+
     def _batches(self, size=_BLOCK, unknown=None):
         """Yield rows, labels and, in chunks of rows of persons, the codes of these.
 
@@ -375,7 +389,8 @@ class RecordSource:
         return X, y, persons
 
     def _check_arrays(self, X, y):
-        X, y = np.asanyarray(X), None if y is None else np.asanyarray(y)
+        X = X if isinstance(X, FrameCells) else np.asanyarray(X)
+        y = None if y is None else np.asanyarray(y)
         if X.ndim != 2 or (y is not None and len(y) != len(X)):
             raise ValueError("X must be 2-dimensional, with one label per row in y.")
         if y is None and self._classes is not None:

@@ -41,6 +41,27 @@ MISSING = frozenset(
 )
 
 
+class FrameCells:
+    """Cells of a frame, of which slices are arrays of objects: these take far more memory.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    """
+
+    ndim = 2
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self._frame = frame
+        self.shape = frame.shape
+
+    def __len__(self) -> int:
+        return len(self._frame)
+
+    def __getitem__(self, rows) -> np.ndarray:
+        return self._frame.iloc[rows].to_numpy(dtype=object)
+
+
 @dataclass(frozen=True)
 class CellReader:
     """Maps the cells of a table to their canonical form, each on its own.

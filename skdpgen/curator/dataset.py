@@ -17,7 +17,7 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features, co
 
 from ..accounting.plan import Plan
 from ..exceptions import TableError
-from .cells import CellReader
+from .cells import CellReader, FrameCells
 from .containers import Container, adapt, as_objects, read_frame
 from .inputs import check_labels, check_length, check_rows
 from .persons import UNKNOWN_COLUMN, Persons, check_persons
@@ -262,7 +262,7 @@ class Dataset:
 
         def read(table):
             format.check_columns(table)
-            return read_frame(table)[list(format.schema)].to_numpy(dtype=object)
+            return FrameCells(read_frame(table)[list(format.schema)])
 
         X, y, persons = self._held.pop()
         if not reset:
@@ -276,7 +276,7 @@ class Dataset:
                 format.check_held(head)
             if X.has_fixed_dtypes:
                 format.check_dtypes(head, are_stated=X.states_dtypes)
-            cells, n_rows, persons = X.map_parts(read)
+            cells, n_rows, persons = X.map_parts(lambda part: read(part)[:])
         else:
             head, table = X, X if y is None else _join_label(X, y, format.kind.label)
             cells, n_rows = read(table), len(table)

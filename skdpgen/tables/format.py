@@ -320,7 +320,7 @@ class TableFormat(Format):
 
     def read_public(self, estimator, X):
         dataset = Dataset(X).validate_table(estimator, self, reset=False)
-        return dataset.reader(dataset.release_ownership()[0])
+        return dataset.reader(dataset.release_ownership()[0][:])
 
     def calibrate_marginals(self, generate):
         generator = torch.Generator().manual_seed(0)

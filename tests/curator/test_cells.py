@@ -156,7 +156,7 @@ def read(X, schema):
     format = TableFormat(declare(schema, dataset))
     dataset.validate_table(DPSWFlowSampler(schema=schema), format)
     given, _, _ = dataset.release_ownership()
-    chunks = list(given()) if callable(given) else [given]
+    chunks = list(given()) if callable(given) else [given[:]]
     cells = np.concatenate([dataset.reader(chunk) for chunk in chunks])
     return cells, format.encode(cells)
 
