@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -101,6 +101,9 @@ class Tables:
         Standard deviations of their noise, the first 1/√2 of the second.
     by : slice, default=None
         The levels by which records are stratified, among all levels.
+    counted : tuple of (float or ndarray of shape (n_strata,), float), default=None
+        What `count_records` returned before cells were set to 0: records that break a rule are
+        missing from the cells since then.
     """
 
     sizes: tuple[int, ...]
@@ -110,6 +113,7 @@ class Tables:
     pairs_std: float
     columns_std: float
     by: slice | None = None
+    counted: tuple[Any, float] | None = None
 
     @property
     def with_later(self) -> list[np.ndarray]:
@@ -123,7 +127,9 @@ class Tables:
 
     def stratum(self, i: int) -> "Tables":
         """Return the tables of the i-th stratum."""
-        return replace(self, cells=self.cells[i], columns=self.columns[i], by=None)
+        counts, std = self.count_records()
+        cells, columns = self.cells[i], self.columns[i]
+        return replace(self, cells=cells, columns=columns, by=None, counted=(counts[i], std))
 
     def without_impossible(self, impossible: np.ndarray) -> "Tables":
         """Return the tables with 0 in place of noise in cells that public rules exclude.
@@ -146,6 +152,7 @@ class Tables:
             self,
             cells=np.where(cells, 0.0, self.cells),
             columns=np.where(alone, 0.0, self.columns),
+            counted=self.count_records(),
         )
 
     def count_levels(self) -> tuple[np.ndarray, np.ndarray]:
@@ -171,15 +178,29 @@ class Tables:
             counts[..., later] += by_level[own] @ table
         return counts / total, self.columns_std / np.sqrt(total)
 
-    def count_records(self) -> tuple[np.ndarray, float]:
-        """Return the noisy number of the records in the tables, and its standard deviation."""
-        n_columns = len(self.sizes)
-        if n_columns == 1:
-            std = math.sqrt(self.sizes[0]) * self.columns_std / self.weight
-            return self.columns.sum(axis=-1) / self.weight, std
-        n_tables = n_columns * (n_columns - 1) / 2
-        std = math.sqrt(self.cells.shape[-1]) * self.pairs_std
-        return self.cells.sum(axis=-1) / n_tables, std / n_tables
+    def count_records(self) -> tuple[Any, float]:
+        """Return the minimum-variance number of records that the release implies.
+
+        The sum of each table counts them, with a variance proportional to the number of its cells.
+        The mean of all sums, weighted by their precisions, has the least variance.
+
+        Returns
+        -------
+        counts : float or ndarray of shape (n_strata,)
+        std : float
+            Standard deviation of their noise.
+        """
+        if self.counted is not None:
+            return self.counted
+        # The precision of the sum of a two-way table is the product of those of its columns.
+        precisions = 1 / np.asarray(self.sizes)
+        by_level = np.repeat(precisions, self.sizes)
+        n_pairs = (precisions.sum() ** 2 - (precisions**2).sum()) / 2
+        total = n_pairs + self.weight**2 * precisions.sum() / 2
+        counts = self.weight / 2 * self.columns @ by_level
+        for (own, later), table in zip(own_and_later(self.sizes), self.with_later, strict=True):
+            counts += table @ by_level[later] @ by_level[own]
+        return counts / total, self.columns_std / math.sqrt(2 * total)
 
 
 class ProductMechanism(Mechanism):

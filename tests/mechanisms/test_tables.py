@@ -1,5 +1,6 @@
 """Two-way tables, of all records and of groups of them: sensitivities, noise, exact sums."""
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -11,7 +12,7 @@ from scipy import stats
 from skdpgen.accounting.events import gaussian_event
 from skdpgen.mechanisms import tables as _tables
 from skdpgen.mechanisms.codes import HatBasis
-from skdpgen.mechanisms.tables import count_cells, one_way_weight
+from skdpgen.mechanisms.tables import Tables, count_cells, one_way_weight
 from skdpgen.privacy import (
     Curator,
     GaussianSumMechanism,
@@ -247,6 +248,45 @@ def test_tables_by_level_add_up_to_those_of_all_records():
     assert parts.by == slice(4, 9)
     assert parts.pair(0, 1).sum(axis=0) == pytest.approx(whole.pair(0, 2), abs=0.02)
     assert parts.stratum(2).pair(0, 1) == pytest.approx(parts.pair(0, 1)[2])
+
+
+@pytest.mark.parametrize("sizes", [(7,), (2, 2), (12, 5), (16, 2, 9, 17, 3)])
+def test_records_are_counted_with_the_least_noise_of_all_tables(sizes):
+    """The noise of the estimate, from its coefficients, is that of weights by precision."""
+    n_cells, n_levels, weight = count_cells(sizes), sum(sizes), one_way_weight(sizes)
+    # Each number of the release is 1 in one stratum, and 0 in all others.
+    cells, columns = np.split(np.eye(n_cells + n_levels), [n_cells], axis=1)
+    tables = Tables(sizes, cells, columns, weight, 3.0, 3.0 * math.sqrt(2))
+    coefficients, std = tables.count_records()
+    stds = np.repeat([3.0, 3.0 * math.sqrt(2)], [n_cells, n_levels])
+    assert np.sqrt(np.square(coefficients * stds).sum()) == pytest.approx(std)
+    # The variance of the sum of a table is that of a cell, times their number.
+    variances = [9.0 * c * d for c, d in itertools.combinations(sizes, 2)]
+    variances += [18.0 * c / weight**2 for c in sizes if weight]
+    assert std == pytest.approx(sum(1 / variance for variance in variances) ** -0.5)
+    assert std <= 1.000001 * min(variances) ** 0.5
+    # Without bias: all records are in each table.
+    of_records = [1.0 / math.prod(pair) for pair in itertools.combinations(sizes, 2)]
+    exact = Tables(
+        sizes, np.zeros(n_cells), np.repeat(weight / np.array(sizes), sizes), weight, 1, 1
+    )
+    for share, (c, d) in zip(of_records, itertools.combinations(range(len(sizes)), 2), strict=True):
+        exact.pair(c, d)[:] = share
+    assert exact.count_records()[0] == pytest.approx(1.0)
+
+
+def test_the_count_of_records_does_not_lack_those_that_break_a_rule():
+    sizes, rng = [2, 3, 4], np.random.default_rng(0)
+    rows = encoded_places(sizes, rng, 300)
+    impossible = np.zeros((9, 9), dtype=bool)
+    impossible[2, 5:8] = impossible[5:8, 2] = True
+    for by in (None, 0):
+        released = release(TablesMechanism(sizes, by), Blocks(rows))
+        found = released.without_impossible(impossible)
+        assert found.cells.sum() < 0.95 * released.cells.sum()
+        assert np.sum(found.count_records()[0]) == pytest.approx(300, abs=0.1)
+        if by is not None:
+            assert found.stratum(1).count_records()[0] == found.count_records()[0][1]
 
 
 @pytest.mark.parametrize("multiplier", [0.0, 2.0])

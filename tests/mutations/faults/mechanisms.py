@@ -582,6 +582,26 @@ PRIVACY = {
 }
 
 FUNCTION = {
+    "records are counted by all tables alike": Fault(
+        "mechanisms.tables:Tables.count_records",
+        "precisions = 1 / np.asarray(self.sizes)",
+        "precisions = np.ones(len(self.sizes))",
+        two_way("records_are_counted_with_the_least_noise_of_all_tables[sizes3]"),
+    ),
+    "one-way tables do not count records": Fault(
+        "mechanisms.tables:Tables.count_records",
+        "total = n_pairs + self.weight**2 * precisions.sum() / 2",
+        "total = n_pairs",
+        two_way("records_are_counted_with_the_least_noise_of_all_tables[sizes3]"),
+    ),
+    "records that break a rule are not counted": Fault(
+        "mechanisms.tables:Tables.without_impossible",
+        "replace(self, cells=np.where(cells, 0.0, self.cells), "
+        "columns=np.where(alone, 0.0, self.columns), counted=self.count_records())",
+        "replace(self, cells=np.where(cells, 0.0, self.cells), "
+        "columns=np.where(alone, 0.0, self.columns))",
+        two_way("the_count_of_records_does_not_lack_those_that_break_a_rule"),
+    ),
     "what is impossible for a level keeps its noise": Fault(
         "mechanisms.tables:Tables.without_impossible",
         "alone = impossible[self.by][:, kept]",
