@@ -163,8 +163,8 @@ def _make_table(estimator, n_rows, generator):
         if column.is_unknown:
             table[name] = table[name].astype(object)
     # At bounds, which are knots, a number weighs as much as a category.
-    for name, column in closed.learnt.items():
-        if column.has_knots:
+    for name, column in closed.items():
+        if column.has_knots and name in closed.learnt:
             ends = pd.Series([column.lower, column.upper]).astype(table[name].dtype)
             n_ends = n_rows // 2
             table[name] = (

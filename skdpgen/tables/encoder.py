@@ -110,6 +110,7 @@ class TableEncoder:
         return self._encode(table, strict=False)
 
     def _encode(self, table, *, strict):
+        table = self.schema.add_differences(table)
         columns = (
             block.encode_cells(table[block.name], strict=strict) for block in self.make_blocks()
         )

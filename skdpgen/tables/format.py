@@ -370,17 +370,18 @@ def _style_of(name, kind, is_stated):
 
 
 def declare(schema, dataset):
-    """Return the schema of a table: the given one or, for ``"private"``, an undeclared one."""
-    if isinstance(schema, Schema):
-        return schema
+    """Return the schema of a table: the given one or, for ``"private"`` or rules, undeclared."""
+    declared = schema if isinstance(schema, Schema) else None
+    if declared:
+        return declared
     if not dataset.has_public_dtypes:
         # Readers infer the dtypes of a chunk from its private cells.
-        return Schema(dict.fromkeys(dataset.head, Unknown()))
+        return Schema(dict.fromkeys(dataset.head, Unknown()), getattr(declared, "rules", ()))
     dtypes, label = dict(dataset.head.dtypes), dataset.label
     if label is not None:
         dtype = np.dtype(object) if label.dtype is None else label.read_dtype
         dtypes[label.name or "target"] = dtype
-    return Schema.from_dtypes(dtypes)
+    return Schema.from_dtypes(dtypes, declared=declared)
 
 
 def _check_integers(schema, dtypes):

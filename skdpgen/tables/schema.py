@@ -3,7 +3,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from .columns.base import check_list
 from .columns.kinds import describe_public, kind_of_dtype, read_kind
 from .metadata import load, read_metadata, write_metadata
 from .rules.feasibility import check_together
+from .rules.ordered import list_differences
 from .rules.rules import Derived, parse_rules
 
 
@@ -32,7 +33,7 @@ class Schema(Mapping):
     ----------
     columns : dict of str to Number, Category, Ordinal, Boolean, Date, Identifier, Unknown or dict
         The column types, in order. A dict holds the parameters of a type, and its name in lower
-        case as ``"type"``.
+        case as ``"type"``. Without columns, a generator infers them, and ``rules`` hold for them.
     rules : list of Implies, Ordered, Derived, Unique, Combinations or dict, default=()
         Public constraints on all rows, which synthetic rows obey. A dict holds the parameters of a
         rule, and its name in lower case as ``"type"``.
@@ -46,11 +47,14 @@ class Schema(Mapping):
         Names of the learned columns whose bounds or categories are not declared.
     derived_names : tuple of str
         Names of the columns that are computed, not learned.
+    differences : dict of str to Ordered
+        The orders whose differences are learned like columns, by the names of the differences.
 
     Raises
     ------
     ValueError
-        If there are no columns, a description is invalid, or no rows can obey the rules.
+        If there are neither columns nor rules, a description is invalid, or no rows can obey the
+        rules.
 
     Examples
     --------
@@ -79,7 +83,7 @@ class Schema(Mapping):
     ])
     """
 
-    columns: Any
+    columns: Any = field(default_factory=dict)
     rules: Any = ()
 
     def __post_init__(self):
@@ -92,13 +96,19 @@ class Schema(Mapping):
         if set(columns) == {"columns", "rules"} and isinstance(columns["rules"], list):
             # The output of `to_dict`: no column type is a list.
             columns, rules = columns["columns"], [*columns["rules"], *rules]
-        if not columns:
-            raise ValueError("A schema needs at least one column.")
         columns = tuple((name, read_kind(name, kind)) for name, kind in columns.items())
+        kinds = dict(columns)
+        # Rules alone are for columns that a generator infers.
+        rules = parse_rules(rules, kinds or None)
+        if not columns and not rules:
+            raise ValueError("A schema needs at least one column, or a rule.")
         object.__setattr__(self, "columns", columns)
-        object.__setattr__(self, "_kinds", dict(columns))
-        object.__setattr__(self, "rules", parse_rules(rules, self._kinds))
-        check_together(self.rules, self._kinds)
+        object.__setattr__(self, "rules", rules)
+        if columns:
+            check_together(rules, kinds)
+        found = list_differences(rules, kinds) if columns else {}
+        object.__setattr__(self, "_orders", {name: rule for name, (rule, _) in found.items()})
+        object.__setattr__(self, "_kinds", kinds | {n: kind for n, (_, kind) in found.items()})
 
     @classmethod
     def from_json(cls, path_or_text: str | PathLike) -> "Schema":
@@ -403,12 +413,19 @@ class Schema(Mapping):
         Parameters
         ----------
         kinds : dict of str to Column
+            By name of the column, or of the difference.
 
         Returns
         -------
         Schema
         """
-        return Schema({**self, **kinds}, self.rules)
+        names = {rule: name for name, rule in self.differences.items() if name in kinds}
+        rules = [
+            replace(rule, difference=kinds[names[rule]]) if rule in names else rule
+            for rule in self.rules
+        ]
+        columns = {name: kind for name, kind in kinds.items() if name not in self.differences}
+        return Schema({**self, **columns}, rules)
 
     def with_even_knots(self) -> "Schema":
         """Return the schema with evenly spaced knots in place of knots that a generator infers.
@@ -454,8 +471,7 @@ class Schema(Mapping):
     @property
     def open_names(self):
         """Names of the learned columns whose bounds or categories are not declared."""
-        derived = self.derived_names
-        return tuple(name for name, kind in self.columns if kind.is_open and name not in derived)
+        return tuple(name for name, kind in self.learnt.items() if kind.is_open)
 
     @property
     def derived_names(self):
@@ -463,10 +479,24 @@ class Schema(Mapping):
         return tuple(rule.column for rule in self.rules if isinstance(rule, Derived))
 
     @property
+    def differences(self):
+        """The orders whose differences are learned like columns, by the names of these."""
+        return self._orders
+
+    @property
     def learnt(self):
-        """Types of the learned columns by name, without derived columns and identifiers."""
+        """Types of the learned columns and differences by name; other columns are made."""
         derived = self.derived_names
-        return {n: kind for n, kind in self.columns if n not in derived and not kind.is_generated}
+        return {
+            name: kind
+            for name, kind in self._kinds.items()
+            if name not in derived and not kind.is_generated
+        }
+
+    def add_differences(self, table):
+        """Return a table of cells with the learned differences of its columns."""
+        found = {name: rule.subtract(table, self) for name, rule in self.differences.items()}
+        return table.assign(**found) if found else table
 
     def __getitem__(self, name):
         try:

@@ -28,7 +28,7 @@ from skdpgen.tables import (
     Unknown,
 )
 from skdpgen.tables.encoder import TableEncoder
-from skdpgen.tables.format import TableFormat, TableKind
+from skdpgen.tables.format import TableFormat, TableKind, declare
 from skdpgen.tables.rules.draws import RuleDraws
 from skdpgen.tables.rules.feasibility import find_impossible
 from skdpgen.tables.rules.formulas import Formula
@@ -229,7 +229,15 @@ REFUSED = {
     "identifier": ([Implies({"insured": "no"}, {"id": None})], "'id' must be declared"),
     "open level": ([Implies({"job": "nurse"}, {"nights": 1})], "'job' must be declared"),
     "levels in order": ([Ordered("ward", "bed")], "both must be numbers, or both dates"),
-    "dates of two units": ([Ordered("admitted", "seen")], "one unit and one zone"),
+    "dates of two zones": ([Ordered("admitted", "abroad")], "must have the same zone"),
+    "difference of dates in days": (
+        [Ordered("admitted", "discharged", difference=Number(0, 9))],
+        "declared with decimals=0",
+    ),
+    "negative difference": (
+        [Ordered("nights", "free", difference=Number(-1, 9, decimals=0))],
+        "difference must not be negative",
+    ),
     "order of ranges": (
         [Ordered("rate", "nights")],
         "lower bound of 'rate' is 50, the upper bound of 'nights'",
@@ -295,6 +303,7 @@ MORE = {
     "id": Identifier(),
     "job": Unknown(),
     "seen": Date("2020-01-01", "2020-12-31", "second"),
+    "abroad": Date("2020-01-01", "2020-12-31", zone="UTC"),
     "free": Number(0, 30, decimals=0),
     "wide": Number(0, 999, decimals=0),
 }
@@ -316,6 +325,7 @@ def test_rules_that_cannot_be_obeyed_are_refused(name):
         (lambda: Implies({"a": {"from": 1}}, {"b": 2}), "must have 'lower' and 'upper'"),
         (lambda: Ordered("a", "a"), "two columns"),
         (lambda: Ordered("a", "b", "<"), "strict must be"),
+        (lambda: Ordered("a", "b", difference=3), "difference must be a Number"),
         (lambda: Derived("a", "a + b"), "its own column"),
         (lambda: Unique([]), "at least one"),
         (lambda: Unique(["a", "a"]), "different names"),
@@ -510,20 +520,148 @@ def test_rows_are_drawn_again_by_their_own_code():
     assert_allclose((table["a"][table["c"] == 0] == 0).mean(), 0.09 / 0.19, atol=0.05)
 
 
-def test_an_order_leaves_the_laws_of_its_columns():
-    kinds = {name: Number(0, 1, n_knots=3) for name in "ab"}
-    # Of any two, one in two breaks the order; the second is the larger one on the whole.
-    weights = np.array([0.3, 0.4, 0.3, 0.2, 0.4, 0.4])
-    free = draw(Schema(kinds), 20_000, weights)
-    table = draw(Schema(kinds, [Ordered("a", "b")]), 20_000, weights)
+def test_an_order_is_drawn_by_its_difference():
+    kinds = {"a": Number(0, 1, n_knots=3), "b": Number(0, 2, n_knots=3)}
+    schema = Schema(kinds, [Ordered("a", "b", difference=Number(0, 1, n_knots=3))])
+    # In most draws from their own weights, `b` is the smaller one.
+    own, difference = [0.3, 0.4, 0.3, 0.8, 0.2, 0.0], [0.2, 0.5, 0.3]
+    table = draw(schema, 20_000, np.array(own + difference))
     assert (table["a"] <= table["b"]).all()
-    for name in kinds:
-        assert ks_2samp(free[name], table[name]).statistic < 0.02
-    # Where the order is seldom broken, columns stay independent.
-    apart = np.array([0.9, 0.1, 0.0, 0.0, 0.1, 0.9])
-    table = draw(Schema(kinds, [Ordered("a", "b")]), 20_000, apart)
-    assert (table["a"] <= table["b"]).all()
-    assert abs(table.corr().loc["a", "b"]) < 0.03
+    free = draw(Schema(kinds | {"c": Number(0, 1, n_knots=3)}), 20_000, np.array(own + difference))
+    assert ks_2samp(free["a"], table["a"]).statistic < 0.02
+    assert ks_2samp(free["c"], table["b"] - table["a"]).statistic < 0.02
+
+
+DIFFERENCES = {
+    "days": (Date("2020-01-01", "2020-12-31"), Date("2020-01-01", "2021-02-28"), 424, False),
+    "a coarser lower date": (Date("2020-01-01", "2020-12-31"), MORE["seen"], 365, False),
+    "a coarser upper date": (MORE["seen"], Date("2020-01-01", "2020-12-31"), 365, False),
+    "minutes": (
+        Date("2020-01-01", "2020-01-02", "minute"),
+        Date("2020-01-01", "2020-01-02", "minute", missing=True),
+        1440,
+        True,
+    ),
+    "whole numbers": (Number(1, 5, decimals=0), Number(0, 9, decimals=0), 8, False),
+    "decimals": (Number(1, 5, decimals=0), Number(0, 9, decimals=2), 8.0, False),
+    "a sentinel": (Number(1, 5), Number(0, 9, atoms=[-1]), 8.0, True),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENCES)
+def test_the_type_of_a_difference_follows_from_those_of_its_columns(name):
+    lower, upper, last, missing = DIFFERENCES[name]
+    kinds = {"a": lower, "b": upper, "z": Boolean()}
+    schema = Schema(kinds, [Ordered("a", "b")])
+    found = schema["b - a"]
+    assert (found.lower, found.upper, found.missing) == (0, last, missing)
+    assert found.takes_knots == (found.n_values > 16)
+    assert list(schema) == list(kinds)
+    assert list(schema.learnt) == [*kinds, "b - a"]
+    # With even knots there is nothing to infer; small differences have more of them.
+    assert not schema.with_even_knots()["b - a"].takes_knots
+    rows = draw(schema.with_even_knots(), 300, seed=1)
+    assert (schema.share_obeying(rows) == 1).all()
+    assert (TableEncoder(schema.with_even_knots()).encode(rows) >= 0).all()
+    for column in "ab":
+        values, number = kinds[column].to_values(rows[column]), kinds[column].to_number()
+        is_other = np.isnan(values) | np.isin(values, number.atoms or ())
+        assert (is_other | ((number.lower <= values) & (values <= number.upper))).all()
+    copy = schema.replace({"b - a": Number(0, 3, decimals=found.decimals)})
+    assert copy.rules[0].difference.upper == 3
+    assert Schema.from_json(copy.to_json()) == copy
+    assert eval(repr(copy.rules[0])) == copy.rules[0]
+
+
+def test_a_difference_is_of_the_cells_of_one_row():
+    day, time = Date("2020-01-01", "2020-01-31", missing=True), Date(unit="second", missing=True)
+    schema = Schema({"a": day, "b": time, "n": Number(), "m": Number(0, 9, atoms=[99])})
+    schema = Schema(schema, [Ordered("a", "b"), Ordered("n", "m")])
+    table = pd.DataFrame(
+        {
+            "a": ["2020-01-02", "2020-01-02", None, "2020-01-02", "2019-01-01"],
+            "b": ["2020-01-02T23:59:59", "2020-01-04", "2020-01-04", None, "2020-01-02"],
+            "n": [1.0, -np.inf, 3, 1, 7],
+            "m": [4.0, 12, 99, np.inf, 2],
+        }
+    )
+    table[["a", "b"]] = table[["a", "b"]].astype("M8[s]")
+    found = schema.add_differences(table)
+    # Dates are clipped to their bounds, a missing value and a sentinel have no difference.
+    assert_array_equal(found["b - a"], [0, 2, np.nan, np.nan, 1])
+    assert_array_equal(found["m - n"].iloc[[0, 2, 3, 4]], [3, np.nan, 8, -5])
+    assert np.isfinite(found["m - n"].iloc[1])
+    assert_array_equal(schema.add_differences(table[::-1])["b - a"], found["b - a"][::-1])
+
+
+def test_columns_are_put_at_differences_from_others():
+    kinds = {
+        "day": Date("2020-01-01", "2020-12-31"),
+        "time": Date("2020-01-01", "2020-12-31", "hour"),
+        "whole": Number(0, 9, decimals=0),
+        "exact": Number(0, 9, decimals=1),
+    }
+    own = np.array([24 * 50 + 7, 24 * 60 + 23.0])
+    # Hours are those of the own draw, at so many days from the other date.
+    after = Ordered("day", "time").add("time", np.array([3.0, 4]), np.array([0.0, 2]), own, kinds)
+    assert_array_equal(after, [24 * 3 + 7, 24 * 6 + 23])
+    before = Ordered("time", "day").add("time", np.array([3.0, 4]), np.array([0.0, 2]), own, kinds)
+    assert_array_equal(before, [24 * 3 + 7, 24 * 2 + 23])
+    # Numbers are rounded away from the other one, so that the order holds.
+    for rule, expected in (
+        (Ordered("exact", "whole"), [3, 6]),
+        (Ordered("whole", "exact"), [2, 1]),
+    ):
+        found = rule.add("whole", np.array([2.5, 3.6]), np.array([0.1, 1.9]), own, kinds)
+        assert_array_equal(found, expected)
+
+
+def test_the_column_of_the_narrowest_range_is_drawn_first():
+    kinds = {"birth": Number(0, 1000, n_knots=5), "visit": Number(990, 1000, n_knots=3)}
+    schema = Schema(kinds, [Ordered("birth", "visit")])
+    table = draw(schema, 5000, seed=3)
+    assert ks_2samp(table["visit"], draw(Schema(kinds), 5000)["visit"]).statistic < 0.05
+
+
+def test_differences_are_learned_of_a_forest_of_orders():
+    kinds = {name: Number(0, 99, decimals=0, n_knots=4, missing=name == "b") for name in "abcd"}
+    rules = [Ordered("a", "b"), Ordered("b", "c", True), Ordered("a", "c"), Ordered("d", "c")]
+    schema = Schema(kinds, rules)
+    assert list(schema.differences) == ["b - a", "c - b", "c - d"]
+    table = draw(schema, 500)
+    assert (schema.share_obeying(table) == 1).all()
+    assert 0.01 < table["b"].isna().mean() < 0.9
+    # Columns under conditions are drawn on their own, others at differences from them.
+    for where in ({"b": (40, 50)}, {"c": (90, 99)}, {"a": (50, None), "c": (None, 70)}):
+        table = draw(schema, 100, where=where)
+        assert (schema.share_obeying(table) == 1).all()
+        for name, (lower, upper) in where.items():
+            assert table[name].between(lower or 0, upper or 99).all()
+    fixed = Schema({"a": Number(5, 9), "b": Number(0, 5)}, [Ordered("a", "b")])
+    assert not fixed.differences
+    computed = Schema(kinds | {"e": Number()}, [Derived("e", "a + d"), Ordered("c", "e")])
+    assert not computed.differences
+
+
+def test_names_of_differences_are_no_columns():
+    kinds = {name: Number(0, 9) for name in ("a", "b", "b - a")}
+    schema = Schema(kinds, [Ordered("a", "b")])
+    assert list(schema.differences) == ["(b - a)"]
+    assert schema["b - a"] == kinds["b - a"]
+
+
+def test_rules_alone_wait_for_columns():
+    rules = Schema(rules=[Ordered("a", "b")])
+    assert (len(rules), rules.rules) == (0, (Ordered("a", "b"),))
+    assert Schema.from_json(rules.to_json()) == rules
+    table = pd.DataFrame({"a": [1, 2], "b": [3, 4]})
+    found = declare(rules, Dataset(table))
+    assert found == Schema.from_dtypes(table.dtypes, declared=rules)
+    assert found.open_names == ("a", "b", "b - a")
+    with pytest.raises(ValueError, match=r"names .'b'., which are no columns"):
+        declare(rules, Dataset(table[["a"]]))
+    with pytest.raises(ValueError, match="at least one column, or a rule"):
+        Schema()
 
 
 def find_rows(schema, n, weights):
@@ -538,8 +676,13 @@ def find_rows(schema, n, weights):
 def test_rules_that_codes_nearly_exclude_are_met_all_the_same():
     kinds = {"a": Number(0, 100, decimals=0, n_knots=3), "b": Number(0, 100, decimals=0, n_knots=3)}
     # One pair in thousands obeys.
-    assert find_rows(Schema(kinds, [Ordered("a", "b")]), 200, [1e-4, 0, 1, 1, 0, 1e-4])
-    assert find_rows(Schema(kinds, [Ordered("a", "b", True)]), 200, [1e-4, 1e-4, 1, 1, 1, 0])
+    where = {"a": (60, 90), "b": (70, 95)}
+    for strict in (False, True):
+        schema = Schema(kinds, [Ordered("a", "b", strict)])
+        n_weights = TableEncoder(schema).n_columns
+        rows = np.array([1e-4, 1e-4, 1, 1, 1, 1e-4, *np.ones(n_weights - 6)])
+        table = draw(schema, 200, rows, where=where)
+        assert (schema.share_obeying(table) == 1).all()
     levels = {"a": Boolean(), "b": Category([0, 1, 2])}
     schema = Schema(levels, [Implies({"a": True}, {"b": 2})])
     assert find_rows(schema, 200, [0.0, 1.0, 0.5, 0.5, 1e-9])

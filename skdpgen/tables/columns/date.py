@@ -218,7 +218,7 @@ class Date(Column):
     def read(self, column):
         """Return which cells are present, and the units of these, NaN for other values."""
         present, dates = read_dates(column, self.zone)
-        units = dates.astype(f"M8[{DATE_CODES[self.unit]}]").astype(np.float64)
+        units = dates.astype(f"M8[{DATE_CODES[self._known_unit]}]").astype(np.float64)
         return present, np.where(np.isnat(dates), np.nan, units)
 
     def make_cells(self, numbers, missing):

@@ -145,7 +145,7 @@ class SchemaInference:
 
     def _read(self, cells):
         table = pd.DataFrame(cells, columns=list(self.schema), dtype=object)
-        return parse_found(table, self.schema, self.texts)
+        return self.schema.add_differences(parse_found(table, self.schema, self.texts))
 
     def run(self, curator):
         """Make the releases and return a schema that leaves nothing open."""

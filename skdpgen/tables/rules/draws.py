@@ -23,8 +23,6 @@ class DrawConstants:
     n_rounds: int = 20
     # The round from which rows that break a rule are repaired, which changes their distribution.
     first_repair: int = 6
-    # Probability of breaking an order from which two columns are drawn at the same quantile.
-    joint_threshold: float = 0.1
     # Size of an array of probabilities of combinations.
     max_cells: int = 2_000_000
     # Largest magnitudes of computed numbers and dates, which their dtypes can hold.
@@ -57,9 +55,10 @@ class RuleDraws:
     def __init__(self, schema, blocks, conditions, used):
         self.kinds, self.used, self.conditions = dict(schema), used, conditions
         self.blocks = {block.name: block for block in blocks}
+        self.differences = schema.differences
         self._rules = schema.rules
         self._groups = [_Group(self, rules) for rules in _connect(schema.rules)]
-        ruled = {name for rule in schema.rules for name in rule.names}
+        ruled = {name for rule in schema.rules for name in rule.names} | set(self.differences)
         self._free = [name for name in self.blocks if name not in ruled]
 
     def draw(self, make_rows, n_rows, random_state):
@@ -159,25 +158,21 @@ class _Group:
         self._holds = {rule: rule.bind(self._kinds) for rule in rules if rule not in self._unique}
         # Draws come from the rows of one list of combinations; rejection enforces other lists.
         self._listed = next((rule for rule in rules if isinstance(rule, Combinations)), None)
-        self._ordered = [
-            rule
-            for rule in rules
-            if isinstance(rule, Ordered)
-            and all(n in draws.blocks and n not in draws.conditions for n in rule.names)
-        ]
+        self._differences = {n: rule for n, rule in draws.differences.items() if rule in rules}
 
     def draw(self, weights, random_state, is_repairing):
         """Draw the columns of the group; return them, and which rows obey its rules."""
         columns, self._values = {}, {}
         obey, left = np.zeros(len(weights), dtype=bool), np.arange(len(weights))
         for _ in range(CONSTANTS.n_tries):
-            drawn, values = self._draw_once(weights[left], random_state)
+            drawn, values, are_within = self._draw_once(weights[left], random_state)
             if is_repairing:
                 self._repair(drawn, values, weights[left], random_state)
+                are_within[:] = True
             for name, column in drawn.items():
                 columns.setdefault(name, column)[left] = column
                 self._values.setdefault(name, values[name])[left] = values[name]
-            obey[left] = True
+            obey[left] = are_within
             for holds in self._holds.values():
                 obey[left] &= holds(values)
             for rule in self._unique:
@@ -207,8 +202,16 @@ class _Group:
         return pd.DataFrame({name: self._values[name] for name in rule.columns})
 
     def _draw_once(self, weights, random_state):
-        """Draw the columns of the group; return them, and their values as floats."""
-        columns = self._draw_ordered(weights, random_state)
+        """Draw the columns of the group.
+
+        Returns
+        -------
+        columns, values : dict
+            The columns, and their values as floats.
+        are_within : ndarray of bool of shape (n,)
+            Rows whose ordered columns did not have to be clipped to their bounds.
+        """
+        columns, are_within = self._draw_ordered(weights, random_state)
         if self._listed is not None:
             columns |= self._draw_combinations(weights, random_state)
         for name in self._names:
@@ -216,7 +219,7 @@ class _Group:
                 columns[name] = self._draws.draw_column(name, weights, random_state)
         values = {name: self._kinds[name].to_values(column) for name, column in columns.items()}
         self._compute(columns, values)
-        return columns, values
+        return columns, values, are_within
 
     def _compute(self, columns, values):
         """Compute the derived columns."""
@@ -230,31 +233,57 @@ class _Group:
             values[rule.column] = kind.to_values(columns[rule.column])
 
     def _draw_ordered(self, weights, random_state):
-        """Draw pairs of ordered columns.
+        """Draw ordered columns: one on its own, and the others at differences from it.
 
-        If independent draws would often break the order, both are drawn at the same quantile. This
-        changes neither marginal distribution, and so no dependence on other columns.
+        The first one has the narrowest range: beside it, differences leave the fewest rows beyond
+        the bounds of others. Columns under conditions are all drawn on their own.
         """
-        columns, quantiles = {}, {}
-        for rule in self._ordered:
-            pair = [self._draws.blocks[name] for name in rule.names]
-            is_joint = _break_order(*pair, weights) > CONSTANTS.joint_threshold
-            for block, other in (pair, pair[::-1]):
-                if block.name in columns:
-                    continue
-                if block.atoms:
-                    columns[block.name] = self._draws.draw_column(block.name, weights, random_state)
-                    continue
-                part = weights[:, block.where]
-                is_missing = random_state.uniform(size=len(part)) < _share_missing(block, part)
-                uniform = random_state.uniform(size=len(part))
-                if other.name in quantiles:
-                    uniform = np.where(is_joint, quantiles[other.name], uniform)
-                ends = (np.full(len(part), end) for end in block.knots[[0, -1]])
-                condition = make_condition(block, (None, None))
-                drawn = condition.draw_within(part, *ends, is_missing, uniform)
-                columns[block.name], quantiles[block.name] = make_settable(drawn), uniform
-        return columns
+        draws, left = self._draws, dict(self._differences)
+        names = dict.fromkeys(name for rule in left.values() for name in rule.names)
+        first = [name for name in names if name in draws.conditions]
+        columns = {name: draws.draw_column(name, weights, random_state) for name in first}
+        are_within = np.ones(len(weights), dtype=bool)
+        while left:
+            joined = [key for key, rule in left.items() if columns.keys() & set(rule.names)]
+            if not joined:
+                name = min((n for n in names if n not in columns), key=self._find_width)
+                columns[name] = draws.draw_column(name, weights, random_state)
+                continue
+            rule = left.pop(joined[0])
+            for name in set(rule.names) - columns.keys():
+                args = joined[0], rule, name, columns[rule.other(name)], weights, random_state
+                columns[name], fits = self._draw_beside(*args)
+                are_within &= fits
+        return columns, are_within
+
+    def _find_width(self, name):
+        number = self._kinds[name].to_number()
+        return (number.upper - number.lower) / self._kinds[name].units_per_day
+
+    def _draw_beside(self, key, rule, name, given, weights, random_state):
+        """Draw a column at a difference from the other one, or on its own if one is missing.
+
+        Returns
+        -------
+        column : array of shape (n,)
+            Within its bounds.
+        are_within : ndarray of bool of shape (n,)
+            Where it was not clipped to these.
+        """
+        draws, kind, other = self._draws, self._kinds[name], self._kinds[rule.other(name)]
+        column = draws.draw_column(name, weights, random_state)
+        block = draws.blocks[key]
+        is_present = make_condition(block, (None, None)) if block.kind.missing else None
+        difference = draws.draw_column(key, weights, random_state, is_present)
+        own, given = kind.to_values(column), other.to_values(given)
+        found = rule.add(name, given, block.kind.to_values(difference), own, self._kinds)
+        # Missing values, and sentinels beyond the bounds, have no difference.
+        is_apart = _is_beyond(own, kind) | _is_beyond(given, other)
+        are_within = is_apart | ~_is_beyond(found, kind)
+        number = kind.to_number()
+        cells = found[~is_apart].clip(number.lower, number.upper)
+        column[~is_apart] = kind.make_cells(cells, np.zeros(len(cells), dtype=bool))
+        return column, are_within
 
     def _draw_combinations(self, weights, random_state):
         """Draw one of the listed combinations for each row, by their probabilities."""
@@ -301,23 +330,10 @@ def _choose(blocks, codes, weights, random_state):
     return np.where(likely[:, -1] > 0, drawn, -1)
 
 
-def _share_missing(block, weights):
-    return block.split_weights(weights)[2].sum(axis=1)
-
-
-def _break_order(lower, upper, weights):
-    """Return the probability that independent draws break an order.
-
-    Pairs in the same interval count as broken with probability 1/2.
-    """
-    masses = []
-    for block in (lower, upper):
-        from_left, from_right, _ = block.split_weights(weights[:, block.where])
-        masses.append(from_left + from_right)
-    first, last = lower.ends, upper.ends
-    # The first interval lies above the second one, or they overlap.
-    breaks = (first[:-1, None] >= last[1:]) / 2 + (first[1:, None] > last[:-1]) / 2
-    return np.einsum("ni,ij,nj->n", masses[0], breaks, masses[1])
+def _is_beyond(values, kind):
+    """Return which values of a column are missing or beyond its bounds."""
+    number = kind.to_number()
+    return ~((number.lower <= values) & (values <= number.upper))
 
 
 def _repair_implication(rule, draws, values, weights, broken, random_state):
@@ -334,11 +350,10 @@ def _repair_order(rule, draws, values, weights, broken, random_state):
     for name in (rule.upper, rule.lower):
         if name in draws.blocks and name not in draws.conditions:
             block = draws.blocks[name]
-            condition, ends = make_condition(block, (None, None)), block.knots[[0, -1]]
-            step = rule.strict * (0 if block.decimals is None else 10.0**-block.decimals)
-            lower = values[rule.lower] + step if name == rule.upper else ends[0]
-            upper = ends[1] if name == rule.upper else values[rule.upper] - step
-            lower, upper = (np.broadcast_to(b, len(weights))[broken] for b in (lower, upper))
+            condition, (lower, upper) = make_condition(block, (None, None)), block.knots[[0, -1]]
+            limit = rule.find_limit(name, values[rule.other(name)], draws.kinds)[broken]
+            lower, upper = (limit, upper) if name == rule.upper else (lower, limit)
+            lower, upper = np.broadcast_arrays(lower, upper)
             part = weights[broken][:, block.where]
             can = (lower <= upper) & (condition.probability_within(part, lower, upper) > 0)
             part, uniform = part[can], random_state.uniform(size=can.sum())

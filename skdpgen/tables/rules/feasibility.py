@@ -78,7 +78,10 @@ def _check_orders(rules, kinds):
                 f"{listed} form a cycle. Declare equal columns as "
                 f"Derived({last!r}, {chain[0].upper!r})."
             )
-        (lowest, _), (_, highest) = find_bounds(kinds[first]), find_bounds(kinds[last])
+        # In the coarser unit of both.
+        ends = Ordered(first, last)
+        lowest = ends.to_common(first, find_bounds(kinds[first])[0], kinds)
+        highest = ends.to_common(last, find_bounds(kinds[last])[1], kinds)
         if lowest > highest or (lowest == highest and any(rule.strict for rule in chain)):
             raise ValueError(
                 f"{listed} cannot be obeyed: the lower bound of {first!r} is {lowest:g}, the upper "
@@ -163,13 +166,14 @@ def _list_values(name, rules, kinds):
         return [*codes, *missing]
     # The ends of all ranges, of ordered columns too, and values next to them.
     compared = {n for rule in rules if isinstance(rule, Ordered) for n in rule.names} | {name}
-    ends = [end for n in compared for end in find_bounds(kinds[n])]
-    ends += [
-        end
+    ends = [
+        end * kind.units_per_day / kinds[n].units_per_day
         for n in compared
-        for rule in rules
-        for condition in _list_conditions(rule, n, kinds)
-        for end in np.ravel(condition.ranges)
+        for ranges in (
+            find_bounds(kinds[n]),
+            *(c.ranges for rule in rules for c in _list_conditions(rule, n, kinds)),
+        )
+        for end in np.ravel(ranges)
     ]
     lower, upper = find_bounds(kind)
     decimals = getattr(kind, "decimals", 0)
@@ -222,8 +226,8 @@ def _find_cells(rule, first, second):
     cells = cells.astype(bool)
     if isinstance(rule, Ordered):
         # A knot has weight for values between its neighbours; outer knots, for all beyond.
-        least = _list_neighbours(first)[0]
-        most = _list_neighbours(second)[1]
+        least = _list_neighbours(first)[0] / first.kind.units_per_day
+        most = _list_neighbours(second)[1] / second.kind.units_per_day
         cells[: len(least), : len(most)] = least[:, None] >= most
     elif isinstance(rule, Combinations):
         pair = rule.restrict(kinds).find_codes(kinds)

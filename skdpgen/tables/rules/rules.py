@@ -2,14 +2,16 @@
 """Rules: public constraints that all synthetic rows of a table obey."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from ..columns import Date, Number
 from ..columns.base import check_list, find_repeated, read_dict
+from .base import Rule
 from .formulas import Formula
+from .ordered import Ordered
 from .predicates import (
     all_hold,
     bind,
@@ -17,58 +19,9 @@ from .predicates import (
     check_names,
     find_bounds,
     format_predicate,
-    format_range,
     parse_predicate,
     to_scalar,
 )
-
-
-class Rule:
-    """Base of rules: a repr, conversion to a dict, and the interface of constraints.
-
-    Rules are evaluated on a dict of float columns: codes of levels, numbers, or dates in their
-    units since 1970, and NaN for missing values. See `Column.to_values`.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The columns that the rule constrains.
-    """
-
-    def to_dict(self):
-        """Return the rule as a dict, without parameters at their defaults.
-
-        Returns
-        -------
-        dict
-        """
-        return {"type": type(self).__name__.lower(), **self._given(format_range)}
-
-    def __repr__(self):
-        given = ", ".join(f"{name}={value!r}" for name, value in self._given(tuple).items())
-        return f"{type(self).__name__}({given})"
-
-    def _given(self, write_range):
-        values = ((field, getattr(self, field.name)) for field in fields(self))
-        return {f.name: self._show(f.name, v, write_range) for f, v in values if v != f.default}
-
-    def _show(self, name, value, write_range):
-        return list(value) if isinstance(value, tuple) else value
-
-    def _set(self, **values):
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-
-    def check(self, kinds):
-        """Raise an error if the rule does not apply to columns of these types."""
-
-    def restrict(self, names):
-        """Return the rule for a subset of columns, or None if nothing is left of it."""
-        return self if set(self.names) <= set(names) else None
-
-    def bind(self, kinds):
-        """Return a function that maps columns of these types to which rows obey."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, repr=False)
@@ -133,61 +86,6 @@ class Implies(Rule):
     def bind(self, kinds):
         when, then = self.find_conditions(kinds)
         return lambda values: ~all_hold(when, values) | all_hold(then, values)
-
-
-@dataclass(frozen=True, repr=False)
-class Ordered(Rule):
-    """An order: ``lower <= upper`` for two numbers or two dates, unless one is missing.
-
-    Parameters
-    ----------
-    lower, upper : str
-        Names of the columns.
-    strict : bool, default=False
-        Whether the rule is ``lower < upper``.
-
-    Raises
-    ------
-    ValueError
-        If both columns are the same.
-
-    Examples
-    --------
-    >>> from skdpgen.tables import Ordered
-    >>> Ordered("admitted", "discharged")
-    Ordered(lower='admitted', upper='discharged')
-    """
-
-    lower: str
-    upper: str
-    strict: bool = False
-
-    def __post_init__(self):
-        for name in self.names:
-            if not isinstance(name, str):
-                raise ValueError(f"Ordered takes names of columns; got {name!r}.")
-        if self.lower == self.upper:
-            raise ValueError(f"Ordered needs two columns; got {self.lower!r} twice.")
-        if not isinstance(self.strict, bool):
-            raise ValueError(f"strict must be True or False; got {self.strict!r}.")
-
-    @property
-    def names(self):
-        return self.lower, self.upper
-
-    def check(self, kinds):
-        pair = [kinds[name] for name in self.names]
-        if {type(kind) for kind in pair} not in ({Number}, {Date}):
-            raise ValueError(f"both must be numbers, or both dates; they are {pair}.")
-        if isinstance(pair[0], Date) and len({(kind.unit, kind.zone) for kind in pair}) > 1:
-            raise ValueError(f"both dates must have one unit and one zone; they are {pair}.")
-
-    def bind(self, kinds):
-        def holds(values):
-            lower, upper = values[self.lower], values[self.upper]
-            return ~(lower >= upper if self.strict else lower > upper)
-
-        return holds
 
 
 @dataclass(frozen=True, repr=False)
@@ -410,10 +308,10 @@ class Combinations(Rule):
 RULES = {rule.__name__.lower(): rule for rule in (Implies, Ordered, Derived, Unique, Combinations)}
 
 
-def parse_rules(given, kinds):
-    """Return rules from rules or dicts, checked for columns of these types."""
+def parse_rules(given, kinds=None):
+    """Return rules from rules or dicts, checked for columns of these types if there are any."""
     rules = tuple(_parse_rule(i, rule) for i, rule in enumerate(check_list("rules", given), 1))
-    for rule in rules:
+    for rule in rules if kinds else ():
         unknown = [name for name in rule.names if name not in kinds]
         if unknown:
             raise ValueError(f"{rule!r} names {unknown}, which are no columns: {list(kinds)}.")

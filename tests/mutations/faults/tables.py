@@ -23,6 +23,12 @@ from ..ids import (
 )
 
 PRIVACY = {
+    "a difference is that of another record": Fault(
+        "tables.rules.ordered:Ordered.subtract",
+        "upper - lower",
+        "upper - np.roll(lower, 1)",
+        rules("a_difference_is_of_the_cells_of_one_row"),
+    ),
     "locations of a record weigh as many times as there are levels": Fault(
         "tables.inference.location:encode_locations",
         "weights.reshape(len(numbers), SIZE) / np.sqrt(N_LEVELS)",
@@ -508,10 +514,40 @@ FUNCTION = {
         rules("values_stay_different_from_piece_to_piece_until_there_are_no_more"),
     ),
     "ordered columns are drawn on their own": Fault(
+        "tables.rules.draws:_Group._draw_beside",
+        "column[~is_apart] = kind.make_cells(cells, np.zeros(len(cells), dtype=bool))",
+        "pass",
+        rules("an_order_is_drawn_by_its_difference"),
+    ),
+    "the widest column is drawn first": Fault(
         "tables.rules.draws:_Group._draw_ordered",
-        "_break_order(*pair, weights) > CONSTANTS.joint_threshold",
-        "_break_order(*pair, weights) > 2",
-        rules("an_order_leaves_the_laws_of_its_columns"),
+        "min((n for n in names if n not in columns), key=self._find_width)",
+        "max((n for n in names if n not in columns), key=self._find_width)",
+        rules("the_column_of_the_narrowest_range_is_drawn_first"),
+    ),
+    "sentinels have a difference": Fault(
+        "tables.rules.ordered:_read",
+        "np.where(is_sentinel, np.nan, np.clip(found, lower, upper))",
+        "np.clip(found, lower, upper)",
+        rules("a_difference_is_of_the_cells_of_one_row"),
+    ),
+    "times of day are lost": Fault(
+        "tables.rules.ordered:Ordered.add",
+        "common * factor + own % factor",
+        "common * factor",
+        rules("columns_are_put_at_differences_from_others"),
+    ),
+    "numbers at a difference are rounded down": Fault(
+        "tables.rules.ordered:Ordered.add",
+        "grid.at_most(common) if is_lower else grid.at_least(common)",
+        "grid.at_most(common)",
+        rules("columns_are_put_at_differences_from_others"),
+    ),
+    "a difference follows from others, and is learned": Fault(
+        "tables.rules.ordered:list_differences",
+        "lower is not upper and kind is not None",
+        "kind is not None",
+        rules("differences_are_learned_of_a_forest_of_orders"),
     ),
     "combinations are equally likely": Fault(
         "tables.rules.draws:_choose",
@@ -526,13 +562,13 @@ FUNCTION = {
         rules("what_holds_is_told_row_by_row"),
     ),
     "a strict order lets equal values pass": Fault(
-        "tables.rules.rules:Ordered.bind",
+        "tables.rules.ordered:Ordered.bind",
         "lower >= upper",
         "lower > upper",
         rules("what_holds_is_told_row_by_row"),
     ),
     "missing values break an order": Fault(
-        "tables.rules.rules:Ordered.bind",
+        "tables.rules.ordered:Ordered.bind",
         "~(lower >= upper if self.strict else lower > upper)",
         "lower < upper if self.strict else lower <= upper",
         rules("missing_values_obey_orders_and_are_no_repetition"),
@@ -557,13 +593,13 @@ FUNCTION = {
     ),
     "other kinds lose the rules": Fault(
         "tables.schema:Schema.replace",
-        "Schema({**self, **kinds}, self.rules)",
-        "Schema({**self, **kinds})",
+        "Schema({**self, **columns}, rules)",
+        "Schema({**self, **columns})",
         rules("columns_that_are_left_keep_what_rules_say_of_them"),
     ),
     "a derived column is learnt": Fault(
         "tables.schema:Schema.learnt",
-        "n not in derived and not kind.is_generated",
+        "name not in derived and not kind.is_generated",
         "not kind.is_generated",
         rules("derived_columns_are_not_learnt"),
     ),
