@@ -537,8 +537,8 @@ DIFFERENCES = {
     "a coarser lower date": (Date("2020-01-01", "2020-12-31"), MORE["seen"], 365, False),
     "a coarser upper date": (MORE["seen"], Date("2020-01-01", "2020-12-31"), 365, False),
     "minutes": (
-        Date("2020-01-01", "2020-01-02", "minute"),
-        Date("2020-01-01", "2020-01-02", "minute", missing=True),
+        Date("2020-01-01", "2020-01-02T00:00", "minute"),
+        Date("2020-01-01", "2020-01-02T00:00", "minute", missing=True),
         1440,
         True,
     ),

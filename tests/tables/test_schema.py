@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skdpgen.tables import Boolean, Category, Date, Number, Ordinal, Schema, Unknown
+from skdpgen.tables.columns.date import DATE_CODES
+from skdpgen.tables.rules.predicates import bind
 
 ALL_KINDS = {
     "age": Number(17, 90, decimals=0),
@@ -232,6 +234,30 @@ def test_scalars_of_numpy_and_pandas_become_plain():
         assert Date(lower, "2021-01-01").lower == "2020-01-31"
 
 
+LAST = {"day": "2020-01-31", "hour": "2020-01-31T23", "minute": "2020-01-31T23:59"}
+LAST["second"] = "2020-01-31T23:59:59"
+
+
+@pytest.mark.parametrize("unit", LAST)
+def test_a_day_without_a_time_is_whole(unit):
+    day = datetime.date(2020, 1, 31)
+    for upper in (day, "2020-01-31", "20200131", np.datetime64("2020-01-31")):
+        assert Date("2020-01-01", upper, unit).upper == LAST[unit]
+    # Elsewhere it is its first unit.
+    kind, first = (
+        Date(day, "2020-12-31", unit, atoms=[day]),
+        str(np.datetime64(day, DATE_CODES[unit])),
+    )
+    assert (kind.lower, kind.atoms) == (first, (first,))
+    for upper in (datetime.datetime(2020, 1, 31), pd.Timestamp("2020-01-31"), "2020-01-31T00:00"):
+        assert Date("2020-01-01", upper, unit).upper == first
+    assert Schema.from_json(Schema({"a": kind}).to_json())["a"] == kind
+    condition = bind("a", kind, [("2020-02-01", datetime.date(2020, 2, 3)), "2020-03-01"])
+    texts = ["2020-02-01", "2020-02-03T23:59:59", "2020-03-01T12:00", "2020-02-04"]
+    units = np.floor(kind.to_values(pd.to_datetime(texts, format="ISO8601")))
+    assert_array_equal(condition.holds(units), [True, True, True, False])
+
+
 def test_other_may_be_listed():
     assert Category(["a", "b"], other="b").levels == ("a", "b")
     assert Category(["a", "b"], other="c").levels == ("a", "b", "c")
@@ -248,7 +274,9 @@ def test_where_knots_are():
     assert_array_equal(Number(0, 0.3, decimals=1).positions, [0, 0.1, 0.2, 0.3])
     assert_array_equal(Number(0, 9, decimals=0, n_knots=5).positions, [0, 2, 4, 7, 9])
     assert_array_equal(Date("1970-01-02", "1970-01-04").positions, [1, 2, 3])
-    assert_array_equal(Date("1970-01-02", "1970-01-03", "second", 2).positions, [86400, 172800])
+    assert_array_equal(
+        Date("1970-01-02", "1970-01-03T00:00", "second", 2).positions, [86400, 172800]
+    )
     # Even where floats have no room for more.
     assert_array_equal(Number(1, np.nextafter(1, 2)).positions, [1, np.nextafter(1, 2)])
     assert np.isfinite(Number(-8e307, 8e307, scale="symlog").positions).all()

@@ -24,7 +24,7 @@ SCHEMA = Schema(
         "fit": Boolean(),
         "ill": Boolean(missing=True),
         "born": Date("1900-01-01", "2020-12-31", n_knots=4),
-        "seen": Date("2020-01-01", "2020-01-02", unit="second", n_knots=3, missing=True),
+        "seen": Date("2020-01-01", "2020-01-02T00:00", unit="second", n_knots=3, missing=True),
     }
 )
 

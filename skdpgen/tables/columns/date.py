@@ -41,8 +41,8 @@ class Date(Column):
     ----------
     lower, upper : str, date or datetime, default=None
         Bounds, to which values are clipped, such as ``"2020-01-31"`` or
-        ``"2020-01-31T12:00:00"``. A day without a time stands for its first second. None: a
-        generator infers them, at a cost.
+        ``"2020-01-31T12:00:00"``. A day without a time is whole: as `upper` it stands for its last
+        unit, elsewhere for its first. None: a generator infers them, at a cost.
     unit : {"day", "hour", "minute", "second"}, default="day"
         Unit to which values are rounded down. None, with undeclared bounds: inferred with them.
     n_knots : int, default=None
@@ -98,14 +98,14 @@ class Date(Column):
             check_zone(self.zone)
         check_flag(self.missing)
         dates = {
-            name: None if bound is None else str(check_date(name, bound, self._known_unit))
+            name: None if bound is None else str(self._check(name, bound, is_last=name == "upper"))
             for name, bound in (("lower", self.lower), ("upper", self.upper))
         }
         for name in ("knots", "atoms", "cuts"):
             values = getattr(self, name)
             if values is not None:
                 values = check_list(name, values)
-                values = tuple(str(check_date(name, v, self._known_unit)) for v in values)
+                values = tuple(str(self._check(name, value)) for value in values)
             dates[name] = values
         lower, upper = dates["lower"], dates["upper"]
         self._set(**dates)
@@ -121,6 +121,9 @@ class Date(Column):
     @property
     def _known_unit(self):
         return self.unit or "second"
+
+    def _check(self, name, value, *, is_last=False):
+        return check_date(name, value, self._known_unit, is_last=is_last)
 
     def _to_units(self, date):
         """Return a date, or a tuple of dates, as whole units since 1970."""
@@ -210,9 +213,9 @@ class Date(Column):
         advice = f"{CONVERT.format('to_datetime')}, or say by zone=... which time zone they have"
         return f"are no dates {given} (dtype {dtype})", advice
 
-    def check_value(self, name, value):
+    def check_value(self, name, value, *, is_last=False):
         """Return the units of a date that a condition on the column `name` asks for."""
-        date = check_date(f"what is asked for of {name!r}", value, self.unit)
+        date = self._check(f"what is asked for of {name!r}", value, is_last=is_last)
         return date.astype(np.float64)
 
     def read(self, column):
@@ -241,21 +244,26 @@ class Date(Column):
         return _parse_dates(cells, style, self.zone)
 
 
-def check_date(name, value, unit):
-    """Return a bound as datetime64 of the unit."""
+def check_date(name, value, unit, *, is_last=False):
+    """Return a bound as datetime64 of the unit; of a day without a time, the last unit if asked."""
     given = value
     if isinstance(value, np.datetime64):
-        value = value.astype("M8[us]").item()
+        # A date if the unit is a day, else a date with a time.
+        is_day = np.datetime_data(value.dtype)[0] == "D"
+        value = value.astype("M8[D]" if is_day else "M8[us]").item()
     elif isinstance(value, str):
-        with contextlib.suppress(ValueError):
-            value = datetime.datetime.fromisoformat(value)
+        for cls in (datetime.datetime, datetime.date):
+            with contextlib.suppress(ValueError):
+                value = cls.fromisoformat(given)
     if not isinstance(value, datetime.date) or pd.isna(value) or getattr(value, "tzinfo", None):
         raise ValueError(
             f"{name} must be a date without time zone, such as '2020-01-31' or "
             f"'2020-01-31T12:00:00'; got {given!r}."
         )
-    exact = np.datetime64(value, "us")
-    rounded = exact.astype(f"M8[{DATE_CODES[unit]}]")
+    exact, code = np.datetime64(value, "us"), f"M8[{DATE_CODES[unit]}]"
+    if is_last and not isinstance(value, datetime.datetime):
+        return (exact.astype("M8[D]") + 1).astype(code) - 1
+    rounded = exact.astype(code)
     if rounded != exact:
         raise ValueError(f"{name} must be a whole {unit}; got {given!r}.")
     return rounded

@@ -241,7 +241,7 @@ class Number(Column):
         """Return what cells of a dtype are instead, and what to do."""
         return f"are no numbers (dtype {dtype})", CONVERT.format("to_numeric")
 
-    def check_value(self, name, value):
+    def check_value(self, name, value, *, is_last=False):
         """Return a number that a condition on the column `name` asks for."""
         if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
             raise ValueError(

@@ -32,7 +32,8 @@ def make_condition(block, values):
     block : LevelBlock or KnotBlock
     values : object
         A level; for numbers and dates a value, or a tuple (lower, upper) of bounds, with None for
-        no bound; None for missing values; or a list of alternatives.
+        no bound; None for missing values; or a list of alternatives. A date without a time is a
+        whole day.
 
     Raises
     ------
@@ -127,7 +128,9 @@ class _RangeCondition(_Condition):
         if len(bounds) != 2:
             raise ValueError(f"A range of {name!r} must be (lower, upper); got {bounds!r}.")
         lower, upper = (
-            end if _is_missing(bound) else self._block.kind.check_value(name, bound)
+            end
+            if _is_missing(bound)
+            else self._block.kind.check_value(name, bound, is_last=end > 0)
             for bound, end in zip(bounds, (-np.inf, np.inf), strict=True)
         )
         if lower > upper:

@@ -351,6 +351,18 @@ FUNCTION = {
         "[slice(0, len(masses))]",
         marginal_calibration("a_value_beside_what_is_not_clear_stays_where_it_is"),
     ),
+    "a last day ends at midnight": Fault(
+        "tables.columns.date:check_date",
+        "(exact.astype('M8[D]') + 1).astype(code) - 1",
+        "exact.astype(code)",
+        schema("a_day_without_a_time_is_whole[minute]"),
+    ),
+    "a day that is asked for ends at midnight": Fault(
+        "tables.rules.conditions:_RangeCondition._parse",
+        "self._block.kind.check_value(name, bound, is_last=end > 0)",
+        "self._block.kind.check_value(name, bound)",
+        schema("a_day_without_a_time_is_whole[minute]"),
+    ),
     "orders are not followed from column to column": Fault(
         "tables.rules.feasibility:_check_orders",
         "rule.lower == last and rule not in chain",
