@@ -33,7 +33,7 @@ from .params import (
     warn_of_delta,
 )
 from .planning import Planning
-from .quality import warn_of_few_rows
+from .quality import collects_findings, warn_of_few_rows
 from .serialization import Certified, list_certified_sizes
 from .tables.report import describe
 from .transport import sliced_wasserstein_distance
@@ -102,7 +102,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         BudgetExceededError
             If an open `PrivacyBudget` cannot pay for the fit; nothing is released.
         """
-        with rollback_on_failure(self), plain_numbers(self):
+        with rollback_on_failure(self), plain_numbers(self), collects_findings(self):
             return self._fit(X, y, target, persons)
 
     def _fit(self, X, y, target, persons):

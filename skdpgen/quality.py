@@ -3,9 +3,11 @@
 
 import contextlib
 import warnings
+from collections.abc import Iterator
 from contextvars import ContextVar
 
 import numpy as np
+import pandas as pd
 
 from .exceptions import FitQualityWarning
 
@@ -32,6 +34,138 @@ FARTHEST = 2.0**64
 # Verdicts on a table of counts, and the most noise of a good one, relative to its average count.
 GOOD, ROUGH, NOISE = "good", "rough", "noise"
 GOOD_NOISE = 0.1
+
+
+# Causes of findings on columns, the worst first, and what a warning says of them.
+CAUSES = {
+    "missing": "Columns {} count as missing, by released counts: cells are missing, or not of the "
+    "declared type. Declare another type, or how values are written, as with Unknown(decimal=...).",
+    "no category": "Columns {} have no category that shows above the noise, or none of the type of "
+    "`other`, which stands for all values. Declare the categories, drop the columns, or declare "
+    "them as Identifier() if each row has another value.",
+    "range unresolved": "The ranges of columns {} do not show above the noise, with so few records "
+    "for this epsilon and so many open columns: what was found may be mere noise. Declare their "
+    "bounds, as Number(lower, upper).",
+    "other type": "By noisy counts, columns {} hold cells that are not of the type of the others, "
+    "which count as missing, and in the target as absent records. Declare these columns, as "
+    "Category() if they hold codes.",
+    "other": "Columns {} lose their rare categories, whose counts do not show above the noise. "
+    "Declare the categories, shorten codes to a prefix, as with X[name].str[:3], or drop columns "
+    "whose values are distinct.",
+    "values unresolved": "The values of columns {} are closer to each other than inference "
+    "resolves, or constant. Subtract a public level, or declare their bounds, as "
+    "Number(lower, upper).",
+    "constant": "Columns {} are constant up to noise. Drop them, or use a larger epsilon if they "
+    "vary.",
+    "times of day": "Columns {} look like times of day, such as 12:30, which are no column type: "
+    "their values become categories. Convert them to numbers, such as minutes.",
+    "cut": "Columns {} may have values beyond their inferred bounds, at which far more is than "
+    "next to them. Declare the bounds, as Number(lower, upper).",
+}
+# Most warnings of a fit about released numbers, and most columns that one of them names.
+_MAX_LINES, _MAX_NAMES = 5, 6
+
+
+class Findings:
+    """What released numbers say of the quality of a fit.
+
+    A column is named for the worst cause only: a column without categories is constant, too.
+    """
+
+    def __init__(self):
+        self._general: list[str] = []
+        self._columns: dict[str, dict[str, str]] = {cause: {} for cause in CAUSES}
+
+    def add(self, message: str) -> None:
+        """Add a finding that is about no column."""
+        self._general.append(message)
+
+    def add_columns(self, cause: str, details: dict[str, str]) -> None:
+        """Add columns with a cause of `CAUSES`, and what is said beside the names of these."""
+        self._columns[cause] |= details
+
+    def describe(self) -> dict[str, str]:
+        """Return the worst cause of each column, and its detail."""
+        found: dict[str, str] = {}
+        for cause, details in self._columns.items():
+            for name, detail in details.items():
+                found.setdefault(name, cause + (detail and f": {detail}"))
+        return found
+
+    def list_lines(self) -> list[str]:
+        """Return the messages, the worst first."""
+        named: set[str] = set()
+        lines = list(dict.fromkeys(self._general))
+        for cause, details in self._columns.items():
+            shown = [n + (d and f" ({d})") for n, d in _quote(details) if n not in named]
+            named |= {name for name, _ in _quote(details)}
+            if len(shown) > _MAX_NAMES:
+                left = len(shown) - _MAX_NAMES
+                shown[_MAX_NAMES:] = [f"and {left} more (see schema_report_['finding'])"]
+            if shown:
+                lines.append(CAUSES[cause].format(", ".join(shown)))
+        if len(lines) > _MAX_LINES:
+            left = len(lines) - _MAX_LINES + 1
+            lines[_MAX_LINES - 1 :] = [
+                f"{left} more kinds of findings on columns are in schema_report_['finding']."
+            ]
+        return lines
+
+    def warn(self, stacklevel: int) -> None:
+        """Warn of what was found."""
+        for line in self.list_lines():
+            warnings.warn(line, FitQualityWarning, stacklevel=stacklevel + 1)
+
+
+def _quote(details):
+    return [(repr(name), detail) for name, detail in details.items()]
+
+
+_findings: ContextVar[Findings | None] = ContextVar("findings of a fit", default=None)
+
+
+@contextlib.contextmanager
+def collects_findings(estimator) -> Iterator[None]:
+    """Collect what released numbers say of a fit in this thread; warn and report at its end."""
+    token = _findings.set(found := Findings())
+    try:
+        yield
+    finally:
+        _findings.reset(token)
+        report = getattr(estimator, "schema_report_", None)
+        if report is not None:
+            causes = found.describe()
+            found_of = [causes.get(name) for name in report.index]
+            report["finding"] = pd.Series(found_of, report.index, dtype=object)
+        found.warn(stacklevel=4)
+
+
+def warn_of_fit(message: str) -> None:
+    """Warn of a fit as a whole, at its end if there is one."""
+    found = _findings.get()
+    if found is None:
+        warnings.warn(message, FitQualityWarning, stacklevel=3)
+    else:
+        found.add(message)
+
+
+def warn_of_columns(cause: str, details: dict[str, str] | list[str]) -> None:
+    """Warn of columns for a cause of `CAUSES`, at the end of the fit if there is one.
+
+    Parameters
+    ----------
+    cause : str
+    details : dict of str to str, or list of str
+        Names of the columns, and what is said beside them.
+    """
+    details = details if isinstance(details, dict) else dict.fromkeys(details, "")
+    found = _findings.get()
+    if found is not None:
+        found.add_columns(cause, details)
+        return
+    found = Findings()
+    found.add_columns(cause, details)
+    found.warn(stacklevel=2)
 
 
 # What else helps where rows are few, by the estimator that makes the fit in this thread.
@@ -89,7 +223,7 @@ def warn_of_components(held, total):
     """
     if held <= LEAST_HELD * max(total, 0.0):
         share = held / total if held > 0 else 0.0
-        _warn(
+        warn_of_fit(
             f"The released principal components show about {share:.0%} of the rows above the "
             "noise; the others are directions of noise. Use encoder=None, a larger epsilon, or "
             "more rows."
@@ -107,7 +241,7 @@ def warn_of_absent(share, std):
     absent = min(1.0, 1 - share)
     is_much = bool(absent > max(MANY_ABSENT, 4 * std))
     if is_much:
-        _warn(
+        warn_of_fit(
             f"About {absent:.0%} of the records count as absent, by the noisy counts that were "
             "released: their labels were not declared, or cells are missing, not finite, or not as "
             "declared. strict=True refuses such records, but a refusal discloses something of them."
@@ -182,7 +316,7 @@ def warn_of_noise(signal, what):
     """
     is_noise = bool(signal < LEAST_SIGNAL)
     if is_noise:
-        _warn(
+        warn_of_fit(
             f"The release, {what}, is mostly noise: its signal-to-noise ratio is about "
             f"{signal:.2g}, and below {LEAST_SIGNAL:g} little can be learnt. Use a larger epsilon, "
             "more rows, fewer columns, or fewer classes."
@@ -209,7 +343,7 @@ def warn_of_levels(signals, counts, label, levels, other=None):
         if signal < LEAST_SIGNAL and level != other
     ]
     if weak:
-        _warn(
+        warn_of_fit(
             f"The tables of the records with {label!r} at {', '.join(weak)} are mostly noise: a "
             "classifier trained on synthetic rows may predict these levels hardly better than "
             "chance. Use a larger epsilon, more rows, or fewer columns."
@@ -217,7 +351,7 @@ def warn_of_levels(signals, counts, label, levels, other=None):
 
 
 def warn_of_table(report, schema, label, counts, std, inferred=None):
-    """Warn of columns that the released counts hardly describe, in one warning for each cause.
+    """Warn of columns that the released counts hardly describe.
 
     Parameters
     ----------
@@ -235,43 +369,27 @@ def warn_of_table(report, schema, label, counts, std, inferred=None):
         The parameters of columns that were inferred rather than declared.
     """
     inferred = inferred or {}
-    other, missing, constant, cut = [], [], [], []
+    found: dict[str, dict[str, str]] = {c: {} for c in ("missing", "other", "constant", "cut")}
     for name, row in report.iterrows():
         is_inferred = "categories" in inferred.get(name, ())
         most_other = MUCH_OTHER if is_inferred else MOSTLY_OTHER
         if row["share_other"] > most_other and row["n_levels"] > 1:
-            other.append(f"{name!r} ({row['share_other']:.0%} {schema[name].other!r})")
+            found["other"][name] = f"{row['share_other']:.0%} {schema[name].other!r}"
         if row["share_missing"] > MOSTLY_MISSING:
-            missing.append(f"{name!r} ({row['share_missing']:.0%})")
+            found["missing"][name] = f"{row['share_missing']:.0%}"
         elif name in counts and _is_constant(counts[name], std[name]):
-            constant.append(repr(name))
+            found["constant"][name] = ""
         if name not in counts:
             continue
-        for end in ("lower", "upper"):
-            if end in inferred.get(name, ()) and _is_cut(row, end, schema[name], counts, std):
-                cut.append(f"{name!r} ({row[f'share_{end}']:.0%} at {row[end]})")
-    if other:
-        _warn(
-            f"Columns {', '.join(other)} lose their rare categories, whose counts do not show "
-            "above the noise. Declare the categories, shorten codes to a prefix, as with "
-            "X[name].str[:3], or drop columns whose values are distinct."
-        )
-    if missing:
-        _warn(
-            f"Columns {', '.join(missing)} count as missing, by released counts: cells are "
-            "missing, or not of the declared type. Declare another type, or how values are "
-            "written, as with Unknown(decimal=...)."
-        )
-    if constant:
-        _warn(
-            f"Columns {', '.join(constant)} are constant up to noise. Drop them, or use a larger "
-            "epsilon if they vary."
-        )
-    if cut:
-        _warn(
-            f"Columns {', '.join(cut)} may have values beyond their inferred bounds, at which far "
-            "more is than next to them. Declare the bounds, as Number(lower, upper)."
-        )
+        ends = [
+            f"{row[f'share_{end}']:.0%} at {row[end]}"
+            for end in ("lower", "upper")
+            if end in inferred.get(name, ()) and _is_cut(row, end, schema[name], counts, std)
+        ]
+        if ends:
+            found["cut"][name] = " and ".join(ends)
+    for cause, details in found.items():
+        warn_of_columns(cause, details)
     levels = getattr(schema.get(label), "levels", ())
     found = [
         level
@@ -313,11 +431,7 @@ def _is_cut(row, end, kind, counts, std):
 
 
 def _warn_of_classes(what, which):
-    _warn(
+    warn_of_fit(
         f"The noisy counts of {what} are within noise of 0 ({which}): their synthetic rows are "
         "mostly noise. Use a larger epsilon or more rows, or merge them with others."
     )
-
-
-def _warn(message):
-    warnings.warn(message, FitQualityWarning, stacklevel=3)

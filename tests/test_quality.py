@@ -9,10 +9,15 @@ import pytest
 from skdpgen import DPSWFlowSampler
 from skdpgen.privacy import FitQualityWarning
 from skdpgen.quality import (
+    CAUSES,
     LEAST_SIGNAL,
     MUCH_AT_BOUND,
+    Findings,
+    collects_findings,
     find_signal,
     warn_of_absent,
+    warn_of_columns,
+    warn_of_fit,
     warn_of_levels,
     warn_of_noise,
     warn_of_sketch,
@@ -100,7 +105,7 @@ def test_much_at_a_bound(lower, counts, ends):
     messages = warned_of(kind, counts)
     assert len(messages) == bool(ends)
     for end in ends:
-        assert f"% at {bounds[end]})" in messages[0]
+        assert f"% at {bounds[end]}" in messages[0]
     assert MUCH_AT_BOUND < 400 / 900
     # What is declared is meant.
     assert not warned_of(kind, counts, inferred=())
@@ -153,3 +158,67 @@ def test_texts_that_are_declared_as_numbers_are_told():
     schema = Schema({"a": Number(0, 9, missing=True), "b": Boolean()})
     with pytest.warns(FitQualityWarning, match=r"'a' \(100%\) count as missing"):
         DPSWFlowSampler(4.0, 1e-5, schema=schema, n_steps=2).fit(table)
+
+
+def test_a_column_is_named_for_its_worst_cause_alone():
+    found = Findings()
+    found.add_columns("constant", {"a": "", "b": ""})
+    found.add_columns("no category", {"a": ""})
+    found.add_columns("other", {"c": "71% 'other'"})
+    found.add("The release is mostly noise.")
+    found.add("The release is mostly noise.")
+    general, lost, other, constant = found.list_lines()
+    assert general == "The release is mostly noise."
+    assert "Columns 'a' have no category" in lost
+    assert "Columns 'c' (71% 'other') lose their rare categories" in other
+    assert "Columns 'b' are constant" in constant
+    assert found.describe() == {"a": "no category", "c": "other: 71% 'other'", "b": "constant"}
+
+
+def test_warnings_of_a_fit_are_five_at_most():
+    found = Findings()
+    for i, cause in enumerate(CAUSES):
+        found.add_columns(cause, {f"c{i}_{j}": "" for j in range(9)})
+    lines = found.list_lines()
+    assert len(lines) == 5
+    assert "'c0_0', 'c0_1', 'c0_2', 'c0_3', 'c0_4', 'c0_5', and 3 more (see schema" in lines[0]
+    assert lines[4] == f"{len(CAUSES) - 4} more kinds of findings on columns are in " + (
+        "schema_report_['finding']."
+    )
+    assert len(found.describe()) == 9 * len(CAUSES)
+
+
+def test_findings_wait_for_the_end_of_a_fit():
+    class Fitted:
+        schema_report_ = pd.DataFrame(index=["a", "b"])
+
+    def fit(fails):
+        with collects_findings(Fitted()):
+            warn_of_columns("constant", ["b"])
+            warn_of_columns("cut", {"b": "44% at 3"})
+            warn_of_fit("This is all noise.")
+            if fails:
+                raise RuntimeError("stop")
+
+    with pytest.warns(FitQualityWarning) as caught:
+        fit(False)
+    first, second = (str(w.message) for w in caught)
+    assert first == "This is all noise."
+    assert second.startswith("Columns 'b' are constant")
+    assert caught[0].filename == __file__
+    assert Fitted.schema_report_["finding"].tolist() == [None, "constant"]
+    with pytest.warns(FitQualityWarning, match="all noise"), pytest.raises(RuntimeError):
+        fit(True)
+
+
+def test_a_column_without_categories_is_told_of_once():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"name": [f"n{i}" for i in range(2000)], "b": rng.random(2000) < 0.5})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", FitQualityWarning)
+        fitted = DPSWFlowSampler(2.0, random_state=0, n_steps=2).fit(table)
+    told = [w for w in caught if "'name'" in str(w.message)]
+    assert len(told) == 1
+    assert "no category" in str(told[0].message)
+    assert told[0].filename == __file__
+    assert fitted.schema_report_["finding"].to_dict() == {"name": "no category", "b": None}

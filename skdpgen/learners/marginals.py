@@ -80,6 +80,9 @@ def read_tables(tables: Tables, format, n_records: int) -> tuple[Marginals, pd.D
     report : DataFrame
         From `describe`.
     """
+    is_noise = bool(tables.cells.size) and warn_of_noise(
+        find_signal(tables.cells, tables.pairs_std), "two-way tables"
+    )
     present, std = tables.count_records()
     # The variances of strata add up.
     share, std = np.sum(present) / n_records, std * np.size(present) ** 0.5 / n_records
@@ -99,12 +102,10 @@ def read_tables(tables: Tables, format, n_records: int) -> tuple[Marginals, pd.D
         {name: marginals.std[block.start] for name, block in blocks.items()},
         format.inferred,
     )
-    if tables.cells.size:
-        is_noise = warn_of_noise(find_signal(tables.cells, tables.pairs_std), "two-way tables")
-        if tables.by is not None and not is_noise:
-            signals = [find_signal(cells, tables.pairs_std) for cells in tables.cells]
-            other = getattr(format.schema[label], "other", None)
-            warn_of_levels(signals, present, label, format.levels_of_target, other)
+    if tables.cells.size and tables.by is not None and not is_noise:
+        signals = [find_signal(cells, tables.pairs_std) for cells in tables.cells]
+        other = getattr(format.schema[label], "other", None)
+        warn_of_levels(signals, present, label, format.levels_of_target, other)
     return marginals, report
 
 

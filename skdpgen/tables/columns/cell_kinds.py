@@ -3,11 +3,10 @@
 
 import math
 import re
-import warnings
 from dataclasses import replace
 
 from ...curator.texts import COMMA_STYLES, TEXT_KINDS
-from ...exceptions import FitQualityWarning
+from ...quality import warn_of_columns, warn_of_fit
 from ..inference.ranges import find_clear
 from . import Boolean, Category, Date, Number
 from .decimals import encode_levels
@@ -76,11 +75,11 @@ def find_kinds(unknown, noisy, n_rows):
     unit = math.sqrt(len(unknown))
     counts, std = (noisy.value * unit).reshape(-1, len(_COUNTED))[:, :-1], noisy.std * unit
     if n_rows < _FEW * std:
-        _warn(
+        warn_of_fit(
             f"The inferred types of {list(unknown)} are hardly more than chance, since counts of "
             f"{n_rows:.0f} rows have noise of ±{std:.0f}. Declare these columns."
         )
-    found, styles, lost, times = {}, {}, [], []
+    found, styles, lost, times = {}, {}, {}, []
     least = find_clear(std, len(unknown))
     for (name, style), row in zip(unknown.items(), counts.tolist(), strict=True):
         of_cells = dict(zip(_COUNTED, row, strict=False))
@@ -89,20 +88,11 @@ def find_kinds(unknown, noisy, n_rows):
         styles[name] = _choose_style(style, of_cells)
         share = _share_lost(chosen, of_cells, least)
         if share > 0:
-            lost.append(f"{name!r} ({share:.1%})")
+            lost[name] = f"{share:.1%}"
         if of_cells["time"] > max(_MEASURED_SHARE * sum(row), least):
             times.append(name)
-    if lost:
-        _warn(
-            f"By noisy counts, columns hold cells that are not of the type of the others: "
-            f"{', '.join(lost)}. They count as missing, and in the target their records as absent. "
-            "Declare these columns, as Category() if they hold codes."
-        )
-    if times:
-        _warn(
-            f"Columns {times} look like times of day, such as 12:30, which are no column type: "
-            "their values become categories. Convert them to numbers, such as minutes."
-        )
+    warn_of_columns("other type", lost)
+    warn_of_columns("times of day", times)
     return found, styles
 
 
@@ -169,7 +159,3 @@ def _share_lost(chosen, counts, least):
     fitting = set(_FITTING.get(chosen, _COUNTED)) - ({"limit"} if chosen in _FITTING else set())
     lost = [count for kind, count in counts.items() if kind not in fitting]
     return sum(lost) / sum(counts.values()) if sum(lost) > least * math.sqrt(len(lost)) else 0.0
-
-
-def _warn(message):
-    warnings.warn(message, FitQualityWarning, stacklevel=3)

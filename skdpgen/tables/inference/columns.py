@@ -2,7 +2,6 @@
 """Private inference of undeclared column types, bounds and categories."""
 
 import math
-import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -11,9 +10,10 @@ import pandas as pd
 
 from ...curator.cells import name_cell
 from ...curator.record_functions import RecordFunction
-from ...exceptions import FitQualityWarning, TableError
+from ...exceptions import TableError
 from ...mechanisms.sums import CategoryCountsMechanism, WeightSumMechanism
 from ...mechanisms.tables import TablesMechanism
+from ...quality import warn_of_columns
 from ..blocks import knot_weights
 from ..columns import Category, Date, Number, Ordinal
 from ..columns.cell_kinds import KINDS, encode_kinds, find_kinds
@@ -166,7 +166,9 @@ class SchemaInference:
                 if name in self.texts:
                     # As they are encoded: blanks are no category.
                     counts = {c: n for c, n in counts.items() if not is_blank(c)}
-                kinds[name] = _with_categories(name, kinds[name], counts)
+                kinds[name] = _with_categories(kinds[name], counts)
+            lost = [name for name in self._categories if kinds[name].levels == (kinds[name].other,)]
+            warn_of_columns("no category", lost)
         target = kinds.get(self.label)
         if self.label in ranged:
             target = _as_classes(ranged[self.label].kind)
@@ -206,14 +208,7 @@ class SchemaInference:
             found[name] = replace(within, kind=fine)
             if not is_resolved:
                 unresolved.append(name)
-        if unresolved:
-            warnings.warn(
-                f"The ranges of columns {unresolved} do not show above the noise, with so few "
-                "records for this epsilon and so many open columns: what was found may be "
-                "mere noise. Declare their bounds, as Number(lower, upper).",
-                FitQualityWarning,
-                stacklevel=2,
-            )
+        warn_of_columns("range unresolved", unresolved)
         return found
 
     def _find_range(self, name, ranged):
@@ -311,14 +306,7 @@ class SchemaInference:
             between, cuts = find_cuts(knots, counts, std, found[name].positions, unit)
             if cuts:
                 found[name], self.counted[name] = replace(found[name], cuts=cuts), between
-        if unresolved:
-            warnings.warn(
-                f"The values of columns {unresolved} are closer to each other than inference "
-                "resolves, or constant. Subtract a public level, or declare their bounds, as "
-                "Number(lower, upper).",
-                FitQualityWarning,
-                stacklevel=2,
-            )
+        warn_of_columns("values unresolved", unresolved)
         found = self._wrap(found)
         # Breakpoints of dates that are knots after rounding are none.
         self.counted = {name: n for name, n in self.counted.items() if found[name].cuts}
@@ -526,19 +514,11 @@ def _with_knots(kind, knots, *, is_fine=False):
     return replace(kind, lower=lower, upper=upper, n_knots=None, scale=None, knots=knots)
 
 
-def _with_categories(name, kind, counts):
+def _with_categories(kind, counts):
     """Return a category with the most frequent of those found, of the type of `other`."""
     if not isinstance(kind.other, str):
         counts = _as_numbers(counts)
     found = sorted(sorted(counts, key=counts.get)[-_MOST_LEVELS:])
-    if not found:
-        warnings.warn(
-            f"No category of column {name!r} was found often enough to be told from noise, or none "
-            f"is of the type of other={kind.other!r}: all of its values become that. Declare the "
-            "categories; or the column as Identifier() if each row has another value, or drop it.",
-            FitQualityWarning,
-            stacklevel=2,
-        )
     return replace(kind, categories=found or [kind.other])
 
 

@@ -192,6 +192,38 @@ FUNCTION = {
         "numbers",
         quality("mostly_noise[0.9-True]"),
     ),
+    "a column is named for all its causes": Fault(
+        "quality:Findings.list_lines",
+        "named |= {name for name, _ in _quote(details)}",
+        "pass",
+        quality("a_column_is_named_for_its_worst_cause_alone"),
+    ),
+    "findings are forgotten where a fit fails": Fault(
+        "quality:collects_findings",
+        """
+        try:
+            yield
+        finally:
+            _findings.reset(token)
+            report = getattr(estimator, "schema_report_", None)
+            if report is not None:
+                causes = found.describe()
+                found_of = [causes.get(name) for name in report.index]
+                report["finding"] = pd.Series(found_of, report.index, dtype=object)
+            found.warn(stacklevel=4)
+        """,
+        """
+        yield
+        _findings.reset(token)
+        report = getattr(estimator, "schema_report_", None)
+        if report is not None:
+            causes = found.describe()
+            found_of = [causes.get(name) for name in report.index]
+            report["finding"] = pd.Series(found_of, report.index, dtype=object)
+        found.warn(stacklevel=4)
+        """,
+        quality("findings_wait_for_the_end_of_a_fit"),
+    ),
     "there must be others": Fault(
         "quality:warn_of_levels",
         "signal < LEAST_SIGNAL and level != other",
