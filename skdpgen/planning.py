@@ -24,7 +24,8 @@ from .networks import GENERATORS
 from .params import TakesSpecifications
 from .quality import warn_of_pixels
 from .releases.release import Release
-from .tables.format import TableFormat, TableKind, declare
+from .tables.format import TableFormat, declare
+from .tables.kind import TableKind
 from .tables.schema import Schema
 
 # Share of δ for the counts of undeclared categories.

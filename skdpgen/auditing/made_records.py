@@ -16,7 +16,8 @@ from ..tables.columns.category import Category
 from ..tables.columns.date import Date
 from ..tables.columns.number import Number
 from ..tables.columns.unknown import Unknown
-from ..tables.format import TableFormat, TableKind
+from ..tables.format import TableFormat
+from ..tables.kind import TableKind
 from ..tables.schema import Schema
 
 # Column types of the synthetic records where a schema leaves a type open.

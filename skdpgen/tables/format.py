@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Data format of tables: columns, encoding of cells, and decoding of samples."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 import torch
 
-from ..arrays.kind import find_integer_range, find_positions
-from ..curator.cells import CellReader, find_ambiguous, name_cell, read_cell
-from ..curator.containers import PANDAS, Container, cast
+from ..arrays.kind import find_positions
+from ..curator.cells import CellReader, find_ambiguous
 from ..curator.dataset import Dataset
 from ..curator.record_functions import RecordFunction
 from ..curator.texts import PLAIN, TextStyle
 from ..format import Format
 from ..registry import savable
-from .columns import Category, Ordinal, Unknown
+from .columns import Category, Unknown
 from .columns.texts import parse_found
 from .encoder import TableEncoder, check_columns, check_dtypes, check_held
 from .inference.columns import SchemaInference, can_stratify, may_stratify
 from .inference.ranges import find_far
+from .kind import TableKind
 from .marginal_calibration import calibrate_codes
 from .rules.feasibility import find_impossible
 from .sampling import TableSampler
@@ -36,93 +36,6 @@ class FormatConstants:
 
 
 CONSTANTS = FormatConstants()
-
-
-@savable
-@dataclass(frozen=True)
-class TableKind:
-    """Columns, dtypes and label of the table passed to `fit`, which samples get again.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Columns of X.
-    dtypes : dict of str to dtype
-        Dtypes to which columns of samples are cast.
-    label : str or None
-        Name of the target.
-    is_split : bool
-        Whether the target was passed as y.
-    is_series : bool
-        Whether y was a Series.
-    """
-
-    names: tuple
-    dtypes: dict
-    label: object = None
-    X: Container = PANDAS
-    y: Container | None = None
-    # Private, and only until categories are inferred: dtypes that list them.
-    listed: dict = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, schema, dataset):
-        head, y = dataset.head, dataset.label
-        names, label = tuple(head.columns), dataset.target
-        if y is not None:
-            if label is not None:
-                raise ValueError("Give y or target, not both.")
-            lacking = [name for name in schema if name not in names]
-            if len(lacking) != 1:
-                raise ValueError(
-                    "y must be the one column of the schema that X lacks; X lacks "
-                    f"{lacking or 'none'}."
-                )
-            label = lacking[0]
-        elif label is not None and label not in schema:
-            raise ValueError(f"target must be a column of the schema; got {label!r}.")
-        if label in schema and label not in schema.learnt:
-            raise ValueError(
-                f"{label!r} is an identifier or derived, not learned: it cannot be the target."
-            )
-        dtypes, listed = {}, {}
-        if dataset.has_fixed_dtypes:
-            stated = dataset.stated_dtypes | ({} if y is None else {label: y.dtype})
-            _check_integers(schema, stated)
-            dtypes = _keep_plain(stated)
-            read = {**head.dtypes, **({} if y is None else {label: y.read_dtype})}
-            listed = {n: dtype for n, dtype in read.items() if _takes_order(schema.get(n), dtype)}
-        return cls(names, dtypes, label, dataset.container, y and y.container, listed)
-
-    def without_dtypes(self, names):
-        """Return the same without the dtypes of some columns, which are then not cast."""
-        names = set(names)
-        return replace(self, dtypes={k: v for k, v in self.dtypes.items() if k not in names})
-
-    @property
-    def ordered(self):
-        """Names of the columns whose inferred categories have the order that a dtype states."""
-        return [name for name, dtype in self.listed.items() if dtype.ordered]
-
-    def put_in_order(self, schema):
-        """Return a schema with released categories in the order and type that dtypes state.
-
-        Returns
-        -------
-        Schema
-        TableKind
-            Without the categories that are listed, as these are private.
-        """
-        columns = {name: _put_in_order(schema[name], dtype) for name, dtype in self.listed.items()}
-        return schema.replace(columns), replace(self, listed={})
-
-    def give(self, frame, schema):
-        """Return a table of samples in the containers and dtypes of `fit`."""
-        for name, dtype in self.dtypes.items():
-            if frame[name].dtype != dtype:
-                frame[name] = _cast(frame[name], dtype, schema[name].is_generated)
-        X = self.X.give(frame[list(self.names)])
-        return X if self.y is None else (X, self.y.give(frame[self.label]))
 
 
 @savable
@@ -382,72 +295,3 @@ def declare(schema, dataset):
         dtype = np.dtype(object) if label.dtype is None else label.read_dtype
         dtypes[label.name or "target"] = dtype
     return Schema.from_dtypes(dtypes, declared=declared)
-
-
-def _check_integers(schema, dtypes):
-    """Raise an error for rules on numbers that the cast to an integer dtype would round."""
-    for rule in schema.rules:
-        for name in rule.names:
-            kind, dtype = schema[name], dtypes.get(name)
-            if getattr(kind, "decimals", 0) is None and getattr(dtype, "kind", "O") in "iu":
-                raise ValueError(
-                    f"Column {name!r} holds integers: declare it with decimals=0, for {rule!r}."
-                )
-
-
-def _keep_plain(dtypes):
-    """Drop dtypes that reveal values.
-
-    A categorical dtype holds private categories, a sparse one a cell, and a string dtype of NumPy
-    the length of the longest text.
-    """
-    return {
-        name: dtype
-        for name, dtype in dtypes.items()
-        if dtype is not None
-        and not isinstance(dtype, pd.CategoricalDtype | pd.SparseDtype)
-        and not (isinstance(dtype, np.dtype) and dtype.kind in "US")
-    }
-
-
-# Columns of categories of which nothing is declared.
-_INFERRED = Category(), Category(missing=True)
-
-
-def _takes_order(kind, dtype):
-    """Whether categories of a column are inferred whose order or type a dtype states."""
-    if not isinstance(dtype, pd.CategoricalDtype) or kind not in _INFERRED:
-        return False
-    return dtype.ordered or dtype.categories.dtype.kind in "iuf"
-
-
-def _put_in_order(kind, dtype):
-    """Return a column of released categories in the order, and of the type, of a dtype.
-
-    The dtype lists all categories, released or not. The result depends on the released ones alone,
-    given the order of each two of them; the certificate states that this is public.
-    """
-    if kind.categories == (kind.other,):
-        return kind
-    listed, positions = dtype.categories.tolist(), {}
-    for i, category in enumerate(listed):
-        for name in (name_cell(category), name_cell(read_cell(category, PLAIN))):
-            positions.setdefault(name, i)
-    found = sorted(kind.categories, key=lambda name: positions.get(name, len(listed)))
-    if dtype.categories.dtype.kind in "iuf":
-        found = [listed[positions[name]] for name in found]
-    # Neither an order nor a type of numbers has a place for "other".
-    return (Ordinal if dtype.ordered else Category)(found, missing=kind.missing)
-
-
-def _cast(column, dtype, is_identifier):
-    """Cast a column to its dtype in the private table, if that can hold the values."""
-    if getattr(dtype, "kind", "O") in "iu" and column.dtype.kind in "if":
-        least, most = find_integer_range(dtype)
-        if column.dtype.kind == "f":
-            column = column.round().clip(least, most)
-        elif not column.dropna().between(least, most).all():
-            if is_identifier:  # clipping would make them equal
-                return column
-            column = column.clip(least, most)
-    return cast(column, dtype)

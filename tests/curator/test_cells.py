@@ -28,7 +28,8 @@ from skdpgen.curator.dataset import Dataset
 from skdpgen.curator.inputs import check_labels
 from skdpgen.curator.tables import PartitionedTable, TableChunks
 from skdpgen.curator.texts import PLAIN, TextStyle
-from skdpgen.tables.format import TableFormat, TableKind, declare
+from skdpgen.tables.format import TableFormat, declare
+from skdpgen.tables.kind import TableKind
 
 N, CHANGED = 24, 10
 # What one record may hold in place of what the others look like.

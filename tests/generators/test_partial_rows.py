@@ -12,7 +12,8 @@ from skdpgen.curator.containers import PANDAS
 from skdpgen.privacy import NoiseSource
 from skdpgen.tables import Derived, Implies, Ordered, Unique
 from skdpgen.tables.encoder import TableEncoder
-from skdpgen.tables.format import TableFormat, TableKind
+from skdpgen.tables.format import TableFormat
+from skdpgen.tables.kind import TableKind
 
 SCHEMA = Schema(
     {

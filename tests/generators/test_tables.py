@@ -33,7 +33,8 @@ from skdpgen.mechanisms.tables import Tables, count_cells, one_way_weight, table
 from skdpgen.privacy import PrivacyLeakWarning, TablesMechanism, preview, verify
 from skdpgen.releases import SlicedRows
 from skdpgen.tables import Boolean, Category, Date, Number, Ordinal, Schema
-from skdpgen.tables.format import TableFormat, TableKind
+from skdpgen.tables.format import TableFormat
+from skdpgen.tables.kind import TableKind
 
 SCHEMA = Schema(
     {

@@ -28,7 +28,8 @@ from skdpgen.tables import (
     Unknown,
 )
 from skdpgen.tables.encoder import TableEncoder
-from skdpgen.tables.format import TableFormat, TableKind, declare
+from skdpgen.tables.format import TableFormat, declare
+from skdpgen.tables.kind import TableKind
 from skdpgen.tables.rules.draws import RuleDraws
 from skdpgen.tables.rules.feasibility import find_impossible
 from skdpgen.tables.rules.formulas import Formula

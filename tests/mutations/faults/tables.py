@@ -42,7 +42,7 @@ PRIVACY = {
         location("a_record_adds_a_vector_of_norm_one_at_most_over_all_columns"),
     ),
     "categories that a dtype lists are kept": Fault(
-        "tables.format:TableKind.put_in_order",
+        "tables.kind:TableKind.put_in_order",
         "replace(self, listed={})",
         "self",
         containers("categories_that_a_dtype_lists_do_not_get_out[pandas-inferred]"),
@@ -115,7 +115,7 @@ PRIVACY = {
         cells("first_chunks_say_names_only"),
     ),
     "the width of the longest private label is kept": Fault(
-        "tables.format:_keep_plain",
+        "tables.kind:_keep_plain",
         'not (isinstance(dtype, np.dtype) and dtype.kind in "US")',
         "True",
         tables("the_width_of_private_labels_does_not_get_out"),
@@ -622,7 +622,7 @@ FUNCTION = {
         by_level("three_way_tables_with_the_target_are_learnt[DPSWFlowSampler]"),
     ),
     "a label apart comes back as an object": Fault(
-        "tables.format:TableKind.of",
+        "tables.kind:TableKind.of",
         "dataset.stated_dtypes | ({} if y is None else {label: y.dtype})",
         "dataset.stated_dtypes",
         tables("a_label_apart_keeps_its_dtype"),
