@@ -103,7 +103,7 @@ class Format(ABC):
         """
         return self
 
-    def refuse(self, X, y=None):
+    def validate(self, X, y=None):
         """Raise an error if a block of private rows holds what cannot be encoded."""
         return  # invalid numbers are found without a format
 

@@ -147,7 +147,7 @@ def _make_table(estimator, n_rows, generator):
         {
             name: _SAID.get(getattr(kind, "expected", None), _CLOSED[type(kind)])
             for name, kind in schema.items()
-            if name in schema.open_names
+            if name in schema.undeclared
         }
     )
     kind = TableKind(tuple(closed), {})
@@ -165,7 +165,7 @@ def _make_table(estimator, n_rows, generator):
             table[name] = table[name].astype(object)
     # At bounds, which are knots, a number weighs as much as a category.
     for name, column in closed.items():
-        if column.has_knots and name in closed.learnt:
+        if column.has_knots and name in closed.learned:
             ends = pd.Series([column.lower, column.upper]).astype(table[name].dtype)
             n_ends = n_rows // 2
             table[name] = (

@@ -69,7 +69,7 @@ def open_curator(
         cells=dataset.reader or False,
         clip_norm=format.clip_norm,
         null=_intercepted.get()[1],
-        refuse=format.refuse if strict else None,
+        refuse=format.validate if strict else None,
         assumptions=dataset.list_assumptions(strict),
         device=device,
         verbose=verbose,

@@ -38,14 +38,14 @@ class Marginals:
     is_empty: np.ndarray
 
     @classmethod
-    def of(cls, tables: Tables, n_records: float, is_spare: np.ndarray | bool) -> "Marginals":
+    def of(cls, tables: Tables, n_records: float, is_optional: np.ndarray | bool) -> "Marginals":
         """Estimate the marginals of all records; strata of the target are added up.
 
         Parameters
         ----------
         tables : skdpgen.mechanisms.tables.Tables
         n_records : float
-        is_spare : ndarray of bool of shape (n_levels,)
+        is_optional : ndarray of bool of shape (n_levels,)
             Levels that may have no record, such as that of missing values. The most frequent level
             of a column is never taken to be empty.
         """
@@ -60,7 +60,7 @@ class Marginals:
             sizes = (*sizes[:before], n_parts, *sizes[before:])
         starts = np.cumsum(sizes)[:-1]
         largest = np.repeat([block.max() for block in np.split(counts, starts)], sizes)
-        is_empty = (counts <= WITHIN_NOISE * std) & (counts < largest) & is_spare
+        is_empty = (counts <= WITHIN_NOISE * std) & (counts < largest) & is_optional
         return cls(counts, std, n_records, is_empty)
 
 
@@ -88,7 +88,7 @@ def read_tables(tables: Tables, format, n_records: int) -> tuple[Marginals, pd.D
     share, std = np.sum(present) / n_records, std * np.size(present) ** 0.5 / n_records
     if warn_of_absent(share, std):
         n_records *= max(share, std, 1 / n_records)
-    marginals = Marginals.of(tables, n_records, format.is_spare)
+    marginals = Marginals.of(tables, n_records, format.is_optional)
     counts = np.where(marginals.is_empty, 0, marginals.counts)
     label, blocks = format.kind.label, dict(format.blocks)
     report = describe(

@@ -63,8 +63,8 @@ class TwoWayTables(Release):
         def sensitivity(plan, relation):
             return self.sensitivity(relation, terms.n_classes)
 
-        plan, n_triples = None, math.comb(len(format.schema.learnt), 3)
-        n_levels = 0 if format.schema.open_names else sum(format.block_sizes)
+        plan, n_triples = None, math.comb(len(format.schema.learned), 3)
+        n_levels = 0 if format.schema.undeclared else sum(format.block_sizes)
         is_small = 0 < n_triples <= DEFAULTS.max_triples and n_levels <= DEFAULTS.max_levels
         if is_small and not may_stratify(format.target):
             others = {
@@ -76,7 +76,7 @@ class TwoWayTables(Release):
             if DEFAULTS.clear * noise <= terms.n_samples / 2:
                 plan = larger
         plan = plan or terms.plan_once({self.name: 1.0}, sensitivity)
-        if not format.schema.open_names:
+        if not format.schema.undeclared:
             _check_size(plan, format.block_sizes)
         return plan
 
@@ -89,7 +89,7 @@ class TwoWayTables(Release):
 
         Each stratum needs the same number. A target with undeclared levels has at least two.
         """
-        has_strata = len(format.schema.learnt) > 1 and may_stratify(format.target)
+        has_strata = len(format.schema.learned) > 1 and may_stratify(format.target)
         n_strata = max(2, len(format.levels_of_target)) if has_strata else 1
         return math.ceil(DEFAULTS.min_samples * plan.sigma * len(format.schema) * n_strata)
 

@@ -13,7 +13,7 @@ import pandas as pd
 from ..accounting.strict_json import parse_json
 from ..checks import read_file
 from ..curator.containers import as_array
-from .columns.kinds import describe_public, kind_of_dtype
+from .columns.kinds import infer_public_column, kind_of_dtype
 from .metadata import load, read_metadata, write_metadata
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class ConvertibleSchema(Mapping):
             {
                 name: declared[name]
                 if name in declared
-                else describe_public(name, frame[name], n_knots)
+                else infer_public_column(name, frame[name], n_knots)
                 for name in frame.columns
             },
             rules,

@@ -197,7 +197,7 @@ class TableEncoder:
     def _blocks(self):
         check_resolved(self.schema)
         blocks, start = [], 0
-        for name, kind in self.schema.learnt.items():
+        for name, kind in self.schema.learned.items():
             if kind.has_knots:
                 blocks.append(KnotBlock(name, kind, start, self.codes.get(name)))
             else:
@@ -212,9 +212,9 @@ class TableEncoder:
 
 def check_resolved(schema):
     """Raise an error if a schema does not declare all bounds and categories."""
-    if schema.open_names:
+    if schema.undeclared:
         raise ValueError(
-            f"The schema does not declare the bounds or categories of {list(schema.open_names)}. "
+            f"The schema does not declare the bounds or categories of {list(schema.undeclared)}. "
             "Declare them, as Number(lower, upper) or Category([...]), from public knowledge; or "
             "pass the schema to a generator, which infers them at a cost."
         )

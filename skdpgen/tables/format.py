@@ -53,16 +53,15 @@ class TableFormat(Format):
         Text styles of the columns whose types were inferred.
     counted : dict of str to ndarray of shape (n_knots - 1,), default=None
         Noisy counts between neighbouring knots, of numbers with inferred breakpoints.
-    places : dict of str to ndarray of shape (n_knots + n_cuts,), default=None
+    codes : dict of str to ndarray of shape (n_knots + n_cuts,), default=None
         Calibrated codes of the knots and breakpoints of these numbers, from `calibrate_marginals`.
-        Saved files have this name.
     """
 
     schema: Schema
     kind: TableKind | None = None
     texts: dict | None = None
     counted: dict | None = None
-    places: dict | None = None
+    codes: dict | None = None
     inferred: dict | None = None
 
     has_blocks = True
@@ -81,7 +80,7 @@ class TableFormat(Format):
 
     @property
     def shares(self):
-        share = CONSTANTS.inference_share if self.schema.open_names else CONSTANTS.knots_share
+        share = CONSTANTS.inference_share if self.schema.undeclared else CONSTANTS.knots_share
         return SchemaInference(self.schema).split_budget(share)
 
     def with_even_knots(self):
@@ -109,7 +108,7 @@ class TableFormat(Format):
         return [where.stop - where.start for _, where in self.blocks]
 
     @property
-    def is_spare(self):
+    def is_optional(self):
         """Mask of the weights that are not generated if their counts are within noise of 0.
 
         These are missing values, `other` levels, and knots far out in tails, where the noise of a
@@ -145,7 +144,7 @@ class TableFormat(Format):
     @property
     def is_stratified(self):
         """Whether tables are stratified by the target."""
-        return can_stratify(self.schema.learnt, self.target)
+        return can_stratify(self.schema.learned, self.target)
 
     def find_impossible(self):
         """Return the pairs of weights that the rules exclude, a symmetric matrix of bool.
@@ -200,21 +199,21 @@ class TableFormat(Format):
         kind = kind.without_dtypes(
             name for name in inference.unknown if not isinstance(schema[name], Category)
         )
-        inferred = {name: self.schema[name].open_parameters for name in self.schema.open_names}
+        inferred = {name: self.schema[name].open_parameters for name in self.schema.undeclared}
         resolved = TableFormat(schema, kind, inference.texts, inference.counted, inferred=inferred)
         curator.prepare(RecordFunction(resolved.encode), 1.0)
         return resolved
 
-    def refuse(self, X, y=None):
+    def validate(self, X, y=None):
         """Raise an error that names the column if cells are not as the schema declares them."""
         if self.shares:
-            SchemaInference(self.schema).refuse(X)
+            SchemaInference(self.schema).validate(X)
         else:
             TableEncoder(self.schema).encode(self._parse(X))
 
     def encode(self, X, y=None):
         """Map cells, an array of objects in the order of the schema, to rows, NaN if invalid."""
-        if self.schema.open_names:
+        if self.schema.undeclared:
             return SchemaInference(self.schema).encode(X)
         return TableEncoder(self.schema).encode_private(self._parse(X))
 
@@ -242,7 +241,7 @@ class TableFormat(Format):
             self.counted or {},
             lambda n_rows: generate(torch.zeros(n_rows, dtype=torch.int64), generator),
         )
-        return replace(self, places=codes, counted=None)
+        return replace(self, codes=codes, counted=None)
 
     def sample(self, generate, shares, n_samples, *, y, where, noise):
         sampler = self._make_sampler(generate, noise)
@@ -255,15 +254,15 @@ class TableFormat(Format):
         else:
             positions = find_positions(y, self.classes)
             rows = sampler.draw_classes(positions, self.classes, self.kind.label, where)
-        return self.kind.give(rows, self.schema)
+        return self.kind.restore(rows, self.schema)
 
     def sample_batches(self, generate, shares, sizes, *, where, noise):
         sampler = self._make_sampler(generate, noise)
         for size in sizes:
-            yield self.kind.give(sampler.draw(size, where), self.schema)
+            yield self.kind.restore(sampler.draw(size, where), self.schema)
 
     def _make_sampler(self, generate, noise):
-        return TableSampler(TableEncoder(self.schema, self.places), generate, noise)
+        return TableSampler(TableEncoder(self.schema, self.codes), generate, noise)
 
 
 def _style_of(name, kind, is_stated):

@@ -56,7 +56,7 @@ class TableKind:
             label = lacking[0]
         elif label is not None and label not in schema:
             raise ValueError(f"target must be a column of the schema; got {label!r}.")
-        if label in schema and label not in schema.learnt:
+        if label in schema and label not in schema.learned:
             raise ValueError(
                 f"{label!r} is an identifier or derived, not learned: it cannot be the target."
             )
@@ -91,7 +91,7 @@ class TableKind:
         columns = {name: _put_in_order(schema[name], dtype) for name, dtype in self.listed.items()}
         return schema.replace(columns), replace(self, listed={})
 
-    def give(self, frame, schema):
+    def restore(self, frame, schema):
         """Return a table of samples in the containers and dtypes of `fit`."""
         for name, dtype in self.dtypes.items():
             if frame[name].dtype != dtype:

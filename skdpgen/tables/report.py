@@ -35,7 +35,7 @@ def describe(schema, counts=None, std=None, n_records=1.0, pair_std=None):
     """
     where = dict(TableEncoder(schema).blocks)
     rows = {}
-    for name, kind in {**schema, **schema.learnt}.items():
+    for name, kind in {**schema, **schema.learned}.items():
         row = rows[name] = {
             "kind": type(kind).__name__.lower(),
             "lower": getattr(kind, "lower", None),

@@ -8,7 +8,7 @@ import pandas as pd
 
 from .._html import make_table
 from .columns.base import check_list
-from .columns.kinds import read_kind
+from .columns.kinds import parse_column
 from .conversions import ConvertibleSchema
 from .rules.feasibility import check_together
 from .rules.ordered import list_differences
@@ -36,7 +36,7 @@ class Schema(ConvertibleSchema):
     columns : tuple of (str, Column)
     rules : tuple of Rule
     names : tuple of str
-    open_names : tuple of str
+    undeclared : tuple of str
         Names of the learned columns whose bounds or categories are not declared.
     derived_names : tuple of str
         Names of the columns that are computed, not learned.
@@ -86,7 +86,7 @@ class Schema(ConvertibleSchema):
         if set(columns) == {"columns", "rules"} and isinstance(columns["rules"], list):
             # The output of `to_dict`: no column type is a list.
             columns, rules = columns["columns"], [*columns["rules"], *rules]
-        columns = tuple((name, read_kind(name, kind)) for name, kind in columns.items())
+        columns = tuple((name, parse_column(name, kind)) for name, kind in columns.items())
         kinds = dict(columns)
         # Rules alone are for columns that a generator infers.
         rules = parse_rules(rules, kinds or None)
@@ -210,9 +210,9 @@ class Schema(ConvertibleSchema):
         return tuple(name for name, _ in self.columns)
 
     @property
-    def open_names(self):
+    def undeclared(self):
         """Names of the learned columns whose bounds or categories are not declared."""
-        return tuple(name for name, kind in self.learnt.items() if kind.is_open)
+        return tuple(name for name, kind in self.learned.items() if kind.is_open)
 
     @property
     def derived_names(self):
@@ -225,7 +225,7 @@ class Schema(ConvertibleSchema):
         return self._orders
 
     @property
-    def learnt(self):
+    def learned(self):
         """Types of the learned columns and differences by name; other columns are made."""
         derived = self.derived_names
         return {

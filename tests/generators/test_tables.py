@@ -411,7 +411,7 @@ def test_a_schema_pays_for_what_it_leaves_open():
     parts = [share / 2.4 for share in (1, 0.4, 1)]
     expected = [*(0.22 * share for share in parts), *(0.78 * share for share in (0.9, 0.03, 0.07))]
     assert_allclose(np.array(precisions) / sum(precisions), expected)
-    assert not generator.schema_.open_names
+    assert not generator.schema_.undeclared
     assert generator.schema_.drop("age") == SCHEMA.drop("age")
     assert generator.schema is schema
 
@@ -456,7 +456,7 @@ def test_what_is_open_is_paid_for(relation):
     assert 10 < made["age"].min()
     assert made["age"].max() < 100
     assert len(generator.sample(50, where={"job": "nurse"})) == 50
-    assert not generator.schema_.open_names
+    assert not generator.schema_.undeclared
 
 
 def test_declared_columns_are_not_paid_for():

@@ -86,7 +86,7 @@ OPEN = {
 def test_bounds_and_categories_are_found(epsilon):
     frame = make_frame()
     found = infer(frame, Schema(OPEN), epsilon)
-    assert not found.open_names
+    assert not found.undeclared
     assert set(found["city"].categories) == {"Lyon", "Graz"}
     assert 15 <= found["age"].lower <= 20
     assert 88 <= found["age"].upper <= 96
@@ -239,7 +239,7 @@ def test_a_constant_column_has_bounds_around_it(value):
 
 def test_little_data_still_gives_a_schema():
     found = infer(make_frame(20), Schema(OPEN), epsilon=0.1)
-    assert not found.open_names
+    assert not found.undeclared
     assert found["city"].levels == ("other",)
 
 
@@ -295,7 +295,7 @@ def test_categories_of_another_type_become_other(cells, kind):
     # Strict estimators refuse them.
     refused = pytest.raises(TableError, match="'here' holds categories that are not")
     with contextlib.nullcontext() if of_type else refused:
-        SchemaInference(schema).refuse(np.array(cells, dtype=object)[:, None])
+        SchemaInference(schema).validate(np.array(cells, dtype=object)[:, None])
 
 
 def test_numeric_categories():
@@ -308,7 +308,7 @@ def test_what_is_declared_is_checked_where_asked_for():
     schema = Schema({"age": Number(), "city": Category(["Rome"])})
     cells = make_frame(50)[["age", "city"]].to_numpy(dtype=object)
     with pytest.raises(TableError, match="'city' holds values"):
-        SchemaInference(schema).refuse(cells)
+        SchemaInference(schema).validate(cells)
 
 
 def test_ranges_do_not_follow_a_single_record():
@@ -426,7 +426,7 @@ def test_declared_bounds_get_knots_at_quantiles():
     rng = np.random.RandomState(0)
     frame = pd.DataFrame({"pay": rng.exponential(1.0, 20_000), "age": rng.randint(18, 91, 20_000)})
     schema = Schema({"pay": Number(0, 100, missing=True), "age": Number(0, 120, decimals=0)})
-    assert not schema.open_names
+    assert not schema.undeclared
     inference = SchemaInference(schema)
     assert inference.releases == ("value counts",)
     found = infer(frame, schema, epsilon=1.0, share=0.05)
@@ -512,7 +512,7 @@ def test_kinds_are_found_from_noisy_counts(epsilon):
     if epsilon < math.inf:
         del kinds["empty"]  # noise can be taken for anything
     assert kinds == {name: KINDS[name] for name in kinds}
-    assert not found.open_names
+    assert not found.undeclared
     numbers = [name for name in kinds if KINDS[name] is Number]
     assert [found[name].decimals for name in numbers] == [0, 0, 2, 3]
     assert set(found["city"].categories) == {"Lyon", "Graz"}
@@ -637,7 +637,7 @@ def test_the_most_frequent_categories_are_told_apart():
 
 def test_little_data_of_unknown_kinds_still_give_a_schema():
     found = infer(make_texts(20), UNKNOWN, epsilon=0.1)
-    assert not found.open_names
+    assert not found.undeclared
 
 
 def test_texts_of_a_frame_are_read_as_it_is_said_they_are_written():

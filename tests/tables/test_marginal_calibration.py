@@ -139,7 +139,7 @@ def test_samples_have_the_shape_that_was_counted(cls, sizes):
     frame["z"] = (frame["x"] + rng.normal(0, 10, 6000)).clip(0, 200)
     schema = Schema({"x": Number(0, 200), "y": Boolean(), "z": Number(0, 200)})
     fitted = cls(3.0, schema=schema, random_state=0, **sizes).fit(frame, target="y")
-    assert set(fitted._format.places) == {"x", "z"}
+    assert set(fitted._format.codes) == {"x", "z"}
     assert fitted._format.counted is None
     edges = [-1, *np.quantile(frame["x"], np.arange(1, 20) / 20), 201]
 
@@ -161,4 +161,4 @@ def test_what_is_declared_is_drawn_where_it_is_encoded():
     frame = pd.DataFrame({"x": rng.rand(500), "y": rng.rand(500) < 0.5})
     schema = Schema({"x": Number(0, 1, knots=[0, 0.5, 1], cuts=[0.1]), "y": Boolean()})
     fitted = DPSWFlowSampler(5.0, schema=schema, random_state=0, n_steps=2).fit(frame)
-    assert fitted._format.places == {}
+    assert fitted._format.codes == {}

@@ -143,14 +143,14 @@ def test_columns_that_are_left_keep_what_rules_say_of_them():
 
 
 def test_derived_columns_are_not_learnt():
-    assert "total" not in SCHEMA.learnt
+    assert "total" not in SCHEMA.learned
     assert "total" not in dict(TableFormat(SCHEMA).blocks)
-    assert SCHEMA.open_names == ()
+    assert SCHEMA.undeclared == ()
     assert not TableFormat(SCHEMA).shares
     open_schema = Schema(
         {"a": Number(), "b": Number(0, 100), "c": Number()}, [Derived("c", "a - b")]
     )
-    assert open_schema.open_names == ("a",)
+    assert open_schema.undeclared == ("a",)
     with pytest.raises(ValueError, match=r"'total'., which are derived; use"):
         TableEncoder(SCHEMA).find_conditions({"total": 3})
 
@@ -558,7 +558,7 @@ def test_the_type_of_a_difference_follows_from_those_of_its_columns(name):
     assert (found.lower, found.upper, found.missing) == (0, last, missing)
     assert found.takes_knots == (found.n_values > 16)
     assert list(schema) == list(kinds)
-    assert list(schema.learnt) == [*kinds, "b - a"]
+    assert list(schema.learned) == [*kinds, "b - a"]
     # With even knots there is nothing to infer; small differences have more of them.
     assert not schema.with_even_knots()["b - a"].takes_knots
     rows = draw(schema.with_even_knots(), 300, seed=1)
@@ -658,7 +658,7 @@ def test_rules_alone_wait_for_columns():
     table = pd.DataFrame({"a": [1, 2], "b": [3, 4]})
     found = declare(rules, Dataset(table))
     assert found == Schema.from_dtypes(table.dtypes, declared=rules)
-    assert found.open_names == ("a", "b", "b - a")
+    assert found.undeclared == ("a", "b", "b - a")
     with pytest.raises(ValueError, match=r"names .'b'., which are no columns"):
         declare(rules, Dataset(table[["a"]]))
     with pytest.raises(ValueError, match="at least one column, or a rule"):

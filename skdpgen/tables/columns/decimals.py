@@ -29,7 +29,7 @@ _FITTING_SHARE = 0.95
 def list_rough(schema):
     """Return the names of open columns of which it is not known how fine they are."""
     # Differences are as fine as their columns.
-    return tuple(n for n in schema if n in schema.open_names and _is_rough(schema[n]))
+    return tuple(n for n in schema if n in schema.undeclared and _is_rough(schema[n]))
 
 
 def _is_rough(kind):

@@ -25,7 +25,7 @@ from .values import MAX_UNITS
 _MAX_INFERRED = 100
 
 
-def read_kind(name, kind):
+def parse_column(name, kind):
     """Return the kind that a schema gives to a column, and name the column in errors."""
     if not isinstance(name, str) or not name or not is_writable(name):
         raise ValueError(f"Names of columns must be non-empty strings; got {name!r}. Rename it.")
@@ -62,7 +62,7 @@ def _zone_of(dtype):
     return str(dtype.tz) if isinstance(dtype, pd.DatetimeTZDtype) else None
 
 
-def describe_public(name, column, n_knots):
+def infer_public_column(name, column, n_knots):
     """Return the kind of a column of a public table."""
     missing = bool(column.isna().any())
     try:

@@ -190,7 +190,7 @@ def place_knots(lower, upper, n_knots, scale, decimals):
         knots = lower + np.expm1(np.linspace(0, np.log1p(float(upper) - lower), n_knots))
     else:
         knots = np.linspace(lower, upper, n_knots)
-    return tidy_knots(knots, lower, upper, decimals)
+    return normalize_knots(knots, lower, upper, decimals)
 
 
 def _place_symlog_knots(lower, upper, n_knots, decimals):
@@ -206,7 +206,7 @@ def _place_symlog_knots(lower, upper, n_knots, decimals):
     return np.sign(logs) * linear * np.expm1(np.abs(logs))
 
 
-def tidy_knots(knots, lower, upper, decimals):
+def normalize_knots(knots, lower, upper, decimals):
     """Set the outer knots to the bounds, round all knots, and remove duplicates."""
     knots[[0, -1]] = lower, upper
     return np.unique(knots if decimals is None else np.round(knots, decimals) + 0.0)

@@ -99,13 +99,13 @@ class SchemaInference:
         self.schema = schema
         self.label = label
         self.texts = texts or {}
-        self.unknown = {n: kind for n, kind in schema.learnt.items() if kind.is_unknown}
+        self.unknown = {n: kind for n, kind in schema.learned.items() if kind.is_unknown}
         self.counted = {}
-        opened = [n for n in schema.open_names if n not in self.unknown]
+        opened = [n for n in schema.undeclared if n not in self.unknown]
         self._categories = [n for n in opened if isinstance(schema[n], Category)]
         self._open = [n for n in opened if n not in self._categories]
         # Those that are counted on the finer grid.
-        self._scales = [n for n, k in schema.learnt.items() if n in self._open or k.takes_knots]
+        self._scales = [n for n, k in schema.learned.items() if n in self._open or k.takes_knots]
         is_any = bool(self.unknown or texts)
         self._rough = () if has_decimals else list_rough(schema)
         self.releases = (KINDS,) * bool(self.unknown)
@@ -115,7 +115,7 @@ class SchemaInference:
         self.releases += (_COUNTS,) * (is_any or bool(self._scales))
         # Dates are counted as numbers of units since 1970.
         self._numbers = {name: schema[name].to_number() for name in self._scales}
-        self._wide = {**schema.learnt, **self._wrap(self._widen_all())}
+        self._wide = {**schema.learned, **self._wrap(self._widen_all())}
         self._wide = {name: kind for name, kind in self._wide.items() if name not in self.unknown}
 
     @cached_property
@@ -135,7 +135,7 @@ class SchemaInference:
             return encode_decimals(self._read(cells), self.schema)
         return self._encoder.encode_private(self._read(cells))
 
-    def refuse(self, cells):
+    def validate(self, cells):
         """Raise an error that names the column if cells are not of the declared types."""
         table = self._read(cells)
         for name in self._categories:
@@ -172,7 +172,7 @@ class SchemaInference:
         target = kinds.get(self.label)
         if self.label in ranged:
             target = _as_classes(ranged[self.label].kind)
-        is_stratified = can_stratify(self.schema.learnt, target)
+        is_stratified = can_stratify(self.schema.learned, target)
         return self.schema.replace(kinds | self._find_knots(curator, ranged, is_stratified))
 
     def _hand_over(self, known, curator):
@@ -327,7 +327,7 @@ class SchemaInference:
         plan, most = curator.plan, N_KNOTS
         has_tables = TablesMechanism.name in dict(plan.releases)
         if is_stratified and has_tables and plan.sigma > 0:
-            noise = TablesMechanism.noise_on_cells(plan.sigma, len(self.schema.learnt))
+            noise = TablesMechanism.noise_on_cells(plan.sigma, len(self.schema.learned))
             most = min(most, round(math.sqrt(curator.n_rows / (_CELL * noise))))
         return count_affordable(curator.n_rows, std, _FEWEST, max(_FEWEST, most))
 
@@ -422,9 +422,9 @@ class _Ranged:
         return self.knots, np.where(is_near, 0.0, self.counts), self.std
 
 
-def can_stratify(learnt, target):
+def can_stratify(learned, target):
     """Return whether tables are stratified by a target of this type, beside other columns."""
-    return len(learnt) > 1 and 1 < len(getattr(target, "levels", ())) <= _MOST_STRATA
+    return len(learned) > 1 and 1 < len(getattr(target, "levels", ())) <= _MOST_STRATA
 
 
 def may_stratify(target):

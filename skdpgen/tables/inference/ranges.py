@@ -177,7 +177,7 @@ def quantile_knots(knots, counts, std, n_knots, unit=None, is_rest=False, is_fin
         As in `find_range`.
     n_knots : int
         How many quantiles, with both ends of `knots`; fewer where little is left beside single
-        values that many share, so that noise is not told apart.
+        values that many share, so that no knot is mere noise.
     unit : float, default=None
         How far values are apart, if they are whole multiples of it. If there are at most 16, or at
         most twice as many as knots, all of them are knots.
@@ -197,9 +197,9 @@ def quantile_knots(knots, counts, std, n_knots, unit=None, is_rest=False, is_fin
     n_values = math.inf if unit is None else 1 + round((knots[-1] - knots[0]) / unit)
     if n_values <= max(2 * n_knots, N_KNOTS):
         return np.linspace(knots[0], knots[-1], n_values)
-    places, masses = _spread(knots, _denoise(counts, std))
+    points, masses = _spread(knots, _denoise(counts, std))
     if unit is not None:
-        _, values = np.unique(np.round((places[1:] + places[:-1]) / 2 / unit), return_inverse=True)
+        _, values = np.unique(np.round((points[1:] + points[:-1]) / 2 / unit), return_inverse=True)
     else:
         values = np.arange(len(masses))
     # One value that many share takes one knot, and leaves the others to the rest.
@@ -218,11 +218,11 @@ def quantile_knots(knots, counts, std, n_knots, unit=None, is_rest=False, is_fin
         n_knots = 2  # nothing else shows
     cumulative = np.r_[0, np.cumsum(masses)] / max(masses.sum(), 1e-9)
     even = _EVEN_FINE if is_fine else _EVEN
-    cumulative = (1 - even) * cumulative + even * np.linspace(0, 1, len(places))
-    quantiles = np.interp(np.linspace(0, cumulative[-1], n_knots), cumulative, places)
+    cumulative = (1 - even) * cumulative + even * np.linspace(0, 1, len(points))
+    quantiles = np.interp(np.linspace(0, cumulative[-1], n_knots), cumulative, points)
     quantiles[[0, -1]] = knots[[0, -1]]
     found = np.union1d(quantiles, shared)
-    middle = np.interp(cumulative[-1] / 2, cumulative, places)
+    middle = np.interp(cumulative[-1] / 2, cumulative, points)
     lower, upper = -_list_tail(-middle, -found[::-1])[::-1], _list_tail(middle, found)
     return np.unique(np.r_[lower, found, upper])
 
@@ -244,15 +244,15 @@ def find_cuts(knots, counts, std, positions, unit=None):
     cuts : list of float
         Increasing; none where counts of so much would be mostly noise, or no two values are.
     """
-    places, masses = _spread(knots, _denoise(counts, std))
+    points, masses = _spread(knots, _denoise(counts, std))
     cumulative, cuts = np.r_[0, np.cumsum(masses)], []
-    counted = np.diff(np.interp(positions, places, cumulative))
+    counted = np.diff(np.interp(positions, points, cumulative))
     for first, last in pairwise(positions):
         if unit is not None and last - first < 2.5 * unit:
             continue
-        inside = places[(first < places) & (places < last)]
+        inside = points[(first < points) & (points < last)]
         values = np.r_[first, inside, last]
-        shares = np.interp(values, places, cumulative)
+        shares = np.interp(values, points, cumulative)
         shares -= shares[0]
         n_parts = _MOST_PARTS if std == 0 else int(min(_MOST_PARTS, shares[-1] / (_PART * std)))
         # By these cuts, values of a knot would be drawn that has far more than is between.
@@ -324,12 +324,12 @@ def _denoise(counts, std):
 
 
 def _spread(knots, counts):
-    """Return places between knots, and what is between these, as encoders draw values."""
+    """Return points between knots, and what is between these, as encoders draw values."""
     from_left, from_right = (shares[0] for shares in share_between_knots(counts[None]))
     steps = np.linspace(0, 1, _STEPS + 1)[:, None]
     masses = np.diff(share_below(steps, from_left, from_right), axis=0) * (from_left + from_right)
-    places = knots[:-1] + steps[:-1] * np.diff(knots)
-    return np.r_[places.T.ravel(), knots[-1]], masses.T.ravel()
+    points = knots[:-1] + steps[:-1] * np.diff(knots)
+    return np.r_[points.T.ravel(), knots[-1]], masses.T.ravel()
 
 
 def _count_empty(knots, counts, std, n_values, wide):

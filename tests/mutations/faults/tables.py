@@ -610,7 +610,7 @@ FUNCTION = {
         rules("columns_that_are_left_keep_what_rules_say_of_them"),
     ),
     "a derived column is learnt": Fault(
-        "tables.schema:Schema.learnt",
+        "tables.schema:Schema.learned",
         "name not in derived and not kind.is_generated",
         "not kind.is_generated",
         rules("derived_columns_are_not_learnt"),
@@ -628,7 +628,7 @@ FUNCTION = {
         tables("a_label_apart_keeps_its_dtype"),
     ),
     "knots far out are drawn from noise": Fault(
-        "tables.format:TableFormat.is_spare",
+        "tables.format:TableFormat.is_optional",
         "spare[where.start : where.start + len(is_far)] = is_far",
         "spare[where.start : where.start + len(is_far)] = False",
         point_masses("knots_far_out_may_be_left_empty_but_no_atom_is"),
