@@ -276,7 +276,8 @@ class Planning(TakesSpecifications):
         """Price a fit to data of a size; see `skdpgen.preview`."""
         self._check_params()
         max_rows = self._find_max_rows(has_persons)
-        if is_one_of(self.schema, ("private",)):
+        has_columns = not isinstance(self.schema, Schema) or len(self.schema) > 0
+        if is_one_of(self.schema, ("private",)) or not has_columns:
             raise ValueError("preview needs a Schema: without a table, no column is known.")
         n_classes = n_classes or 1
         if self.schema is None or isinstance(self.schema, str):

@@ -222,6 +222,8 @@ def read_declared(options: Namespace) -> Mapping:
         return {}
     dropped = list_dropped(options) if "drop" in options else ()
     schema = read_schema(options.schema)
+    if not schema:  # rules alone
+        return schema
     left = [name for name in schema if name not in dropped]
     return schema.select(left) if left else {}
 

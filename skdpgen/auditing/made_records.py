@@ -139,9 +139,9 @@ def _list_extremes(n_features, in_box):
 
 def _make_table(estimator, n_rows, generator):
     schema = estimator.schema
-    if not isinstance(schema, Schema):
+    if not isinstance(schema, Schema) or not schema:
         raise ValueError(
-            "schema='private' declares no columns to make records of: give audit a table."
+            f"schema={schema!r} declares no columns to make records of: give audit a table."
         )
     closed = schema.replace(
         {

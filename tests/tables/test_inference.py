@@ -28,7 +28,7 @@ from skdpgen.privacy import (
     TablesMechanism,
     gaussian_plan,
 )
-from skdpgen.tables import Boolean, Category, Date, Number, Schema, Unknown
+from skdpgen.tables import Boolean, Category, Date, Number, Ordered, Schema, Unknown
 from skdpgen.tables.format import TableFormat
 from skdpgen.tables.inference.columns import SchemaInference
 
@@ -744,3 +744,32 @@ def test_a_value_with_an_eighth_of_all_is_an_atom_with_few_knots():
     found = sampler.schema_["hours"]
     assert len(found.positions) < 9
     assert found.atoms == (40,)
+
+
+def test_ranges_of_mere_noise_obey_an_order():
+    """Whatever ranges noise finds, they leave rows that obey, and nothing fails after spending."""
+    frame = pd.DataFrame(np.arange(40.0)[:, None] + [0, 1, 2], columns=list("abc"))
+    frame["day"] = pd.Timestamp("2020-01-01") + pd.to_timedelta(frame["a"], "D")
+    frame["time"] = frame["day"] + pd.Timedelta("9h")
+    rules = [Ordered("a", "b"), Ordered("b", "c", True), Ordered("day", "time")]
+    kinds = {**dict.fromkeys("abc", Number()), "day": Date(), "time": Date(unit="second")}
+    schema = Schema(kinds, rules)
+    for seed in range(12):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = infer(frame, schema, epsilon=0.01, seed=seed)
+        for first, last in (("a", "b"), ("b", "c"), ("a", "c")):
+            assert found[first].lower < found[last].upper
+
+
+def test_contradicting_ranges_are_widened():
+    inference = SchemaInference(Schema({"a": Number(), "b": Number()}, [Ordered("a", "b")]))
+    inference.counted["b"] = np.array([3.0])
+    kinds = {"a": Number(5, 9, knots=[5, 9]), "b": Number(1, 4, knots=[1, 4])}
+    found = inference._reconcile(kinds)
+    assert found == {"a": kinds["a"], "b": Number(1, 9, knots=[1, 4, 9])}
+    assert inference.counted["b"].tolist() == [3, 0]
+    # What is declared stays.
+    declared = Schema({"a": Number(), "b": Number(upper=4)}, [Ordered("a", "b")])
+    found = SchemaInference(declared)._reconcile(kinds)
+    assert found == {"a": Number(1, 9, knots=[1, 5, 9]), "b": kinds["b"]}

@@ -22,6 +22,7 @@ from ..columns.decimals import DECIMALS, encode_decimals, find_decimals, list_ro
 from ..columns.number import N_KNOTS
 from ..columns.texts import is_blank, parse_found, read_cell
 from ..encoder import TableEncoder
+from ..rules.ordered import Ordered, list_ordered
 from ..schema import Schema
 from .location import N_LEVELS, NEARLY_ALL, encode_locations, find_cells, read_locations
 from .point_masses import ValueCounts, with_atoms, with_candidates
@@ -173,7 +174,8 @@ class SchemaInference:
         if self.label in ranged:
             target = _as_classes(ranged[self.label].kind)
         is_stratified = can_stratify(self.schema.learned, target)
-        return self.schema.replace(kinds | self._find_knots(curator, ranged, is_stratified))
+        kinds |= self._find_knots(curator, ranged, is_stratified)
+        return self.schema.replace(self._reconcile(kinds))
 
     def _hand_over(self, known, curator):
         """Let another one go on, which knows more of the columns."""
@@ -311,6 +313,38 @@ class SchemaInference:
         # Breakpoints of dates that are knots after rounding are none.
         self.counted = {name: n for name, n in self.counted.items() if found[name].cuts}
         return found
+
+    def _reconcile(self, kinds):
+        """Widen inferred ranges that contradict orders: noise may find any range."""
+        for first, last in list_ordered(self.schema.rules):
+            rule, pair = Ordered(first, last), (kinds[first], kinds[last])
+            if not all(kind.has_knots and not kind.is_open for kind in pair):
+                continue
+            number, other = (kind.to_number() for kind in pair)
+            lowest = rule.to_common(first, number.lower, kinds)
+            highest = rule.to_common(last, other.upper, kinds)
+            if lowest < highest:
+                continue
+            units = pair[1].units_per_day / pair[0].units_per_day
+            if self.schema[last].upper is None:
+                kinds = kinds | {last: self._extend(last, pair[1], upper=number.upper * units)}
+            elif self.schema[first].lower is None:
+                kinds = kinds | {first: self._extend(first, pair[0], lower=other.lower / units)}
+        return kinds
+
+    def _extend(self, name, kind, *, lower=None, upper=None):
+        """Return a column with a wider range, and no values in what is added."""
+        number = kind.to_number()
+        ends = (number.lower if lower is None else lower, number.upper if upper is None else upper)
+        if number.decimals is not None:
+            ends = np.round(ends, number.decimals).tolist()
+        if number.decimals == 0:
+            ends = [int(end) for end in ends]
+        knots = number.knots and sorted({*number.knots, *ends})
+        if name in self.counted:
+            before, after = (1, 0) if upper is None else (0, 1)
+            self.counted[name] = np.pad(self.counted[name], (before, after))
+        return kind.from_number(replace(number, lower=ends[0], upper=ends[1], knots=knots))
 
     def _noise_of(self, release, names, curator):
         """Return the standard deviation of the noise on counts, which is public beforehand."""

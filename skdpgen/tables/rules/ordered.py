@@ -203,6 +203,16 @@ def _read(column, kind):
     return values
 
 
+def list_ordered(rules):
+    """Return the pairs of columns that are ordered by rules, or by chains of these."""
+    pairs = {rule.names for rule in rules if isinstance(rule, Ordered)}
+    while True:
+        new = {(a, d) for a, b in pairs for c, d in pairs if b == c} - pairs
+        if not new:
+            return sorted(pairs)
+        pairs |= new
+
+
 def list_differences(rules, kinds):
     """Return the orders whose differences are learned, and the types of these.
 

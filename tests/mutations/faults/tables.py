@@ -531,6 +531,12 @@ FUNCTION = {
         "pass",
         rules("an_order_is_drawn_by_its_difference"),
     ),
+    "ranges that noise found contradict an order": Fault(
+        "tables.inference.columns:SchemaInference._reconcile",
+        "lowest < highest",
+        "True",
+        inference("contradicting_ranges_are_widened"),
+    ),
     "the widest column is drawn first": Fault(
         "tables.rules.draws:_Group._draw_ordered",
         "min((n for n in names if n not in columns), key=self._find_width)",
