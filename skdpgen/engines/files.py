@@ -4,6 +4,7 @@
 import codecs
 import glob
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -22,6 +23,8 @@ from .excel import iter_rows
 
 # Rows per chunk, which bounds the memory that reading takes.
 _CHUNK_ROWS = 50_000
+# Characters of a first line, at most, that show what separates cells.
+_MOST_HEADER = 1_000_000
 # The usual separators of cells, with their names in messages.
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 
@@ -44,8 +47,10 @@ class TableFile:
     has_header : bool, default=None
         Whether the first line of a CSV or Excel file holds the column names, and so is public.
         None: unless it looks like a record, with numbers or dates; such a file is refused.
-    sep, encoding : str
-        The separator of cells and the encoding of a CSV file.
+    sep : str, default=None
+        The separator of cells of a CSV file. None: the usual one that the first line has most.
+    encoding : str
+        The encoding of a CSV file.
     drop : sequence of str, default=()
         Names of columns to leave out.
     person_column : str, default=None
@@ -73,7 +78,7 @@ class TableFile:
         parse: Callable | None = None,
         has_header: bool | None = None,
         *,
-        sep: str = ",",
+        sep: str | None = None,
         encoding: str = "utf-8",
         drop: Sequence[str] = (),
         person_column: str | None = None,
@@ -87,8 +92,8 @@ class TableFile:
         # A byte order mark is no part of the first name.
         is_utf8 = codecs.lookup(encoding).name == "utf-8"
         self._encoding = encoding
+        self._sep = sep
         self._options: dict = {
-            "sep": sep,
             "dtype": str,
             "keep_default_na": False,
             "encoding": "utf-8-sig" if is_utf8 else encoding,
@@ -108,6 +113,14 @@ class TableFile:
         chunks = (chunk.drop(columns=self._drop) for chunk in read())
         parse = None if self._is_parquet else self._parse
         return self._withhold(lambda: chunks if parse is None else map(parse, chunks))
+
+    @property
+    def sep(self) -> str:
+        """The separator of cells: the given one, or the one that the first line shows."""
+        if self._sep is None:
+            # The names of columns are public, and so is what separates them.
+            self._sep = _find_separator(self._list_files()[0], self._options["encoding"])
+        return self._sep
 
     @property
     def are_parsed(self) -> bool:
@@ -174,7 +187,7 @@ class TableFile:
                 yield chunk if own == names else chunk[names]
 
     def _read_csv(self, path, names):
-        with pd.read_csv(path, chunksize=_CHUNK_ROWS, **self._options) as chunks:
+        with pd.read_csv(path, sep=self.sep, chunksize=_CHUNK_ROWS, **self._options) as chunks:
             for chunk in chunks:
                 # Where the first row has more cells than the header, pandas makes an index of them.
                 if not isinstance(chunk.index, pd.RangeIndex):
@@ -219,7 +232,7 @@ class TableFile:
         else:
             if not codecs.lookup(self._encoding).name.startswith(("utf-16", "utf-32")):
                 self._check_encoding(path)
-            first = pd.read_csv(path, header=None, nrows=1, **self._options)
+            first = pd.read_csv(path, header=None, nrows=1, sep=self.sep, **self._options)
             cells = [str(cell) for cell in first.to_numpy(dtype=object)[0]]
         names, where = [cell.strip() for cell in cells], f"The first line of {path}"
         if not self._has_header:
@@ -255,7 +268,7 @@ class TableFile:
     def _check_separator(self, names, where):
         """Refuse names that contain another separator, at least one each."""
         for other, word in _SEPARATORS.items():
-            if other != self._options["sep"] and sum(n.count(other) for n in names) >= len(names):
+            if other != self.sep and sum(n.count(other) for n in names) >= len(names):
                 raise TableError(
                     f"{where} holds as many {word} as cells: they seem to be what separates cells. "
                     f"Say so by --sep {other!r}; or, if these are the names, by --header yes."
@@ -273,6 +286,13 @@ class TableFile:
             )
         harmless = (ImportError, OSError, TableError)
         return iter_quietly(make, harmless, lambda error: f"{self._path} is no {form}.")
+
+
+def _find_separator(path: Path, encoding: str) -> str:
+    """Return the usual separator that is most frequent in the first line, outside of quotes."""
+    with path.open(encoding=encoding, errors="replace") as file:
+        line = re.sub('"[^"]*"', "", file.readline(_MOST_HEADER))
+    return max(",", *_SEPARATORS, key=line.count)
 
 
 def list_files(path: str | PathLike | Sequence[str | PathLike]) -> list[Path]:
