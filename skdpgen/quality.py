@@ -391,6 +391,11 @@ def warn_of_table(report, schema, label, counts, std, inferred=None):
     for cause, details in found.items():
         warn_of_columns(cause, details)
     levels = getattr(schema.get(label), "levels", ())
+    if len(levels) == 1 and label in inferred:
+        _warn(
+            f"One level of the target {label!r} shows above the noise, {levels[0]!r}: rows of "
+            "others count as absent. Declare its levels, as Boolean() or Category([...])."
+        )
     found = [
         level
         for level, count in zip(levels, counts.get(label, ()), strict=False)
