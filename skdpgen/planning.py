@@ -212,10 +212,9 @@ class Planning(TakesSpecifications):
         """Return the `Plan`, from public numbers only; `terms` hold what is released before."""
 
     def _make_plan(self, n_samples, format, n_classes, max_rows=None) -> FitPlan:
-        shares, thresholds = {**count_rows_by(max_rows), **format.shares}, {}
+        shares = {**count_rows_by(max_rows), **format.shares}
+        thresholds = self._find_thresholds(shares)
         is_open_table = format.has_blocks and format.shares
-        if CategoryCountsMechanism.name in shares:
-            thresholds[CategoryCountsMechanism.name] = _CATEGORIES_DELTA * self.delta
         if format.components is not None:
             check_size("X", format.n_columns, format.n_columns)
             rest = 1 - sum(shares.values())
@@ -239,6 +238,11 @@ class Planning(TakesSpecifications):
             self._min_samples_for_components(plan, format),
         )
         return FitPlan(plan, release.resolved(plan, terms), int(float(f"{min_samples:.2g}")))
+
+    def _find_thresholds(self, shares) -> dict[str, float]:
+        """Return the δ of releases by a threshold."""
+        name = CategoryCountsMechanism.name
+        return {name: _CATEGORIES_DELTA * self.delta} if name in shares else {}
 
     def _find_release(self, format: Format) -> Release:
         """Return the release of data in a format."""
@@ -290,15 +294,24 @@ class Planning(TakesSpecifications):
         return self._certify(n_samples, format, fit_plan.plan, fit_plan.min_samples, refusals)
 
     @clears_frames()
-    def _preview_data(self, X, y, target, persons) -> Certificate:
-        """Price a fit to data, of which only what is public is read."""
+    def _plan_data(self, X, y, target, persons) -> tuple[Format, FitPlan, Certificate]:
+        """Plan a fit to data, of which only what is public is read; return its price, too."""
         copied = clone(self)
         copied._check_params()
         format, dataset = copied._read(X, y, target, persons)
         n_samples = dataset.n_records
         fit_plan = copied._make_plan(n_samples, format, dataset.n_classes, dataset.max_rows)
-        refusals, plan = dataset.list_assumptions(self.strict), dataset.cover(fit_plan.plan)
-        return copied._certify(n_samples, format, plan, fit_plan.min_samples, refusals)
+        fit_plan = replace(fit_plan, plan=dataset.cover(fit_plan.plan))
+        refusals, needed = dataset.list_assumptions(self.strict), fit_plan.min_samples
+        return (
+            format,
+            fit_plan,
+            copied._certify(n_samples, format, fit_plan.plan, needed, refusals),
+        )
+
+    def _preview_data(self, X, y, target, persons) -> Certificate:
+        """Price a fit to data, of which only what is public is read."""
+        return self._plan_data(X, y, target, persons)[-1]
 
     def _certify(self, n_samples, format, plan, min_samples, refusals) -> Certificate:
         certificate = Certificate.of_plan(

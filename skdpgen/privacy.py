@@ -62,6 +62,8 @@ if TYPE_CHECKING:
     from .federated.fit import FederatedFit
     from .federated.secure_aggregation import Aggregator, Client, MaskedUpdate
     from .federated.sharing import Sharing
+    from .forecasts import preview_tables
+    from .looks import InferredSchema, infer_schema
 
 # Names of modules that no fit needs; they are imported on first use.
 _LEAVES = {
@@ -76,14 +78,20 @@ _LEAVES = {
     "MaskedUpdate": "federated.secure_aggregation",
     "Sharing": "federated.sharing",
     "TableFile": "engines.files",
+    "InferredSchema": "looks",
+    "infer_schema": "looks",
+    "preview_tables": "forecasts",
 }
 
 __all__ = [  # noqa: RUF022
     # Certificates and budgets.
     "Certificate",
+    "InferredSchema",
     "PrivacyBudget",
     "compose",
+    "infer_schema",
     "preview",
+    "preview_tables",
     "sign",
     "verify",
     # Errors and warnings.

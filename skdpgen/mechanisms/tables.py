@@ -168,10 +168,8 @@ class Tables:
         std : ndarray of shape (n_levels,)
             Standard deviations of their noise.
         """
-        # The precision of a row sum, relative to a one-way table of weight 1.
-        precisions = 2 / np.asarray(self.sizes)
-        by_level = np.repeat(precisions, self.sizes)
-        total = self.weight**2 + precisions.sum() - by_level
+        by_level = np.repeat(_row_precisions(self.sizes), self.sizes)
+        total = np.repeat(level_precisions(self.sizes, self.weight), self.sizes)
         counts = self.weight * self.columns
         for (own, later), table in zip(own_and_later(self.sizes), self.with_later, strict=True):
             counts[..., own] += table @ by_level[later]
@@ -201,6 +199,17 @@ class Tables:
         for (own, later), table in zip(own_and_later(self.sizes), self.with_later, strict=True):
             counts += table @ by_level[later] @ by_level[own]
         return counts / total, self.columns_std / math.sqrt(2 * total)
+
+
+def _row_precisions(sizes: Sequence[int]) -> np.ndarray:
+    """Return the precisions of row sums over columns, relative to a one-way table of weight 1."""
+    return 2 / np.asarray(sizes)
+
+
+def level_precisions(sizes: Sequence[int], weight: float) -> np.ndarray:
+    """Return the precision of the counts of each column's levels; see `Tables.count_levels`."""
+    precisions = _row_precisions(sizes)
+    return weight**2 + precisions.sum() - precisions
 
 
 class ProductMechanism(Mechanism):

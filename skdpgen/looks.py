@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Private inference of a schema alone: types, ranges and categories for a part of the budget."""
+
+import math
+from dataclasses import dataclass, field, fields, replace
+from types import SimpleNamespace
+from typing import Any
+
+from .accounting.certificate import Certificate
+from .accounting.plan import Plan, gaussian_plan
+from .accounting.provenance import Provenance
+from .accounting.rounding import plain_numbers
+from .curator.curator import open_curator
+from .curator.record_functions import clears_frames
+from .curator.texts import TextStyle
+from .generators import DPSWFlowSampler
+from .mechanisms.noise import NoiseSource
+from .mechanisms.sums import count_rows_by
+from .params import warn_of_delta
+from .tables.columns.cell_kinds import _FEW as FEW
+from .tables.columns.cell_kinds import KINDS
+from .tables.inference.columns import SchemaInference
+from .tables.schema import Schema
+
+# Parameters of the shape of a numeric column, which a fit infers within its bounds.
+_SHAPE = {"n_knots", "scale", "knots", "atoms", "cuts"}
+
+
+@dataclass(frozen=True)
+class InferredSchema:
+    """A schema that was inferred under differential privacy.
+
+    Attributes
+    ----------
+    schema : Schema
+        Types, bounds and categories of all columns.
+    privacy_ : Certificate
+        What its releases cost. A later fit to the same rows adds to that; see `compose`.
+    styles : dict of str to TextStyle
+        How the columns whose types were inferred are written.
+    """
+
+    schema: Schema
+    privacy_: Certificate
+    styles: dict[str, TextStyle] = field(default_factory=dict)
+
+
+@clears_frames()
+def infer_schema(X, *, target: str | None = None, persons=None, **params) -> InferredSchema:
+    """Infer the schema of a private table, and nothing else, under differential privacy.
+
+    It spends all of ε on types, ranges and categories, which can then be corrected from public
+    knowledge and declared to a generator. Knots are left to that generator's fit.
+
+    Parameters
+    ----------
+    X : DataFrame, file or chunks
+        As in the ``fit`` of a generator.
+    target, persons
+        As in the ``fit`` of a generator.
+    **params
+        ``epsilon``, ``delta``, ``relation``, ``schema``, ``max_rows_per_person``,
+        ``random_state``, ``strict`` and ``verbose``, as in `DPSWFlowSampler`.
+
+    Returns
+    -------
+    InferredSchema
+
+    Raises
+    ------
+    ValueError
+        If nothing is left to infer, or for invalid arguments; nothing is spent.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skdpgen.privacy import infer_schema
+    >>> table = pd.DataFrame({"ward": ["A", "B"] * 1000, "age": [30, 60] * 1000})
+    >>> found = infer_schema(table, epsilon=2.0, delta=1e-6)
+    >>> found.schema["ward"].categories, found.privacy_.epsilon <= 2.0
+    (('A', 'B'), True)
+    """
+    planner, format, dataset, plan = _prepare(X, target, persons, params)
+    warn_of_delta(planner.delta, dataset.n_records, stacklevel=2)
+    with (
+        plain_numbers(planner),
+        open_curator(
+            dataset,
+            format,
+            plan,
+            NoiseSource(planner.random_state),
+            strict=planner.strict,
+            verbose=planner.verbose,
+        ) as curator,
+    ):
+        resolved = format.resolve(curator)
+        certificate = curator.certificate(planner._list_assumptions(format))
+    made = replace(Provenance.of(planner), estimator=infer_schema.__name__)
+    columns = {
+        name: _without_knots(column) if name in format.schema.open_names else format.schema[name]
+        for name, column in resolved.schema.items()
+    }
+    schema = Schema(columns, resolved.schema.rules)
+    return InferredSchema(schema, replace(certificate, provenance=made), resolved.texts or {})
+
+
+@clears_frames()
+def count_needed_rows(X, *, target: str | None = None, persons=None, **params) -> int:
+    """Return from how many rows on `infer_schema` finds more than noise; nothing is spent.
+
+    With fewer, the counts of all rows are not clear of the noise on each count.
+
+    Parameters
+    ----------
+    X, target, persons, **params
+        As in `infer_schema`.
+
+    Returns
+    -------
+    int
+    """
+    _, format, _, plan = _prepare(X, target, persons, params)
+    inference = SchemaInference(format.schema)
+    first = inference.releases[0]
+    names = inference.unknown if first == KINDS else inference.schema.open_names
+    public = SimpleNamespace(plan=plan)
+    return math.ceil(FEW * inference._noise_of(first, names, public))
+
+
+def _prepare(X, target, persons, params):
+    """Return the parameters, format, private rows and plan of a look, from public facts only."""
+    planner: Any = DPSWFlowSampler(**{"schema": "private", **params})
+    planner._check_params()
+    with plain_numbers(planner):
+        format, dataset = planner._read(X, None, target, persons)
+        if not format.has_blocks or not format.schema.open_names:
+            raise ValueError("The schema declares all columns: nothing is left to infer.")
+        return planner, format, dataset, _plan(planner, format, dataset.max_rows)
+
+
+def _plan(planner, format, max_rows: int | None) -> Plan:
+    """Plan the releases of inference, with all of the budget."""
+    counted = count_rows_by(max_rows)
+    left = 1 - sum(counted.values())
+    unit = left / sum(format.shares.values())
+    shares = counted | {name: unit * share for name, share in format.shares.items()}
+    plan = gaussian_plan(
+        shares,
+        planner.epsilon,
+        planner.delta,
+        thresholds=planner._find_thresholds(shares),
+        relation=planner.relation,
+        accountant=planner.accountant,
+    )
+    return replace(plan, max_rows=max_rows)
+
+
+def _without_knots(column):
+    """Return a column with its bounds, but without what describes its shape."""
+    names = {field.name for field in fields(column)}
+    return replace(column, **dict.fromkeys(_SHAPE & names))
