@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Command line for synthetic tables from private ones, in files.
 
-    skdpgen synthesize private.csv --schema schema.json --epsilon 1 --delta 1e-6 \
-        --output synthetic.csv --certificate certificate.json
+skdpgen synthesize private.csv --epsilon 1 --output synthetic
 """
 
+import json
 import os
 import sys
+from importlib import import_module
 
+from ._cli.exits import FAILED, STOPPED, StoppedError
 from ._cli.parser import make_parser
 from .exceptions import BudgetExceededError, SpentError
 
@@ -23,20 +25,24 @@ def main(arguments: list[str] | None = None) -> int:
     options = make_parser().parse_args(arguments)
     try:
         # Imported after parsing, since it takes seconds.
-        from ._cli import commands
-
-        code = getattr(commands, options.command)(options)
+        module = import_module(f"{__package__}._cli.{options.module}")
+        code = getattr(module, options.command)(options)
         sys.stdout.flush()
+        return code
     except BrokenPipeError:
         # The reader of the pipe has closed it; redirect what is flushed at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return FAILED
     except KeyboardInterrupt as interrupt:
-        print(f"skdpgen: error: {str(interrupt) or 'interrupted.'}", file=sys.stderr)
-        return 128 + getattr(interrupt, "number", 2)
-    except (BudgetExceededError, SpentError, OSError, ImportError, ValueError) as error:
-        print(f"skdpgen: error: {error}", file=sys.stderr)
-        return 1
+        code, message = 128 + getattr(interrupt, "number", 2), str(interrupt) or "interrupted."
+    except (BudgetExceededError, StoppedError) as stop:
+        # A budget refuses a whole plan, before the first release.
+        code, message = STOPPED, str(stop)
+    except (SpentError, OSError, ImportError, ValueError) as error:
+        code, message = FAILED, str(error)
+    print(f"skdpgen: {'stopped' if code == STOPPED else 'error'}: {message}", file=sys.stderr)
+    if getattr(options, "as_json", False):
+        print(json.dumps({"exit_code": code, "error": message}, ensure_ascii=False))
     return code
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Output files: checked before anything is read, and replaced together or not at all."""
+"""Output files and folders: checked before anything is read, and complete or not there."""
 
 import contextlib
 import os
+import shutil
 import signal
 import stat
 import sys
@@ -11,10 +12,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import pandas as pd
-
-# First characters of what spreadsheets run as a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# How names of temporary files and folders begin.
+_PREFIX = ".skdpgen-"
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
@@ -75,10 +74,7 @@ def print_warning(message) -> None:
 def _check_output(option: str, path: str) -> None:
     target = os.path.realpath(path)
     folder = os.path.dirname(target)
-    if not os.path.isdir(folder):
-        raise ValueError(f"{option} {path}: there is no folder {folder}.")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise ValueError(f"{option} {path}: the folder {folder} cannot be written to.")
+    _check_writable(f"{option} {path}", folder)
     if os.path.isdir(target):
         raise ValueError(f"{option} {path} is a folder; name a file in it.")
     if os.path.lexists(target):
@@ -88,6 +84,13 @@ def _check_output(option: str, path: str) -> None:
             raise ValueError(f"{option} {path} is read-only.")
 
 
+def _check_writable(what: str, folder: str) -> None:
+    if not os.path.isdir(folder):
+        raise ValueError(f"{what}: there is no folder {folder}.")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ValueError(f"{what}: the folder {folder} cannot be written to.")
+
+
 def _is_same(path: str, other: str) -> bool:
     if os.path.realpath(path) == os.path.realpath(other):
         return True
@@ -95,18 +98,61 @@ def _is_same(path: str, other: str) -> bool:
     return os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other)
 
 
+def check_folder(option: str, path: str) -> None:
+    """Raise ValueError unless a path is a new folder, or an empty one, that can be written."""
+    target = os.path.realpath(path)
+    _check_writable(f"{option} {path}", os.path.dirname(target))
+    if os.path.isdir(target):
+        _check_writable(f"{option} {path}", target)
+        if os.listdir(target):
+            raise ValueError(
+                f"{option} {path} holds files already. Name a new folder: each release has its "
+                "certificate, and all of them count."
+            )
+    elif os.path.lexists(target):
+        raise ValueError(f"{option} {path} is no folder; name a new one.")
+
+
 @contextlib.contextmanager
-def replaced_together(
+def new_folder(path: str, commit: Callable[[], None] = lambda: None) -> Iterator[Path]:
+    """Yield a temporary folder, which becomes the folder `path` if no error is raised.
+
+    All of its files are there, or none, even if the process is killed.
+
+    Parameters
+    ----------
+    path : str
+        As `check_folder` takes it.
+    commit : callable
+        Called before the folder is in place.
+    """
+    target = os.path.realpath(path)
+    temporary = Path(tempfile.mkdtemp(dir=os.path.dirname(target), prefix=_PREFIX))
+    try:
+        yield temporary
+        for file in temporary.iterdir():
+            _flush(str(file))
+        # As a folder is made by the umask.
+        temporary.chmod(_mode_of(target, 0o777))
+        commit()
+        if os.path.isdir(target):
+            os.rmdir(target)
+        os.rename(temporary, target)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def replaced(
     paths: Iterable[str], commit: Callable[[], None] = lambda: None
 ) -> Iterator[list[str]]:
-    """Yield temporary files beside `paths`, which replace them if no error is raised.
+    """Yield temporary files beside `paths`, which replace them, in order, if no error is raised.
 
     Links are followed. Existing files keep their modes, and new ones have those of the umask.
 
     Parameters
     ----------
     paths : iterable of str
-        They are replaced in this order, so that the last never exists without the others.
     commit : callable
         Called before the first of them is replaced.
     """
@@ -118,59 +164,28 @@ def replaced_together(
         yield temporary
         for name, target in zip(temporary, targets, strict=True):
             _flush(name)
-            os.chmod(name, _mode_of(target))
+            os.chmod(name, _mode_of(target, 0o666))
         commit()
-        _replace_all(temporary, targets)
+        for name, target in zip(temporary, targets, strict=True):
+            os.replace(name, target)
     finally:
         for name in temporary:
             _remove(name)
 
 
-def _replace_all(temporary: Sequence[str], targets: Sequence[str]) -> None:
-    """Replace files by temporary ones; after an error, restore all of them.
-
-    Several files cannot be replaced atomically. Existing ones are moved aside first, the last
-    before the others, so that files of two runs are never side by side, even if the process is
-    killed.
-    """
-    if len(targets) == 1:  # atomic
-        os.replace(temporary[0], targets[0])
-        return
-    aside: list[tuple[str, str]] = []
-    placed: list[str] = []
-    try:
-        for target in reversed(targets):
-            if os.path.exists(target):
-                aside.append((_make_beside(target), target))
-                os.replace(target, aside[-1][0])
-        for name, target in zip(temporary, targets, strict=True):
-            placed.append(target)
-            os.replace(name, target)
-    except BaseException:
-        for target in reversed(placed):
-            _remove(target)
-        for name, target in reversed(aside):
-            if not os.path.exists(target):
-                os.replace(name, target)
-        raise
-    finally:
-        for name, _ in aside:
-            _remove(name)
-
-
 def _make_beside(target: str) -> str:
-    handle, name = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".skdpgen-")
+    handle, name = tempfile.mkstemp(dir=os.path.dirname(target), prefix=_PREFIX)
     os.close(handle)
     return name
 
 
-def _mode_of(target: str) -> int:
+def _mode_of(target: str, new: int) -> int:
     with contextlib.suppress(FileNotFoundError):
         return stat.S_IMODE(os.stat(target).st_mode)
     # The umask can only be read by setting it.
     umask = os.umask(0)
     os.umask(umask)
-    return 0o666 & ~umask
+    return new & ~umask
 
 
 def _flush(name: str) -> None:
@@ -182,52 +197,6 @@ def _flush(name: str) -> None:
 def _remove(name: str) -> None:
     with contextlib.suppress(FileNotFoundError):
         os.unlink(name)
-
-
-def write_table(pieces: Iterable[pd.DataFrame], path: str, output: str, escape: bool) -> None:
-    """Write pieces of a table in the format of an output's suffix.
-
-    Parameters
-    ----------
-    pieces : iterable of DataFrame
-    path : str
-        The (temporary) file to write.
-    output : str
-        The path of the output.
-    escape : bool
-        Whether to escape formulas in a CSV file.
-    """
-    if is_parquet(output):
-        _write_parquet(pieces, path)
-        return
-    for i, piece in enumerate(pieces):
-        piece = escape_formulas(piece) if escape else piece
-        piece.to_csv(path, index=False, mode="a" if i else "w", header=i == 0)
-
-
-def _write_parquet(pieces, path):
-    from pyarrow import Table
-    from pyarrow.parquet import ParquetWriter
-
-    tables = (Table.from_pandas(piece, preserve_index=False) for piece in pieces)
-    first = next(tables)
-    with ParquetWriter(path, first.schema) as writer:
-        writer.write_table(first)
-        for table in tables:
-            writer.write_table(table)
-
-
-def escape_formulas(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with an apostrophe before texts and names that begin like a formula."""
-    escaped = {_escape(name): column for name, column in frame.items()}
-    for name, column in escaped.items():
-        if getattr(column.dtype, "kind", "O") not in "iufbM":
-            escaped[name] = column.astype(object).map(_escape)
-    return pd.DataFrame(escaped)
-
-
-def _escape(cell):
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
 
 
 class Interrupted(KeyboardInterrupt):

@@ -4,80 +4,127 @@
 import argparse
 
 from .._version import __version__
+from .exits import DESCRIPTION
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """Return the parser, whose results name the command as `command`."""
-    parser = argparse.ArgumentParser(
-        prog="skdpgen", description="Synthetic tables under differential privacy."
+    """Return the parser, whose results name the command as `command`, in a `module` beside it."""
+    parser = _make(
+        argparse.ArgumentParser,
+        prog="skdpgen",
+        description="Synthetic tables under differential privacy.",
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(title="commands", dest="command", required=True)
-    for name, (purpose, add_options) in _COMMANDS.items():
-        add_options(commands.add_parser(name, help=purpose))
+    for name, (purpose, add_options, module) in _COMMANDS.items():
+        command = _make(commands.add_parser, name, help=purpose, description=f"{purpose}.")
+        command.set_defaults(module=module)
+        add_options(command)
     return parser
 
 
-def _add_synthesize(command: argparse.ArgumentParser) -> None:
+def _make(make, *args, **kwargs) -> argparse.ArgumentParser:
+    """Return a parser whose help ends with the exit codes."""
+    raw = argparse.RawDescriptionHelpFormatter
+    return make(*args, epilog=DESCRIPTION, formatter_class=raw, **kwargs)
+
+
+def _add_synthesize(command: argparse.ArgumentParser, is_preview: bool = False) -> None:
     add = command.add_argument
+    _add_table(command)
+    _add_epsilon(command)
     add(
-        "table",
-        nargs="+",
-        help="private rows: a .parquet, .csv, .tsv, .txt or .xlsx file, or several with the same "
-        "columns, which are one table",
+        "-o",
+        "--output",
+        metavar="FOLDER",
+        required=not is_preview,
+        help="new folder for synthetic rows, certificate, schema and report",
     )
-    add("--output", required=True, help="synthetic rows, .csv or .parquet")
-    add("--certificate", help="where to write the certificate, as JSON")
-    add("--schema-out", help="where to write the fitted schema and a report on it, as JSON")
     add("--n-rows", type=int, help="synthetic rows; default: as many as private rows, or persons")
+    add("--target", help="the column to be predicted, if there is one")
+    _add_run(command)
+    add(
+        "--fail-on-warning",
+        action="store_true",
+        help="exit code 4 if the releases indicate bad synthetic rows",
+    )
     add(
         "--escape-formulas",
         action="store_true",
         help="write an apostrophe before texts that spreadsheets run as formulas",
     )
-    add("--quiet", action="store_true", help="no progress bar, no statement")
+    _add_method(command)
     _add_format(command)
     _add_schema(command)
     _add_privacy(command)
+
+
+def _add_preview(command: argparse.ArgumentParser) -> None:
+    _add_synthesize(command, is_preview=True)
+
+
+def _add_look(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    _add_table(command)
+    add("--epsilon", type=float, default=0.1, help="privacy budget of the look; default: 0.1")
+    add(
+        "-o",
+        "--output",
+        metavar="FILE",
+        required=True,
+        help="where to write the schema, as JSON; its certificate is written beside it",
+    )
     add("--target", help="the column to be predicted, if there is one")
+    _add_run(command)
+    _add_format(command)
+    _add_schema(command)
+    _add_privacy(command)
+
+
+def _add_table(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "table",
+        nargs="+",
+        help="private rows: a .parquet, .csv, .tsv, .txt or .xlsx file, or several with the same "
+        "columns, which are one table",
+    )
+
+
+def _add_run(command: argparse.ArgumentParser) -> None:
+    """Add what a run is of, what may stop it, and what it prints."""
+    add = command.add_argument
     add(
         "--person-column",
         metavar="NAME",
         help="column of identifiers of persons, which is not synthesized; protects each person "
         "with all rows",
     )
+    add("--budget", metavar="FILE", help="also charge the budget of skdpgen budget init")
+    add("--anyway", action="store_true", help="go on where the command would stop (exit code 3)")
     add(
         "--engine",
         choices=["dask", "spark"],
         help="engine whose workers read Parquet files and compute sums; default: this process",
     )
-    add("--budget", metavar="FILE", help="also charge the budget of skdpgen budget init")
     add(
         "--strict",
         action="store_true",
         help="refuse invalid records, which otherwise count as absent; ε does not cover a refusal",
     )
     add("--seed", type=int, help="seed of the noise, for experiments: it protects nobody")
-    add(
-        "--fail-on-warning",
-        action="store_true",
-        help="exit code 3 if the releases indicate bad synthetic rows",
+    said = command.add_mutually_exclusive_group()
+    said.add_argument("--quiet", action="store_true", help="print warnings and errors only")
+    said.add_argument(
+        "--json", dest="as_json", action="store_true", help="print one JSON object, and no more"
     )
 
 
 def _add_describe(command: argparse.ArgumentParser) -> None:
     command.add_argument("table", help="a public .parquet, .csv, .tsv, .txt or .xlsx file")
-    command.add_argument("--output", help="where to write the schema; default: standard output")
+    command.add_argument(
+        "-o", "--output", help="where to write the schema; default: standard output"
+    )
     _add_format(command)
-
-
-def _add_preview(command: argparse.ArgumentParser) -> None:
-    size = command.add_mutually_exclusive_group(required=True)
-    size.add_argument("--n-rows", type=int, help="number of private rows")
-    size.add_argument("--n-persons", type=int, help="number of persons, if rows belong to persons")
-    command.add_argument("--n-columns", type=int, help="default: those of the schema")
-    _add_schema(command)
-    _add_privacy(command)
 
 
 def _add_audit(command: argparse.ArgumentParser) -> None:
@@ -87,10 +134,12 @@ def _add_audit(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("--target", help="the column to be predicted, if there is one")
     add("--n-runs", type=int, default=5000, help="runs of each release; default: 5000")
-    add("--json", metavar="FILE", help="where to write the report")
+    add("-o", "--output", metavar="FILE", help="where to write the report, as JSON")
     add("--seed", type=int, help="seed of the rows and of the noise")
+    _add_method(command)
+    _add_epsilon(command)
     _add_schema(command)
-    _add_privacy(command)
+    _add_privacy(command, delta_is_required=True)
 
 
 def _add_report(command: argparse.ArgumentParser) -> None:
@@ -105,6 +154,7 @@ def _add_report(command: argparse.ArgumentParser) -> None:
     add("--reads-private-rows", action="store_true", help="required with --private")
     add("--certificate", help="the JSON file that synthesize wrote")
     add("--audit", help="the JSON file of an audit")
+    add("--budget", metavar="FILE", help="the budget of all syntheses of the same rows")
     add(
         "--schema",
         help="a file as for synthesize; its rules are checked, and it says how to read cells",
@@ -126,7 +176,7 @@ def _add_budget(command: argparse.ArgumentParser) -> None:
     init.add_argument(
         "--threshold-delta",
         type=float,
-        help="part of δ for categories that --infer finds, a tenth of the δ of each synthesis; "
+        help="part of δ for categories that are inferred, a tenth of the δ of each synthesis; "
         "default: a tenth of δ; 0 if all categories are declared",
     )
     for name, purpose in (
@@ -154,10 +204,10 @@ def _add_sign(command: argparse.ArgumentParser) -> None:
 def _add_format(command: argparse.ArgumentParser) -> None:
     group = command.add_argument_group("format of a CSV or Excel file, which is public")
     add = group.add_argument
-    add("--sep", help="separator of cells; default: a comma, for .tsv a tab")
+    add("--sep", help="separator of cells; default: the usual one that the first line has most")
     add("--sheet", help="sheet of an .xlsx file; default: the only visible one")
     add("--encoding", default="utf-8", help="such as latin-1; default: utf-8")
-    add("--decimal", default=".", help="decimal separator; default: a dot")
+    add("--decimal", help="decimal separator; default: a dot, where columns are declared")
     add("--thousands", help="separator of groups of three digits")
     add("--date-format", help="such as %%m/%%d/%%Y; default: ISO 8601")
     add(
@@ -180,7 +230,7 @@ def _add_schema(command: argparse.ArgumentParser) -> None:
     add(
         "--schema",
         help="a public file that declares columns: our JSON, SDV, Frictionless, CSVW, Croissant, "
-        "JSON Schema or SQL",
+        "JSON Schema or SQL; others are inferred from the budget",
     )
     add(
         "--types",
@@ -190,18 +240,16 @@ def _add_schema(command: argparse.ArgumentParser) -> None:
         help="type of a column, such as age=integer, or a JSON file of types; bounds and "
         "categories are inferred from the budget; can be repeated",
     )
-    add(
-        "--infer",
-        choices=["private"],
-        help="infer undeclared columns from the budget, by noisy counts: types, bounds and "
-        "categories; types that a Parquet file states are public",
-    )
 
 
-def _add_privacy(command: argparse.ArgumentParser) -> None:
+def _add_epsilon(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--epsilon", type=float, required=True, help="privacy budget")
+
+
+def _add_privacy(command: argparse.ArgumentParser, delta_is_required: bool = False) -> None:
     add = command.add_argument
-    add("--epsilon", type=float, required=True, help="privacy budget")
-    add("--delta", type=float, required=True, help="well below 1 / rows")
+    default = "" if delta_is_required else "; default: a power of ten, at most 1e-5 and 0.1 / rows"
+    add("--delta", type=float, required=delta_is_required, help=f"well below 1 / rows{default}")
     add(
         "--max-rows-per-person",
         type=int,
@@ -209,7 +257,10 @@ def _add_privacy(command: argparse.ArgumentParser) -> None:
         help="rows of each person that count, at M times the noise; default: 1",
     )
     _add_relation(command)
-    add(
+
+
+def _add_method(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
         "--method",
         choices=["sliced", "flow"],
         default="sliced",
@@ -226,13 +277,23 @@ def _add_relation(command: argparse.ArgumentParser) -> None:
     )
 
 
+# The purpose of each command, its options, and the module that holds it.
 _COMMANDS = {
-    "synthesize": ("write a synthetic table from a private one", _add_synthesize),
-    "schema": ("describe the columns of a PUBLIC table", _add_describe),
-    "preview": ("print the releases and the cost of a synthesis", _add_preview),
-    "audit": ("test the claims of a synthesis by many runs on generated rows", _add_audit),
-    "report": ("describe synthetic rows on an HTML page", _add_report),
-    "budget": ("limit what several syntheses spend, by a file", _add_budget),
-    "verify": ("print a certificate, and recompute its ε", _add_verify),
-    "sign": ("sign a certificate with a key", _add_sign),
+    "synthesize": ("write a synthetic table from a private one", _add_synthesize, "synthesis"),
+    "preview": (
+        "say what to expect of a synthesis with the same options",
+        _add_preview,
+        "synthesis",
+    ),
+    "look": ("infer a schema to be edited, for a part of the budget", _add_look, "synthesis"),
+    "schema": ("describe the columns of a PUBLIC table", _add_describe, "commands"),
+    "audit": (
+        "test the claims of a synthesis by many runs on generated rows",
+        _add_audit,
+        "commands",
+    ),
+    "report": ("describe synthetic rows on an HTML page", _add_report, "reports"),
+    "budget": ("limit what several syntheses spend, by a file", _add_budget, "certificates"),
+    "verify": ("print a certificate, and recompute its ε", _add_verify, "certificates"),
+    "sign": ("sign a certificate with a key", _add_sign, "certificates"),
 }

@@ -5,22 +5,14 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
+from ..accounting.budget import PrivacyBudget
 from ..evaluation import report as make_report
 from ..tables.schema import Schema
-from .outputs import check_outputs, check_suffix, replaced_together
-from .tables import read_public, read_schema
+from .outputs import check_outputs, check_suffix, replaced
+from .tables import read_beside, read_public, read_schema
 
-# Options of the CSV files that `skdpgen synthesize` writes.
-_PLAIN: dict = {
-    "sep": None,
-    "sheet": None,
-    "encoding": "utf-8",
-    "decimal": ".",
-    "thousands": None,
-    "date_format": None,
-    "header": "yes",
-    "drop": [],
-}
+# Options by which synthetic rows differ from those that they are compared with.
+_MADE: dict = {"sep": None, "sheet": None, "header": "yes", "drop": []}
 
 
 def report(options: Namespace) -> int:
@@ -40,12 +32,13 @@ def report(options: Namespace) -> int:
         "--private": options.private,
         "--certificate": options.certificate,
         "--audit": options.audit,
+        "--budget": options.budget,
         "--schema": options.schema,
     }
     check_outputs(outputs, inputs)
     check_suffix(options.output, (".html",))
     schema = None if options.schema is None else read_schema(options.schema)
-    synthetic = _read(options.table, Namespace(**{**vars(options), **_PLAIN}), schema)
+    synthetic = _read(options.table, Namespace(**{**vars(options), **_MADE}), schema)
     result = make_report(
         synthetic,
         _read(options.reference, options, schema),
@@ -53,13 +46,15 @@ def report(options: Namespace) -> int:
         reads_private_rows=options.reads_private_rows,
         certificate=options.certificate and Path(options.certificate),
         audit=options.audit and Path(options.audit),
+        budget=None if options.budget is None else PrivacyBudget.from_file(options.budget),
         schema=schema,
+        schema_report=read_beside(options.schema, "report"),
         target=options.target,
         title=options.title or f"Synthetic rows: {Path(options.table).name}",
     )
     texts = {options.output: result.to_html(), options.json: result.to_json()}
     texts.pop(None, None)
-    with replaced_together(texts) as paths:
+    with replaced(texts) as paths:
         for path, text in zip(paths, texts.values(), strict=True):
             Path(path).write_text(text, encoding="utf-8")
     if options.reads_private_rows:

@@ -6,7 +6,7 @@ import contextlib
 import sys
 import warnings
 from argparse import Namespace
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
 
@@ -15,9 +15,10 @@ import pandas as pd
 from ..accounting.strict_json import parse_json
 from ..checks import read_file
 from ..curator.cells import name_cell
-from ..curator.texts import MISSING_TEXTS, TextStyle
+from ..curator.tables import adapt_table
+from ..curator.texts import MISSING_TEXTS, PLAIN, TextStyle
 from ..engines.files import TableFile, list_files
-from ..tables.columns import TYPES, Unknown
+from ..tables.columns import TYPES, Number, Unknown
 from ..tables.columns.texts import parse_cells, parse_texts, read_cell
 from ..tables.encoder import check_columns, check_dtypes
 from ..tables.metadata import find_format, load
@@ -37,6 +38,10 @@ class TableOptions:
 
     Attributes
     ----------
+    path : str
+        The first file or pattern.
+    names : list of str
+        Names of the columns.
     file : TableFile
     rows : TableFile, or a table of an engine
         The rows to fit.
@@ -48,29 +53,28 @@ class TableOptions:
 
     def __init__(self, options: Namespace) -> None:
         check_table(options)
-        self._path, self._style = list_given(options)[0], read_style(options)
+        self.path, self._style = list_given(options)[0], read_style(options)
         declared = read_declared(options)
+        self._styles = read_styles(options.schema)
         if options.person_column in declared:
             raise ValueError(
                 f"--person-column {options.person_column} is in --schema, but identifiers are not "
                 "synthesized. Remove it from the schema."
             )
-        parse = parse_cells if is_excel(self._path) else parse_texts
-        self.file = TableFile(
-            options.table,
-            lambda texts: parse(texts, self.schema, self._style),
-            options.header == "yes",
-            sep=read_sep(options),
-            encoding=options.encoding,
-            drop=list_dropped(options),
-            person_column=options.person_column,
-            sheet=options.sheet,
+        parse = parse_cells if is_excel(self.path) else parse_texts
+        self.file = open_table(
+            options,
+            lambda texts: pd.DataFrame(
+                {n: parse(texts[[n]], self.schema, self.style_of(n))[n] for n in texts}
+            ),
         )
+        self._options = options
         names = self.file.names()
         self.schema = self._complete(names, declared, options)
         check_columns(pd.DataFrame(columns=names), self.schema)
+        self.names = names
         # The dtypes of a Parquet file are public: check them before a cell is read.
-        if is_parquet(self._path):
+        if is_parquet(self.path):
             stated = self.file.dtypes().items()
             empty = pd.DataFrame({name: pd.Series([], dtype=dtype) for name, dtype in stated})
             check_dtypes(empty, self.schema, are_stated=True)
@@ -79,10 +83,44 @@ class TableOptions:
         if options.target is not None and options.target not in names:
             raise ValueError(f"--target must be one of the columns {names}; got {options.target}.")
 
+    def style_of(self, name: str) -> TextStyle:
+        """Return how the numbers and dates of a column are written, as options and files say."""
+        return self._styles.get(name, self._style)
+
+    def list_doubts(self) -> list[str]:
+        """List what may be wrong with how cells are read, from public facts only."""
+        options = self._options
+        if options.decimal is not None or is_parquet(self.path) or is_excel(self.path):
+            return []
+        declared = [
+            name
+            for name, column in self.schema.items()
+            if isinstance(column, Number) and column.decimals != 0 and name not in self._styles
+        ]
+        if self.file.sep != ";" or not declared:
+            return []
+        return [
+            f"{self.path} is separated by semicolons, so numbers may have decimal commas: say how "
+            f"{', '.join(declared)} are written, by --decimal , or --decimal ."
+        ]
+
+    def count(self) -> int:
+        """Return the number of rows, or of persons, which is public."""
+        # A table of an engine counts itself; cells of a file need not be parsed for that.
+        plain = open_table(self._options, lambda texts: texts)
+        table = adapt_table(plain if self.rows is self.file else self.rows)
+        if self.persons is not None:
+            table = table.by_person(self.persons)
+        _, n_units, persons = table.map_parts(lambda part: part)
+        n_units = n_units if persons is None else persons.n_persons
+        if not n_units:
+            raise ValueError("The table has no rows.")
+        return n_units
+
     def _on_engine(self, options: Namespace):
         """Return the lazy table of an engine."""
-        if not is_parquet(self._path):
-            raise ValueError(f"--engine is for Parquet files; got {self._path}.")
+        if not is_parquet(self.path):
+            raise ValueError(f"--engine is for Parquet files; got {self.path}.")
         try:
             return self.file.on_engine(options.engine)
         except ImportError:
@@ -91,7 +129,7 @@ class TableOptions:
 
     def _complete(self, names: list[str], declared: Mapping, options: Namespace) -> Schema:
         """Return the schema of all columns of the file."""
-        stated = self.file.dtypes() if is_parquet(self._path) else None
+        stated = self.file.dtypes() if is_parquet(self.path) else None
         typed = read_types(options.types, None if stated is not None else self._style)
         missing = [name for name in typed if name not in names]
         if missing:
@@ -100,20 +138,14 @@ class TableOptions:
         if both:
             raise ValueError(f"--types and --schema both have {both}; use one of them.")
         known = {**declared, **typed}
-        if options.infer is None:
-            undeclared = [name for name in names if name not in known]
-            if undeclared:
-                raise ValueError(
-                    f"The columns {undeclared} are neither in --schema nor in --types. Declare "
-                    "them, spend budget on inferring them by --infer private, or remove them by "
-                    "--drop."
-                )
-        elif stated is None:
+        if stated is None:
             known = {**dict.fromkeys(names, Unknown()), **known}
         else:
             known = dict(_declare_stated(stated, known))
-        unknown = Unknown(**_fields_of(self._style))
-        columns = {n: unknown if column == Unknown() else column for n, column in known.items()}
+        columns = {
+            name: Unknown(**_fields_of(self.style_of(name))) if column == Unknown() else column
+            for name, column in known.items()
+        }
         return Schema(columns, list_rules(declared))
 
 
@@ -131,6 +163,20 @@ def _declare_stated(stated: Mapping, known: Mapping) -> Schema:
     return schema
 
 
+def open_table(options: Namespace, parse: Callable) -> TableFile:
+    """Return the files of the table, whose cells `parse` reads."""
+    return TableFile(
+        options.table,
+        parse,
+        options.header == "yes",
+        sep=read_sep(options),
+        encoding=options.encoding,
+        drop=list_dropped(options),
+        person_column=getattr(options, "person_column", None),
+        sheet=options.sheet,
+    )
+
+
 def check_table(options: Namespace) -> None:
     """Raise ValueError for a table that does not exist, or of unknown format."""
     first, *others = list_given(options)
@@ -145,7 +191,8 @@ def check_table(options: Namespace) -> None:
     of_csv: dict = {"sep": None, "encoding": "utf-8"}
     if is_parquet(first):
         _check_pyarrow()
-        _refuse_options(options, "a Parquet file", of_csv | _fields_of(TextStyle()))
+        of_texts = dict.fromkeys(_fields_of(PLAIN))
+        _refuse_options(options, "a Parquet file", of_csv | of_texts)
     elif is_excel(first):
         _refuse_options(options, "an Excel file", of_csv)
     if options.sheet is not None and not is_excel(first):
@@ -177,22 +224,11 @@ def _check_pyarrow() -> None:
         raise ImportError("Parquet files need pyarrow: pip install 'skdpgen[parquet]'.") from None
 
 
-def check_synthetic(path: str) -> None:
-    """Raise ValueError for an output of synthetic rows in an unknown format."""
-    check_suffix(path, (".csv", ".parquet"))
-    if is_parquet(path):
-        _check_pyarrow()
-
-
-def read_sep(options: Namespace) -> str:
-    """Return the separator of a CSV file."""
-    first = list_given(options)[0]
-    suffix = Path(first).suffix.lower()
+def read_sep(options: Namespace) -> str | None:
+    """Return the separator of a CSV file, None to find it in the first line."""
     if options.sep is None:
-        if suffix == ".txt":
-            raise ValueError(f"{first} needs --sep, the separator of its cells.")
-        return "\t" if suffix == ".tsv" else ","
-    # Shells pass \t as two characters.
+        return None
+    # Shells pass \\t as two characters.
     sep = {"\\t": "\t", "tab": "\t"}.get(options.sep, options.sep)
     # Letters, digits and quotes occur within cells.
     if len(sep) != 1 or sep.isalnum() or sep in "\"'\n\r":
@@ -202,7 +238,8 @@ def read_sep(options: Namespace) -> str:
 
 def read_style(options: Namespace) -> TextStyle:
     """Return how numbers and dates are written."""
-    return TextStyle(options.decimal, options.thousands, options.date_format)
+    decimal = PLAIN.decimal if options.decimal is None else options.decimal
+    return TextStyle(decimal, options.thousands, options.date_format)
 
 
 def list_dropped(options: Namespace) -> list[str]:
@@ -213,11 +250,6 @@ def list_dropped(options: Namespace) -> list[str]:
 
 def read_declared(options: Namespace) -> Mapping:
     """Return the declared columns: a schema, or an empty dict."""
-    if options.schema is None and options.infer is None and not options.types:
-        raise ValueError(
-            "No column is declared. Declare public columns by --schema, or spend budget on "
-            "inferring them by --infer private."
-        )
     if options.schema is None:
         return {}
     dropped = list_dropped(options) if "drop" in options else ()
@@ -239,6 +271,24 @@ def read_schema(path: str) -> Schema:
     for warning in caught:
         print_warning(warning.message)
     return schema
+
+
+def read_styles(path: str | None) -> dict[str, TextStyle]:
+    """Return how the columns of a schema that `look` or `synthesize` wrote are written."""
+    texts = read_beside(path, "texts")
+    with contextlib.suppress(AttributeError, TypeError, ValueError):
+        return {name: TextStyle(**style) for name, style in (texts or {}).items()}
+    return {}
+
+
+def read_beside(path: str | None, name: str):
+    """Return what `look` or `synthesize` wrote beside a schema, or None."""
+    if path is None:
+        return None
+    with contextlib.suppress(ValueError):
+        document = parse_json(read_file(path), path)
+        return document.get(name) if isinstance(document, dict) and "schema" in document else None
+    return None
 
 
 def list_rules(declared: Mapping) -> tuple:
@@ -294,25 +344,22 @@ def _fields_of(style: TextStyle) -> dict:
 def read_public(options: Namespace, schema: Schema | None = None) -> pd.DataFrame:
     """Read a public table; without a schema, columns have the type of all of their cells."""
     check_table(options)
-    file = TableFile(
-        options.table,
-        lambda texts: texts,
-        options.header == "yes",
-        sep=read_sep(options),
-        encoding=options.encoding,
-        drop=list_dropped(options),
-        sheet=options.sheet,
-    )
+    file = open_table(options, lambda texts: texts)
     file.names()
     frame = pd.concat(list(file()), ignore_index=True)
     first = list_given(options)[0]
     if is_parquet(first):
         return frame
-    style = read_style(options)
-    declared: Mapping = {} if schema is None else schema
-    parsed = (parse_cells if is_excel(first) else parse_texts)(frame, declared, style)
-    return parsed.assign(
-        **{name: _parse_public(frame[name], style) for name in frame if name not in declared}
+    path = getattr(options, "schema", None)
+    styles = dict.fromkeys(frame, read_style(options)) | read_styles(path)
+    parse = parse_cells if is_excel(first) else parse_texts
+    return pd.DataFrame(
+        {
+            name: _parse_public(frame[name], styles[name])
+            if schema is None or name not in schema
+            else parse(frame[[name]], schema, styles[name])[name]
+            for name in frame
+        }
     )
 
 

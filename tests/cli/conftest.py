@@ -1,6 +1,7 @@
 """A small private table and its schema, in files."""
 
 import json
+import shutil
 from functools import partial
 
 import numpy as np
@@ -34,10 +35,11 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def synthesize(folder):
-    """The command, at ε = 5, quietly, of private.csv to made.csv if nothing else is said."""
+    """The command, at ε = 5, quietly, of private.csv to a new folder, made."""
 
     def run(*options, table="private.csv", schema="schema.json"):
-        given = ["--epsilon", "5", "--delta", "1e-6", "--output", "made.csv", "--quiet"]
+        shutil.rmtree("made", ignore_errors=True)
+        given = ["--epsilon", "5", "--delta", "1e-6", "--output", "made", "--quiet"]
         given += [] if schema is None else ["--schema", schema]
         tables = [table] if isinstance(table, str) else table
         return main(["synthesize", *tables, *given, *options])
@@ -48,4 +50,4 @@ def synthesize(folder):
 @pytest.fixture
 def infer(synthesize):
     """The same without a schema, as whoever knows nothing would."""
-    return partial(synthesize, "--infer", "private", "--epsilon", "20", schema=None)
+    return partial(synthesize, "--epsilon", "20", schema=None)

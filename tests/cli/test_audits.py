@@ -19,12 +19,12 @@ SAID = ["--types", "n=number", "--types", "d=date", "--types", "b=boolean", "--t
         ["--schema", "schema.json", "--n-rows", "60"],
         ["--schema", "schema.json", "--n-rows", "60", "--target", "ward", "--method", "flow"],
         ["--schema", "schema.json", "--n-persons", "60", "--max-rows-per-person", "2"],
-        [*SAID, "--n-rows", "60", "--infer", "private", "--epsilon", "8"],
+        [*SAID, "--n-rows", "60", "--epsilon", "8"],
     ],
 )
 def test_an_audit(options, folder, capsys):
     Path("private.csv").unlink()  # no row is read
-    assert main([*ALWAYS, *options, "--json", "audit.json"]) == 0
+    assert main([*ALWAYS, *options, "--output", "audit.json"]) == 0
     said = capsys.readouterr()
     assert said.out.startswith("No violation found: the audit shows ε > ")
     assert "two-way tables: μ > " in said.out
@@ -47,12 +47,11 @@ def test_a_violation(folder, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "Declare public columns by --schema"),
-        (["--infer", "private"], "generates rows of declared columns"),
+        ([], "generates rows of declared columns"),
         (["--schema", "schema.json", "--target", "sex"], "--target must be one of"),
         (["--schema", "schema.json", "--n-rows", "2"], "needs at least 4 records"),
         (["--schema", "schema.json", "--n-runs", "9"], "n_runs must be"),
-        (["--schema", "schema.json", "--json", "schema.json"], "schema.json"),
+        (["--schema", "schema.json", "--output", "schema.json"], "schema.json"),
         (["--schema", "schema.json", "--max-rows-per-person", "2"], "goes with --n-persons"),
     ],
 )

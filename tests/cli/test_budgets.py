@@ -19,13 +19,12 @@ def test_syntheses_are_charged_until_nothing_is_left(synthesize, capsys, folder)
     assert 4 < PrivacyBudget.from_file("kept.budget").spent < 5
     assert main(["budget", "show", "kept.budget"]) == 0
     assert "ε = 4." in capsys.readouterr().out
-    (folder / "made.csv").unlink()
-    assert synthesize("--budget", "kept.budget") == 1
+    assert synthesize("--budget", "kept.budget") == 3
     assert "over the budget of 6" in capsys.readouterr().err
-    assert not (folder / "made.csv").exists()
+    assert not (folder / "made").exists()
     assert main(["budget", "close", "kept.budget"]) == 0
     assert "the budget is closed" in capsys.readouterr().out
-    assert synthesize("--budget", "kept.budget", "--epsilon", "0.1") == 1
+    assert synthesize("--budget", "kept.budget", "--epsilon", "0.5") == 3
     assert "is closed" in capsys.readouterr().err
 
 
@@ -44,12 +43,12 @@ def test_a_file_that_is_there_is_not_taken(folder, capsys):
 def test_a_synthesis_needs_the_file_that_it_names(synthesize, capsys, folder):
     assert synthesize("--budget", "none.budget") == 1
     assert "none.budget can be neither read" in capsys.readouterr().err
-    assert not (folder / "made.csv").exists()
+    assert not (folder / "made").exists()
 
 
 def test_a_seed_is_for_no_budget(synthesize, capsys):
     main(INIT)
-    assert synthesize("--budget", "kept.budget", "--seed", "1") == 1
+    assert synthesize("--budget", "kept.budget", "--seed", "1") == 3
     assert "refuses fits with a fixed random_state" in capsys.readouterr().err
 
 
@@ -72,13 +71,21 @@ def test_a_refusal_of_categories_says_what_budget_to_make(folder):
 
 
 def test_the_last_line_says_that_syntheses_add_up(capsys, folder):
-    def synthesize(*options):
-        terms = ["--epsilon", "5", "--delta", "1e-6", "--schema", "schema.json"]
-        return main(["synthesize", "private.csv", "--output", "made.csv", *terms, *options])
+    def synthesize(folder, *options):
+        terms = ["--epsilon", "5", "--schema", "schema.json", "-o", folder]
+        return main(["synthesize", "private.csv", *terms, *options])
 
-    assert synthesize() == 0
+    assert synthesize("first") == 0
     assert capsys.readouterr().out.splitlines()[-1].endswith("give all of them one --budget.")
-    (folder / "made.csv").unlink()
     assert main(INIT) == 0
-    assert synthesize("--budget", "kept.budget") == 0
+    assert synthesize("second", "--budget", "kept.budget") == 0
     assert "Another synthesis" not in capsys.readouterr().out
+
+
+def test_several_syntheses_that_infer_fit_into_one_budget(synthesize, folder):
+    """Without --delta, each has a tenth of what the budget sets aside for categories."""
+    assert main(INIT) == 0
+    command = ["synthesize", "private.csv", "--epsilon", "2", "--budget", "kept.budget", "--quiet"]
+    for name in ("first", "second", "third"):
+        assert main([*command, "-o", name]) == 0
+    assert PrivacyBudget.from_file("kept.budget").spent < 6

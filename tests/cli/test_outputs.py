@@ -11,8 +11,11 @@ import pandas as pd
 import pytest
 
 from skdpgen import DPSlicedWassersteinGenerator
+from skdpgen.__main__ import main
 from skdpgen._cli import outputs as module
-from skdpgen._cli.outputs import Interrupted, escape_formulas, interruptible, replaced_together
+from skdpgen._cli.forms import Form, escape_formulas
+from skdpgen._cli.outputs import Interrupted, interruptible, new_folder, replaced
+from skdpgen.tables import Category, Schema
 
 
 @pytest.fixture
@@ -31,41 +34,31 @@ def unread(folder, monkeypatch):
 def make_links(folder):
     os.symlink("private.csv", "link.csv")
     os.link("private.csv", "hard.csv")
-    os.symlink("schema.json", "schema.csv")
     os.symlink(folder, "again")
     os.symlink("loop.csv", "loop.csv")
     (folder / "folder.csv").mkdir()
+    (folder / "full").mkdir()
+    (folder / "full" / "certificate.json").write_text("{}")
     os.mkfifo("pipe.csv")
 
 
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        (["--output", "private.csv"], "the private table private.csv are the same file"),
-        (["--output", "./again/private.csv"], "are the same file"),
-        (["--output", "link.csv"], "are the same file"),
-        (["--output", "hard.csv"], "are the same file"),
-        (["--output", "schema.csv"], "--schema schema.json are the same file"),
-        (["--certificate", "private.csv"], "--certificate private.csv and the private table"),
-        (["--certificate", "made.csv"], "--certificate made.csv are the same file"),
-        (["--schema-out", "again/schema.json"], "are the same file"),
-        (["--schema-out", "c.json", "--certificate", "c.json"], "are the same file"),
-        (["--output", "folder.csv"], "is a folder"),
-        (["--output", "pipe.csv"], "is a device, a pipe"),
-        (["--certificate", "/dev/null"], "is a device, a pipe"),
-        (["--output", "loop.csv"], "--output loop.csv"),
-        (["--output", "no/such/made.csv"], "there is no folder .*no/such"),
-        (["--certificate", "no/c.json"], "--certificate no/c.json: there is no folder .*no"),
-        (["--output", "made.xlsx"], "must end in .csv or .parquet"),
-        (["--output", "made"], "must end in .csv or .parquet"),
-        (["--output", "made.csv.gz"], "must end in .csv or .parquet"),
+        (["--output", "private.csv"], "is no folder"),
+        (["--output", "link.csv"], "is no folder"),
+        (["--output", "pipe.csv"], "is no folder"),
+        (["--output", "loop.csv"], "is no folder"),
+        (["--output", "."], "holds files already"),
+        (["--output", "again"], "holds files already"),
+        (["--output", "full"], "holds files already. Name a new folder: each release has"),
+        (["--output", "no/such/made"], "there is no folder .*no/such"),
         (["--n-rows", "0"], "--n-rows must be at least 1"),
         (["--epsilon", "0"], "epsilon must be"),
         (["--epsilon", "nan"], "epsilon must be"),
         (["--delta", "1"], "delta must be"),
         (["--target", "AGE"], r"--target must be one of the columns \['age', 'ward'\]"),
         (["--seed", "-1"], "--seed must be"),
-        (["--escape-formulas", "--output", "made.parquet"], "--escape-formulas is for .csv"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_is_read(
@@ -80,15 +73,26 @@ def test_what_makes_no_sense_is_refused_before_anything_is_read(
     assert printed.out == ""
 
 
-def test_a_folder_and_a_file_that_cannot_be_written_to(unread, synthesize, capsys, monkeypatch):
-    (unread / "made.csv").write_text("")
-    refused = {os.path.realpath("made.csv")}
+def test_a_folder_that_cannot_be_written_to(unread, synthesize, capsys, monkeypatch):
+    refused = {os.path.realpath(".")}
     monkeypatch.setattr(module.os, "access", lambda path, mode: path not in refused)
     assert synthesize() == 1
-    assert "--output made.csv is read-only" in capsys.readouterr().err
-    refused = {os.path.realpath(".")}
-    assert synthesize() == 1
     assert f"the folder {os.path.realpath('.')} cannot be written to" in capsys.readouterr().err
+
+
+def test_what_would_be_written_over_is_refused(folder, capsys):
+    make_links(folder)
+    for path, match in (
+        ("hard.csv", "are the same file"),
+        ("again/schema.json", "--schema schema.json are the same file"),
+        ("folder.csv", "is a folder"),
+        ("/dev/null", "is a device, a pipe"),
+        ("no/s.json", "there is no folder"),
+    ):
+        assert main(["look", "private.csv", "--schema", "schema.json", "-o", path]) == 1
+        assert match in capsys.readouterr().err
+    assert main(["schema", "private.csv", "--output", "hard.csv"]) == 1
+    assert "are the same file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -106,93 +110,70 @@ def test_tables_that_are_none(unread, synthesize, capsys, table, match):
     assert match in capsys.readouterr().err
 
 
-def test_links_are_followed_and_modes_kept(folder, synthesize):
-    (folder / "far").mkdir()
-    (folder / "far" / "old.csv").write_text("old")
-    os.chmod("far/old.csv", 0o604)
-    os.symlink("far/old.csv", "made.csv")
-    os.symlink("far/new.json", "certificate.json")
+def test_the_folder_is_as_one_that_is_made(folder):
+    os.symlink("far", "made")
     umask = os.umask(0o027)
     try:
-        assert synthesize("--certificate", "certificate.json") == 0
+        assert main(["synthesize", "private.csv", "--epsilon", "5", "-o", "made", "--quiet"]) == 0
     finally:
         os.umask(umask)
-    assert os.path.islink("made.csv")
-    assert os.path.islink("certificate.json")
-    assert len(pd.read_csv("far/old.csv")) == 300
-    assert stat.S_IMODE(os.stat("far/old.csv").st_mode) == 0o604
-    assert stat.S_IMODE(os.stat("far/new.json").st_mode) == 0o640
-    assert sorted(os.listdir("far")) == ["new.json", "old.csv"]
+    assert os.path.islink("made")
+    names = ["certificate.json", "report.html", "schema.json", "synthetic.csv"]
+    assert sorted(os.listdir("far")) == names
+    assert stat.S_IMODE(os.stat("far").st_mode) == 0o750
+    assert stat.S_IMODE(os.stat("far/synthetic.csv").st_mode) == 0o640
 
 
-def write_new(paths):
-    with replaced_together(paths) as temporary:
-        for name in temporary:
-            with open(name, "w") as file:
-                file.write("new")
+def test_links_are_followed_and_modes_kept(tmp_path):
+    (tmp_path / "old.csv").write_text("old")
+    (tmp_path / "old.csv").chmod(0o604)
+    (tmp_path / "link.csv").symlink_to("old.csv")
+    with replaced([str(tmp_path / "link.csv")]) as (name,), open(name, "w") as file:
+        file.write("new")
+    assert os.path.islink(tmp_path / "link.csv")
+    assert (tmp_path / "old.csv").read_text() == "new"
+    assert stat.S_IMODE(os.stat(tmp_path / "old.csv").st_mode) == 0o604
+    assert sorted(os.listdir(tmp_path)) == ["link.csv", "old.csv"]
 
 
-def read(path):
-    return path.read_text() if path.exists() else None
-
-
-@pytest.mark.parametrize("old", [None, "old"])
-def test_rows_are_never_beside_the_certificate_of_others(tmp_path, monkeypatch, old):
+def test_a_folder_is_there_with_all_files_or_not_at_all(tmp_path, monkeypatch):
     """Also where the process is killed between any two steps."""
-    certificate, output = tmp_path / "c.json", tmp_path / "o.csv"
-    for path in (certificate, output) if old else ():
-        path.write_text(old)
-    states = []
+    states, path = [], tmp_path / "made"
 
     def watch(function):
-        def watched(*args):
-            function(*args)
-            states.append((read(certificate), read(output)))
+        def watched(*args, **kwargs):
+            function(*args, **kwargs)
+            states.append(sorted(os.listdir(path)) if path.exists() else [])
 
         return watched
 
-    monkeypatch.setattr(module.os, "replace", watch(os.replace))
-    monkeypatch.setattr(module.os, "unlink", watch(os.unlink))
-    write_new([certificate, output])
-    assert states[-1] == ("new", "new")
-    assert {found for found in states if found[1]} <= {("old", "old"), ("new", "new")}
-    assert sorted(tmp_path.iterdir()) == [certificate, output]
+    for name in ("rename", "rmdir", "chmod"):
+        monkeypatch.setattr(module.os, name, watch(getattr(os, name)))
+    path.mkdir()
+    with new_folder(str(path)) as folder:
+        for name in ("certificate.json", "synthetic.csv"):
+            (folder / name).write_text("new")
+    assert states[-1] == ["certificate.json", "synthetic.csv"]
+    assert {len(found) for found in states} == {0, 2}
+    with pytest.raises(OSError, match="full"), new_folder(str(tmp_path / "other")):
+        raise OSError("The disk is full.")
+    assert os.listdir(tmp_path) == ["made"]
 
 
-@pytest.mark.parametrize("olds", [(), ("c.json",), ("o.csv",), ("c.json", "o.csv")])
-@pytest.mark.parametrize("failing", [1, 2, 3, 4])
-def test_a_failure_leaves_all_as_it_was(tmp_path, monkeypatch, olds, failing):
-    for name in olds:
-        (tmp_path / name).write_text("old")
-    calls, replace = [], os.replace
-
-    def fail(*args):
-        calls.append(args)
-        if len(calls) == failing:
-            raise OSError("The disk is full.")
-        replace(*args)
-
-    monkeypatch.setattr(module.os, "replace", fail)
-    if failing <= 2 + len(olds):
-        with pytest.raises(OSError, match="disk is full"):
-            write_new([tmp_path / "c.json", tmp_path / "o.csv"])
-        assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict.fromkeys(
-            olds, "old"
-        )
-    else:
-        write_new([tmp_path / "c.json", tmp_path / "o.csv"])
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["c.json", "o.csv"]
-
-
-def test_a_fit_that_fails_leaves_old_files(folder, synthesize, monkeypatch):
+def test_a_fit_that_fails_leaves_no_file(folder, synthesize, monkeypatch, capsys):
     def fail(*args, **kwargs):
         raise ValueError("no")
 
-    monkeypatch.setattr(DPSlicedWassersteinGenerator, "sample", fail)
-    (folder / "made.csv").write_text("old")
-    assert synthesize("--certificate", "c.json") == 1
-    assert sorted(os.listdir()) == ["made.csv", "private.csv", "schema.json"]
-    assert (folder / "made.csv").read_text() == "old"
+    monkeypatch.setattr(DPSlicedWassersteinGenerator, "sample_batches", fail)
+    assert synthesize() == 1
+    assert "no No file was written. Until then ε = 5 was spent" in capsys.readouterr().err
+    assert sorted(os.listdir()) == ["private.csv", "schema.json"]
+
+
+def test_a_report_that_fails_leaves_the_rows(folder, synthesize, capsys):
+    assert synthesize("--n-rows", "1") == 0
+    assert "There is no report: synthetic needs at least 2 rows" in capsys.readouterr().err
+    assert sorted(os.listdir("made")) == ["certificate.json", "schema.json", "synthetic.csv"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
@@ -206,8 +187,8 @@ def test_signals_leave_no_file_and_say_what_was_spent(
     def stop(*args, **kwargs):
         signal.raise_signal(number)
 
-    monkeypatch.setattr(DPSlicedWassersteinGenerator, "sample", stop)
-    assert synthesize("--certificate", "c.json") == 128 + number
+    monkeypatch.setattr(DPSlicedWassersteinGenerator, "sample_batches", stop)
+    assert synthesize() == 128 + number
     printed = capsys.readouterr().err
     assert "no file was written. Until then ε = 5 was spent" in printed
     assert sorted(os.listdir()) == ["private.csv", "schema.json"]
@@ -268,15 +249,42 @@ def test_formulas_are_left_unless_it_is_asked_for(folder, synthesize):
     (folder / "schema.json").write_text(schema)
     for options, level in (([], "=A"), (["--escape-formulas"], "'=A")):
         assert synthesize(*options) == 0
-        assert set(pd.read_csv("made.csv")["ward"]) == {level, "B"}
+        assert set(pd.read_csv("made/synthetic.csv")["ward"]) == {level, "B"}
 
 
-def test_help_is_quick():
-    """It imports neither torch nor pandas, whatever the machine's speed."""
-    code = (
-        "import sys; from skdpgen.__main__ import main\ntry: main(['--help'])\nexcept SystemExit:"
-    )
-    code += " print(sorted({'torch', 'pandas', 'numpy'} & set(sys.modules)))"
+def test_forms_that_cannot_hold_the_rows():
+    schema = Schema({"ward": Category(["Ł", "B"])})
+    for form, n_rows, match in (
+        (Form(".csv", encoding="latin-1"), 9, "--encoding latin-1 cannot write all categories"),
+        (Form(".xlsx"), 2**20, "more than a sheet holds"),
+        (Form(".parquet", escapes=True), 9, "--escape-formulas is for CSV files"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            form.check(schema, n_rows)
+
+
+def test_a_text_is_no_formula_of_a_workbook(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    pieces = [pd.DataFrame({"=a": ["=1+1", None], "n": [1, 2]})] * 2
+    Form(".xlsx").write(pieces, tmp_path / "x.xlsx")
+    rows = list(openpyxl.load_workbook(tmp_path / "x.xlsx").active.iter_rows())
+    assert [[cell.value for cell in row] for row in rows[:3]] == [
+        ["=a", "n"],
+        ["=1+1", 1],
+        [None, 2],
+    ]
+    assert len(rows) == 5
+    assert rows[1][0].data_type == "s"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "modules"),
+    [(["--help"], {"torch", "pandas", "numpy"}), (["verify", "none.json"], {"torch"})],
+)
+def test_what_needs_no_network_is_quick(arguments, modules):
+    """It does not import torch, whatever the machine's speed."""
+    code = f"import sys; from skdpgen.__main__ import main\ntry: main({arguments})\n"
+    code += f"except SystemExit: pass\nprint(sorted({modules} & set(sys.modules)))"
     printed = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )

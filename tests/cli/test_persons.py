@@ -28,29 +28,29 @@ def read(name):
 
 def test_the_person_column_says_whose_rows_are_and_is_not_learnt(persons, synthesize):
     options = ["--person-column", "patient", "--max-rows-per-person", "2"]
-    assert synthesize(*options, "--certificate", "c.json", "--schema-out", "s.json") == 0
-    made = pd.read_csv("made.csv")
+    assert synthesize(*options) == 0
+    made = pd.read_csv("made/synthetic.csv")
     # As many rows as there are persons.
     assert (list(made.columns), len(made)) == (["age", "ward"], 100)
-    certificate = read("c.json")
+    certificate = read("made/certificate.json")
     assert certificate["unit"] == "person"
     assert (certificate["max_rows"], certificate["n_persons"]) == (2, 100)
-    assert list(read("s.json")["schema"]) == ["age", "ward"]
+    assert list(read("made/schema.json")["schema"]) == ["age", "ward"]
 
 
 def test_one_row_of_each_counts_if_nothing_is_said(persons, infer, capsys):
-    assert infer("--person-column", "patient", "--certificate", "c.json", "--n-rows", "7") == 0
-    assert len(pd.read_csv("made.csv")) == 7
-    assert read("c.json")["max_rows"] == 1
+    assert infer("--person-column", "patient", "--n-rows", "7") == 0
+    assert len(pd.read_csv("made/synthetic.csv")) == 7
+    assert read("made/certificate.json")["max_rows"] == 1
 
 
 def test_the_person_column_of_a_parquet_file(persons, synthesize):
     pytest.importorskip("pyarrow")
     persons["patient"] = persons["patient"].where(persons["patient"].str.strip() != "")
     persons.to_parquet("private.parquet")
-    options = ["--person-column", "patient", "--certificate", "c.json"]
+    options = ["--person-column", "patient"]
     assert synthesize(*options, table="private.parquet") == 0
-    assert read("c.json")["n_persons"] == 100
+    assert read("made/certificate.json")["n_persons"] == 100
 
 
 @pytest.mark.parametrize(
@@ -74,17 +74,17 @@ def test_what_makes_no_sense_is_refused(persons, synthesize, capsys, options, me
     assert message in capsys.readouterr().err
 
 
-def test_a_preview_of_persons(folder, capsys):
-    noise = {}
-    for unit in (["--n-rows", "900"], ["--n-persons", "300", "--max-rows-per-person", "3"]):
-        options = ["--schema", "schema.json", "--epsilon", "1", "--delta", "1e-5"]
-        assert main(["preview", *unit, *options]) == 0
-        shown = capsys.readouterr().out
-        noise[unit[0]] = float(shown.split("noise of ±")[1].split()[0])
-    assert "Unit: person, with all their rows (at most 3 of them are used)." in shown
+def test_a_preview_of_persons(persons, capsys):
+    shown = {}
+    for name, unit in {
+        "rows": ["--drop", "patient"],
+        "persons": ["--person-column", "patient", "--max-rows-per-person", "3"],
+    }.items():
+        options = ["--schema", "schema.json", "--epsilon", "1", "--json", "--anyway"]
+        assert main(["preview", "private.csv", *unit, *options]) == 0
+        shown[name] = json.loads(capsys.readouterr().out)
+    assert shown["rows"]["read"] == {"files": "private.csv", "rows": 300, "columns": 2}
+    assert shown["persons"]["read"] == {"files": "private.csv", "persons": 100, "columns": 2}
     # A hundredth of the budget shows how many rows there are.
-    assert noise["--n-persons"] == pytest.approx(3 * noise["--n-rows"], rel=0.02)
-    assert main(["preview", "--n-rows", "9", "--max-rows-per-person", "3", *options]) == 1
-    assert "goes with --n-persons" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        main(["preview", "--n-rows", "9", "--n-persons", "3", *options])
+    noise = {name: said["tables"][0]["noise"] for name, said in shown.items()}
+    assert noise["persons"] == pytest.approx(3 * noise["rows"], rel=0.02)

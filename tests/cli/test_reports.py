@@ -21,8 +21,9 @@ def made(folder):
 
 
 def test_a_page_and_its_numbers(made, synthesize, folder):
-    assert synthesize("--certificate", "c.json", "--schema-out", "found.json") == 0
-    options = ["--certificate", "c.json", "--schema", "found.json", "--target", "ward"]
+    assert synthesize() == 0
+    found = ["--certificate", "made/certificate.json", "--schema", "made/schema.json"]
+    options = [*found, "--target", "ward"]
     assert main([*made, "--reference", "public.csv", "--json", "r.json", *options]) == 0
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "<title>Synthetic rows: made.csv</title>" in page
@@ -30,31 +31,45 @@ def test_a_page_and_its_numbers(made, synthesize, folder):
     assert 'class="alarm"' not in page
     results = json.loads((folder / "r.json").read_text(encoding="utf-8"))
     assert (
-        results["certificate"]["epsilon"] == json.loads((folder / "c.json").read_text())["epsilon"]
+        results["certificate"]["epsilon"]
+        == json.loads((folder / "made/certificate.json").read_text())["epsilon"]
     )
     assert results["n_reference"] == 90
     assert results["rules"] == []
 
 
 def test_from_a_synthesis_over_its_audit_to_a_page(synthesize, folder):
-    assert synthesize("--certificate", "c.json", "--schema-out", "found.json") == 0
+    assert synthesize() == 0
     options = "--schema schema.json --epsilon 5 --delta 1e-6 --n-runs 100 --seed 0".split()
-    assert main(["audit", *options, "--n-rows", "300", "--json", "audit.json"]) == 0
-    page = ["report", "made.csv", "--output", "report.html", "--json", "r.json"]
-    assert main([*page, "--certificate", "c.json", "--audit", "audit.json"]) == 0
+    assert main(["audit", *options, "--n-rows", "300", "--output", "audit.json"]) == 0
+    page = ["report", "made/synthetic.csv", "--output", "report.html", "--json", "r.json"]
+    assert main([*page, "--certificate", "made/certificate.json", "--audit", "audit.json"]) == 0
     results = json.loads((folder / "r.json").read_text(encoding="utf-8"))
     audit = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
     assert results["audit"] == audit | {"is_of_certificate": True}
     assert "<h2>Audit</h2>" in (folder / "report.html").read_text(encoding="utf-8")
 
 
-def test_what_was_found_is_a_schema_for_what_comes_after(synthesize, capsys):
-    assert synthesize("--schema-out", "found.json") == 0
-    asked = ["--schema", "found.json", "--epsilon", "1", "--delta", "1e-5"]
-    assert main(["preview", *asked, "--n-rows", "300"]) == 0
+def test_what_was_found_is_a_schema_for_what_comes_after(synthesize, folder):
+    assert synthesize() == 0
+    (folder / "made").rename("first")
+    assert synthesize(schema="first/schema.json") == 0
+    certificate = json.loads((folder / "made/certificate.json").read_text())
     # Knots were found already.
-    assert "value counts" not in capsys.readouterr().out
-    assert synthesize("--output", "second.csv", schema="found.json") == 0
+    assert "value counts" not in [release["name"] for release in certificate["releases"]]
+
+
+def test_rows_in_the_form_of_a_table_with_decimal_commas(infer, folder):
+    table = pd.concat([pd.read_csv("private.csv").assign(cost=[1.25, 3.5, 7.75] * 100)] * 10)
+    table.to_csv("private.csv", index=False, sep=";", decimal=",")
+    assert infer() == 0
+    page = ["report", "made/synthetic.csv", "--output", "report.html", "--json", "r.json"]
+    for known in (["--schema", "made/schema.json"], ["--decimal", ","]):
+        assert main([*page, *known]) == 0
+        results = json.loads((folder / "r.json").read_text(encoding="utf-8"))
+        columns = results["marginals"]["columns"]
+        is_number = {column["column"]: column["is_number"] for column in columns}
+        assert is_number == {"age": True, "ward": False, "cost": True}
 
 
 def test_private_rows_need_a_word(made, folder, capsys):

@@ -59,7 +59,7 @@ _SCHEMAS = ("good",) * 8 + (
 )
 # Options that are added to the usual ones, and what else they need.
 OPTIONS = (
-    *(("--infer", "private"), ("--strict",), ("--target", "ward"), ("--target", "nobody")),
+    *(("--json",), ("--quiet",), ("--strict",), ("--target", "ward"), ("--target", "nobody")),
     *(("--n-rows", "5"), ("--n-rows", "0"), ("--n-rows", "-1"), ("--seed", "3"), ("--seed", "-3")),
     *(("--encoding", "latin-1"), ("--encoding", "utf-16"), ("--encoding", "none")),
     *(("--encoding", "rot13"), ("--encoding", "idna"), ("--encoding", "base64"), ("--sep", ";")),
@@ -77,12 +77,10 @@ OPTIONS = (
     *(("--relation", "replace_one"), ("--method", "flow"), ("--fail-on-warning",)),
     *(("--epsilon", "nan"), ("--epsilon", "-1"), ("--epsilon", "inf"), ("--epsilon", "1e-300")),
     *(("--delta", "0"), ("--delta", "1"), ("--delta", "nan"), ("--delta", "0.5")),
-    *(("--output", "made.parquet"), ("--output", "made.txt"), ("--output", "no/made.csv")),
-    *(("--output", "private.csv"), ("--output", "\0.csv"), ("--escape-formulas",)),
-    *(("--schema-out", "found.json"), ("--schema-out", "made.csv"), ("--certificate", "c.json")),
-    *(("--certificate", "."), ("--budget", "none.json"), ("--budget", "private.csv")),
+    *(("--output", "other"), ("--output", "."), ("--output", "no/made")),
+    *(("--output", "private.csv"), ("--output", "\0"), ("--escape-formulas",)),
+    *(("--budget", "none.json"), ("--budget", "private.csv")),
 )
-_MADE = ("made.csv", "made.parquet", "found.json", "c.json")
 
 
 @dataclass(frozen=True)
@@ -109,11 +107,13 @@ class Files:
         usual = ["--epsilon", "5", "--delta", "1e-6"]
         usual += [] if self.schema == "none" else ["--schema", "schema.json"]
         if self.command == "synthesize":
-            return ["synthesize", table, *usual, "--output", "made.csv", "--quiet", *options]
+            return ["synthesize", table, *usual, "--output", "made", "--anyway", *options]
         if self.command == "preview":
-            known = ("--infer", "--types", "--relation", "--method", "--epsilon", "--delta")
-            options = [part for option in self.options if option[0] in known for part in option]
-            return ["preview", *usual, "--n-rows", "100", *options]
+            return ["preview", table, *usual, *options]
+        if self.command == "look":
+            unknown = ("--n-rows", "--fail-on-warning", "--escape-formulas", "--method")
+            options = [part for o in self.options if o[0] not in unknown for part in o]
+            return ["look", table, *usual, "--output", "found.json", *options]
         if self.command == "verify":
             return ["verify", "schema.json" if self.schema != "none" else table]
         return ["budget", "show", "schema.json" if self.schema != "none" else table]
@@ -127,26 +127,30 @@ def judge_files(case):
         there = sorted(os.listdir(folder))
         code, printed = _run(case.arguments(table), folder, releases)
         made = [name for name in sorted(os.listdir(folder)) if name not in there]
-        is_noisy = case.command == "synthesize" and ("--epsilon", "inf") not in case.options
+        is_fit = case.command in ("synthesize", "look")
+        is_noisy = is_fit and ("--epsilon", "inf") not in case.options
         # What else is printed is of public files, or of names of columns.
         told = is_noisy and case.form != "no header" and markers.find_in_text(printed)
         fault_if(told, f"Something private is printed: {told}: {printed[:400]}")
-        if code in (0, 3):
+        if code in (0, 4):
             _check_made(case, Path(folder), made, is_noisy)
         else:
             fault_if(made, f"{made} are there after {printed[:300]}")
     changed = world.differences(before, world.look())
     fault_if(changed, f"Global state is changed: {changed}.")
-    if code in (0, 3):
+    if code in (0, 4):
         return "sound"
-    fault_if(code not in (1, 2), f"The exit code is {code}.")
-    errors = [line for line in printed.splitlines() if line.startswith("skdpgen: error: ")]
-    is_usage = code == 2 and "usage: " in printed
-    fault_if(len(errors) != 1 and not is_usage, f"An error is no line: {printed[:400]}")
+    fault_if(code not in (1, 2, 3), f"The exit code is {code}.")
+    begin = ("skdpgen: error: ", "skdpgen: stopped: ")
+    errors = [line for line in printed.splitlines() if line.startswith(begin)]
+    # A preview that says why a synthesis would stop is no error.
+    is_long = (code == 2 and "usage: " in printed) or (case.command == "preview" and code == 3)
+    fault_if(len(errors) != 1 and not is_long, f"An error is no line: {printed[:400]}")
     lines = [line for line in printed.splitlines() if not line.startswith("skdpgen: warning: ")]
     told = ("types of these columns", "must be public")
     lines = [line for line in lines if not any(text in line for text in told)]
-    fault_if(not is_usage and len(lines) != 1, f"An error is of several lines: {printed[:400]}")
+    lines = [line for line in lines if not line.startswith("{")]
+    fault_if(not is_long and len(lines) != 1, f"An error is of several lines: {printed[:400]}")
     is_said = "was spent" in printed or "is charged" in printed
     fault_if(releases and not is_said, f"Spent and not said: {releases}: {printed[:400]}")
     return "spent" if releases else "refused"
@@ -177,15 +181,24 @@ def _few_steps(fit, *args, **kwargs):
 
 
 def _check_made(case, folder, made, is_noisy):
-    fault_if(case.command != "synthesize" and made, f"{case.command} makes {made}.")
-    for name in made:
+    is_made = case.command in ("synthesize", "look")
+    fault_if(not is_made and made, f"{case.command} makes {made}.")
+    files = [path for name in made for path in _list_files(folder / name)]
+    for name in files:
         told = markers.find_in_text((folder / name).read_bytes())
         fault_if(is_noisy and told, f"{name} tells what is private: {told}.")
-    if "made.csv" in made:
-        frame = pd.read_csv(folder / "made.csv")
+    if case.form == "plain" and folder / "made" / "synthetic.csv" in files:
+        form = dict(option for option in case.options if len(option) == 2)
+        sep = form.get("--sep", ",").replace("\\t", "\t")
+        encoding = form.get("--encoding", "utf-8")
+        frame = pd.read_csv(folder / "made" / "synthetic.csv", sep=sep, encoding=encoding)
         fault_if(not len(frame), "There are no synthetic rows.")
-        if case.schema == "good" and case.form == "plain" and "age" in frame:
+        if case.schema == "good" and "age" in frame:
             fault_if(not frame["age"].between(0, 99).all(), "A number is out of its bounds.")
+
+
+def _list_files(path):
+    return sorted(path.iterdir()) if path.is_dir() else [path]
 
 
 def _write_schema(kind, path):
@@ -259,7 +272,7 @@ def _write_parquet(form, rows, header, folder):
 
 @st.composite
 def files(draw):
-    commands = ("synthesize",) * 12 + ("preview", "preview", "verify", "budget")
+    commands = ("synthesize",) * 12 + ("preview", "preview", "look", "verify", "budget")
     cells = st.tuples(st.integers(0, 23), st.integers(0, 2), st.sampled_from(CELLS))
     return Files(
         draw(st.sampled_from(commands)),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Schemas of this library, as `Schema.to_json` and ``skdpgen synthesize --schema-out`` write them.
+"""Schemas of this library, as `Schema.to_json` and ``skdpgen synthesize`` write them.
 
 They are read as they are: see `Schema`.
 """
@@ -21,6 +21,6 @@ def recognizes(document) -> bool:
 
 
 def unwrap(document: dict) -> dict:
-    """Return the schema of a fitted one, which has a report beside it."""
-    is_fitted = set(document) == {"schema", "report"} and isinstance(document["report"], list)
+    """Return the schema of a fitted one, which has a report and more beside it."""
+    is_fitted = "schema" in document and isinstance(document.get("report"), list)
     return document["schema"] if is_fitted and isinstance(document["schema"], dict) else document

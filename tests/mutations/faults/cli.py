@@ -1,47 +1,125 @@
 """Faults in the command line."""
 
 from ..fault import Fault
-from ..ids import command_line, options, outputs
+from ..ids import command_line, forecasts, options, outputs, previews, summaries
 
 PRIVACY = {
     "a violation has no exit code": Fault(
         "_cli.commands:audit",
-        "0 if audited.verdict == NO_VIOLATION else _VIOLATION",
+        "0 if audited.verdict == NO_VIOLATION else BAD_RESULT",
         "0",
         "tests/cli/test_audits.py::test_a_violation",
-    )
+    ),
+    "too few rows do not stop": Fault(
+        "_cli.synthesis:Task.list_doubts",
+        "forecast.min_samples > forecast.n_expected",
+        "False",
+        options("few_rows_stop_before_anything_is_spent[1]"),
+    ),
+    "a delta of one record does not stop": Fault(
+        "_cli.runs:list_doubts",
+        "delta < 1 / n_units",
+        "True",
+        options("a_delta_that_allows_to_publish_a_record_stops"),
+    ),
+    "delta is rounded up": Fault(
+        "_cli.runs:choose_delta",
+        "float(f\"1e{int(f'{most:.6e}'.partition('e')[2])}\")",
+        "10 * float(f\"1e{int(f'{most:.6e}'.partition('e')[2])}\")",
+        previews("delta_follows_from_the_public_number_of_rows"),
+    ),
+    "decimal commas of declared numbers do not stop": Fault(
+        "_cli.tables:TableOptions.list_doubts",
+        'self.file.sep != ";"',
+        "True",
+        options("semicolons_and_declared_numbers_stop_until_decimals_are_said"),
+    ),
+    "a look in vain does not stop": Fault(
+        "_cli.synthesis:look",
+        "needed > n_units * (options.max_rows_per_person or 1)",
+        "False",
+        previews("a_look_in_vain_stops"),
+    ),
+    "a look is not counted with its synthesis": Fault(
+        "_cli.synthesis:_add_look",
+        "compose(Certificate.from_json(read_file(path)), certificate), []",
+        "certificate, []",
+        previews("a_look_and_the_synthesis_after_it"),
+    ),
+    "a second look replaces the certificate of the first": Fault(
+        "_cli.synthesis:look",
+        'Path(outputs["certificate"]).exists()',
+        "False",
+        previews("a_look_and_the_synthesis_after_it"),
+    ),
 }
 
 FUNCTION = {
-    "each piece of rows has the same seed": Fault(
-        "_cli.commands:_sample_in_pieces",
-        "None if seed is None else np.random.RandomState(seed)",
-        "seed",
-        options("a_seed_gives_the_same_rows_and_says_so"),
-    ),
-    "an empty piece after the last": Fault(
-        "_cli.commands:_sample_in_pieces",
-        "left <= 0",
-        "left < 0",
+    "rows after the first piece are forgotten": Fault(
+        "_cli.synthesis:Task.write",
+        "chain([first], pieces)",
+        "[first]",
         command_line("long_tables_are_read_and_written_in_pieces"),
-    ),
-    "values that differ in all rows do so in a piece": Fault(
-        "_cli.commands:_sample_in_pieces",
-        "n_rows if is_whole else _PIECE",
-        "_PIECE",
-        options("what_is_different_in_all_rows_is_written_at_once"),
     ),
     "a hard link to the private table is overwritten": Fault(
         "_cli.outputs:_is_same",
         "os.path.samefile(path, other)",
         "False",
+        outputs("what_would_be_written_over_is_refused"),
+    ),
+    "a folder is there before its files are": Fault(
+        "_cli.outputs:new_folder",
+        "os.rename(temporary, target)",
+        "shutil.copytree(temporary, target)",
+        outputs("a_folder_is_there_with_all_files_or_not_at_all"),
+    ),
+    "an earlier certificate is written over": Fault(
+        "_cli.outputs:check_folder",
+        "os.listdir(target)",
+        "[]",
         outputs("what_makes_no_sense_is_refused_before_anything_is_read"),
     ),
-    "old rows stay beside a new certificate": Fault(
-        "_cli.outputs:_replace_all",
-        "reversed(targets)",
-        "()",
-        outputs("rows_are_never_beside_the_certificate_of_others[old]"),
+    "decimals are written with a dot": Fault(
+        "_cli.forms:Form._as_texts",
+        "style.decimal != PLAIN.decimal",
+        "False",
+        options("forms_of_csv_files[commas for decimals, unsaid]"),
+    ),
+    "texts of a workbook are formulas": Fault(
+        "_cli.forms:_write_excel",
+        "isinstance(value, str)",
+        "False",
+        outputs("a_text_is_no_formula_of_a_workbook"),
+    ),
+    "what was found of texts is forgotten": Fault(
+        "_cli.tables:TableOptions.style_of",
+        "self._styles.get(name, self._style)",
+        "self._style",
+        previews("a_look_and_the_synthesis_after_it"),
+    ),
+    "warnings come as they were raised": Fault(
+        "_cli.runs:collected_warnings",
+        "sorted(found.values(), key=lambda message: isinstance(message, FitQualityWarning))",
+        "found.values()",
+        summaries("warnings_are_listed_once_and_those_of_privacy_first"),
+    ),
+    "a summary is longer than a terminal": Fault(
+        "_cli.summaries:Summary.to_text",
+        "left - len(worry)",
+        "left",
+        summaries("a_summary_fits_a_terminal"),
+    ),
+    "forecasts forget the strata": Fault(
+        "forecasts:measure_tables",
+        "1 if by is None else sizes[by]",
+        "1",
+        forecasts("the_noise_is_that_of_the_fit[zero_out-smoker]"),
+    ),
+    "forecasts forget the relation": Fault(
+        "forecasts:Forecast.of",
+        "plan.sigma",
+        "plan.multiplier(TwoWayTables.name)",
+        forecasts("the_noise_is_that_of_the_fit[replace_one-None]"),
     ),
     "--relation is ignored": Fault(
         "_cli.parser:_add_relation",
@@ -58,7 +136,7 @@ FUNCTION = {
     ),
     "what was found is no schema": Fault(
         "tables.metadata.own:unwrap",
-        'set(document) == {"schema", "report"} and isinstance(document["report"], list)',
+        '"schema" in document and isinstance(document.get("report"), list)',
         "False",
         "tests/cli/test_reports.py::test_what_was_found_is_a_schema_for_what_comes_after",
     ),

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Commands on budgets and certificates, which need no networks, and so start soon."""
+
+import warnings
+from argparse import Namespace
+from pathlib import Path
+
+from ..accounting.budget import PrivacyBudget
+from ..accounting.rounding import show
+from ..accounting.verification import read_certificate
+from ..accounting.verification import sign as sign_text
+from ..accounting.verification import verify as verify_text
+from ..checks import read_file
+from .outputs import check_outputs, print_warning
+
+
+def budget(options: Namespace) -> int:
+    """Create, show or close the file of a budget."""
+    if options.action == "init" and Path(options.path).exists():
+        raise ValueError(f"{options.path} exists already; name a new file for the budget.")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if options.action == "init":
+            threshold_delta = options.threshold_delta
+            total = PrivacyBudget(
+                options.epsilon,
+                options.delta,
+                relation=options.relation,
+                threshold_delta=options.delta / 10 if threshold_delta is None else threshold_delta,
+                path=options.path,
+            )
+        else:
+            total = PrivacyBudget.from_file(options.path)
+    for warning in caught:
+        print_warning(warning.message)
+    if options.action == "close":
+        total.close()
+    state = "closed" if total.is_closed else "open"
+    print(
+        f"ε = {show(total.spent)} of {show(total.epsilon)} is spent at δ = {show(total.delta)} "
+        f"({total.relation}); the budget is {state}."
+    )
+    return 0
+
+
+def verify(options: Namespace) -> int:
+    """Print a certificate, and recompute its ε."""
+    text = read_file(options.certificate)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        key = options.public_key
+        epsilon = verify_text(text, None if key is None else Path(key).read_bytes())
+    print(read_certificate(text))
+    print(
+        "This verifies the arithmetic. It cannot verify that the fit took place as stated, nor "
+        "that the assumptions hold."
+    )
+    if options.public_key is not None:
+        print(f"It is signed by the key of {options.public_key}, and unchanged since.")
+    print(f"The events cost ε = {show(epsilon)}, as stated.")
+    for warning in caught:
+        print_warning(warning.message)
+    return 0
+
+
+def sign(options: Namespace) -> int:
+    """Sign a certificate."""
+    check_outputs({"--output": options.output}, {"--key": options.key})
+    text = Path(options.certificate).read_text(encoding="utf-8")
+    signed = sign_text(text, Path(options.key).read_bytes())
+    Path(options.output).write_text(signed + "\n", encoding="utf-8")
+    return 0
