@@ -150,7 +150,7 @@ def measure_tables(
     n_undeclared : int, default=16
         Number of levels that is assumed of a column which is not declared.
     """
-    learnt = format.schema.learnt
+    learnt = format.schema.learned
     sizes, is_known = zip(
         *(_count_levels(column, n_undeclared) for column in learnt.values()), strict=True
     )
@@ -210,8 +210,8 @@ def _count_knots(format: TableFormat, plan: Plan, n_records: int) -> int:
     if VALUE_COUNTS not in dict(plan.releases):
         return N_KNOTS
     public = SimpleNamespace(plan=plan, n_rows=n_records)
-    std = inference._noise_of(VALUE_COUNTS, schema.open_names or schema.learnt, public)
-    is_stratified = len(schema.learnt) > 1 and may_stratify(format.target)
+    std = inference._noise_of(VALUE_COUNTS, schema.undeclared or schema.learned, public)
+    is_stratified = len(schema.learned) > 1 and may_stratify(format.target)
     return inference._count_knots(public, std, is_stratified)
 
 
@@ -219,7 +219,7 @@ def _find_least_count(format: TableFormat, plan: Plan) -> float | None:
     """Return about how many rows a category must have to be inferred."""
     name = CategoryCountsMechanism.name
     event = dict(plan.releases).get(name)
-    opened = [c for c in format.schema.learnt.values() if c.is_open and not c.has_knots]
+    opened = [c for c in format.schema.learned.values() if c.is_open and not c.has_knots]
     if event is None or not opened:
         return None
     mechanism = CategoryCountsMechanism(dict.fromkeys(map(str, range(len(opened))), 0))

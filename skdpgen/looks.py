@@ -97,7 +97,7 @@ def infer_schema(X, *, target: str | None = None, persons=None, **params) -> Inf
         certificate = curator.certificate(planner._list_assumptions(format))
     made = replace(Provenance.of(planner), estimator=infer_schema.__name__)
     columns = {
-        name: _without_knots(column) if name in format.schema.open_names else format.schema[name]
+        name: _without_knots(column) if name in format.schema.undeclared else format.schema[name]
         for name, column in resolved.schema.items()
     }
     schema = Schema(columns, resolved.schema.rules)
@@ -122,7 +122,7 @@ def count_needed_rows(X, *, target: str | None = None, persons=None, **params) -
     _, format, _, plan = _prepare(X, target, persons, params)
     inference = SchemaInference(format.schema)
     first = inference.releases[0]
-    names = inference.unknown if first == KINDS else inference.schema.open_names
+    names = inference.unknown if first == KINDS else inference.schema.undeclared
     public = SimpleNamespace(plan=plan)
     return math.ceil(FEW * inference._noise_of(first, names, public))
 
@@ -133,7 +133,7 @@ def _prepare(X, target, persons, params):
     planner._check_params()
     with plain_numbers(planner):
         format, dataset = planner._read(X, None, target, persons)
-        if not format.has_blocks or not format.schema.open_names:
+        if not format.has_blocks or not format.schema.undeclared:
             raise ValueError("The schema declares all columns: nothing is left to infer.")
         return planner, format, dataset, _plan(planner, format, dataset.max_rows)
 

@@ -392,7 +392,7 @@ def warn_of_table(report, schema, label, counts, std, inferred=None):
         warn_of_columns(cause, details)
     levels = getattr(schema.get(label), "levels", ())
     if len(levels) == 1 and label in inferred:
-        _warn(
+        warn_of_fit(
             f"One level of the target {label!r} shows above the noise, {levels[0]!r}: rows of "
             "others count as absent. Declare its levels, as Boolean() or Category([...])."
         )

@@ -249,7 +249,7 @@ def test_rules_alone_are_obeyed_by_inferred_columns(folder, infer):
     rules = [{"type": "ordered", "lower": "first", "upper": "age"}]
     (folder / "rules.json").write_text(json.dumps({"columns": {}, "rules": rules}))
     assert infer("--schema", "rules.json", "--drop", "ward") == 0
-    made = pd.read_csv("made.csv")
+    made = pd.read_csv("made/synthetic.csv")
     assert (made["first"] <= made["age"]).all()
 
 

@@ -24,7 +24,7 @@ from skdpgen.tables.columns.decimals import encode_decimals, find_decimals
 from skdpgen.tables.columns.texts import parse_texts
 from skdpgen.tables.columns.values import find_farthest
 from skdpgen.tables.encoder import TableEncoder
-from skdpgen.tables.inference.columns import SchemaInference, _weights
+from skdpgen.tables.inference.columns import SchemaInference
 
 ROUGH = Schema({"a": Number(missing=True), "t": Date(unit=None, missing=True), "s": Number(0, 1)})
 
@@ -115,7 +115,7 @@ def test_a_record_moves_the_counts_by_at_most_what_is_stated(relation, bound):
     assert ((rows > 0).sum(axis=1) == 2).all()
     apart = rows if relation == "zero_out" else rows[:, None] - rows
     assert np.linalg.norm(apart, axis=-1).max() == pytest.approx(bound)
-    assert _weights("decimals").sensitivity(relation) == pytest.approx(bound)
+    assert WeightSumMechanism("decimals").sensitivity(relation) == pytest.approx(bound)
 
 
 def test_each_cell_is_counted_on_its_own():

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 from skdpgen import DPSWFlowSampler
-from skdpgen._cli import commands
 from skdpgen.privacy import FitQualityWarning, preview
 from skdpgen.tables import Boolean, Category, Identifier, Number, Schema, Unique, Unknown, sampling
 from skdpgen.tables.columns.identifier import go_on
@@ -137,13 +136,6 @@ def test_sizes_of_batches_are_checked_at_the_call():
         generator.sample_batches(10, batch_size=0)
     with pytest.raises(ValueError, match="n_samples"):
         generator.sample_batches(0)
-
-
-def test_the_command_line_goes_on(monkeypatch):
-    monkeypatch.setattr(commands, "_PIECE", 40)
-    generator = make().fit(make_table())
-    made = pd.concat(commands._sample_in_pieces(generator, 100, None))
-    assert made["id"].tolist() == list(range(1, 101))
 
 
 def test_json_and_texts_of_files():
