@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from skdpgen import DPSWFlowSampler
 from skdpgen.mechanisms.base import NoisySum
+from skdpgen.mechanisms.sums import WeightSumMechanism
 from skdpgen.privacy import (
     CategoryCountsMechanism,
     Curator,
