@@ -82,7 +82,11 @@ def train_hardly(training, loss, noise_energy, n_steps, verbose=0):
 
 
 # Searches fit many candidates.
-MARKS = {"searches": pytest.mark.slow, "engines": pytest.mark.engines}
+MARKS = {
+    "searches": pytest.mark.slow,
+    "first_adaptation": pytest.mark.slow,
+    "engines": pytest.mark.engines,
+}
 
 
 @pytest.mark.parametrize(
