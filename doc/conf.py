@@ -62,6 +62,8 @@ html_sidebars = {"index": [], "gallery": []}
 copybutton_exclude = ".linenos, .gp"
 
 autosummary_generate = True
+# Pages of classes list their methods by short names, which fit the sidebar.
+toc_object_entries_show_parents = "hide"
 # Docstrings say of what types parameters are.
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
