@@ -9,6 +9,8 @@ The rows are simulated: 6,000 people with an age, a job, an income that follows 
 some do not tell, and the day on which they joined.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/pictures/plot_a_table.png'
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd

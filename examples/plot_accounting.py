@@ -6,6 +6,8 @@ How much noise does a projection on random directions need? This example goes fr
 sensitivity to noise levels, and then shows what can be done with certificates.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/pictures/plot_accounting.png'
+
 import warnings
 
 import matplotlib.pyplot as plt

@@ -7,6 +7,8 @@ plane, all of them shifted. The adapter learns synthetic target rows from one no
 one representation in which both domains look alike.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/pictures/plot_adaptation.png'
+
 import warnings
 
 import matplotlib.pyplot as plt

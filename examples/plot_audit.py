@@ -7,6 +7,8 @@ shows that ε is at least so much. Where the two are close, there is little room
 an estimator is audited, and then a faulty one, in which the audit finds a violation.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/pictures/plot_audit.png'
+
 from dataclasses import replace
 from unittest.mock import patch
 

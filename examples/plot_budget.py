@@ -7,6 +7,8 @@ refused before a row is read. Kept in a file, it outlives the process, so that t
 from one account.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/pictures/plot_budget.png'
+
 import tempfile
 from pathlib import Path
 

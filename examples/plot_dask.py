@@ -9,6 +9,8 @@ read the rows.
 This example needs Dask: ``pip install 'skdpgen[dask]'``.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/pictures/plot_dask.png'
+
 import warnings
 
 try:

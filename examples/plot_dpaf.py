@@ -8,6 +8,8 @@ step samples two hundred, there is not much to see, and this example shows just 
 images see the benchmarks of forward aggregates.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/pictures/plot_dpaf.png'
+
 import warnings
 
 import matplotlib.pyplot as plt

@@ -6,6 +6,8 @@ The same table at four budgets: how far are counts off, and what does a classifi
 number of rows, whatever their number is. So each halving of ε asks for twice as many rows.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/pictures/plot_epsilon.png'
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd

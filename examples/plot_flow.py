@@ -7,6 +7,8 @@ sketch, from fresh sliced rows at each step (DPSWflow-r), and from sliced rows t
 once (DPSWflow); without noise, and with a budget.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/pictures/plot_flow.png'
+
 import math
 import warnings
 

@@ -13,6 +13,8 @@ So score on public rows. This example shows two ways to do it: search on public 
 once, or pay for a search whose fits see the private rows.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/pictures/plot_grid_search.png'
+
 import warnings
 
 import matplotlib.pyplot as plt

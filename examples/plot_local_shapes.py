@@ -8,6 +8,8 @@ the noise, is least at the distribution *without* noise. This is Figures 1, 6 an
 Chen & Özgür (2023), with the diameter of the ball as sensitivity, where the paper has the radius.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/pictures/plot_local_shapes.png'
+
 import warnings
 
 import matplotlib.pyplot as plt

@@ -6,6 +6,8 @@ Table 4 of Rakotomamonjy & Ralaivola (2021) lists the noise that their experimen
 This example computes it again by their bounds and by exact accounting.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/pictures/plot_noise_levels.png'
+
 import math
 import warnings
 

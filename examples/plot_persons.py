@@ -7,6 +7,8 @@ the person. With ``persons=`` all rows of a person are protected together. That 
 is known before anything is read.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/pictures/plot_persons.png'
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd

@@ -10,6 +10,8 @@ that earlier steps have learnt.
 Use steps that learn nothing, and state public bounds instead of a scaler.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/pictures/plot_pipeline.png'
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd

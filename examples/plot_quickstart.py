@@ -9,6 +9,8 @@ The data set is small: 1,347 rows are treated as private. The noise of a release
 the number of rows, so few rows mean a poor ratio of signal to noise at the same ε.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/pictures/plot_quickstart.png'
+
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split

@@ -7,6 +7,8 @@ is a product. A model of noisy counts learns that roughly. Rules say it, and the
 row obeys. They are public, and cost nothing.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/pictures/plot_rules.png'
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd

@@ -8,6 +8,8 @@ probability. Its law is known, and with it no bound is needed. This is their Fig
 law.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/pictures/plot_sensitivity_law.png'
+
 import warnings
 
 import matplotlib.pyplot as plt

@@ -6,6 +6,8 @@ Cao et al. (2021) train generators by noisy gradients of a semi-debiased Sinkhor
 semi-debiasing trades, their Figure 4c on a small scale: scikit-learn's digits.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/pictures/plot_sinkhorn_gradients.png'
+
 import matplotlib.pyplot as plt
 import numpy as np
 import torch

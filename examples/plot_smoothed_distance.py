@@ -7,6 +7,8 @@ makes one of them private. Does it still tell distributions apart? This is Figur
 Rakotomamonjy & Ralaivola (2021), on simulated rows.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/pictures/plot_smoothed_distance.png'
+
 import matplotlib.pyplot as plt
 import numpy as np
 
