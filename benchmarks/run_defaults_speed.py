@@ -118,7 +118,7 @@ def run_command(method):
         load_adult(5_000).to_csv(path, index=False)
         start = time.perf_counter()
         command = [sys.executable, "-m", "skdpgen", "synthesize", path, "--epsilon", "1"]
-        command += ["--method", {"particles": "flow", "network": "network"}[method]]
+        command += ["--method", {"particles": "flow", "network": "sliced"}[method]]
         subprocess.run([*command, "-o", Path(folder, "out")], check=True, capture_output=True)
         return {"all": time.perf_counter() - start}
 

@@ -28,10 +28,11 @@ class ForecastConstants:
 
     # Seconds and bytes of a fit: to start; for each cell of the table, of which all rows are read
     # several times, but so many are held; and for each cell of all pairs, in training. Measured on
-    # one core, in CPU seconds: 6,000 x 4 takes 8 s and 0.5 GB; hospital visits, 3,000 x 11, 9 s and
-    # 0.6 GB, 6,000 x 14, 20 s and 0.7 GB, and 10,000 x 22, 36 s and 1.4 GB.
+    # one core, in CPU seconds by particles; networks take about twice as long: Adult, 30,000 x 15,
+    # 12 s; diabetes130, 81,000 x 47, 73 s. Memory: 6,000 x 4 takes 0.5 GB; hospital visits,
+    # 3,000 x 11, 0.6 GB, 6,000 x 14, 0.7 GB, and 10,000 x 22, 1.4 GB.
     start_seconds: float = 6.0
-    seconds_per_cell: float = 5e-5
+    seconds_per_cell: float = 1.1e-5
     seconds_per_pair: float = 4e-4
     start_bytes: float = 4.8e8
     bytes_per_cell: float = 300.0

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdpgen import DPSlicedWassersteinGenerator
+from skdpgen import DPSWFlowSampler
 from skdpgen.__main__ import main
-from skdpgen.generators import _sliced_wasserstein
+from skdpgen.generators import _sliced_flow
 
 SECRET = "Smith-31415"
 # Without a target of few levels.
@@ -29,8 +29,8 @@ SCHEMA = {
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A folder with a private table and its schema, where fits take a few steps only."""
-    quick = partial(few_steps, _sliced_wasserstein.fit_to_table)
-    monkeypatch.setattr(_sliced_wasserstein, "fit_to_table", quick)
+    quick = partial(few_steps, _sliced_flow.fit_to_table)
+    monkeypatch.setattr(_sliced_flow, "fit_to_table", quick)
     monkeypatch.chdir(tmp_path)
     rng = np.random.RandomState(0)
     n = 250
@@ -191,7 +191,7 @@ def test_an_interrupt_leaves_no_file_and_says_what_was_spent(
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(DPSlicedWassersteinGenerator, stage, interrupt)
+    monkeypatch.setattr(DPSWFlowSampler, stage, interrupt)
     assert synthesize() == 130
     assert f"ε = {spent} was spent" in capsys.readouterr().err
     assert sorted(path.name for path in folder.iterdir()) == ["private.csv", "schema.json"]

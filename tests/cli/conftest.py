@@ -22,6 +22,7 @@ def folder(tmp_path, monkeypatch):
     for module in (_sliced_wasserstein, _sliced_flow):
         monkeypatch.setattr(module, "fit_to_table", partial(few_steps, module.fit_to_table))
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")  # whatever terminal tests run in
     rng = np.random.RandomState(0)
     frame = pd.DataFrame({"age": rng.randint(20, 80, 300), "ward": rng.choice(["A", "B"], 300)})
     frame.to_csv("private.csv", index=False)

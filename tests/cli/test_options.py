@@ -194,7 +194,7 @@ def test_separators_are_found_in_the_first_line(folder, synthesize):
     ],
 )
 def test_options_that_make_no_sense(folder, synthesize, capsys, monkeypatch, options, match):
-    monkeypatch.setattr(DPSlicedWassersteinGenerator, "fit", None)
+    monkeypatch.setattr(DPSWFlowSampler, "fit", None)
     assert synthesize(*options) == 1
     printed = capsys.readouterr().err
     assert match in printed
@@ -290,7 +290,7 @@ def test_types_of_parquet_are_checked_for_nothing(folder, infer, capsys, monkeyp
     pd.read_csv("private.csv").to_parquet("private.parquet")
     options = {"table": "private.parquet"}
     assert infer("--types", "age=integer", "--types", "ward=category", **options) == 0
-    monkeypatch.setattr(DPSlicedWassersteinGenerator, "fit", None)
+    monkeypatch.setattr(DPSWFlowSampler, "fit", None)
     capsys.readouterr()
     for wrong, match in (("age=date", "no dates"), ("ward=number", "no numbers")):
         assert infer("--types", wrong, **options) == 1
@@ -336,7 +336,7 @@ def warn(self, *args, **kwargs):
 
 
 def test_warnings_are_one_line_and_fail_on_request(folder, synthesize, capsys, monkeypatch):
-    kind = DPSlicedWassersteinGenerator
+    kind = DPSWFlowSampler
     assert synthesize("--fail-on-warning") == 0
     monkeypatch.setattr(kind, "plain_fit", kind.fit, raising=False)
     monkeypatch.setattr(kind, "fit", warn)

@@ -10,7 +10,7 @@ import sys
 import pandas as pd
 import pytest
 
-from skdpgen import DPSlicedWassersteinGenerator
+from skdpgen import DPSWFlowSampler
 from skdpgen.__main__ import main
 from skdpgen._cli import outputs as module
 from skdpgen._cli.forms import Form, escape_formulas
@@ -25,7 +25,7 @@ def unread(folder, monkeypatch):
     def fit(*args, **kwargs):
         raise AssertionError("The private table was read.")
 
-    monkeypatch.setattr(DPSlicedWassersteinGenerator, "fit", fit)
+    monkeypatch.setattr(DPSWFlowSampler, "fit", fit)
     before = {path: path.read_bytes() for path in folder.iterdir()}
     yield folder
     assert {path: path.read_bytes() for path in before} == before
@@ -164,7 +164,7 @@ def test_a_fit_that_fails_leaves_no_file(folder, synthesize, monkeypatch, capsys
     def fail(*args, **kwargs):
         raise ValueError("no")
 
-    monkeypatch.setattr(DPSlicedWassersteinGenerator, "sample_batches", fail)
+    monkeypatch.setattr(DPSWFlowSampler, "sample_batches", fail)
     assert synthesize() == 1
     assert "no No file was written. Until then ε = 5 was spent" in capsys.readouterr().err
     assert sorted(os.listdir()) == ["private.csv", "schema.json"]
@@ -187,7 +187,7 @@ def test_signals_leave_no_file_and_say_what_was_spent(
     def stop(*args, **kwargs):
         signal.raise_signal(number)
 
-    monkeypatch.setattr(DPSlicedWassersteinGenerator, "sample_batches", stop)
+    monkeypatch.setattr(DPSWFlowSampler, "sample_batches", stop)
     assert synthesize() == 128 + number
     printed = capsys.readouterr().err
     assert "no file was written. Until then ε = 5 was spent" in printed

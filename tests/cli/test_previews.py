@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import pytest
 
-from skdpgen import DPSlicedWassersteinGenerator
+from skdpgen import DPSWFlowSampler
 from skdpgen.__main__ import main
 from skdpgen._cli.runs import choose_delta
 from skdpgen.privacy import PrivacyBudget
@@ -34,7 +34,7 @@ PREVIEW = ["preview", "private.csv", "--epsilon", "5"]
 
 
 def test_a_preview_spends_nothing_and_writes_nothing(folder, capsys, monkeypatch):
-    monkeypatch.setattr(DPSlicedWassersteinGenerator, "fit", None)
+    monkeypatch.setattr(DPSWFlowSampler, "fit", None)
     assert main([*PREVIEW, "--target", "ward", "-o", "made"]) == 0
     printed = capsys.readouterr().out
     assert "Read private.csv: 300 rows, 2 columns. Spent nothing; planned ε = 5 at δ = 1e-05" in (
