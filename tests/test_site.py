@@ -163,11 +163,11 @@ def list_lost_links(folder):
     return lost
 
 
-def test_no_page_is_longer_than_1250_words():
+def test_no_page_is_longer_than_1200_words():
     long = {
         str(page.relative_to(DOC)): n_words
         for page in PAGES
-        if page not in API and (n_words := len(page.read_text().split())) > 1250
+        if page not in API and (n_words := len(page.read_text().split())) > 1200
     }
     assert not long, f"Split these, or move what belongs elsewhere: {long}."
 
