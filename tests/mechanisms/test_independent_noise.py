@@ -8,6 +8,7 @@ import pytest
 import torch
 from dp_accounting import GaussianDpEvent
 
+from skdpgen.mechanisms.sums import WeightSumMechanism
 from skdpgen.privacy import (
     BatchFunction,
     ClassCountsMechanism,
@@ -97,6 +98,11 @@ MECHANISMS = {
         lambda: ThreeWayMechanism("three", [torch.ones(1, 1)] * 3, [(0, 1, 2), (0, 2, 1)]),
         GAUSSIAN,
         lambda r: [cells.ravel() for cells in r.cells],
+    ),
+    "sum of weights": (
+        lambda: WeightSumMechanism("weights"),
+        GAUSSIAN,
+        lambda r: [r.value],
     ),
     "Gaussian sum": (
         lambda: GaussianSumMechanism(RecordFunction(lambda rows: torch.cat([rows, rows], 1)), 1.0),

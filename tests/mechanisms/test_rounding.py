@@ -14,6 +14,7 @@ from dp_accounting import GaussianDpEvent, LaplaceDpEvent, NonPrivateDpEvent
 from skdpgen.mechanisms import gradients as _gradients
 from skdpgen.mechanisms import local as _local
 from skdpgen.mechanisms.base import GRID_BITS, MARGIN, NOISE_BITS, to_grid
+from skdpgen.mechanisms.sums import WeightSumMechanism
 from skdpgen.mechanisms.tables import count_cells
 from skdpgen.privacy import (
     BatchFunction,
@@ -107,6 +108,13 @@ def of_sum(width, bits, radius=1.0):
     measured = measure(mechanism, OneRecord(row), GaussianDpEvent(noise_of(fine) / radius))
     assert measured.scale == 2.0**fine
     return measured.exact, radius * measured.scale
+
+
+def of_weights(width, bits):
+    row = make_row(width, 2.0**bits).abs()
+    measured = measure(WeightSumMechanism("w"), OneRecord(row), GaussianDpEvent(noise_of(bits)))
+    assert measured.scale == 2.0**bits
+    return measured.exact, measured.scale
 
 
 def of_moments(width, bits):
@@ -224,6 +232,7 @@ def of_laplace_rows(width, bits):
 
 # With the module in which each is rounded.
 CASES = {
+    "sum of weights": (of_weights, "sums"),
     "Gaussian sum": (of_sum, "sums"),
     "Gaussian sum of radius 3": (lambda *sizes: of_sum(*sizes, radius=3.0), "sums"),
     "Gaussian sum of radius 0.2": (lambda *sizes: of_sum(*sizes, radius=0.2), "sums"),

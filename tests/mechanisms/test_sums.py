@@ -423,6 +423,7 @@ def summands():
     return sketches | {
         "covariance": CovarianceMechanism(),
         "sum": GaussianSumMechanism(RecordFunction(lambda rows: 3 * rows.float() + 0.1), 1.0),
+        "sum of weights": WeightSumMechanism("weights"),
     }
 
 

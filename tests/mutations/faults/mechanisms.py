@@ -330,6 +330,12 @@ PRIVACY = {
         "(clip_rows(vectors, self.radius) * (1 - MARGIN) * scale).round()",
         rounding("Gaussian sum of radius 3-100003-20"),
     ),
+    "weights are rounded to nearest": Fault(
+        "mechanisms.sums:WeightSumMechanism._block_sum",
+        "to_grid(rows.double().clamp(min=0), scale)",
+        "(rows.double().clamp(min=0) * (1 - MARGIN) * scale).round()",
+        rounding("sum of weights-100003-20"),
+    ),
     "sensitivity of the moments is understated": Fault(
         "mechanisms.sums:CovarianceMechanism",
         "math.sqrt(2)",
