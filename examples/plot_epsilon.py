@@ -32,7 +32,7 @@ def simulate(n):
     return pd.DataFrame({"age": age, "region": region, "income": income.round(), "car": car})
 
 
-private, public = simulate(2000), simulate(2000)
+private, public = simulate(4000), simulate(4000)
 schema = Schema(
     {
         "age": Number(18, 80, decimals=0),
