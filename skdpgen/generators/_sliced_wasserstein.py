@@ -15,6 +15,7 @@ from ..learners.slices import fit_to_rows
 from ..learners.table_rows import TableNetwork
 from ..mechanisms.sampled import SlicedRowsMechanism
 from ..networks import build, find_factory
+from ..networks.generators import TABLE_GENERATORS
 from ..params import parameters
 from ..planning import check_network, refuse_given
 from ..releases import SlicedRows, SliceSketch, TwoWayTables
@@ -195,7 +196,7 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
         self.n_iter_ = len(self.loss_curve_)
 
     def _learn_tables(self, release, curator, format, noise):
-        factory = find_factory(self.network, is_table=True)
+        factory = find_factory(self.network, TABLE_GENERATORS)
 
         def make_rows(shares, sizes, marginals):
             n_inputs = TableNetwork.count_inputs(self.latent_dim, len(shares))

@@ -10,7 +10,7 @@ import contextlib
 import copy
 import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import torch
@@ -218,12 +218,15 @@ GENERATORS = {
 }
 
 
-def find_factory(generator: str | Callable, is_table: bool = False) -> Callable:
+# Half of the width has the same utility on tables in half of the time.
+TABLE_GENERATORS = {**GENERATORS, "mlp": partial(mlp, width=128)}
+
+
+def find_factory(
+    generator: str | Callable, factories: Mapping[str, Callable] = GENERATORS
+) -> Callable:
     """Return the factory of a name; a factory is returned as it is."""
-    if is_table and generator == "mlp":
-        # Half the width has the same utility on tables in half the time.
-        return partial(mlp, width=128)
-    return GENERATORS[generator] if isinstance(generator, str) else generator
+    return factories[generator] if isinstance(generator, str) else generator
 
 
 @contextlib.contextmanager
