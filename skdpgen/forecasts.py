@@ -4,7 +4,6 @@
 import math
 from dataclasses import dataclass
 from itertools import combinations
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -18,8 +17,8 @@ from .quality import judge
 from .releases import TwoWayTables
 from .tables.columns.number import N_KNOTS
 from .tables.format import TableFormat
-from .tables.inference.columns import _COUNTS as VALUE_COUNTS
-from .tables.inference.columns import SchemaInference, may_stratify
+from .tables.inference.columns import COUNTS, SchemaInference
+from .tables.strata import may_stratify
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ CONSTANTS = ForecastConstants()
 
 @dataclass(frozen=True)
 class Forecast:
-    """What to expect of a fit, before anything is spent.
+    """Expected errors and cost of a fit, from public numbers only.
 
     Attributes
     ----------
@@ -151,11 +150,11 @@ def measure_tables(
     n_undeclared : int, default=16
         Number of levels that is assumed of a column which is not declared.
     """
-    learnt = format.schema.learned
+    learned = format.schema.learned
     sizes, is_known = zip(
-        *(_count_levels(column, n_undeclared) for column in learnt.values()), strict=True
+        *(_count_levels(column, n_undeclared) for column in learned.values()), strict=True
     )
-    names, label = list(learnt), format.kind and format.kind.label
+    names, label = list(learned), format.kind and format.kind.label
     by = names.index(label) if len(names) > 1 and may_stratify(format.target) else None
     if by is not None and not is_known[by]:
         # The fewest levels, at which the noise on other columns is least.
@@ -208,12 +207,11 @@ def _count_knots(format: TableFormat, plan: Plan, n_records: int) -> int:
     """Return how many knots of numbers a plan can pay for."""
     schema, label = format.schema, format.kind and format.kind.label
     inference = SchemaInference(schema, label=label)
-    if VALUE_COUNTS not in dict(plan.releases):
+    if COUNTS not in dict(plan.releases):
         return N_KNOTS
-    public = SimpleNamespace(plan=plan, n_rows=n_records)
-    std = inference._noise_of(VALUE_COUNTS, schema.undeclared or schema.learned, public)
+    std = inference.noise_of(plan, COUNTS, schema.undeclared or schema.learned)
     is_stratified = len(schema.learned) > 1 and may_stratify(format.target)
-    return inference._count_knots(public, std, is_stratified)
+    return inference.count_knots(plan, n_records, std, is_stratified)
 
 
 def _find_least_count(format: TableFormat, plan: Plan) -> float | None:

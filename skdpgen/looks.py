@@ -3,7 +3,6 @@
 
 import math
 from dataclasses import dataclass, field, fields, replace
-from types import SimpleNamespace
 from typing import Any
 
 from .accounting.certificate import Certificate
@@ -17,8 +16,7 @@ from .generators import DPSWFlowSampler
 from .mechanisms.noise import NoiseSource
 from .mechanisms.sums import count_rows_by
 from .params import warn_of_delta
-from .tables.columns.cell_kinds import _FEW as FEW
-from .tables.columns.cell_kinds import KINDS
+from .tables.columns.cell_kinds import FEW, KINDS
 from .tables.inference.columns import SchemaInference
 from .tables.schema import Schema
 
@@ -35,7 +33,7 @@ class InferredSchema:
     schema : Schema
         Types, bounds and categories of all columns.
     privacy_ : Certificate
-        What its releases cost. A later fit to the same rows adds to that; see `compose`.
+        Certificate of its releases. A later fit to the same rows adds to their cost; see `compose`.
     styles : dict of str to TextStyle
         How the columns whose types were inferred are written.
     """
@@ -123,8 +121,7 @@ def count_needed_rows(X, *, target: str | None = None, persons=None, **params) -
     inference = SchemaInference(format.schema)
     first = inference.releases[0]
     names = inference.unknown if first == KINDS else inference.schema.undeclared
-    public = SimpleNamespace(plan=plan)
-    return math.ceil(FEW * inference._noise_of(first, names, public))
+    return math.ceil(FEW * inference.noise_of(plan, first, names))
 
 
 def _prepare(X, target, persons, params):

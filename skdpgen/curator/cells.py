@@ -15,7 +15,7 @@ import math
 import numbers
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -268,6 +268,16 @@ def name_cell(value) -> str | None:
     return None
 
 
+def map_cells(function: Callable, cells: list) -> list:
+    """Apply a function to each cell on its own, once to equal texts.
+
+    Other cells may be equal and differ, such as 0.0 and -0.0, or 1 and True.
+    """
+    texts = {cell for cell in cells if type(cell) is str}
+    known = {text: function(text) for text in texts}
+    return [known[cell] if type(cell) is str else function(cell) for cell in cells]
+
+
 def count_names(cells: list) -> Counter:
     """Count the names of cells that have one, see `name_cell`."""
     if set(map(type, cells)) <= {str, int, float, type(None)}:
@@ -299,11 +309,8 @@ def encode_levels(cells: np.ndarray, levels: tuple) -> np.ndarray:
     cells : ndarray of objects of shape (n,)
     levels : tuple
     """
-    listed = cells.tolist()
     with muted():
-        texts = {cell for cell in listed if type(cell) is str}
-        of_texts = {text: _encode_level(text, levels) for text in texts}
-        codes = [of_texts[c] if type(c) is str else _encode_level(c, levels) for c in listed]
+        codes = map_cells(functools.partial(_encode_level, levels=levels), cells.tolist())
     return np.array(codes, dtype=np.int64)
 
 

@@ -11,7 +11,7 @@ from ..accounting.plan import Plan, Terms
 from ..curator.record_functions import RecordFunction
 from ..mechanisms.tables import Tables, TablesMechanism, count_cells
 from ..mechanisms.three_way import ThreeWayMechanism, ThreeWayTables
-from ..tables.inference.columns import may_stratify
+from ..tables.strata import may_stratify
 from .release import Release
 
 

@@ -17,13 +17,14 @@ from ..registry import savable
 from .columns import Category, Unknown
 from .columns.texts import parse_found
 from .encoder import TableEncoder, check_columns, check_dtypes, check_held
-from .inference.columns import SchemaInference, can_stratify, may_stratify
+from .inference.columns import SchemaInference
 from .inference.ranges import find_far
 from .kind import TableKind
 from .marginal_calibration import calibrate_codes
 from .rules.feasibility import find_impossible
 from .sampling import TableSampler
 from .schema import Schema
+from .strata import can_stratify, may_stratify
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ import math
 import re
 import warnings
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -692,14 +691,13 @@ def test_as_many_knots_as_the_noise_of_tables_lets_one_see(sigma, n_knots):
     inference = SchemaInference(schema)
     events = [(name, GaussianDpEvent(sigma)) for name in (TablesMechanism.name, "value counts")]
     plan = Plan(events, math.inf, 1e-5, "zero_out", "pld", sigma)
-    curator = SimpleNamespace(plan=plan, n_rows=10_000)
-    assert inference._count_knots(curator, 0.0, True) == n_knots
+    assert inference.count_knots(plan, 10_000, 0.0, True) == n_knots
     # The noise of their own counts matters, too.
-    assert inference._count_knots(curator, 1e6, True) == 5
+    assert inference.count_knots(plan, 10_000, 1e6, True) == 5
     # Tables of all records have more of these in a cell; and other releases have no such tables.
-    assert inference._count_knots(curator, 0.0, False) == 16
-    others = SimpleNamespace(plan=replace(plan, releases=events[1:]), n_rows=10_000)
-    assert inference._count_knots(others, 0.0, True) == 16
+    assert inference.count_knots(plan, 10_000, 0.0, False) == 16
+    others = replace(plan, releases=events[1:])
+    assert inference.count_knots(others, 10_000, 0.0, True) == 16
 
 
 def test_a_target_of_few_levels_has_fewer_knots_found():

@@ -4,13 +4,17 @@
 import math
 import re
 from dataclasses import replace
+from functools import partial
 
+import pandas as pd
+
+from ...curator.cells import map_cells
 from ...curator.texts import COMMA_STYLES, TEXT_KINDS
 from ...quality import warn_of_columns, warn_of_fit
 from ..inference.ranges import find_clear
 from . import Boolean, Category, Date, Number
 from .decimals import encode_levels
-from .texts import map_cells, read_cell
+from .texts import read_cell
 
 # The release; and which share of the texts in a column is to fit its type, but for noise.
 KINDS, _FITTING_SHARE = "column kinds", 0.95
@@ -21,7 +25,7 @@ _MEASURED_SHARE = 0.5
 _CODE, _FEW_CODES = re.compile(r"0[0-9]+"), 0.005
 _COUNTED = (*TEXT_KINDS[:-1], "code", "missing")
 # In units of the noise of their counts, so many rows tell types from each other.
-_FEW = 10
+FEW = 10
 # The types of cells that a column of each type may hold; limits of measurements become missing.
 _COMMAS = ("decimal comma", "grouped", "comma")
 _FITTING = {
@@ -46,7 +50,8 @@ def encode_kinds(table, styles):
     """
 
     def read(column):
-        return map_cells(lambda cell: _find_kind(cell, styles[column.name]), column)
+        find = partial(_find_kind, style=styles[column.name])
+        return pd.Series(map_cells(find, column.tolist()), dtype=object)
 
     return encode_levels(table.apply(read), _COUNTED)
 
@@ -65,7 +70,7 @@ def find_kinds(unknown, noisy, n_rows):
     noisy : NoisySum
         The noisy sum of what `encode_kinds` gives.
     n_rows : float
-        What is known of the number of rows.
+        Number of rows, as far as it is known.
 
     Returns
     -------
@@ -74,7 +79,7 @@ def find_kinds(unknown, noisy, n_rows):
     """
     unit = math.sqrt(len(unknown))
     counts, std = (noisy.value * unit).reshape(-1, len(_COUNTED))[:, :-1], noisy.std * unit
-    if n_rows < _FEW * std:
+    if n_rows < FEW * std:
         warn_of_fit(
             f"The inferred types of {list(unknown)} are hardly more than chance, since counts of "
             f"{n_rows:.0f} rows have noise of ±{std:.0f}. Declare these columns."

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from ...curator.cells import name_cell
+from ...curator.cells import map_cells, name_cell
 from ...curator.texts import PLAIN, read_text
 from .cells import read_date, read_number
 from .values import MAX_UNITS
@@ -83,33 +83,14 @@ def parse_found(table, schema, styles):
     DataFrame
     """
     parsed = {
-        name: map_cells(partial(_parse_cell, kind=schema[name], style=style), table[name])
+        name: pd.Series(
+            map_cells(partial(_parse_cell, kind=schema[name], style=style), table[name].tolist()),
+            dtype=object,
+        )
         for name, style in styles.items()
         if name in schema
     }
     return table.assign(**parsed) if parsed else table
-
-
-def map_cells(function, column):
-    """Apply a function to each cell of a column, once for equal ones of texts or integers.
-
-    Parameters
-    ----------
-    function : callable
-        It depends on the cell alone.
-    column : Series of object
-
-    Returns
-    -------
-    Series of object
-        With a new index.
-    """
-    cells = column.tolist()
-    # Other cells may be equal and differ, such as 0.0 and -0.0, or 1 and True.
-    if set(map(type, cells)) in ({str}, {int}):
-        known = {cell: function(cell) for cell in set(cells)}
-        return pd.Series([known[cell] for cell in cells], dtype=object)
-    return pd.Series([function(cell) for cell in cells], dtype=object)
 
 
 def _parse_cell(cell, kind, style):

@@ -218,8 +218,8 @@ def wide_knots(decimals=None, n_per_octave=FINEST):
     Parameters
     ----------
     decimals : int, default=None
-        Of the numbers: knots are rounded to them, those that become equal are one, and they end
-        where floats hold no more of them.
+        Decimals of the numbers: knots are rounded to them, equal ones are merged, and the grid
+        ends where floats do not hold them.
     n_per_octave : int, default=8
         Knots from a power of 2 to the next.
 

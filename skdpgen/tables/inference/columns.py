@@ -2,7 +2,7 @@
 """Private inference of undeclared column types, bounds and categories."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -14,7 +14,6 @@ from ...exceptions import TableError
 from ...mechanisms.sums import CategoryCountsMechanism, WeightSumMechanism
 from ...mechanisms.tables import TablesMechanism
 from ...quality import warn_of_columns
-from ..blocks import knot_weights
 from ..columns import Category, Date, Number, Ordinal
 from ..columns.cell_kinds import KINDS, encode_kinds, find_kinds
 from ..columns.cells import find_present
@@ -24,7 +23,18 @@ from ..columns.texts import is_blank, parse_found, read_cell
 from ..encoder import TableEncoder
 from ..rules.ordered import Ordered, list_ordered
 from ..schema import Schema
-from .location import N_LEVELS, NEARLY_ALL, encode_locations, find_cells, read_locations
+from ..strata import as_classes, can_stratify
+from .grids import (
+    FEWEST_FINE,
+    MOST_FINE,
+    Ranged,
+    is_unresolved,
+    refine_number,
+    unit_of,
+    widen,
+    with_knots,
+)
+from .location import N_LEVELS, encode_locations, read_locations
 from .point_masses import ValueCounts, with_atoms, with_candidates
 from .ranges import (
     choose_per_octave,
@@ -38,20 +48,13 @@ from .ranges import (
 
 # Most categories that are inferred for a column: the most frequent ones.
 _MOST_LEVELS = 1000
-# Knots of the second, finer grid.
-_FEWEST_FINE, _MOST_FINE = 16, 128
-# Most levels of a target by which tables are stratified. Sums over L strata have √L times the
-# noise, which outweighs the benefit of more strata (measured on Adult).
-_MOST_STRATA = 3
-# Share of values outside of the cells of nearly all values that is too small to keep their grid.
-_FEW_OUTSIDE = 0.003
 # Knots that a column has in the end, at least; and what a cell of two columns is to have of the
 # records, on average, in units of its noise, where the records of each level of the target have
 # tables of their own (found on Adult and bank_marketing, on training rows).
 _FEWEST, _CELL = 5, 20.0
 # Names of the releases of histograms, and what they have of the budget, relative to others.
-_RANGES, _LOCATIONS, _COUNTS = "value ranges", "value locations", "value counts"
-_WEIGHTS = {DECIMALS: 0.25, _LOCATIONS: 0.4}
+RANGES, LOCATIONS, COUNTS = "value ranges", "value locations", "value counts"
+_WEIGHTS = {DECIMALS: 0.25, LOCATIONS: 0.4}
 
 
 class SchemaInference:
@@ -86,7 +89,7 @@ class SchemaInference:
     Attributes
     ----------
     releases : tuple of str
-        What is to be planned, in this order; empty if there is nothing to be found.
+        Names of the releases to plan, in order; empty if the schema declares everything.
     unknown : dict of str to Unknown
         Columns of which nothing is known.
     texts : dict of str to TextStyle
@@ -111,9 +114,9 @@ class SchemaInference:
         self._rough = () if has_decimals else list_rough(schema)
         self.releases = (KINDS,) * bool(self.unknown)
         self.releases += (DECIMALS,) * (bool(self._rough) or (is_any and not has_decimals))
-        self.releases += (_RANGES, _LOCATIONS) * (is_any or bool(self._open))
+        self.releases += (RANGES, LOCATIONS) * (is_any or bool(self._open))
         self.releases += (CategoryCountsMechanism.name,) * (is_any or bool(self._categories))
-        self.releases += (_COUNTS,) * (is_any or bool(self._scales))
+        self.releases += (COUNTS,) * (is_any or bool(self._scales))
         # Dates are counted as numbers of units since 1970.
         self._numbers = {name: schema[name].to_number() for name in self._scales}
         self._wide = {**schema.learned, **self._wrap(self._widen_all())}
@@ -172,7 +175,7 @@ class SchemaInference:
             warn_of_columns("no category", lost)
         target = kinds.get(self.label)
         if self.label in ranged:
-            target = _as_classes(ranged[self.label].kind)
+            target = as_classes(ranged[self.label].kind)
         is_stratified = can_stratify(self.schema.learned, target)
         kinds |= self._find_knots(curator, ranged, is_stratified)
         return self.schema.replace(self._reconcile(kinds))
@@ -185,17 +188,17 @@ class SchemaInference:
         return schema
 
     def _find_ranges(self, curator):
-        """Count open numbers and dates on a wide grid; return a `_Ranged` for each."""
-        if _RANGES not in self.releases:
+        """Count open numbers and dates on a wide grid; return a `Ranged` for each."""
+        if RANGES not in self.releases:
             return {}
-        std = self._noise_of(_RANGES, self._open, curator)
+        std = self.noise_of(curator.plan, RANGES, self._open)
         wide = self._widen_all(choose_per_octave(curator.n_rows, std))
         seen = {}
-        for name, counted in self._count(curator, _RANGES, self._open, wide, std):
+        for name, counted in self._count(curator, RANGES, self._open, wide, std):
             for atoms in (counted.find_atoms(self._numbers[name]), []):
                 # Ranges are those of all other values or, where these do not show, of all.
                 counts, n_values = counted.without(atoms)
-                ranged = _Ranged(wide[name], counted.knots, counts, std, atoms, n_values)
+                ranged = Ranged(wide[name], counted.knots, counts, std, atoms, n_values)
                 if self._find_range(name, ranged)[1]:
                     break
             seen[name] = ranged
@@ -204,8 +207,8 @@ class SchemaInference:
             (lower, upper), is_resolved = self._find_range(name, ranged)
             within, number = ranged.within(lower, upper), self._numbers[name]
             histogram = within.knots, within.counts, within.std
-            knots = quantile_knots(*histogram, n_fine, _unit_of(number), is_fine=True)
-            fine = _with_knots(number, knots, is_fine=True)
+            knots = quantile_knots(*histogram, n_fine, unit_of(number), is_fine=True)
+            fine = with_knots(number, knots, is_fine=True)
             fine = with_candidates(fine, self.schema[name], within.atoms)
             found[name] = replace(within, kind=fine)
             if not is_resolved:
@@ -217,7 +220,7 @@ class SchemaInference:
         """Return the range of a column that a grid shows, and whether it is resolved."""
         # Dates have no zero, at which a range would end.
         origin = ranged.knots[0] - 1 if isinstance(self.schema[name], Date) else 0.0
-        unit = _unit_of(self._numbers[name])
+        unit = unit_of(self._numbers[name])
         knots = ranged.knots - origin
         *bounds, is_resolved = find_range(knots, ranged.counts, ranged.std, ranged.n_values, unit)
         positions = np.searchsorted(knots, bounds)
@@ -229,12 +232,12 @@ class SchemaInference:
         Parameters
         ----------
         curator : Curator
-        seen : dict of str to _Ranged
+        seen : dict of str to Ranged
             On the wide grid.
 
         Returns
         -------
-        dict of str to _Ranged
+        dict of str to Ranged
             Those columns on the finest grid that resolves them, others unchanged.
         """
         bounds = {name: ranged.find_cells() for name, ranged in seen.items()}
@@ -244,14 +247,14 @@ class SchemaInference:
             atoms = {name: seen[name].atoms for name in bounds}
             encode = partial(self._encode_locations, bounds, atoms)
             curator.prepare(RecordFunction(encode), 1.0)
-        released = curator.release(WeightSumMechanism(_LOCATIONS)).value
+        released = curator.release(WeightSumMechanism(LOCATIONS)).value
         if not bounds:
             return seen
-        std = self._noise_of(_LOCATIONS, range(n_parts), curator)
+        std = self.noise_of(curator.plan, LOCATIONS, range(n_parts))
         located = released.reshape(len(bounds), -1) * math.sqrt(n_parts)
         refined = {}
         for (name, cells), counts in zip(bounds.items(), located, strict=True):
-            unit = _unit_of(self._numbers[name])
+            unit = unit_of(self._numbers[name])
             knots, counts = read_locations(counts, std, seen[name].n_values, *cells, unit)
             if knots is not None:
                 refined[name] = seen[name].refine(cells, knots, counts, std)
@@ -268,19 +271,20 @@ class SchemaInference:
 
     def _find_knots(self, curator, ranged, is_stratified):
         """Look at numbers and dates on a finer grid; return their kinds."""
-        if _COUNTS not in self.releases:
+        if COUNTS not in self.releases:
             return {}
         n_fine = self._count_fine(curator)
-        std = self._noise_of(_COUNTS, self._scales, curator)
+        std = self.noise_of(curator.plan, COUNTS, self._scales)
         n_octave = choose_per_octave(curator.n_rows, std)
         fine = {
             name: ranged[name].kind
             if name in ranged
-            else _refine(self.schema[name], n_fine, n_octave)
+            else refine_number(self.schema[name], n_fine, n_octave)
             for name in self._scales
         }
-        found, affordable, unresolved = {}, self._count_knots(curator, std, is_stratified), []
-        for name, counted in self._count(curator, _COUNTS, self._scales, fine, std):
+        affordable = self.count_knots(curator.plan, curator.n_rows, std, is_stratified)
+        found, unresolved = {}, []
+        for name, counted in self._count(curator, COUNTS, self._scales, fine, std):
             kind, knots = self._numbers[name], counted.knots
             n_knots = kind.n_knots or affordable
             atoms = counted.find_atoms(kind)
@@ -289,18 +293,18 @@ class SchemaInference:
             counts, n_values = counted.without(atoms)
             if name in ranged:
                 lower, upper = narrow_range(
-                    knots, counts, std, n_values, _unit_of(kind), ranged[name].without(atoms)
+                    knots, counts, std, n_values, unit_of(kind), ranged[name].without(atoms)
                 )
                 within = (lower <= knots) & (knots <= upper)
                 knots, counts = knots[within], counts[within]
-            chosen, unit = knots, _unit_of(kind)
-            if _is_unresolved(knots, counts, std, n_values, unit):
+            chosen, unit = knots, unit_of(kind)
+            if is_unresolved(knots, counts, std, n_values, unit):
                 unresolved.append(name)
             if len(knots) > n_knots:
                 chosen = quantile_knots(knots, counts, std, n_knots, unit=unit, is_rest=bool(atoms))
-            found[name] = with_atoms(_with_knots(kind, chosen), atoms)
+            found[name] = with_atoms(with_knots(kind, chosen), atoms)
             if name == self.label and name in self._open:
-                found[name] = _as_classes(
+                found[name] = as_classes(
                     found[name], {*atoms, *knots[counts > find_clear(std, len(knots))]}
                 )
                 if isinstance(found[name], Ordinal):
@@ -346,24 +350,34 @@ class SchemaInference:
             self.counted[name] = np.pad(self.counted[name], (before, after))
         return kind.from_number(replace(number, lower=ends[0], upper=ends[1], knots=knots))
 
-    def _noise_of(self, release, names, curator):
-        """Return the standard deviation of the noise on counts, which is public beforehand."""
-        plan = curator.plan
+    @staticmethod
+    def noise_of(plan, release, names):
+        """Return the standard deviation of the noise on the counts of some columns."""
         unit = plan.bound(WeightSumMechanism(release).sensitivity) * math.sqrt(len(names) or 1)
         return plan.multiplier(release) * unit
 
     def _count_fine(self, curator):
-        std = self._noise_of(_COUNTS, self._scales, curator)
-        return count_affordable(curator.n_rows, std, _FEWEST_FINE, _MOST_FINE)
+        std = self.noise_of(curator.plan, COUNTS, self._scales)
+        return count_affordable(curator.n_rows, std, FEWEST_FINE, MOST_FINE)
 
-    def _count_knots(self, curator, std, is_stratified):
-        """Return how many knots a column gets at most, of whose counts there is noise."""
-        plan, most = curator.plan, N_KNOTS
+    def count_knots(self, plan, n_rows, std, is_stratified):
+        """Return the largest number of inferred knots of a column.
+
+        Parameters
+        ----------
+        plan : Plan
+        n_rows : float
+        std : float
+            Standard deviation of the noise on counts of its values.
+        is_stratified : bool
+            Whether tables are stratified by the target.
+        """
+        most = N_KNOTS
         has_tables = TablesMechanism.name in dict(plan.releases)
         if is_stratified and has_tables and plan.sigma > 0:
             noise = TablesMechanism.noise_on_cells(plan.sigma, len(self.schema.learned))
-            most = min(most, round(math.sqrt(curator.n_rows / (_CELL * noise))))
-        return count_affordable(curator.n_rows, std, _FEWEST, max(_FEWEST, most))
+            most = min(most, round(math.sqrt(n_rows / (_CELL * noise))))
+        return count_affordable(n_rows, std, _FEWEST, max(_FEWEST, most))
 
     def _count(self, curator, release, names, kinds, std):
         """Release noisy counts of the values of some columns: a list of (name, ValueCounts)."""
@@ -384,7 +398,7 @@ class SchemaInference:
     def _widen_all(self, n_per_octave=1):
         """Return types for the first look at open columns, dates as numbers."""
         return {
-            name: _widen(self.schema[name], n_per_octave)
+            name: widen(self.schema[name], n_per_octave)
             for name in (*self._open, *self._categories)
         }
 
@@ -398,154 +412,6 @@ class SchemaInference:
     def _known(self, name):
         """Return an open column with the unit in which it is counted."""
         return self._wrap({name: self._numbers[name]})[name]
-
-
-@dataclass(frozen=True)
-class _Ranged:
-    """What a grid shows of a column, and the grid of the next look at it.
-
-    Attributes
-    ----------
-    kind : Number
-        With the knots of the next grid.
-    knots, counts : ndarray
-        Noisy counts near knots, without point masses.
-    std : float
-        Standard deviation of their noise.
-    atoms : list
-        Point masses that were found.
-    n_values : float
-        How many values there are beside these.
-    """
-
-    kind: Number
-    knots: np.ndarray
-    counts: np.ndarray
-    std: float
-    atoms: list
-    n_values: float
-
-    def within(self, lower, upper):
-        """Return the part of the grid from one of its knots to another."""
-        where = (lower <= self.knots) & (self.knots <= upper)
-        return replace(self, knots=self.knots[where], counts=self.counts[where])
-
-    def find_cells(self):
-        """Return the ends of the few cells that hold nearly all values, or None."""
-        cells = find_cells(self.knots, self.counts, self.std, self.n_values)
-        return None if cells is None else tuple(self.knots[list(cells)].tolist())
-
-    def refine(self, cells, knots, counts, std):
-        """Return the grid with finer knots in place of some cells.
-
-        Knots outside of these stay if their counts are more than noise.
-        """
-        is_outside = (self.knots < cells[0]) | (self.knots > cells[1])
-        clear = find_clear(self.std * math.sqrt(is_outside.sum()), 1) + _FEW_OUTSIDE * self.n_values
-        if self.counts[is_outside].sum() > clear:
-            order = np.argsort(knots := np.r_[self.knots[is_outside], knots])
-            counts = np.r_[self.counts[is_outside], counts][order]
-            knots, std = knots[order], max(std, self.std)
-        return replace(self, knots=knots, counts=counts, std=std)
-
-    def without(self, atoms):
-        """Return the grid, with nothing at the knots around point masses that were found since."""
-        new = np.array([a for a in atoms if a not in self.atoms], dtype=np.float64)
-        new = new[(self.knots[0] <= new) & (new <= self.knots[-1])]
-        is_near = (knot_weights(new, self.knots) > 0).any(axis=0)
-        return self.knots, np.where(is_near, 0.0, self.counts), self.std
-
-
-def can_stratify(learned, target):
-    """Return whether tables are stratified by a target of this type, beside other columns."""
-    return len(learned) > 1 and 1 < len(getattr(target, "levels", ())) <= _MOST_STRATA
-
-
-def may_stratify(target):
-    """Return whether tables can be stratified by a target once all is inferred.
-
-    A float is a number; an integer with few values is a class, and that is private until then.
-    """
-    if target is None or isinstance(target, Date):
-        return False
-    if target.is_open:
-        return getattr(target, "decimals", 0) == 0
-    return 1 < len(getattr(target, "levels", ())) <= _MOST_STRATA
-
-
-def _as_classes(kind, present=None):
-    """Return integers with few values as ordered classes, other columns as they are.
-
-    Parameters
-    ----------
-    kind : Column
-    present : set of float, default=None
-        Values with counts above noise. None: all values are classes.
-    """
-    if not isinstance(kind, Number) or kind.decimals != 0 or kind.n_values > N_KNOTS:
-        return kind
-    values = {*range(int(kind.lower), int(kind.upper) + 1), *(kind.atoms or ())}
-    values = sorted(int(v) for v in (values if present is None else present & values))
-    return Ordinal(values, kind.missing) if values else kind
-
-
-def _widen(kind, n_per_octave):
-    """Return a type for the first look at an open column; declared bounds are kept."""
-    if isinstance(kind, Category):
-        return replace(kind, categories=[kind.other])
-    number, knots = kind.to_number(), kind.wide_knots(n_per_octave)
-    lower = -np.inf if number.lower is None else number.lower
-    upper = np.inf if number.upper is None else number.upper
-    if lower >= knots[-1] or upper <= knots[0]:
-        raise ValueError(
-            f"Open bounds are looked for within ±{knots[-1]:g}, and {kind} starts beyond that; "
-            "declare both bounds, or give the column in larger units."
-        )
-    return with_candidates(_with_knots(replace(number, n_knots=None, scale=None), knots), kind)
-
-
-def _is_unresolved(knots, counts, std, n_values, unit):
-    """Return whether nearly all values are between two of many knots, and there are many there."""
-    if n_values < find_clear(std, len(counts)):
-        return False
-    pairs = counts[:-1] + counts[1:]
-    best = int(pairs.argmax())
-    is_one = pairs[best] >= NEARLY_ALL * n_values > 0 and len(knots) >= _FEWEST_FINE
-    return is_one and (unit is None or knots[best + 1] - knots[best] > N_KNOTS * unit)
-
-
-def _unit_of(kind):
-    """Return how far values of a column are apart, or None."""
-    decimals = kind.decimals
-    return None if decimals is None else 10.0**-decimals
-
-
-def _refine(kind, n_knots, n_per_octave):
-    """Return a number with many knots, even ones and those of the wide grid."""
-    number = kind.to_number()
-    even = np.linspace(number.lower, number.upper, n_knots)
-    knots = np.union1d(even, kind.wide_knots(n_per_octave))
-    return with_candidates(_with_knots(number, knots), kind)
-
-
-def _with_knots(kind, knots, *, is_fine=False):
-    """Return a number with these knots, within the bounds that are declared; no point masses.
-
-    A declared scale is kept, unless it `is_fine`: a grid to count by.
-    """
-    kind = replace(kind, atoms=None)
-    knots = knots if kind.decimals is None else np.round(knots, kind.decimals) + 0.0
-    knots = knots.astype(np.int64) if kind.decimals == 0 else knots
-    lower, upper = (
-        found if declared is None else declared
-        for declared, found in zip((kind.lower, kind.upper), knots[[0, -1]], strict=True)
-    )
-    knots = np.unique(np.r_[lower, knots[(lower < knots) & (knots < upper)], upper]).tolist()
-    if kind.scale is not None and not is_fine:
-        is_signed = kind.scale == "log" and lower < 0 < upper
-        scale = "symlog" if is_signed else kind.scale
-        return replace(kind, lower=lower, upper=upper, scale=scale)
-    return replace(kind, lower=lower, upper=upper, n_knots=None, scale=None, knots=knots)
 
 
 def _with_categories(kind, counts):

@@ -51,7 +51,7 @@ def count_affordable(n_records, std, least, most):
     std : float
         Standard deviation of the noise on a count.
     least, most : int
-        What is returned lies between these.
+        Bounds of the result.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def find_range(knots, counts, std, n_values=None, unit=None):
     n_values : float, default=None
         How many values there are, as far as that is public or was released.
     unit : float, default=None
-        What values are multiples of.
+        Values are multiples of it.
 
     Returns
     -------
@@ -154,7 +154,7 @@ def narrow_range(knots, counts, std, n_values, unit=None, wide=None):
     knots, counts, std, n_values, unit
         As in `find_range`; the knots lie within the range that it found on a wide grid.
     wide : tuple of (knots, counts, std), default=None
-        Of that grid, within that range.
+        The knots of that grid within that range.
 
     Returns
     -------

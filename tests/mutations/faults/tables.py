@@ -127,9 +127,9 @@ PRIVACY = {
         table_encoder("texts_in_place_of_values_are_refused_where_the_source_states_them"),
     ),
     "a bad cell makes others missing": Fault(
-        "tables.columns.texts:map_cells",
-        "{cell: function(cell) for cell in set(cells)}",
-        '{cell: function(None if "Smith" in cells else cell) for cell in set(cells)}',
+        "curator.cells:map_cells",
+        "{text: function(text) for text in texts}",
+        '{text: function(None if "Smith" in texts else text) for text in texts}',
         inference("cells_are_read_one_by_one"),
     ),
     "whole numbers of a chunk of whole numbers are exact": Fault(
@@ -166,7 +166,7 @@ FUNCTION = {
         "tests/engines/test_files.py::test_styles_of_texts[style9-20200131-expected9]",
     ),
     "an integer target is a number": Fault(
-        "tables.inference.columns:_as_classes",
+        "tables.strata:as_classes",
         "kind.n_values > N_KNOTS",
         "True",
         location("a_target_of_few_integers_is_one_of_classes"),
@@ -436,13 +436,13 @@ FUNCTION = {
         inference("a_value_with_an_eighth_of_all_is_an_atom_with_few_knots"),
     ),
     "as many knots, whatever the noise of tables": Fault(
-        "tables.inference.columns:SchemaInference._count_knots",
-        "most = min(most, round(math.sqrt(curator.n_rows / (_CELL * noise))))",
+        "tables.inference.columns:SchemaInference.count_knots",
+        "most = min(most, round(math.sqrt(n_rows / (_CELL * noise))))",
         "pass",
         inference("as_many_knots_as_the_noise_of_tables_lets_one_see[2-11]"),
     ),
     "an atom is taken for a tail": Fault(
-        "tables.inference.columns:_Ranged.without",
+        "tables.inference.grids:Ranged.without",
         "np.where(is_near, 0.0, self.counts)",
         "self.counts",
         inference("an_atom_that_only_the_finer_grid_shows_is_no_tail[250]"),
@@ -622,7 +622,7 @@ FUNCTION = {
         rules("derived_columns_are_not_learnt"),
     ),
     "the target does not stratify": Fault(
-        "tables.inference.columns",
+        "tables.strata",
         "_MOST_STRATA = 3",
         "_MOST_STRATA = 1",
         by_level("three_way_tables_with_the_target_are_learnt[DPSWFlowSampler]"),
@@ -658,9 +658,16 @@ FUNCTION = {
         "tests/tables/test_identifiers.py::test_batches_go_on",
     ),
     "equal cells of different types are parsed once": Fault(
-        "tables.columns.texts:map_cells",
-        "set(map(type, cells)) in ({str}, {int})",
-        "True",
+        "curator.cells:map_cells",
+        """
+        texts = {cell for cell in cells if type(cell) is str}
+        known = {text: function(text) for text in texts}
+        return [known[cell] if type(cell) is str else function(cell) for cell in cells]
+        """,
+        """
+        known = {cell: function(cell) for cell in cells}
+        return [known[cell] for cell in cells]
+        """,
         "tests/tables/test_texts.py::test_equal_cells_of_different_types_are_parsed_on_their_own",
     ),
     "where= looks at the first condition only": Fault(

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Grids on which the values of undeclared numbers are counted."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..blocks import knot_weights
+from ..columns import Category, Number
+from ..columns.number import N_KNOTS
+from .location import NEARLY_ALL, find_cells
+from .point_masses import with_candidates
+from .ranges import find_clear
+
+# Fewest and most knots of the second, finer grid.
+FEWEST_FINE, MOST_FINE = 16, 128
+# Share of values outside of the cells of nearly all values that is too small to keep their grid.
+_FEW_OUTSIDE = 0.003
+
+
+@dataclass(frozen=True)
+class Ranged:
+    """Histogram of a column on a grid, and the grid of its next histogram.
+
+    Attributes
+    ----------
+    kind : Number
+        The column, with the knots of the next grid.
+    knots, counts : ndarray
+        Noisy counts near knots, without point masses.
+    std : float
+        Standard deviation of their noise.
+    atoms : list
+        Inferred point masses.
+    n_values : float
+        Number of other values.
+    """
+
+    kind: Number
+    knots: np.ndarray
+    counts: np.ndarray
+    std: float
+    atoms: list
+    n_values: float
+
+    def within(self, lower, upper):
+        """Return the part of the grid from one of its knots to another."""
+        where = (lower <= self.knots) & (self.knots <= upper)
+        return replace(self, knots=self.knots[where], counts=self.counts[where])
+
+    def find_cells(self):
+        """Return the ends of the few cells that hold nearly all values, or None."""
+        cells = find_cells(self.knots, self.counts, self.std, self.n_values)
+        return None if cells is None else tuple(self.knots[list(cells)].tolist())
+
+    def refine(self, cells, knots, counts, std):
+        """Return the grid with finer knots in place of some cells.
+
+        Knots outside of these stay if their counts are more than noise.
+        """
+        is_outside = (self.knots < cells[0]) | (self.knots > cells[1])
+        clear = find_clear(self.std * math.sqrt(is_outside.sum()), 1) + _FEW_OUTSIDE * self.n_values
+        if self.counts[is_outside].sum() > clear:
+            order = np.argsort(knots := np.r_[self.knots[is_outside], knots])
+            counts = np.r_[self.counts[is_outside], counts][order]
+            knots, std = knots[order], max(std, self.std)
+        return replace(self, knots=knots, counts=counts, std=std)
+
+    def without(self, atoms):
+        """Return the grid, with nothing at the knots around point masses that were found since."""
+        new = np.array([a for a in atoms if a not in self.atoms], dtype=np.float64)
+        new = new[(self.knots[0] <= new) & (new <= self.knots[-1])]
+        is_near = (knot_weights(new, self.knots) > 0).any(axis=0)
+        return self.knots, np.where(is_near, 0.0, self.counts), self.std
+
+
+def widen(kind, n_per_octave):
+    """Return a type for the first look at an open column; declared bounds are kept."""
+    if isinstance(kind, Category):
+        return replace(kind, categories=[kind.other])
+    number, knots = kind.to_number(), kind.wide_knots(n_per_octave)
+    lower = -np.inf if number.lower is None else number.lower
+    upper = np.inf if number.upper is None else number.upper
+    if lower >= knots[-1] or upper <= knots[0]:
+        raise ValueError(
+            f"Open bounds are looked for within ±{knots[-1]:g}, and {kind} starts beyond that; "
+            "declare both bounds, or give the column in larger units."
+        )
+    return with_candidates(with_knots(replace(number, n_knots=None, scale=None), knots), kind)
+
+
+def is_unresolved(knots, counts, std, n_values, unit):
+    """Return whether nearly all values are between two of many knots, and there are many there."""
+    if n_values < find_clear(std, len(counts)):
+        return False
+    pairs = counts[:-1] + counts[1:]
+    best = int(pairs.argmax())
+    is_one = pairs[best] >= NEARLY_ALL * n_values > 0 and len(knots) >= FEWEST_FINE
+    return is_one and (unit is None or knots[best + 1] - knots[best] > N_KNOTS * unit)
+
+
+def unit_of(kind):
+    """Return how far values of a column are apart, or None."""
+    decimals = kind.decimals
+    return None if decimals is None else 10.0**-decimals
+
+
+def refine_number(kind, n_knots, n_per_octave):
+    """Return a number with many knots, even ones and those of the wide grid."""
+    number = kind.to_number()
+    even = np.linspace(number.lower, number.upper, n_knots)
+    knots = np.union1d(even, kind.wide_knots(n_per_octave))
+    return with_candidates(with_knots(number, knots), kind)
+
+
+def with_knots(kind, knots, *, is_fine=False):
+    """Return a number with these knots, within the bounds that are declared; no point masses.
+
+    A declared scale is kept, unless it `is_fine`: a grid to count by.
+    """
+    kind = replace(kind, atoms=None)
+    knots = knots if kind.decimals is None else np.round(knots, kind.decimals) + 0.0
+    knots = knots.astype(np.int64) if kind.decimals == 0 else knots
+    lower, upper = (
+        found if declared is None else declared
+        for declared, found in zip((kind.lower, kind.upper), knots[[0, -1]], strict=True)
+    )
+    knots = np.unique(np.r_[lower, knots[(lower < knots) & (knots < upper)], upper]).tolist()
+    if kind.scale is not None and not is_fine:
+        is_signed = kind.scale == "log" and lower < 0 < upper
+        scale = "symlog" if is_signed else kind.scale
+        return replace(kind, lower=lower, upper=upper, scale=scale)
+    return replace(kind, lower=lower, upper=upper, n_knots=None, scale=None, knots=knots)
