@@ -67,7 +67,7 @@ _MAX_LINES, _MAX_NAMES = 5, 6
 
 
 class Findings:
-    """What released numbers say of the quality of a fit.
+    """Findings of released numbers on the quality of a fit.
 
     A column is named for the worst cause only: a column without categories is constant, too.
     """

@@ -19,8 +19,8 @@ from .outputs import Interrupted, print_warning
 from .summaries import Summary
 
 _METHODS: dict[str, Any] = {"sliced": DPSlicedWassersteinGenerator, "flow": DPSWFlowSampler}
-# Without --delta, δ is at most the default of the library, and a tenth of 1 / rows. Of a budget
-# it is a tenth, so that several fits can infer categories.
+# Without --delta, δ is at most the default of the library, a tenth of 1 / rows, and a tenth of
+# the δ of a budget, so that several fits can infer categories.
 MOST_DELTA, _DELTA_SHARE = 1e-5, 0.1
 
 

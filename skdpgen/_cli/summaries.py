@@ -35,7 +35,7 @@ _VERDICTS = (
 
 @dataclass(frozen=True)
 class Read:
-    """What was read: files, the number of rows or persons, and that of columns."""
+    """The private table: files, and the numbers of rows or persons and of columns."""
 
     files: str
     n_units: int
@@ -67,15 +67,15 @@ class Summary:
     Attributes
     ----------
     heading : list of str
-        What was read, and what it costs.
+        The private table, and the cost.
     columns : DataFrame of str
         A row for each column, the worst first.
     notes : list of str
-        What else was found.
+        Remarks on the result.
     warnings : list of str
         The worst first.
     next_steps : list of str
-        What to do next.
+        The commands to run next.
     data : dict
         All of it, for JSON.
     details : str
@@ -222,7 +222,7 @@ def summarize_fit(
     files : dict of str to str
         Paths of what was written.
     together : Certificate or None
-        Of the fit and the look that found its schema.
+        Certificate of the fit and of the look that inferred its schema.
     has_budget : bool
         Whether a budget counts what several commands spend.
     """

@@ -381,7 +381,7 @@ def check_dtype(dtype, what: str, column: str) -> None:
     ----------
     dtype : dtype
     what, column : str
-        What it is of, in the message; how Python names it.
+        The name of the column in the message, and in Python.
 
     Raises
     ------

@@ -139,7 +139,7 @@ def judge_column(row: pd.Series, n_records: int, rarest: tuple[str, float] | Non
     Parameters
     ----------
     row : Series
-        Of the report on columns.
+        A row of the report on columns.
     n_records : int
     rarest : (str, float), default=None
         See `judge_counts`.
