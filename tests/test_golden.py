@@ -268,9 +268,12 @@ def _machine():
     """Return what floating point depends on."""
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
-    model = next((line.partition(":")[2].strip() for line in lines if "model name" in line), "")
+    # One name covers processors, and virtual machines, with different instructions.
+    names = ("model name", "stepping", "flags", "Features")
+    facts = [next((line for line in lines if line.startswith(name)), "") for name in names]
+    facts += [platform.processor(), torch.backends.cpu.get_cpu_capability()]
     versions = {module.__name__: module.__version__ for module in (np, scipy, sklearn, torch)}
-    return {"processor": model or platform.processor(), **versions}
+    return {"processor": hashlib.sha256(repr(facts).encode()).hexdigest(), **versions}
 
 
 @pytest.mark.filterwarnings("ignore")
