@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Gradient descent: Adam, schedules, weight averaging, and stopping at the energy of the noise."""
 
+import copy
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from torch.optim.swa_utils import AveragedModel, update_bn
+from torch.optim.swa_utils import update_bn
 from tqdm import tqdm
 
 
@@ -43,7 +44,7 @@ def enables_gradients(function: Callable) -> Callable:
 
 
 class Adam:
-    """The optimiser Adam, equal to `torch.optim.Adam` with its defaults in every bit.
+    """The optimiser Adam, equal to the fused `torch.optim.Adam` with its defaults in every bit.
 
     The first optimiser of torch in a process imports the compiler of torch, which takes a second
     and 70 MB; this one does not.
@@ -51,43 +52,34 @@ class Adam:
     Parameters
     ----------
     parameters : list of tensor
-        They are changed in place.
-    fused : bool, default=False
-        Whether to use one kernel for all operations, with other last digits.
+        They are contiguous, and changed in place.
     """
 
-    def __init__(self, parameters: list[torch.Tensor], fused: bool = False) -> None:
-        self._parameters, self._fused = parameters, fused
+    def __init__(self, parameters: list[torch.Tensor]) -> None:
+        self._parameters = parameters
         self._means, self._squares = (list(map(torch.zeros_like, parameters)) for _ in range(2))
-        self._n_steps = 0
+        self._n_steps = [torch.zeros((), device=p.device) for p in parameters]
 
     @torch.no_grad()
     def step(self, gradients: Iterable[torch.Tensor], learning_rate: float) -> None:
         """Take one step along the gradients of all parameters."""
-        self._n_steps += 1
-        parameters, means, squares = self._parameters, self._means, self._squares
-        gradients, beta1, beta2 = list(gradients), CONSTANTS.beta1, CONSTANTS.beta2
-        if self._fused:
-            n_steps = [torch.tensor(float(self._n_steps), device=p.device) for p in parameters]
-            torch._fused_adam_(
-                *(parameters, gradients, means, squares, [], n_steps),
-                lr=learning_rate,
-                beta1=beta1,
-                beta2=beta2,
-                weight_decay=0.0,
-                eps=CONSTANTS.epsilon,
-                amsgrad=False,
-                maximize=False,
-            )
-            return
-        torch._foreach_lerp_(means, gradients, 1 - beta1)
-        torch._foreach_mul_(squares, beta2)
-        torch._foreach_addcmul_(squares, gradients, gradients, 1 - beta2)
-        roots = torch._foreach_sqrt(squares)
-        torch._foreach_div_(roots, (1 - beta2**self._n_steps) ** 0.5)
-        torch._foreach_add_(roots, CONSTANTS.epsilon)
-        size = learning_rate / (1 - beta1**self._n_steps)
-        torch._foreach_addcdiv_(parameters, means, roots, -size)
+        torch._foreach_add_(self._n_steps, 1)
+        torch._fused_adam_(
+            self._parameters,
+            # The kernel reads memory in order, whatever the strides.
+            [gradient.contiguous() for gradient in gradients],
+            self._means,
+            self._squares,
+            [],
+            self._n_steps,
+            lr=learning_rate,
+            beta1=CONSTANTS.beta1,
+            beta2=CONSTANTS.beta2,
+            weight_decay=0.0,
+            eps=CONSTANTS.epsilon,
+            amsgrad=False,
+            maximize=False,
+        )
 
 
 class SGD:
@@ -102,11 +94,7 @@ class SGD:
         torch._foreach_add_(self._parameters, list(gradients), alpha=-learning_rate)
 
 
-_OPTIMIZERS: dict[str, Callable] = {
-    "adam": Adam,
-    "fused adam": partial(Adam, fused=True),
-    "sgd": SGD,
-}
+_OPTIMIZERS: dict[str, Callable] = {"adam": Adam, "sgd": SGD}
 
 
 class Descent:
@@ -118,7 +106,7 @@ class Descent:
         They are changed in place.
     learning_rate : float
         The largest rate.
-    optimizer : {"adam", "fused adam", "sgd"}, default="adam"
+    optimizer : {"adam", "sgd"}, default="adam"
     warm_up : float, default=30
         Steps over which the rate rises; 1: none.
     """
@@ -167,25 +155,28 @@ class Training(Descent):
         optimizer: str = "adam",
     ) -> None:
         super().__init__(module.parameters(), learning_rate, optimizer)
-        self._module = module.train()
-
-        def moving_average(averaged, current, n_averaged):
-            return torch.lerp(current, averaged, min(memory, (1 + n_averaged) / (10 + n_averaged)))
-
-        self._average = AveragedModel(module, avg_fn=moving_average)
+        self._memory, self._average = memory, copy.deepcopy(module.train())
 
     def step(self, loss: torch.Tensor, rate: float) -> torch.Tensor:
         """Descend and update the average; see `Descent.step`."""
         loss = super().step(loss, rate)
-        self._average.update_parameters(self._module)
+        self._update_average()
         return loss
+
+    @torch.no_grad()
+    def _update_average(self):
+        # The first weights replace those before training.
+        n_before = self._n_steps - 1
+        memory = min(self._memory, (1 + n_before) / (10 + n_before)) if n_before else 0.0
+        averaged = list(self._average.parameters())
+        torch._foreach_lerp_(averaged, self._parameters, 1 - memory)
 
     @torch.no_grad()
     def finish(self, draw: Callable[[], torch.Tensor]) -> Any:
         """Return the averaged module on the CPU, with batch statistics of inputs from `draw`."""
         batches = (draw() for _ in range(CONSTANTS.n_batches))
         update_bn(batches, _UpToLastNorm(self._average))
-        return self._average.module.eval().cpu()
+        return self._average.eval().cpu()
 
 
 class _AllNormsReached(Exception):

@@ -263,7 +263,7 @@ def _train(network, read, n_samples, *, n_epochs, batch_size, learning_rate, gen
     n_batches = math.ceil(n_samples / batch_size)
     n_steps = n_epochs * n_batches
     warm_up = _WARM_UP * n_steps
-    descent = Descent(network.train().parameters(), learning_rate, "fused adam", warm_up)
+    descent = Descent(network.train().parameters(), learning_rate, "adam", warm_up)
 
     def draw():
         for _ in range(n_epochs):
