@@ -576,6 +576,21 @@ def test_squared_distance_and_gradient_match_autograd(k, n_harmonics):
     torch.testing.assert_close(results[0], results[1])
 
 
+def test_squared_distance_of_many_harmonics_is_accurate():
+    """In single precision, the recurrence keeps what matters of a thousand harmonics."""
+    generator = torch.Generator().manual_seed(1)
+    rows = torch.randn(2, 9, D, dtype=torch.float64, generator=generator)
+    means = 0.01 * torch.randn(2, 1000, 2, 8, dtype=torch.float64, generator=generator)
+    results = []
+    for dtype in (torch.float32, torch.float64):
+        given = rows.to(dtype).requires_grad_()
+        loss = basis(8, 1000, dtype).squared_distance(
+            given, means.to(dtype), torch.ones(2).to(dtype)
+        )
+        results.append((loss.detach().double(), torch.autograd.grad(loss, given)[0].double()))
+    torch.testing.assert_close(*results, rtol=2e-3, atol=2e-3)
+
+
 def test_squared_distance_is_unbiased():
     functions = basis(5, 2, torch.float64)
     generator = torch.Generator().manual_seed(0)
