@@ -36,7 +36,8 @@ class ConvertibleSchema(Mapping):
         path_or_text : str or path
             The text, which begins with a brace, or the name of a UTF-8 file. It holds an object
             of objects, such as ``{"age": {"type": "number", "lower": 17, "upper": 90}}``; with
-            rules, it is ``{"columns": {...}, "rules": [{"type": "unique", ...}, ...]}``.
+            rules, it is ``{"columns": {...}, "rules": [{"type": "unique", ...}, ...]}``, without
+            ``"columns"`` if a generator infers all of them.
 
         Returns
         -------

@@ -12,7 +12,7 @@ from .columns.kinds import parse_column
 from .conversions import ConvertibleSchema
 from .rules.feasibility import check_together
 from .rules.ordered import list_differences
-from .rules.rules import Derived, parse_rules
+from .rules.rules import Derived, parse_rules, split_document
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,10 +82,8 @@ class Schema(ConvertibleSchema):
                 "columns must be a dict of names to column types, such as {'age': Number(17, 90)}; "
                 f"got {type(self.columns).__name__}."
             )
-        columns, rules = self.columns, self.rules
-        if set(columns) == {"columns", "rules"} and isinstance(columns["rules"], list):
-            # The output of `to_dict`: no column type is a list.
-            columns, rules = columns["columns"], [*columns["rules"], *rules]
+        columns, rules = split_document(self.columns)
+        rules = [*rules, *self.rules] if rules else self.rules
         columns = tuple((name, parse_column(name, kind)) for name, kind in columns.items())
         kinds = dict(columns)
         # Rules alone are for columns that a generator infers.

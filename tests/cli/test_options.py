@@ -243,11 +243,12 @@ def test_what_is_different_in_all_rows_is_written_at_once(folder, synthesize, mo
     assert not pd.read_csv("made/synthetic.csv").duplicated().any()
 
 
-def test_rules_alone_are_obeyed_by_inferred_columns(folder, infer):
+@pytest.mark.parametrize("columns", [{}, {"columns": {}}])
+def test_rules_alone_are_obeyed_by_inferred_columns(folder, infer, columns):
     frame = pd.read_csv("private.csv").assign(first=lambda frame: frame["age"] - 9)
     frame.to_csv("private.csv", index=False)
     rules = [{"type": "ordered", "lower": "first", "upper": "age"}]
-    (folder / "rules.json").write_text(json.dumps({"columns": {}, "rules": rules}))
+    (folder / "rules.json").write_text(json.dumps({**columns, "rules": rules}))
     assert infer("--schema", "rules.json", "--drop", "ward") == 0
     made = pd.read_csv("made/synthetic.csv")
     assert (made["first"] <= made["age"]).all()

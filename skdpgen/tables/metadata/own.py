@@ -4,6 +4,8 @@
 They are read as they are: see `Schema`.
 """
 
+from ..rules.rules import split_document
+
 NAME = "skdpgen schema"
 
 
@@ -11,9 +13,7 @@ def recognizes(document) -> bool:
     """Return whether a document is of this format."""
     if not isinstance(document, dict) or not document:
         return False
-    columns = unwrap(document)
-    if set(columns) == {"columns", "rules"} and isinstance(columns["rules"], list):
-        columns = columns["columns"]
+    columns, _ = split_document(unwrap(document))
     return isinstance(columns, dict) and all(
         isinstance(column, dict) and isinstance(column.get("type"), str)
         for column in columns.values()

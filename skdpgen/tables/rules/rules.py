@@ -308,6 +308,14 @@ class Combinations(Rule):
 RULES = {rule.__name__.lower(): rule for rule in (Implies, Ordered, Derived, Unique, Combinations)}
 
 
+def split_document(document):
+    """Return the columns and the rules of a schema's document, where rules may stand alone."""
+    # No column type is a list.
+    if set(document) <= {"columns", "rules"} and isinstance(document.get("rules"), list):
+        return document.get("columns", {}), document["rules"]
+    return document, []
+
+
 def parse_rules(given, kinds=None):
     """Return rules from rules or dicts, checked for columns of these types if there are any."""
     rules = tuple(_parse_rule(i, rule) for i, rule in enumerate(check_list("rules", given), 1))
