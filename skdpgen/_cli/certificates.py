@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Commands on budgets and certificates, which need no networks, and so start soon."""
 
+import json
 import warnings
 from argparse import Namespace
 from pathlib import Path
 
 from ..accounting.budget import PrivacyBudget
+from ..accounting.certificate import summarize
 from ..accounting.rounding import show
 from ..accounting.verification import read_certificate
 from ..accounting.verification import sign as sign_text
 from ..accounting.verification import verify as verify_text
 from ..checks import read_file
 from .outputs import check_outputs, print_warning
+
+# With the four lines of the verdict, a certificate fits a terminal of 25 lines.
+_N_LINES = 21
 
 
 def budget(options: Namespace) -> int:
@@ -44,19 +49,31 @@ def budget(options: Namespace) -> int:
 
 
 def verify(options: Namespace) -> int:
-    """Print a certificate, and recompute its ε."""
+    """Recompute the ε of a certificate, and print both."""
     text = read_file(options.certificate)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         key = options.public_key
         epsilon = verify_text(text, None if key is None else Path(key).read_bytes())
-    print(read_certificate(text))
+    certificate = read_certificate(text)
+    if options.as_json:
+        found = {
+            "exit_code": 0,
+            "epsilon": epsilon,
+            "is_signed": key is not None,
+            "warnings": [str(warning.message) for warning in caught],
+            "certificate": json.loads(certificate.to_json()),
+        }
+        print(json.dumps(found, ensure_ascii=False))
+        return 0
+    print(certificate if options.full else summarize(certificate, _N_LINES))
     print(
-        "This verifies the arithmetic. It cannot verify that the fit took place as stated, nor "
-        "that the assumptions hold."
+        "This verifies the arithmetic. It cannot verify that the fit took place as stated,\n"
+        "nor that the assumptions hold."
+        + ("" if options.full else " --full prints all assumptions and events.")
     )
-    if options.public_key is not None:
-        print(f"It is signed by the key of {options.public_key}, and unchanged since.")
+    if key is not None:
+        print(f"It is signed by the key of {key}, and unchanged since.")
     print(f"The events cost ε = {show(epsilon)}, as stated.")
     for warning in caught:
         print_warning(warning.message)

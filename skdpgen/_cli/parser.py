@@ -114,7 +114,11 @@ def _add_run(command: argparse.ArgumentParser) -> None:
     add("--seed", type=int, help="seed of the noise, for experiments: it protects nobody")
     said = command.add_mutually_exclusive_group()
     said.add_argument("--quiet", action="store_true", help="print warnings and errors only")
-    said.add_argument(
+    _add_json(said)
+
+
+def _add_json(group: argparse._ActionsContainer) -> None:
+    group.add_argument(
         "--json", dest="as_json", action="store_true", help="print one JSON object, and no more"
     )
 
@@ -191,6 +195,9 @@ def _add_verify(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--public-key", metavar="FILE", help="PEM; the certificate must be signed by its key"
     )
+    shown = command.add_mutually_exclusive_group()
+    shown.add_argument("--full", action="store_true", help="print all assumptions and events")
+    _add_json(shown)
 
 
 def _add_sign(command: argparse.ArgumentParser) -> None:
@@ -295,6 +302,6 @@ _COMMANDS = {
     ),
     "report": ("describe synthetic rows on an HTML page", _add_report, "reports"),
     "budget": ("limit what several syntheses spend, by a file", _add_budget, "certificates"),
-    "verify": ("print a certificate, and recompute its ε", _add_verify, "certificates"),
+    "verify": ("recompute the ε of a certificate, and print both", _add_verify, "certificates"),
     "sign": ("sign a certificate with a key", _add_sign, "certificates"),
 }

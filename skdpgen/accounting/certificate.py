@@ -29,7 +29,7 @@ from .events import (
 )
 from .plan import Plan
 from .provenance import Provenance
-from .rounding import show
+from .rounding import show, show_event
 from .shuffling import shuffled_epsilon
 from .units import check_unit, describe_unit, unit_assumptions, unit_sensitivity
 
@@ -382,7 +382,7 @@ class Certificate:
         return make_table(
             self._list_statements(),
             ["Release", f"Event, priced with the others by {self.accountant!r}"],
-            zip(self.releases, self.events, strict=True),
+            zip(self.releases, map(show_event, self.events), strict=True),
             [*self.assumptions, *(f"Note: {note}" for note in self.notes)],
         )
 
@@ -390,10 +390,28 @@ class Certificate:
         lines = self._list_statements()
         lines.append(f"Releases, priced together by the {self.accountant!r} accountant:")
         for name, event in zip(self.releases, self.events, strict=True):
-            lines.append(f"  - {name}: {event}")
+            lines.append(f"  - {name}: {show_event(event)}")
         lines += [f"Assumes: {assumption}" for assumption in self.assumptions]
         lines += [f"Note: {note}" for note in self.notes]
         return "\n".join(_wrap(line) for line in lines)
+
+
+def summarize(certificate: Certificate, n_lines: int) -> str:
+    """Return a certificate in `n_lines` lines or a few more, with as many assumptions as fit in."""
+    lines = [line for text in certificate._list_statements() for line in _wrap(text).splitlines()]
+    releases = (
+        f"Releases priced together by {certificate.accountant!r}, {len(certificate.releases)}: "
+        + ", ".join(dict.fromkeys(certificate.releases))
+    )
+    lines += _wrap(textwrap.shorten(releases, 2 * _WIDTH, placeholder=" …")).splitlines()
+    for i, assumption in enumerate(certificate.assumptions):
+        wrapped = _wrap(f"Assumes: {assumption}").splitlines()
+        n_left = len(certificate.assumptions) - i
+        if len(lines) + len(wrapped) + (n_left > 1) > n_lines:
+            lines.append(f"Assumptions that are not shown: {n_left}.")
+            break
+        lines += wrapped
+    return "\n".join(lines)
 
 
 def _wrap(line: str) -> str:

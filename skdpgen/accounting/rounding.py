@@ -4,6 +4,7 @@
 import contextlib
 import math
 import numbers
+import re
 from collections.abc import Iterator
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
@@ -78,3 +79,17 @@ def show(number: float) -> str:
     # repr gives the shortest digits of the float, so 1e-5 is not rounded up.
     rounded = Context(_DIGITS, ROUND_CEILING).create_decimal(Decimal(repr(float(number))))
     return f"{float(rounded):.{_DIGITS}g}"
+
+
+def show_event(event: Any) -> str:
+    """Return an event as printed text, whose numbers have four digits; its JSON has all.
+
+    Examples
+    --------
+    >>> from dp_accounting import GaussianDpEvent
+    >>> show_event(GaussianDpEvent(17.259928539711225))
+    'GaussianDpEvent(noise_multiplier=17.26)'
+    """
+    return re.sub(
+        r"\d+\.\d{5,}(e[+-]?\d+)?", lambda found: f"{float(found[0]):.{_DIGITS}g}", str(event)
+    )

@@ -3,14 +3,13 @@
 
 import json
 import math
-import re
 from collections.abc import Callable, Sequence
 from html import escape
 from itertools import combinations
 
 from .._html import fold
 from ..accounting.certificate import Certificate
-from ..accounting.rounding import show
+from ..accounting.rounding import show, show_event
 from ._drawings import MOST_BARS, draw_bars, draw_histogram, draw_matrix
 from ._front import write_front
 from ._markup import STYLE, Verdict, make_list, make_section, make_table
@@ -114,16 +113,11 @@ def _show_certificate(given: dict) -> str:
     certificate = Certificate.from_json(json.dumps(given))
     rows = _label("Statement", certificate._list_statements())
     rows += [
-        (f"Release: {name}", _round_numbers(str(event)))
+        (f"Release: {name}", show_event(event))
         for name, event in zip(certificate.releases, certificate.events, strict=True)
     ]
     rows += _label("Assumptions", certificate.assumptions)
     return "<h3>Certificate</h3>" + make_table((), rows)
-
-
-def _round_numbers(text: str) -> str:
-    """Return a text with four digits of each number, since a certificate has all of them."""
-    return re.sub(r"\d+\.\d{4,}(e-?\d+)?", lambda match: f"{float(match[0]):.4g}", text)
 
 
 def _label(name: str, texts: Sequence[str]) -> list[tuple[str, str]]:

@@ -1,20 +1,25 @@
 """What is written: nothing over what is read, all at once, and never rows without a certificate."""
 
+import json
 import os
 import re
 import signal
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pandas as pd
 import pytest
+from dp_accounting import GaussianDpEvent
 
 from skdpgen import DPSWFlowSampler
 from skdpgen.__main__ import main
 from skdpgen._cli import outputs as module
 from skdpgen._cli.forms import Form, escape_formulas
 from skdpgen._cli.outputs import Interrupted, interruptible, new_folder, replaced
+from skdpgen.accounting.rounding import show
+from skdpgen.privacy import Certificate
 from skdpgen.tables import Category, Schema
 
 
@@ -289,3 +294,30 @@ def test_what_needs_no_network_is_quick(arguments, modules):
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert printed.stdout.splitlines()[-1] == "[]"
+
+
+def test_verify_prints_a_screen_or_all_or_json(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = [f"release {i}" for i in range(40)]
+    texts = tuple(
+        f"assumption {i} is as long as those of fits are, or longer" * 3 for i in range(9)
+    )
+    certificate = Certificate((GaussianDpEvent(30.0),) * 40, tuple(names), assumptions=texts)
+    Path("certificate.json").write_text(certificate.to_json())
+
+    assert main(["verify", "certificate.json"]) == 0
+    short = capsys.readouterr().out
+    n_hidden = len(texts) - short.count("Assumes:")
+    assert len(short.splitlines()) <= 25
+    assert max(map(len, short.splitlines())) <= 90
+    assert f"Assumptions that are not shown: {n_hidden}." in short
+    assert short.endswith(f"The events cost ε = {show(certificate.epsilon)}, as stated.\n")
+
+    assert main(["verify", "certificate.json", "--full"]) == 0
+    assert str(certificate) in capsys.readouterr().out
+
+    assert main(["verify", "certificate.json", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["epsilon"] == certificate.epsilon
+    assert found["certificate"] == json.loads(certificate.to_json())
+    assert not found["is_signed"]
