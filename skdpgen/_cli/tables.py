@@ -357,7 +357,8 @@ def read_public(options: Namespace, schema: Schema | None = None) -> pd.DataFram
         {
             name: _parse_public(frame[name], styles[name])
             if schema is None or name not in schema
-            else parse(frame[[name]], schema, styles[name])[name]
+            # Dates get their dtype: as objects they would be compared as texts.
+            else parse(frame[[name]], schema, styles[name])[name].infer_objects()
             for name in frame
         }
     )

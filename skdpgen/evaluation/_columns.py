@@ -112,7 +112,8 @@ def check_tables(synthetic: pd.DataFrame, reference: pd.DataFrame | None = None)
     if reference is not None and set(reference.columns) != set(synthetic.columns):
         unmatched = sorted(map(str, set(reference.columns) ^ set(synthetic.columns)))
         raise ValueError(
-            f"synthetic and reference must have the same columns; in one of them only: {unmatched}."
+            "synthetic and reference must have the same columns; drop these, which are in one of "
+            f"them only: {unmatched}."
         )
 
 
@@ -138,13 +139,15 @@ def as_texts(column: pd.Series) -> np.ndarray:
     return texts
 
 
-def plain_frame(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of floats and texts."""
-    plain = {}
-    for name in table:
-        numbers = as_numbers(table[name])
-        plain[name] = as_texts(table[name]) if numbers is None else numbers
-    return pd.DataFrame(plain)
+def plain_frames(*tables: pd.DataFrame) -> list[pd.DataFrame]:
+    """Return tables of floats and texts; a column has floats if it has numbers in all of them."""
+    plain: list[dict] = [{} for _ in tables]
+    for name in tables[0]:
+        numbers = [as_numbers(table[name]) for table in tables]
+        is_numeric = all(part is not None for part in numbers)
+        for table, part, cells in zip(tables, numbers, plain, strict=True):
+            cells[name] = part if is_numeric else as_texts(table[name])
+    return [pd.DataFrame(cells) for cells in plain]
 
 
 def _encode(name: str, tables: Sequence[pd.Series], order: Sequence | None) -> EncodedColumn:

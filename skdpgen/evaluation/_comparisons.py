@@ -18,7 +18,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.neighbors import NearestNeighbors
 
-from ._columns import EncodedColumn, as_texts, plain_frame
+from ._columns import EncodedColumn, as_texts, plain_frames
 from ._scores import train_on_synthetic_score
 
 # The mean over so many random marginals has a standard error below 0.01.
@@ -164,7 +164,8 @@ def score_classifiers(
     n = len(reference) // 2
     parts = {"synthetic": synthetic, "reference": reference[:n], "test": reference[n:]}
     labels = {who: pd.Series(as_texts(part[target])) for who, part in parts.items()}
-    rows = {who: plain_frame(part.drop(columns=target)) for who, part in parts.items()}
+    features = (part.drop(columns=target) for part in parts.values())
+    rows = dict(zip(parts, plain_frames(*features), strict=True))
     metrics = ["accuracy", *["roc_auc"] * (labels["test"].nunique() == 2)]
     scores = []
     for classifier in _CLASSIFIERS:
@@ -200,7 +201,7 @@ def score_propensity(
     """
     n = min(len(synthetic), len(reference), _MOST_ROWS)
     tables = (table.sample(n, random_state=random_state) for table in (synthetic, reference))
-    rows = pd.concat(map(plain_frame, tables), ignore_index=True)
+    rows = pd.concat(plain_frames(*tables), ignore_index=True)
     # A constant column, in case all others are empty.
     rows = rows.dropna(axis="columns", how="all").assign(constant=0.0)
     for name in rows:
@@ -285,7 +286,7 @@ def _merge_rare(cells: pd.Series) -> pd.Categorical:
 
 def _to_points(*tables: pd.DataFrame) -> list[np.ndarray]:
     """Return the rows of tables as points, in units of the first table."""
-    frames = [plain_frame(table) for table in tables]
+    frames = plain_frames(*tables)
     parts = []
     for name in frames[0]:
         cells = [frame[name] for frame in frames]

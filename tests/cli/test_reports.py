@@ -72,6 +72,21 @@ def test_rows_in_the_form_of_a_table_with_decimal_commas(infer, folder):
         assert is_number == {"age": True, "ward": False, "cost": True}
 
 
+def test_dates_of_a_schema_are_compared_as_dates(folder):
+    days = pd.date_range("2020-01-01", periods=40, freq="7D")
+    for name, shift in (("made.csv", 0), ("public.csv", 3)):
+        rows = pd.DataFrame({"day": days + pd.Timedelta(days=shift)})
+        rows.to_csv(name, index=False, date_format="%d.%m.%Y")
+    schema = {"day": {"type": "date", "lower": "2020-01-01", "upper": "2020-12-31"}}
+    (folder / "schema.json").write_text(json.dumps(schema))
+    page = ["report", "made.csv", "--output", "report.html", "--json", "r.json"]
+    options = ["--reference", "public.csv", "--schema", "schema.json", "--date-format", "%d.%m.%Y"]
+    assert main([*page, *options]) == 0
+    (column,) = json.loads((folder / "r.json").read_text())["marginals"]["columns"]
+    assert column["is_number"]
+    assert column["total_variation"] < 0.2
+
+
 def test_private_rows_need_a_word(made, folder, capsys):
     assert main([*made, "--private", "private.csv"]) == 1
     assert "add --reads-private-rows" in capsys.readouterr().err

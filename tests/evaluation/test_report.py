@@ -353,6 +353,17 @@ def test_without_a_reference_rows_are_described(tables):
     assert "the reference" not in text_of(page)
 
 
+def test_codes_may_be_numbers_in_one_table_and_texts_in_the_other():
+    rng = np.random.default_rng(0)
+    reference = pd.DataFrame({"code": rng.integers(3, size=60), "ill": rng.integers(2, size=60)})
+    synthetic = reference.astype({"code": str})
+    results = report(synthetic, reference, target="ill").results
+    assert results["marginals"]["mean_total_variation"] == 0
+    assert results["nearest"]["synthetic"]["share_of_copies"] == 1
+    other = synthetic.replace({"code": {"1": "other"}})
+    assert report(other, reference, target="ill").results["marginals"]["mean_total_variation"] > 0
+
+
 def test_results_repeat_and_columns_may_be_in_any_order(tables, found):
     other = report(tables[0], tables[1][list(tables[1])[::-1]])
     for name in ("marginals", "pairs", "k_marginals", "nearest"):
@@ -362,7 +373,7 @@ def test_results_repeat_and_columns_may_be_in_any_order(tables, found):
 @pytest.mark.parametrize(
     ("synthetic", "reference", "options", "message"),
     [
-        (np.zeros((3, 2)), np.zeros((3, 3)), {}, "must have the same columns; in one .*'x2'"),
+        (np.zeros((3, 2)), np.zeros((3, 3)), {}, "must have the same columns; drop these.*'x2'"),
         (np.zeros((1, 2)), None, {}, "synthetic needs at least 2 rows"),
         (np.zeros((3, 2)), np.zeros((1, 2)), {}, "reference needs at least 2 rows"),
         (np.zeros((3, 2)), None, {"target": "y"}, "target must be one of the columns"),
