@@ -262,6 +262,12 @@ def summarize_fit(
         f"Next: {f'open {page}; ' if page else ''}skdpgen verify "
         f"{shlex.quote(files['certificate'])}",
     ]
+    if any("Declare" in text for text in warnings):
+        # Warnings name column types of Python.
+        steps.append(
+            f"To declare columns, edit {shlex.quote(files['schema'])} by what is public, and give "
+            "it as --schema."
+        )
     if not read.is_of_persons:
         steps.append(
             "If a person can have several rows, --person-column protects persons, not rows."

@@ -53,6 +53,15 @@ def test_what_is_printed_of_a_synthesis(folder, capsys):
     assert lines[-1].startswith("Another synthesis of these rows adds to this ε")
 
 
+def test_warnings_that_ask_for_declarations_say_where_they_stand(folder, capsys):
+    table = pd.read_csv("private.csv").assign(code=[f"C{i}" for i in range(300)])
+    table.to_csv("private.csv", index=False)
+    assert main([*COMMAND, "--anyway"]) == 0
+    printed = capsys.readouterr().out
+    assert "Worry about" in printed
+    assert "To declare columns, edit made/schema.json by what is public, and give it" in printed
+
+
 def test_one_object_for_machines(folder, capsys):
     assert main([*COMMAND, "--json"]) == 0
     printed = capsys.readouterr()
