@@ -3,6 +3,8 @@
     mst, aim                    smartnoise-synth 1.0.8
     dpmm-mst, dpmm-aim,         dpmm 0.1.9, for which Python must be below 3.12
     dpmm-aim3, dpmm-privbayes
+    opendp-mst, opendp-aim      opendp[mbi] 0.16.0
+    copula, ctgan               sdv 2.0.0; they are not private: epsilon has no effect
     privpgd                     the repository jaabmar/private-pgd, whose folder src is --peer-path,
                                 with autodp, disjoint-set, networkx, numpy 1.26, pandas 2.1, scipy
                                 1.11 and torch
@@ -19,7 +21,8 @@ MST is fitted as it comes. What else is changed, without which fits take hours o
 - AIM divides its budget by 3 rounds per column rather than 16, and its model has at most 4 MB, by
   the size of the junction tree, as in the paper. smartnoise-synth adds up the measured tables only,
   which bounds neither time nor memory. dpmm-aim measures tables of up to two columns, dpmm-aim3 of
-  up to three. dpmm-privbayes has two parents a column, and models of at most 4 MB.
+  up to three. dpmm-privbayes has two parents a column, and models of at most 4 MB. opendp-aim has
+  the rounds and the memory of aim; its tables have up to three columns.
 - Private-PGD has as many particles as there are rows, but at most 10,000, rather than 100,000; it
   projects noisy tables in 200 steps of 50 slices rather than 1750 of 200; and it descends for as
   many epochs, at most 1000, as visit 20,000 tables altogether.
@@ -43,6 +46,7 @@ import numpy as np
 import pandas as pd
 
 MAX_MEGABYTES = 4
+N_ATTEMPTS = 8
 
 
 def by_smartnoise(method, rows, options):
@@ -84,6 +88,61 @@ def by_dpmm(method, rows, options, **params):
     generator.set_domain(dict(zip(rows.columns, options.sizes, strict=True)))
     generator.fit(rows)
     return generator.generate(n_records=len(rows))
+
+
+def by_opendp(method, rows, options):
+    import opendp.prelude as dp
+    import polars as pl
+
+    dp.enable_features("contrib")
+
+    def spent(rho):
+        gaussian = dp.m.make_gaussian(
+            dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float), (2 * rho) ** -0.5
+        )
+        return dp.c.make_zCDP_to_approxDP(gaussian).map(1.0).epsilon(options.delta)
+
+    rho = dp.binary_search(lambda rho: spent(rho) <= options.epsilon, bounds=(1e-6, 100.0))
+    aim = partial(dp.mbi.AIM, rounds=3 * len(options.sizes), max_size=float(MAX_MEGABYTES))
+    for attempt in range(N_ATTEMPTS):
+        context = dp.Context.compositor(
+            data=pl.from_pandas(rows).lazy(),
+            privacy_unit=dp.unit_of(contributions=1),
+            privacy_loss=dp.loss_of(rho=rho * (1 - 1e-4 * attempt)),
+            split_evenly_over=1,
+        )
+        query = context.query().select(list(rows.columns))
+        keys = {c: list(range(n)) for c, n in zip(rows.columns, options.sizes, strict=True)}
+        algorithm = {"mst": dp.mbi.MST, "aim": aim}[method]()
+        try:
+            table = query.contingency_table(keys=keys, algorithm=algorithm).release()
+        except dp.OpenDPException as error:
+            # Equal parts that add up to more than the whole by rounding are refused.
+            if "insufficient budget" not in str(error) or attempt == N_ATTEMPTS - 1:
+                raise
+        else:
+            break
+    made = table.synthesize().to_pandas()
+    return made.sample(len(rows), replace=len(made) < len(rows), random_state=options.seed)
+
+
+def by_sdv(method, rows, options):
+    import sdv.single_table
+    import torch
+    from sdv.metadata import Metadata
+
+    torch.manual_seed(options.seed)
+    numbers = {rows.columns[i] for i in options.numbers}
+    metadata = Metadata.detect_from_dataframes({"rows": rows})
+    for name in rows.columns:
+        sdtype = "numerical" if name in numbers else "categorical"
+        metadata.update_column(table_name="rows", column_name=name, sdtype=sdtype)
+    metadata.remove_primary_key("rows")
+    name = {"copula": "GaussianCopulaSynthesizer", "ctgan": "CTGANSynthesizer"}[method]
+    synthesizer = getattr(sdv.single_table, name)(metadata)
+    synthesizer.fit({"rows": rows})
+    made = synthesizer.sample(len(rows))
+    return made["rows"] if isinstance(made, dict) else made
 
 
 def by_privpgd(rows, options):
@@ -174,6 +233,10 @@ METHODS = {
     "dpmm-aim": partial(by_dpmm, "aim"),
     "dpmm-aim3": partial(by_dpmm, "aim", degree=3),
     "dpmm-privbayes": partial(by_dpmm, "privbayes", degree=3),
+    "opendp-mst": partial(by_opendp, "mst"),
+    "opendp-aim": partial(by_opendp, "aim"),
+    "copula": partial(by_sdv, "copula"),
+    "ctgan": partial(by_sdv, "ctgan"),
     "privpgd": by_privpgd,
     "tabpe": by_tabpe,
 }

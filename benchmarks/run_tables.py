@@ -68,7 +68,9 @@ def load_census_income():
 # A network, with the bounds of numbers; with their knots, too; with neither; with nothing declared;
 # and particles, with bounds and with nothing declared.
 OURS = ["network", "knots", "open", "undeclared", "particles", "particles-undeclared"]
-PEERS = "mst aim dpmm-mst dpmm-aim dpmm-aim3 dpmm-privbayes privpgd tabpe".split()
+PEERS = """
+mst aim dpmm-mst dpmm-aim dpmm-aim3 dpmm-privbayes opendp-mst opendp-aim copula ctgan privpgd tabpe
+""".split()
 LOADERS = {
     "adult": partial(load_table, "adult"),
     "bank_marketing": partial(load_table, "bank_marketing"),

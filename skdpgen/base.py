@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 import torch
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from .accounting.rounding import plain_numbers
@@ -21,7 +22,7 @@ from .curator.record_functions import clears_frames
 from .encoders import ENCODERS, split_encoder
 from .exceptions import PrivacyLeakWarning
 from .format import Format, check_count
-from .mechanisms.noise import NoiseSource
+from .mechanisms.noise import NoiseSource, PublicSource
 from .params import (
     CENTRAL_CHECKS,
     PRIVACY_CHECKS,
@@ -34,6 +35,7 @@ from .params import (
 )
 from .planning import Planning
 from .quality import collects_findings, warn_of_few_rows
+from .releases.published import PublishedRelease, ReplayedCurator
 from .serialization import Certified, list_certified_sizes
 from .tables.report import describe
 from .transport import sliced_wasserstein_distance
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
 _SCORE_ROWS = 5_000
 # Rows of a sample without n_samples, at most.
 _MOST_SAMPLES = 1_000_000
+# Attributes by which scikit-learn knows the columns of X.
+_FEATURES = ("n_features_in_", "feature_names_in_")
 # Rows of each class that a fit generates as a check.
 _TRIED = 8
 
@@ -129,10 +133,46 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
             verbose=self.verbose,
         ) as curator:
             format = format.resolve(curator)
+            n_inferred, n_words = len(curator.released or ()), len(noise.public_words)
             self._learn(curator, format, noise)
             certificate = curator.certificate(self._list_assumptions(format))
         self.release_ = fit_plan.release
+        if fit_plan.release.is_sum and curator.released is not None:
+            self.release_.published = PublishedRelease(
+                type(self).__name__,
+                clone(fit_plan.release),
+                curator.plan,
+                format,
+                tuple(curator.released),
+                n_inferred,
+                tuple(noise.public_words[n_words:]),
+                n_samples,
+                curator.n_classes,
+                curator.n_rows,
+                {name: value for name, value in vars(self).items() if name in _FEATURES},
+                certificate,
+            )
         return self._finish(format, n_samples, certificate)
+
+    def _fit_published(self, published, format):
+        """Fit to a published release; see `skdpgen.releases.from_release`."""
+        with rollback_on_failure(self), collects_findings(self):
+            self._check_params()
+            release = self._find_release(format)
+            has_released = format.has_blocks or type(self).__name__ == published.learner
+            if type(release) is not type(published.release) or not has_released:
+                raise ValueError(
+                    f"{type(self).__name__} with release={self.release!r} cannot be fitted to the "
+                    f"{type(published.release).__name__} of a {published.learner}: use that class, "
+                    "or 'sketch' for tables."
+                )
+            noise = PublicSource(published.words, self.random_state)
+            curator = ReplayedCurator(published, choose_device(self.device))
+            self._learn(curator, format, noise)
+            self.release_ = clone(published.release)
+            self.release_.published = published
+            vars(self).update(published.features)
+            return self._finish(format, published.n_samples, published.certificate)
 
     def _finish(self, format, n_samples, certificate):
         """Set the attributes that every fitted generator has."""

@@ -292,6 +292,11 @@ _KINDS = {
         lambda writer, value, where: [value.start, value.stop, value.step],
         lambda reader, content: range(*content),
     ),
+    "slice": (
+        slice,
+        lambda writer, value, where: [value.start, value.stop],
+        lambda reader, content: slice(*content),
+    ),
     "array": (np.ndarray, _write_array, _read_array),
     "scalar": (
         np.generic,

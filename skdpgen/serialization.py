@@ -14,7 +14,7 @@ from os import PathLike
 
 import numpy as np
 from dp_accounting.dp_event import RepeatAndSelectDpEvent
-from sklearn.utils.validation import _is_fitted, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from ._version import __version__
 from .accounting.calibration import check_delta, check_epsilon
@@ -56,7 +56,7 @@ class Saves(Savable):
         # Imported here, since it imports all encoders that can be saved.
         from .saved_values import Writer
 
-        check_is_fitted(self)
+        self._check_savable()
         path, writer = path if hasattr(path, "write") else as_path(path), Writer()
         contents = {
             "format": list(_FORMAT),
@@ -72,6 +72,10 @@ class Saves(Savable):
                 with _Entry(file, ARRAY.format(i), digest) as entry:
                     np.lib.format.write_array(entry, array, allow_pickle=False)
             file.writestr(_describe(_DIGEST), digest.hexdigest())
+
+    def _check_savable(self):
+        """Raise an error if there is nothing to save yet."""
+        check_is_fitted(self)
 
 
 class Certified(Saves):
@@ -231,8 +235,9 @@ def load(path: str | PathLike):
                     _check_digest(file)
                     check_members_of(contents, "format", "version", "estimator")
                     estimator = Reader(file).read(contents["estimator"])
-                    if not isinstance(estimator, Saves) or not _is_fitted(estimator):
+                    if not isinstance(estimator, Saves):
                         raise ValueError("it holds no fitted estimator.")
+                    estimator._check_savable()
         # Whatever a file that is damaged, or made to be so, can raise.
         except Exception as error:
             raise ValueError(

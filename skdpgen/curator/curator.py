@@ -162,6 +162,8 @@ class Curator:
         several, its noisy release.
     n_classes : int
         Number of classes, 1 where there are none.
+    released : list or None
+        The values of all releases so far, in order; None if the plan repeats one.
 
     Examples
     --------
@@ -203,6 +205,9 @@ class Curator:
         self._assumptions = assumptions
         self._ledger: list[_Entry] = []
         self._digest = Digest()
+        # Values that are released once each; those of many steps would fill the memory.
+        is_kept = all(split_repetition(event)[1] == 1 for event in plan.events)
+        self.released: list | None = [] if is_kept else None
         has_persons = persons is not None or getattr(X, "person_column", None) is not None
         if has_persons != (plan.max_rows is not None):
             raise PlanError("A plan for persons needs persons, and they need such a plan.")
@@ -277,6 +282,8 @@ class Curator:
         self._ledger[position].count += 1
         released = source.run(mechanism, event, relation=self.plan.relation, noise=self._noise)
         self._digest.add(released)
+        if self.released is not None:
+            self.released.append(released)
         return released
 
     def _open_source(self):

@@ -24,6 +24,7 @@ from dp_accounting import DpEvent
 from ..accounting.events import LEAST_SHARE, plain_multiplier
 from ..accounting.units import unit_sensitivity
 from ..exceptions import PlanError
+from ..registry import savable
 from .noise import NoiseSource
 
 # Vectors are shortened by this before they are rounded, which covers the rounding of float32
@@ -36,6 +37,7 @@ NOISE_BITS = 40
 _RADII = 1e-100, 1e100
 
 
+@savable
 @dataclass(frozen=True)
 class NoisySum:
     """A released sum.

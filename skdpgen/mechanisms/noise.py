@@ -4,6 +4,7 @@
 import numbers
 import os
 import secrets
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -39,6 +40,8 @@ class NoiseSource:
     ----------
     reproducible : bool
         Whether the stream was seeded by the caller.
+    public_words : list of int
+        Words of the stream that seeded public draws so far; they tell nothing about the others.
 
     Notes
     -----
@@ -64,6 +67,7 @@ class NoiseSource:
             key = _key_from_seed(random_state, stream)
         self._generator = np.random.Generator(ChaCha(key=key, rounds=20))
         self._pid = os.getpid()
+        self.public_words: list[int] = []
 
     def rounded_gaussian(self, scale: np.ndarray) -> np.ndarray:
         """Draw exact Gaussians of standard deviation `scale`, rounded to whole numbers.
@@ -138,7 +142,7 @@ class NoiseSource:
 
         NumPy hashes its seed to 128 bits.
         """
-        return np.random.Generator(np.random.SFC64(self._draw().integers(2**63, size=5).tolist()))
+        return np.random.Generator(np.random.SFC64(self._draw_words(5)))
 
     def torch_generator(self) -> torch.Generator:
         """Return a CPU ``torch.Generator`` seeded from the stream, for public draws.
@@ -149,7 +153,13 @@ class NoiseSource:
 
     def seed(self) -> int:
         """Return a fresh seed of 63 bits, for public draws."""
-        return int(self._draw().integers(2**63))
+        return self._draw_words()[0]
+
+    def _draw_words(self, n=None):
+        """Draw words of 63 bits that need not be secret."""
+        words = np.atleast_1d(self._draw().integers(2**63, size=n)).tolist()
+        self.public_words += words
+        return words
 
     def _digits(self, bits, n):
         """Draw n uniform whole numbers below 2^bits, at most 2^64."""
@@ -166,6 +176,32 @@ class NoiseSource:
 
     def __getstate__(self):
         raise TypeError("A NoiseSource cannot be pickled: its state would reveal the noise.")
+
+
+class PublicSource(NoiseSource):
+    """Source of public draws that repeats those of a fit; later ones are fresh.
+
+    Parameters
+    ----------
+    words : sequence of int
+        The `public_words` of the source of the fit.
+    random_state : None, int or numpy.random.RandomState, default=None
+        Seed of later draws.
+    """
+
+    def __init__(
+        self, words: Sequence[int], random_state: int | np.random.RandomState | None = None
+    ) -> None:
+        super().__init__(random_state, stream=2)
+        self._words = list(words)
+
+    def _draw_words(self, n=None):
+        if not self._words:
+            return super()._draw_words(n)
+        n = n or 1
+        words, self._words = self._words[:n], self._words[n:]
+        self.public_words += words
+        return words + (super()._draw_words(n - len(words)) if len(words) < n else [])
 
 
 def check_seed(name: str, random_state: object) -> None:

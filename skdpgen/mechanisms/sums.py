@@ -15,6 +15,7 @@ from ..accounting.events import ThresholdDpEvent
 from ..curator.cells import count_names
 from ..curator.record_functions import RecordFunction, check_function
 from ..exceptions import PlanError
+from ..registry import savable
 from ..transport import SliceBasis, slice_diameter
 from ..transport.harmonics import N_STEPS
 from .base import (
@@ -146,6 +147,7 @@ class CovarianceMechanism(FixedSensitivity, SumMechanism):
         return NoisySum(mirrored, std=measured.context)
 
 
+@savable
 @dataclass(frozen=True)
 class Sketch:
     """A released slice sketch.

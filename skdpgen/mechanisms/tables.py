@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from scipy import sparse
 
+from ..registry import savable
 from .base import GRID_BITS, FixedSensitivity, Measurement, Mechanism, grid_scale, to_grid
 from .codes import HatBasis
 
@@ -79,6 +80,7 @@ def count_cells(sizes: Sequence[int]) -> int:
     return (sum(sizes) ** 2 - sum(size**2 for size in sizes)) // 2
 
 
+@savable
 @dataclass(frozen=True)
 class Tables:
     """Released two-way and one-way tables, in records.

@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
+from ..registry import savable
 from .base import to_grid
 from .codes import HatBasis
 from .tables import CONSTANTS, ProductMechanism, own_and_later
 
 
+@savable
 @dataclass(frozen=True)
 class ThreeWayTables:
     """Released three-way tables, in records.

@@ -7,6 +7,7 @@ curator. Learners are fitted to the results.
 
 from .forward_aggregates import ForwardAggregates
 from .local_noise import LocalNoise
+from .published import PublishedRelease, from_release, merge
 from .sampled_gradients import SampledGradients
 from .sketches import SliceSketch
 from .sliced_rows import SlicedRows
@@ -15,8 +16,11 @@ from .tables import TwoWayTables
 __all__ = [
     "ForwardAggregates",
     "LocalNoise",
+    "PublishedRelease",
     "SampledGradients",
     "SliceSketch",
     "SlicedRows",
     "TwoWayTables",
+    "from_release",
+    "merge",
 ]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Base of release specifications."""
 
+from os import PathLike
 from typing import Any, ClassVar, TypeVar
 
 from sklearn.base import clone
@@ -36,6 +37,8 @@ class Release(Specification):
         Number of components that a `PrivatePCA` before the release keeps by default.
     scaling : dict
         Keyword arguments of `PrivatePCA` for the scale of the components.
+    published : PublishedRelease or None
+        The released values, in the attribute `release_` of a fit of which each is released once.
     """
 
     name: str
@@ -44,6 +47,26 @@ class Release(Specification):
     needs_columns = False
     n_components = 30
     scaling: ClassVar[dict[str, Any]] = {}
+    published: Any = None
+
+    def to_file(self, path: str | PathLike) -> None:
+        """Write the released values to a file, from which `from_release` fits any learner.
+
+        Parameters
+        ----------
+        path : str or path
+
+        Raises
+        ------
+        ValueError
+            Before `fit`, and for releases of many steps, whose values are not kept.
+        """
+        if self.published is None:
+            raise ValueError(
+                f"This {type(self).__name__} has no released values: use the release_ of a fitted "
+                "estimator, and release='sketch'. Values of many steps are not kept."
+            )
+        self.published.save(path)
 
     def of(self, format) -> "Release":
         """Return the release for data of a format."""

@@ -3,6 +3,7 @@
 
 from .columns import Boolean, Category, Date, Identifier, Number, Ordinal, Unknown
 from .rules.rules import Combinations, Derived, Implies, Ordered, Unique
+from .sampling import sample_from_schema
 from .schema import Schema
 
 __all__ = [
@@ -19,4 +20,5 @@ __all__ = [
     "Schema",
     "Unique",
     "Unknown",
+    "sample_from_schema",
 ]

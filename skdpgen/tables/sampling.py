@@ -6,10 +6,12 @@ import pandas as pd
 import torch
 
 from ..format import SAMPLE_BLOCK, check_count
+from ..mechanisms.noise import NoiseSource
 from .columns.identifier import go_on
 from .encoder import TableEncoder
 from .partial_rows import Pool, complete_rows
 from .rules.draws import RuleDraws
+from .schema import Schema
 
 # Least number of generated rows from which one is drawn under conditions; set by hand.
 _N_CANDIDATES = 4
@@ -104,3 +106,53 @@ class TableSampler:
 
     def _make(self, n_rows):
         return self._generate(torch.zeros(n_rows, dtype=torch.int64), self._generator)
+
+
+def sample_from_schema(
+    schema: Schema, n_samples: int, *, where: dict | None = None, random_state=None
+) -> pd.DataFrame:
+    """Draw rows that obey a schema and its rules, without any data.
+
+    They are for tests of programs and forms. The levels and knots of a column are equally likely,
+    and columns are independent but for the rules. No record is read: ε is 0.
+
+    Parameters
+    ----------
+    schema : Schema
+        All bounds and categories are declared.
+    n_samples : int
+        Number of rows.
+    where : dict, default=None
+        Conditions on columns; see `BaseGenerator.sample`.
+    random_state : None, int or numpy.random.RandomState, default=None
+        Seed of the draws.
+
+    Returns
+    -------
+    DataFrame of shape (n_samples, n_columns)
+
+    Raises
+    ------
+    ValueError
+        If a column is not declared, or no row can satisfy `where` and the rules.
+
+    Examples
+    --------
+    >>> from skdpgen import Category, Number, Schema
+    >>> schema = Schema({"age": Number(18, 90, decimals=0), "sex": Category(["f", "m"])})
+    >>> sample_from_schema(schema, 3).columns.tolist()
+    ['age', 'sex']
+    """
+    if schema.undeclared:
+        raise ValueError(
+            f"Columns {sorted(schema.undeclared)} are not declared in full: without data, nothing "
+            "is inferred. Declare their bounds and categories."
+        )
+    encoder = TableEncoder(schema.with_even_knots())
+    sizes = [where.stop - where.start for _, where in encoder.blocks]
+    shares = torch.tensor(np.repeat(1 / np.asarray(sizes), sizes))
+
+    def generate(classes, generator):
+        return shares.repeat(len(classes), 1).numpy()
+
+    return TableSampler(encoder, generate, NoiseSource(random_state)).draw(n_samples, where)
