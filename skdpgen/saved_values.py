@@ -18,7 +18,7 @@ from torch import nn
 
 from .accounting.certificate import Certificate
 from .accounting.event_json import event_from_dict, event_to_dict
-from .curator.containers import read_arrow_type, write_arrow_type
+from .curator.dtypes import read_arrow_type, write_arrow_type
 from .registry import ARRAY, find_class, is_savable, savable
 from .tables.schema import Schema
 

@@ -9,8 +9,7 @@ that it does not support. An unbounded loss costs ε = ``inf``.
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ from dp_accounting import (
     get_epsilon_gaussian,
 )
 from dp_accounting.dp_event import RepeatAndSelectDpEvent
-from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 from dp_accounting.rdp.rdp_privacy_accountant import compute_delta, compute_epsilon
 
 from ..checks import check_choice, check_number
@@ -36,7 +34,14 @@ from .events import (
     split_sampling,
     total_gaussian_multiplier,
 )
-from .loss_distributions import NEGLIGIBLE, gaussian_delta, largest_loss, loss_std, pld_of
+from .loss_distributions import (
+    LOSS_GRID,
+    NEGLIGIBLE,
+    compose_losses,
+    gaussian_delta,
+    invert_losses,
+    largest_loss,
+)
 from .moments import ORDERS, rdp_of
 
 # A record is replaced by a null record that counts as absent, or by any other record. Noise
@@ -46,33 +51,6 @@ RELATIONS = {
     "zero_out": NeighboringRelation.REPLACE_SPECIAL,
     "replace_one": NeighboringRelation.REPLACE_ONE,
 }
-
-
-@dataclass(frozen=True)
-class _LossGrid:
-    """Constants of the grids on which ``"pld"`` composes privacy losses."""
-
-    # Losses that are small beside the step vary more on the grid than they do, by up to step²/4:
-    # an eighth of their standard deviation adds at most 1/256 to their variance.
-    step_per_std: float = 0.125
-    # The error of a grid is about step²/8 a repetition and adds up: 0.016 bounds it by 0.002.
-    max_squared_step: float = 0.016
-    max_step: float = 1e-3
-    min_step: float = 1e-6
-    # Points on one side of 0, which bounds memory and time.
-    max_points: int = 50_000
-    # Share of δ that is charged at once for losses beyond the grid.
-    tail_share: float = 1e-4
-    # Rounding of profiles and Fourier transforms costs 1e-15 a step. It is visible from about a
-    # hundred times that.
-    resolution: float = 1e-13
-    # The step of a grid of `max_points` for larger losses exceeds 2.
-    max_loss: float = 1e5
-    # exp of an ε beyond it leaves the range of a float in dp-accounting's inversion.
-    max_inverted: float = 500.0
-
-
-_GRID = _LossGrid()
 
 
 class _LedgerAccountant(PrivacyAccountant):
@@ -98,6 +76,7 @@ class _LedgerAccountant(PrivacyAccountant):
         self._pure_epsilon = 0.0
         self._pure: dict[DpEvent, int] = {}
 
+    # dp-accounting's extension point: None says that the event is supported.
     def _maybe_compose(
         self, event: DpEvent, count: int, do_compose: bool
     ) -> PrivacyAccountant.CompositionErrorDetails | None:
@@ -107,6 +86,8 @@ class _LedgerAccountant(PrivacyAccountant):
                 return self.CompositionErrorDetails(leaf, reason)
         if do_compose:
             for leaf, times in leaves.items():
+                # The Gaussian part stays in the ledger and is composed with all others; only δ' and
+                # -log(1 - δ') add up. log1p keeps the digits of a small δ'.
                 if isinstance(leaf, ThresholdDpEvent):
                     self._threshold_delta += times * count * leaf.delta
                     self._threshold_epsilon -= times * count * math.log1p(-leaf.delta)
@@ -121,8 +102,10 @@ class _LedgerAccountant(PrivacyAccountant):
 
     def get_epsilon(self, target_delta: float) -> float:
         """Return the smallest ε that the accountant proves at `target_delta`."""
+        # No noise first: it must cost ε = inf at any δ, even one that a threshold uses up.
         if any(map(_has_no_noise, self._leaves)) or math.isinf(self._pure_epsilon):
             return math.inf
+        # A δ that the thresholds use up proves nothing about the rest, whatever its noise.
         target_delta -= self._threshold_delta
         if target_delta <= 0 < self._threshold_delta:
             return math.inf
@@ -133,10 +116,14 @@ class _LedgerAccountant(PrivacyAccountant):
         accountant: Any = type(self)
 
         def price(leaves: dict[DpEvent, int], beside: float) -> float:
+            # A failed search must never certify a budget: NaN counts as no guarantee. Grids may
+            # also give a negative ε, which would pay for the releases beside it.
             epsilon = _epsilon_of(accountant, self.relation, tuple(leaves.items()), target_delta)
             return math.inf if math.isnan(epsilon) else max(0.0, epsilon) + beside
 
         epsilon = price(self._leaves, beside)
+        # Both are upper bounds, so the smaller one is. With many pure releases their tight
+        # composition wins; with few, the rounding of the grid costs more than it gains.
         if self._pure and self._composes_pure:
             together = {**self._leaves, **self._pure}
             epsilon = min(epsilon, price(together, self._threshold_epsilon))
@@ -194,43 +181,6 @@ def _reveals_nothing(leaf: DpEvent) -> bool:
     return rate == 0 or math.isinf(base.noise_multiplier)
 
 
-@lru_cache(maxsize=2)
-def _composed(
-    relation: str, leaves: tuple[tuple[DpEvent, int], ...], chance: float = NEGLIGIBLE
-) -> PrivacyLossDistribution:
-    """Return the composed loss distribution of leaves; cached, since curves reuse it."""
-    # All leaves share one grid.
-    largest = max(largest_loss(leaf, chance) for leaf, _ in leaves)
-    n_steps = sum(n for _, n in leaves)
-    std = math.sqrt(sum(n * loss_std(e) ** 2 for e, n in leaves) / n_steps)
-    step = min(
-        _GRID.max_step,
-        math.sqrt(_GRID.max_squared_step / n_steps),
-        max(_GRID.step_per_std * std, _GRID.min_step),
-    )
-    step = max(step, largest / _GRID.max_points)
-    plds = (pld_of(e, relation, step, chance).self_compose(n) for e, n in leaves)
-    return reduce(lambda x, y: x.compose(y), plds)
-
-
-def _invert(composed: PrivacyLossDistribution, delta: float) -> float:
-    """Return an upper bound on the smallest ε of a loss distribution at δ, tight to rounding."""
-    epsilon = float(composed.get_epsilon_for_delta(delta))
-    if not _GRID.max_inverted < epsilon < math.inf:
-        return epsilon
-    # δ at an ε has differences of losses in its exponents, which do not leave the range.
-    low, high = 0.0, epsilon
-    while composed.get_delta_for_epsilon(high) > delta:
-        low, high = high, 1.01 * high
-    while high - low > 1e-9 * high:
-        middle = (low + high) / 2
-        if composed.get_delta_for_epsilon(middle) > delta:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
 class PLDAccountant(_LedgerAccountant):
     """Accountant by privacy loss distributions.
 
@@ -252,32 +202,38 @@ class PLDAccountant(_LedgerAccountant):
         if list(leaves) == [GaussianDpEvent(multiplier)]:
             # dp-accounting finds the root to within 1e-12.
             with np.errstate(divide="ignore"):
+                # The margin is ten times that: ε stays an upper bound.
                 return get_epsilon_gaussian(multiplier, delta) + 1e-11
-        if max(map(largest_loss, leaves)) > _GRID.max_loss:
+        # The range of such losses would need a step so wide that moments are tighter.
+        if max(map(largest_loss, leaves)) > LOSS_GRID.max_loss:
             return self._moments().get_epsilon(delta)
         # Charging a little of δ to an infinite loss keeps grids short.
         n_steps = sum(leaves.values())
-        chance = max(NEGLIGIBLE, _GRID.tail_share * delta / n_steps)
-        composed = _composed(self.relation, tuple(leaves.items()), chance)
-        epsilon = _invert(composed, delta)
-        if delta < _GRID.resolution * n_steps:
+        chance = max(NEGLIGIBLE, LOSS_GRID.tail_share * delta / n_steps)
+        composed = compose_losses(self.relation, tuple(leaves.items()), chance)
+        epsilon = invert_losses(composed, delta)
+        # Below the rounding of the grid its δ cannot fall, however large ε is. Moments have no
+        # floor.
+        if delta < LOSS_GRID.resolution * n_steps:
             epsilon = min(epsilon, self._moments().get_epsilon(delta))
         return epsilon
 
     def _delta(self, epsilon: float) -> float:
         leaves, multiplier = self._pooled()
+        # No grid: the profile of one Gaussian is in closed form.
         if list(leaves) == [GaussianDpEvent(multiplier)]:
             return float(gaussian_delta(np.array(epsilon), 1 / multiplier))
-        if max(map(largest_loss, leaves)) > _GRID.max_loss:
+        if max(map(largest_loss, leaves)) > LOSS_GRID.max_loss:
             return self._moments().get_delta(epsilon)
-        delta = _composed(self.relation, tuple(leaves.items())).get_delta_for_epsilon(epsilon)
-        if delta < _GRID.resolution * sum(leaves.values()):
+        delta = compose_losses(self.relation, tuple(leaves.items())).get_delta_for_epsilon(epsilon)
+        if delta < LOSS_GRID.resolution * sum(leaves.values()):
             delta = min(delta, self._moments().get_delta(epsilon))
         return delta
 
     def _moments(self) -> "RDPAccountant":
         """Return the same ledger under Rényi moments, where grids do not reach."""
         moments = RDPAccountant(self.relation)
+        # Of the leaves as they are, not pooled: moments add up without rounding.
         for leaf, count in self._leaves.items():
             moments.compose(leaf, count)
         return moments
@@ -300,6 +256,7 @@ class RDPAccountant(_LedgerAccountant):
         -------
         ndarray of shape (n_orders,)
         """
+        # Divergences of one order add up under adaptive composition.
         parts = (
             count * rdp_of(event, self.relation, orders) for event, count in self._leaves.items()
         )
@@ -324,6 +281,7 @@ class AutodpAccountant(RDPAccountant):
 
         pooled = total_gaussian_multiplier(self._leaves)
         parts = [(_autodp_mechanism(e, self.relation), n) for e, n in self._leaves.items()]
+        # Its Rényi moments would lose what the analytic profile of a Gaussian gives.
         if all(isinstance(e, GaussianDpEvent) for e in self._leaves):
             parts = [(ExactGaussianMechanism(pooled), 1)]
         mechanisms, counts = zip(*parts, strict=True)
@@ -338,6 +296,7 @@ class AutodpAccountant(RDPAccountant):
 
     def _delta(self, epsilon: float) -> float:
         # autodp gives ε(δ), which decreases in δ: bisect, and keep the upper bound.
+        # e^-700 is near the least positive double; δ below is reported as this bound.
         low, high = -700.0, 0.0
         while high - low > 1e-6:
             middle = (low + high) / 2
@@ -361,6 +320,7 @@ def _autodp_mechanism(event: DpEvent, relation: str) -> Any:
     mechanism.name, mechanism.params = "release", {}
 
     def moment(order: float) -> float:
+        # autodp also asks for the order inf, at which Gaussian losses are unbounded.
         if np.isinf(order):
             return math.inf
         return float(rdp_of(described, relation, np.array([order]))[0])
@@ -369,6 +329,7 @@ def _autodp_mechanism(event: DpEvent, relation: str) -> Any:
     if known == "none":
         return mechanism
     poisson = known == "poisson"
+    # Under zero_out a record is compared with its absence, which autodp calls add_remove.
     mechanism.neighboring = "add_remove" if poisson else "replace_one"
     amplify = AmplificationBySampling(PoissonSampling=poisson)
     return amplify(mechanism, rate, improved_bound_flag=poisson)
@@ -447,9 +408,11 @@ def ledger_delta(
 
 def is_covered(events: Iterable[DpEvent], bound: DpEvent, relation: str) -> bool:
     """Return whether the Rényi moments of events are at most those of `bound`, at all orders."""
+    # Both are ledgers of the same accountant, so that orders match.
     covered, covering = (fill_ledger(part, "rdp", relation) for part in (events, [bound]))
     if any(map(_has_no_noise, covering._leaves)):
         return True
+    # Thresholds and pure releases are charged beside the moments, which then do not bound them.
     if (
         covered._threshold_delta
         or covered._pure_epsilon

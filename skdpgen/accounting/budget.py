@@ -39,6 +39,7 @@ _open_budgets: "list[PrivacyBudget]" = []
 _lock = threading.RLock()
 if hasattr(os, "register_at_fork"):
     # Otherwise a child could wait for ever for a lock that another thread of its parent held.
+    # The lock is held across the fork, so that neither process copies a half-written list.
     os.register_at_fork(
         before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
     )
@@ -227,18 +228,24 @@ class PrivacyBudget:
         searches = [event for event in charged if isinstance(event, RepeatAndSelectDpEvent)]
         gaussians = [
             repeat(gaussian_event(plain_multiplier(event)), count)
+            # A threshold's δ' is charged in full by `threshold_delta` below; here only its Gaussian
+            # counts.
             for event, count in charged.items()
             if event not in searches
         ]
         cost, left = 0.0, self.delta - self.threshold_delta
         if searches:
             delta = max(charge.delta for charge in charges if _has_search(charge.events))
+            # The search was calibrated at its own δ. Basic composition adds both pairs (ε, δ).
             left -= delta
             cost = ledger_epsilon(searches, delta, accountant="rdp", relation=self.relation)
+        # Sums of δ round: nothing was overspent by 1e-9 of it.
         if left < -1e-9 * self.delta or (left <= 0 and gaussians):
             return math.inf
         if gaussians:
             cost += ledger_epsilon(gaussians, left, relation=self.relation)
+        # All of threshold_delta is charged from the first fit on: the price of a fit must not
+        # depend on thresholds of fits to come.
         return cost - math.log1p(-self.threshold_delta) if charged else 0.0
 
     def _check_thresholds(self, charges: Sequence[Charge]) -> None:
@@ -263,10 +270,13 @@ class PrivacyBudget:
                 f"The budget is for relation={self.relation!r}; the fit has {plan.relation!r}."
             )
         charge = Charge(tuple(plan.events), plan.delta, plan.max_rows is not None)
+        # The decision is made inside the store's transaction: two fits cannot both see the last of
+        # the budget.
         return self._store.add(lambda charges: self._allow(charge, charges))
 
     def _allow(self, charge: Charge, charges: Sequence[Charge]) -> Charge:
         """Return a charge that fits into the budget with the others; else raise an error."""
+        # A person's rows are many records: the two kinds of guarantee have no common price.
         if any(charge.is_for_persons != other.is_for_persons for other in charges):
             raise BudgetExceededError(
                 "The fits of a PrivacyBudget must all be for records, or all for persons: give "
@@ -286,6 +296,8 @@ class PrivacyBudget:
         together = [*charges, charge]
         self._check_thresholds(together)
         cost = self._cost(together)
+        # Calibration ends within 1e-12 of the budget, and the sum of several fits within rounding
+        # of it.
         if cost > self.epsilon * (1 + 1e-9):
             raise BudgetExceededError(
                 f"With this fit ε = {show(cost)} at δ = {show(self.delta)} would be spent, over "
@@ -310,6 +322,7 @@ class _Configs(threading.local):
         self.entered: list[_ThreadingConfig] = []
 
 
+# Of one thread, as joblib's own configuration is.
 _configs = _Configs()
 
 
@@ -343,6 +356,7 @@ def find_open_budgets() -> list[PrivacyBudget]:
     """Return the distinct budgets that a fit is charged to."""
     budgets = list(dict.fromkeys(_open_budgets))
     known = {str(budget.path) for budget in budgets}
+    # A budget that is open here as well as in the parent is charged once.
     return budgets + [PrivacyBudget.from_file(path) for path in _inherited if path not in known]
 
 
@@ -389,12 +403,14 @@ class PaidRun:
             raise BudgetExceededError(
                 f"The search is for relation={self._relation!r}; a run has {plan.relation!r}."
             )
+        # Compared by Rényi moments, not by ε at one δ: the price of a search uses all orders.
         if not is_covered(plan.events, self._event, self._relation):
             raise BudgetExceededError(
                 "A run of the search plans to release more than what the search has paid for."
             )
         self._is_planned = True
         self.released = plan.events
+        # There is one fit in a run, so its ticket needs no number.
         return 0
 
     def _settle(self, ticket: int, events: Iterable[DpEvent]) -> None:
@@ -412,6 +428,8 @@ class Reservation:
                 for budget in [paid] if paid else find_open_budgets():
                     self._tickets.append((budget, budget._reserve(plan, reproducible)))
             except Exception:
+                # Either all open budgets are charged or none: those that had been are released
+                # again.
                 self.settle(())
                 raise
 

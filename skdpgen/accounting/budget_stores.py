@@ -58,6 +58,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self._charges: dict[int, Charge] = {}
         self._tickets = itertools.count()
+        # A forked copy of this object would be charged in vain.
         self._pid = os.getpid()
 
     def read(self) -> list[Charge]:
@@ -73,6 +74,7 @@ class MemoryStore:
             )
         charge, ticket = decide(self.read()), next(self._tickets)
         self._charges[ticket] = charge
+        # No charge is ever removed: one without releases keeps an empty list of events.
         return ticket
 
     def settle(self, ticket: int, events: Iterable[DpEvent]) -> None:
@@ -97,6 +99,7 @@ class FileStore:
     """
 
     def __init__(self, path: str | PathLike, terms: dict[str, Any]) -> None:
+        # An absolute path: the working folder may change before the next charge.
         self.path = Path(path).absolute()
         if not self.path.exists():
             self._create(terms)
@@ -106,6 +109,8 @@ class FileStore:
                 f"{self.path} is a budget of {_show(stored)}, not of {_show(terms)}: set these "
                 "parameters, or another path."
             )
+        # A copy of the file starts with the charges of the original: both together could be spent
+        # twice.
         if inode != _find_inode(self.path):
             warnings.warn(
                 f"{self.path} was copied, restored or moved, and charges to another copy are "
@@ -125,6 +130,8 @@ class FileStore:
             if _is_closed(database):
                 raise BudgetExceededError(f"The budget in {self.path} is closed.")
             charge = decide(_read_charges(database))
+            # Events rather than an ε: fits are composed again with each new one, under their joint
+            # δ.
             row = (_write(charge.events), charge.delta, charge.is_for_persons)
             added = database.execute(
                 "INSERT INTO charges (events, delta, is_for_persons) VALUES (?, ?, ?)", row
@@ -139,6 +146,7 @@ class FileStore:
                     "UPDATE charges SET events = ? WHERE ticket = ?", (_write(events), ticket)
                 )
         except OSError as error:
+            # The reservation is at least the cost of the releases, so it may stay.
             warnings.warn(
                 f"{error} The whole plan of the fit stays charged.", RuntimeWarning, stacklevel=4
             )
@@ -156,6 +164,7 @@ class FileStore:
 
     def _create(self, terms: dict[str, Any]) -> None:
         """Create the file atomically, unless another process is faster."""
+        # Written under another name and then linked: no process ever sees a file without its terms.
         with tempfile.TemporaryDirectory(dir=self.path.parent) as folder:
             draft = Path(folder, self.path.name)
             draft.touch()
@@ -167,6 +176,7 @@ class FileStore:
             with contextlib.suppress(FileExistsError):
                 os.link(draft, self.path)
         with contextlib.suppress(OSError):  # Not all systems can open folders.
+            # The link itself survives a crash only after the folder is written to disk.
             descriptor = os.open(self.path.parent, os.O_RDONLY)
             os.fsync(descriptor)
             os.close(descriptor)
@@ -189,6 +199,8 @@ def _transaction(path: Path) -> Iterator[sqlite3.Connection]:
             sqlite3.connect(uri, uri=True, timeout=_TIMEOUT, isolation_level=None)
         ) as database:
             database.execute("PRAGMA synchronous=FULL")
+            # Not at the first write: two processes that read the same sum could each add a charge
+            # to it.
             database.execute("BEGIN IMMEDIATE")
             yield database
             database.execute("COMMIT")

@@ -58,13 +58,16 @@ def calibrate(
     0.5
     """
 
+    # An infinite cost would stop the root search; any finite one far above the budget does as well.
     def excess(log_level: float) -> float:
         return min(epsilon_of(math.exp(log_level)), 2 * epsilon + 1e6) - epsilon
 
     low = high = math.log(guess)
+    # The guess is mostly close: a narrow bracket that doubles takes the fewest prices.
     width = 0.03
     while excess(high) > 0:
         low, high, width = high, high + width, 2 * width
+        # Noise e^64 times the guess costs nothing: the rest is the cost of fixed releases.
         if width > 64:
             raise ValueError("No noise level was found that meets the budget; it is too small.")
     while excess(low) <= 0:
@@ -72,6 +75,7 @@ def calibrate(
         if low < math.log(_LEAST_LEVEL):
             raise ValueError("The budget is so large that no noise is needed; use epsilon=inf.")
     level = brentq(excess, low, high, xtol=rtol / 2)
+    # The root is within a tolerance on either side: steps upwards end on the side of the budget.
     while excess(level) > 0:
         level += rtol / 2
     return math.exp(level)
@@ -139,6 +143,7 @@ def calibrate_gaussian(
     if math.isinf(epsilon):
         return 0.0
 
+    # The cost is a function of total ρ only, so one event stands for any number of them.
     def epsilon_of(multiplier: float) -> float:
         event = [GaussianDpEvent(multiplier)]
         return ledger_epsilon(event, delta, accountant=accountant, relation=relation)
@@ -294,6 +299,8 @@ def _sliced_epsilon_function(
         if sampling_rate < 1 and sampling == "poisson":
             event = PoissonSampledDpEvent(sampling_rate, event)
         elif sampling_rate < 1:
+            # A float has no exact whole sizes: those nearest to it, with a data set of at most a
+            # billion.
             share = Fraction(sampling_rate).limit_denominator(10**9)
             event = SampledWithoutReplacementDpEvent(share.denominator, share.numerator, event)
         return SelfComposedDpEvent(event, int(n_steps))
@@ -320,6 +327,8 @@ def _sliced_epsilon_function(
         # With one direction in one dimension H is 1, and sampled moments are those of the paper.
         event = SlicedGaussianDpEvent(sigma / math.sqrt(bound), 1, 1)
         rdp = fill_ledger([repeat(event)], "rdp", relation).rdp()
+        # The conversion from Rényi moments to ε of the paper, which is looser than the
+        # accountant's.
         return float(np.min(rdp + math.log(2 / delta) / (ORDERS - 1)))
 
     return epsilon_of
@@ -328,6 +337,7 @@ def _sliced_epsilon_function(
 def check_epsilon(epsilon: float) -> float:
     """Return ε as the largest float that does not exceed it; raise ValueError if it is invalid."""
     is_number = isinstance(epsilon, numbers.Real) and not isinstance(epsilon, bool)
+    # NaN fails this comparison, too.
     if not is_number or not at_most(epsilon) > 0:
         raise ValueError(
             f"epsilon must be a positive number, or inf for no noise; got {epsilon!r}."

@@ -123,12 +123,14 @@ class Certificate:
     def __post_init__(self) -> None:
         if len(self.events) != len(self.releases):
             raise ValueError("A certificate needs one name per event in releases.")
+        # A frozen class sets its own fields by this call only.
         object.__setattr__(self, "delta", check_delta(self.delta))
         check_relation(self.relation)
         if self.local and self.relation != "replace_one":
             raise ValueError("Local releases need relation='replace_one'.")
         if self.local and self.max_rows is not None:
             raise ValueError("Local releases are of records; set max_rows=None.")
+        # Anyone can build a certificate: it must not claim to be local with events that are not.
         if self.local and not all(isinstance(leaf, _LOCAL) for leaf in flatten(self.events)):
             raise ValueError("Local releases noise each record; sampling and thresholds do not.")
 
@@ -184,6 +186,7 @@ class Certificate:
         -------
         float
         """
+        # Names are distinct within a plan.
         event = dict(zip(self.releases, self.events, strict=True))[name]
         return step_multiplier(event) * unit_sensitivity(sensitivity, self.relation, self.max_rows)
 
@@ -214,6 +217,7 @@ class Certificate:
 
     def delta_at(self, epsilon: float) -> float:
         """Return the smallest δ that is proved at `epsilon` ≥ 0."""
+        # ε = 0 is a point of the curve, though no budget can be 0.
         if not (isinstance(epsilon, numbers.Real) and epsilon == 0):
             epsilon = check_epsilon(epsilon)
         return ledger_delta(
@@ -280,6 +284,8 @@ class Certificate:
                 "The clones bound holds for releases of pure ε, and Gaussian noise exceeds any ε "
                 "with some probability. Use mechanism='laplace'."
             )
+        # The bound is for one randomiser a record: its releases count as one, of the sum of their
+        # ε₀.
         epsilon = sum(count * losses[leaf] for leaf, count in leaves.items())
         return shuffled_epsilon(epsilon, int(n_samples), delta)
 
@@ -327,6 +333,7 @@ class Certificate:
             costs = {name: getattr(certificate, name) for name in _COSTS}
         except _MALFORMED as error:
             raise ValueError(f"Not a certificate: {error}") from error
+        # Recomputed, never believed: a text that states less than its events cost is refused.
         for name, cost in costs.items():
             stated = data.get(name, cost)
             is_same = stated == cost or (
@@ -420,6 +427,7 @@ def _wrap(line: str) -> str:
         line,
         _WIDTH,
         subsequent_indent="    ",
+        # A digest or a name broken in two could not be copied.
         break_long_words=False,
         break_on_hyphens=False,
     )

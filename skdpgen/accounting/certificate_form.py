@@ -28,6 +28,7 @@ from .strict_json import (
     whole,
 )
 
+# Other documents in JSON must not be read as a certificate by chance.
 _STATEMENT = "differential privacy"
 # JSON has no infinity.
 _INFINITE = "inf"
@@ -69,6 +70,7 @@ def write_form(certificate: Any) -> str:
         unit = {"unit": "person", "max_rows": certificate.max_rows}
         unit["n_persons"] = certificate.n_records
     known = {
+        # Members that are None are left out: null would have to be explained.
         name: value if value != math.inf else _INFINITE
         for name in ("epsilon", "mu", "rho", "digest", "engine")
         if (value := getattr(certificate, name)) is not None
@@ -103,6 +105,7 @@ def read_form(text: str) -> dict[str, Any]:
         If a member is missing, unknown, repeated, of a wrong type or out of its range; if the
         certificate is for records and for persons.
     """
+    # JSON has no NaN or infinity; Python's parser would accept both.
     data = parse_json(text, "the text", parse_constant=refuse_constant)
     is_for_persons = isinstance(data, dict) and "unit" in data
     where = f"a certificate for {'persons' if is_for_persons else 'records'}"
@@ -123,6 +126,7 @@ def read_event(release: Any) -> DpEvent:
     if not isinstance(release, dict) or not TEXT.allows(release.get("name")):
         raise ValueError(f"a release must have a name, which is {TEXT.what}.")
     event = event_from_dict({key: value for key, value in release.items() if key != "name"})
+    # An event that reads nothing would make a certificate of ε = 0 for whatever is added to it.
     if not touches_data(event):
         raise ValueError(f"{release['name']!r} releases nothing: {event}.")
     return event

@@ -48,10 +48,12 @@ def compose(*certificates: Certificate) -> Certificate:
         values = {getattr(certificate, name) for certificate in certificates}
         if len(values) > 1:
             raise ValueError(f"Certificates with different {name} cannot be composed: {values}.")
+    # None stands for records.
     max_rows = [c.max_rows for c in certificates if c.max_rows is not None]
     if 0 < len(max_rows) < len(certificates):
         raise ValueError("Certificates for records and for persons cannot be composed.")
     assumptions = dict.fromkeys(a for c in certificates for a in c.assumptions)
+    # Noise that two fits share cancels in their difference.
     if sum(certificate.reproducible for certificate in certificates) > 1:
         seeds = "the seeds of the fits are different: fits that share a seed share noise"
         assumptions[seeds] = None
@@ -61,9 +63,11 @@ def compose(*certificates: Certificate) -> Certificate:
         releases=tuple(name for c in certificates for name in c.releases),
         relation=certificates[0].relation,
         accountant=certificates[0].accountant,
+        # At the largest δ: the joint ε is computed from the events, not from the certificates' ε.
         delta=max(certificate.delta for certificate in certificates),
         assumptions=tuple(assumptions),
         reproducible=any(certificate.reproducible for certificate in certificates),
+        # Records of different data sets have no common number.
         n_records=n_records.pop() if len(n_records) == 1 else None,
         max_rows=max(max_rows, default=None),
         provenance=_join_provenances([certificate.provenance for certificate in certificates]),

@@ -76,10 +76,12 @@ def sensitivity_law(
 @lru_cache(maxsize=64)
 def _sensitivity_law(d: int, k: int, orthogonal: bool, n_values: int) -> SensitivityLaw:
     if d == 1:
+        # In one dimension each direction is ±1, so H = k.
         return SensitivityLaw(np.array([float(k)]), np.ones(1), 0.0)
     if orthogonal:
         blocks, rest = divmod(k, d)
         if rest == 0:
+            # Whole bases preserve norms, so H is constant.
             return SensitivityLaw(np.array([float(blocks)]), np.ones(1), 0.0)
         law = stats.beta(rest / 2, (d - rest) / 2)
         return _quantile_law(law, blocks, n_values)
@@ -106,6 +108,7 @@ def log_mgf(
     """
     d, k = n_features, n_projections
     t = np.asarray(t, dtype=float)
+    # H = k, exactly.
     if d == 1:
         return k * t
     if not orthogonal:
@@ -195,6 +198,7 @@ def _log_hyp1f1(a: float, b: float, t: np.ndarray) -> np.ndarray:
     cap = max(2000.0, min(4 * b, 20_000.0))
     short = t <= cap
     with np.errstate(divide="ignore", invalid="ignore"):
+        # The factor covers the rounding of log1p.
         result = np.where(t < b, np.minimum(t, -a * np.log1p(-t / b) * (1 + 1e-12)), t)
     if short.any():
         n_terms = int(2 * t[short].max()) + 64
@@ -234,10 +238,12 @@ def _beta_sum(d: int, k: int) -> tuple[np.ndarray, np.ndarray, float]:
     edges, masses : ndarray of shape (n_points,)
     tail : float
     """
+    # The grid ends 14 standard deviations above the mean; mass beyond it is bounded, and charged.
     variance = k * 2 * (d - 1) / (d * d * (d + 2))
     top = min(1.005 * k, 1.01 * k / d + 14 * math.sqrt(variance) + 80 / d)
     step = max(1 / (200 * d), top / 2**20)
     edges = np.arange(math.ceil(top / step) + 2) * step
+    # The mass of each cell is put at its upper edge.
     masses = np.diff(stats.beta(0.5, (d - 1) / 2).cdf(np.minimum(edges, 1.0)), prepend=0.0)
 
     transform = np.fft.rfft(masses)
@@ -247,12 +253,14 @@ def _beta_sum(d: int, k: int) -> tuple[np.ndarray, np.ndarray, float]:
 
     # Rounding up adds at most a step to each term.
     t = np.geomspace(1e-3, 1e4, 200) * d
+    # Chernoff's bound holds at each t, so any set of them is valid.
     tail = np.min(k * _log_hyp1f1(0.5, d / 2, t) - t * (edges[-1] - k * step))
     return edges, total, math.exp(min(tail, 0.0))
 
 
 def _coarsen(edges: np.ndarray, masses: np.ndarray, lost: float, n_values: int) -> SensitivityLaw:
     """Merge neighbouring grid points upwards into about `n_values` points."""
+    # Rounded up to the last point of a group; the tail keeps its own levels, as δ is small.
     cumulative = np.cumsum(masses)
     levels = np.r_[
         np.linspace(0, cumulative[-1], n_values + 1)[1:],

@@ -27,6 +27,7 @@ from .events import (
 )
 from .strict_json import ANY, FLAG, Member, check_members, number, whole
 
+# Nothing else can be loaded: a file must not choose which class is constructed.
 _KNOWN = {
     cls.__name__: cls
     for cls in (
@@ -79,6 +80,7 @@ _MEMBERS = {
 def event_to_dict(event: DpEvent) -> dict[str, Any]:
     """Return `event` as a dict that JSON can hold."""
     name = type(event).__name__
+    # A subclass under the same name would lose what it adds.
     if _KNOWN.get(name) is not type(event):
         raise TypeError(f"Events of type {name} cannot be serialised.")
     fields = {}
@@ -108,6 +110,7 @@ def event_from_dict(data: Any) -> DpEvent:
     name = fields.pop("type", None)
     if not isinstance(name, str) or name not in _KNOWN:
         raise ValueError(f"Unknown event {name!r:.60}; known are {sorted(_KNOWN)}.")
+    # All parameters are required: a default that changes later must not change an old event.
     required = {field.name: _MEMBERS[field.name] for field in attrs.fields(_KNOWN[name])}
     check_members(fields, name, required)
     if "event" in fields:

@@ -45,6 +45,7 @@ def find_unsupported(leaf: DpEvent, relation: str, supports_selection: bool) -> 
     -------
     str or None
     """
+    # These have no noise multiplier, which the checks below read.
     if isinstance(leaf, NonPrivateDpEvent):
         return None
     if isinstance(leaf, RandomizedResponseDpEvent):
@@ -97,6 +98,7 @@ def _check_selection(leaf: DpEvent, relation: str, supports_selection: bool) -> 
     if not (_is_number(leaf.shape) and 0 <= leaf.shape <= _MAX_SHAPE):
         return f"the shape of the number of runs must be from 0 to {_MAX_SHAPE}"
     for part in flatten([leaf.event]):
+        # A run is priced by the moments of its Gaussian releases.
         unknown = RepeatAndSelectDpEvent, ThresholdDpEvent
         if isinstance(part, unknown) or pure_epsilon(part) is not None:
             return f"private selection over runs of {type(part).__name__} is not known"

@@ -200,6 +200,7 @@ def gaussian_event(noise_multiplier: float, threshold_delta: float | None = None
     -------
     DpEvent
     """
+    # Negated so that NaN is no noise, which costs ε = inf.
     if not noise_multiplier > 0:
         return NonPrivateDpEvent()
     if threshold_delta is None:
@@ -234,6 +235,7 @@ def pure_epsilon(event: DpEvent) -> float | None:
         return math.inf if event.noise_multiplier == 0 else 1 / event.noise_multiplier
     if isinstance(event, RandomizedResponseDpEvent):
         p, k = event.noise_parameter, event.num_buckets
+        # One label reveals nothing.
         if k == 1:
             return 0.0
         return math.inf if p == 0 else math.log1p(k * (1 - p) / p)
@@ -256,6 +258,7 @@ def threshold_delta(events: Iterable[DpEvent]) -> float:
 
 def check_events(events: Any) -> list[DpEvent]:
     """Return events as a list; raise TypeError if they are anything else."""
+    # A string is iterable, and would be reported letter by letter.
     is_list = isinstance(events, Iterable) and not isinstance(events, str | bytes | Mapping)
     listed = list(events) if is_list else [events]
     if wrong := [part for part in listed if not (is_list and isinstance(part, DpEvent))]:
@@ -300,6 +303,7 @@ def flatten(events: Iterable[DpEvent]) -> dict[DpEvent, int]:
         elif not isinstance(event, RepeatAndSelectDpEvent) and isinstance(
             getattr(event, "event", None), (ComposedDpEvent, SelfComposedDpEvent)
         ):
+            # Both would read the same sample; composition takes them for independent samples.
             raise dp_accounting.UnsupportedEventError(
                 "Several releases from one sample must be one event: combine their multipliers."
             )
@@ -342,6 +346,7 @@ def split_sampling(event: DpEvent) -> tuple[DpEvent, float, str]:
         rate = event.sample_size / event.source_dataset_size
     else:
         base, rate, sampling = event, 1.0, "none"
+    # A rate of 1 is no sampling, and gets the tighter price of unsampled events.
     return base, rate, "none" if rate == 1 else sampling
 
 
@@ -358,6 +363,7 @@ def total_gaussian_multiplier(leaves: Mapping[DpEvent, int]) -> float:
 
     It is exact, also if releases are chosen adaptively.
     """
+    # Precisions 1/s² of independent Gaussians add up.
     precision = sum(
         count / event.noise_multiplier**2
         for event, count in leaves.items()

@@ -70,6 +70,8 @@ class Plan:
             raise PlanError(f"Releases of a plan must have distinct names; got {names}.")
         if self.max_rows is not None and not self.max_rows >= 1:
             raise PlanError(f"max_rows must be at least 1; got {self.max_rows!r}.")
+        # Every plan is priced where it is made: no caller can construct one that exceeds its
+        # budget.
         cost = ledger_epsilon(
             self.events, self.delta, accountant=self.accountant, relation=self.relation
         )
@@ -152,10 +154,12 @@ class Terms:
         -------
         Plan
         """
+        # The first of the shares is the main release, whose σ is shown to users.
         left, name = 1 - sum(self.shares.values()), next(iter(shares))
         shares = self.shares | {name: left * share for name, share in shares.items()}
         plan = gaussian_plan(shares, self.epsilon, self.delta, **self._priced)
         plan = replace(plan, max_rows=self.max_rows)
+        # The sensitivity can depend on the noise, as grids do: the plan is made first.
         bound = plan.bound(lambda relation: sensitivity(plan, relation))
         return replace(plan, sigma=plan.multiplier(name) * bound)
 
@@ -255,6 +259,8 @@ def repeated_plan(
     Plan
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
+    # First the releases whose share is fixed; what their noise leaves is found by the calibration
+    # below.
     first = _gaussian_releases(shares or {}, thresholds or {}, epsilon, delta, relation, accountant)
 
     def releases_at(multiplier: float) -> tuple[tuple[str, DpEvent], ...]:
@@ -285,6 +291,7 @@ def _gaussian_releases(
     """Split the multiplier s that spends the budget: a share p of ρ has s / √p."""
     if any(not share > 0 for share in shares.values()):
         raise ValueError(f"Shares must be positive; got {shares}.")
+    # Thresholds take their δ', and their part of ε, from the budget first.
     total = calibrate_gaussian(
         epsilon + sum(math.log1p(-slack) for slack in thresholds.values()),
         delta - sum(thresholds.values()),

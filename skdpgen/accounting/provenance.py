@@ -62,6 +62,7 @@ class Provenance:
         if (self.estimator, self.version) != (type(estimator).__name__, __version__):
             return
         fitted, given = dict(self.parameters), dict(_list_parameters(estimator))
+        # Pairs that differ: names on one side only, and names with another value.
         if changed := sorted({name for name, _ in fitted.items() ^ given.items()}):
             raise ValueError(
                 f"{', '.join(changed)} of {self.estimator} differs from the certificate, which "
@@ -92,16 +93,19 @@ def _list_parameters(estimator: BaseEstimator) -> Iterator[tuple[str, str]]:
     for name, parameter in inspect.signature(type(estimator)).parameters.items():
         if name in given and name not in UNSAID:
             text = _show(given[name])
+            # Defaults are left out, so that a certificate names what somebody chose.
             if text != _show(parameter.default):
                 yield name, text
 
 
 def _show(value: Any) -> str:
     """Return a short text of a value, without seeds or addresses."""
+    # Before numbers: an estimator is shown by its own parameters, and so without its seed.
     if hasattr(value, "get_params") and not isinstance(value, type):
         parts = ", ".join(f"{name}={text}" for name, text in _list_parameters(value))
         text = f"{type(value).__name__}({parts})"
     elif isinstance(value, str | numbers.Number | range | None):
+        # Scalars of NumPy print as Python's.
         text = repr(getattr(value, "item", lambda: value)())
     elif isinstance(value, tuple | list):
         shown = ", ".join(map(_show, value[:_MAX_ITEMS]))
@@ -109,9 +113,11 @@ def _show(value: Any) -> str:
     elif isinstance(value, np.ndarray) and value.size <= _MAX_ITEMS:
         text = _show(value.tolist())
     elif hasattr(value, "shape"):
+        # Shapes only: contents of arrays may be large, or private.
         text = f"{type(value).__name__} of shape {tuple(value.shape)}"
     elif hasattr(value, "names") and hasattr(value, "__len__"):
         text = f"{type(value).__name__} of {len(value)} columns"
     else:
+        # No repr: it would hold an address, which differs in each run.
         text = getattr(value, "__name__", type(value).__name__)
     return text if len(text) <= _MAX_CHARACTERS else f"{text[: _MAX_CHARACTERS - 3]}..."

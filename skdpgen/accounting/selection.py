@@ -87,6 +87,7 @@ def select_best(run: Callable[[], tuple[float, Any]], plan: Plan, noise: Any) ->
     outcome : object
         Outcome of that run.
     """
+    # One release: a search inside of a larger plan has no price yet.
     ((_, event),) = plan.releases
     reservation = Reservation(plan, noise.reproducible)
     # Never None at the end: there is at least one run.
@@ -106,6 +107,7 @@ def select_best(run: Callable[[], tuple[float, Any]], plan: Plan, noise: Any) ->
                     raise PlanError(
                         "A run of the search has released nothing that was seen in this thread."
                     )
+                # Nothing compares greater than NaN: a first such score would win.
                 if math.isnan(result[0]):
                     raise ValueError("A score of the search is nan.")
                 if best is None or result[0] > best[0]:
@@ -116,5 +118,6 @@ def select_best(run: Callable[[], tuple[float, Any]], plan: Plan, noise: Any) ->
             raise restate_with_price(error, "All of the search is charged", plan) from error
         raise
     finally:
+        # Nothing was revealed if no run had begun to release.
         reservation.settle(plan.events if released else ())
     return best

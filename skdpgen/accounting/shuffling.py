@@ -64,6 +64,7 @@ def shuffled_epsilon(local_epsilon: float, n_records: int, delta: float) -> floa
     >>> round(shuffled_epsilon(5.0, 400_000, 1e-6), 3)
     0.141
     """
+    # Rounding of the given ε₀, upwards.
     epsilon_0 = local_epsilon * (1 + 1e-12)
     clones = _clones(epsilon_0, n_records, _TAIL_SHARE * delta)
 
@@ -72,6 +73,7 @@ def shuffled_epsilon(local_epsilon: float, n_records: int, delta: float) -> floa
 
     if epsilon_0 == 0 or excess(0.0) <= 0:
         return 0.0
+    # Shuffled answers can never cost more than the answers themselves: post-processing.
     if excess(local_epsilon) >= 0:
         return local_epsilon
     epsilon = brentq(excess, 0.0, local_epsilon, xtol=1e-9, rtol=1e-9)
@@ -88,6 +90,7 @@ def _clones(
     low, high = int(law.ppf(left_out / 2)), int(law.isf(left_out / 2))
     n_groups = min(high - low + 1, _MAX_GROUPS)
     edges = np.unique(np.linspace(low, high + 1, n_groups + 1).astype(np.int64))
+    # `edges - 1`: probabilities of values below each edge.
     below = law.cdf(edges - 1)
     # Differences of the larger tail would lose digits.
     above = law.sf(edges - 1)

@@ -33,6 +33,7 @@ def report_spent_on_error(certificate: Callable[[], Certificate]) -> Iterator[No
         raise
     except (ArithmeticError, MemoryError, RuntimeError, ValueError) as error:
         spent = certificate()
+        # Then the error is free, and stays as it is.
         if not spent.events:
             raise
         price = (
@@ -95,5 +96,6 @@ def restate_with_price(error: Exception, reason: str, plan: Plan) -> Exception:
 
 def _restate(error: Exception, message: str) -> Exception:
     """Return an error of the same type with another message; see `_KINDS`."""
+    # Subclasses become the type that callers know: their attributes could hold private values.
     kind = next((kind for kind in _KINDS if isinstance(error, kind)), SpentError)
     return kind(message)

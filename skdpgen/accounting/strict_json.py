@@ -90,6 +90,7 @@ def check_members(
     known = required | (optional or {})
     if not isinstance(data, dict):
         raise ValueError(f"{where} must be an object of JSON; got {_cut(data)}.")
+    # Unknown members are refused: a reader of another version could take them for a promise.
     if unknown := data.keys() - known.keys():
         raise ValueError(f"{where} has unknown members: {_cut(sorted(unknown))}.")
     if missing := required.keys() - data.keys():
@@ -107,6 +108,7 @@ def _cut(value: object) -> str:
 
 def constant(value: object) -> Member:
     """Return a member with one allowed value."""
+    # True equals 1 in Python, so types are compared, too.
     return Member(repr(value), lambda given: type(given) is type(value) and given == value)
 
 

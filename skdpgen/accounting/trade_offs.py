@@ -53,10 +53,12 @@ class TradeOff:
 
     def min_false_positive_rate(self, power: float) -> float:
         """Return the smallest false positive rate x with F(x) at least `power`."""
+        # Computed at the first question, since each profile is a price.
         if self._lines is None:
             profile = [ledger_delta(self._ledger, float(e), **self._priced) for e in _EPSILONS]
             self._lines = np.exp(_EPSILONS), np.array(profile)
         factors, deltas = self._lines
+        # The two families of lines, solved for x; the larger one binds.
         first = np.max((power - deltas) / factors)
         return max(0.0, first, np.max(1 - deltas - factors * (1 - power)))
 

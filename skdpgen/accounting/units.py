@@ -68,6 +68,7 @@ def unit_assumptions(assumptions: Iterable[str], max_rows: int | None = None) ->
     For persons, the assumption that each has one record is replaced by those on identifiers.
     """
     if max_rows is None:
+        # Two identifiers of one person would split their rows, and double what they reveal.
         return tuple(assumptions)
     replaced = {ONE_RECORD: (_ONE_IDENTIFIER, _UNLIKE)}
     return tuple(a for assumed in assumptions for a in replaced.get(assumed, (assumed,)))

@@ -66,6 +66,7 @@ def sign(text: str, private_key: str | bytes, password: bytes | None = None) -> 
     0.926
     """
     jwt, serialization, ed25519 = _import_jwt()
+    # Before it is signed: a signature under a text that is no certificate would lend it weight.
     _parse(text)
     try:
         key = serialization.load_pem_private_key(_to_bytes(private_key), password)
@@ -108,6 +109,7 @@ def verify(text: str, public_key: str | bytes | None = None) -> float:
         cost; if it is not signed by that key.
     """
     certificate = read_certificate(text, public_key)
+    # At δ = 1/n a mechanism that publishes one random record is (0, δ)-private.
     largest = min(_LARGEST_DELTA, 1 / (certificate.n_records or 1))
     if certificate.delta > largest and not is_pure(certificate.events):
         warnings.warn(
@@ -129,6 +131,7 @@ def verify(text: str, public_key: str | bytes | None = None) -> float:
 def read_certificate(text: str, public_key: str | bytes | None = None) -> Certificate:
     """Return the certificate in a JSON text or a compact JWS; see `verify`."""
     is_signed = isinstance(text, str) and _COMPACT_JWS.fullmatch(text) is not None
+    # Whoever asks for a signature must not get a number without one.
     if public_key is not None and not is_signed:
         raise ValueError(
             "The certificate is not signed: it must be a compact JWS, as sign writes it."
@@ -155,8 +158,10 @@ def _read_payload(token: str, public_key: str | bytes | None) -> str:
             raise ValueError(f"public_key is not a readable PEM key: {error}") from error
         if not isinstance(key, ed25519.Ed25519PublicKey):
             raise ValueError("public_key must be an Ed25519 key.")
+    # Without a key only the arithmetic is checked, as the docstring of `verify` says.
     options = {"verify_signature": public_key is not None}
     try:
+        # One algorithm only: the header of a token must not choose how it is verified.
         payload = jwt.api_jws.decode(token, key, algorithms=[_ALGORITHM], options=options)
         return payload.decode()
     except jwt.exceptions.InvalidSignatureError:

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import torch
 
-from ..curator.containers import NUMPY, Container, as_array, cast
+from ..curator.containers import NUMPY, Container, as_array
+from ..curator.dtypes import cast
 from ..curator.inputs import encode_labels, read_rows
 from ..curator.record_functions import call_quietly
 from ..format import SAMPLE_BLOCK, Format, check_count

@@ -3,7 +3,7 @@
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from ..exceptions import FitQualityWarning, PlanError
 from ..mechanisms.base import clip_rows
+from .blocks import cut_blocks
 from .cells import FrameCells
 from .inputs import encode_labels, parse_rows
 from .persons import Persons, RowLimit
@@ -80,6 +81,7 @@ class RecordSource:
         self._refuse, self._device, self._verbose = refuse, device, verbose
         self._classes = None if classes is None else np.asarray(classes)
         self.n_classes = 1 if self._classes is None else len(self._classes)
+        # A copy: a caller who changed the array later would change which records count.
         self._null = None if null is None else torch.as_tensor(np.array(null))
         if self._null is not None and (self._null.dtype != torch.bool or self._null.ndim != 1):
             raise ValueError("null must be a 1-dimensional array of bool.")
@@ -90,6 +92,7 @@ class RecordSource:
         self._chunks = X if callable(X) else self._slice_arrays
         self._n_persons_read: set[int] = set()
         has_persons = persons is not None or getattr(X, "person_column", None) is not None
+        # Two readings may give the rows of persons in different orders.
         if null is not None and callable(X) and has_persons:
             raise ValueError("null is by position, which rows of persons in chunks have not.")
         if self._arrays is not None:
@@ -170,6 +173,7 @@ class RecordSource:
         self._prepare = function
         if function is not None and self._arrays is not None and not self._has_cells:
             X, y = self._arrays
+            # Before anything is reserved, and about no record: rows of zeros.
             function.width_on(*self._to_map(np.zeros((1, X.shape[1])), y))
 
     def encode_cells_by(self, function: RecordFunction) -> None:
@@ -180,6 +184,7 @@ class RecordSource:
         self.prepare(function, None)
         if self._arrays is not None:
             blocks = [self._map_rows(X, y) for X, y, _ in self._batches(_CELLS_BLOCK)]
+            # NaN marks records that are not finite: `_map_rows` finds them again.
             codes = [rows.masked_fill(~is_finite[:, None], torch.nan) for rows, is_finite in blocks]
             self._arrays = torch.cat(codes).cpu().numpy(), self._arrays[1]
             self._has_cells, self._reader, self._prepare = False, None, None
@@ -229,6 +234,7 @@ class RecordSource:
     def codes(self, name: str, size: int = _BLOCK) -> Iterator[Block]:
         """Yield all records like `blocks`, with their codes in place of rows of the unit ball."""
         if self._clip_norm is not None:
+            # A radius belongs to rows; codes are bounded by their encoding.
             raise PlanError("The records were not encoded as codes of a table.")
         for X, y, null in self._read(name, size):
             rows, membership = self._encode(X, y, null)
@@ -259,6 +265,7 @@ class RecordSource:
         for X, y, _ in self._batches(size):
             stop = start + len(X)
             if stop > self._n_rows:
+                # Rows beyond the public number have no place in a sum that was planned for it.
                 start = stop
                 break
             yield X, y, None if self._null is None else self._null[start:stop]
@@ -332,12 +339,14 @@ class RecordSource:
         """Return rows after the public map, 0 for those of null records, and the membership."""
         classes, (rows, is_finite) = self._find_classes(X, y), self._map_rows(X, y)
         is_present = (classes >= 0) & is_finite
+        # A NaN must not enter a sum, not even with a membership of 0: 0 * NaN is NaN.
         if not is_present.all():
             rows = rows.masked_fill(~is_present[:, None], 0.0)
         return rows, self._membership(classes, is_present, null)
 
     def _membership(self, classes, is_present, null):
         membership = torch.zeros(len(classes), self.n_classes, dtype=torch.float64)
+        # Index -1, of no class, marks the last column, which the next line clears.
         membership[torch.arange(len(classes)), classes] = 1
         membership[~is_present] = 0
         if null is not None:
@@ -374,7 +383,7 @@ class RecordSource:
         if not hasattr(chunks, "__next__"):
             raise TypeError("A function that yields chunks must return a fresh iterator.")
         unknown = set() if unknown is None else unknown
-        return _rebatch((self._parse_chunk(chunk, unknown) for chunk in chunks), size)
+        return cut_blocks((self._parse_chunk(chunk, unknown) for chunk in chunks), size)
 
     def _parse_chunk(self, chunk, unknown):
         chunk = chunk if isinstance(chunk, tuple) else (chunk,)
@@ -412,6 +421,7 @@ class RecordSource:
         """Return rows after the public map, and whether they are finite, before it and after."""
         is_finite = np.ones(len(X), dtype=bool)
         if self._prepare is None:
+            # A copy: torch would share memory with the private rows, and a map could change them.
             rows = torch.tensor(X, dtype=torch.float64)
         else:
             blocks = self._to_map(X, y)
@@ -437,31 +447,3 @@ def _add_up_part(function, parameters, rows, persons=None):
     part = RecordSource(rows, None, persons=persons, **parameters)
     part.open()
     return function(part)
-
-
-def _rebatch(chunks: Iterable, size: int) -> Iterator[list]:
-    """Cut chunks of any sizes, tuples of arrays, into blocks of `size` rows and a last one."""
-    held, n_held = [], 0
-    for chunk in chunks:
-        start = 0
-        while start < len(chunk[0]):
-            stop = min(len(chunk[0]), start + size - n_held)
-            block = [None if part is None else part[start:stop] for part in chunk]
-            n_held += stop - start
-            start = stop
-            if n_held < size:
-                # Sources may write the next chunk where this one is.
-                block = [None if part is None else part.copy() for part in block]
-            held.append(block)
-            if n_held == size:
-                yield _join(held)
-                held, n_held = [], 0
-    if held:
-        yield _join(held)
-
-
-def _join(blocks):
-    if len(blocks) == 1:
-        return blocks[0]
-    parts = zip(*blocks, strict=True)
-    return [None if part[0] is None else np.concatenate(part) for part in parts]

@@ -90,6 +90,7 @@ class CellReader:
         for j, style in enumerate(self.styles):
             if style is not None:
                 read[j] = read_column(cells[:, j], style, MISSING.difference(self.levels[j]))
+        # Only columns that a reader changes are copied.
         cells = cells.copy() if read else cells
         for j, column in read.items():
             cells[:, j] = column
@@ -118,12 +119,16 @@ def read_column(
     if any(issubclass(cls, str) and cls is not str for cls in types):
         # Subclasses may refuse to be hashed.
         listed = [str.__str__(cell) if isinstance(cell, str) else cell for cell in listed]
+    # The most frequent case: numbers in a column of numbers are canonical but for their type.
     if types <= {int, float} and style.expected in (None, "number") and style.date_format is None:
         plain = call_quietly(column.astype, np.float64)
         if plain is not None and (int not in types or np.nanmax(np.abs(plain)) < _LARGEST_EXACT):
+            # Adding 0.0 turns -0.0 into 0.0, which readers of whole numbers make of "-0".
             return (plain + 0.0).astype(object)
+    # Equal texts are parsed once: columns repeat few texts many times.
     texts = {cell for cell in listed if isinstance(cell, str)}
     of_texts = dict(zip(texts, _read_texts(list(texts), style), strict=True))
+    # Missing codes win over readings as text, unless they are declared as levels.
     of_texts |= dict.fromkeys(texts & missing)
     if types == {str}:
         return np.fromiter((of_texts[cell] for cell in listed), dtype=object)
@@ -158,6 +163,7 @@ def _read_texts(texts, style):
 def _read_text(text, number, style):
     stripped = text.strip()
     if style.date_format is not None and (date := style.read_date(stripped)) is not None:
+        # A declared format comes first: it says what digits of such a column mean.
         return date
     if not math.isnan(number):
         return number
@@ -204,6 +210,7 @@ def _read_value(cell):
         return float(cell) + 0.0
     if isinstance(cell, float | np.floating):
         return float(cell) + 0.0
+    # NaT is an instance of datetime, but has no date.
     if cell is pd.NaT:
         return None
     if isinstance(cell, pd.Timestamp):
@@ -237,6 +244,8 @@ def _expect(value, style):
             return datetime.datetime(int(value), 1, 1)
         return call_quietly(datetime.datetime.strptime, str(int(value)), "%Y%m%d") or value
     if is_whole and style.date_format is not None:
+        # A format of digits only, such as %Y%m%d: leading zeros were lost when it was read as a
+        # number.
         width = len(datetime.datetime(2003, 12, 31).strftime(style.date_format))
         return style.read_date(str(int(value)).zfill(width)) or value
     return value
@@ -260,6 +269,7 @@ def name_cell(value) -> str | None:
         return str.__str__(value)
     if isinstance(value, bool | np.bool_):
         return str(bool(value))
+    # A date without a time is named without one: readers write both.
     if isinstance(value, datetime.datetime) and value is not pd.NaT:
         has_time = value.tzinfo is not None or value.time() != datetime.time()
         return str(value if has_time else value.date())

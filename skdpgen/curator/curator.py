@@ -209,6 +209,7 @@ class Curator:
         is_kept = all(split_repetition(event)[1] == 1 for event in plan.events)
         self.released: list | None = [] if is_kept else None
         has_persons = persons is not None or getattr(X, "person_column", None) is not None
+        # A plan for records would bound one row of a person, and the noise would be too small.
         if has_persons != (plan.max_rows is not None):
             raise PlanError("A plan for persons needs persons, and they need such a plan.")
         if persons is not None and not isinstance(persons, Persons):
@@ -228,10 +229,12 @@ class Curator:
             device=device,
             verbose=verbose,
         )
+        # Before the first read: whatever happens from here on is paid for.
         self._reservation = Reservation(plan, noise.reproducible)
         with report_reserved_on_error(plan):
             self._source.open()
         self.n_records, self.n_classes = self._source.n_units, self._source.n_classes
+        # Unless `count_rows` releases another number, which may be a fraction.
         self.n_rows: float = self.n_records
 
     def __enter__(self):
@@ -278,6 +281,7 @@ class Curator:
         if self.plan.max_rows is not None and not mechanism.is_sum:
             raise PlanError(f"{mechanism.name!r} is no sum over records: it is not for persons.")
         if position == len(self._ledger):
+            # In the ledger before a row is read: an error in the release must not make it free.
             self._ledger.append(_Entry(mechanism.name, event))
         self._ledger[position].count += 1
         released = source.run(mechanism, event, relation=self.plan.relation, noise=self._noise)
@@ -335,6 +339,7 @@ class Curator:
         if self._source is not None:
             self._source.warn_of_changes()
         self._source = None
+        # The charge for planned releases that were not made is given back.
         self._reservation.settle(entry.total for entry in self._ledger)
 
     def certificate(self, assumptions: Sequence[str] = ()) -> Certificate:
@@ -378,6 +383,7 @@ class Digest:
     def add(self, released) -> None:
         """Add a release."""
         for part in _iter_bytes(released):
+            # With its length, so that the border between two parts is hashed, too.
             self._hash.update(len(part).to_bytes(8, "big") + part)
 
     def __str__(self):

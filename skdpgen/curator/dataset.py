@@ -107,6 +107,7 @@ class Dataset:
         X, self._container, self.dtypes = adapt(X)
         if persons is not None:
             X, persons = self._split_persons(X, persons)
+        # In a list, so that whoever takes the rows can also remove them here.
         self._held = [(X, y, persons)]
         self.target, self.max_rows = target, max_rows
         self.label = None if y is None else Label.of(y)
@@ -120,6 +121,7 @@ class Dataset:
         self.classes: np.ndarray | None = None
         self.has_number = self._is_inferred = False
         self._ordered: list = []
+        # An array of objects may hold any cells; `list_refusals` states what this means.
         self._has_objects = not is_frame and self.dtypes == [np.dtype(object)]
         self.reader: CellReader | None = None
         self._sharing = getattr(X, "sharing", None)
@@ -142,6 +144,8 @@ class Dataset:
         """
         return cls(adapt_table(X), y, persons, target=target, max_rows=max_rows)
 
+    # A pickle or a copy would be a second place with private rows, outside of the curator's
+    # control.
     def __getstate__(self):
         raise TypeError("Private records cannot be pickled or copied.")
 
@@ -163,7 +167,10 @@ class Dataset:
             raise ValueError(UNKNOWN_COLUMN)
         is_other = X.columns != persons
         self.dtypes = [
-            dtype for dtype, is_kept in zip(self.dtypes, is_other, strict=True) if is_kept
+            # Dtypes are public and listed by column, so that of identifiers is dropped with it.
+            dtype
+            for dtype, is_kept in zip(self.dtypes, is_other, strict=True)
+            if is_kept
         ]
         return X.loc[:, is_other], X[persons]
 
@@ -192,6 +199,7 @@ class Dataset:
     def _stated_head(self):
         X = self._held[0][0]
         head = X.head if self.is_in_parts else X
+        # The type's name only: a repr would print cells.
         if not isinstance(head, pd.DataFrame):
             raise ValueError(f"With a schema, X must be a DataFrame; got {type(head).__name__}.")
         return head.iloc[:0]
@@ -221,6 +229,7 @@ class Dataset:
         -------
         self : Dataset
         """
+        # Popped, not read: after an error in a check no rows are left here.
         X, y, persons = self._held.pop()
         if isinstance(X, TableInParts):
             raise ValueError(
@@ -234,7 +243,11 @@ class Dataset:
             )
         X = check_rows(estimator, X, reset=reset)
         y, self.classes, self._is_inferred = check_labels(
-            y, len(X), classes, are_numbers=are_numbers
+            # By shapes and dtypes, but for inferred classes, which are stated as an assumption.
+            y,
+            len(X),
+            classes,
+            are_numbers=are_numbers,
         )
         self.n_columns = X.shape[1]
         self.has_number = y is not None and self.classes is None
@@ -262,6 +275,7 @@ class Dataset:
 
         def read(table):
             format.check_columns(table)
+            # In the order of the schema: cells are then known by position.
             return FrameCells(read_frame(table)[list(format.schema)])
 
         X, y, persons = self._held.pop()
@@ -273,6 +287,8 @@ class Dataset:
             head = table = read_frame(X.head)
             format.check_columns(head)
             if self.has_public_dtypes:
+                # Dtypes of parts can depend on their cells, so only those that are public are
+                # compared.
                 format.check_held(head)
             if X.has_fixed_dtypes:
                 format.check_dtypes(head, are_stated=X.states_dtypes)
@@ -294,8 +310,11 @@ class Dataset:
 
     def _hold(self, X, y, persons, n_rows):
         if persons is not None and not isinstance(persons, Persons):
+            # Identifiers of chunks come as `Persons` already, since the first reading finds all of
+            # them.
             persons = Persons(persons)
             persons.check_length(n_rows)
+        # The number of units, which is public, and that of rows for persons is not.
         self.n_records = n_rows if persons is None else persons.n_persons
         self._held.append((X, y, persons))
 
@@ -376,6 +395,7 @@ def _join_label(X, y, name):
     """Return a table with labels as a column of it."""
     # A list has no dtype: NumPy would choose one by the labels.
     y = adapt(as_objects(y) if isinstance(y, list | tuple) else y).data
+    # By position, as all labels: the index of y says nothing.
     y = y.array if isinstance(y, pd.Series) else y
     if not isinstance(y, ExtensionArray):
         y = column_or_1d(y, warn=True)

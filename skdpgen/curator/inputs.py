@@ -20,7 +20,8 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from .._muting import muted, raised
 from ..exceptions import FitQualityWarning, PrivacyLeakWarning
 from .cells import encode_levels, find_ambiguous
-from .containers import as_array, as_objects, check_dtype
+from .containers import as_array, as_objects
+from .dtypes import check_dtype
 from .record_functions import call_quietly
 from .texts import is_writable
 
@@ -54,6 +55,7 @@ def check_rows(estimator: BaseEstimator, X, *, reset: bool = True) -> np.ndarray
         does not say that all cells are numbers, of dtype object: see `parse_rows`.
     """
     X = as_array(X)
+    # A list of lists is read cell by cell, like an array of objects.
     if isinstance(X, list | tuple):
         X = _list_to_objects(X)
     are_numbers = sparse.issparse(X) or _check_dtypes(X)
@@ -70,6 +72,7 @@ def _list_to_objects(rows):
     rows = [list(r) if isinstance(r, list | tuple | np.ndarray) else r for r in rows]
     widths = {len(r) if isinstance(r, list) else None for r in rows}
     if len(widths) != 1 or None in widths:
+        # Left to the check of shapes, which refuses it without quoting a cell.
         return as_objects(rows)
     return np.stack([as_objects(row) for row in rows])
 
@@ -89,6 +92,7 @@ def _check_dtypes(X):
             "X.reshape(-1, 1) for a single feature, X.reshape(1, -1) for a single sample."
         )
     dtypes = list(X.dtypes) if hasattr(X, "dtypes") and hasattr(X, "columns") else []
+    # Names are public, so this message may say more than those on cells.
     if dtypes and len(set(X.columns)) < len(dtypes):
         raise ValueError("X has several columns of the same name.")
     is_frame = bool(dtypes)
@@ -115,6 +119,7 @@ def parse_rows(X: np.ndarray) -> np.ndarray:
     """
     if X.dtype.kind not in "OUS":
         return X
+    # Fast path: one bad cell fails it for all, so that the slow path decides cell by cell.
     parsed = call_quietly(_parse_at_once, X)
     if parsed is not None:
         return parsed
@@ -207,6 +212,7 @@ def check_labels(
             raise ValueError("classes were given, but y is None; pass the labels to fit.")
         return None, None, False
     is_categorical = isinstance(getattr(y, "dtype", None), pd.CategoricalDtype)
+    # Cell by cell: one cell that is no number becomes NaN, and the rest stay numbers.
     if are_numbers and classes is None and isinstance(y, list | tuple):
         y = np.array([call_quietly(float, cell) for cell in y], dtype=np.float64)
     check_dtype(getattr(y, "dtype", None), "y", "y")
@@ -217,6 +223,7 @@ def check_labels(
     check_length(y, n_rows)
     if classes is not None:
         return y, _match_classes(check_classes(classes), y.dtype), False
+    # Categories may be floats: the categorical dtype declares them as labels.
     if y.dtype.kind == "f" and not is_categorical:
         if not are_numbers:
             warnings.warn(
@@ -270,6 +277,8 @@ def _infer_classes(y):
     classes = None
     with contextlib.suppress(Exception):
         classes = np.unique(y[~pd.isna(y)])
+        # Objects are converted to the plain dtype that their labels share, as users would write
+        # them.
         classes = np.array(classes.tolist()) if classes.dtype == object else classes
     if classes is None:
         raise ValueError("y mixes labels of different types; use one type.")
@@ -317,6 +326,7 @@ def check_classes(classes) -> np.ndarray:
 
 def _to_native(labels):
     """Return labels in this machine's byte order, and floats of 32 or 64 bits, for pandas."""
+    # pandas' hash tables take neither other byte orders nor half floats.
     dtype = labels.dtype.newbyteorder("=")
     if dtype.kind == "f" and dtype.itemsize not in (4, 8):
         dtype = np.float64
@@ -364,6 +374,7 @@ def encode_labels(labels: np.ndarray, levels) -> np.ndarray:
     [0, 1, -1]
     """
     kinds = {labels.dtype.kind, levels.dtype.kind if isinstance(levels, np.ndarray) else "O"}
+    # Numbers on both sides: pandas' index is exact and fast, and needs no canonical form.
     if not kinds & set("ObUS"):
         return pd.Index(levels).get_indexer(labels.astype(np.float64) if "f" in kinds else labels)
     return encode_levels(labels.astype(object), tuple(np.asarray(levels, dtype=object).tolist()))

@@ -65,6 +65,7 @@ class Persons:
 
     def __init__(self, persons):
         self._codes, codes = {}, []
+        # A callable gives the identifiers of all chunks, in the first reading of these.
         for chunk in persons() if callable(persons) else [persons]:
             codes.append(self._encode(chunk, lambda name: len(self._codes)))
         self.codes = np.concatenate(codes) if codes else np.zeros(0, dtype=np.int64)
@@ -108,6 +109,7 @@ class Persons:
         """Return codes; ``make_code(name)`` gives that of a new name, -1 for none."""
         positions, names = _factorize(persons)
         codes = np.full(len(names) + 1, -1)  # the last is that of rows without an identifier
+        # Factorised first: a name is brought into its canonical form once, not once a row.
         for i, name in enumerate(map(_write_name, names)):
             if name is not None and name not in self._codes and (code := make_code(name)) >= 0:
                 self._codes[name] = code
@@ -141,11 +143,14 @@ class RowLimit:
     """
 
     def __init__(self, persons: Persons, max_rows: int, key: bytes, blocks: Iterable):
+        # Codes of -1 belong to nobody; bincount would refuse them.
         sizes = np.bincount(persons.codes[persons.codes >= 0], minlength=persons.n_persons)
+        # Only this sum is released, and with noise; sizes of single persons never are.
         self.n_rows = int(np.minimum(sizes, max_rows).sum())
         self.n_persons, self.max_rows = persons.n_persons, max_rows
         self._key, self._names = key, persons.names
         self._has_more = sizes > max_rows
+        # If nobody has more than M rows, no row need be hashed.
         self.chosen = self._choose(blocks) if self._has_more.any() else None
 
     def _choose(self, blocks):
@@ -153,8 +158,12 @@ class RowLimit:
         hashed = [self.hash_rows(*block) for block in blocks]
         person, hashes = (np.concatenate(parts) for parts in zip(*hashed, strict=True))
         rows = pd.DataFrame({"person": person, "hash": hashes})
+        # Equal rows of a person have one hash. Their rank among equals makes them different.
         copies = rows.groupby(["person", "hash"]).cumcount()
+        # Hashed again with the key: the order of hashes of equal rows must not follow the order of
+        # rows.
         drawn = (_hash(self._key, b"%d %d" % both) for both in zip(hashes, copies, strict=True))
+        # Stable, so that a tie, which has a chance of 2^-64, is broken alike in each run.
         order = np.argsort(_to_uint64(drawn), kind="stable")
         rank = rows.iloc[order].groupby("person").cumcount()
         return rows.loc[rank.index[rank < self.max_rows]].value_counts()
@@ -175,6 +184,7 @@ class RowLimit:
         hashes : ndarray of uint64 of shape (n_hashed,)
         """
         here = np.flatnonzero(self.has_more(codes))
+        # Rows of other persons are not serialised, which takes most of the time.
         written = _write_rows(X[here], None if y is None else y[here])
         names = (_to_bytes(self._names[code]) for code in codes[here])
         return codes[here], _to_uint64(map(partial(_hash, self._key), names, written))
@@ -198,6 +208,7 @@ class Reading:
     """
 
     def __init__(self, limit: RowLimit):
+        # Counts go down as rows are read, so that a person never exceeds M in any reading.
         self._limit = limit
         self._n_left = np.full(limit.n_persons, limit.max_rows)
         if limit.chosen is not None:
@@ -222,12 +233,14 @@ class Reading:
         -------
         ndarray of bool of shape (n_rows,)
         """
+        # Unknown persons, and rows without an identifier, have the code -1.
         counts = codes >= 0
         self._is_present[codes[counts]] = True
         has_more = self._limit.has_more(codes)
         if has_more.any():
             keys = pd.MultiIndex.from_arrays(self._limit.hash_rows(X, y, codes))
             counts[has_more] = _take(self._n_chosen, self._index.get_indexer(keys))
+        # After the choice by hash, for all persons: it alone bounds what one person adds to a sum.
         counts[counts] = _take(self._n_left, codes[counts])
         return counts
 
@@ -239,6 +252,7 @@ def _take(n_left, positions):
     # The number of equal positions before each.
     n_before = np.empty(len(positions), dtype=np.int64)
     n_before[order] = np.arange(len(positions)) - np.searchsorted(ordered, ordered)
+    # -1 would index the last entry, so it is excluded first.
     is_taken = (positions >= 0) & (n_before < n_left[positions])
     np.subtract.at(n_left, positions[is_taken], 1)
     return is_taken
@@ -267,10 +281,12 @@ def check_persons(X, persons) -> None:
     if not (isinstance(index, pd.Index) and isinstance(other, pd.Index)):
         return
     if len(index) != len(other) or index.equals(other):
+        # A plain difference of length is reported by the check of lengths.
         return
     # Some indexes cannot be compared.
     difference = call_quietly(index.symmetric_difference, other, None, False)
     if difference is not None and not len(difference):
+        # The message names the mistake, not the rows: both indexes hold the same labels.
         raise ValueError(
             "persons has the index of X in another order, and rows are matched by position: each "
             "would be another person's. Give persons.loc[X.index]."
@@ -323,9 +339,12 @@ def _write_name(name):
         if text in MISSING_TEXTS:
             return None
         if whole := _WHOLE.fullmatch(text):
+            # Minus zero is zero.
             return f"-{whole[2]}" if whole[1] == "-" and whole[2] != "0" else whole[2]
         name = read_cell(text, PLAIN)
         if isinstance(name, str) or (isinstance(name, float) and not _is_exact(name)):
+            # A text that is no number is written with quotes, so that it equals no number's
+            # canonical form.
             return repr(text)
     if type(name) is int and abs(name) < 2**64:
         return str(name)  # Python refuses to write very long ones
@@ -339,6 +358,7 @@ def _write_float(number):
     if not _is_exact(number):
         return None
     number = float(number)
+    # A fraction is exact for every float, where a decimal text could equal another one's.
     return str(int(number)) if number.is_integer() else str(Fraction(number))
 
 
@@ -369,6 +389,7 @@ def hash_persons(persons) -> list[int | None]:
     Each is hashed on its own.
     """
     names = map(_write_name, _list_cells(persons))
+    # The last bit is dropped: engines hold signed 64-bit integers.
     return [None if name is None else _hash(b"", _to_bytes(name)) >> 1 for name in names]
 
 
@@ -377,6 +398,7 @@ def _write_rows(X, y):
     if X.dtype == object:
         cells = X.tolist()
         rows = call_quietly(lambda: list(map(_write_cells, cells)))
+        # One row that fails must not change how others are written.
         rows = [call_quietly(_write_cells, row) or b"" for row in cells] if rows is None else rows
     else:
         rows = [row.tobytes() for row in X]
@@ -392,6 +414,7 @@ def _write_cells(cells):
 def _write_cell(cell):
     """Serialize a cell: engines differ in how they hold whole numbers and missing cells."""
     if isinstance(cell, float):
+        # 1 and 1.0 are the same cell to engines that hold a column with missing cells as floats.
         return repr(int(cell)) if cell.is_integer() else repr(float(cell))
     return "nan" if cell is None or cell is pd.NA or cell is pd.NaT else repr(cell)
 
@@ -406,6 +429,7 @@ def _to_bytes(text):
 
 def _hash(key, *parts):
     hashed = blake2b(key=key, digest_size=8)
+    # With its length, so that ("ab", "c") and ("a", "bc") have different hashes.
     for part in parts:
         hashed.update(len(part).to_bytes(8, "little") + part)
     return int.from_bytes(hashed.digest(), "little")

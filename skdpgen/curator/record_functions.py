@@ -25,6 +25,7 @@ def clears_frames() -> Iterator[None]:
     A traceback keeps the variables of all its frames, private rows among them, for whoever shows or
     stores it. Line numbers are kept.
     """
+    # An error that is being handled already belongs to the caller, and its frames do, too.
     handled = sys.exc_info()[1]
     try:
         yield
@@ -37,6 +38,7 @@ def _clear_frames(error, handled):
     """Clear the frames of an error, of its causes and contexts, up to an error handled outside."""
     while error is not None and error is not handled:
         traceback.clear_frames(error.__traceback__)
+        # Both are followed: `from None` hides a context but keeps it.
         error = error.__cause__ or error.__context__
 
 
@@ -47,6 +49,8 @@ def call_quietly(function: Callable, *args):
     """
     with muted():
         try:
+            # Any error: what a function raises for one record would be a statement about that
+            # record.
             return function(*args)
         except Exception:
             return None
@@ -105,14 +109,17 @@ class RecordFunction(_PublicFunction):
         ValueError
             If it is not the expected number, or the function fails on a public row of zeros.
         """
+        # Widths are kept: asking once a shape is enough, and a function could be slow.
         shapes = tuple(None if block is None else block.shape[1:] for block in blocks)
         given, error = self._widths.get(shapes), None
         if given is None:
             try:
+                # Its own warnings on zeros concern no record, but would confuse.
                 with muted():
                     rows = _as_rows(self._rows(*(_zeros_like(block, 1) for block in blocks)), 1)
             except Exception as raised:
                 rows, error = None, raised
+            # Outside of the handler, so that the error below is raised from it and not during it.
             if rows is not None:
                 given = self._widths[shapes] = rows.shape[1]
         if given is None or expected not in (None, given):
@@ -138,6 +145,7 @@ class RecordFunction(_PublicFunction):
         tensor of shape (n_records, width)
             NaN where the function fails.
         """
+        # Known before private rows are touched, from a public row of zeros.
         width = self.width_on(*blocks, expected=width)
         return _by_record(call_quietly(self._rows, *blocks), self._rows, blocks, width)
 
@@ -172,6 +180,7 @@ class PullingFunction(RecordFunction):
             NaN where the function fails.
         """
         width = self.width_on(*blocks, expected=width)
+        # One call for rows and products: the forward pass is the expensive part.
         rows, pull = call_quietly(self._call, *blocks) or (None, None)
 
         def pull_alone(cotangents, *alone):
@@ -206,6 +215,7 @@ class BatchFunction(_PublicFunction):
     def on(self, *blocks, shape: tuple) -> torch.Tensor:
         """Return the function's value, a float64 tensor of a shape; zeros if it fails."""
         value = call_quietly(lambda: torch.as_tensor(self._function(*blocks)).detach().double())
+        # A failed batch function has value 0, which any bound on its norm allows.
         is_valid = value is not None and value.shape == shape
         return value if is_valid else torch.zeros(shape, dtype=torch.float64)
 
@@ -233,6 +243,7 @@ def _by_record(result, function, blocks, width):
     given = None
     for i in range(n):
         alone = _as_rows(call_quietly(function, *(_alone(block, i) for block in blocks)), n, width)
+        # All records keep their positions: only the failed ones become NaN.
         if alone is not None:
             given = torch.full_like(alone.detach(), torch.nan) if given is None else given
             given[i] = alone[i].detach()
@@ -242,6 +253,7 @@ def _by_record(result, function, blocks, width):
 def _as_rows(result, n, width=None):
     """Return `result` as a tensor, or None if its shape is not (n, width)."""
     if result is not None and not isinstance(result, torch.Tensor):
+        # A copy: the function may return a view of its input.
         result = call_quietly(lambda: torch.tensor(np.asarray(result, dtype=np.float64)))
     elif result is not None and not result.is_floating_point():
         result = result.double()  # integers have no NaN

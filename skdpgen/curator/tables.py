@@ -55,6 +55,7 @@ class TableInParts(ABC):
     """
 
     person_column: str | None = None
+    # What a subclass does not state is taken for unknown, which is the safe side.
     has_fixed_dtypes = False
     states_dtypes = False
     are_parsed = False
@@ -147,6 +148,7 @@ class TableChunks(TableInParts):
     @cached_property
     def head(self):
         with contextlib.closing(self()) as chunks:
+            # Closed at once: a file would stay open until the generator is collected.
             table = next(chunks, None)
         if table is None:
             raise TableError("The table has no rows.")
@@ -274,6 +276,7 @@ class PartitionedTable(TableInParts):
             If the function fails for a partition.
         """
         failure, sums = "a partition could not be added up", None
+        # Workers give None for a failed partition, so both ways to fail end in one message.
         try:
             sums = self._add_up(partial(_add_up_part, self._read, self.person_column, function))
         except Exception as error:
@@ -394,6 +397,7 @@ def mark_persons(part: pd.DataFrame, column: str, name: str) -> pd.DataFrame:
         The new column, of int64. Equal identifiers have equal hashes.
     """
     with _LOCK:
+        # A hash, not the identifier: the column is only for moving rows of one person together.
         hashes = hash_persons(part[column])
     is_known = np.array([known is not None for known in hashes], dtype=bool)
     return part[is_known].assign(**{name: np.array(hashes)[is_known].astype(np.int64)})
@@ -420,6 +424,7 @@ def merge_sums(sums: Iterable[list | None]) -> list | None:
     total: list = []
     for part in sums:
         if part is None:
+            # A sum without the failed partitions would be a statement about their rows.
             return None
         total = [reduce(operator.add, total + part)] if total or part else []
     return total
@@ -427,6 +432,7 @@ def merge_sums(sums: Iterable[list | None]) -> list | None:
 
 def _add_up_part(read, column, function, part):
     """Return a list of the value for a partition, empty without rows; None if it fails."""
+    # Engines call functions on empty partitions, too, whose dtypes may differ.
     if not len(part):
         return []
 

@@ -81,6 +81,7 @@ class TextStyle:
 
     def __post_init__(self):
         for name in ("decimal", "thousands"):
+            # `thousands` may be None, `decimal` may not.
             value = getattr(self, name)
             if name == "thousands" and value is None:
                 continue
@@ -103,11 +104,14 @@ class TextStyle:
         leads = self.expected in ("number", "integer")
         pattern = _number_pattern(self.decimal, self.thousands, leads)
         sign = ""
+        # Accountants write negative amounts in parentheses.
         if text.startswith("(") and text.endswith(")"):
             text, sign = text[1:-1], "-"
         match = pattern.fullmatch(text)
         if match is None or (sign and match["sign"]):
             return None
+        # Separators of thousands are dropped; the pattern has checked that they stand where they
+        # may.
         whole = re.sub("[^0-9]", "", match["whole"] or "")
         fraction = match["fraction"] if match["fraction"] is not None else match["only"]
         fraction = "" if fraction is None else f".{fraction}"
@@ -135,6 +139,7 @@ def read_iso_date(text: str) -> datetime.datetime | None:
     if match is None:
         return None
     part = match.groupdict("00")
+    # fromisoformat of Python 3.10 takes the extended form only.
     day = part["day"] if "-" in part["day"] else re.sub("(....)(..)(..)", r"\1-\2-\3", part["day"])
     zone = "+00:00" if match["utc"] else ""
     if match["hours"]:
@@ -177,10 +182,12 @@ def read_text(text: str, style: TextStyle = PLAIN) -> tuple[str, object]:
         if style.expected == "date":
             return "text", text
     number = style.plain_number(text)
+    # 1e999 is a number to the pattern, and infinite as a float: it stays a text.
     if number is not None and math.isfinite(float(number)):
         digits = number.lstrip("+-")
         if style.expected == "integer":
             digits = re.sub(r"\.0*$", "", digits)
+        # Fifteen digits are exact in a float.
         is_whole = digits.isdigit() and len(digits) <= 15
         return "whole" if is_whole else "number", float(number)
     if text.lower() in ("true", "false"):

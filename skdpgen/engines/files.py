@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 from ..curator.cells import name_cell
-from ..curator.containers import find_pandas_dtype, read_frame
+from ..curator.dtypes import find_pandas_dtype, read_frame
 from ..curator.tables import PartitionedTable, iter_quietly
 from ..curator.texts import read_text
 from ..exceptions import TableError

@@ -8,7 +8,8 @@ import pandas as pd
 
 from ..arrays.kind import find_integer_range
 from ..curator.cells import name_cell, read_cell
-from ..curator.containers import PANDAS, Container, cast
+from ..curator.containers import PANDAS, Container
+from ..curator.dtypes import cast
 from ..curator.texts import PLAIN
 from ..registry import savable
 from .columns import Category, Ordinal

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Optimal transport on tensors: one-dimensional slices, and entropic plans and losses."""
 
+from .directions import random_directions
 from .flow import sliced_drift
 from .harmonics import SliceBasis, slice_diameter
 from .products import ExactMatrix
@@ -12,7 +13,6 @@ from .sinkhorn_losses import (
     sinkhorn_divergence,
 )
 from .slices import (
-    random_directions,
     sliced_wasserstein_distance,
     smoothed_sliced_wasserstein_distance,
     wasserstein_1d,

@@ -14,7 +14,7 @@ from pandas.api.types import (
     is_object_dtype,
 )
 
-from ...curator.containers import check_dtype, is_date, read_dtype
+from ...curator.dtypes import check_dtype, is_date, read_dtype
 from ...curator.texts import is_writable
 from . import TYPES, Boolean, Category, Date, Number, Ordinal, Unknown
 from .base import read_dict

@@ -538,7 +538,7 @@ PRIVACY = {
         engines("rows_of_a_person_are_bounded_across_partitions[stops0-3]"),
     ),
     "rows are held where the next ones are written": Fault(
-        "curator.batches:_rebatch",
+        "curator.blocks:cut_blocks",
         "n_held < size",
         "False",
         chunks("a_source_may_write_each_chunk_where_the_last_one_was"),

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Blocks of equal sizes, cut from chunks of any sizes: sums do not depend on how rows arrive."""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+
+def cut_blocks(chunks: Iterable, size: int) -> Iterator[list]:
+    """Cut chunks of any sizes, tuples of arrays, into blocks of `size` rows and a last one."""
+    held, n_held = [], 0
+    for chunk in chunks:
+        start = 0
+        while start < len(chunk[0]):
+            stop = min(len(chunk[0]), start + size - n_held)
+            block = [None if part is None else part[start:stop] for part in chunk]
+            n_held += stop - start
+            start = stop
+            if n_held < size:
+                # Sources may write the next chunk where this one is.
+                block = [None if part is None else part.copy() for part in block]
+            held.append(block)
+            if n_held == size:
+                yield _join(held)
+                held, n_held = [], 0
+    if held:
+        yield _join(held)
+
+
+def _join(blocks):
+    if len(blocks) == 1:
+        return blocks[0]
+    parts = zip(*blocks, strict=True)
+    return [None if part[0] is None else np.concatenate(part) for part in parts]

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Dtypes of private columns: those of Arrow as pandas, their refusals, and samples in them."""
+
+import re
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+
+from ..exceptions import TableError
+from .record_functions import call_quietly
+
+# Arrow's types that have a nullable dtype of pandas.
+_INTEGER, _TEXTS = re.compile(r"(u?)int(\d+)"), ("string", "large_string", "string_view")
+# Dtypes of cells that no column type holds, by how they begin; how to convert a column {}.
+_CONVERSIONS = {
+    "period": "{}.dt.to_timestamp()",
+    "interval": "{}.astype(str)",
+    "timedelta64": "{}.dt.total_seconds()",
+    "duration": "{}.dt.total_seconds()",
+    "time32": "{}.astype(str)",
+    "time64": "{}.astype(str)",
+    "complex": "{}.abs()",
+}
+
+
+def read_frame(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame without dtypes of Arrow that pandas or NumPy have themselves.
+
+    Each cell is read on its own. Dates, and what no column type holds, stay Arrow's.
+    """
+    read = {
+        i: read_column(frame.iloc[:, i])
+        for i, dtype in enumerate(frame.dtypes)
+        if isinstance(dtype, pd.ArrowDtype)
+    }
+    if not read:
+        return frame
+    # By position, since names of columns may repeat.
+    columns = [read.get(i, frame.iloc[:, i]) for i in range(frame.shape[1])]
+    made = pd.concat(columns, axis=1)
+    made.columns = frame.columns
+    return made
+
+
+def read_column(column: pd.Series) -> pd.Series:
+    """Return a column without a dtype of Arrow that pandas or NumPy have themselves."""
+    if not isinstance(column.dtype, pd.ArrowDtype):
+        return column
+    arrow_type = column.dtype.pyarrow_dtype
+    if str(arrow_type).startswith("decimal"):
+        cells = [np.nan if pd.isna(cell) else float(cell) for cell in column]
+        return pd.Series(cells, column.index, np.float64, column.name)
+    if isinstance(find_pandas_dtype(arrow_type), pd.ArrowDtype):
+        return column
+    import pyarrow as pa
+
+    # Arrow infers no type from an empty column, so it is stated.
+    read = pa.chunked_array([], arrow_type) if not len(column) else pa.array(column)
+    return read.to_pandas(types_mapper=find_pandas_dtype).set_axis(column.index).rename(column.name)
+
+
+def find_pandas_dtype(arrow_type):
+    """Return the dtype of a column of an Arrow type; None for what Arrow chooses by the type alone.
+
+    It does not depend on whether cells are missing.
+    """
+    name = str(arrow_type)
+    if name == "bool":
+        return pd.BooleanDtype()
+    if name in _TEXTS:
+        return pd.StringDtype()
+    if match := _INTEGER.fullmatch(name):
+        return pd.api.types.pandas_dtype(f"{match[1].upper()}Int{match[2]}")
+    is_known = name in ("halffloat", "float", "double")
+    if is_known or name.startswith(("timestamp", "dictionary")):
+        return None
+    return pd.ArrowDtype(arrow_type)
+
+
+def read_dtype(dtype):
+    """Return the dtype of a column that `adapt` reads, from that which its container states.
+
+    Examples
+    --------
+    >>> read_dtype(np.dtype("int8")), read_dtype(pd.Int8Dtype())
+    (dtype('int8'), Int8Dtype())
+    """
+    if not isinstance(dtype, pd.ArrowDtype):
+        return dtype
+    return read_column(pd.Series([], dtype=dtype)).dtype
+
+
+def is_date(dtype) -> bool:
+    """Whether a dtype is that of Arrow's dates, which have no times."""
+    return isinstance(dtype, pd.ArrowDtype) and str(dtype).startswith("date")
+
+
+def check_dtype(dtype, what: str, column: str) -> None:
+    """Refuse a column whose dtype says that no column type holds its cells.
+
+    Parameters
+    ----------
+    dtype : dtype
+    what, column : str
+        The name of the column in the message, and in Python.
+
+    Raises
+    ------
+    TableError
+        It says how to convert the column.
+    """
+    held = dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        held, column = getattr(dtype.categories, "dtype", None), f"{column}.cat"
+    code = getattr(held, "kind", "O")
+    is_other = isinstance(held, pd.PeriodDtype | pd.IntervalDtype) or code in "mcV"
+    if isinstance(held, pd.ArrowDtype) and not is_date(held):
+        is_other = is_other or isinstance(read_dtype(held), pd.ArrowDtype)
+    if not is_other:
+        return
+    stated = str(held)
+    begins = next((word for word in _CONVERSIONS if stated.lower().startswith(word)), None)
+    conversion = None if begins is None else _CONVERSIONS[begins].format(column)
+    if held is not dtype:
+        stated, conversion = f"category of {held}", f"{column}.rename_categories(str)"
+    # Lists, structs, bytes and the like have parts.
+    advice = "give a column for each part, or drop it"
+    if conversion is not None:
+        advice = f"convert it, as with {conversion}"
+    raise TableError(f"{what} has dtype {stated}, which no column type holds: {advice}.")
+
+
+def write_arrow_type(dtype: pd.ArrowDtype) -> str:
+    """Return a dtype of Arrow as text, without categories."""
+    import pyarrow as pa
+
+    # A schema of one field: Arrow serialises no type alone.
+    return pa.schema([("", dtype.pyarrow_dtype)]).serialize().to_pybytes().hex()
+
+
+def read_arrow_type(text: str) -> pd.ArrowDtype:
+    """Return the dtype that `write_arrow_type` wrote."""
+    import pyarrow as pa
+
+    return pd.ArrowDtype(pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(text))).field(0).type)
+
+
+def cast(column: pd.Series, dtype) -> pd.Series:
+    """Return synthetic cells in a dtype; unchanged where that cannot hold them, or is None."""
+    if dtype is None:
+        return column
+    made = call_quietly(
+        _to_arrow if isinstance(dtype, pd.ArrowDtype) else _to_pandas, column, dtype
+    )
+    return column if made is None else made
+
+
+def _to_pandas(column, dtype):
+    return column.astype(dtype)
+
+
+def _to_arrow(column, dtype):
+    import pyarrow as pa
+
+    arrow_type = dtype.pyarrow_dtype
+    if pa.types.is_decimal(arrow_type):
+        places = max(arrow_type.scale, 0)
+        # Decimal takes the text of a float; its exact binary value would have too many digits.
+        written = [None if pd.isna(cell) else Decimal(f"{cell:.{places}f}") for cell in column]
+        return pd.Series(pa.array(written, arrow_type), column.index, dtype, column.name)
+    if pa.types.is_dictionary(arrow_type):
+        column = column.astype("category")
+    cells = pa.array(column, from_pandas=True).cast(arrow_type)
+    return pd.Series(pd.arrays.ArrowExtensionArray(cells), column.index, name=column.name)
