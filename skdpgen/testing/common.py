@@ -55,7 +55,9 @@ def make_quick(estimator, y=None, **params):
         with one step keeps one, since more would be another release.
     """
     known, quick = estimator.get_params(deep=False), clone(estimator)
-    params = {"n_steps": 5, **({} if y is None else {"classes": LABELS}), **params}
+    # Rényi moments price sampled steps in milliseconds; `check_epsilon` takes all accountants.
+    quickly = {"n_steps": 5, "accountant": "rdp"}
+    params = {**quickly, **({} if y is None else {"classes": LABELS}), **params}
     released = quick._resolve_spec("release").get_params() if "release" in known else {}
     for name, value in params.items():
         if released.get(name, 1) != 1:
