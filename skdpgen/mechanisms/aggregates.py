@@ -148,6 +148,7 @@ class ForwardAggregateMechanism(FixedSensitivity, SampledMechanism):
         std = getattr(base, "noise_multiplier", 0.0) * self.sensitivity(relation)
         scale = grid_scale(std)
         parts = list(zip(rows.split(_CHUNK), membership.split(_CHUNK), strict=True))
+        # All slots are mapped, so that a map's time and rounding do not follow from the sample.
         called = [self.function.with_products(*part, width=self.n_features) for part in parts]
         sums = 0
         for (_, one_hot), (features, _) in zip(parts, called, strict=True):
@@ -155,6 +156,7 @@ class ForwardAggregateMechanism(FixedSensitivity, SampledMechanism):
 
         def pull_back(noisy):
             aggregate = self._read(noisy, std)
+            # The cotangent is a function of the noisy sums only, and therefore public.
             cotangents = torch.as_tensor(self.cotangent(aggregate)).to(membership)
             total, weight = 0, math.sqrt(1 - self.share)
             for (_, one_hot), (_, pulled) in zip(parts, called, strict=True):
@@ -173,6 +175,7 @@ class ForwardAggregateMechanism(FixedSensitivity, SampledMechanism):
 
     def _read(self, noisy, std):
         """Return the sums of features and the counts, from the noisy numbers."""
+        # Undone after the noise: dividing by public factors is post-processing.
         w, unit = self.count_weight, math.sqrt(self.share)
         row = math.sqrt(1 - w**2)
         return NoisyAggregate(

@@ -95,6 +95,7 @@ class Measurement:
         """Return the noisy numbers. All additive noise of the library is drawn here."""
         draw = noise.rounded_laplace if self.is_laplace else noise.rounded_gaussian
         std, size = self.grid_std, self.block or len(self.exact) or 1
+        # One block at a time: exact samplers take many words of memory for each number.
         parts = [draw(std[start : start + size]) for start in range(0, len(std) or 1, size)]
         noisy = np.concatenate(parts) if len(parts) > 1 else parts[0]
         noisy += self.exact
@@ -134,12 +135,14 @@ class Mechanism(ABC):
 
     def _find_std(self, source, event, relation):
         """Return the standard deviation of the noise for an event with a plain multiplier."""
+        # For persons the bound is of all their rows that count.
         bound = unit_sensitivity(self.sensitivity, relation, source.max_rows)
         return plain_multiplier(event) * bound
 
     def run(self, source, event: DpEvent, *, relation: str, noise: NoiseSource) -> Any:
         """Read records from a `RecordSource` and return a dataclass of the release."""
         measured = self._measure(source, event, relation, noise)
+        # The next measurement sees the noisy numbers only, so all of them together are one event.
         while True:
             noisy = measured.add_noise(noise)
             if measured.then is None:
@@ -191,6 +194,8 @@ class Mechanism(ABC):
 
     def take_sum(self, source, event: DpEvent, *, relation: str, total: np.ndarray) -> Any:
         """Return the release from the sum of the clients' shares; `source` knows their sizes."""
+        # Only shapes and the scale are used: a client's measurement of its own rows is not
+        # released.
         measured = self._measure(source, event, relation, None)
         return self._present(total / measured.scale, measured)
 
@@ -250,6 +255,7 @@ class SumMechanism(Mechanism):
 def grid_scale(std: float, bits: int = GRID_BITS) -> float:
     """Return 1 over the grid's step for noise of this standard deviation, at most 2^`bits`."""
     if std > 0:
+        # Large noise coarsens the grid, so that noisy numbers keep within 2^40 steps or so.
         bits = min(bits, math.floor(NOISE_BITS - math.log2(std)))
     return 2.0**bits
 
@@ -267,6 +273,7 @@ def check_radius(name: str, radius: float) -> None:
 
 def clip_rows(rows: torch.Tensor, radius: float) -> torch.Tensor:
     """Scale each row down to norm at most `radius`, as a function of that row alone."""
+    # The clamp first: a square that underflows must not make a factor infinite.
     norms = sum_rows(rows.square()).clamp(min=radius**2).sqrt()
     # A pass over wide rows that changes no bit takes longer than this check.
     return rows if (norms == radius).all() else rows * (radius / norms)

@@ -133,6 +133,7 @@ class ClippedGradientMechanism(SampledMechanism):
     def _measure_batch(self, rows, membership, base, relation, noise):
         multiplier = getattr(base, "noise_multiplier", 0.0)
         std = multiplier * self.sensitivity(relation)
+        # Relative to the radius: gradients can be far smaller than 1.
         scale = grid_scale(std, _BITS - math.ceil(math.log2(self.grad_clip)))
         joined = membership.any(1, keepdim=True)
         gradient = torch.zeros(self.shape, dtype=torch.float64)

@@ -65,6 +65,7 @@ class NoiseSource:
             key = secrets.randbits(256)
         else:
             key = _key_from_seed(random_state, stream)
+        # Twenty rounds, the full cipher; NumPy's own generators can be predicted from their output.
         self._generator = np.random.Generator(ChaCha(key=key, rounds=20))
         self._pid = os.getpid()
         self.public_words: list[int] = []
@@ -99,11 +100,13 @@ class NoiseSource:
 
     def _rounded(self, power, scale):
         scale = np.asarray(scale, dtype=np.float64)
+        # Negated so that NaN is refused as well.
         if not np.all((scale >= 0) & (scale < 2.0**58)):
             raise ValueError(
                 "The noise does not fit the grid, since the budget is too small. Use a larger "
                 "epsilon."
             )
+        # Without noise no words are drawn: the stream goes on as if nothing had happened.
         if not scale.any():
             return np.zeros(scale.shape, dtype=np.int64)
         return rounded_sampler(power).draw(scale, self._digits)
@@ -142,6 +145,7 @@ class NoiseSource:
 
         NumPy hashes its seed to 128 bits.
         """
+        # Five words of 63 bits fill the 128 bits to which NumPy hashes them.
         return np.random.Generator(np.random.SFC64(self._draw_words(5)))
 
     def torch_generator(self) -> torch.Generator:

@@ -71,9 +71,11 @@ class SampledMechanism(Mechanism):
         if sampling == "poisson":
             n_slots = count_slots(n_records, rate)
             positions = noise.poisson_sample(n_records, rate)
+            # Nobody joins: to leave out some of them would make inclusion depend on the others.
             if len(positions) > n_slots:
                 positions = positions[:0]
         elif sampling == "fixed":
+            # The rate is the event's: another number of records would be another event.
             if event.source_dataset_size != n_records:
                 raise PlanError(
                     f"The plan samples from {event.source_dataset_size} records; there are "
@@ -84,6 +86,7 @@ class SampledMechanism(Mechanism):
         else:
             n_slots = n_records
             positions = np.arange(n_records)
+        # In the order of the records, a slot would tell which of them it can hold.
         slots = noise.fixed_sample(n_slots, len(positions))
         in_slots, joined = np.zeros(n_slots, dtype=np.int64), torch.zeros(n_slots, 1)
         in_slots[slots], joined[slots] = positions, 1.0
@@ -235,6 +238,7 @@ class SlicedRowsMechanism(FixedSensitivity, SampledMechanism):
         return super()._measure(source, event, relation, noise)
 
     def _measure_batch(self, rows, membership, base, relation, noise):
+        # Fresh at each step, after the rows were fixed, as the event requires.
         directions = random_directions(
             base.n_features,
             base.n_projections,

@@ -82,12 +82,14 @@ class GaussianSumMechanism(SumMechanism):
         return {"zero_out": 1, "replace_one": 2}[relation] * self.radius
 
     def _grid_bits(self, n_records):
+        # The grid is as fine relative to the radius as it is to 1.
         return GRID_BITS - math.ceil(math.log2(self.radius))
 
     def _block_sum(self, rows, membership, scale):
         # Doubles, since norms of long float32 vectors come out too small.
         vectors = self.function.on(rows).double().nan_to_num(0.0, 0.0, 0.0)
         vectors = to_grid(clip_rows(vectors, self.radius), scale)
+        # A null record has membership 0 in all classes.
         return (membership.sum(1) @ vectors).long()
 
 
@@ -131,8 +133,10 @@ class CovarianceMechanism(FixedSensitivity, SumMechanism):
         return min(2 * GRID_BITS, 62 - n_records.bit_length()) // 2 * 2
 
     def _block_sum(self, rows, membership, scale):
+        # A grid whose square is that of the scale, or twice as coarse.
         half = math.sqrt(2.0 ** (math.log2(scale) // 2 * 2))
         whole = to_grid(rows, half) * membership.sum(1)[:, None]
+        # The factor is 1, or 2 where the noise has made the exponent odd.
         return (whole.T @ whole).long() * round(scale / half**2)
 
     def _noise_shape(self, total):
@@ -171,6 +175,7 @@ class Sketch:
     def class_shares(self) -> np.ndarray:
         """Noisy frequencies of the classes; equal ones if no count is positive."""
         counts = np.maximum(self.counts, 0)
+        # Public post-processing: without a positive count nothing is known of the classes.
         return (counts if counts.any() else np.ones_like(counts)) / (counts.sum() or len(counts))
 
 
@@ -216,6 +221,7 @@ class SliceSketchMechanism(SumMechanism):
         n_projections: int, n_harmonics: int, n_classes: int, relation: str
     ) -> float:
         """Return the sensitivity, which does not depend on directions and ranges."""
+        # The count has its weight inside of the same vector, and no release of its own.
         k, c2 = n_projections, _COUNT_SHARE * n_projections
         if relation == "zero_out":
             return math.sqrt(k + c2)
@@ -237,12 +243,14 @@ class SliceSketchMechanism(SumMechanism):
         if self.encode is not None:
             rows = self.encode.on(rows, width=len(self.basis.frequencies))
         angles, n_values = self.basis.angles(rows), 2 * len(self.basis.weights)
+        # A table of all angles pays if there are more angles in a block than in the table.
         if n_values <= _MOST_TABULATED and angles.numel() >= N_STEPS:
             sums = self._sum_by_table(angles, membership, scale)
         else:
             parts = angles.split(_SLICES, dim=1)
             sums = torch.cat([membership.T @ self._values(part, scale) for part in parts], dim=3)
             sums = sums.long().movedim(2, 0).flatten(1)
+        # Rounded down: the weight of the count must not exceed its bound.
         count = membership.sum(0)[:, None].long() * math.floor(self._count_weight * scale)
         return torch.cat([sums, count], dim=1)
 
@@ -257,6 +265,7 @@ class SliceSketchMechanism(SumMechanism):
         Whole numbers are split in two parts of so few bits that sums of floats are exact: torch
         adds up rows of a table of floats ten times as fast as those of one of doubles.
         """
+        # Kept over blocks: scale and basis do not change within a release.
         if self._table is None or self._table[0] != scale:
             values = self._values(torch.arange(N_STEPS, device=angles.device)[:, None], scale)
             upper = values.div(2.0**_LOWER_BITS).floor()
@@ -281,6 +290,7 @@ class SliceSketchMechanism(SumMechanism):
     def _shortening(self, scale):
         """Return the factor that keeps differences within their bound; see above."""
         growth = math.sqrt(2 * len(self.basis.weights)) / scale
+        # Never negative: on a grid that is too coarse everything becomes 0, which is safe.
         return max(0.0, 1 - growth / self.basis.diameter)
 
     def _present(self, noisy, measured):
@@ -307,6 +317,7 @@ class RowCountMechanism(FixedSensitivity, Mechanism):
     def _measure(self, source, event, relation, noise):
         std = self._find_std(source, event, relation)
         n_rows = source.add_up(_count_rows)
+        # The grid is 1: a count is whole already.
         return Measurement(np.array([n_rows]), 1.0, std, context=std)
 
     def _present(self, noisy, measured):
@@ -332,6 +343,7 @@ class ClassCountsMechanism(FixedSensitivity, SumMechanism):
     sensitivities: ClassVar = {"zero_out": 1.0, "replace_one": math.sqrt(2)}
 
     def _block_sum(self, rows, membership, scale):
+        # A membership is 0 or 1, so each record adds one whole multiple of the grid.
         return membership.sum(0).long() * round(scale)
 
 
@@ -378,6 +390,7 @@ class CategoryCountsMechanism(Mechanism):
         # The order must not depend on that of the records.
         keys = sorted(counts, key=self._sort_key)
         std = self._find_std(source, event, relation)
+        # At ε = inf there is no noise, and every category passes.
         threshold, most = 0, source.max_rows or 1
         if std > 0:
             # most + noise passes if the noise, before rounding, exceeds its quantile.
@@ -390,6 +403,7 @@ class CategoryCountsMechanism(Mechanism):
         """Count pairs of a column and a category."""
         counts = Counter()
         for cells, membership in source.cells(self.name):
+            # Null records have no categories.
             cells = cells[membership.sum(1).bool().numpy()]
             for name, position in self.columns.items():
                 of_column = count_names(cells[:, position].tolist())

@@ -88,6 +88,7 @@ class Release(Specification):
 
     def resolved(self, plan: Plan, terms: Terms) -> "Release":
         """Return a copy with the chosen numbers in place of None."""
+        # Only numbers that the user left open are filled in.
         chosen = self._count(plan, terms)
         missing = {name: n for name, n in chosen.items() if getattr(self, name) is None}
         return clone(self).set_params(**missing)

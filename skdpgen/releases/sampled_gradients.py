@@ -88,6 +88,7 @@ class SampledGradients(Release):
 
     def _check_params(self):
         super()._check_params()
+        # Batch normalisation of one row would make it constant.
         if self.n_generated == 1:
             raise ValueError("n_generated must be at least 2, since batches are normalised.")
 
@@ -95,6 +96,7 @@ class SampledGradients(Release):
         """Return the `Plan`; see `Release.plan`."""
         rate = self._count_rows(terms.n_samples) / terms.n_samples
         n_generated = self.count_generated(terms.n_samples)
+        # Costs between generated rows and records, and between generated rows, are matrices.
         check_size("n_generated", n_generated, max(n_generated, self._count_rows(terms.n_samples)))
         if terms.n_columns is not None:
             check_size("n_generated", n_generated, terms.n_columns)

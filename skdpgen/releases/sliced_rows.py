@@ -141,6 +141,7 @@ class SlicedRows(Release):
         if self.n_projections:
             return self.n_projections
         k = max(DEFAULTS.min_directions, round(math.sqrt(n_features)))
+        # A single release has the whole budget, and so less noise for each direction.
         return k * (DEFAULTS.directions_at_once if self.n_steps == 1 else 1)
 
     def count_rows(self, budget: Terms | Plan, n_samples: int) -> int:
@@ -155,6 +156,7 @@ class SlicedRows(Release):
             size = DEFAULTS.rows_at_once
         elif size is None:
             multiplier = calibrate_gaussian(budget.epsilon, budget.delta, relation=budget.relation)
+            # The clamp is for ε = inf, whose multiplier is 0.
             rate = DEFAULTS.rate / max(multiplier, 1e-9) / math.sqrt(self.count_steps(n_samples))
             size = round(within(rate * n_samples, DEFAULTS.rows))
         return min(size, n_samples)

@@ -54,9 +54,11 @@ def _level_at(values: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
     """Return F(points) for sorted samples: 0 at the first, 1 at the last, linear in between."""
     n = values.shape[-1]
     if n == 1:
+        # One sample says nothing of levels: its middle.
         return torch.full_like(points, 0.5)
     right = torch.searchsorted(values, points.contiguous()).clamp_(1, n - 1)
     below, above = values.gather(-1, right - 1), values.gather(-1, right)
+    # Equal neighbours have a gap of 0, and any share of it.
     share = (points - below) / (above - below).clamp(min=torch.finfo(values.dtype).tiny)
     return ((right - 1) + share.clamp(0, 1)) / (n - 1)
 
@@ -64,6 +66,7 @@ def _level_at(values: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
 def _value_at(values: torch.Tensor, levels: torch.Tensor) -> torch.Tensor:
     """Return the quantiles of sorted samples, the inverse of `_level_at`."""
     position = levels * (values.shape[-1] - 1)
+    # With one value there is no right neighbour; both are that value.
     left = position.floor().long().clamp_(0, max(values.shape[-1] - 2, 0))
     right = (left + 1).clamp_(max=values.shape[-1] - 1)
     return torch.lerp(values.gather(-1, left), values.gather(-1, right), position - left)

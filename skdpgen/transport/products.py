@@ -25,6 +25,7 @@ class ExactMatrix:
 
     def __init__(self, matrix: torch.Tensor) -> None:
         matrix = matrix.double()
+        # The largest column sum bounds every product, and so the bits that a sum needs.
         largest = matrix.abs().sum(0).max().item()
         # A power of 2; rounding adds less than n_features to the 2^28 of a column.
         self._step = 2.0 ** (math.ceil(math.log2(max(largest, 1e-200))) - _COLUMN_BITS)

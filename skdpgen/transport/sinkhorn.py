@@ -30,6 +30,7 @@ LONGEST_STEP = 5.0
 def _kernel(C: torch.Tensor, g: torch.Tensor, reg) -> tuple[torch.Tensor, torch.Tensor]:
     """``exp((g - C - top) / reg)``, with the ``top`` of each row that makes its maximum 1."""
     Z = g.mT - C
+    # The largest entry of each row is 1: the others may underflow without harm.
     top = Z.amax(-1, keepdim=True)
     return Z.sub_(top).div_(reg).exp_(), top
 
@@ -86,7 +87,9 @@ def _scale(K, a, b, n_iter, tol, limit):
         t = w * (KT @ (a * u))  # marginal over b
         residual = b * (1 - t)
         error = abs(residual).sum(-2, keepdims=True)
+        # The three iterations above, and the one that gives the error.
         n_iter -= 4
+        # Beyond the limit the kernel may have lost entries: the caller absorbs the scalings first.
         if not (abs(xp.log(w)).max() <= limit and xp.isfinite(error).all()):
             w = w if xp.isfinite(xp.log(w)).all() else safe
             return 1 / (K @ (b * w)), w, math.inf * error, n_iter
@@ -95,6 +98,7 @@ def _scale(K, a, b, n_iter, tol, limit):
             return u, w, error, 0
         safe = w
 
+        # Only problems of the batch that have not converged move.
         d, steps = _newton_direction(K, KT, u, w, a, b, t, residual * going, n_iter)
         slope = (residual * d).sum(-2, keepdims=True)
         length = xp.ones_like(slope)
@@ -143,6 +147,7 @@ def _solve(C, reg, a, b, n_iter, tol, init):
             g = g + reg * w.log()
             if left <= 0:
                 break
+            # Two updates in the log domain, exact for any range, before the kernel is built again.
             g = _transform(C.mT, _transform(C, g, reg, b_), reg, a_)
             left -= 2
     if not (error <= tol).all():
@@ -152,6 +157,7 @@ def _solve(C, reg, a, b, n_iter, tol, init):
             ConvergenceWarning,
             stacklevel=4,
         )
+    # The last kernel becomes the plan in place: it is the largest array here.
     return reg * u.log() - top, g, K.mul_(a * u).mul_((b * w).mT)
 
 
@@ -174,6 +180,7 @@ def _shares(cost, a, b):
     a, b = _as_weights(a, "a", cost.mT), _as_weights(b, "b", cost)
     given = next((w for w in (a, b) if w is not None), None)
     total = 1.0 if given is None else given.sum(-1, keepdim=True)
+    # 1e-5: totals of float32 weights differ by their rounding.
     if a is not None and b is not None and (total / b.sum(-1, keepdim=True) - 1).abs().max() > 1e-5:
         raise ValueError("a and b have different totals; scale them to the same one.")
 
