@@ -1,6 +1,7 @@
 """A file holds a fitted estimator to the bit, and nothing that could run."""
 
 import dataclasses
+import functools
 import hashlib
 import io
 import json
@@ -164,6 +165,12 @@ FITS = {
 WIDE = RNG.uniform(size=(60, 70))
 
 
+@functools.cache
+def fit(name):
+    """Fit an estimator once for all tests, which only save, sample and read it."""
+    return FITS[name]()
+
+
 def _search(scoring=None, **params):
     sampler = DPSWFlowSampler(n_steps=2, n_particles=20)
     classifier = DPSWDDomainClassifier(5.0, n_steps=2, sampler=sampler)
@@ -205,7 +212,7 @@ def _assert_same(made, again):
 
 @pytest.mark.parametrize("name", FITS)
 def test_what_is_loaded_is_what_was_saved(name, tmp_path):
-    fitted = FITS[name]()
+    fitted = fit(name)
     loaded = _load(_save(fitted), tmp_path)
     assert type(loaded) is type(fitted)
     for made, again in zip(_made_by(fitted), _made_by(loaded), strict=True):
@@ -235,7 +242,7 @@ def test_every_public_estimator_is_saved():
         for value in (getattr(home, name) for name in home.__all__)
         if isinstance(value, type) and issubclass(value, BaseEstimator) and hasattr(value, "fit")
     }
-    assert public == {type(fit()) for fit in FITS.values()}
+    assert public == {type(fit(name)) for name in FITS}
 
 
 def test_searches_by_distributions_are_saved(tmp_path):
@@ -265,7 +272,7 @@ def test_a_search_with_another_certificate_is_refused():
 
 
 def test_a_file_is_json_and_arrays():
-    content = _save(FITS["flow"]())
+    content = _save(fit("flow"))
     with zipfile.ZipFile(io.BytesIO(content)) as file:
         for name in file.namelist():
             held = file.read(name)
@@ -313,7 +320,7 @@ def test_copies_of_a_privatizer_do_not_repeat_its_noise(tmp_path):
         fitted.save(tmp_path / "privatizer")
     with pytest.raises(ValueError, match="copies would repeat its noise"):
         fitted.set_params(random_state=None).save(tmp_path / "privatizer")
-    loaded = _load(_save(FITS["privatizer"]()), tmp_path)
+    loaded = _load(_save(fit("privatizer")), tmp_path)
     assert not np.array_equal(loaded.transform(X), loaded.transform(X))
 
 
@@ -483,7 +490,7 @@ def test_terms_are_compared_also_where_the_origin_says_the_same(content, tmp_pat
 
 @pytest.mark.parametrize("name", sorted(FITS.keys() - {"autoencoder", "frequencies"}))
 def test_the_noise_is_that_of_the_certificate(name, tmp_path):
-    fitted = FITS[name]()
+    fitted = fit(name)
 
     def edit(held):
         of_certificate = held["estimator"]["of"]["attributes"]["privacy_"]["of"]
@@ -559,7 +566,7 @@ def _list_parts(node):
 
 
 def test_parts_of_a_file_have_the_members_that_were_written(tmp_path):
-    entries = _unpack(_save(FITS["table"]()))
+    entries = _unpack(_save(fit("table")))
     held = json.loads(entries["estimator.json"])
     first = {part["is"]: part for part in _list_parts(held)}
     assert {"array", "certificate", "dict", "schema", "tuple"} <= first.keys()
@@ -572,7 +579,7 @@ def test_parts_of_a_file_have_the_members_that_were_written(tmp_path):
 
 
 def test_a_dict_has_a_key_once(tmp_path):
-    content = _save(FITS["table"]())
+    content = _save(fit("table"))
     assert b'"is": "dict"' in _unpack(content)["estimator.json"]
 
     def double(node):

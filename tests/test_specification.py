@@ -151,7 +151,7 @@ def test_strings_stand_for_objects(X, estimator, name, string, meant):
         assert describe(found) == describe(meant)
     fits = []
     for value in (string, meant):
-        params = {name: value, "random_state": 0, "epsilon": 9.0}
+        params = {name: value, "random_state": 0, "epsilon": 9.0, "accountant": "rdp"}
         fits.append(clone(estimator).set_params(**params).fit(X))
         assert fits[-1].get_params(deep=False)[name] is value
     assert_array_equal(*(fitted.sample(5) for fitted in fits))
@@ -254,11 +254,11 @@ def test_what_is_set_after_fit_does_not_change_samples(X):
             {"release__n_projections": [5, 9], "encoder__n_components": [2], "encoder": ["dp-pca"]},
         ),
         (
-            DPSlicedWassersteinGenerator(release=SlicedRows(n_steps=3)),
+            DPSlicedWassersteinGenerator(release=SlicedRows(n_steps=3), accountant="rdp"),
             {"release__batch_size": [5, 9]},
         ),
         (
-            DPSinkhornGenerator(release=SampledGradients(n_steps=3)),
+            DPSinkhornGenerator(release=SampledGradients(n_steps=3), accountant="rdp"),
             {"loss__reg": [0.1, 0.2], "release__grad_clip": [0.1]},
         ),
         (LDPEntropicGAN(n_steps=3), {"release__mechanism": ["laplace", "gaussian"]}),

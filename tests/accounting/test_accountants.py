@@ -629,14 +629,14 @@ def strong_delta(epsilon, mu, q):
     return np.where(epsilon > math.log1p(-q), gained, -np.expm1(epsilon))
 
 
-@pytest.mark.parametrize("s", [0.05, 0.03, 0.02, 0.005])
+@pytest.mark.parametrize("s", [0.05, 0.02, 0.005])
 @pytest.mark.parametrize("q", [0.01, 0.5])
 @pytest.mark.parametrize("T", [1, 2])
 def test_steps_of_large_losses_are_tight(s, q, T):
     """Moments have 2500 for 1399, at s = 0.02 and q = 0.01, and T times that for T steps."""
     mu = 1 / s
     # One step, and a mean over the loss of a second one: of a record that is sampled, and not.
-    x = np.linspace(-9, 9, 100_001)
+    x = np.linspace(-9, 9, 20_001)
     weights = stats.norm.pdf(x) * (x[1] - x[0])
     losses = [np.logaddexp(math.log1p(-q), math.log(q) + mu * y - mu**2 / 2) for y in (x, x + mu)]
 

@@ -169,6 +169,11 @@ def fit(container, mode):
     return make(schema=Schema.from_dtypes(X.dtypes, declared={"date": Date(missing=True)})).fit(X)
 
 
+@functools.cache
+def sample_cells(container, mode):
+    return list_cells(fit(container, mode).sample(30))
+
+
 FITS = [
     (container, mode)
     for container in CONTAINERS
@@ -181,8 +186,7 @@ of_fits = pytest.mark.parametrize(("container", "mode"), FITS)
 @of_fits
 @pytest.mark.parametrize("name", TYPES)
 def test_values_are_those_of_pandas(container, mode, name):
-    made, expected = (list_cells(fit(c, mode).sample(30)) for c in (container, "pandas"))
-    assert made[name] == expected[name]
+    assert sample_cells(container, mode)[name] == sample_cells("pandas", mode)[name]
 
 
 @of_fits
@@ -288,7 +292,7 @@ def test_persons_may_be_of_any_library():
         assert list_cells(fitted.sample(9)) == list_cells(expected.sample(9))
 
 
-@pytest.mark.parametrize("container", TYPED)
+@pytest.mark.parametrize("container", ["pandas", "polars"])
 def test_public_tables_are_described_and_compared(container):
     public = CONTAINERS[container]()
     if container != "pandas":
