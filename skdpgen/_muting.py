@@ -15,7 +15,7 @@ from .forking import in_forked_children
 # Pairs of an action and a category in this thread or task, the innermost first.
 _actions = ContextVar("actions on warnings", default=())
 # Categories that any thread mutes: threads that it started cannot be recognised.
-_muted = []
+_muted: list[type[Warning]] = []
 
 
 @in_forked_children

@@ -6,6 +6,7 @@ import numbers
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +37,7 @@ def check_choice(name: str, value: object, choices: Iterable) -> None:
 
 def check_number(
     name: str,
-    value: object,
+    value: Any,
     *,
     whole: bool = False,
     optional: bool = False,
@@ -103,7 +104,7 @@ def one_of(*choices) -> Callable:
     return lambda name, value: check_choice(name, value, choices)
 
 
-def budget_share(name: str, value: object) -> None:
+def budget_share(name: str, value: Any) -> None:
     """Declare a share of a budget, in (0, 1)."""
     check_number(name, value)
     if value >= 1:

@@ -3,7 +3,9 @@
 
 import numbers
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -46,11 +48,11 @@ class Format(ABC):
     are_images = could_be_images = False
     encoder = None
     components = None
-    shares = MappingProxyType({})
+    shares: Mapping[str, float] = MappingProxyType({})
     has_blocks = False
     clip_norm = 1.0
     feature_scale = None
-    found = MappingProxyType({})
+    found: Mapping[str, Any] = MappingProxyType({})
 
     @abstractmethod
     def encode(self, X, y=None):

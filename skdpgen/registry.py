@@ -5,7 +5,7 @@ from importlib import import_module
 
 # Name of an array's entry in a file.
 ARRAY = "arrays/{}.npy"
-_classes = {}
+_classes: dict[str, type] = {}
 
 
 def savable(cls):

@@ -32,12 +32,12 @@ class Column:
     # Whether readers of files choose the dtype by the cells, so that a refusal would tell of one.
     is_dtype_inferred = False
     # The type of the texts of a declared column, as `TextStyle` has it.
-    expected_text = None
+    expected_text: str | None = None
     # The types of cells that an inferred column of the type accepts, others becoming missing; None:
     # all cells are names of categories.
-    text_kinds = None
+    text_kinds: tuple[str, ...] | None = None
     # The level of values that are not listed, if there is one.
-    other = None
+    other: str | None = None
     # Number of units of a day; 1 for columns that are no dates.
     units_per_day = 1
 
