@@ -219,13 +219,17 @@ class LDPEntropicGAN(BaseGenerator):
         self._check_params()
         codes, classes, probability = None, None, 0.0
         if y is None:
+            # The response to labels is not a release of this fit if there are none.
             plan = replace(plan, releases=plan.releases[:1])
         else:
             codes, classes = _read_noised_labels(y, len(Y), privatizer)
             probability = getattr(plan.releases[1][1], "noise_parameter", 0.0)
+        # A refit must not keep what the last fit found.
         for name in ("classes_", "feature_names_in_", "release_"):
             vars(self).pop(name, None)
         n_classes = 1 if classes is None else len(classes)
+        # Training takes the scale of Laplace or Gaussian noise, in units of the radius; σ is a
+        # deviation.
         scale = plan.sigma / format.radius / DEVIATIONS[format.p]
         release = _Release(Y / format.radius, scale, codes, probability)
         self._fit_released(
@@ -237,6 +241,7 @@ class LDPEntropicGAN(BaseGenerator):
         kind = replace(format.kind, y=None if y is None else NUMPY)
         return self._finish(
             replace(format, kind=kind, classes=classes),
+            # The certificate is that of the clients' releases: training adds nothing to it.
             len(Y),
             Certificate.of_plan(
                 plan,
@@ -265,6 +270,7 @@ class LDPEntropicGAN(BaseGenerator):
     def _plan(self, terms, format):
         batch_size = self.batch_size or 1
         check_size("batch_size", batch_size, max(batch_size, terms.n_columns))
+        # None: no labels, and so no response to pay for.
         n_classes = terms.n_classes if terms.n_classes > 1 else None
         return self._find_release(format).plan(replace(terms, n_classes=n_classes), format)
 
@@ -287,6 +293,7 @@ class LDPEntropicGAN(BaseGenerator):
         n_samples = len(release.rows)
         largest = _BATCH_SIZE if release.codes is None else _CLASS_BATCH_SIZE
         loss, p = self._resolve_spec("loss"), format.p
+        # The loss is in units of the radius, and λ scales with its power p.
         reg = _matched_reg(p, release.scale) if loss.reg is None else loss.reg / format.radius**p
         self._network, self.class_probabilities_, self.loss_curve_ = fit_to_noised_rows(
             rows,
@@ -302,6 +309,7 @@ class LDPEntropicGAN(BaseGenerator):
             generator=noise.torch_generator(),
             verbose=self.verbose,
         )
+        # In the units of the rows again.
         self.reg_ = reg * format.radius**p
         self.n_iter_ = len(self.loss_curve_)
 
@@ -346,6 +354,7 @@ def _read_noised_labels(y, n_samples, privatizer):
             "are not noised are not covered by its certificate."
         )
     y = column_or_1d(y)
+    # Not sorted in general: classes keep the order in which they were declared.
     classes = privatizer.classes_
     sorter = np.argsort(classes)
     positions = np.searchsorted(classes, y, sorter=sorter).clip(0, len(classes) - 1)

@@ -187,6 +187,7 @@ class DPSWFlowSampler(CentralGenerator):
     def _check_params(self):
         super()._check_params()
         release = self._resolve_spec("release")
+        # A single release leaves the number of steps open: they are post-processing.
         if isinstance(release, SlicedRows) and release.n_steps != 1:
             refuse_given(self, "n_steps")
 
@@ -219,7 +220,9 @@ class DPSWFlowSampler(CentralGenerator):
 
         def make_rows(shares, sizes, marginals):
             counts = [
-                min(n_particles, max(_FEWEST, round(share * n_particles))) for share in shares
+                # Rare strata get enough particles to hold a table, frequent ones no more than all.
+                min(n_particles, max(_FEWEST, round(share * n_particles)))
+                for share in shares
             ]
             return TableParticles(counts, generator, sizes, marginals)
 
@@ -239,6 +242,7 @@ class DPSWFlowSampler(CentralGenerator):
         init = None
         if self.init is not None:
             init = _to_unit_ball(read_numbers(self.init, "init").astype(np.float64), format)
+        # Public rows, mapped as private ones are.
         scaling = release.scaling
         if isinstance(release, SliceSketch):
             # Particles go wherever a sketch lets them: small components need less weight than in a
@@ -312,6 +316,7 @@ class DPSWFlowSampler(CentralGenerator):
         starts = self._draw_starts(curator, spread, init, generator)
         if release.n_steps == 1:
             n_steps = self.n_steps or _FREE_STEPS
+            # The same release at each step: it has been paid for once.
             releases = itertools.repeat(curator.release(mechanism))
             n_projections = release.count_projections(mechanism.n_features)
             n_directions = -(-n_projections // DEFAULTS.directions_at_once)
@@ -319,6 +324,7 @@ class DPSWFlowSampler(CentralGenerator):
         else:
             n_steps = release.count_steps(curator.n_records)
             releases = (curator.release(mechanism) for _ in itertools.count())
+        # The mean over directions of a drift is 1/d of the distance: the step makes up for it.
         step_size = self.learning_rate or mechanism.n_features / 10
         falling = max(_ANNEALED * n_steps, 1.0)
         rows, self.class_probabilities_, self.loss_curve_ = flow_along_slices(
@@ -368,4 +374,5 @@ class DPSWFlowSampler(CentralGenerator):
 
 def _to_unit_ball(X, format):
     """Map public rows as the curator maps private ones."""
+    # The release sees rows divided by the radius and clipped to 1.
     return clip_rows(torch.as_tensor(format.encode(X) / format.clip_norm), 1.0)

@@ -170,6 +170,7 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
     def _check_params(self):
         super()._check_params()
         if isinstance(self._resolve_spec("release"), SlicedRows):
+            # They are numbers of the release, which has parameters for them.
             refuse_given(self, "n_steps", "batch_size")
 
     def _list_array_params(self):
@@ -178,6 +179,7 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
     def _plan(self, terms, format):
         release = self._find_release(format)
         n_inputs = self.latent_dim + terms.n_classes * (not isinstance(release, TwoWayTables))
+        # Before any release: a network that fails must fail while nothing is spent.
         try_network(self.network, format, n_inputs, terms.n_columns)
         if isinstance(release, SliceSketch):
             check_size("batch_size", self.batch_size or 1, release.count_values(terms))
@@ -220,6 +222,7 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
         basis, sketch = release.run(curator, format, rows.components, rows.scale.cpu(), noise)
         curator.close()  # the rest is post-processing
         self.class_probabilities_ = sketch.class_shares
+        # Public: from the plan and numbers of rows, not from the noise that was drawn.
         noise_ratio = release.noise_ratio(
             curator.plan, len(rows.scale), curator.n_classes, curator.n_records
         )
@@ -253,6 +256,8 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
 
     def _make_rows(self, release, curator, format, noise):
         """Return the network to be trained, with the components of the rows."""
+        # Networks are seeded from the noise source, so that a fit follows from `random_state`
+        # alone.
         n_encoded, seed = self._count_encoded(format), noise.seed()
         rows = make_rows(self.network, format, self.latent_dim, curator.n_classes, seed, n_encoded)
         rows.set_components(self._find_components(curator, format, **release.scaling))
@@ -263,6 +268,7 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
 
 
 def _default_n_steps(noise_ratio):
+    # Without noise nothing tells when to stop.
     if noise_ratio == 0:
         return 3000
     return round(min(3000, max(20, 250 / (math.sqrt(noise_ratio) * (1 + noise_ratio)))))

@@ -134,6 +134,7 @@ class RoundedSampler:
 
     def _points(self, n, digits):
         """Return n accepted points, in the form of `attempt`."""
+        # A few more attempts than needed: most boxes lie under the curve, so one round suffices.
         x, negative, under, longer = self.attempt(n + n // 32 + 8, digits)
         failed, spare = np.flatnonzero(~under[:n]), np.flatnonzero(under[n:]) + n
         if len(spare) < len(failed):
@@ -144,6 +145,7 @@ class RoundedSampler:
             others = {i: longer[j] for i, j in enumerate(spare.tolist()) if j in longer}
         longer = {i: point for i, point in longer.items() if i < n and under[i]}
         longer.update((int(failed[i]), point) for i, point in others.items())
+        # Points keep the digits that were drawn for them: other digits would be another point.
         return x[:n], negative[:n], longer
 
     def attempt(self, n, digits):
@@ -180,6 +182,8 @@ class RoundedSampler:
         """Round s·X for accepted points."""
         step = scale * 2.0**-self._bits
         product = x.view(np.int64) * step
+        # To the nearest whole number in doubles; those near a tie are decided in whole numbers
+        # below.
         values = np.rint(product)
         # Twice the error of the product and the unknown digits.
         known = np.abs(product - values) < 0.5 - (product * 2.0**-51 + 2 * step)
@@ -295,6 +299,7 @@ def toss_coins(probability: float, n: int, digits: Callable[[int, int], np.ndarr
     drawn = digits(53, n)
     heads = drawn < np.uint64(leading)
     undecided = np.flatnonzero(drawn == np.uint64(leading))
+    # A probability that ends within 53 digits is decided: equal digits are not below it.
     if rest > 0 and len(undecided):
         heads[undecided] = toss_coins(rest, len(undecided), digits)
     return heads

@@ -129,10 +129,12 @@ class LocalRowsMechanism(_LocalMechanism):
         level = multiplier * self.sensitivity(relation)
         bits = GRID_BITS
         if level > 0:
-            bits = min(bits, NOISE_BITS - math.ceil(math.log2(level)))
+                bits = min(bits, NOISE_BITS - math.ceil(math.log2(level)))
         scale, parts = 2.0**bits, []
         for rows, membership in source.blocks(self.name):
             rows = rows.double()
+            # Norms in an order that depends on the row's length only: a row's place must not change
+            # it.
             norms = sum_rows(rows.abs()) if self.p == 1 else sum_rows(rows.square()).sqrt()
             # A null record would be a row of zeros.
             rows = rows / norms.clamp(min=1.0) * membership.sum(1, keepdim=True)
@@ -183,6 +185,8 @@ class LocalLabelsMechanism(_LocalMechanism):
             )
 
     def _measure(self, source, event, relation, noise):
+        # Null records have no label; argmax gives them the first one, which is then noised like any
+        # other.
         self.sensitivity(relation)  # raises an error for other relations
         codes = [membership.argmax(1) for _, membership in source.blocks(self.name)]
         probability = getattr(event, "noise_parameter", 0.0)
@@ -241,6 +245,7 @@ def local_plan(
     if n_classes is not None:
         response = _response_event(n_classes, label_share * epsilon)
         if math.isfinite(epsilon):
+            # What the response costs exactly, rather than the share that it was planned from.
             left = epsilon * (1 - MARGIN) - pure_epsilon(response)
         releases.append((LocalLabelsMechanism.name, response))
     if math.isinf(epsilon):

@@ -143,6 +143,7 @@ class Tables:
         """
         kept = np.ones(len(impossible), dtype=bool)
         if self.by is not None:
+            # The column of the strata has no table of its own here.
             kept[self.by] = False
         column = np.repeat(np.arange(len(self.sizes)), self.sizes)
         among = impossible[kept][:, kept]
@@ -154,6 +155,7 @@ class Tables:
             self,
             cells=np.where(cells, 0.0, self.cells),
             columns=np.where(alone, 0.0, self.columns),
+            # Counted before cells become 0: afterwards their noise would be missing from the sum.
             counted=self.count_records(),
         )
 
