@@ -129,7 +129,7 @@ class LocalRowsMechanism(_LocalMechanism):
         level = multiplier * self.sensitivity(relation)
         bits = GRID_BITS
         if level > 0:
-                bits = min(bits, NOISE_BITS - math.ceil(math.log2(level)))
+            bits = min(bits, NOISE_BITS - math.ceil(math.log2(level)))
         scale, parts = 2.0**bits, []
         for rows, membership in source.blocks(self.name):
             rows = rows.double()

@@ -52,8 +52,8 @@ DIGITS = dict(epsilon=10, bounds=(0, 16), clip_norm=0.7, classes=range(10))
 
 
 def test_digits(digits):
-    # Over six seeds: 0.916 to 0.929; chance is 0.1, and 0.96 is for real digits.
-    generator = make(**DIGITS)
+    # Over four seeds: 0.920 to 0.931; chance is 0.1, and 0.96 is for real digits.
+    generator = make(**DIGITS, n_steps=200)
     assert accuracy(generator, digits) > 0.85
     assert generator.epsilon_ <= 10
     X, y = generator.sample(500)
