@@ -47,7 +47,8 @@ class Container:
     def give(self, data):
         """Return synthetic cells, a DataFrame or Series, in this container."""
         if self.library == "pandas":
-            return data.rename_axis(columns=self.columns_name) if data.ndim == 2 else data
+            is_named = data.ndim == 2 and data.columns.nlevels == 1
+            return data.rename_axis(columns=self.columns_name) if is_named else data
         if self.library == "numpy":
             return data.to_numpy()
         if self.library == "array":
@@ -262,8 +263,8 @@ def _adapt_table(table):
     cells = call_quietly(table.to_arrow)
     if cells is None:
         raise TableError(
-            f"The cells of this {type(table.to_native()).__name__} could not be read as Arrow's: "
-            "columns of Python objects have no type; convert them, or drop them."
+            f"The cells of this {type(table.to_native()).__name__} could not be read as Arrow's. "
+            "Convert or drop columns of Python objects, and of types that Arrow lacks."
         )
     is_column = isinstance(table, nw.Series)
     if is_column:

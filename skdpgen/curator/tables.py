@@ -357,10 +357,11 @@ def adapt_table(X):
     Raises
     ------
     ValueError
-        If X is an object of an engine but not a table.
+        If X is an object of an engine but not a table, or holds no rows itself.
     """
     if isinstance(X, TableInParts):
         return X
+    _refuse_sources(X)
     if callable(X):
         return TableChunks(X)
     package = type(X).__module__.partition(".")[0]
@@ -376,6 +377,24 @@ def adapt_table(X):
             "does; or load the rows into memory, as X.compute() does."
         )
     return _engines[package](X)
+
+
+def _refuse_sources(X):
+    """Raise an error for what is no table or array, but may lead to one."""
+    parts = X if isinstance(X, list | tuple) else ()
+    if isinstance(X, str | os.PathLike) or hasattr(X, "read"):
+        advice = "Read the file, as pd.read_csv(path) does, or give TableFile(path)."
+    elif isinstance(X, Iterator):
+        advice = "It can be read once: give a function that returns one, as lambda: iter(chunks)."
+    elif parts and all(isinstance(part, pd.DataFrame) for part in parts):
+        advice = "Give pd.concat(X), or a function that returns an iterator of chunks."
+    elif X is None or isinstance(X, pd.api.typing.DataFrameGroupBy):
+        advice = "Give a DataFrame, or rows of numbers."
+    elif isinstance(X, pd.DataFrame) and not len(X.columns):
+        advice = "It has no columns."
+    else:
+        return
+    raise ValueError(f"X must be a table or an array; got {type(X).__name__}. {advice}")
 
 
 def draw_name() -> str:

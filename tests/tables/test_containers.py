@@ -3,6 +3,7 @@
 import datetime
 import decimal
 import functools
+import io
 import math
 import pickle
 
@@ -371,6 +372,31 @@ def test_python_objects_of_polars_are_refused():
     pl = pytest.importorskip("polars")
     with pytest.raises(ValueError, match="drop"):
         make().fit(pl.DataFrame({"x": [object()] * 9, "a": [1.0] * 9}))
+
+
+FRAME = pd.DataFrame({"a": np.arange(9.0)})
+SOURCES = {
+    "path": ("x.csv", r"str\. .*TableFile\(path\)"),
+    "file": (io.StringIO("a"), "TableFile"),
+    "iterator": (iter([FRAME]), "It can be read once: give a function"),
+    "frames": ([FRAME, FRAME], r"pd\.concat"),
+    "none": (None, "Give a DataFrame"),
+    "groups": (FRAME.groupby("a"), "Give a DataFrame"),
+    "empty": (FRAME[[]], "It has no columns"),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_what_holds_no_rows_is_refused_with_what_to_do(name):
+    given, match = SOURCES[name]
+    with pytest.raises(ValueError, match=f"X must be a table or an array; got .*{match}"):
+        make().fit(given)
+
+
+def test_names_of_several_levels_come_back():
+    names = pd.MultiIndex.from_tuples([("a", "x"), ("a", "y")], names=["first", "second"])
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(80, 2)), columns=names)
+    pd.testing.assert_index_equal(make().fit(X).sample(3).columns, names)
 
 
 # Labels, and arrays.
