@@ -16,6 +16,7 @@ from ..tables.columns.values import wide_knots
 from ..tables.inference.ranges import (
     choose_per_octave,
     count_affordable,
+    find_clear,
     find_range,
     narrow_range,
 )
@@ -147,8 +148,10 @@ class OpenBoxFormat(BoxFormat):
         counts, std = self._read(noisy)
         # Norms are not negative, whatever noise says.
         starts = [np.searchsorted(self.knots, 0) * (name == _ENCODED) for name in names]
+        # Absent records are in no count: those with a missing number, for example.
+        noise = 2 * std * math.sqrt(len(self.knots))
         found = [
-            find_range(self.knots[start:], row[start:], std, n_records)
+            find_range(self.knots[start:], row[start:], std, min(n_records, row.sum() - noise))
             for start, row in zip(starts, counts, strict=True)
         ]
         unclear = [
@@ -181,6 +184,17 @@ class OpenBoxFormat(BoxFormat):
 
     def _narrow_ranges(self, noisy, n_records):
         counts, std = self._read(noisy)
+        names = zip(self._name_ranges(), counts, strict=True)
+        unresolved = [name for name, row in names if _is_in_one_cell(row, std)]
+        if unresolved:
+            some = ", ".join(unresolved[:5]) + ", ..." * (len(unresolved) > 5)
+            warnings.warn(
+                f"The values of {some} are closer to each other than inference resolves, or "
+                "constant. Subtract a public level from these columns, or declare "
+                "bounds=(lower, upper).",
+                FitQualityWarning,
+                stacklevel=2,
+            )
         within = [narrow_range(self.knots, row, std, n_records) for row in counts]
         lower, upper = self.ranges
         lower, upper = (lower + (edge - 1) * (upper - lower) for edge in np.array(within).T)
@@ -229,6 +243,21 @@ class OpenBoxFormat(BoxFormat):
         if shares:
             return format
         return BoxFormat(**{field.name: getattr(format, field.name) for field in fields(BoxFormat)})
+
+
+def _is_in_one_cell(counts, std):
+    """Whether all values are inside of one cell of many: at two knots, and not at one alone.
+
+    Sparse and binary columns have values at a knot, the end of their range, or others elsewhere.
+    """
+    pairs = counts[:-1] + counts[1:]
+    best = int(pairs.argmax())
+    inside, others = counts[best : best + 2], np.delete(counts, [best, best + 1])
+    if len(counts) < _FEWEST_FINE or inside.min() <= find_clear(std, len(counts)):
+        return False
+    most = 1e-9 * counts.sum()  # sums of floats
+    is_empty = others.max() <= find_clear(std, len(others)) + most
+    return bool(is_empty and others.sum() <= 2 * std * math.sqrt(len(others)) + most)
 
 
 def make_box(

@@ -279,3 +279,26 @@ def test_components_get_a_share_of_what_is_left():
     X = np.random.RandomState(0).uniform(size=(200, 3))
     fitted = fit(X, encoder=PrivatePCA(2, share=0.9))
     assert fitted.privacy_.releases[-2:] == ("second moments", "slice sketch")
+
+
+def fit_with_warnings(X):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        DPSWFlowSampler(10.0, 1e-5, n_steps=1, random_state=0).fit(X)
+    return [str(w.message) for w in caught if w.category is FitQualityWarning]
+
+
+def test_columns_that_are_closer_than_their_grid_are_named():
+    rng = np.random.default_rng(0)
+    close = 1e6 + 0.01 * rng.normal(size=3000)
+    others = [rng.normal(size=3000), rng.random(3000) < 0.95, rng.random(3000) < 0.05]
+    assert not fit_with_warnings(np.column_stack(others))
+    (message,) = fit_with_warnings(np.column_stack([close, *others]))
+    assert message.startswith("The values of column 0 are closer to each other")
+
+
+def test_missing_numbers_do_not_hide_ranges():
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((3000, 3)) < 0.1, np.nan, rng.normal(size=(3000, 3)))
+    (message,) = fit_with_warnings(X)
+    assert message.startswith("About 2")
