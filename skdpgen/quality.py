@@ -38,11 +38,18 @@ GOOD_NOISE = 0.1
 
 # Causes of findings on columns, the worst first, and what a warning says of them.
 CAUSES = {
-    "missing": "Columns {} count as missing, by released counts: cells are missing, or not of the "
-    "declared type. Declare another type, or how values are written, as with Unknown(decimal=...).",
+    "missing": "Columns {} count as missing, by released counts: cells are missing, not of the "
+    "declared type, or of a type that no column holds, such as bytes, lists and durations. Convert "
+    "them to numbers or texts, or declare how they are written, as with Unknown(decimal=...).",
+    "times of day": "Columns {} look like times of day, such as 12:30, which are no column type: "
+    "their values become categories. Convert them to numbers, such as minutes.",
     "no category": "Columns {} have no category that shows above the noise, or none of the type of "
-    "`other`, which stands for all values. Declare the categories, drop the columns, or declare "
-    "them as Identifier() if each row has another value.",
+    "`other`, which stands for all values. Declare the categories, or how they are written, as "
+    "Unknown(thousands=' ') or Unknown(date_format='%d/%m/%Y'), or drop columns whose values are "
+    "distinct, as Identifier().",
+    "beyond": "Columns {} have infinities, or values beyond those among which inference looks "
+    "for ranges, and these are clipped. Declare the bounds, as Number(lower, upper), or give the "
+    "columns in larger units.",
     "range unresolved": "The ranges of columns {} do not show above the noise, with so few records "
     "for this epsilon and so many open columns: what was found may be mere noise. Declare their "
     "bounds, as Number(lower, upper).",
@@ -57,10 +64,10 @@ CAUSES = {
     "Number(lower, upper).",
     "constant": "Columns {} are constant up to noise. Drop them, or use a larger epsilon if they "
     "vary.",
-    "times of day": "Columns {} look like times of day, such as 12:30, which are no column type: "
-    "their values become categories. Convert them to numbers, such as minutes.",
     "cut": "Columns {} may have values beyond their inferred bounds, at which far more is than "
     "next to them. Declare the bounds, as Number(lower, upper).",
+    "tail": "Columns {} have long tails, by their quantiles, that do not show above the noise. "
+    "Declare the bounds, as Number(lower, upper), or learn a logarithm of the columns.",
 }
 # Most warnings of a fit about released numbers, and most columns that one of them names.
 _MAX_LINES, _MAX_NAMES = 5, 6
@@ -99,11 +106,9 @@ class Findings:
         for cause, details in self._columns.items():
             shown = [n + (d and f" ({d})") for n, d in _quote(details) if n not in named]
             named |= {name for name, _ in _quote(details)}
-            if len(shown) > _MAX_NAMES:
-                left = len(shown) - _MAX_NAMES
-                shown[_MAX_NAMES:] = [f"and {left} more (see schema_report_['finding'])"]
             if shown:
-                lines.append(CAUSES[cause].format(", ".join(shown)))
+                names = list_names(shown, " (see schema_report_['finding'])")
+                lines.append(CAUSES[cause].format(names))
         if len(lines) > _MAX_LINES:
             left = len(lines) - _MAX_LINES + 1
             lines[_MAX_LINES - 1 :] = [
@@ -115,6 +120,20 @@ class Findings:
         """Warn of what was found."""
         for line in self.list_lines():
             warnings.warn(line, FitQualityWarning, stacklevel=stacklevel + 1)
+
+
+def list_names(names: list[str], where: str = "") -> str:
+    """Return the first names of a list, and how many more there are, and `where`.
+
+    Examples
+    --------
+    >>> list_names(list("abcdefgh"))
+    'a, b, c, d, e, f, and 2 more'
+    """
+    shown = names[:_MAX_NAMES]
+    if len(names) > _MAX_NAMES:
+        shown.append(f"and {len(names) - _MAX_NAMES} more{where}")
+    return ", ".join(shown)
 
 
 def _quote(details):

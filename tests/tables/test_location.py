@@ -14,7 +14,9 @@ from skdpgen.curator.curator import Curator
 from skdpgen.curator.record_functions import RecordFunction
 from skdpgen.exceptions import FitQualityWarning
 from skdpgen.mechanisms.noise import NoiseSource
+from skdpgen.tables.blocks import knot_weights
 from skdpgen.tables.columns import Category, Date, Number, Ordinal
+from skdpgen.tables.columns.values import wide_knots
 from skdpgen.tables.inference.columns import SchemaInference
 from skdpgen.tables.inference.location import (
     FACTOR,
@@ -22,8 +24,11 @@ from skdpgen.tables.inference.location import (
     SIZE,
     encode_locations,
     find_cells,
+    find_clusters,
     read_locations,
+    read_value,
 )
+from skdpgen.tables.inference.tails import LEAST_LOSS, estimate_loss
 from skdpgen.tables.schema import Schema
 
 
@@ -53,12 +58,13 @@ def test_a_record_adds_a_vector_of_norm_one_at_most_over_all_columns():
     cells = [[0.5, 7.0, "2020-01-31"], [0.25, 3.0, "2020-02-01"], [None, "x", None]]
     cells = np.array(cells, dtype=object)
     cells[:, 2] = [pd.Timestamp(t) if t else t for t in cells[:, 2]]
-    bounds = {"a": (0.0, 1.0), "b": (0.0, 10.0), "t": (18000.0, 19000.0)}
-    rows = inference._encode_locations(bounds, {"a": [0.25], "b": [], "t": []}, cells)
-    assert rows.shape == (3, 3 * SIZE)
+    clusters = {"a": [(0.0, 1.0)], "b": [(5.0, 10.0), (2.0, 4.0)], "t": [(18000.0, 19000.0)]}
+    rows = inference._encode_locations(clusters, {"a": [0.25], "b": [], "t": []}, cells)
+    assert rows.shape == (3, 4 * SIZE)
     assert_allclose(np.linalg.norm(rows, axis=1)[:2] <= 1 + 1e-12, True)
     # Point masses, and cells that are no numbers, have no location.
-    assert_array_equal(rows.reshape(3, 3, SIZE).any(axis=2), [[1, 1, 1], [0, 1, 1], [0, 0, 0]])
+    in_clusters = [[1, 1, 0, 1], [0, 0, 1, 1], [0, 0, 0, 0]]
+    assert_array_equal(rows.reshape(3, 4, SIZE).any(axis=2), in_clusters)
 
 
 @pytest.mark.parametrize(
@@ -91,6 +97,82 @@ def test_levels_are_read_down_to_the_width_of_the_values(center, width):
     # They are not finer than a unit.
     knots, _ = read_locations(counts, 0.0, 2000, 0.0, 1.0, 1e-3)
     assert np.diff(knots).min() >= 1e-3 * (1 - 1e-9)
+
+
+def test_clusters_are_disjoint_cells_apart_from_others():
+    rng = np.random.default_rng(0)
+    knots = np.arange(40.0)
+    for _ in range(200):
+        counts = rng.poisson(rng.choice([0, 1, 30, 300], len(knots))).astype(float)
+        found = find_clusters(knots, counts, rng.choice([0.0, 5.0]), counts.sum())
+        for i, (first, last) in enumerate(found):
+            assert 0 <= first < last < len(knots)
+            assert all(last < other[0] or other[1] < first for other in found[:i])
+    counts = np.zeros(12)
+    counts[:4], counts[8:10] = 200, 30
+    assert find_clusters(np.arange(12.0), counts, 1.0, counts.sum()) == [(7, 10)]
+
+
+@pytest.mark.parametrize(("value", "unit"), [(7777, 1), (-3.25, 0.01), (7777.125, None)])
+@pytest.mark.parametrize("std", [0.0, 5.0])
+def test_the_value_of_a_cluster_is_read_exactly(value, unit, std):
+    rng, cells = np.random.default_rng(0), (value - 700.0, value + 1234.5)
+    scale = math.sqrt(N_LEVELS)
+
+    def read(values):
+        counts = encode_locations(values, *cells).sum(axis=0) * scale
+        counts = counts + std * rng.normal(size=SIZE)
+        return read_value(counts, std, len(values), *cells, unit)
+
+    assert read(np.full(300, float(value))) == pytest.approx(value, abs=0 if unit == 1 else 1e-12)
+    step = unit or 1e-6
+    assert read(value + step * rng.integers(-2, 3, 300)) is None
+    assert read(value + 500 * rng.uniform(-1, 1, 300)) is None
+
+
+SENTINELS = [7777, -999, 12345, 7777.25]
+
+
+@pytest.mark.parametrize("sentinel", SENTINELS)
+def test_a_sentinel_among_other_values_comes_back_exactly(sentinel):
+    rng = np.random.default_rng(0)
+    ages = rng.integers(18, 90, 2000).astype(float)
+    ages[:200], ages[200:300] = sentinel, -333
+    found = infer(pd.DataFrame({"x": ages}), Schema({"x": Number()}), epsilon=10.0, seed=1)["x"]
+    assert set(found.atoms) >= {sentinel, -333}
+    assert 0 <= found.lower
+    assert found.upper <= 128
+
+
+def test_values_far_from_a_range_are_named_if_they_are_no_point_mass():
+    rng = np.random.default_rng(0)
+    values = rng.lognormal(3, 1, 2000)
+    values[:200] = math.pi * 2500
+    with pytest.warns(FitQualityWarning, match="'x'.*may have values beyond"):
+        infer(pd.DataFrame({"x": values}), Schema({"x": Number()}), epsilon=10.0)
+
+
+def test_a_column_of_two_values_keeps_both():
+    values = np.where(np.arange(2000) % 3 == 0, 7777.0, 31.0)
+    found = infer(pd.DataFrame({"x": values}), Schema({"x": Number()}), epsilon=10.0)["x"]
+    assert {*found.positions, *(found.atoms or ())} >= {31, 7777}
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.r_[np.inf, -np.inf],
+        np.r_[1e30, -1e25],
+        np.array([2**63 + 5, 2**64 - 9], dtype=np.uint64),
+        np.array([-(2**62), 2**61]),
+    ],
+)
+def test_values_beyond_all_grids_are_named(column):
+    rng = np.random.default_rng(0)
+    values = np.where(rng.random(1500) < 0.1, rng.choice(column, 1500), column.dtype.type(1))
+    frame = pd.DataFrame({"x": values, "y": rng.normal(size=1500)})
+    with pytest.warns(FitQualityWarning, match="Columns 'x' have infinities, or values beyond"):
+        infer(frame, Schema.from_dtypes(frame.dtypes), epsilon=10.0)
 
 
 def test_values_in_many_cells_are_left_to_the_wide_grid():
@@ -207,3 +289,59 @@ def test_texts_that_look_missing_are_categories():
     assert set(fitted.schema_["x"].levels) >= {"DE", "NA", "None", "AT"}
     assert isinstance(fitted.schema_["x"], Category)
     assert not made.isna().any()
+
+
+def test_texts_that_cannot_be_written_are_other():
+    with pytest.warns(FitQualityWarning, match="'x' .*'other'.* lose their rare categories"):
+        fitted, _ = fit(pd.Series(["\ud800", "a"] * 700, dtype=object))
+    assert fitted.schema_["x"].levels == ("a", "other")
+
+
+def test_times_of_day_are_named_rather_than_their_categories():
+    minutes = np.random.default_rng(0).integers(0, 1440, 1500)
+    with pytest.warns(FitQualityWarning, match="'x' look like times of day"):
+        fit([f"{m // 60:02d}:{m % 60:02d}" for m in minutes.tolist()])
+
+
+# Tails.
+
+
+def count(values, last, n_per_octave=4):
+    knots = wide_knots(n_per_octave=n_per_octave)
+    knots = knots[(knots >= 0) & (knots <= last)]
+    return knots, knot_weights(values, knots).sum(axis=0), 0.0
+
+
+@pytest.mark.parametrize("last", [16.0, 64.0])
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_the_loss_of_a_lognormal_tail_is_estimated(last, scale):
+    values = np.random.default_rng(0).lognormal(0, 1.5, 30_000)
+    loss = 1 - values.clip(max=last).mean() / values.mean()
+    knots, counts, std = count(values, last)
+    found = estimate_loss(knots * scale, counts, std)
+    assert 0.4 * loss < found < 1.1 * loss
+    assert estimate_loss(-knots[::-1] * scale, counts[::-1], std) == pytest.approx(found)
+
+
+@pytest.mark.parametrize("name", ["uniform", "exponential", "normal", "groups", "both signs"])
+def test_other_columns_lose_no_tail(name):
+    rng = np.random.default_rng(0)
+    values = {
+        "uniform": rng.random(20_000),
+        "exponential": rng.exponential(size=20_000),
+        "normal": abs(rng.normal(5, 1, 20_000)),
+        "groups": np.r_[rng.normal(8, 2, 17_000), rng.normal(1000, 50, 3000)].clip(0),
+        "both signs": rng.standard_t(3, 20_000),
+    }[name]
+    knots = np.linspace(min(values.min(), 0), values.max(), 200)
+    assert estimate_loss(knots, knot_weights(values, knots).sum(axis=0), 0.0) < LEAST_LOSS / 2
+
+
+def test_long_tails_are_told_with_their_effect_on_the_mean():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.lognormal(6, 2, 3000), "y": rng.normal(size=3000)})
+    schema = Schema({"x": Number(), "y": Number()})
+    with pytest.warns(
+        FitQualityWarning, match=r"Columns 'x' \(mean low by \d\d%\) have long tails"
+    ):
+        infer(frame, schema, epsilon=0.5)

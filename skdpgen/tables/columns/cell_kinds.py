@@ -10,7 +10,7 @@ import pandas as pd
 
 from ...curator.cells import map_cells
 from ...curator.texts import COMMA_STYLES, TEXT_KINDS
-from ...quality import warn_of_columns, warn_of_fit
+from ...quality import list_names, warn_of_columns, warn_of_fit
 from ..inference.ranges import find_clear
 from . import Boolean, Category, Date, Number
 from .decimals import encode_levels
@@ -81,8 +81,8 @@ def find_kinds(unknown, noisy, n_rows):
     counts, std = (noisy.value * unit).reshape(-1, len(_COUNTED))[:, :-1], noisy.std * unit
     if n_rows < FEW * std:
         warn_of_fit(
-            f"The inferred types of {list(unknown)} are hardly more than chance, since counts of "
-            f"{n_rows:.0f} rows have noise of ±{std:.0f}. Declare these columns."
+            f"The inferred types of columns {list_names([*map(repr, unknown)])} are hardly more "
+            f"than chance: counts of {n_rows:.0f} rows have noise of ±{std:.0f}. Declare these."
         )
     found, styles, lost, times = {}, {}, {}, []
     least = find_clear(std, len(unknown))

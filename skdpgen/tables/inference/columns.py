@@ -8,22 +8,19 @@ from functools import cached_property, partial
 import numpy as np
 import pandas as pd
 
-from ...curator.cells import name_cell
 from ...curator.record_functions import RecordFunction
-from ...exceptions import TableError
 from ...mechanisms.sums import CategoryCountsMechanism, WeightSumMechanism
 from ...mechanisms.tables import TablesMechanism
 from ...quality import warn_of_columns
 from ..columns import Category, Date, Number, Ordinal
 from ..columns.cell_kinds import KINDS, encode_kinds, find_kinds
-from ..columns.cells import find_present
 from ..columns.decimals import DECIMALS, encode_decimals, find_decimals, list_rough
 from ..columns.number import N_KNOTS
-from ..columns.texts import is_blank, parse_found, read_cell
+from ..columns.texts import is_blank, parse_found
 from ..encoder import TableEncoder
-from ..rules.ordered import Ordered, list_ordered
 from ..schema import Schema
 from ..strata import as_classes, can_stratify
+from .categories import check_type, with_categories
 from .grids import (
     FEWEST_FINE,
     MOST_FINE,
@@ -34,7 +31,8 @@ from .grids import (
     widen,
     with_knots,
 )
-from .location import N_LEVELS, encode_locations, read_locations
+from .location import N_LEVELS, SIZE, encode_locations, read_locations, read_value
+from .orders import reconcile_orders
 from .point_masses import ValueCounts, with_atoms, with_candidates
 from .ranges import (
     choose_per_octave,
@@ -45,9 +43,8 @@ from .ranges import (
     narrow_range,
     quantile_knots,
 )
+from .tails import LEAST_LOSS, estimate_loss
 
-# Most categories that are inferred for a column: the most frequent ones.
-_MOST_LEVELS = 1000
 # Knots that a column has in the end, at least; and what a cell of two columns is to have of the
 # records, on average, in units of its noise, where the records of each level of the target have
 # tables of their own (found on Adult and bank_marketing, on training rows).
@@ -143,7 +140,7 @@ class SchemaInference:
         """Raise an error that names the column if cells are not of the declared types."""
         table = self._read(cells)
         for name in self._categories:
-            _check_type(name, table[name], self.schema[name].other)
+            check_type(name, table[name], self.schema[name].other)
         if self._wide:
             self._encoder.encode(table[list(self._wide)])
 
@@ -170,7 +167,7 @@ class SchemaInference:
                 if name in self.texts:
                     # As they are encoded: blanks are no category.
                     counts = {c: n for c, n in counts.items() if not is_blank(c)}
-                kinds[name] = _with_categories(kinds[name], counts)
+                kinds[name] = with_categories(kinds[name], counts)
             lost = [name for name in self._categories if kinds[name].levels == (kinds[name].other,)]
             warn_of_columns("no category", lost)
         target = kinds.get(self.label)
@@ -178,7 +175,7 @@ class SchemaInference:
             target = as_classes(ranged[self.label].kind)
         is_stratified = can_stratify(self.schema.learned, target)
         kinds |= self._find_knots(curator, ranged, is_stratified)
-        return self.schema.replace(self._reconcile(kinds))
+        return self.schema.replace(reconcile_orders(self.schema, kinds, self.counted))
 
     def _hand_over(self, known, curator):
         """Let another one go on, which knows more of the columns."""
@@ -193,7 +190,7 @@ class SchemaInference:
             return {}
         std = self.noise_of(curator.plan, RANGES, self._open)
         wide = self._widen_all(choose_per_octave(curator.n_rows, std))
-        seen = {}
+        seen, beyond = {}, []
         for name, counted in self._count(curator, RANGES, self._open, wide, std):
             for atoms in (counted.find_atoms(self._numbers[name]), []):
                 # Ranges are those of all other values or, where these do not show, of all.
@@ -202,6 +199,9 @@ class SchemaInference:
                 if self._find_range(name, ranged)[1]:
                     break
             seen[name] = ranged
+            if ranged.reaches_end(self.schema[name]):
+                beyond.append(name)
+        warn_of_columns("beyond", beyond)
         n_fine, found, unresolved = self._count_fine(curator), {}, []
         for name, ranged in self._locate(curator, seen).items():
             (lower, upper), is_resolved = self._find_range(name, ranged)
@@ -227,7 +227,7 @@ class SchemaInference:
         return ranged.knots[positions], is_resolved
 
     def _locate(self, curator, seen):
-        """Count columns that are in few cells of the wide grid on much finer ones.
+        """Count clusters of values in few cells of the wide grid on much finer ones.
 
         Parameters
         ----------
@@ -238,35 +238,63 @@ class SchemaInference:
         Returns
         -------
         dict of str to Ranged
-            Those columns on the finest grid that resolves them, others unchanged.
+            Columns in few cells on the finest grid that resolves them. Clusters that are one value,
+            beside a range of others, are point masses.
         """
-        bounds = {name: ranged.find_cells() for name, ranged in seen.items()}
-        bounds = {name: cells for name, cells in bounds.items() if cells is not None}
-        n_parts = len(bounds) * N_LEVELS
-        if bounds:
-            atoms = {name: seen[name].atoms for name in bounds}
-            encode = partial(self._encode_locations, bounds, atoms)
+        clusters = {name: ranged.find_clusters() for name, ranged in seen.items()}
+        clusters = {name: found for name, found in clusters.items() if found}
+        if clusters:
+            atoms = {name: seen[name].atoms for name in clusters}
+            encode = partial(self._encode_locations, clusters, atoms)
             curator.prepare(RecordFunction(encode), 1.0)
         released = curator.release(WeightSumMechanism(LOCATIONS)).value
-        if not bounds:
+        if not clusters:
             return seen
+        n_parts = len(clusters) * N_LEVELS
         std = self.noise_of(curator.plan, LOCATIONS, range(n_parts))
-        located = released.reshape(len(bounds), -1) * math.sqrt(n_parts)
-        refined = {}
-        for (name, cells), counts in zip(bounds.items(), located, strict=True):
-            unit = unit_of(self._numbers[name])
-            knots, counts = read_locations(counts, std, seen[name].n_values, *cells, unit)
-            if knots is not None:
-                refined[name] = seen[name].refine(cells, knots, counts, std)
-        return {**seen, **refined}
+        located = iter(released.reshape(-1, SIZE) * math.sqrt(n_parts))
+        for name, found in clusters.items():
+            counted = {cells: next(located) for cells in found}
+            seen = {**seen, name: self._read_clusters(name, seen[name], counted, std)}
+        return seen
 
-    def _encode_locations(self, bounds, atoms, cells, y=None):
+    def _read_clusters(self, name, ranged, counted, std):
+        """Return a grid without clusters that are one value, and finer where all others are.
+
+        Parameters
+        ----------
+        name : str
+        ranged : Ranged
+        counted : dict of (float, float) to ndarray
+            The located counts of each cluster.
+        std : float
+            Standard deviation of their noise.
+        """
+        unit = unit_of(self._numbers[name])
+        # The smallest first: the last values stay, as a range is theirs.
+        for cells, counts in reversed(counted.items()):
+            value = read_value(counts, std, ranged.count_within(*cells), *cells, unit)
+            if value is not None:
+                rest = ranged.take_atom(int(value) if unit == 1 else value, *cells)
+                ranged = rest if self._find_range(name, rest)[1] else ranged
+        cells = ranged.find_cells()
+        if cells in counted:
+            knots, counts = read_locations(counted[cells], std, ranged.n_values, *cells, unit)
+            if knots is not None:
+                ranged = ranged.refine(cells, knots, counts, std)
+        return ranged
+
+    def _encode_locations(self, clusters, atoms, cells, y=None):
         table, parts = self._read(cells), []
-        for name, (lower, upper) in bounds.items():
+        for name, found in clusters.items():
             present, values = self._known(name).read(table[name])
             numbers = np.full(len(present), np.nan)
             numbers[present] = np.where(np.isin(values, atoms[name]), np.nan, values)
-            parts.append(encode_locations(numbers, lower, upper) / math.sqrt(len(bounds)))
+            # Clusters are disjoint: only one of them has weights of a number.
+            parts += [
+                encode_locations(numbers, lower, upper) / math.sqrt(len(clusters))
+                for lower, upper in found
+            ]
         return np.hstack(parts)
 
     def _find_knots(self, curator, ranged, is_stratified):
@@ -283,7 +311,7 @@ class SchemaInference:
             for name in self._scales
         }
         affordable = self.count_knots(curator.plan, curator.n_rows, std, is_stratified)
-        found, unresolved = {}, []
+        found, unresolved, lost, low = {}, [], {}, {}
         for name, counted in self._count(curator, COUNTS, self._scales, fine, std):
             kind, knots = self._numbers[name], counted.knots
             n_knots = kind.n_knots or affordable
@@ -297,6 +325,11 @@ class SchemaInference:
                 )
                 within = (lower <= knots) & (knots <= upper)
                 knots, counts = knots[within], counts[within]
+                lost[name] = [
+                    a for a in ranged[name].atoms if not (lower <= a <= upper or a in atoms)
+                ]
+                if not isinstance(self.schema[name], Date):
+                    low[name] = estimate_loss(knots, counts, std)
             chosen, unit = knots, unit_of(kind)
             if is_unresolved(knots, counts, std, n_values, unit):
                 unresolved.append(name)
@@ -313,42 +346,13 @@ class SchemaInference:
             if cuts:
                 found[name], self.counted[name] = replace(found[name], cuts=cuts), between
         warn_of_columns("values unresolved", unresolved)
+        warn_of_columns("cut", {n: f"near {a[0]:.6g}" for n, a in lost.items() if a})
+        low = {n: f"mean low by {x:.0%}" for n, x in low.items() if x >= LEAST_LOSS}
+        warn_of_columns("tail", low)
         found = self._wrap(found)
         # Breakpoints of dates that are knots after rounding are none.
         self.counted = {name: n for name, n in self.counted.items() if found[name].cuts}
         return found
-
-    def _reconcile(self, kinds):
-        """Widen inferred ranges that contradict orders: noise may find any range."""
-        for first, last in list_ordered(self.schema.rules):
-            rule, pair = Ordered(first, last), (kinds[first], kinds[last])
-            if not all(kind.has_knots and not kind.is_open for kind in pair):
-                continue
-            number, other = (kind.to_number() for kind in pair)
-            lowest = rule.to_common(first, number.lower, kinds)
-            highest = rule.to_common(last, other.upper, kinds)
-            if lowest < highest:
-                continue
-            units = pair[1].units_per_day / pair[0].units_per_day
-            if self.schema[last].upper is None:
-                kinds = kinds | {last: self._extend(last, pair[1], upper=number.upper * units)}
-            elif self.schema[first].lower is None:
-                kinds = kinds | {first: self._extend(first, pair[0], lower=other.lower / units)}
-        return kinds
-
-    def _extend(self, name, kind, *, lower=None, upper=None):
-        """Return a column with a wider range, and no values in what is added."""
-        number = kind.to_number()
-        ends = (number.lower if lower is None else lower, number.upper if upper is None else upper)
-        if number.decimals is not None:
-            ends = np.round(ends, number.decimals).tolist()
-        if number.decimals == 0:
-            ends = [int(end) for end in ends]
-        knots = number.knots and sorted({*number.knots, *ends})
-        if name in self.counted:
-            before, after = (1, 0) if upper is None else (0, 1)
-            self.counted[name] = np.pad(self.counted[name], (before, after))
-        return kind.from_number(replace(number, lower=ends[0], upper=ends[1], knots=knots))
 
     @staticmethod
     def noise_of(plan, release, names):
@@ -412,34 +416,3 @@ class SchemaInference:
     def _known(self, name):
         """Return an open column with the unit in which it is counted."""
         return self._wrap({name: self._numbers[name]})[name]
-
-
-def _with_categories(kind, counts):
-    """Return a category with the most frequent of those found, of the type of `other`."""
-    if not isinstance(kind.other, str):
-        counts = _as_numbers(counts)
-    found = sorted(sorted(counts, key=counts.get)[-_MOST_LEVELS:])
-    return replace(kind, categories=found or [kind.other])
-
-
-def _as_numbers(counts):
-    """Return the counts of categories that are numbers."""
-    read = {name: read_cell(name)[1] for name in counts}
-    numbers = {name: value for name, value in read.items() if isinstance(value, bool | float)}
-    return {
-        int(value) if value == int(value) else value: counts[name]
-        for name, value in numbers.items()
-    }
-
-
-def _check_type(name, column, other):
-    """Refuse categories of another type than `other`, of which all will be."""
-    names = [name_cell(cell) for cell in column[find_present(column.to_numpy())]]
-    if not isinstance(other, str):
-        names = [name if name and _as_numbers({name: 1}) else None for name in names]
-    if None in names:
-        what = "strings; convert them" if isinstance(other, str) else "numbers"
-        raise TableError(
-            f"Column {name!r} holds categories that are not {what}. Declare it, with other=... of "
-            "the type of its categories if these are to be found."
-        )

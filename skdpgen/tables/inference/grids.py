@@ -9,7 +9,7 @@ import numpy as np
 from ..blocks import knot_weights
 from ..columns import Category, Number
 from ..columns.number import N_KNOTS
-from .location import NEARLY_ALL, find_cells
+from .location import NEARLY_ALL, find_cells, find_clusters
 from .point_masses import with_candidates
 from .ranges import find_clear
 
@@ -53,6 +53,30 @@ class Ranged:
         """Return the ends of the few cells that hold nearly all values, or None."""
         cells = find_cells(self.knots, self.counts, self.std, self.n_values)
         return None if cells is None else tuple(self.knots[list(cells)].tolist())
+
+    def find_clusters(self):
+        """Return the ends of cells with values that stand apart, those of `find_cells` first."""
+        cells = find_clusters(self.knots, self.counts, self.std, self.n_values)
+        return [tuple(self.knots[list(pair)].tolist()) for pair in cells]
+
+    def reaches_end(self, declared):
+        """Whether clearly many values are at an end of the grid where no bound is declared."""
+        at_ends = (declared.lower is None, declared.upper is None) * self.counts[[0, -1]]
+        return at_ends.max() > find_clear(self.std, 2) + _FEW_OUTSIDE * self.n_values
+
+    def count_within(self, lower, upper):
+        """Return the noisy number of values near the knots from one to another."""
+        return float(self.within(lower, upper).counts.sum())
+
+    def take_atom(self, value, lower, upper):
+        """Return the grid without a cluster all of whose values equal one, a new point mass."""
+        is_near = (lower <= self.knots) & (self.knots <= upper)
+        return replace(
+            self,
+            counts=np.where(is_near, 0.0, self.counts),
+            atoms=[*self.atoms, value],
+            n_values=max(self.n_values - self.counts[is_near].sum(), 0.0),
+        )
 
     def refine(self, cells, knots, counts, std):
         """Return the grid with finer knots in place of some cells.

@@ -6,6 +6,9 @@ A wide grid shows in which of its cells the values are, and cannot tell 1,000,00
 `FACTOR`. The knots of a level share `N_COUNTERS` counters, modulo that number. Read from coarse to
 fine, they are unambiguous: as long as nearly all values are at two neighbouring knots, only the
 knots around these matter at the next level. So few counters cover 30 bits in one release.
+
+A column may have several clusters of values that stand apart, such as a sentinel beside ages. Each
+has counters of its own, at no cost: a value is in one cluster at most.
 """
 
 import numpy as np
@@ -20,6 +23,9 @@ N_COUNTERS = 32
 SIZE = N_LEVELS * N_COUNTERS
 # Nearly all values, and the least share of them, whatever the noise is.
 NEARLY_ALL, _LEAST = 0.9, 0.6
+# Most clusters of a column, for memory; and the least share of its values in one, below which noise
+# on a mean hides it. Both are set by hand.
+_MOST_CLUSTERS, _MIN_SHARE = 3, 0.003
 
 
 def encode_locations(numbers, lower, upper):
@@ -75,6 +81,34 @@ def find_cells(knots, counts, std, n_values):
     return max(best - 1, 0), min(best + 2, len(knots) - 1)
 
 
+def find_clusters(knots, counts, std, n_values):
+    """Return disjoint cells of a grid with values that stand apart from all others.
+
+    Parameters
+    ----------
+    knots, counts, std, n_values
+        As in `find_cells`.
+
+    Returns
+    -------
+    list of (first, last)
+        Positions of knots; first the cells that hold nearly all values, if there are any.
+    """
+    noise, pairs = np.sqrt(2) * std, counts[:-1] + counts[1:]
+    beside = np.r_[0.0, counts[:-2]] + np.r_[counts[2:], 0.0]
+    is_apart = pairs > max(_MIN_SHARE * n_values, find_clear(noise, len(pairs)))
+    is_apart &= beside <= (1 - NEARLY_ALL) * pairs + 2 * noise
+    found = [find_cells(knots, counts, std, n_values)]
+    for best in sorted(np.flatnonzero(is_apart), key=pairs.__getitem__, reverse=True):
+        found.append((max(int(best) - 1, 0), min(int(best) + 2, len(knots) - 1)))
+    chosen = []
+    for cells in found:
+        # Not even ends are common: a value adds to one cluster at most.
+        if cells and all(cells[1] < first or last < cells[0] for first, last in chosen):
+            chosen.append(cells)
+    return chosen[:_MOST_CLUSTERS]
+
+
 def read_locations(counts, std, n_values, lower, upper, unit=None):
     """Return the knots of the finest level that resolves nearly all values, and their counts.
 
@@ -96,6 +130,55 @@ def read_locations(counts, std, n_values, lower, upper, unit=None):
         Increasing knots within the bounds. None if the first level shows values in many cells: the
         wide grid, with less noise, then says as much.
     """
+    finest = 0.0 if unit is None else FACTOR * unit
+    level, knots, near, _ = _descend(counts, std, n_values, lower, upper, finest)
+    if level == 0:
+        return None, None
+    if unit is not None:
+        knots = np.round(knots / unit) * unit
+    knots, where = np.unique(knots, return_inverse=True)
+    return knots, np.bincount(where, near)
+
+
+def read_value(counts, std, n_values, lower, upper, unit=None):
+    """Return the one value that nearly all values in a cluster equal, or None if they differ.
+
+    Without a unit, it is the number with the fewest digits at which the finest cells may be.
+
+    Parameters
+    ----------
+    counts, std, n_values, lower, upper, unit
+        As in `read_locations`.
+
+    Returns
+    -------
+    float or None
+    """
+    finest = 0.0 if unit is None else unit / 2
+    _, knots, near, cells = _descend(counts, std, n_values, lower, upper, finest)
+    if cells is None:
+        return None
+    best = int((near[:-1] + near[1:]).argmax())
+    pair, weights = knots[best : best + 2], near[best : best + 2].clip(0)
+    value = float(pair @ weights / weights.sum())
+    if unit is not None:
+        return round(value / unit) * unit
+    texts = (f"{value:.{n_digits}g}" for n_digits in range(1, 18))
+    return next(float(text) for text in texts if pair[0] <= float(text) <= pair[1])
+
+
+def _descend(counts, std, n_values, lower, upper, finest):
+    """Read levels while nearly all values are in few cells that are wider than `finest`.
+
+    Returns
+    -------
+    level : int
+        The last level that was read.
+    knots, near : ndarray
+        Knots there around the cells of the level before, and their counts.
+    cells : (int, int) or None
+        As of `find_cells`, among these knots.
+    """
     counts = counts.reshape(N_LEVELS, N_COUNTERS)
     first, last = 0, FACTOR
     for level in range(N_LEVELS):
@@ -103,14 +186,8 @@ def read_locations(counts, std, n_values, lower, upper, unit=None):
         near = counts[level][positions % N_COUNTERS]
         n_cells = FACTOR ** (level + 1)
         knots = lower + (upper - lower) * (positions / n_cells)
-        is_finest = unit is not None and (upper - lower) / n_cells < FACTOR * unit
         cells = find_cells(knots, near, std, n_values)
-        if cells is None or is_finest or level == N_LEVELS - 1:
+        if cells is None or (upper - lower) / n_cells < finest or level == N_LEVELS - 1:
             break
         first, last = (int(positions[cell]) * FACTOR for cell in cells)
-    if level == 0:
-        return None, None
-    if unit is not None:
-        knots = np.round(knots / unit) * unit
-    knots, where = np.unique(knots, return_inverse=True)
-    return knots, np.bincount(where, near)
+    return level, knots, near, cells

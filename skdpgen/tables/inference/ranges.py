@@ -197,7 +197,7 @@ def quantile_knots(knots, counts, std, n_knots, unit=None, is_rest=False, is_fin
     n_values = math.inf if unit is None else 1 + round((knots[-1] - knots[0]) / unit)
     if n_values <= max(2 * n_knots, N_KNOTS):
         return np.linspace(knots[0], knots[-1], n_values)
-    points, masses = _spread(knots, _denoise(counts, std))
+    points, masses = spread_counts(knots, counts, std)
     if unit is not None:
         _, values = np.unique(np.round((points[1:] + points[:-1]) / 2 / unit), return_inverse=True)
     else:
@@ -244,7 +244,7 @@ def find_cuts(knots, counts, std, positions, unit=None):
     cuts : list of float
         Increasing; none where counts of so much would be mostly noise, or no two values are.
     """
-    points, masses = _spread(knots, _denoise(counts, std))
+    points, masses = spread_counts(knots, counts, std)
     cumulative, cuts = np.r_[0, np.cumsum(masses)], []
     counted = np.diff(np.interp(positions, points, cumulative))
     for first, last in pairwise(positions):
@@ -263,6 +263,29 @@ def find_cuts(knots, counts, std, positions, unit=None):
         found = np.interp(np.arange(1, n_parts) / n_parts, shares, values)
         cuts += [cut for cut in np.unique(found).tolist() if first < cut < last]
     return counted, cuts
+
+
+def spread_counts(knots, counts, std):
+    """Return points between knots, and the mass between these that is more than noise.
+
+    Parameters
+    ----------
+    knots, counts, std
+        As in `find_range`.
+
+    Returns
+    -------
+    points : ndarray of shape (n_points,)
+        Increasing.
+    masses : ndarray of shape (n_points - 1,)
+        Spread as encoders draw values.
+    """
+    counts = _denoise(counts, std)
+    from_left, from_right = (shares[0] for shares in share_between_knots(counts[None]))
+    steps = np.linspace(0, 1, _STEPS + 1)[:, None]
+    masses = np.diff(share_below(steps, from_left, from_right), axis=0) * (from_left + from_right)
+    points = knots[:-1] + steps[:-1] * np.diff(knots)
+    return np.r_[points.T.ravel(), knots[-1]], masses.T.ravel()
 
 
 def find_far(knots):
@@ -321,15 +344,6 @@ def _denoise(counts, std):
         return np.concatenate([*map(share, halves, mass * parts / parts.sum())])
 
     return share(counts, max(counts.sum(), 0.0))
-
-
-def _spread(knots, counts):
-    """Return points between knots, and what is between these, as encoders draw values."""
-    from_left, from_right = (shares[0] for shares in share_between_knots(counts[None]))
-    steps = np.linspace(0, 1, _STEPS + 1)[:, None]
-    masses = np.diff(share_below(steps, from_left, from_right), axis=0) * (from_left + from_right)
-    points = knots[:-1] + steps[:-1] * np.diff(knots)
-    return np.r_[points.T.ravel(), knots[-1]], masses.T.ravel()
 
 
 def _count_empty(knots, counts, std, n_values, wide):

@@ -41,6 +41,30 @@ PRIVACY = {
         "encode_locations(numbers, lower, upper)",
         location("a_record_adds_a_vector_of_norm_one_at_most_over_all_columns"),
     ),
+    "clusters of a column overlap": Fault(
+        "tables.inference.location:find_clusters",
+        "all(cells[1] < first or last < cells[0] for first, last in chosen)",
+        "cells not in chosen",
+        location("clusters_are_disjoint_cells_apart_from_others"),
+    ),
+    "a cluster of several values is a point mass": Fault(
+        "tables.inference.location:read_value",
+        "cells is None",
+        "False",
+        location("the_value_of_a_cluster_is_read_exactly"),
+    ),
+    "values far from a range are lost in silence": Fault(
+        "tables.inference.columns:SchemaInference._find_knots",
+        """warn_of_columns("cut", {n: f"near {a[0]:.6g}" for n, a in lost.items() if a})""",
+        "pass",
+        location("values_far_from_a_range_are_named_if_they_are_no_point_mass"),
+    ),
+    "values beyond the wide grid are lost in silence": Fault(
+        "tables.inference.grids:Ranged.reaches_end",
+        "at_ends.max() > find_clear(self.std, 2) + _FEW_OUTSIDE * self.n_values",
+        "False",
+        location("values_beyond_all_grids_are_named"),
+    ),
     "categories that a dtype lists are kept": Fault(
         "tables.kind:TableKind.put_in_order",
         "replace(self, listed={})",
@@ -532,7 +556,7 @@ FUNCTION = {
         rules("an_order_is_drawn_by_its_difference"),
     ),
     "ranges that noise found contradict an order": Fault(
-        "tables.inference.columns:SchemaInference._reconcile",
+        "tables.inference.orders:reconcile_orders",
         "lowest < highest",
         "True",
         inference("contradicting_ranges_are_widened"),
