@@ -15,6 +15,9 @@ _LARGEST = 1e15
 # Entries of an array, at most: 2 GiB of doubles.
 _MOST_ENTRIES = 2**28
 
+# Most columns that one message names.
+MAX_NAMES = 6
+
 
 def is_one_of(value: object, choices: Iterable) -> bool:
     """Return whether a value is among strings, numbers or None; arrays never are.
@@ -143,3 +146,17 @@ def read_file(path: object) -> str:
     except UnicodeDecodeError:
         pass
     raise ValueError(f"{path} is no text in UTF-8.")
+
+
+def list_names(names: list[str], where: str = "") -> str:
+    """Return the first names of a list, and how many more there are, and `where`.
+
+    Examples
+    --------
+    >>> list_names(list("abcdefgh"))
+    'a, b, c, d, e, f, and 2 more'
+    """
+    shown = names[:MAX_NAMES]
+    if len(names) > MAX_NAMES:
+        shown.append(f"and {len(names) - MAX_NAMES} more{where}")
+    return ", ".join(shown)

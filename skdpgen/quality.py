@@ -9,6 +9,7 @@ from contextvars import ContextVar
 import numpy as np
 import pandas as pd
 
+from .checks import list_names
 from .exceptions import FitQualityWarning
 
 # Least share of absent records for a warning.
@@ -69,8 +70,8 @@ CAUSES = {
     "tail": "Columns {} have long tails, by their quantiles, that do not show above the noise. "
     "Declare the bounds, as Number(lower, upper), or learn a logarithm of the columns.",
 }
-# Most warnings of a fit about released numbers, and most columns that one of them names.
-_MAX_LINES, _MAX_NAMES = 5, 6
+# Most warnings of a fit about released numbers.
+_MAX_LINES = 5
 
 
 class Findings:
@@ -120,20 +121,6 @@ class Findings:
         """Warn of what was found."""
         for line in self.list_lines():
             warnings.warn(line, FitQualityWarning, stacklevel=stacklevel + 1)
-
-
-def list_names(names: list[str], where: str = "") -> str:
-    """Return the first names of a list, and how many more there are, and `where`.
-
-    Examples
-    --------
-    >>> list_names(list("abcdefgh"))
-    'a, b, c, d, e, f, and 2 more'
-    """
-    shown = names[:_MAX_NAMES]
-    if len(names) > _MAX_NAMES:
-        shown.append(f"and {len(names) - _MAX_NAMES} more{where}")
-    return ", ".join(shown)
 
 
 def _quote(details):

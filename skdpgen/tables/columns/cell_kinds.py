@@ -8,9 +8,10 @@ from functools import partial
 
 import pandas as pd
 
+from ...checks import list_names
 from ...curator.cells import map_cells
 from ...curator.texts import COMMA_STYLES, TEXT_KINDS
-from ...quality import list_names, warn_of_columns, warn_of_fit
+from ...quality import warn_of_columns, warn_of_fit
 from ..inference.ranges import find_clear
 from . import Boolean, Category, Date, Number
 from .decimals import encode_levels
