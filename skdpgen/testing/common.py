@@ -124,6 +124,8 @@ def differ(first, second) -> bool:
         return type(first) is not type(second) or differ(vars(first), vars(second))
     if isinstance(first, pd.DataFrame | pd.Series):
         return not first.astype(object).equals(second.astype(object))
+    if isinstance(first, pd.Index):
+        return not first.equals(second)
     if isinstance(first, torch.Tensor):
         if not isinstance(second, torch.Tensor) or first.dtype != second.dtype:
             return True
