@@ -52,7 +52,7 @@ class Adam:
     Parameters
     ----------
     parameters : list of tensor
-        They are contiguous, and changed in place.
+        They are changed in place.
     """
 
     def __init__(self, parameters: list[torch.Tensor]) -> None:
@@ -66,8 +66,7 @@ class Adam:
         torch._foreach_add_(self._n_steps, 1)
         torch._fused_adam_(
             self._parameters,
-            # The kernel reads memory in order, whatever the strides.
-            [gradient.contiguous() for gradient in gradients],
+            [_lay_out(g, p) for g, p in zip(gradients, self._parameters, strict=True)],
             self._means,
             self._squares,
             [],
@@ -80,6 +79,13 @@ class Adam:
             amsgrad=False,
             maximize=False,
         )
+
+
+def _lay_out(gradient: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
+    """Return a gradient with the strides of its parameter: the kernel reads memory in order."""
+    if gradient.stride() == parameter.stride():
+        return gradient
+    return torch.empty_like(parameter).copy_(gradient)
 
 
 class SGD:

@@ -44,14 +44,16 @@ def test_optimizers_equal_those_of_torch_in_every_bit(optimizer, reference, opti
     assert all(map(torch.equal, ours, theirs))
 
 
-def test_gradients_may_have_other_strides():
-    gradient = torch.arange(6.0).view(2, 3)
-    points = [torch.zeros(2, 3) for _ in range(2)]
-    for point, its in zip(points, [gradient, gradient.T.contiguous().T], strict=True):
+def test_parameters_and_gradients_may_have_other_strides():
+    rows = torch.arange(6.0).view(2, 3)
+    columns = rows.T.contiguous().T
+    pairs = [(rows, rows), (rows, columns), (columns, rows), (columns, columns)]
+    points = [torch.zeros_like(point) for point, _ in pairs]
+    for point, (_, its) in zip(points, pairs, strict=True):
         optimizer = Adam([point])
         for step in range(3):
             optimizer.step([its - 2 * step], 0.1)
-    assert torch.equal(*points)
+    assert all(torch.equal(point, points[0]) for point in points)
 
 
 def test_rates_rise_and_decay():
