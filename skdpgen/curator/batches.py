@@ -15,9 +15,9 @@ from ..mechanisms.base import clip_rows
 from .blocks import cut_blocks
 from .cells import FrameCells
 from .inputs import encode_labels, parse_rows
+from .partitions import PartitionedTable
 from .persons import Persons, RowLimit
 from .record_functions import RecordFunction, check_function
-from .tables import PartitionedTable
 
 Block = tuple[torch.Tensor, torch.Tensor]
 

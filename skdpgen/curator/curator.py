@@ -20,9 +20,9 @@ from ..exceptions import PlanError, warn_of_search, warn_of_seed
 from ..mechanisms.sums import RowCountMechanism
 from .batches import RecordSource
 from .dataset import Dataset
+from .partitions import PartitionedTable
 from .persons import Persons
 from .record_functions import RecordFunction
-from .tables import PartitionedTable
 
 # The function called in place of a release, and the null records: see `intercept_releases`.
 _intercepted: ContextVar[tuple[Callable, np.ndarray | None]] = ContextVar(

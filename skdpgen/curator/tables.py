@@ -1,37 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Adapters of private tables that are read in parts: functions of chunks, and engines.
-
-Exact sums over partitions are private: that of a partition of one row *is* a row. So the workers,
-scheduler, spills and logs of an engine are inside the trust boundary. This process adds noise once,
-to the sum of all partitions.
-"""
+"""Adapters of private tables that are read in parts: functions of chunks, and engines."""
 
 import contextlib
 import copy
-import operator
 import os
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property, partial, reduce
+from functools import cached_property
 from importlib import import_module
-from uuid import uuid4
 
-import numpy as np
 import pandas as pd
 
 from .._muting import muted
 from ..exceptions import TableError
-from ..forking import in_forked_children
 from .containers import PANDAS, adapt
-from .persons import NO_IDENTIFIER, UNKNOWN_COLUMN, Persons, hash_persons
+from .persons import Persons
 from .record_functions import call_quietly
 
-# `muted` acts on the whole process: the threads of a worker take turns.
-_LOCK = threading.Lock()
-in_forked_children(lambda: globals().update(_LOCK=threading.Lock()))
 # Engines that were imported, by the top-level package of their tables.
-_engines: dict[str, type["PartitionedTable"]] = {}
+_engines: dict[str, Callable[[object], "TableInParts"]] = {}
 
 
 class TableInParts(ABC):
@@ -195,138 +182,6 @@ def _describe_failure(error):
     )
 
 
-class PartitionedTable(TableInParts):
-    """A partitioned table of an engine, whose workers sum their partitions.
-
-    An engine is a subclass in a module of `skdpgen.engines`, which implements the four abstract
-    methods, and a function ``read_parquet(paths, drop)`` for files. `register_engine` registers
-    it, and ``skdpgen.ENGINES`` lists it.
-
-    Parameters
-    ----------
-    frame : object
-        The engine's table.
-
-    Attributes
-    ----------
-    engine : str or None
-        Name of the engine on certificates.
-    sharing : object or None
-        Protocol of several clients that hold the rows and share the noise: ``cover(plan)`` returns
-        the plan with its noise in shares, and certificates state its `assumptions`.
-    """
-
-    engine: str | None
-    sharing = None
-    has_fixed_dtypes = True
-
-    def __init__(self, frame, person_column: str | None = None):
-        self.person_column = person_column
-        self._frame = frame
-        self._grouped = frame if person_column is None else self._group_by_person(draw_name())
-        self._read: Callable | None = None
-
-    @property
-    def head(self):
-        return self._drop_persons(self._empty_frame)
-
-    def by_person(self, column):
-        """Return the table with the column that identifies persons.
-
-        For sums, the engine moves all rows of a person to one partition. Sums exclude rows without
-        an identifier.
-        """
-        if column not in self._empty_frame:
-            raise ValueError(UNKNOWN_COLUMN)
-        return type(self)(self._frame, column)
-
-    def map(self, read: Callable) -> "PartitionedTable":
-        """Return the table with a public function that workers apply to each partition."""
-        mapped = copy.copy(self)
-        mapped._read = read
-        return mapped
-
-    def map_parts(self, read):
-        if not self.n_units and self.person_column is not None:
-            raise ValueError(NO_IDENTIFIER)
-        return self.map(read), self.n_units, None
-
-    def __call__(self):
-        parts = map(self._drop_persons, self._iter_partitions())
-        return parts if self._read is None else map(self._read, parts)
-
-    @cached_property
-    def n_units(self) -> int:
-        """Number of rows or, with a person column, of persons."""
-        return self.add_up(_count_units)
-
-    def add_up(self, function: Callable):
-        """Return the sum of a function over non-empty partitions.
-
-        Messages of workers' errors are withheld, as they may quote rows.
-
-        Parameters
-        ----------
-        function : callable
-            Its arguments are the rows of a partition and, with a person column, their identifiers.
-
-        Raises
-        ------
-        RuntimeError
-            If the function fails for a partition.
-        """
-        failure, sums = "a partition could not be added up", None
-        # Workers give None for a failed partition, so both ways to fail end in one message.
-        try:
-            sums = self._add_up(partial(_add_up_part, self._read, self.person_column, function))
-        except Exception as error:
-            failure = type(error).__name__
-        if sums is None:
-            raise RuntimeError(
-                f"The engine's workers failed ({failure}). Their messages are withheld, as they "
-                "may quote rows: read the workers' own logs."
-            )
-        return sums[0] if sums else 0
-
-    def run(self, mechanism, source, event, *, relation, noise):
-        """Run a mechanism on a source of these rows.
-
-        A subclass may withhold the rows, or add a share of the noise only.
-
-        Parameters
-        ----------
-        mechanism : Mechanism
-        source : RecordSource
-        event : DpEvent
-        relation : str
-        noise : NoiseSource
-        """
-        return mechanism.run(source, event, relation=relation, noise=noise)
-
-    def _drop_persons(self, part):
-        return part if self.person_column is None else part.drop(columns=self.person_column)
-
-    @property
-    @abstractmethod
-    def _empty_frame(self) -> pd.DataFrame:
-        """All columns of the frame, without rows."""
-
-    @abstractmethod
-    def _group_by_person(self, name: str):
-        """Return the frame, repartitioned so that all rows of a person are in one partition.
-
-        A temporary column `name` may hold hashes of identifiers; see `mark_persons`.
-        """
-
-    @abstractmethod
-    def _iter_partitions(self) -> Iterator[pd.DataFrame]:
-        """Return a fresh iterator over the partitions."""
-
-    @abstractmethod
-    def _add_up(self, function: Callable) -> list | None:
-        """Return `merge_sums` of ``function(partition)`` over all partitions."""
-
-
 def register_engine(package: str):
     """Register the decorated class for tables whose type is defined in a top-level package.
 
@@ -395,75 +250,3 @@ def _refuse_sources(X):
     else:
         return
     raise ValueError(f"X must be a table or an array; got {type(X).__name__}. {advice}")
-
-
-def draw_name() -> str:
-    """Draw a unique random name, for a column or a Dask task."""
-    return f"skdpgen-{uuid4().hex}"
-
-
-def mark_persons(part: pd.DataFrame, column: str, name: str) -> pd.DataFrame:
-    """Return the rows of a partition with a valid identifier, with its hash in a new column.
-
-    Other rows are dropped without an error, which would reveal them.
-
-    Parameters
-    ----------
-    part : DataFrame
-    column : str
-        The column of identifiers.
-    name : str
-        The new column, of int64. Equal identifiers have equal hashes.
-    """
-    with _LOCK:
-        # A hash, not the identifier: the column is only for moving rows of one person together.
-        hashes = hash_persons(part[column])
-    is_known = np.array([known is not None for known in hashes], dtype=bool)
-    return part[is_known].assign(**{name: np.array(hashes)[is_known].astype(np.int64)})
-
-
-def merge_sums(sums: Iterable[list | None]) -> list | None:
-    """Add up the sums of partitions.
-
-    Parameters
-    ----------
-    sums : iterable of list or None
-        For each partition a list of its sum, an empty list without rows, or None if it failed.
-
-    Returns
-    -------
-    list or None
-        A list of at most one sum; None if a partition failed.
-
-    Examples
-    --------
-    >>> merge_sums([[1], [], [2]]), merge_sums([]), merge_sums([[1], None])
-    ([3], [], None)
-    """
-    total: list = []
-    for part in sums:
-        if part is None:
-            # A sum without the failed partitions would be a statement about their rows.
-            return None
-        total = [reduce(operator.add, total + part)] if total or part else []
-    return total
-
-
-def _add_up_part(read, column, function, part):
-    """Return a list of the value for a partition, empty without rows; None if it fails."""
-    # Engines call functions on empty partitions, too, whose dtypes may differ.
-    if not len(part):
-        return []
-
-    def add_up():
-        rows, persons = part, ()
-        if column is not None:
-            rows, persons = part.drop(columns=column), (part[column],)
-        return [function(rows if read is None else read(rows), *persons)]
-
-    with _LOCK:
-        return call_quietly(add_up)
-
-
-def _count_units(rows, persons=None):
-    return len(rows) if persons is None else Persons(persons).n_persons

@@ -16,7 +16,8 @@ import pandas as pd
 
 from ..curator.cells import name_cell
 from ..curator.dtypes import find_pandas_dtype, read_frame
-from ..curator.tables import PartitionedTable, iter_quietly
+from ..curator.partitions import PartitionedTable
+from ..curator.tables import iter_quietly
 from ..curator.texts import read_text
 from ..exceptions import TableError
 from .excel import iter_rows

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 
 from .._version import __version__
 from ..accounting.provenance import UNSAID
-from ..curator.tables import PartitionedTable
+from ..curator.partitions import PartitionedTable
 from ..exceptions import PlanError
 from .sharing import Sharing
 

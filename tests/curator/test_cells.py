@@ -26,7 +26,8 @@ from skdpgen.curator.cells import (
 )
 from skdpgen.curator.dataset import Dataset
 from skdpgen.curator.inputs import check_labels
-from skdpgen.curator.tables import PartitionedTable, TableChunks
+from skdpgen.curator.partitions import PartitionedTable
+from skdpgen.curator.tables import TableChunks
 from skdpgen.curator.texts import PLAIN, TextStyle
 from skdpgen.tables.format import TableFormat, declare
 from skdpgen.tables.kind import TableKind

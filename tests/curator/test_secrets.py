@@ -18,7 +18,7 @@ from randomgen import ChaCha
 
 import skdpgen
 from skdpgen import Boolean, DPSWFlowSampler, Schema
-from skdpgen.curator import tables
+from skdpgen.curator import partitions
 from skdpgen.federated import secure_aggregation
 from skdpgen.mechanisms import noise
 from skdpgen.privacy import Client, FederatedFit, NoiseSource, Sharing
@@ -56,7 +56,7 @@ def pair_seed():
 
 def task_name():
     """Return the part of a task's name that is drawn; six bits say that it was drawn at random."""
-    return bytes.fromhex(tables.draw_name().removeprefix("skdpgen-"))
+    return bytes.fromhex(partitions.draw_name().removeprefix("skdpgen-"))
 
 
 # How each secret is made, and how many of its bits are drawn.
@@ -100,7 +100,7 @@ def test_no_other_module_draws_secrets():
     found = {path for path, text in texts.items() if re.search(sources, text, re.MULTILINE)}
     assert {path.relative_to(package).as_posix() for path in found} == {
         "accounting/verification.py",  # an example
-        "curator/tables.py",
+        "curator/partitions.py",
         "federated/secure_aggregation.py",
         "mechanisms/noise.py",
         "tables/columns/identifier.py",  # how identifiers of synthetic rows are written
@@ -136,7 +136,7 @@ def test_keys_are_what_the_operating_system_gave(monkeypatch):
 
 def test_names_of_tasks_are_what_the_operating_system_gave(monkeypatch):
     monkeypatch.setattr(uuid.os, "urandom", lambda n_bytes: ENTROPY[:n_bytes])
-    assert tables.draw_name() == f"skdpgen-{uuid.UUID(bytes=ENTROPY[:16], version=4).hex}"
+    assert partitions.draw_name() == f"skdpgen-{uuid.UUID(bytes=ENTROPY[:16], version=4).hex}"
 
 
 def flip(i):

@@ -12,7 +12,8 @@ from dp_accounting import GaussianDpEvent
 
 from skdpgen import Category, DPSlicedWassersteinGenerator, DPSWFlowSampler, Number, Schema
 from skdpgen.accounting.plan import Plan, gaussian_plan
-from skdpgen.curator.tables import PartitionedTable, adapt_table, mark_persons, merge_sums
+from skdpgen.curator.partitions import PartitionedTable, mark_persons, merge_sums
+from skdpgen.curator.tables import adapt_table
 from skdpgen.exceptions import TableError
 from skdpgen.privacy import Certificate, Curator, GaussianSumMechanism, NoiseSource, RecordFunction
 from skdpgen.releases import SliceSketch
