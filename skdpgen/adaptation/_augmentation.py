@@ -32,7 +32,7 @@ def affine(rows: torch.Tensor, generator: torch.Generator, strength: float = 0.2
     second = [height * turn.sin(), height * turn.cos(), down / 2]
     maps = torch.stack([torch.stack(first, 1), torch.stack(second, 1)], 1)
     images = rows.view(n, 1, side, side)
-    grid = nn.functional.affine_grid(maps, images.shape, align_corners=False)
+    grid = nn.functional.affine_grid(maps, list(images.shape), align_corners=False)
     return nn.functional.grid_sample(images, grid, align_corners=False).flatten(1)
 
 

@@ -171,9 +171,8 @@ def flatten_numbers(released) -> np.ndarray:
         released = [getattr(released, field.name) for field in fields(released)]
         released = [value for value in released if isinstance(value, np.ndarray | tuple | list)]
     elif isinstance(released, dict):
-        released = [
-            np.float64(value) if np.isscalar(value) else value for value in released.values()
-        ]
+        values = released.values()
+        released = [np.asarray(v, dtype=float) if np.isscalar(v) else v for v in values]
     if isinstance(released, tuple | list):
         parts = [flatten_numbers(part) for part in released]
         return np.concatenate(parts) if parts else np.zeros(0)

@@ -244,9 +244,10 @@ def local_plan(
     releases, left = [], epsilon
     if n_classes is not None:
         response = _response_event(n_classes, label_share * epsilon)
-        if math.isfinite(epsilon):
-            # What the response costs exactly, rather than the share that it was planned from.
-            left = epsilon * (1 - MARGIN) - pure_epsilon(response)
+        # What the response costs exactly, rather than the share that it was planned from. With an
+        # infinite ε it has no noise, and no cost is known.
+        if (spent := pure_epsilon(response)) is not None:
+            left = epsilon * (1 - MARGIN) - spent
         releases.append((LocalLabelsMechanism.name, response))
     if math.isinf(epsilon):
         event, multiplier = NonPrivateDpEvent(), 0.0

@@ -48,7 +48,7 @@ def make_head(n_components, n_classes):
 
 
 # The network reads pixels in [0, 1] rather than standardised columns.
-conv28.unit_input = True
+conv28.unit_input = True  # type: ignore[attr-defined]
 ENCODERS = {"mlp": mlp, "conv28": conv28}
 
 

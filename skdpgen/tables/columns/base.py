@@ -37,7 +37,7 @@ class Column:
     # all cells are names of categories.
     text_kinds: tuple[str, ...] | None = None
     # The level of values that are not listed, if there is one.
-    other: str | None = None
+    other: object = None
     # Number of units of a day; 1 for columns that are no dates.
     units_per_day = 1
 
