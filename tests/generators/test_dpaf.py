@@ -26,7 +26,7 @@ from skdpgen.learners.aggregates import (
 from skdpgen.learners.rows import RowNetwork
 from skdpgen.mechanisms.aggregates import NoisyAggregate
 from skdpgen.networks import Discriminator
-from skdpgen.privacy import Curator, ForwardAggregateMechanism, preview
+from skdpgen.privacy import ForwardAggregateMechanism, preview
 from skdpgen.releases import ForwardAggregates
 from skdpgen.tables import Category, Number, Schema
 from skdpgen.testing import privacy_checks
@@ -50,19 +50,6 @@ def batch(n=9, image_shape=(1, 8, 8), seed=0):
     generator = torch.Generator().manual_seed(seed)
     rows = torch.randn(n, math.prod(image_shape or (6,)), generator=generator)
     return rows, torch.eye(3)[torch.arange(n) % 3], generator
-
-
-def watch(monkeypatch):
-    """Keep the mechanisms that are released, and what came of them."""
-    seen, release = [], Curator.release
-
-    def watched(curator, mechanism):
-        released = release(curator, mechanism)
-        seen.append((mechanism, released))
-        return released
-
-    monkeypatch.setattr(Curator, "release", watched)
-    return seen
 
 
 # What the mechanism applies to records.
@@ -283,8 +270,7 @@ def test_tables():
     ("shape", "expected"),
     [((1, 28, 28), 7), ((3, 32, 32), 4), ((3, 64, 64), 4), ((3, 128, 128), 8)],
 )
-def test_images(shape, expected, monkeypatch):
-    seen = watch(monkeypatch)
+def test_images(shape, expected, seen):
     X = np.random.RandomState(0).uniform(size=(6, math.prod(shape))).astype(np.float32)
     fitted = make(bounds=(0, 1), release=ONE_STEP, accountant="rdp").fit(X)
     assert seen[0][0].n_features == 64 * expected**2
@@ -318,8 +304,7 @@ def test_events():
 
 
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
-def test_two_sums_of_a_step_stack_to_its_event(relation, monkeypatch):
-    seen = watch(monkeypatch)
+def test_two_sums_of_a_step_stack_to_its_event(relation, seen):
     X = np.random.RandomState(0).normal(size=(400, 3))
     release = ForwardAggregates(n_steps=4, batch_size=20, budget_split=(0, 0.3, 0.7))
     (event,) = make(release=release, relation=relation).fit(X).privacy_.events

@@ -20,7 +20,6 @@ from skdpgen.losses import SemiDebiasedSinkhorn
 from skdpgen.privacy import (
     BudgetExceededError,
     ClippedGradientMechanism,
-    Curator,
     DiameterGaussianDpEvent,
     NoiseSource,
     ledger_epsilon,
@@ -37,19 +36,6 @@ DIGITS = dict(bounds=(0, 16), classes=range(10))
 
 def make(**params):
     return make_plain(DPSinkhornGenerator(**{"random_state": 0, **params}))
-
-
-def watch(monkeypatch):
-    """Keep the mechanisms that are released, and what came of them."""
-    seen, release = [], Curator.release
-
-    def watched(curator, mechanism):
-        released = release(curator, mechanism)
-        seen.append((mechanism, released))
-        return released
-
-    monkeypatch.setattr(Curator, "release", watched)
-    return seen
 
 
 # The loss.
@@ -251,9 +237,8 @@ def test_images(name, shape):
 
 @pytest.mark.parametrize("n_records", [20, 90])
 @pytest.mark.parametrize("perturb", ["images", "parameters"])
-def test_the_generated_batch_is_of_a_fixed_size(n_records, perturb, monkeypatch):
+def test_the_generated_batch_is_of_a_fixed_size(n_records, perturb, seen):
     """Whoever joins: shapes, and the noise, follow from parameters."""
-    seen = watch(monkeypatch)
     X = np.random.RandomState(0).normal(size=(n_records, 3))
     release = SampledGradients(n_steps=12, batch_size=5, n_generated=8, perturb=perturb)
     generator = make(release=release, loss=SemiDebiasedSinkhorn(n_debias=3)).fit(X)
@@ -328,8 +313,7 @@ def test_budgets_refuse_sampled_releases():
 
 
 @pytest.mark.parametrize("perturb", ["images", "parameters"])
-def test_gradients_are_released_in_noisy_components(perturb, digits, monkeypatch):
-    seen = watch(monkeypatch)
+def test_gradients_are_released_in_noisy_components(perturb, digits, seen):
     release = SampledGradients(n_steps=4, perturb=perturb)
     generator = make(**DIGITS, encoder=PrivatePCA(5), epsilon=3.0, release=release)
     generator.fit(digits[0], digits[2])

@@ -34,22 +34,11 @@ from skdpgen.privacy import (
 )
 from skdpgen.transport.sinkhorn_losses import SinkhornGradient
 
+from .common import Rows
+
 P = 1e-4
 N_RECORDS, RATE, CLIP = 40, 0.2, 0.5
 N_SLOTS = count_slots(N_RECORDS, RATE)
-
-
-class Rows:
-    """A source of rows in memory; label -1 is a null record."""
-
-    def __init__(self, rows, labels=None, n_classes=1):
-        self._rows = torch.tensor(np.asarray(rows, dtype=float))
-        labels = np.zeros(len(rows), int) if labels is None else np.asarray(labels)
-        self._membership = torch.eye(n_classes + 1, dtype=torch.float64)[labels][:, :n_classes]
-        self.n_records, self.n_classes = len(rows), n_classes
-
-    def take(self, positions):
-        return self._rows[positions], self._membership[positions]
 
 
 class Drawn(NoiseSource):

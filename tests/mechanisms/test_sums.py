@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from scipy import stats
 
 from skdpgen.accounting.events import gaussian_event
 from skdpgen.mechanisms.base import clip_rows, sum_rows
@@ -20,6 +19,8 @@ from skdpgen.privacy import (
     TablesMechanism,
 )
 from skdpgen.transport import SliceBasis, random_directions, slice_diameter
+
+from .common import assert_variance
 
 D = 5
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -278,13 +279,6 @@ def noise_of(mechanism, multiplier, relation, n_seeds):
     """Noise alone: the release of a null record, from `n_seeds` sources."""
     empty = [(torch.zeros(1, D).double(), members([-1]))]
     return [release(mechanism, empty, multiplier, relation, seed) for seed in range(n_seeds)]
-
-
-def assert_variance(values, std):
-    values = np.ravel(values) / std
-    low, high = stats.chi2(values.size).ppf([1e-5, 1 - 1e-5])
-    assert low < (values**2).sum() < high
-    assert high / low < 2  # else no factor of √2 would show
 
 
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from scipy import stats
 
 from skdpgen.accounting.events import gaussian_event
 from skdpgen.mechanisms import tables as _tables
@@ -22,6 +21,8 @@ from skdpgen.privacy import (
     RecordFunction,
     TablesMechanism,
 )
+
+from .common import assert_variance
 
 # Columns, and that by which records are told apart.
 TABLES = {
@@ -170,13 +171,6 @@ def test_weight_of_one_way_tables(sizes, squared):
 
 
 # --- noise ---------------------------------------------------------------------------------------
-
-
-def assert_variance(values, std):
-    values = np.ravel(values) / std
-    low, high = stats.chi2(values.size).ppf([1e-5, 1 - 1e-5])
-    assert low < (values**2).sum() < high
-    assert high / low < 2  # else no factor of √2 would show
 
 
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])

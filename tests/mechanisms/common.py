@@ -1,0 +1,25 @@
+"""Rows in memory, and the test of a noise's variance, that several mechanisms share."""
+
+import numpy as np
+import torch
+from scipy import stats
+
+
+class Rows:
+    """A source of rows in memory; label -1 is a null record."""
+
+    def __init__(self, rows, labels=None, n_classes=1):
+        self._rows = torch.tensor(np.asarray(rows, dtype=float))
+        labels = np.zeros(len(rows), int) if labels is None else np.asarray(labels)
+        self._membership = torch.eye(n_classes + 1, dtype=torch.float64)[labels][:, :n_classes]
+        self.n_records, self.n_classes = len(rows), n_classes
+
+    def take(self, positions):
+        return self._rows[positions], self._membership[positions]
+
+
+def assert_variance(values, std):
+    values = np.ravel(values) / std
+    low, high = stats.chi2(values.size).ppf([1e-5, 1 - 1e-5])
+    assert low < (values**2).sum() < high
+    assert high / low < 2  # else no factor of √2 would show
