@@ -9,7 +9,7 @@ from sklearn.frozen import FrozenEstimator
 
 from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler
 from skdpgen.adaptation import DPSWDDomainClassifier, PrivateSearch, reverse_validation_score
-from skdpgen.feature_names import match_names
+from skdpgen.arrays.numbers import match_names
 from skdpgen.preprocessing import LocalPrivatizer
 
 pytestmark = pytest.mark.filterwarnings(

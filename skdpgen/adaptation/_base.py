@@ -111,6 +111,8 @@ class _Input:
 
     def __call__(self, X):
         lower, upper = self.bounds
+        # Clipped to bounds that the source or the user gives: a private row cannot leave their
+        # range.
         return self.of_unit(torch.as_tensor((np.clip(X, lower, upper) - lower) / (upper - lower)))
 
     def of_unit(self, rows):
@@ -251,6 +253,7 @@ class BaseAdapter(
 
     def check_fit(self, X, y):
         """Raise the errors of `fit` about parameters and the source, at no cost."""
+        # A copy: a check must leave no fitted attribute behind.
         copied = clone(self)
         with plain_numbers(copied):
             copied._start(X, y)
@@ -266,9 +269,11 @@ class BaseAdapter(
     def _start(self, X, y):
         """Check parameters and the source, and build networks, before any release."""
         self._check_params()
+        # Stream 2: a sampler with the same seed has its own streams, and noise must not be reused.
         X, classes = self._read_source(X, y)
         bounds, noise = self._find_bounds(X), NoiseSource(self.random_state, stream=2)
         device = choose_device(self.device)
+        # Means and deviations are those of the source, which is public.
         self._input = _Input(X, bounds, standardise=not getattr(self._factory, "unit_input", False))
         encoder, head, self._n_features_out = build_encoder(
             self._factory, X.shape[1], self.n_components, len(self.classes_), noise.seed()
@@ -303,11 +308,13 @@ class BaseAdapter(
         if self.bounds is not None:
             return check_bounds(self.bounds, X.shape[1], "bounds")
         lower, upper = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
+        # A constant column gets a range as well, since features are divided by it.
         return lower, np.where(upper > lower, upper, lower + np.maximum(1, np.abs(lower)))
 
     def _try_augment(self, rows):
         if self._augment is None:
             return
+        # Tried on two public rows, since an error after the release would waste its ε.
         changed = self._augment(rows, torch.Generator().manual_seed(0))
         if getattr(changed, "shape", None) != rows.shape:
             raise ValueError(
@@ -330,6 +337,7 @@ class BaseAdapter(
 
     def _fit_source(self, start):
         """Train on the source alone, which costs nothing."""
+        # No release: its ε is 0.
         empty = Certificate((), (), self.relation, self.accountant, self.delta)
         return self._train(start, empty)
 
@@ -359,12 +367,15 @@ class BaseAdapter(
     def _finish(self, start, certificate):
         self._encoder, self._head = start.encoder.eval().cpu(), start.head.eval().cpu()
         with report_spent_on_error(lambda: certificate):
+            # A diverged network is an error only after the release, whose cost the error then
+            # states.
             check_finite(*self._encoder.parameters(), *self._head.parameters())
         self.privacy_ = certificate.made_by(self)
         return self
 
     def _list_certified(self):
         yield from super()._list_certified()
+        # The certificate counts the private records; without a release it has none.
         yield "n_target_", self.n_target_, self.privacy_.n_records or 0
 
     def transform(self, X):

@@ -22,11 +22,11 @@ from ..accounting.previews import preview
 from ..accounting.rounding import plain_numbers
 from ..accounting.spending import report_spent_on_error
 from ..arrays.box import BoxFormat
+from ..arrays.numbers import match_names
 from ..base import BaseGenerator, CentralGenerator
 from ..checks import check_choice, in_range
 from ..curator.inputs import read_rows
 from ..encoders import PrivatePCA, split_encoder
-from ..feature_names import match_names
 from ..generators import DPSWFlowSampler
 from ..params import parameters, rollback_on_failure
 from ..preprocessing import LowFrequencies
@@ -237,6 +237,7 @@ class DPSWDDomainAdapter(BaseAdapter):
     @property
     def free_parameters(self):
         """Names of the parameters that act on synthetic rows, so that varying them is free."""
+        # Bounds and the sampler determine the release itself.
         return set(self.get_params(deep=False)) - {"sampler", "bounds", *SHARED_PARAMETERS}
 
     def _list_certified(self):
@@ -310,6 +311,7 @@ class DPSWDDomainAdapter(BaseAdapter):
 
     def _make_sampler(self, X, bounds, n_target):
         """Return the unfitted sampler, with defaults that follow from the source."""
+        # A clone: the given sampler stays unfitted, as meta-estimators of scikit-learn leave it.
         sampler = DPSWFlowSampler() if self.sampler is None else clone(self.sampler)
         defaults = _list_defaults(sampler)
         shared = sampler.get_params(deep=False).keys() & set(SHARED_PARAMETERS)
@@ -322,6 +324,8 @@ class DPSWDDomainAdapter(BaseAdapter):
         # Raise for bad parameters before anything is spent.
         preview(sampler, n_target, X.shape[1])
         if is_central and "clip_norm" in defaults:
+            # The radius is the 90% quantile of norms of the source, as those of private rows are
+            # unknown.
             public, _ = split_encoder(sampler.encoder)
             format = BoxFormat(X.shape[1], bounds=sampler.bounds, encoder=public)
             norms = np.linalg.norm(format.encode(X), axis=1)
@@ -329,12 +333,14 @@ class DPSWDDomainAdapter(BaseAdapter):
         if "init" in defaults:
             # Features that the release does not determine keep the source's distribution.
             n_starts = min(len(X), sampler.n_particles or max(_FEWEST, n_target // 2))
+            # A fixed seed: the choice among public rows needs no secret.
             starts = resample(X, replace=False, n_samples=n_starts, random_state=0)
             sampler.set_params(init=starts.astype(np.float32))
         return sampler
 
     def _choose_encoder(self, sampler, X, bounds, n_target):
         """Return the encoder that ``"auto"`` stands for, given the source."""
+        # The encoder follows from the source and public sizes, so that the choice reveals nothing.
         if X.shape[1] <= _FEW_COLUMNS or not sampler._takes_components:
             return None
         if n_target >= _MANY_ROWS:
@@ -352,7 +358,9 @@ class DPSWDDomainAdapter(BaseAdapter):
             sampler.privacy_, assumptions=(*ASSUMED, *sampler.privacy_.assumptions)
         )
         with report_spent_on_error(lambda: certificate):
+            # Sampling is post-processing: as many rows as training can use are free.
             synthetic = sampler.sample(min(_MOST, max(_FEWEST, self.n_target_)))
+            # Labels of a sampler that has them are not used: the adaptation is unsupervised.
             if isinstance(synthetic, tuple):
                 synthetic, _ = synthetic
             synthetic = read_rows(self, match_names(self, synthetic), reset=False)

@@ -20,8 +20,8 @@ from ..accounting.calibration import check_delta
 from ..accounting.certificate import Certificate
 from ..accounting.selection import select_best, selection_plan
 from ..accounting.spending import report_spent_on_error
+from ..arrays.numbers import match_names
 from ..checks import check_number
-from ..feature_names import match_names
 from ..mechanisms.noise import NoiseSource
 from ..params import DocumentedEstimator, parameters, warn_of_delta
 from ..serialization import Certified
@@ -184,9 +184,12 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
             raise ValueError(
                 "PrivateSearch needs X_target. For public rows, use RandomizedSearchCV."
             )
+        # Errors about the source come before the first release.
         self.estimator.check_fit(X, y)
+        # A stream that no candidate uses: the number of fits is drawn from it.
         noise = NoiseSource(self.estimator.random_state, stream=3)
         if {name.split("__")[0] for name in names} <= self.estimator.free_parameters:
+            # All candidates read one release, so that one price pays for any number of them.
             best_score, best = self._search_one_release(X, y, X_target, noise)
         else:
             best_score, best = self._search_releases(X, y, X_target, noise, names)
@@ -221,6 +224,7 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
             for model in candidates:
                 model.fit_to_sampler(X, y, sampler)
                 score = self._score(model, X, y)
+                # Strictly: of equal candidates the first one stays, whatever their number.
                 if score > best_score:
                     best_score, best = score, model
         return best_score, best
@@ -230,6 +234,7 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
         estimator, n_target = self.estimator, _num_samples(unwrap(X_target))
         warn_of_delta(estimator.delta, n_target, stacklevel=3)
         delta = check_delta(estimator.delta)
+        # Papernot & Steinke 2022 price the best of a random number of runs in Rényi divergence.
         plan = selection_plan(
             "best of several fits",
             estimator.event_function(_num_features(X), len(np.unique(y)), n_target),
@@ -249,6 +254,8 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
                 self._draw(noise),
                 epsilon=epsilon,
                 accountant="rdp",
+                # Each run draws noise of its own: equal noise would be one release, priced as
+                # several.
                 random_state=noise.seed() if noise.reproducible else None,
                 verbose=0,
             )
@@ -256,6 +263,7 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
             return self._score(model, X, y), model
 
         best_score, best = select_best(run, plan, noise)
+        # Each run has paid for itself; the best one states the parameters of the whole search.
         for fitted in _fitted(best):
             _set_shared(fitted, epsilon=estimator.epsilon, verbose=estimator.verbose)
         assumptions = *best.privacy_.assumptions, *_ASSUMED
@@ -288,6 +296,7 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
                 "estimator of PrivateSearch must be a domain adapter or classifier; got "
                 f"{type(estimator).__name__}."
             )
+        # A mean, which need not be whole.
         check_number("n_candidates", self.n_candidates, most=_MOST_CANDIDATES)
         if self.n_candidates < 1:
             raise ValueError(
@@ -313,6 +322,7 @@ class PrivateSearch(Certified, MetaEstimatorMixin, DocumentedEstimator):
             except (AttributeError, ValueError) as error:
                 message = f"{type(estimator).__name__} has no parameters {sorted(drawn)}: {error}"
                 raise ValueError(message) from None
+        # All runs must cost the same, and draw noise of their own.
         if fixed := {name for name in names if name.removeprefix("sampler__") in SHARED_PARAMETERS}:
             raise ValueError(
                 f"{sorted(fixed)} belong to the whole search, and cannot be searched. Set them "
@@ -419,6 +429,7 @@ def reverse_validation_score(model, X, y, X_synthetic) -> float:
     """
     X_synthetic = match_names(model, X_synthetic)
     predicted = model.predict(X_synthetic)
+    # A classifier with one answer cannot train the reverse one.
     if len(np.unique(predicted)) < 2:
         return 0.0
     reverse = LogisticRegression(max_iter=200)

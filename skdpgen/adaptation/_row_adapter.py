@@ -112,7 +112,10 @@ class DPSWDRowAdapter(BaseAdapter):
     )
 
     def _adapt(self, start, X_target):
+        # Warnings and errors come before the curator opens the rows.
         warn_of_delta(self.delta, self.n_target_, stacklevel=4)
+        # One row would change the codes of all others: the sensitivity of their sum is then not
+        # bounded.
         if any(isinstance(module, _BatchNorm) for module in start.encoder.modules()):
             raise ValueError(
                 "network has batch normalisation, which mixes private rows; use GroupNorm or none, "
@@ -165,6 +168,7 @@ class DPSWDRowAdapter(BaseAdapter):
         )
 
     def event_function(self, n_features, n_classes, n_target):
+        # A network is built with seed 0 to learn its width, which is public.
         factory, n_steps = self._factory, self._n_private_steps(n_target)
         n_columns = build_encoder(factory, n_features, self.n_components, n_classes, 0)[2]
         return lambda multiplier: repeat(self._step_event(multiplier, n_columns, n_target), n_steps)
@@ -178,9 +182,11 @@ class DPSWDRowAdapter(BaseAdapter):
         return event if rate == 1 else PoissonSampledDpEvent(rate, event)
 
     def _beside(self, n_columns):
+        # The squared norm of projections is k/d of the row's on average: products get as much.
         return self.n_projections / n_columns if self.target_gradient == "dp-sgd" else 0.0
 
     def _rate(self, n_target):
+        # A rate of more than 1 does not exist: small targets are read as a whole at each step.
         return min(1.0, self.batch_size / n_target)
 
     def _n_private_steps(self, n_target):

@@ -30,7 +30,7 @@ class BallFormat(ArrayFormat):
     p : {1, 2}
         The norm of the ball.
     radius : float, default=None
-        Of the ball. None: 1, or, with bounds, that of the smallest ball around their box.
+        Radius of the ball. None: 1, or, with bounds, that of the smallest ball around their box.
     basis : None or "dct", default=None
         The orthonormal cosine transform of a row, or of its images.
     keep : float, default=None

@@ -7,10 +7,10 @@ import numpy as np
 import torch
 
 from ..curator.record_functions import call_quietly
-from ..feature_names import match_names
 from ..registry import savable
 from .frequencies import find_shape
 from .kind import ArrayFormat
+from .numbers import match_names
 from .windows import draw_windows
 
 # Squares of fewer pixels a side are not taken for images: a table may well have as many columns.
@@ -33,7 +33,7 @@ class BoxFormat(ArrayFormat):
     encoder : object, default=None
         With `transform` and `inverse_transform`, fitted on public data.
     components : PrivatePCA, default=None
-        What is released of the rows first, to encode them by.
+        Components of the rows, which are released first and encode them.
     clip_norm : float, default=1.0
         The radius of rows, which are decoded from the unit ball.
     """

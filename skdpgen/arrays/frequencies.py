@@ -14,7 +14,8 @@ def find_shape(n_columns, channels=(1,)):
     ----------
     n_columns : int
     channels : sequence of int, default=(1,)
-        Of images; the first number that allows for squares of more than a pixel is taken.
+        Numbers of channels of images; the first with which images are squares of more than a
+        pixel is taken.
     """
     for n_channels in channels:
         side = math.isqrt(n_columns // n_channels)

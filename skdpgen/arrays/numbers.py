@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Validation of public numeric arrays."""
+"""Public rows of numbers: their validation, and feature names that a fitted estimator knows."""
 
 import numpy as np
+import pandas as pd
 import torch
-from sklearn.utils.validation import check_array
+from sklearn.utils.validation import _get_feature_names, check_array
 
 from ..curator.containers import as_array
 from ..curator.record_functions import call_quietly, clears_frames
@@ -20,3 +21,29 @@ def read_numbers(X, name="X"):
     if rows is None or rows.ndim != 2 or rows.dtype != dtype:
         raise ValueError(f"{name} must be a 2D array of numbers, a row for each sample.")
     return check_array(rows, input_name=name)
+
+
+def match_names(estimator: object, X):
+    """Return rows with the feature names that an estimator was fitted with, or with none.
+
+    scikit-learn warns of rows with names where there were none, and the other way round. A user can
+    do nothing about rows that the package itself passes on, and an error in place of the warning
+    would stop a fit that has spent its budget. Names that differ stay: the estimator refuses them.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted one.
+    X : array or DataFrame of shape (n_samples, n_features)
+
+    Returns
+    -------
+    array or DataFrame of shape (n_samples, n_features)
+    """
+    known, given = getattr(estimator, "feature_names_in_", None), _get_feature_names(X)
+    if (known is None) == (given is None):
+        return X
+    if known is None:
+        return X.set_axis(range(X.shape[1]), axis=1)
+    # The estimator says what is wrong about rows of another width.
+    return pd.DataFrame(X).set_axis(known, axis=1) if X.shape[1] == len(known) else X

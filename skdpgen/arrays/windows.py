@@ -19,7 +19,7 @@ def draw_windows(n_columns, n_windows, generator):
     Parameters
     ----------
     n_columns : int
-        Of rows, which may be square images, grey or in three colours.
+        Number of columns of rows, which may be square images, grey or in three colours.
     n_windows : int
     generator : torch.Generator
         On the CPU.
