@@ -33,9 +33,9 @@ class Rule:
 
     def _given(self, write_range):
         values = ((field, getattr(self, field.name)) for field in fields(self))
-        return {f.name: self._show(f.name, v, write_range) for f, v in values if v != f.default}
+        return {f.name: self._show(v, write_range) for f, v in values if v != f.default}
 
-    def _show(self, name, value, write_range):
+    def _show(self, value, write_range):
         return list(value) if isinstance(value, tuple) else value
 
     def _set(self, **values):

@@ -60,7 +60,7 @@ class Implies(Rule):
     def names(self):
         return tuple(name for name, _ in self.when + self.then)
 
-    def _show(self, name, value, write_range):
+    def _show(self, value, write_range):
         return format_predicate(value, write_range)
 
     def restrict(self, names):
@@ -270,7 +270,7 @@ class Combinations(Rule):
     def names(self):
         return self.columns
 
-    def _show(self, name, value, write_range):
+    def _show(self, value, write_range):
         return [list(row) if isinstance(row, tuple) else row for row in value]
 
     def restrict(self, names):
