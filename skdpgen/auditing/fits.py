@@ -148,9 +148,11 @@ def audit_fit(
     check_choice("attack", attack, _ATTACKS)
     if not can_be_audited(estimator) or hasattr(estimator, "privatize"):
         raise TypeError(f"{type(estimator).__name__} cannot be audited by membership inference.")
+    # The coins of canaries leave records out: other relations have no such pair.
     if getattr(estimator, "relation", None) != "zero_out":
         raise ValueError("Membership inference needs an estimator with relation='zero_out'.")
     if n_canaries is None:
+        # Canaries mask each other in a release; scores by synthetic rows take each on its own.
         n_canaries = n_samples if attack != "releases" else 5
     counts = {"n_samples": n_samples, "n_fits": n_fits, "n_canaries": n_canaries}
     for name, value in counts.items():
@@ -163,10 +165,12 @@ def audit_fit(
     if not (isinstance(n_clear, numbers.Integral) and 1 <= n_clear <= n_all):
         raise ValueError(f"n_clear must be in [1, {n_all}]; got {n_clear!r}.")
     rng = make_rng(random_state)
+    # Fair coins, on which the bound on right guesses rests.
     coins = rng.integers(2, size=(n_fits, n_canaries)).astype(bool)
     scores = np.zeros(coins.shape)
     for i, is_included in enumerate(coins):
         null = np.ones(n_samples, bool)
+        # Excluded canaries stay in place as null records, so that sizes do not tell them.
         null[:n_canaries] = ~is_included
         sizes = n_samples, n_features, n_classes
         scores[i], certificate = _attack(estimator, sizes, attack, null, n_canaries, rng)
@@ -210,6 +214,7 @@ def _attack(
             fit_records(copied, data, int(rng.integers(2**32)))
         except AllReleased as stop:
             return scorer.score(), stop.args[0]
+    # Rows of the same kind that no fit has seen: the attack compares with what is usual.
     _, others = generate()
     sample = copied.sample(len(null), random_state=int(rng.integers(2**32)))
     synthetic = sample[0] if isinstance(sample, tuple) else sample

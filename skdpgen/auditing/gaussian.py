@@ -76,10 +76,12 @@ class GaussianAudit(MechanismAudit):
 
     def audit(self) -> ReleaseAudit:
         compared = [self._compare(present) for present in self._list_present()]
+        # The audit measures the pair that is furthest apart, where a violation shows first.
         widest = max(compared, key=lambda neighbours: neighbours.distances.max())
         faults = {fault for neighbours in compared for fault in neighbours.faults}
         run = widest.runs[0]
         if _DEPENDENT in faults:
+            # Noise that depends on the record distinguishes neighbours by itself.
             return self._report(math.inf, {}, faults, n_runs=0)
         distance, threshold = widest.distances.max(), self._audit_threshold()
         if run.coarseness > _SETTINGS.coarsest or distance == 0:
@@ -103,6 +105,7 @@ class GaussianAudit(MechanismAudit):
                 bound = math.inf  # the difference of two such numbers has no noise
         shares = np.square(widest.distances / distance)
         squares = np.multiply(bound**2, shares, where=shares > 0, out=np.zeros(shares.shape))
+        # Position 0 is the absent canary; the larger one is a candidate.
         rate = self._audit_rate(int(max(one, other)))
         return self._report(
             bound, noise.p_values(), faults, squares=squares, rate=rate, threshold=threshold
@@ -130,6 +133,8 @@ class GaussianAudit(MechanismAudit):
             noise = NoiseSource(self._seed())
             for taken, first in cycle(zip(sources, runs, strict=True)):
                 run = self._run(taken, noise, measured=first.measured[0])
+                # Measured once: exact values do not depend on noise here, and drawing is all that
+                # is repeated.
                 yield moved, (run.noisy - first.exact)[noised] / std
         for turn in cycle((0, 1)):
             # Both have the same samples and directions, and the same values released before.
@@ -148,6 +153,8 @@ class GaussianAudit(MechanismAudit):
         first = self._seed()
         seeds = [first, *self._seeds(_SETTINGS.n_equal - 1)]
         absent = [self._run(sources[0], seed) for seed in seeds]
+        # All runs see the values that the first one released, so that they differ by the record
+        # alone.
         pinned = absent[0].released
         runs = [absent[0], *(self._run(one, first, released=pinned) for one in sources[1:])]
         if isinstance(self._base, ThresholdDpEvent):
@@ -205,6 +212,7 @@ class GaussianAudit(MechanismAudit):
         std = first.std.max(initial=0.0)
         # Bisection for the smallest noise with which a value passes.
         least, enough = 0, math.ceil(_SETTINGS.largest_noise * std)
+        # Whether a value passes is monotone in noise that is added to all numbers.
         while enough - least > 1:
             middle = (least + enough) // 2
             least, enough = (least, middle) if count_released(middle) else (middle, enough)
@@ -254,6 +262,8 @@ class _Neighbours:
         self.levels = np.stack([run.exact[self.noised] / std for run in runs])
         self.distances = cdist(self.levels, self.levels)
         if relation == "zero_out":
+            # Two candidates are no neighbours under zero_out; each is a neighbour of the absent
+            # canary only.
             self.distances[1:, 1:] = 0.0
 
 

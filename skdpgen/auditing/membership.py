@@ -60,6 +60,7 @@ class ReleaseScorer:
         return self._scores + _log_ratios(self._products, self._agreement, 0.5)
 
     def _add_sum(self, source, mechanism, base, relation, rate, recorded):
+        # One seed for all: draws that a measurement makes must be the same for each canary.
         run, seed = recorded.recorded_run, int(self._rng.integers(2**63))
         added = np.stack(
             [
@@ -67,6 +68,7 @@ class ReleaseScorer:
                 for alone in (select_record(source, position) for position in range(self._n))
             ]
         )
+        # Numbers without noise have no likelihood ratio.
         noised = run.std > 0
         added = added[:, noised] / run.std[noised]
         agreement = added @ (run.noisy[noised] / run.std[noised])
@@ -75,6 +77,8 @@ class ReleaseScorer:
             self._agreement += agreement
         else:
             ratios = _log_ratios(added @ added.T, agreement, rate / 2)
+            # A mixture: with probability 1 - rate the canary was not drawn, and the release says
+            # nothing.
             self._scores += np.logaddexp(math.log1p(-rate), math.log(rate) + ratios)
 
     def _add_rows(self, source, mechanism, base, relation, rate, recorded):
@@ -94,6 +98,7 @@ class ReleaseScorer:
             # the accounting does not rely on slots being secret.
             slot = recorded.draws.slot_of(0)
             ratios = ratios[:, [int(self._rng.integers(n_slots)) if slot is None else slot]]
+        # Each slot is equally likely to hold the canary.
         share = rate / ratios.shape[1]
         rest = math.log1p(-share) if share < 1 else -math.inf
         self._scores += np.logaddexp(rest, math.log(share) + ratios).sum(1)
@@ -115,6 +120,7 @@ def _log_ratios(products: np.ndarray, agreement: np.ndarray, mean: float) -> np.
         Prior probability that a variable is 1.
     """
     variance = mean * (1 - mean)
+    # A Gaussian in place of each binary variable: exact sums over 2^n canaries would take too long.
     covariance = np.linalg.inv(products + np.eye(len(products)) / variance)
     means = mean + covariance @ (agreement - mean * products.sum(1))
     # The posterior without the Gaussian prior of the variable itself.
@@ -172,6 +178,7 @@ def score_by_distance(rows: np.ndarray, synthetic: np.ndarray, reference: np.nda
         NearestNeighbors(n_neighbors=1).fit(others).kneighbors(rows)[0][:, 0]
         for others in (synthetic, reference)
     )
+    # The constant keeps copies, at a distance of 0, finite.
     return np.log(far + 1e-12) - np.log(near + 1e-12)
 
 

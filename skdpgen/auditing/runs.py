@@ -47,6 +47,7 @@ class Canary:
         present : sequence of int, default=None
             Positions of the other records that are present. None: all but the candidates.
         """
+        # A shallow copy: arrays are replaced, never written to, since other runs share them.
         filled, rows = copy(source), self.rows if rows is None else rows
         X, y = source._arrays
         null = np.zeros(len(X), bool) if source._null is None else source._null.numpy().copy()
@@ -103,6 +104,7 @@ class Run:
         self._mechanism, self._pinned = mechanism, released
         self.measured: list = []
         self.released: list[np.ndarray] = []
+        # A copy is instrumented, so that the audited mechanism stays as it is.
         copied = copy(mechanism)
         copied._present = self._present
         copied._measure = lambda *args: self._keep(
@@ -128,6 +130,7 @@ class Run:
     def coarseness(self) -> float:
         """Largest step of the grid of values, in standard deviations of the noise."""
         steps = [
+            # Numbers without noise have no grid that matters.
             1 / (np.asarray(m.std)[np.asarray(m.std) > 0] * m.scale).min()
             for m in self.measured
             if m.exact.size and np.any(np.asarray(m.std) > 0)
@@ -142,6 +145,8 @@ class Run:
         def then(noisy):
             self.released.append(np.array(noisy))
             if self._pinned is not None:
+                # Neighbours see the same values before: their densities are compared given the
+                # past.
                 noisy = self._pinned[len(self.released) - 1]
             return self._keep(measured.then(noisy))
 
@@ -156,6 +161,7 @@ def measure_given(released: Sequence[np.ndarray], mechanism, source, event, rela
     """Return the exact values of other records, given the same noisy values before them."""
     measured = mechanism._measure(source, event, relation, noise)
     parts = [measured.exact / measured.scale]
+    # The last one decides nothing that is measured.
     for noisy in released[:-1]:
         measured = measured.then(noisy)
         parts.append(measured.exact / measured.scale)

@@ -119,9 +119,11 @@ def check_tables(synthetic: pd.DataFrame, reference: pd.DataFrame | None = None)
 
 def as_numbers(column: pd.Series) -> np.ndarray | None:
     """Return numbers or dates as floats, NaN for missing; None for other columns."""
+    # Categories of numbers, and booleans, are compared by level.
     if isinstance(column.dtype, pd.CategoricalDtype) or pd.api.types.is_bool_dtype(column):
         return None
     if pd.api.types.is_datetime64_any_dtype(column):
+        # Seconds since 1970: dates of different resolutions and time zones become comparable.
         days = pd.to_datetime(column, utc=True).dt.tz_localize(None).to_numpy().astype("M8[s]")
         return np.where(np.isnat(days), np.nan, days.astype(np.float64))
     if pd.api.types.is_numeric_dtype(column):
@@ -161,6 +163,7 @@ def _encode(name: str, tables: Sequence[pd.Series], order: Sequence | None) -> E
         exact = codes
     else:
         dtype = tables[-1].dtype
+        # The reference's order, if there is a reference: it is the real table.
         if order is None and isinstance(dtype, pd.CategoricalDtype) and dtype.ordered:
             order = dtype.categories
         codes, exact, levels = _encode_texts([as_texts(column) for column in tables], order)
@@ -189,6 +192,9 @@ def _encode_texts(
     first codes, and not in the second.
     """
     shares = [pd.Series(table).value_counts(normalize=True) for table in tables]
+    # By the larger of both shares, so that a level that one table lacks is shown as well. The sort
+    # is
+    # stable, so that charts do not change between runs.
     largest = pd.concat(shares, axis=1).max(axis=1).sort_values(ascending=False, kind="stable")
     exact = [pd.Index(largest.index).get_indexer(pd.Index(table)) for table in tables]
     exact = [np.where(pd.isna(table), -1, code) for table, code in zip(tables, exact, strict=True)]
@@ -196,6 +202,7 @@ def _encode_texts(
     if order is not None:
         ranks = {str(level): i for i, level in enumerate(order)}
         levels.sort(key=lambda level: ranks.get(level, len(ranks)))
+    # The last entry is that of missing cells, whose code -1 indexes it.
     positions = np.full(len(largest) + 1, len(levels))
     positions[largest.index.get_indexer(levels)] = np.arange(len(levels))
     positions[-1] = -1
@@ -232,7 +239,9 @@ def _encode_numbers(
         if len(others):
             edges = np.unique(np.quantile(others, probabilities, method="inverted_cdf"))
         inner, edges = edges[1:-1], np.union1d(edges, masses)
+        # A point mass is a bin from its value to the next float.
         breaks = np.unique([*inner, *masses, *np.nextafter(masses, np.inf)])
+        # The outermost bins end at the quantiles; their codes hold all values beyond.
         bounds = [min(edges[0], breaks[0]), *breaks, max(edges[-1], breaks[-1])]
         bins = [(a, a if b == np.nextafter(a, np.inf) else b) for a, b in pairwise(bounds)]
         levels = [_name_bin(bin, masses, is_date) for bin in bins]

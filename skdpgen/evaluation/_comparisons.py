@@ -95,8 +95,10 @@ def associate(first: EncodedColumn, second: EncodedColumn, which: str) -> float 
         return None
     counts = pd.crosstab(*codes).to_numpy()
     n, (rows, cols) = counts.sum(), counts.shape
+    # No Yates correction: the bias is corrected below, for tables of any size (Bergsma 2013).
     square = chi2_contingency(counts, correction=False).statistic / n
     square = max(0.0, square - (rows - 1) * (cols - 1) / (n - 1))
+    # The largest value that the corrected statistic takes for tables of this shape.
     least = min(rows - (rows - 1) ** 2 / (n - 1), cols - (cols - 1) ** 2 / (n - 1)) - 1
     return float(min(1.0, np.sqrt(square / least))) if least > 0 else 0.0
 
@@ -132,6 +134,7 @@ def halve(columns: Sequence[EncodedColumn], random_state: int = 0) -> list[Encod
     """Return columns with one half of the reference in place of synthetic rows."""
     reference = [np.asarray(column.reference) for column in columns]
     n = len(reference[0])
+    # Two halves of the reference show what sampling alone does to each number of the report.
     order = np.random.RandomState(random_state).permutation(n)
     first, second = order[: n // 2], order[n // 2 :]
     return [
@@ -158,6 +161,7 @@ def score_classifiers(
         classes, the ROC AUC. ``most_frequent``: the accuracy of a constant prediction.
     """
     synthetic, reference = (
+        # Shuffled, since files are often sorted by their target.
         table[table[target].notna()].sample(frac=1, random_state=random_state)
         for table in (synthetic, reference)
     )
@@ -182,6 +186,7 @@ def score_classifiers(
                     random_state,
                 )
             scores.append(score)
+    # The accuracy of no model at all, without which scores of rare classes look good.
     constant = labels["reference"].mode()[0]
     most_frequent = float((labels["test"] == constant).mean())
     return {"target": target, "most_frequent": most_frequent, "scores": scores}
@@ -212,10 +217,12 @@ def score_propensity(
     model = HistGradientBoostingClassifier(
         max_iter=50, categorical_features="from_dtype", random_state=random_state
     )
+    # Scores on rows that a model was trained on would find a difference between equal tables.
     folds = StratifiedKFold(min(3, n), shuffle=True, random_state=random_state)
     predicted = cross_val_predict(model, rows, is_synthetic, cv=folds, method="predict_proba")
     return {
         "roc_auc": float(roc_auc_score(is_synthetic, predicted[:, 1])),
+        # In units of its largest value, 1/4.
         "pmse": float(np.mean((predicted[:, 1] - 0.5) ** 2) / 0.25),
         "n_rows_each": n,
     }
@@ -236,6 +243,8 @@ def measure_nearest(
         ``n_rows``: the rows of the half. For ``synthetic`` and ``reference``: the median distance
         and the share of rows that equal their nearest row.
     """
+    # Held-out rows are the yardstick: synthetic rows should be no nearer to the first half than
+    # they.
     rng = np.random.RandomState(random_state)
     n, order = len(reference) // 2, rng.permutation(len(reference))
     first, second = (reference.iloc[part][:_MOST_ROWS] for part in (order[:n], order[n:]))
@@ -247,6 +256,7 @@ def measure_nearest(
         distances = search.kneighbors(rows)[0][:, 0]
         measured[who] = {
             "median_distance": float(np.median(distances)),
+            # Not 0: standardised numbers of equal cells differ by rounding.
             "share_of_copies": float(np.mean(distances < 1e-6)),
         }
     return measured

@@ -161,6 +161,7 @@ class SyntheticSamplesDisplay(Display):
         n_wide = min(10, len(images))
         shape = (math.ceil(len(images) / n_wide), n_wide)
         axes = self._take_axes(ax, shape, (n_wide * 0.8, shape[0] * 0.9))
+        # One scale for all images, or else a dark one would look like a bright one.
         options = {"cmap": "gray", "vmin": images.min(), "vmax": images.max(), **kwargs}
         if images.ndim == 4:  # matplotlib takes colours in [0, 1], channels last
             images = np.moveaxis(images, 1, -1)
@@ -319,8 +320,10 @@ class MarginalsDisplay(_ColumnsDisplay):
                 one.barh(positions, shares, 0.9, color="0.7", label="reference")
             shares = column.shares(column.synthetic)
             options = {"color": "tab:blue", "label": "synthetic", **kwargs}
+            # Narrower than those of the reference, which stay visible behind them.
             one.barh(positions, shares, 0.5, **options)
             one.set_yticks(positions, column.levels, fontsize="x-small")
+            # Bars are drawn from below: the first level belongs on top.
             one.invert_yaxis()
             one.set_title(column.name, fontsize="medium")
         axes[0].legend(fontsize="x-small")
@@ -386,6 +389,7 @@ class PairwiseDisplay(_ColumnsDisplay):
         ax = self._take_axes(ax, size=(max(5, 0.4 * n + 2),) * 2)
         shown = np.triu(self.synthetic, 1)
         shown += np.tril(self.synthetic if self.reference is None else self.reference, -1)
+        # A column's association with itself is 1, and would dominate the picture.
         shown[np.diag_indices(n)] = np.nan
         self.im_ = ax.imshow(shown, **{"cmap": "Blues", "vmin": 0, "vmax": 1, **kwargs})
         ax.set_xticks(range(n), self.names, rotation=90, fontsize="small")

@@ -272,6 +272,7 @@ def _find_rarest(columns: Sequence[EncodedColumn], kinds: dict) -> dict[str, tup
     for column in columns:
         shares = column.shares(column.synthetic)
         levels = zip(column.levels, shares.tolist(), strict=True)
+        # Merged levels are no level whose count somebody would read.
         counted = [(n, s) for n, s in levels if s > 0 and n != others.get(column.name)]
         if counted and column.bins is None:
             found[column.name] = min(counted, key=lambda level: level[1])
@@ -407,6 +408,7 @@ def _add_halves(results: dict, halves: Sequence[EncodedColumn], random_state: in
 
 def _score_classifiers(synthetic, reference, target, column, random_state) -> dict:
     """Return scores of classifiers, or the reason why there are none."""
+    # More values than levels: the chart bins them, and classes would be bins.
     if column.numbers is not None and len(np.unique(column.numbers[1])) > len(column.levels):
         none = "it is numeric, and classifiers need classes"
     elif len(column.levels) < 2:
@@ -429,8 +431,10 @@ def _plain(value):
         return {str(key): _plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple | np.ndarray):
         return [_plain(part) for part in value]
+    # Python's numbers: json refuses most of NumPy's.
     if isinstance(value, np.generic):
         value = value.item()
+    # JSON has no NaN and no infinity.
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

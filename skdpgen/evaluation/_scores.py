@@ -25,6 +25,8 @@ _CLASSIFIERS = ("logistic", "mlp", "cnn")
 _METRICS = ("accuracy", "roc_auc")
 # Cap of the logistic regression, so that the protocol takes seconds.
 _MAX_LOGISTIC_ROWS = 10_000
+# Training of the convolutional classifier, as the docstring of the protocol states it.
+_N_EPOCHS, _BATCH_SIZE = 6, 64
 
 
 def train_on_synthetic_score(
@@ -102,6 +104,7 @@ def train_on_synthetic_score(
         raise ValueError(f"metric must be one of {_METRICS}, got {metric!r}.")
     X_syn, X_test = _check_rows(X_syn, X_test, classifier)
     y_syn, y_test = _check_labels(X_syn, y_syn), _check_labels(X_test, y_test)
+    # Numbers never equal texts, so that each row would count as wrong.
     if (y_syn.dtype.kind in "US") != (y_test.dtype.kind in "US"):
         raise ValueError("y_syn and y_test must both hold numbers or both hold strings.")
     test_classes = np.unique(y_test)
@@ -110,12 +113,14 @@ def train_on_synthetic_score(
 
     # check_random_state(None) would return NumPy's global generator.
     rng = np.random.RandomState() if random_state is None else check_random_state(random_state)
+    # Shuffled before the cut, since synthetic rows may be sorted by class.
     order = rng.permutation(len(y_syn))
     if classifier == "logistic":
         order = order[:_MAX_LOGISTIC_ROWS]
     seed = int(rng.randint(2**31 - 1))
 
     classes, codes = np.unique(y_syn[order], return_inverse=True)
+    # Classifiers refuse one class; a generator that has collapsed must still get its low score.
     if len(classes) == 1:
         probabilities = np.ones((len(y_test), 1))
     elif isinstance(X_syn, pd.DataFrame):
@@ -178,6 +183,7 @@ def frechet_distance(X, Y) -> float:
     values, vectors = np.linalg.eigh(first)
     root = (vectors * np.sqrt(values.clip(0))) @ vectors.T
     cross = np.sqrt(np.linalg.eigvalsh(root @ second @ root).clip(0)).sum()
+    # The trace of roots may exceed its bound by rounding: the distance is not negative.
     gap = ((X.mean(0) - Y.mean(0)) ** 2).sum()
     distance = float(gap + max(0.0, np.trace(first) + np.trace(second) - 2 * cross))
     with np.errstate(over="ignore"):
@@ -260,6 +266,7 @@ def _fit_predict(X, codes, X_test, classifier: str, seed: int) -> np.ndarray:
 
 def _image_shape(n_features: int) -> tuple[int, int, int]:
     """Return (channels, side, side) of flat square images."""
+    # The order does not matter: no number is a square and three times a square.
     for channels in (1, 3):
         side = math.isqrt(n_features // channels)
         if channels * side**2 == n_features and side >= 4:
@@ -270,7 +277,7 @@ def _image_shape(n_features: int) -> tuple[int, int, int]:
     )
 
 
-def _cnn(X, codes, X_test, seed: int, n_epochs: int = 6, batch_size: int = 64) -> np.ndarray:
+def _cnn(X, codes, X_test, seed: int) -> np.ndarray:
     channels, side, _ = shape = _image_shape(X.shape[1])
     images, test_images = (
         torch.as_tensor(rows, dtype=torch.float32).reshape(-1, *shape) for rows in (X, X_test)
@@ -279,6 +286,7 @@ def _cnn(X, codes, X_test, seed: int, n_epochs: int = 6, batch_size: int = 64) -
     with torch.random.fork_rng(devices=[]), torch.enable_grad():
         # torch.manual_seed would also seed the generators of accelerators.
         torch.default_generator.manual_seed(seed)
+        # A plain network, so that differences of scores come from the rows.
         model = nn.Sequential(
             *(nn.Conv2d(channels, 32, 3, padding="same"), nn.ReLU(), nn.MaxPool2d(2)),
             *(nn.Conv2d(32, 64, 3, padding="same"), nn.ReLU(), nn.MaxPool2d(2)),
@@ -286,12 +294,13 @@ def _cnn(X, codes, X_test, seed: int, n_epochs: int = 6, batch_size: int = 64) -
             *(nn.Dropout(0.5), nn.Linear(128, int(codes.max()) + 1)),
         ).float()
         descent = Descent(model.parameters(), 1e-3, warm_up=1)
-        for _ in range(n_epochs):
-            for batch in torch.randperm(len(labels)).split(batch_size):
+        for _ in range(_N_EPOCHS):
+            for batch in torch.randperm(len(labels)).split(_BATCH_SIZE):
                 loss = nn.functional.cross_entropy(model(images[batch]), labels[batch])
                 descent.step(loss, 1.0)
     model.eval()
     with torch.no_grad():
+        # In blocks, so that memory does not grow with the test set.
         logits = torch.cat([model(batch) for batch in test_images.split(1000)])
     return logits.double().softmax(dim=1).numpy()
 
