@@ -79,6 +79,7 @@ class FederatedFit:
     target: str | None = None
 
     def __post_init__(self):
+        # A whole number in type, too: True or 5.0 would have another digest.
         if type(self.n_records) is not int or self.n_records < self.sharing.n_clients:
             raise ValueError(
                 "n_records must be a whole number, at least one row for each client; got "
@@ -89,7 +90,9 @@ class FederatedFit:
     def digest(self) -> str:
         params = self.generator.get_params()
         agreed = [f"{name}={params[name]!r}" for name in sorted(params)]
+        # Parameters that may differ between clients, such as devices, are no part of the agreement.
         agreed = [text for text in agreed if text.partition("=")[0] not in UNSAID]
+        # The version is part of it: releases of the library may compute other sums.
         words = [type(self.generator).__name__, *agreed, self.sharing, self.n_records, self.target]
         return hashlib.sha256(repr([__version__, *words]).encode()).hexdigest()
 
@@ -115,6 +118,7 @@ class FederatedFit:
         SpentError
             If `aggregate` fails.
         """
+        # Without rows: the server knows names and dtypes of columns only.
         table = _AggregatedTable(head.iloc[:0], self, aggregate)
         return clone(self.generator).fit(table, target=self.target)
 
@@ -122,9 +126,11 @@ class FederatedFit:
 def make_share(agreed: FederatedFit, X: pd.DataFrame) -> np.ndarray:
     """Return the sum over the rows of one client with its share of the noise, not yet masked."""
     # The fit also checks the plan, budgets and the ledger.
+    # No seed: whoever knows it could subtract this client's noise.
     generator = clone(agreed.generator).set_params(random_state=None, verbose=0)
     try:
         generator.fit(_ClientTable(X, agreed), target=agreed.target)
+    # By an exception, which ends the fit before it goes on with numbers that nobody has yet.
     except _ShareReady as share:
         return share.numbers
     raise PlanError("The fit made no release: there is no sum to share.")
@@ -154,6 +160,8 @@ class _ClientTable(_FederatedTable):
     """The rows of one client; a release of it would be its share."""
 
     def __init__(self, frame, agreed):
+        # More rows than all clients have together would make n_records, on the certificate, a false
+        # number.
         if not 0 < len(frame) <= agreed.n_records:
             raise ValueError("A client has rows, and no more than all clients have together.")
         super().__init__(frame, agreed)
@@ -193,5 +201,6 @@ class _AggregatedTable(_FederatedTable):
         return [self._total]
 
     def run(self, mechanism, source, event, *, relation, noise):
+        # Asked for only now, when the plan and the budget have accepted the release.
         self._total = self._aggregate()
         return mechanism.take_sum(source, event, relation=relation, total=self._total)

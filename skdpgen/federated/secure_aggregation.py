@@ -57,6 +57,7 @@ class Client:
         _check_position(agreed, position)
         self.agreed, self.position = agreed, position
         self._private_key = _x25519().X25519PrivateKey.generate().private_bytes_raw()
+        # A mask besides those of pairs, which the others reveal if the server declares a dropout.
         self._own_seed = secrets.token_bytes(32)
         self._keys: dict[int, bytes] | None = None
         self._has_unmasked = False
@@ -90,18 +91,22 @@ class Client:
         ValueError
             If a key is invalid, or occurs twice. No row is read then.
         """
+        # Two updates with the same masks differ by two sums in the clear.
         if self._keys is not None:
             raise PlanError("A client makes one update: another sum takes new clients, and noise.")
         _check_keys(self.agreed, public_keys)
+        # A server that replaces the key could agree on masks in the client's name.
         if public_keys.get(self.position) != self.public_key:
             raise PlanError("The client's own public key is not among those that it was given.")
         others = {other: key for other, key in public_keys.items() if other != self.position}
         seeds = {other: self._agree(key) for other, key in others.items()}
         self._keys = dict(public_keys)
         share = make_share(self.agreed, X)
+        # Modulo 2^64, in which masks cancel exactly and a masked number is uniform.
         masked = share.view(np.uint64).ravel() + expand(self._own_seed, share.size)
         for other, seed in seeds.items():
             mask = expand(seed, share.size)
+            # One of a pair adds what the other subtracts.
             masked += mask if self.position < other else -mask
         return MaskedUpdate(self.position, self.agreed.digest, masked.reshape(share.shape))
 
@@ -127,12 +132,15 @@ class Client:
         if self._keys is None or self._has_unmasked:
             raise PlanError("A client unmasks once, after its update.")
         survivors = set(survivors)
+        # Its own seed unmasks its own sum: it is revealed for sums that hold at least min_clients.
         is_in_sum = self.position in survivors and survivors <= set(self._keys)
         if not is_in_sum or len(survivors) < needed:
             raise PlanError(
                 f"A client unmasks a sum that it is in, of at least {needed} clients who gave "
                 f"keys; requested is that of {sorted(survivors)}."
             )
+        # Set before the seeds leave: two lists of survivors would reveal both kinds of seeds of a
+        # client.
         self._has_unmasked = True
         dropouts = set(self._keys) - survivors
         pairs = {other: self._agree(self._keys[other]) for other in dropouts}
@@ -149,6 +157,7 @@ class Client:
             secret = own.exchange(x25519.X25519PublicKey.from_public_bytes(public_key))
         except ValueError:  # a point of small order, with which everybody has the same secret
             raise ValueError(f"{public_key.hex()} is no public key of a client.") from None
+        # Bound to both keys and to the agreement, so that no mask serves two sums.
         info = b"".join([b"skdpgen pair mask", *both, self.agreed.digest.encode()])
         return HKDF(SHA256(), 32, salt=None, info=info).derive(secret)
 
@@ -204,6 +213,7 @@ class Aggregator:
             If its client does not participate, or sent one before; if it is for another agreement;
             or if the sum is closed.
         """
+        # The survivors were told that it is a dropout, and reveal its pair masks.
         if self._dropouts is not None:
             raise ValueError("The sum is closed: a client that comes late counts as a dropout.")
         if update.position not in self._participants or update.position in self._survivors:
@@ -257,6 +267,8 @@ class Aggregator:
         """
         dropouts, total = self._dropouts, self._sum
         due = {i: {i, *(dropouts or ())} for i in self._survivors}
+        # One missing seed leaves the total random; numbers that look like a sum must not be
+        # returned.
         is_complete = {i: set(seeds) for i, seeds in revealed.items()} == due
         if total is None or dropouts is None or not is_complete:
             raise RuntimeError("The masks of all survivors are needed: the sum stays masked.")
@@ -265,7 +277,9 @@ class Aggregator:
             total = total - expand(seeds[position], total.size)
             for other in dropouts:
                 mask = expand(seeds[other], total.size)
+                # Masks with dropouts have no counterpart in the sum.
                 total = total - mask if position < other else total + mask
+        # Two's complement: sums below zero come back with their sign.
         return total.view(np.int64).reshape(shape)
 
 
@@ -287,6 +301,7 @@ def _check_keys(agreed, public_keys):
         _check_position(agreed, position)
         if not isinstance(key, bytes) or len(key) != 32:
             raise ValueError(f"The public key of client {position} must be 32 bytes.")
+    # Equal keys make pair masks that others can compute.
     if len(set(public_keys.values())) < len(public_keys):
         raise ValueError("Two clients have the same public key.")
     if len(public_keys) < agreed.sharing.min_clients:

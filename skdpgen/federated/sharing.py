@@ -49,6 +49,7 @@ class Sharing:
     @property
     def n_shares(self) -> int:
         """Number of shares that make up the full noise: K - D - A."""
+        # Colluding clients can subtract their own shares, and dropouts add none.
         return self.n_clients - self.n_dropouts - self.n_colluding
 
     @property
@@ -65,6 +66,7 @@ class Sharing:
             If it plans anything but one Gaussian release of records.
         """
         (name, event), *others = plan.releases
+        # A sum of Gaussian shares is Gaussian; several releases would take several rounds of masks.
         if others or not isinstance(event, GaussianDpEvent) or plan.max_rows is not None:
             raise PlanError(
                 "A federated fit makes one Gaussian release of records, with noise, and without "
@@ -123,6 +125,7 @@ def sum_divergence(std: float, n_shares: int) -> float:
         exponent = 2 * math.pi**2 * std**2 * k / (k + 1)
         # j² ≥ 1 + 3(j - 1): a geometric series.
         theta = 2 * math.exp(-exponent) / -math.expm1(-3 * exponent) if exponent > 0 else math.inf
+        # The bound does not hold for such little noise.
         if theta >= 1:
             return math.inf
         tau -= math.log1p(-theta)

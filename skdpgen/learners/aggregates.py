@@ -61,6 +61,7 @@ class RecordFeatures:
 
     def __call__(self, rows, membership):
         network, example = self.network, self.network.labels.weight
+        # Frozen layers have no gradient to release.
         with torch.no_grad():
             inputs = network.look(rows.to(example), membership.to(example))
         trace = []
@@ -87,6 +88,7 @@ def _row_gradients(layer, inputs, gradient):
     """Return each row's gradient in a layer's weight and bias, flat."""
     if isinstance(layer, nn.Linear):
         return (gradient[:, :, None] * inputs[:, None]).flatten(1), gradient
+    # A convolution is a product with patches: gradients of single rows are one batched product.
     patches = nn.functional.unfold(
         inputs, layer.kernel_size, padding=layer.padding, stride=layer.stride
     )
@@ -99,6 +101,7 @@ def _keep_largest(products, keep):
     n_dropped = math.floor((1 - keep) * products.shape[1])
     if n_dropped == 0:
         return products
+    # Per row, before clipping: each row decides on its own entries only.
     limit = products.abs().kthvalue(n_dropped, dim=1, keepdim=True).values
     return products * (products.abs() > limit)
 
@@ -140,6 +143,7 @@ class ClassMeans:
         self.shares.add(released.counts / self.batch_size, std**2 + 0.25 / self.batch_size)
         self._sums = self.memory * self._sums + torch.as_tensor(released.features).to(self._sums)
         self._weight = self.memory * self._weight + 1
+        # Noise of independent releases adds in squares.
         self._energy = self.memory**2 * self._energy + released.features_std**2
 
     def warn_of_absent(self) -> None:
@@ -208,6 +212,7 @@ class SlowLayers:
             return
         mean = total / (self._batch_size * self._n_releases)
         flat = nn.utils.parameters_to_vector(self._weights)
+        # A linear loss has the given gradient, so that the optimiser needs no special step.
         self._descent.step((flat * (mean.to(flat) + other())).sum(), 1.0)
         self._total, self._n_releases = 0.0, 0
 
@@ -254,6 +259,7 @@ def fit_classifier(
 
     def draw():
         shares = torch.empty(nothing.shape).exponential_(generator=generator).to(device)
+        # Normalised exponentials are uniform on the simplex of shares.
         return shares / shares.sum(1, keepdim=True)
 
     def loss(means, shares):
@@ -339,6 +345,7 @@ def fit_to_aggregates(
     training, head = Training(rows, learning_rate), _head_descent(network, learning_rate)
     if asymmetry is not None:
         slow = SlowLayers(network, learning_rate, batch_size, asymmetry)
+    # Even, since halves give two independent estimates of the means.
     per_class = 2 * max(1, n_generated // (2 * n_classes))
     classes = torch.arange(n_classes).repeat_interleave(per_class)
     one_hot = torch.eye(n_classes, device=device)
@@ -374,6 +381,7 @@ def fit_to_aggregates(
         if is_trained or objective == "rows":
             fake = features.detach().mean(1)
             noise = torch.randn(fake.shape, generator=generator).to(device)
+            # As noisy as the real means: the head must not learn to tell noise from its absence.
             real, fake = known.means, fake + known.std * noise
             head.step(verdict(real, is_real=True) + verdict(fake, is_real=False), rate)
         gap = loss = distance(features)

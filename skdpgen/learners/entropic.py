@@ -51,6 +51,8 @@ class LocalRowNetwork(RowNetwork):
         outputs = self.network(codes)
         if not self._unit_output:
             return outputs * self.scale
+        # Outputs of a sigmoid, in [0, 1], become features in [-1, 1], around the centre of the
+        # bounds.
         rows = 2 * outputs - 1
         if self._across is not None:
             images = rows.reshape(len(rows), *self._grid)
@@ -69,6 +71,7 @@ def _debiased(generated, noised, p, reg):
 def _unregularised(generated, noised, p, reg):
     """Return W_p^p between batches of equal size, by the best assignment."""
     costs = pairwise_cost(generated, noised, p=p)
+    # Detached: by the envelope theorem the optimal plan is constant to first order.
     plans = [linear_sum_assignment(cost)[1] for cost in costs.detach().cpu().numpy()]
     chosen = torch.as_tensor(np.stack(plans), device=costs.device)
     return costs.gather(2, chosen.unsqueeze(2)).mean((1, 2))
@@ -102,7 +105,9 @@ def clean_shares(codes: np.ndarray, n_classes: int, probability: float) -> np.nd
     noised = np.bincount(codes, minlength=n_classes) / len(codes)
     if probability >= 1:
         return np.full(n_classes, 1 / n_classes)
+    # Unbiased, but not always in the simplex.
     shares = (noised - probability / n_classes) / (1 - probability)
+    # Projection on the simplex: the nearest shares that are not negative and sum to 1.
     falling = -np.sort(-shares)
     shifts = (np.cumsum(falling) - 1) / np.arange(1, n_classes + 1)
     shares = np.maximum(shares - shifts[np.flatnonzero(falling > shifts)[-1]], 0)
@@ -114,6 +119,7 @@ def _classes_given_labels(shares, probability):
     n_classes = len(shares)
     response = (1 - probability) * np.eye(n_classes) + probability / n_classes
     joint = response.T * shares
+    # A label that no class explains has probability 0: no division by it.
     return joint / np.maximum(joint.sum(1, keepdims=True), 1e-300)
 
 
@@ -185,10 +191,12 @@ def fit_to_noised_rows(
     members = [torch.as_tensor(np.flatnonzero(codes == label)) for label in labels]
     given_labels = torch.as_tensor(_classes_given_labels(shares, probability)[labels])
     weights = torch.as_tensor(counts[labels] / len(codes), dtype=torch.float32, device=device)
+    # Sinkhorn's iteration needs a regularisation above 0.
     distance = distance if reg > 0 else _unregularised
     training, groups = Training(rows, learning_rate), (len(labels), batch_size)
 
     def draw():
+        # True classes given each noised label, as rows of a label come from several classes.
         drawn = torch.multinomial(given_labels, batch_size, True, generator=generator)
         return rows.draw(drawn.flatten(), generator)
 

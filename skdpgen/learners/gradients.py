@@ -63,10 +63,13 @@ class WeightGradient:
         self.function, self.debiasing = function, debiasing
         self.network, self.latent = network, latent
         self.weights = {k: v.detach().clone() for k, v in network.named_parameters()}
+        # Batch normalisation updates statistics in a forward pass; each call starts from the same
+        # ones.
         self.statistics = {k: v.clone() for k, v in network.named_buffers()}
 
     def __call__(self, rows, membership):
         gradient = torch.cat([self.function(rows, membership), self.debiasing])
+        # Copies: the curator calls the function, and may not change the network.
         weights = {k: v.clone().requires_grad_() for k, v in self.weights.items()}
         statistics = {k: v.clone() for k, v in self.statistics.items()}
         with torch.enable_grad():
@@ -152,6 +155,7 @@ def fit_to_gradients(
             shape = (sum(weight.numel() for weight in weights),)
         released = release(ClippedGradientMechanism(BatchFunction(function), shape, grad_clip))
         noisy = torch.as_tensor(released.value)
+        # Less the expected energy of the noise, which makes the squared norm unbiased.
         energy = noisy.square().sum() - noisy.numel() * released.std**2
         if perturb == "images":
             # No private row enters the debiasing block: it is clipped only.
@@ -171,6 +175,7 @@ def fit_to_gradients(
 def _draw_stratified(shares, size, generator):
     """Draw classes in random order; the count of each differs by less than 1 from its share."""
     edges = torch.as_tensor(shares, dtype=torch.float64).cumsum(0)
+    # Systematic sampling: one offset for all points, which removes most variance of the counts.
     offset = torch.rand(1, generator=generator, dtype=torch.float64)
     points = (torch.arange(size, dtype=torch.float64) + offset) / size * edges[-1]
     classes = torch.searchsorted(edges, points, right=True).clamp(max=len(shares) - 1)

@@ -101,6 +101,7 @@ def _make_conv32(image_shape, n_components):
         nn.ZeroPad2d(margin),
         nn.Conv2d(n_channels, 3, 3, 1, 1),
         nn.ReLU(),
+        # Stride 2 halves the sides to 16.
         nn.Conv2d(3, 32, 2, 2, 0),
         nn.ReLU(),
         nn.Conv2d(32, 32, 3, 1, 1),
@@ -122,6 +123,7 @@ def _make_conv32(image_shape, n_components):
         nn.ReLU(),
         nn.Conv2d(32, n_channels, 3, 1, 1),
         nn.Sigmoid(),
+        # A negative margin crops: the counterpart of the padding of the encoder.
         nn.ZeroPad2d(-margin),
         nn.Flatten(),
     )
@@ -139,6 +141,7 @@ def _make_conv64(image_shape, n_components):
         layers += [nn.LeakyReLU(0.2), nn.Conv2d(width, wider, 4, 2, 1)]
     layers += [nn.LeakyReLU(0.2), nn.Flatten(), nn.Linear(512 * 8 * 8, n_components)]
     encoder = nn.Sequential(*layers)
+    # The first layer maps a pixel to 4×4; each of the others doubles the sides.
     layers, stride, padding = [nn.Unflatten(1, (n_components, 1, 1))], 1, 0
     for wider, width in itertools.pairwise([n_components, *widths[::-1]]):
         layers += [

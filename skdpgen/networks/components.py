@@ -42,8 +42,10 @@ class PrincipalComponents(nn.Module):
 
     def __init__(self, axes, deviations, whiten=0.5, unit_ball=False):
         super().__init__()
+        # With whiten=1, components that are mostly noise would weigh as much as the first one.
         spread = deviations ** (1 - whiten)
         radius = torch.linalg.vector_norm(spread) if unit_ball else 1.0
+        # Buffers move with the module between devices, and no optimiser changes them.
         self.register_buffer("axes", axes)
         self.register_buffer("scale", deviations**whiten * radius)
         self.register_buffer("spread", spread / radius)
@@ -139,6 +141,7 @@ def choose_space(moments, n_components: int) -> tuple[np.ndarray, np.ndarray, fl
     spaces = [np.eye(n_columns), *find_spaces(n_columns, n_components)]
     parts = [space.T @ moments.value @ space for space in spaces]
     held = [held_by_leading(np.linalg.eigvalsh(part), n_components, moments.std) for part in parts]
+    # The choice reads released moments only, so that it costs nothing.
     best = int(np.argmax(held))
     return spaces[best], parts[best], float(held[best])
 
@@ -152,6 +155,7 @@ def find_spaces(n_columns: int, n_components: int) -> Iterator[np.ndarray]:
     shape, n_last = find_shape(n_columns, (1, 3)), 0
     n_axes = sum(side > 1 for side in shape[1:])
     n = (n_components / shape[0]) ** (1 / max(1, n_axes))
+    # The last space, of all frequencies, is the identity that the caller has.
     while math.ceil(n) < shape[-1]:
         if math.ceil(n) > n_last:
             n_last = math.ceil(n)

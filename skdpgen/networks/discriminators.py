@@ -87,6 +87,7 @@ class Discriminator(nn.Module):
             hidden = hidden.unflatten(1, self.image_shape)
         for i, layer in enumerate(self.frozen):
             hidden = layer(hidden)
+            # Once, at the first layer: the class is then part of all features behind it.
             if i == 0:
                 labels = self.labels(one_hot)
                 hidden = hidden + (labels if hidden.ndim == 2 else labels[:, :, None, None])
@@ -100,6 +101,7 @@ class Discriminator(nn.Module):
         """
         for layer in self.trained:
             inputs, hidden = hidden, layer(hidden)
+            # Inputs and outputs of each layer, from which gradients of single rows are computed.
             if trace is not None:
                 trace.append((layer, inputs, hidden))
             hidden = nn.functional.leaky_relu(hidden, 0.2)
@@ -132,6 +134,9 @@ def _normalise(maps: torch.Tensor) -> torch.Tensor:
     together. A row that is no image is one map.
     """
     maps = maps.flatten(2) if maps.ndim == 4 else maps[:, None]
+    # Statistics of each row alone: those of a batch would mix rows, and void the sensitivity.
     maps = maps - maps.mean(2, keepdim=True)
     norms = torch.linalg.vector_norm(maps, dim=2, keepdim=True)
+    # Divided by the root of the number of maps, all maps of a row have norm 1 at most together. The
+    # constant keeps the bound where a map is 0.
     return (maps / (norms + 1e-4) / math.sqrt(maps.shape[1])).flatten(1)

@@ -190,6 +190,7 @@ def mirror(image_shape: tuple[int, int, int]) -> Callable:
     """
     n_channels, height, width = image_shape
     widths = [n_channels]
+    # Halved as long as both sides are even, so that upsampling ×2 gives the exact size.
     while height % 2 == width % 2 == 0 and min(height, width) >= 8:
         height, width = height // 2, width // 2
         widths.insert(0, min(64, max(16, 2 * widths[0])))
@@ -203,6 +204,7 @@ def mirror(image_shape: tuple[int, int, int]) -> Callable:
             layers += [nn.ReLU(), UpsampledConv2d(maps, fewer)]
         return nn.Sequential(*layers, nn.Sigmoid(), nn.Flatten())
 
+    # Outputs are in [0, 1] by the sigmoid, so that bounds rather than the unit ball scale them.
     make.unit_output = True
     return make
 

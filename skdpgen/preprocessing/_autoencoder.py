@@ -155,12 +155,16 @@ class Autoencoder(
         X = validate_data(self, X, dtype=[np.float64, np.float32])
         n_samples, n_features = X.shape
         bounds = check_bounds(self.bounds, n_features, "bounds")
+        # None is the default of other estimators, which infer bounds by a release; here rows are
+        # public.
         if bounds is None:
             raise ValueError("bounds must be a pair (lower, upper) of numbers or arrays; got None.")
         shape = self.image_shape
         if isinstance(shape, str) and shape == "auto":
             shape = infer_image_shape(n_features)
         seeds = NoiseSource(self.random_state)
+        # The lambda drops the width that `build` asks for: the decoder has it from the number of
+        # features.
         network = build(
             lambda n_inputs, _: make_autoencoder(n_inputs, self.n_components, shape),
             n_features,
@@ -223,6 +227,7 @@ class Autoencoder(
             raise ValueError(
                 f"Codes have {self._n_features_out} columns; got an array of shape {X.shape}."
             )
+        # Clipped, since rounding of the affine map may leave the bounds by an ulp.
         unit = self._apply("decode", lambda block: torch.tensor(X[block], dtype=self._dtype), X)
         lower, upper = self._bounds
         return np.clip(lower + unit * (upper - lower), lower, upper).astype(X.dtype, copy=False)
@@ -236,6 +241,7 @@ class Autoencoder(
     def _apply(self, method, read, X):
         """Apply the encoder or the decoder to blocks of rows."""
         device, network = choose_device(self.device), self._network
+        # A copy: the fitted network stays on the CPU, where it is saved and pickled.
         if device.type != "cpu":
             network = deepcopy(network).to(device)
         blocks = [slice(i, i + _BLOCK) for i in range(0, len(X), _BLOCK)]
@@ -243,6 +249,7 @@ class Autoencoder(
         return torch.cat(parts).numpy().astype(X.dtype, copy=False)
 
     def _default_n_epochs(self, n_samples: int) -> int:
+        # Whole epochs, so that all rows weigh alike.
         n_epochs = round(_N_STEPS / math.ceil(n_samples / self.batch_size))
         return min(_MOST_EPOCHS, max(1, n_epochs))
 
@@ -276,6 +283,7 @@ def _train(network, read, n_samples, *, n_epochs, batch_size, learning_rate, gen
         output = network(rows)
         # Behind a sigmoid, its gradient does not vanish where the squared error's does.
         descent.step(nn.functional.binary_cross_entropy(output, rows), rate)
+        # A sum over rows, since the last batch of an epoch may be smaller.
         return (output.detach() - rows).square().mean().double() * len(rows)
 
     errors = run_steps(take_step, n_steps, label="autoencoder", verbose=verbose)

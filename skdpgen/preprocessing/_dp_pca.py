@@ -193,8 +193,10 @@ class DPPCA(
         max_rows = None if persons is None else self.max_rows_per_person
         dataset = Dataset.of(X, persons=persons, max_rows=max_rows)
         kind = ArrayKind.of(dataset)
+        # Sizes and dtypes are checked before the plan: an error after a release would waste its ε.
         dataset.validate_array(self)
         n_samples, n_features = dataset.n_records, dataset.n_columns
+        # The second moments are a square matrix, whose size is refused before anything is spent.
         check_size("X", n_features, n_features)
         format = self._make_format(n_samples, n_features, kind, max_rows)
         n_components = self._n_components(n_features)
@@ -212,11 +214,13 @@ class DPPCA(
             format = format.resolve(curator)
             moments = curator.release(CovarianceMechanism())
             certificate, n_rows = curator.certificate(_ASSUMED), curator.n_rows
+        # From here on everything is post-processing of the noisy moments, which costs nothing.
         values, vectors = np.linalg.eigh(moments.value)
         values, vectors = values[::-1][:n_components], vectors.T[::-1][:n_components]
         # The sign of an eigenvector is arbitrary: its largest entry is made positive.
         largest = np.abs(vectors).argmax(axis=1, keepdims=True)
         self.components_ = vectors * np.sign(np.take_along_axis(vectors, largest, axis=1))
+        # Moments were released in units of the radius, and as a sum over rows.
         self.explained_variance_ = values * (format.clip_norm**2 / n_rows)
         self.n_components_ = self._n_features_out = n_components
         self._format, self.clip_norm_, self.bounds_ = format, format.clip_norm, format.bounds
@@ -245,6 +249,8 @@ class DPPCA(
         rows = np.clip(self._format.encode(X), -_LARGEST, _LARGEST) @ self.components_.T
         limit = np.finfo(X.dtype).max
         rows = np.clip(rows, -limit, limit)
+        # Each component mixes all cells of a row, so that one missing cell leaves none of them
+        # known.
         rows[~np.isfinite(X).all(axis=1)] = np.nan
         return rows.astype(X.dtype, copy=False)
 
@@ -294,6 +300,8 @@ class DPPCA(
             relation=self.relation,
             accountant=self.accountant,
         )
+        # The bound on rows per person changes the sensitivity, so it is set before that is
+        # computed.
         plan = replace(plan, max_rows=max_rows)
         sensitivity = plan.bound(CovarianceMechanism.sensitivity_of)
         return replace(plan, sigma=plan.multiplier(CovarianceMechanism.name) * sensitivity)

@@ -179,6 +179,7 @@ class LocalPrivatizer(
 
     def _fit(self, X):
         self._check_params()
+        # Whoever knows the seed can subtract the noise from each row.
         if self.random_state is not None:
             warn_of_seed()
         kind = ArrayKind.of(Dataset(X))
@@ -193,6 +194,8 @@ class LocalPrivatizer(
         self._n_features_out = format.n_columns
         # Later calls use the values that the certificate states.
         self._is_strict = self.strict
+        # The counter survives refits: otherwise a second fit would repeat the noise of the first
+        # one.
         self._counter = getattr(self, "_counter", [0])
         self._seed = self.random_state, self._counter
         self.privacy_ = self._certify(plan)
@@ -255,6 +258,7 @@ class LocalPrivatizer(
             noised = curator.release(LocalRowsMechanism(format.p)).values * format.radius
             if has_labels:
                 y = classes[curator.release(LocalLabelsMechanism(len(classes))).codes]
+        # Rounding to the dtype of the input is post-processing of the released rows.
         noised = noised.astype(dtype, copy=False)
         return (noised, y) if has_labels else noised
 
@@ -370,6 +374,7 @@ class LocalPrivatizer(
     def _check_params(self):
         """Raise a ValueError if a parameter is bad; no row is read."""
         super()._check_params()
+        # The mechanism's parameters are those of a release, which validates them.
         self._find_noise()._check_params()
 
     def __sklearn_tags__(self):

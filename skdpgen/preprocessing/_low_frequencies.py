@@ -91,6 +91,7 @@ class LowFrequencies(
                 f"Images of shape {shape} have {math.prod(shape)} pixels, X has {X.shape[1]} "
                 "features."
             )
+        # Three numbers for grey images, too, so that one product serves all shapes.
         self.image_shape_ = (1, *shape)[-3:]
         self._n_features_out = self.image_shape_[0] * math.prod(map(len, self._bases()))
         return self
@@ -110,6 +111,7 @@ class LowFrequencies(
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         rows, columns = self._bases()
+        # The transform is separable: two small products in place of one by a matrix of all pixels.
         return (rows @ X.reshape(-1, *self.image_shape_) @ columns.T).reshape(len(X), -1)
 
     def inverse_transform(self, X) -> np.ndarray:
@@ -127,6 +129,8 @@ class LowFrequencies(
         X = np.asarray(X, dtype=np.float64)
         rows, columns = self._bases()
         shape = (-1, self.image_shape_[0], len(rows), len(columns))
+        # Rows of an orthonormal transform: the transpose is the inverse on the frequencies that are
+        # kept.
         return (rows.T @ X.reshape(shape) @ columns).reshape(len(X), -1)
 
     @property
