@@ -23,6 +23,7 @@ def budget(options: Namespace) -> int:
     """Create, show or close the file of a budget."""
     if options.action == "init" and Path(options.path).exists():
         raise ValueError(f"{options.path} exists already; name a new file for the budget.")
+    # Collected, so that they are printed as this command prints, without file names and lines.
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if options.action == "init":
@@ -64,6 +65,7 @@ def verify(options: Namespace) -> int:
             "warnings": [str(warning.message) for warning in caught],
             "certificate": json.loads(certificate.to_json()),
         }
+        # Nothing else goes to standard output: programs read it.
         print(json.dumps(found, ensure_ascii=False))
         return 0
     print(certificate if options.full else summarize(certificate, _N_LINES))
@@ -84,6 +86,7 @@ def sign(options: Namespace) -> int:
     """Sign a certificate."""
     check_outputs({"--output": options.output}, {"--key": options.key})
     text = Path(options.certificate).read_text(encoding="utf-8")
+    # Signed before the file is opened: an error leaves no empty file.
     signed = sign_text(text, Path(options.key).read_bytes())
     Path(options.output).write_text(signed + "\n", encoding="utf-8")
     return 0

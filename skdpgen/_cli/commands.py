@@ -20,6 +20,7 @@ _AUDIT_ROWS = 1000
 
 def schema(options: Namespace) -> int:
     """Write a schema with the bounds and levels of a public table."""
+    # Before the table is read, which may take minutes.
     check_outputs({"--output": options.output}, {"the table": options.table})
     print(
         "The schema publishes bounds and levels of this table: it must be public.", file=sys.stderr
@@ -37,6 +38,7 @@ def audit(options: Namespace) -> int:
     """Audit the releases of a synthesis on generated rows."""
     declared = read_declared(options)
     columns = {**declared, **read_types(options.types, PLAIN)}
+    # An audit generates its rows, so that all columns must be declared.
     if not columns:
         raise ValueError(
             "An audit generates rows of declared columns. Declare them by --schema or --types, an "

@@ -67,6 +67,7 @@ class Form:
                 f"{n_rows:,} rows are more than a sheet holds, {_MOST_OF_SHEET:,}. Ask for fewer "
                 "by --n-rows, or give the table as a CSV or Parquet file."
             )
+        # Before the fit, since an error in writing would come after the budget is spent.
         for name, column in schema.items() if self.is_csv else ():
             try:
                 "".join(filter(_is_text, getattr(column, "levels", None) or ())).encode(
@@ -84,8 +85,10 @@ class Form:
         if write is not None:
             write(pieces, path)
             return
+        # newline="": the writer of CSV sets line ends itself, on Windows as well.
         with path.open("w", encoding=self.encoding, newline="") as file:
             for i, piece in enumerate(pieces):
+                # Piece by piece, so that memory does not grow with the number of rows.
                 texts = piece.assign(**{name: self._as_texts(piece[name]) for name in piece})
                 texts = escape_formulas(texts) if self.escapes else texts
                 texts.to_csv(file, sep=self.sep, index=False, header=i == 0, lineterminator="\n")
@@ -95,6 +98,7 @@ class Form:
         style = self.styles.get(column.name, PLAIN)
         kind = getattr(column.dtype, "kind", "O")
         if kind == "f" and style.decimal != PLAIN.decimal:
+            # str gives the shortest text that reads back as the same number.
             return column.map(lambda x: str(x).replace(".", style.decimal), na_action="ignore")
         if kind == "M" and style.date_format is not None:
             return column.dt.strftime(style.date_format)
@@ -110,6 +114,7 @@ def _write_parquet(pieces, path):
     from pyarrow.parquet import ParquetWriter
 
     tables = (Table.from_pandas(piece, preserve_index=False) for piece in pieces)
+    # All pieces have the schema of the first one.
     first = next(tables)
     with ParquetWriter(path, first.schema) as writer:
         writer.write_table(first)
@@ -121,6 +126,7 @@ def _write_excel(pieces, path):
     from openpyxl import Workbook
     from openpyxl.cell import WriteOnlyCell
 
+    # Streams rows to a file, rather than keep a cell object for each of them.
     book = Workbook(write_only=True)
     sheet = book.create_sheet()
 
@@ -143,6 +149,7 @@ def escape_formulas(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a table with an apostrophe before texts and names that begin like a formula."""
     escaped = {_escape(name): column for name, column in frame.items()}
     for name, column in escaped.items():
+        # Numbers, dates and booleans cannot begin a formula; a minus sign of theirs is none.
         if getattr(column.dtype, "kind", "O") not in "iufbM":
             escaped[name] = column.astype(object).map(_escape)
     return pd.DataFrame(escaped)

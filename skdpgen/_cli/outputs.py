@@ -34,6 +34,7 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Mapping[str, str | 
                 raise ValueError(
                     f"{option} {path} and {other} {taken} are the same file; write to another."
                 )
+        # Two outputs must differ, too.
         read[option] = path
 
 
@@ -127,6 +128,7 @@ def new_folder(path: str, commit: Callable[[], None] = lambda: None) -> Iterator
         Called before the folder is in place.
     """
     target = os.path.realpath(path)
+    # Beside the target, since a rename is atomic within one file system only.
     temporary = Path(tempfile.mkdtemp(dir=os.path.dirname(target), prefix=_PREFIX))
     try:
         yield temporary
@@ -134,8 +136,10 @@ def new_folder(path: str, commit: Callable[[], None] = lambda: None) -> Iterator
             _flush(str(file))
         # As a folder is made by the umask.
         temporary.chmod(_mode_of(target, 0o777))
+        # Between writing and renaming: what it charges is then for files that exist in full.
         commit()
         if os.path.isdir(target):
+            # Only empty folders are removed: rmdir refuses others.
             os.rmdir(target)
         os.rename(temporary, target)
     finally:
@@ -163,6 +167,8 @@ def replaced(
             temporary.append(_make_beside(target))
         yield temporary
         for name, target in zip(temporary, targets, strict=True):
+            # To the disk before the rename, or a crash could leave an empty file under the final
+            # name.
             _flush(name)
             os.chmod(name, _mode_of(target, 0o666))
         commit()
@@ -225,11 +231,13 @@ def interruptible() -> Iterator[Callable[[], None]]:
     callable
         Ignores all signals until the end of the context. To be called before what must complete.
     """
+    # Python allows signal handlers in the main thread only.
     if threading.current_thread() is not threading.main_thread():
         yield lambda: None
         return
     numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
     before = {n: signal.getsignal(n) for n in numbers}
+    # Ignored signals stay ignored, as under nohup. None stands for handlers that C code has set.
     before = {n: handler for n, handler in before.items() if handler not in (signal.SIG_IGN, None)}
 
     def ignore():

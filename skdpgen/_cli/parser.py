@@ -16,6 +16,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(title="commands", dest="command", required=True)
+    # Names of modules only: the help of a command imports neither torch nor pandas.
     for name, (purpose, add_options, module) in _COMMANDS.items():
         command = _make(commands.add_parser, name, help=purpose, description=f"{purpose}.")
         command.set_defaults(module=module)
@@ -25,6 +26,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def _make(make, *args, **kwargs) -> argparse.ArgumentParser:
     """Return a parser whose help ends with the exit codes."""
+    # Keeps the lines of the exit codes.
     raw = argparse.RawDescriptionHelpFormatter
     return make(*args, epilog=DESCRIPTION, formatter_class=raw, **kwargs)
 

@@ -38,6 +38,7 @@ def report(options: Namespace) -> int:
     check_outputs(outputs, inputs)
     check_suffix(options.output, (".html",))
     schema = None if options.schema is None else read_schema(options.schema)
+    # Synthetic rows are always written with a header and all columns.
     synthetic = _read(options.table, Namespace(**{**vars(options), **_MADE}), schema)
     result = make_report(
         synthetic,
@@ -53,7 +54,9 @@ def report(options: Namespace) -> int:
         title=options.title or f"Synthetic rows: {Path(options.table).name}",
     )
     texts = {options.output: result.to_html(), options.json: result.to_json()}
+    # --json may be absent.
     texts.pop(None, None)
+    # Both are written before one of them is replaced.
     with replaced(texts) as paths:
         for path, text in zip(paths, texts.values(), strict=True):
             Path(path).write_text(text, encoding="utf-8")

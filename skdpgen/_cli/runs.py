@@ -71,6 +71,7 @@ def find_unit(options: Namespace, has_persons: bool, option: str) -> dict[str, i
 
 def list_doubts(n_units: int, delta: float) -> list[str]:
     """List what is wrong with δ for so many rows or persons."""
+    # From 1/n on, a mechanism that publishes one random record satisfies δ.
     if delta < 1 / n_units:
         return []
     return [
@@ -87,6 +88,7 @@ def stop_for(doubts: Sequence[str], options: Namespace) -> None:
 
 def shows_progress(options: Namespace) -> bool:
     """Return whether progress bars are shown: on a terminal only."""
+    # A progress bar in a log file is noise.
     return sys.stderr.isatty() and not (options.quiet or options.as_json)
 
 
@@ -108,6 +110,7 @@ def collected_warnings() -> Iterator[list[Warning]]:
         warnings.showwarning = collect
         try:
             yield listed
+        # Warnings say why a run failed; they must not get lost with it.
         except BaseException:
             for message in found:
                 print_warning(message)

@@ -116,7 +116,7 @@ class Summary:
 
 
 def _wrap(text: str, width: int, indent: str = "  ") -> list[str]:
-    # Commands are to be copied, and options are not to be split at their hyphens.
+    # Users copy commands, and a line break at the hyphen of an option would break them.
     return textwrap.wrap(text, width, subsequent_indent=indent, break_on_hyphens=False) or [""]
 
 

@@ -48,6 +48,7 @@ class TableKind:
         if y is not None:
             if label is not None:
                 raise ValueError("Give y or target, not both.")
+            # The schema declares the target as well: the one name that X does not have.
             lacking = [name for name in schema if name not in names]
             if len(lacking) != 1:
                 raise ValueError(
@@ -65,6 +66,7 @@ class TableKind:
         if dataset.has_fixed_dtypes:
             stated = dataset.stated_dtypes | ({} if y is None else {label: y.dtype})
             _check_integers(schema, stated)
+            # Only dtypes that a source states: those that readers infer depend on private cells.
             dtypes = _keep_plain(stated)
             read = {**head.dtypes, **({} if y is None else {label: y.read_dtype})}
             listed = {n: dtype for n, dtype in read.items() if _takes_order(schema.get(n), dtype)}
@@ -122,6 +124,7 @@ def _keep_plain(dtypes):
         name: dtype
         for name, dtype in dtypes.items()
         if dtype is not None
+        # Their categories, fill values and widths are values of cells.
         and not isinstance(dtype, pd.CategoricalDtype | pd.SparseDtype)
         and not (isinstance(dtype, np.dtype) and dtype.kind in "US")
     }
@@ -149,6 +152,7 @@ def _put_in_order(kind, dtype):
     listed, positions = dtype.categories.tolist(), {}
     for i, category in enumerate(listed):
         for name in (name_cell(category), name_cell(read_cell(category, PLAIN))):
+            # Released names may be texts that were parsed, so that both spellings are known.
             positions.setdefault(name, i)
     found = sorted(kind.categories, key=lambda name: positions.get(name, len(listed)))
     if dtype.categories.dtype.kind in "iuf":
@@ -162,6 +166,7 @@ def _cast(column, dtype, is_identifier):
     if getattr(dtype, "kind", "O") in "iu" and column.dtype.kind in "if":
         least, most = find_integer_range(dtype)
         if column.dtype.kind == "f":
+            # Clipped, since a cast out of range wraps around without an error.
             column = column.round().clip(least, most)
         elif not column.dropna().between(least, most).all():
             if is_identifier:  # clipping would make them equal

@@ -31,6 +31,7 @@ class Pool:
         self._position = 0
 
     def __call__(self, classes, generator):
+        # Only whole blocks are shared, since conditions ask for candidates in whole blocks.
         if len(classes) < SAMPLE_BLOCK:
             return self._generate(classes, generator)
         if self._position == len(self._blocks):
@@ -89,6 +90,7 @@ def complete_rows(partial, n_samples, schema, blocks, pool, draw):
         else:
             parts.append(part.set_index(np.array(positions)))
             continue
+        # Outside the handler: the error names the row, and no chained one repeats its reason.
         label = partial.index[positions[0]]
         raise ValueError(f"Row {label!r} of where, with {given}, cannot be drawn: {reason}")
     rows = pd.concat(parts).sort_index()
@@ -101,6 +103,7 @@ def _group(partial):
     codes = []
     for name, column in partial.items():
         try:
+            # Missing cells all get -1, so that rows with the same free cells are one group.
             codes.append(pd.factorize(column)[0])
         except TypeError:
             raise ValueError(f"Cells of {name!r} in where must be single values.") from None
@@ -132,6 +135,7 @@ def _make(block, value):
     if not first <= number <= last:
         # Raises an error that states the bounds.
         return make_condition(block, value)
+    # The width cancels when rows are weighed: it only has to be the same for all of them.
     half = _HALF_WIDTH * (last - first)
     near = make_condition(block, (max(first, number - half), min(last, number + half)))
     return _PointCondition(block, near, number)

@@ -48,9 +48,11 @@ class TableSampler:
         conditions, parts = self._find_conditions(where), []
         if label in conditions:
             raise ValueError(f"y and where both ask for levels of {label!r}; pass one of them.")
+        # One condition a class: all its rows are drawn at once.
         for position in np.unique(positions):
             condition = self._find_conditions({label: classes[position]})
             chosen = np.flatnonzero(positions == position)
+            # Rows come back in the order in which the classes were asked for.
             parts.append(self._draw(len(chosen), conditions | condition).set_index(chosen))
         return self._number(pd.concat(parts).sort_index().reset_index(drop=True))
 
@@ -78,6 +80,7 @@ class TableSampler:
         def make_rows(n_rows):
             return self._generate_where(n_rows, conditions)
 
+        # Without rules, columns are independent given the weights, and are drawn at once.
         if not self._schema.rules:
             return self._encoder.draw(make_rows(n_rows), self._public, conditions)
         draws = RuleDraws(self._schema, self._encoder.make_blocks(), conditions, self._used)
@@ -100,6 +103,8 @@ class TableSampler:
             weights = np.prod([c.probability(rows) for c in conditions.values()], axis=0)
             if not weights.sum() > 0:
                 raise ValueError("No rows were generated that can satisfy where=...; relax it.")
+            # Importance resampling: rows in which the conditions are likelier stand for more of
+            # them.
             chosen = self._public.choice(len(rows), size, p=weights / weights.sum())
             parts.append(rows[chosen])
         return np.concatenate(parts)
@@ -150,6 +155,7 @@ def sample_from_schema(
         )
     encoder = TableEncoder(schema.with_even_knots())
     sizes = [where.stop - where.start for _, where in encoder.blocks]
+    # All levels and knots are equally likely: nothing is known of the data.
     shares = torch.tensor(np.repeat(1 / np.asarray(sizes), sizes))
 
     def generate(classes, generator):

@@ -59,6 +59,7 @@ class Column:
         """Return the values of stripped texts; a text that is no value stays as it is."""
         present = ~cells.isin(MISSING_TEXTS)
         values = self._parse_present(cells.where(present), style)
+        # What is no value stays a text, so that it counts as invalid rather than as missing.
         is_text = values.isna() & present
         return values.astype(object).where(~is_text, cells) if is_text.any() else values
 
@@ -91,6 +92,7 @@ class LevelColumn(Column):
 
     def to_values(self, column):
         """Return the codes of cells as floats: NaN for missing values, -1 for other values."""
+        # Levels are looked up once a category, not once a cell.
         cells, positions = pd.Categorical(column), {level: i for i, level in enumerate(self.levels)}
         known = [positions.get(level, -1) for level in cells.categories]
         return np.array([*known, np.nan])[cells.codes]
@@ -127,6 +129,7 @@ def check_labels(labels):
     if not labels:
         raise ValueError("categories must not be empty.")
     for label in labels:
+        # Types that JSON can write, and that compare by value.
         if not isinstance(label, str | int | float) or (
             isinstance(label, float) and not math.isfinite(label)
         ):
@@ -136,6 +139,7 @@ def check_labels(labels):
             )
         if not is_writable(label):
             raise ValueError(f"categories must be texts that UTF-8 can write; got {label!r}.")
+    # A text "1" and a number 1 would be the same in a file of texts.
     if len({isinstance(label, str) for label in labels}) > 1:
         raise ValueError("categories must be all strings or all numbers.")
     repeated = find_repeated(labels)
@@ -146,6 +150,7 @@ def check_labels(labels):
 
 def check_number(name, value):
     value = plain(value)
+    # True is an int in Python, and no number of a schema.
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not abs(value) <= sys.float_info.max:
         raise ValueError(f"{name} must be a finite number; got {value!r}.")

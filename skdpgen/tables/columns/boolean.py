@@ -36,6 +36,7 @@ class Boolean(LevelColumn):
     missing: bool = False
 
     is_dtype_inferred = True
+    # Numbers, too: 0 and 1, as floats where cells are missing.
     dtype_codes = "iufbO"
     expected_text = "boolean"
     text_kinds = ("boolean",)
@@ -55,6 +56,7 @@ class Boolean(LevelColumn):
 
     def make_cells(self, codes):
         """Return the cells of synthetic codes: 0, 1, and 2 for missing values."""
+        # The nullable dtype of pandas: a plain bool has no missing values.
         return mask(codes == 1, codes == 2) if self.missing else codes == 1
 
     def _parse_present(self, cells, style):

@@ -27,10 +27,12 @@ class _Categories(LevelColumn):
     def make_cells(self, codes):
         """Return the cells of synthetic codes; the code after the last level stands for missing."""
         codes = np.where(codes == len(self.levels), -1, codes)
+        # All levels, also those that no row has, so that all samples have one dtype.
         return pd.Categorical.from_codes(codes, list(self.levels), ordered=self.is_ordered)
 
     def parse(self, cells, style):
         """Return the levels of texts, in the levels' own type, and other texts as they are."""
+        # Files hold texts: a level 1 is read from "1".
         levels = {str(level): level for level in self.levels}
         return cells.map(lambda c: levels.get(c, None if c in MISSING_TEXTS else c)).astype(object)
 
@@ -74,6 +76,7 @@ class Category(_Categories):
     def __post_init__(self):
         categories, other = self.categories, plain(self.other)
         if categories is None:
+            # Undeclared categories always have it, as rare ones are merged.
             other = "other" if other is None else other
         else:
             categories = check_labels(categories)
@@ -92,6 +95,8 @@ class Category(_Categories):
     def levels(self):
         """All values that synthetic rows have."""
         known = self.categories or ()
+        # `other` may be one of the categories, which then also stands for values that are not
+        # listed.
         is_new = self.other is not None and self.other not in known
         return known + (self.other,) * is_new
 

@@ -17,7 +17,7 @@ from . import Boolean, Category, Date, Number
 from .decimals import encode_levels
 from .texts import read_cell
 
-# The release; and which share of the texts in a column is to fit its type, but for noise.
+# Name of the release; and the least share of texts that fit the type of a column, up to noise.
 KINDS, _FITTING_SHARE = "column kinds", 0.95
 # Numbers with decimals, and dates, are measurements from this share on, whatever others are; whole
 # numbers beside texts may be codes.
@@ -78,6 +78,8 @@ def find_kinds(unknown, noisy, n_rows):
     types : dict of str to Column
     styles : dict of str to TextStyle
     """
+    # A row adds one cell to each column: its vector of counts was divided by the root of their
+    # number.
     unit = math.sqrt(len(unknown))
     counts, std = (noisy.value * unit).reshape(-1, len(_COUNTED))[:, :-1], noisy.std * unit
     if n_rows < FEW * std:
@@ -113,6 +115,7 @@ def _choose_type(name, expected, counts, std):
     def count(kinds):
         return sum(counts[kind] for kind in kinds)
 
+    # First, since codes with leading zeros are digits as well, and numbers would drop the zeros.
     if expected is None and counts["code"] > _FEW_CODES * total + 3 * std:
         return "text"
     chosen = expected
@@ -151,6 +154,7 @@ def _choose_style(style, counts):
         return style
     point, group = counts["number"], counts["grouped"]
     decimal, commas = counts["decimal comma"], sum(counts[kind] for kind in _COMMAS)
+    # So few commas may be noise, or mistakes.
     if commas <= _FEW_CODES * sum(counts.values()):
         return style
     chosen = COMMA_STYLES[0 if decimal > max(point, group) else 1]

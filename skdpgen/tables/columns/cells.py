@@ -40,6 +40,7 @@ def read_numbers(column):
         values = column.to_numpy()
     present = find_present(values)
     values = values[present]
+    # A fast path for columns of one type, with the result of reading each cell on its own.
     if _infer(values) in _NUMBERS or not len(values):
         # Some Python numbers are too large for a float.
         with contextlib.suppress(Exception):
@@ -84,6 +85,7 @@ def read_dates(column, zone=None):
         return present, np.array([_read_in_zone(value, zone) for value in values], dtype="M8[s]")
     if values.dtype.kind == "M":
         return present, values.astype("M8[s]")
+    # Dates with and without a zone do not compare: a zone must be declared.
     has_zones = any(getattr(value, "tzinfo", None) is not None for value in values)
     if _infer(values) in ("date", "datetime") and not has_zones:
         with contextlib.suppress(Exception):

@@ -19,8 +19,8 @@ from .values import FINEST
 DATE_CODES = {"day": "D", "hour": "h", "minute": "m", "second": "s"}
 SECONDS_PER_DAY = 86_400
 _PER_DAY = {"day": 1, "hour": 24, "minute": 1440, "second": SECONDS_PER_DAY}
-# Years of dates that Python knows. Nearly all dates are in the inner years, in which they are
-# looked for by quarters at the finest, and further out by 25 years.
+# Years of dates that Python knows. Nearly all dates are in the inner years, whose grid has cells of
+# a quarter at the finest; cells further out have 25 years.
 _FIRST, _LAST = np.datetime64("0001-01-01", "s"), np.datetime64("9999-12-31T23:59:59", "s")
 _INNER, _N_QUARTERS, _N_OUTER = ("1900-01-01", "2100-01-01"), 800, 400
 # Dates that stand for what is not known, or has no end: those of Excel, Unix, SQL, SAS, pandas and
@@ -162,7 +162,8 @@ class Date(Column):
         return replace(self, unit=self._known_unit, n_knots=n_knots, **dates)
 
     def wide_knots(self, n_per_octave):
-        """Return the knots, in units, of the grid on which dates are looked for."""
+        """Return the knots, in units, of the grid for private inference of a range."""
+        # Three grids, as a uniform one over all years would be too coarse where dates are.
         parts = (
             np.linspace(*map(float, self._to_units((first, last))), n_cells + 1)
             for first, last, n_cells in (
@@ -180,7 +181,7 @@ class Date(Column):
 
     @property
     def positions(self):
-        """Where the knots are, in units since 1970."""
+        """Positions of the knots, in units since 1970."""
         return self.to_number().positions
 
     @property
@@ -190,7 +191,7 @@ class Date(Column):
 
     @property
     def takes_knots(self):
-        """Whether the bounds are known, and knots are to be found: none are declared."""
+        """Whether knots must be inferred: the bounds are known, and no knots are declared."""
         return self.to_number().takes_knots
 
     def with_even_knots(self):
@@ -235,8 +236,10 @@ class Date(Column):
         """Return cells as floats: units since 1970, NaN for missing values."""
         column = pd.Series(column)
         if self.zone is not None:
+            # Local times of the zone, as those in which bounds are declared.
             column = column.dt.tz_localize(None)
         dates = column.to_numpy().astype("M8[s]")
+        # Fractions of a unit, so that times within a day keep their place.
         units = dates.astype(np.float64) * self.units_per_day / SECONDS_PER_DAY
         return np.where(np.isnat(dates), np.nan, units)
 

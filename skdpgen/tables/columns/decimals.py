@@ -22,7 +22,7 @@ _COUNTED = (*(str(k) for k in range(_MOST_DECIMALS + 1)), "more", "missing")
 _UNITS = {2: "minute", 1: "hour", 0: "day"}
 # How much finer than its unit a float must be, so that its decimals are no accident.
 _FINER = 0.1
-# Which share of the cells is to fit, but for noise.
+# Least share of cells that fit, up to noise.
 _FITTING_SHARE = 0.95
 
 
@@ -122,7 +122,7 @@ def _choose_decimals(counts, std):
 
 
 def _is_within_reach(kind):
-    """Whether a bound that is open can be looked for: numbers with decimals end earlier."""
+    """Whether an open bound can be inferred: numbers with decimals end earlier."""
     farthest = find_farthest(kind.decimals)
     lower, upper = (b or 0.0 for b in (kind.lower, kind.upper))
     return lower < farthest and upper > -farthest

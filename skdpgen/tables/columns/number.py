@@ -175,7 +175,7 @@ class Number(Column):
 
     @property
     def takes_knots(self):
-        """Whether the bounds are known, and knots are to be found: none are declared."""
+        """Whether knots must be inferred: the bounds are known, and no knots are declared."""
         declared = (self.n_knots, self.scale, self.knots, self.cuts)
         if self.is_open or declared != (None, None, None, None):
             return False
@@ -197,7 +197,7 @@ class Number(Column):
         return number
 
     def wide_knots(self, n_per_octave):
-        """Return the knots of the grid on which numbers are looked for."""
+        """Return the knots of the grid for private inference of a range."""
         return wide_knots(self.decimals, n_per_octave)
 
     @property
@@ -226,7 +226,7 @@ class Number(Column):
 
     @property
     def positions(self):
-        """Where the knots are."""
+        """Positions of the knots."""
         if self.knots is not None:
             knots = np.array(self.knots, dtype=np.float64)
         else:

@@ -213,7 +213,7 @@ def normalize_knots(knots, lower, upper, decimals):
 
 
 def wide_knots(decimals=None, n_per_octave=FINEST):
-    """Return the wide grid on which numbers are looked for: zero, and powers of 2 to both sides.
+    """Return the wide grid for private inference of ranges: zero, and powers of 2 on both sides.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ def wide_knots(decimals=None, n_per_octave=FINEST):
 
 
 def find_farthest(decimals):
-    """Return the power of 2 up to which numbers of so many decimals are looked for."""
+    """Return the power of 2 at which the grid ends for numbers with so many decimals."""
     if decimals is None:
         return 2.0 ** _OCTAVES[1]
     return 2.0 ** math.floor(math.log2(MAX_UNITS / 10.0**decimals))

@@ -59,6 +59,7 @@ class RuleDraws:
         self._rules = schema.rules
         self._groups = [_Group(self, rules) for rules in _connect(schema.rules)]
         ruled = {name for rule in schema.rules for name in rule.names} | set(self.differences)
+        # Columns without rules are drawn once a round, whatever the groups reject.
         self._free = [name for name in self.blocks if name not in ruled]
 
     def draw(self, make_rows, n_rows, random_state):
@@ -91,6 +92,7 @@ class RuleDraws:
                 part, are_good = group.draw(weights, random_state, i >= CONSTANTS.first_repair)
                 drawn |= part
                 obey &= are_good
+            # Only keys of rows that all groups accept are used up.
             for group in self._groups:
                 group.add_used(obey)
             for name, column in drawn.items():
@@ -98,6 +100,7 @@ class RuleDraws:
             left = left[~obey]
             if not len(left):
                 return columns
+            # Not one row was found, even with repairs: more rounds would not help.
             if i > CONSTANTS.first_repair and len(left) == n_rows:
                 break
         raise self._make_error(columns, left)
@@ -126,6 +129,7 @@ class RuleDraws:
         """Return an error about the rule that most of the left rows break."""
         values = {name: self.kinds[name].to_values(column) for name, column in columns.items()}
         shares = {rule: rule.bind(self.kinds)(values)[left].mean() for rule in self._rules}
+        # The rule that the fewest of the remaining rows obey is the one to act on.
         worst = min(shares, key=shares.get)
         given = " under the conditions of where= and y=" * bool(self.conditions)
         return ValueError(
@@ -168,6 +172,8 @@ class _Group:
             drawn, values, are_within = self._draw_once(weights[left], random_state)
             if is_repairing:
                 self._repair(drawn, values, weights[left], random_state)
+                # Repaired values replace those that were out of bounds; rules are checked again
+                # below.
                 are_within[:] = True
             for name, column in drawn.items():
                 columns.setdefault(name, column)[left] = column
@@ -195,6 +201,7 @@ class _Group:
         earlier = pd.concat([self._draws.used.get(rule), keys[obey & ~is_new]])
         found = keys[is_new]
         is_repeated = pd.concat([earlier, found]).duplicated()[len(earlier) :]
+        # A key with a missing part repeats none, as in SQL.
         is_new[is_new] = ~is_repeated | found.isna().any(axis=1)
         return is_new[rows]
 
@@ -246,6 +253,8 @@ class _Group:
         while left:
             joined = [key for key, rule in left.items() if columns.keys() & set(rule.names)]
             if not joined:
+                # The narrowest column first: at a difference from a wide one it would often leave
+                # its bounds.
                 name = min((n for n in names if n not in columns), key=self._find_width)
                 columns[name] = draws.draw_column(name, weights, random_state)
                 continue
@@ -301,6 +310,7 @@ class _Group:
             np.where(np.isnan(column), block.n_levels, column).astype(int)
             for block, column in zip(blocks, listed.T, strict=True)
         ]
+        # In parts, as rows times combinations may not fit into memory.
         parts = np.array_split(weights, -(-len(weights) * len(listed) // CONSTANTS.max_cells))
         drawn = np.concatenate([_choose(blocks, codes, p, random_state) for p in parts])
         columns = {}
@@ -326,6 +336,7 @@ def _choose(blocks, codes, weights, random_state):
     """Draw the index of a combination for each row; -1 if all have probability 0."""
     parts = [to_probabilities(weights[:, block.where]) for block in blocks]
     likely = np.prod([p[:, c] for p, c in zip(parts, codes, strict=True)], axis=0).cumsum(axis=1)
+    # Inverse transform sampling of all rows at once; unnormalised, hence times the total.
     drawn = (likely[:, :-1] <= random_state.uniform(size=(len(weights), 1)) * likely[:, -1:]).sum(1)
     return np.where(likely[:, -1] > 0, drawn, -1)
 
@@ -341,6 +352,8 @@ def _repair_implication(rule, draws, values, weights, broken, random_state):
     for name, alternatives in rule.then:
         if name in draws.blocks and name not in draws.conditions:
             condition = make_condition(draws.blocks[name], list(alternatives))
+            # Rows that cannot satisfy the condition stay broken, and get other weights in the next
+            # round.
             rows = broken[condition.probability(weights[broken]) > 0]
             yield name, rows, draws.draw_column(name, weights[rows], random_state, condition)
 
