@@ -116,10 +116,12 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         fit_plan = self._make_plan(n_samples, format, dataset.n_classes, max_rows)
         if not fit_plan.plan.is_pure:
             warn_of_delta(self.delta, n_samples, stacklevel=3)
+        # Persons may have up to max_rows rows each, so that the larger number is what may be there.
         if fit_plan.min_samples > n_samples * (max_rows or 1):
             given = describe_n_rows(n_samples, max_rows)
             is_sum = fit_plan.release.is_sum
             warn_of_few_rows(type(self).__name__, given, fit_plan.min_samples, is_sum, stacklevel=3)
+        # Attributes of an earlier fit on other data must not survive, as not every fit sets them.
         for name in ("classes_", "class_probabilities_", "schema_", "schema_report_", "y_bounds_"):
             vars(self).pop(name, None)
         noise = NoiseSource(self.random_state)
@@ -133,6 +135,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
             verbose=self.verbose,
         ) as curator:
             format = format.resolve(curator)
+            # Where the releases of inference end: a published release replays the others alone.
             n_inferred, n_words = len(curator.released or ()), len(noise.public_words)
             self._learn(curator, format, noise)
             certificate = curator.certificate(self._list_assumptions(format))
@@ -166,6 +169,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
                     f"{type(published.release).__name__} of a {published.learner}: use that class, "
                     "or 'sketch' for tables."
                 )
+            # Public draws of the original fit, such as directions, which the sums were taken along.
             noise = PublicSource(published.words, self.random_state)
             curator = ReplayedCurator(published, choose_device(self.device))
             self._learn(curator, format, noise)
@@ -186,6 +190,8 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         self.privacy_ = certificate.made_by(self)
         with report_spent_on_error(lambda: self.privacy_):
             # A few rows of each class show whether training has diverged.
+            # Here, not in `sample`: a fit that has diverged must fail as a fit, and state what it
+            # spent.
             classes = torch.arange(len(getattr(self, "class_probabilities_", [1])))
             generator = torch.Generator().manual_seed(0)
             self._generate_rows(classes.repeat(_TRIED), generator)
@@ -196,6 +202,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         """Return what `_generate` returns, as a finite array of the right shape."""
         rows = self._generate(classes, generator)
         if isinstance(rows, torch.Tensor):
+            # A gradient or a device of a learner's tensor must not reach the caller.
             rows = rows.detach().cpu()
         rows = np.asarray(rows)
         shape = (len(classes), self._format.n_columns)
@@ -308,6 +315,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         [10, 10, 5]
         """
         check_is_fitted(self, "privacy_")
+        # Without an upper limit: batches need the memory of one batch.
         n_samples = check_count(self.n_samples_ if n_samples is None else n_samples, most=None)
         batch_size = check_count(batch_size, "batch_size")
         sizes = (min(batch_size, n_samples - i) for i in range(0, n_samples, batch_size))
@@ -316,6 +324,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
 
     def _start_sampling(self, random_state):
         """Return the source of rows, the shares of the classes, and fresh randomness."""
+        # Stream 1: with a fixed seed, samples must not repeat the random numbers of the fit.
         noise = NoiseSource(self.random_state if random_state is None else random_state, stream=1)
         return self._generate_rows, getattr(self, "class_probabilities_", np.ones(1)), noise
 
@@ -350,11 +359,13 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         format = self._format.without_target()
         X = format.read_public(self, X)
         if len(X) > _SCORE_ROWS:
+            # A fixed seed, so that scores of several fits compare on the same rows.
             X = X[np.random.RandomState(0).choice(len(X), _SCORE_ROWS, replace=False)]
         synthetic = self.sample(len(X), random_state=0)
         if isinstance(synthetic, tuple):
             synthetic = synthetic[0]
         synthetic = format.read_public(self, synthetic)
+        # Negative, as scikit-learn maximises scores.
         return -sliced_wasserstein_distance(
             format.encode(X), format.encode(synthetic), random_state=0
         )
@@ -380,6 +391,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         tags.estimator_type = "density_estimator"
         tags.target_tags.required = False
         tags.non_deterministic = True
+        # Invalid rows count as absent rather than stop a fit, which would disclose them.
         tags.input_tags.allow_nan = True
         return tags
 

@@ -207,6 +207,7 @@ def _count_knots(format: TableFormat, plan: Plan, n_records: int) -> int:
     """Return how many knots of numbers a plan can pay for."""
     schema, label = format.schema, format.kind and format.kind.label
     inference = SchemaInference(schema, label=label)
+    # Without counts nothing shows how many knots pay off: the default is used.
     if COUNTS not in dict(plan.releases):
         return N_KNOTS
     std = inference.noise_of(plan, COUNTS, schema.undeclared or schema.learned)

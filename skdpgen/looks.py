@@ -94,6 +94,7 @@ def infer_schema(X, *, target: str | None = None, persons=None, **params) -> Inf
         resolved = format.resolve(curator)
         certificate = curator.certificate(planner._list_assumptions(format))
     made = replace(Provenance.of(planner), estimator=infer_schema.__name__)
+    # What was declared stays as it was; inferred columns keep bounds and categories only.
     columns = {
         name: _without_knots(column) if name in format.schema.undeclared else format.schema[name]
         for name, column in resolved.schema.items()
@@ -126,6 +127,7 @@ def count_needed_rows(X, *, target: str | None = None, persons=None, **params) -
 
 def _prepare(X, target, persons, params):
     """Return the parameters, format, private rows and plan of a look, from public facts only."""
+    # Any generator of tables would do: inference does not depend on the method.
     planner: Any = DPSWFlowSampler(**{"schema": "private", **params})
     planner._check_params()
     with plain_numbers(planner):
@@ -139,6 +141,7 @@ def _plan(planner, format, max_rows: int | None) -> Plan:
     """Plan the releases of inference, with all of the budget."""
     counted = count_rows_by(max_rows)
     left = 1 - sum(counted.values())
+    # Shares of inference within a fit, scaled up to the whole budget.
     unit = left / sum(format.shares.values())
     shares = counted | {name: unit * share for name, share in format.shares.items()}
     plan = gaussian_plan(

@@ -178,12 +178,14 @@ def parameters(cls: type) -> type:
     has no ``_: KW_ONLY`` of its own. The constructor stores them unchanged, as scikit-learn
     requires. In the docstring, ``%(name)s`` is replaced by the shared text of that name.
     """
+    # Shared texts are filled in once, at import: docstrings must be complete for help() and Sphinx.
     cls.__doc__ = re.sub(
         r"^( *)%\((\w+)\)s$",
         lambda match: indent(_TEXTS[match[2]], match[1]),
         cls.__doc__,
         flags=re.MULTILINE,
     )
+    # Parameters of a subclass come after those of its base, and so by keyword only.
     is_extended = any(getattr(base, "__dataclass_fields__", ()) for base in cls.__bases__)
     declares_all = KW_ONLY in inspect.get_annotations(cls).values()
     return dataclass(eq=False, repr=False, kw_only=is_extended and not declares_all)(cls)
@@ -214,6 +216,7 @@ class Checked:
     def _check_params(self) -> None:
         """Raise a ValueError if a parameter is invalid."""
         checks: dict[str, Callable] = {}
+        # From the base on, so that a subclass can replace a check.
         for cls in reversed(type(self).__mro__):
             checks.update(vars(cls).get("_checks", {}))
         for name, check in checks.items():
@@ -228,6 +231,7 @@ class Specification(Savable, Checked, DocumentedEstimator):
 
     def checked(self) -> "Specification":
         """Return a copy with Python numbers; raise a ValueError if a parameter is invalid."""
+        # NumPy's numbers would show up in reports and files as np.float64(…).
         copy = type(self)(**{k: plain(v) for k, v in self.get_params(deep=False).items()})
         copy._check_params()
         return copy
@@ -248,6 +252,7 @@ class TakesSpecifications(Checked):
             If it is none, or one of its own parameters is invalid.
         """
         known, value = self._shorthands[name], getattr(self, name)
+        # A clone, since set_params of one estimator must not change the shorthand of all.
         if isinstance(value, str) and value in known:
             return clone(known[value])
         types = {type(specification) for specification in known.values()}
@@ -303,6 +308,7 @@ def choose_device(device: str) -> torch.device:
     if isinstance(device, str) and device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     try:
+        # An empty tensor shows whether the device works here; its name alone does not.
         return torch.empty(0, device=device or "none").device
     except (AssertionError, OverflowError, RuntimeError, TypeError, ValueError):
         raise ValueError(

@@ -106,6 +106,7 @@ class Findings:
         lines = list(dict.fromkeys(self._general))
         for cause, details in self._columns.items():
             shown = [n + (d and f" ({d})") for n, d in _quote(details) if n not in named]
+            # A column is named once, with its worst cause: the others often follow from it.
             named |= {name for name, _ in _quote(details)}
             if shown:
                 names = list_names(shown, " (see schema_report_['finding'])")
@@ -138,6 +139,7 @@ def collects_findings(estimator) -> Iterator[None]:
         yield
     finally:
         _findings.reset(token)
+        # Also after an error, as findings may say why a fit failed.
         report = getattr(estimator, "schema_report_", None)
         if report is not None:
             causes = found.describe()
@@ -245,6 +247,7 @@ def warn_of_absent(share, std):
         Whether it warned.
     """
     absent = min(1.0, 1 - share)
+    # Noise goes beyond four standard deviations in 3 of 100,000 fits.
     is_much = bool(absent > max(MANY_ABSENT, 4 * std))
     if is_much:
         warn_of_fit(
@@ -379,6 +382,7 @@ def warn_of_table(report, schema, label, counts, std, inferred=None):
     for name, row in report.iterrows():
         is_inferred = "categories" in inferred.get(name, ())
         most_other = MUCH_OTHER if is_inferred else MOSTLY_OTHER
+        # Declared levels were chosen by somebody, so that much `other` is more likely meant.
         if row["share_other"] > most_other and row["n_levels"] > 1:
             found["other"][name] = f"{row['share_other']:.0%} {schema[name].other!r}"
         if row["share_missing"] > MOSTLY_MISSING:

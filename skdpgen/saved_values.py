@@ -62,6 +62,7 @@ class Writer:
 
     def write(self, value, where):
         """Return a value as JSON; `where` says what it is of, for errors."""
+        # By exact type: bool is a subclass of int, and NumPy's float64 of float.
         if value is None or type(value) in (bool, int, float, str):
             return value
         if type(value) is list:
@@ -80,10 +81,12 @@ class Writer:
 
     def _write_parts(self, value, where):
         """Return the attributes of an object, and what else it holds, as JSON."""
+        # Before writing, since a file with a contradiction could not be read again.
         if is_certified(value):
             value.check_certified()
         parts = {"attributes": vars(value)}
         if isinstance(value, nn.Module):
+            # What every module has, such as dictionaries of hooks, is made anew by its constructor.
             inner = vars(nn.Module())
             parts = {
                 "attributes": {k: v for k, v in vars(value).items() if k not in inner},
@@ -142,7 +145,9 @@ class Reader:
                 raise ValueError(f"{name} is no attribute.")
         check_members_of(content, *(_OF_MODULES if issubclass(cls, nn.Module) else ["attributes"]))
         if dataclasses.is_dataclass(cls) and not issubclass(cls, BaseEstimator):
+            # Frozen dataclasses are made by their constructor, which checks the values again.
             return cls(**attributes)
+        # Without __init__, which may check, draw or compute; attributes are set as they were.
         made = cls.__new__(cls)
         if issubclass(cls, nn.Module):
             nn.Module.__init__(made)
@@ -154,6 +159,7 @@ class Reader:
                 made.add_module(name, self.read(module))
             made.train(content["training"] is True)
         vars(made).update(attributes)
+        # An edited number would claim more privacy than the releases have.
         if is_certified(made):
             made._check_loaded()
         return made
@@ -181,12 +187,14 @@ def _read_array(reader, content):
     if not isinstance(content, list):
         return reader.take(content)
     shape, cells = content
+    # np.array would turn nested lists into more dimensions.
     array = np.empty(len(cells), dtype=object)
     array[:] = reader.read(cells)
     return array.reshape(shape)
 
 
 def _write_tensor(writer, tensor, where):
+    # The memory format is kept, as convolutions are much faster in it.
     is_turned = tensor.ndim == 4 and not tensor.is_contiguous()
     return [writer.put(tensor.detach().cpu().contiguous().numpy()), is_turned]
 
@@ -204,6 +212,7 @@ def _write_dict(writer, value, where):
 
 def _read_dict(reader, content):
     value = {reader.read(key): reader.read(v) for key, v in content}
+    # A repeated key shows that the file was edited: one of the values would get lost.
     if len(value) < len(content):
         raise ValueError("a dict has a key more than once.")
     return value
@@ -235,6 +244,7 @@ def _write_index(writer, index, where):
 
 def _read_index(reader, content):
     values, name, dtype = map(reader.read, content)
+    # Tuples are names, and no levels of a MultiIndex.
     return pd.Index(values, dtype=dtype, name=name, tupleize_cols=False)
 
 
@@ -260,6 +270,7 @@ def _write_distribution(writer, value, where):
 
 def _read_distribution(reader, content):
     distribution = getattr(stats, content[0])
+    # The name comes from the file: scipy.stats has functions, too, which must not be called.
     if not isinstance(distribution, stats.rv_continuous | stats.rv_discrete):
         raise ValueError(f"{content[0]} is no distribution.")
     return distribution(*reader.read(content[1]), **reader.read(content[2]))

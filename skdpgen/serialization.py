@@ -70,7 +70,9 @@ class Saves(Savable):
                 entry.write(json.dumps(contents).encode())
             for i, array in enumerate(writer.arrays):
                 with _Entry(file, ARRAY.format(i), digest) as entry:
+                    # Without pickle, whose files can run code when they are read.
                     np.lib.format.write_array(entry, array, allow_pickle=False)
+            # Last: the digest covers all other entries, with their names and order.
             file.writestr(_describe(_DIGEST), digest.hexdigest())
 
     def _check_savable(self):
@@ -120,6 +122,7 @@ class Certified(Saves):
         yield "delta", check_delta(self.delta), certificate.delta
         yield "relation", self.relation, certificate.relation
         yield "accountant", self.accountant, certificate.accountant
+        # A smaller ε is no contradiction: plans round to the safe side.
         if certificate.epsilon > epsilon * (1 + _TOLERANCE):
             yield "epsilon", epsilon, certificate.epsilon
 
@@ -151,6 +154,7 @@ class _Entry:
 
     def __init__(self, file, name, digest):
         self._entry, self._digest = file.open(_describe(name), "w", force_zip64=True), digest
+        # The name as well, or entries could be exchanged.
         digest.update(name.encode())
 
     def __enter__(self):
@@ -166,6 +170,7 @@ class _Entry:
 
 def _check_digest(file):
     """Refuse an archive with other entries than were written, or with other bytes in them."""
+    # Exactly the written entries: an archive may hold one name twice, and readers differ on which.
     *names, last = file.namelist()
     if [*names, last] != [_CONTENTS, *(ARRAY.format(i) for i in range(len(names) - 1)), _DIGEST]:
         raise ValueError("the file has other entries than were written.")
@@ -243,6 +248,7 @@ def load(path: str | PathLike):
             raise ValueError(
                 f"{path} is no file of a fitted skdpgen estimator, or it is damaged: {error}"
             ) from error
+    # Outside the handler, whose message says that the file is damaged.
     if major != _FORMAT[0]:
         raise ValueError(
             f"{path} was written in format {major}, by skdpgen {contents.get('version')}; this "
