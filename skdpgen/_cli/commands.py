@@ -38,7 +38,7 @@ def audit(options: Namespace) -> int:
     """Audit the releases of a synthesis on generated rows."""
     declared = read_declared(options)
     columns = {**declared, **read_types(options.types, PLAIN)}
-    # An audit generates its rows, so that all columns must be declared.
+    # An audit generates its rows: there is no table that names the columns.
     if not columns:
         raise ValueError(
             "An audit generates rows of declared columns. Declare them by --schema or --types, an "

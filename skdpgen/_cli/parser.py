@@ -16,7 +16,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(title="commands", dest="command", required=True)
-    # Names of modules only: the help of a command imports neither torch nor pandas.
+    # Names of modules only: they import torch, which takes seconds and no help needs.
     for name, (purpose, add_options, module) in _COMMANDS.items():
         command = _make(commands.add_parser, name, help=purpose, description=f"{purpose}.")
         command.set_defaults(module=module)

@@ -88,7 +88,7 @@ def stop_for(doubts: Sequence[str], options: Namespace) -> None:
 
 def shows_progress(options: Namespace) -> bool:
     """Return whether progress bars are shown: on a terminal only."""
-    # A progress bar in a log file is noise.
+    # A progress bar would fill a log file.
     return sys.stderr.isatty() and not (options.quiet or options.as_json)
 
 

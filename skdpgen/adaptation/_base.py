@@ -269,8 +269,8 @@ class BaseAdapter(
     def _start(self, X, y):
         """Check parameters and the source, and build networks, before any release."""
         self._check_params()
-        # Stream 2: a sampler with the same seed has its own streams, and noise must not be reused.
         X, classes = self._read_source(X, y)
+        # Stream 2: a sampler with the same seed has its own streams, and noise must not be reused.
         bounds, noise = self._find_bounds(X), NoiseSource(self.random_state, stream=2)
         device = choose_device(self.device)
         # Means and deviations are those of the source, which is public.

@@ -193,8 +193,7 @@ def _encode_texts(
     """
     shares = [pd.Series(table).value_counts(normalize=True) for table in tables]
     # By the larger of both shares, so that a level that one table lacks is shown as well. The sort
-    # is
-    # stable, so that charts do not change between runs.
+    # is stable, so that charts do not change between runs.
     largest = pd.concat(shares, axis=1).max(axis=1).sort_values(ascending=False, kind="stable")
     exact = [pd.Index(largest.index).get_indexer(pd.Index(table)) for table in tables]
     exact = [np.where(pd.isna(table), -1, code) for table, code in zip(tables, exact, strict=True)]

@@ -98,7 +98,7 @@ def associate(first: EncodedColumn, second: EncodedColumn, which: str) -> float 
     # No Yates correction: the bias is corrected below, for tables of any size (Bergsma 2013).
     square = chi2_contingency(counts, correction=False).statistic / n
     square = max(0.0, square - (rows - 1) * (cols - 1) / (n - 1))
-    # The largest value that the corrected statistic takes for tables of this shape.
+    # The largest value of the statistic for tables of this shape, with the same correction.
     least = min(rows - (rows - 1) ** 2 / (n - 1), cols - (cols - 1) ** 2 / (n - 1)) - 1
     return float(min(1.0, np.sqrt(square / least))) if least > 0 else 0.0
 

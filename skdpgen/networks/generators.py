@@ -204,7 +204,7 @@ def mirror(image_shape: tuple[int, int, int]) -> Callable:
             layers += [nn.ReLU(), UpsampledConv2d(maps, fewer)]
         return nn.Sequential(*layers, nn.Sigmoid(), nn.Flatten())
 
-    # Outputs are in [0, 1] by the sigmoid, so that bounds rather than the unit ball scale them.
+    # By the sigmoid, outputs are features in [0, 1].
     make.unit_output = True
     return make
 
