@@ -21,15 +21,10 @@ WITHIN_NOISE = 3.0
 LEAST_SIGNAL = 0.2
 # Least share of Σ‖x‖² in components; below it they are mostly directions of noise.
 LEAST_HELD = 0.1
-# Largest share of `other` in a column without a warning: with inferred, and declared categories.
-MUCH_OTHER, MOSTLY_OTHER = 0.25, 0.9
-# A level with this share of a column has nearly all of it.
-NEARLY_ALL = 0.98
+# Largest share of `other` in a column of declared categories without a warning.
+MOSTLY_OTHER = 0.9
 # Largest share of missing values without a warning.
 MOSTLY_MISSING = 0.95
-# A range may be truncated if an outermost knot has this share of a column, and this many times the
-# count of the next knot.
-MUCH_AT_BOUND, MORE_THAN_BESIDE = 0.1, 4.0
 # Bounds of arrays are inferred within ± this number.
 FARTHEST = 2.0**64
 # Verdicts on a table of counts, and the most noise of a good one, relative to its average count.
@@ -274,7 +269,7 @@ def warn_of_sketch(sums, sums_std, counts, counts_std):
     if len(counts) > 1:
         few = np.flatnonzero(counts < WITHIN_NOISE * counts_std)
         if len(few):
-            _warn_of_classes(
+            warn_of_classes(
                 f"{len(few)} of {len(counts)} classes", f"at {few.tolist()} in classes_"
             )
 
@@ -333,119 +328,8 @@ def warn_of_noise(signal, what):
     return is_noise
 
 
-def warn_of_levels(signals, counts, label, levels, other=None):
-    """Warn if the tables of some strata of the target are mostly noise.
-
-    Parameters
-    ----------
-    signals, counts : ndarray of shape (n_levels,)
-        Signal-to-noise ratios of their tables, and noisy numbers of their records.
-    label : str
-        The target column.
-    levels : sequence
-    other : optional
-        The level of all rare categories, which may be empty.
-    """
-    weak = [
-        f"{level!r} (about {max(count, 0):.0f} records)"
-        for level, signal, count in zip(levels, signals, counts, strict=True)
-        if signal < LEAST_SIGNAL and level != other
-    ]
-    if weak:
-        warn_of_fit(
-            f"The tables of the records with {label!r} at {', '.join(weak)} are mostly noise: a "
-            "classifier trained on synthetic rows may predict these levels hardly better than "
-            "chance. Use a larger epsilon, more rows, or fewer columns."
-        )
-
-
-def warn_of_table(report, schema, label, counts, std, inferred=None):
-    """Warn of columns that the released counts hardly describe.
-
-    Parameters
-    ----------
-    report : DataFrame
-        As from `tables.report.describe`.
-    schema : Schema
-        The columns.
-    label : str or None
-        The target column.
-    counts : dict of str to ndarray
-        For each column that is encoded, the noisy counts of its levels or near its knots.
-    std : dict of str to float
-        Standard deviations of their noise.
-    inferred : dict of str to tuple of str, default=None
-        The parameters of columns that were inferred rather than declared.
-    """
-    inferred = inferred or {}
-    found: dict[str, dict[str, str]] = {c: {} for c in ("missing", "other", "constant", "cut")}
-    for name, row in report.iterrows():
-        is_inferred = "categories" in inferred.get(name, ())
-        most_other = MUCH_OTHER if is_inferred else MOSTLY_OTHER
-        # Declared levels were chosen by somebody, so that much `other` is more likely meant.
-        if row["share_other"] > most_other and row["n_levels"] > 1:
-            found["other"][name] = f"{row['share_other']:.0%} {schema[name].other!r}"
-        if row["share_missing"] > MOSTLY_MISSING:
-            found["missing"][name] = f"{row['share_missing']:.0%}"
-        elif name in counts and _is_constant(counts[name], std[name]):
-            found["constant"][name] = ""
-        if name not in counts:
-            continue
-        ends = [
-            f"{row[f'share_{end}']:.0%} at {row[end]}"
-            for end in ("lower", "upper")
-            if end in inferred.get(name, ()) and _is_cut(row, end, schema[name], counts, std)
-        ]
-        if ends:
-            found["cut"][name] = " and ".join(ends)
-    for cause, details in found.items():
-        warn_of_columns(cause, details)
-    levels = getattr(schema.get(label), "levels", ())
-    if len(levels) == 1 and label in inferred:
-        warn_of_fit(
-            f"One level of the target {label!r} shows above the noise, {levels[0]!r}: rows of "
-            "others count as absent. Declare its levels, as Boolean() or Category([...])."
-        )
-    found = [
-        level
-        for level, count in zip(levels, counts.get(label, ()), strict=False)
-        if count < WITHIN_NOISE * std[label] and level != getattr(schema[label], "other", None)
-    ]
-    if found:
-        _warn_of_classes(f"{len(found)} of the {len(levels)} levels of {label!r}", f"{found}")
-
-
-def _is_constant(counts, std):
-    """Return whether one level or knot has nearly all records, and others none above noise."""
-    others = np.sort(counts)[:-1]
-    return bool(
-        counts.max() > NEARLY_ALL * np.clip(counts, 0, None).sum()
-        and others.max(initial=0) < WITHIN_NOISE * std
-        and len(others)
-    )
-
-
-def _is_cut(row, end, kind, counts, std):
-    """Return whether an outermost knot has far more than the next one, and than noise.
-
-    A bound of 0 never counts, since many columns end there; nor does one at which there is a point
-    mass, nor one of a column of which each value has its knot, as the counts show the next ones.
-    """
-    if not row[f"share_{end}"] > MUCH_AT_BOUND or row[end] == 0:
-        return False
-    number, n_knots = kind.to_number(), len(kind.positions)
-    is_lower = end == "lower"
-    atoms = number.atoms or ()
-    has_atom = any(a <= number.lower if is_lower else a >= number.upper for a in atoms)
-    if n_knots < 3 or n_knots == number.n_values or has_atom:
-        return False
-    knots = counts[row.name][:n_knots]
-    first, second = knots[:2] if is_lower else knots[:-3:-1]
-    beside = max(second, 0) + WITHIN_NOISE * std[row.name]
-    return first > MORE_THAN_BESIDE * beside
-
-
-def _warn_of_classes(what, which):
+def warn_of_classes(what, which):
+    """Warn of classes whose noisy counts are within noise of 0."""
     warn_of_fit(
         f"The noisy counts of {what} are within noise of 0 ({which}): their synthetic rows are "
         "mostly noise. Use a larger epsilon or more rows, or merge them with others."

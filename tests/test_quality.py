@@ -11,19 +11,17 @@ from skdpgen.privacy import FitQualityWarning
 from skdpgen.quality import (
     CAUSES,
     LEAST_SIGNAL,
-    MUCH_AT_BOUND,
     Findings,
     collects_findings,
     find_signal,
     warn_of_absent,
     warn_of_columns,
     warn_of_fit,
-    warn_of_levels,
     warn_of_noise,
     warn_of_sketch,
-    warn_of_table,
 )
 from skdpgen.tables import Boolean, Category, Number, Schema
+from skdpgen.tables.quality import MUCH_AT_BOUND, warn_of_levels, warn_of_table
 from skdpgen.tables.report import describe
 
 

@@ -7,14 +7,8 @@ import numpy as np
 import pandas as pd
 
 from ..mechanisms.tables import Tables
-from ..quality import (
-    WITHIN_NOISE,
-    find_signal,
-    warn_of_absent,
-    warn_of_levels,
-    warn_of_noise,
-    warn_of_table,
-)
+from ..quality import WITHIN_NOISE, find_signal, warn_of_absent, warn_of_noise
+from ..tables.quality import warn_of_levels, warn_of_table
 from ..tables.report import describe
 
 

@@ -225,7 +225,7 @@ FUNCTION = {
         quality("findings_wait_for_the_end_of_a_fit"),
     ),
     "there must be others": Fault(
-        "quality:warn_of_levels",
+        "tables.quality:warn_of_levels",
         "signal < LEAST_SIGNAL and level != other",
         "signal < LEAST_SIGNAL",
         quality("levels_of_which_there_are_few"),
