@@ -52,14 +52,14 @@ class HatBasis:
         """
         n, width = len(self.levels), sum(self.sizes)
         rows = torch.zeros(n, width, dtype=self.fraction.dtype, device=self.fraction.device)
-        for levels, weights in self._list_parts(convert):
+        for levels, weights in self.list_weights(convert):
             rows.scatter_add_(1, levels, weights)
         return rows
 
     def to_sparse(self, convert: Callable | None = None) -> sparse.csc_array:
         """Return integer weights as a sparse array of int64, in CSC format; see `to_dense`."""
         n, width = len(self.levels), sum(self.sizes)
-        parts = list(self._list_parts(convert))
+        parts = list(self.list_weights(convert))
         rows = np.concatenate([np.repeat(np.arange(n), part.shape[1]) for part, _ in parts])
         levels, weights = (
             torch.cat([part.flatten() for part in both]).long().cpu().numpy()
@@ -82,8 +82,17 @@ class HatBasis:
             joined += groups[(floor + 1).clamp(max=len(groups) - 1)] * fraction
         return joined
 
-    def _list_parts(self, convert: Callable | None) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """Yield indices among the levels of all columns, and weights, at most one per column."""
+    def list_weights(
+        self, convert: Callable | None = None
+    ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """Yield the weights that can be positive, at most one per column, for `to_dense`.
+
+        Yields
+        ------
+        levels : tensor of int64 of shape (n, n_some_columns)
+            Indices among the levels of all columns.
+        weights : tensor of that shape
+        """
         starts = torch.as_tensor(np.cumsum([0, *self.sizes[:-1]]), device=self.levels.device)
         convert = convert or (lambda weights: weights)
         yield self.levels + starts, convert(1 - self.fraction)

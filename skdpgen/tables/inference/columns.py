@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ...curator.record_functions import RecordFunction
+from ...mechanisms.level_counts import LevelCountsMechanism
 from ...mechanisms.sums import CategoryCountsMechanism, WeightSumMechanism
 from ...mechanisms.tables import TablesMechanism
 from ...quality import warn_of_columns
@@ -243,13 +244,13 @@ class SchemaInference:
         """
         clusters = {name: ranged.find_clusters() for name, ranged in seen.items()}
         clusters = {name: found for name, found in clusters.items() if found}
-        if clusters:
-            atoms = {name: seen[name].atoms for name in clusters}
-            encode = partial(self._encode_locations, clusters, atoms)
-            curator.prepare(RecordFunction(encode), 1.0)
-        released = curator.release(WeightSumMechanism(LOCATIONS)).value
         if not clusters:
+            release_nothing(curator, LOCATIONS)
             return seen
+        atoms = {name: seen[name].atoms for name in clusters}
+        encode = partial(self._encode_locations, clusters, atoms)
+        curator.prepare(RecordFunction(encode), 1.0)
+        released = curator.release(WeightSumMechanism(LOCATIONS)).value
         n_parts = len(clusters) * N_LEVELS
         std = self.noise_of(curator.plan, LOCATIONS, range(n_parts))
         located = iter(released.reshape(-1, SIZE) * math.sqrt(n_parts))
@@ -386,18 +387,19 @@ class SchemaInference:
     def _count(self, curator, release, names, kinds, std):
         """Release noisy counts of the values of some columns: a list of (name, ValueCounts)."""
         if not names:
-            curator.release(WeightSumMechanism(release))
+            release_nothing(curator, release)
             return []
         encoder = TableEncoder(Schema(self._wrap({name: kinds[name] for name in names})))
-        curator.prepare(RecordFunction(partial(self._encode_some, encoder)), 1.0)
-        value = curator.release(WeightSumMechanism(release)).value * math.sqrt(len(names))
+        curator.prepare(RecordFunction(partial(self._encode_some, encoder)), None)
+        sizes = [where.stop - where.start for _, where in encoder.blocks]
+        value = curator.release(LevelCountsMechanism(release, sizes)).value * math.sqrt(len(names))
         return [
             (name, ValueCounts(kinds[name], value[where], std, curator.n_rows))
             for name, where in encoder.blocks
         ]
 
     def _encode_some(self, encoder, cells, y=None):
-        return encoder.encode_private(self._read(cells)[list(encoder.schema)])
+        return encoder.encode_cells(self._read(cells)[list(encoder.schema)])
 
     def _widen_all(self, n_per_octave=1):
         """Return types for the first look at open columns, dates as numbers."""
@@ -416,3 +418,9 @@ class SchemaInference:
     def _known(self, name):
         """Return an open column with the unit in which it is counted."""
         return self._wrap({name: self._numbers[name]})[name]
+
+
+def release_nothing(curator, name):
+    """Make a planned release that no column needs: what is spent must not depend on the records."""
+    curator.prepare(RecordFunction(lambda cells, y=None: np.zeros((len(cells), 1))), 1.0)
+    curator.release(WeightSumMechanism(name))

@@ -11,6 +11,7 @@ from ..ids import (
     fuzz,
     gradients,
     independent,
+    level_counts,
     local,
     mechanisms_rounding,
     noise,
@@ -335,6 +336,18 @@ PRIVACY = {
         "to_grid(rows.double().clamp(min=0), scale)",
         "(rows.double().clamp(min=0) * (1 - MARGIN) * scale).round()",
         rounding("sum of weights-100003-20"),
+    ),
+    "counts of levels are not shared by the columns": Fault(
+        "mechanisms.level_counts:LevelCountsMechanism._add_up",
+        "weights / math.sqrt(len(self.sizes))",
+        "weights",
+        level_counts("sums_are_those_of_encoded_rows"),
+    ),
+    "counts of levels are rounded to nearest": Fault(
+        "mechanisms.level_counts:LevelCountsMechanism._add_up",
+        "to_grid(weights / math.sqrt(len(self.sizes)), scale).long()",
+        "(weights / math.sqrt(len(self.sizes)) * scale).round().long()",
+        level_counts("no_record_adds_more_than_its_bound"),
     ),
     "sensitivity of the moments is understated": Fault(
         "mechanisms.sums:CovarianceMechanism",

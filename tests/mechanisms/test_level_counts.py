@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Counts of levels from codes are the sums of encoded rows, and keep their bound."""
+
+import math
+
+import numpy as np
+import torch
+from dp_accounting import GaussianDpEvent
+
+from skdpgen.mechanisms.base import GRID_BITS
+from skdpgen.mechanisms.codes import HatBasis
+from skdpgen.mechanisms.level_counts import LevelCountsMechanism
+from skdpgen.mechanisms.sums import WeightSumMechanism
+
+SIZES = (7, 2, 30)
+
+
+class Records:
+    """A source of records, as rows or as codes."""
+
+    max_rows, n_classes = None, 1
+
+    def __init__(self, rows):
+        self._rows, self.n_records = rows, len(rows)
+
+    def add_up(self, function):
+        return function(self)
+
+    def blocks(self, name, size=None):
+        for part in self._rows.split(100):
+            yield part, torch.ones(len(part), 1, dtype=torch.float64)
+
+    codes = blocks
+
+
+def measure(mechanism, rows):
+    """Return the sum without noise, in units of the grid."""
+    return mechanism._measure(Records(rows), GaussianDpEvent(1.0), "zero_out", None).exact
+
+
+def draw_codes(n_rows=350):
+    generator = torch.Generator().manual_seed(0)
+    draws = torch.rand(n_rows, len(SIZES), dtype=torch.float64, generator=generator)
+    codes = draws * (torch.tensor(SIZES) - 1)
+    # Also codes of levels, and beyond the last one.
+    codes[:50] = codes[:50].round()
+    codes[50:60] += 40
+    return codes
+
+
+def test_sums_are_those_of_encoded_rows():
+    codes = draw_codes()
+    rows = HatBasis(codes, SIZES).to_dense() / math.sqrt(len(SIZES))
+    expected = measure(WeightSumMechanism("weights"), rows)
+    np.testing.assert_array_equal(measure(LevelCountsMechanism("weights", SIZES), codes), expected)
+
+
+def test_no_record_adds_more_than_its_bound():
+    mechanism, most = LevelCountsMechanism("weights", SIZES), 0.0
+    for record in draw_codes():
+        total = measure(mechanism, record[None])
+        assert (total >= 0).all()
+        most = max(most, np.linalg.norm(total))
+    assert 0.999 * 2.0**GRID_BITS < most <= 2.0**GRID_BITS
+
+
+def test_columns_of_one_level_count_records():
+    codes = torch.zeros(12, 1, dtype=torch.float64)
+    counted = measure(LevelCountsMechanism("records", [1]), codes) / 2.0**GRID_BITS
+    np.testing.assert_allclose(counted, [12], rtol=1e-4)
