@@ -213,7 +213,7 @@ def main():
     schema, numbers = declare(make_schema("adult", train, test)), list(NUMBERS["adult"])
     parts = split(train, SHARING.n_clients)
     sampler = DPSWFlowSampler(
-        options.epsilon, options.delta, schema=schema, n_steps=options.n_steps
+        options.epsilon, options.delta, schema=schema, release="pairs", n_steps=options.n_steps
     )
     joint = FederatedFit(sampler, SHARING, len(train), target="target")
     sizes = sorted(map(len, parts))

@@ -51,6 +51,14 @@ _MOST_SAMPLES = 1_000_000
 _FEATURES = ("n_features_in_", "feature_names_in_")
 # Rows of each class that a fit generates as a check.
 _TRIED = 8
+# Fitted attributes that not all fits set.
+_OPTIONAL = (
+    "classes_",
+    "class_probabilities_",
+    "schema_",
+    "schema_report_",
+    "y_bounds_",
+)
 
 
 class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta):
@@ -122,7 +130,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
             is_sum = fit_plan.release.is_sum
             warn_of_few_rows(type(self).__name__, given, fit_plan.min_samples, is_sum, stacklevel=3)
         # Attributes of an earlier fit on other data must not survive, as not every fit sets them.
-        for name in ("classes_", "class_probabilities_", "schema_", "schema_report_", "y_bounds_"):
+        for name in _OPTIONAL:
             vars(self).pop(name, None)
         noise = NoiseSource(self.random_state)
         with open_curator(
@@ -137,7 +145,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
             format = format.resolve(curator)
             # Where the releases of inference end: a published release replays the others alone.
             n_inferred, n_words = len(curator.released or ()), len(noise.public_words)
-            self._learn(curator, format, noise)
+            resolved, format = format, self._learn(curator, format, noise) or format
             certificate = curator.certificate(self._list_assumptions(format))
         self.release_ = fit_plan.release
         if fit_plan.release.is_sum and curator.released is not None:
@@ -145,7 +153,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
                 type(self).__name__,
                 clone(fit_plan.release),
                 curator.plan,
-                format,
+                resolved,
                 tuple(curator.released),
                 n_inferred,
                 tuple(noise.public_words[n_words:]),
@@ -172,7 +180,7 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
             # Public draws of the original fit, such as directions, which the sums were taken along.
             noise = PublicSource(published.words, self.random_state)
             curator = ReplayedCurator(published, choose_device(self.device))
-            self._learn(curator, format, noise)
+            format = self._learn(curator, format, noise) or format
             self.release_ = clone(published.release)
             self.release_.published = published
             vars(self).update(published.features)
@@ -371,8 +379,14 @@ class BaseGenerator(Certified, Planning, DocumentedEstimator, metaclass=ABCMeta)
         )
 
     @abstractmethod
-    def _learn(self, curator: Curator, format: Format, noise: NoiseSource) -> None:
-        """Make the planned releases and fit to them; set `class_probabilities_`."""
+    def _learn(self, curator: Curator, format: Format, noise: NoiseSource) -> Format | None:
+        """Make the planned releases and fit to them; set `class_probabilities_`.
+
+        Returns
+        -------
+        Format or None
+            The format of generated rows, if releases have refined it.
+        """
 
     @abstractmethod
     def _generate(self, classes: torch.Tensor, generator: torch.Generator):

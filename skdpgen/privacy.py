@@ -42,6 +42,7 @@ from .mechanisms.local import (
     LocalRowsMechanism,
     local_plan,
 )
+from .mechanisms.multi_way import MultiWayMechanism
 from .mechanisms.noise import NoiseSource
 from .mechanisms.sampled import SampledMechanism, SlicedRowsMechanism
 from .mechanisms.sums import (
@@ -52,7 +53,6 @@ from .mechanisms.sums import (
     SliceSketchMechanism,
 )
 from .mechanisms.tables import TablesMechanism
-from .mechanisms.three_way import ThreeWayMechanism
 
 if TYPE_CHECKING:
     from .auditing.base import ReleaseAudit
@@ -154,7 +154,7 @@ __all__ = [  # noqa: RUF022
     "SlicedRowsMechanism",
     "SumMechanism",
     "TablesMechanism",
-    "ThreeWayMechanism",
+    "MultiWayMechanism",
 ]
 
 

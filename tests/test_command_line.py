@@ -16,7 +16,7 @@ from skdpgen.generators import _sliced_flow
 
 SECRET = "Smith-31415"
 # Without a target of few levels.
-ALL_TABLES = ("two-way tables", "interactions", "three-way tables")
+ALL_TABLES = ("two-way tables", "interactions", "multi-way tables")
 SCHEMA = {
     "age": {"type": "number", "lower": 0, "upper": 99, "decimals": 0},
     "ward": {"type": "category", "categories": ["A", "B"], "missing": True},

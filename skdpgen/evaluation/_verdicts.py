@@ -235,13 +235,20 @@ def list_limits(
     if certificate is not None and TwoWayTables.name in certificate.releases:
         texts.append(
             "Patterns of three or more columns, beyond what pairs of columns imply"
-            + (
-                "; a few tables of three columns were released."
-                if TwoWayTables.three_way in certificate.releases
-                else ": no such pattern was measured, unless with a target of two or three levels."
-            )
+            + _describe_interactions(report, TwoWayTables.multi_way in certificate.releases)
         )
     return [*texts, "Statements about single rows: no synthetic row stands for a real one."]
+
+
+def _describe_interactions(report: pd.DataFrame | None, are_sought: bool) -> str:
+    """Return what was measured of interactions, as the end of a sentence."""
+    if not are_sought:
+        return ": no such pattern was measured, unless with a target of two or three levels."
+    kept = pd.Series(dtype=object) if report is None else report["interactions"].dropna()
+    named = list(dict.fromkeys("; ".join(kept).split("; "))) if len(kept) else []
+    if not named:
+        return ", unless they show above the noise; none did." if report is not None else "."
+    return f". Those of {name_some(named)} stood out and have tables of their own."
 
 
 def _list_losses(report: pd.DataFrame) -> list[str]:

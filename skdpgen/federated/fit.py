@@ -25,8 +25,8 @@ class FederatedFit:
     Parameters
     ----------
     generator : estimator
-        Unfitted, with a `Schema` that leaves nothing open, knots of numbers included. The noise of
-        clients never depends on its `random_state`.
+        Unfitted, with ``release="pairs"`` and a `Schema` that leaves nothing open, knots of
+        numbers included. The noise of clients never depends on its `random_state`.
     sharing : Sharing
         Numbers of clients, dropouts and colluding clients.
     n_records : int
@@ -58,7 +58,7 @@ class FederatedFit:
     ...     for _ in range(3)
     ... ]
     >>> schema = Schema({"age": Number(18, 90, n_knots=9), "ill": Boolean()})
-    >>> sampler = DPSWFlowSampler(2.0, 1e-5, schema=schema, n_steps=20)
+    >>> sampler = DPSWFlowSampler(2.0, 1e-5, schema=schema, release="pairs", n_steps=20)
     >>> agreed = FederatedFit(sampler, Sharing(3, n_dropouts=1, n_colluding=1), n_records=1500)
     >>> clients = [Client(agreed, position) for position in range(3)]
     >>> keys = {client.position: client.public_key for client in clients}

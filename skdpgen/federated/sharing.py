@@ -72,8 +72,8 @@ class Sharing:
                 "A federated fit makes one Gaussian release of records, with noise, and without "
                 "persons=...; planned are: "
                 f"{', '.join(planned for planned, _ in plan.releases)}. Declare types, bounds, "
-                "knots and levels of all columns, and a target of two or three levels, which needs "
-                "no three-way tables."
+                "knots and levels of all columns, and give release='pairs', which measures no "
+                "interactions."
             )
         shared = SharedGaussianDpEvent(
             event.noise_multiplier, self.n_clients, self.n_dropouts, self.n_colluding

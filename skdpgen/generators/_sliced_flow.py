@@ -63,8 +63,9 @@ class DPSWFlowSampler(CentralGenerator):
     %(arrays)s
     %(schema)s
     %(encoder)s
-    release : {"sketch", "resample", "presample"}, SliceSketch or SlicedRows, default="sketch"
-        A slice sketch, released once; projected rows, released at each step; or projected rows,
+    release : {"sketch", "pairs", "resample", "presample"} or Release, default="sketch"
+        A slice sketch, released once, or two-way tables of a table and, unless ``"pairs"``, tables
+        of strong interactions; projected rows, released at each step; or projected rows,
         released once (``SlicedRows(n_steps=1)``).
     n_particles : int, default=None
         Number of particles, divided equally among the classes. None: n_samples / 2 within
@@ -172,6 +173,7 @@ class DPSWFlowSampler(CentralGenerator):
         **CentralGenerator._shorthands,
         "release": {
             "sketch": SliceSketch(),
+            "pairs": TwoWayTables(max_order=2),
             "resample": SlicedRows(),
             "presample": SlicedRows(n_steps=1),
         },
@@ -209,10 +211,11 @@ class DPSWFlowSampler(CentralGenerator):
     def _learn(self, curator, format, noise):
         release = self._find_release(format)
         if isinstance(release, TwoWayTables):
-            self._learn_tables(release, curator, format, noise)
+            format = self._learn_tables(release, curator, format, noise)
         else:
             self._learn_encoded(release, curator, format, noise)
         self.n_iter_ = len(self.loss_curve_)
+        return format
 
     def _learn_tables(self, release, curator, format, noise):
         n_particles = self._count_particles(curator.n_records, 1, _MOST_OF_TABLE)
@@ -226,7 +229,7 @@ class DPSWFlowSampler(CentralGenerator):
             ]
             return TableParticles(counts, generator, sizes, marginals)
 
-        self._particles, self.loss_curve_, self.schema_report_ = fit_to_table(
+        fitted = fit_to_table(
             release,
             curator,
             format,
@@ -237,6 +240,9 @@ class DPSWFlowSampler(CentralGenerator):
             learning_rate=self.learning_rate or 0.03,
             verbose=self.verbose,
         )
+        self._particles, self.loss_curve_ = fitted.rows, fitted.losses
+        self.schema_report_ = fitted.report
+        return fitted.format
 
     def _learn_encoded(self, release, curator, format, noise):
         init = None

@@ -156,7 +156,11 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
 
     _shorthands = {
         **CentralGenerator._shorthands,
-        "release": {"sketch": SliceSketch(), "rows": SlicedRows()},
+        "release": {
+            "sketch": SliceSketch(),
+            "pairs": TwoWayTables(max_order=2),
+            "rows": SlicedRows(),
+        },
     }
     _checks = {
         "network": check_network,
@@ -194,8 +198,9 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
             SliceSketch: self._learn_sketch,
             SlicedRows: self._learn_rows,
         }
-        learn[type(release)](release, curator, format, noise)
+        refined = learn[type(release)](release, curator, format, noise)
         self.n_iter_ = len(self.loss_curve_)
+        return refined
 
     def _learn_tables(self, release, curator, format, noise):
         factory = find_factory(self.network, TABLE_GENERATORS)
@@ -205,7 +210,7 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
             network = build(factory, n_inputs, sum(sizes), noise.seed())
             return TableNetwork(network, self.latent_dim, sizes, marginals)
 
-        self._network, self.loss_curve_, self.schema_report_ = fit_to_table(
+        fitted = fit_to_table(
             release,
             curator,
             format,
@@ -216,6 +221,9 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
             learning_rate=self.learning_rate or 0.006,
             verbose=self.verbose,
         )
+        self._network, self.loss_curve_ = fitted.rows, fitted.losses
+        self.schema_report_ = fitted.report
+        return fitted.format
 
     def _learn_sketch(self, release, curator, format, noise):
         rows = self._make_rows(release, curator, format, noise)

@@ -1,50 +1,76 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Training on a table: on its pairs of columns, then on triples with strong interactions."""
+"""Training on a table: on its pairs of columns, then on subsets with strong interactions."""
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
+from scipy.stats import norm
 
+from ..mechanisms.codes import Refinement
+from ..mechanisms.multi_way import Factor, MultiWayTables
 from ..mechanisms.noise import NoiseSource
-from ..mechanisms.tables import Tables, own_and_later, tables_with_later
-from ..mechanisms.three_way import ThreeWayTables
+from ..mechanisms.tables import Tables
 from .marginals import Marginals, read_tables
 from .table_rows import StratifiedRows, TableRows
-from .tables import fit_to_release, fit_to_tables
+from .tables import fit_to_release
 
 
 @dataclass(frozen=True)
 class InteractionConstants:
     """Constants of the search for interactions; all are set by hand."""
 
-    # An interaction is significant beyond so many standard deviations of chance,
-    clear: float = 4.0
-    # and relevant from this share of the records: the total variation of a table is then wrong by
-    # at least half of it.
+    # Probability that noise alone makes any interaction significant,
+    chance: float = 0.01
+    # and the share of the records from which one is relevant: the total variation of a table is
+    # then wrong by at least half of it.
     relevant: float = 0.05
+    # Interactions of two columns with the target are in stratified tables. From this share of the
+    # records, tables of finer levels are worth their noise.
+    strong: float = 0.5
     # Generated rows with which released interactions are compared.
     n_rows: int = 20_000
-    # Largest number of three-way tables.
-    n_triples: int = 20
-    # Mean number of records in a cell, in standard deviations of its noise.
-    cell: float = 8.0
+    # Largest number of subsets of columns that get tables.
+    n_subsets: int = 20
+    # Least size of an interaction, in standard deviations of the noise on a cell of its tables.
+    worth: float = 8.0
 
 
 CONSTANTS = InteractionConstants()
 
 
+@dataclass(frozen=True)
+class TableFit:
+    """Rows that were fitted to the releases of a table.
+
+    Attributes
+    ----------
+    rows : TableRows or StratifiedRows
+    losses : list of float
+    report : DataFrame
+        From `read_tables`, with the subsets of columns that have tables.
+    format : TableFormat
+        With finer knots in columns of strong interactions.
+    """
+
+    rows: TableRows | StratifiedRows
+    losses: list[float]
+    report: pd.DataFrame
+    format: Any
+
+
 def fit_to_table(
     release, curator, format, make_rows: Callable, noise: NoiseSource, **training
-) -> tuple[TableRows | StratifiedRows, list[float], pd.DataFrame]:
+) -> TableFit:
     """Make the planned releases of a table, and train rows until they match, up to the noise.
 
-    Rows that match the released pairs predict how often signs of three columns agree. Triples whose
-    released interaction differs from the prediction get a three-way table, and training goes on.
+    Rows that match the released pairs predict how often signs of several columns agree. Subsets
+    whose released interaction differs from the prediction get tables of finer levels, and rows are
+    trained on all tables.
 
     Parameters
     ----------
@@ -56,83 +82,145 @@ def fit_to_table(
     make_rows, **training
         As in `fit_to_tables`.
     noise : NoiseSource
-
-    Returns
-    -------
-    rows : TableRows or StratifiedRows
-    losses : list of float
-    report : DataFrame
-        From `read_tables`.
     """
     tables = release.run(curator, format)
-    has_triples = release.has_three_way(curator.plan)
-    if not has_triples:
+    has_subsets = release.has_multi_way(curator.plan)
+    if not has_subsets:
         curator.close()
     marginals, report = read_tables(tables, format, curator.n_rows)
     training |= {"device": curator.device, "generator": noise.torch_generator()}
     rows, losses = fit_to_release(make_rows, tables, marginals, **training)
-    if not has_triples:
-        return rows, losses, report
-    generated = draw_rows(rows, training["generator"])
-    three_way = release_three_way(
-        release, curator, format, generated, tables.sizes, marginals, noise.public_generator()
-    )
-    curator.close()
-    if three_way is not None:
-        # The learnt pairs are the targets: training on released ones would fit their noise.
-        tables = with_pairs_of(generated, tables, marginals.n_records)
-        training["n_steps"] = -(-training["n_steps"] // 2)
-        rows, more = fit_to_tables(
-            lambda *_: rows, [tables], [marginals], three_way=three_way, **training
+    subsets: list[tuple[int, ...]] = []
+    if has_subsets:
+        search = InteractionSearch(release, curator, format, tables, marginals)
+        subsets, multi_way, format = search.run(
+            rows, training["generator"], noise.public_generator()
         )
+        curator.close()
+    if subsets:
+        rows, more = fit_to_release(make_rows, tables, marginals, multi_way=multi_way, **training)
         losses += more
-    return rows, losses, report
+    names = [name for name, _ in format.blocks]
+    kept = [[names[c] for c in sorted(subset)] for subset in subsets]
+    for name in names:
+        named = [" × ".join(map(str, columns)) for columns in kept if name in columns]
+        report.loc[name, "interactions"] = "; ".join(named) or None
+    return TableFit(rows, losses, report, format)
 
 
-def release_three_way(
-    release,
-    curator,
-    format,
-    generated: torch.Tensor,
-    sizes: Sequence[int],
-    marginals: Marginals,
-    public: np.random.Generator,
-) -> ThreeWayTables | None:
-    """Release interactions, and three-way tables of the significant ones.
+@dataclass(frozen=True)
+class InteractionSearch:
+    """Search for subsets of columns that pairs do not explain, and release of their tables.
 
-    Parameters
+    Attributes
     ----------
     release, curator, format
         As in `fit_to_table`.
-    generated : tensor of shape (n_rows, n_levels)
-        Probabilities of levels that match the released pairs.
+    tables : Tables
+        The released pairs.
+    marginals : Marginals
+        From the same tables.
+    """
+
+    release: Any
+    curator: Any
+    format: Any
+    tables: Tables
+    marginals: Marginals
+
+    def run(
+        self, rows, generator: torch.Generator, public: np.random.Generator
+    ) -> tuple[list[tuple[int, ...]], MultiWayTables, Any]:
+        """Release interactions, and multi-way tables of the significant ones.
+
+        Parameters
+        ----------
+        rows : TableRows or StratifiedRows
+            Rows that match the released pairs.
+        generator : torch.Generator
+        public : numpy.random.Generator
+
+        Returns
+        -------
+        subsets : list of tuple of int
+            Columns of each significant interaction.
+        multi_way : MultiWayTables
+            Their tables.
+        format : TableFormat
+            With the levels of these tables.
+        """
+        release, curator, sizes = self.release, self.curator, tuple(self.format.block_sizes)
+        by = self._find_by(sizes)
+        candidates = release.list_subsets(curator.plan, curator.n_records, len(sizes), by)
+        signs = self._halve(self.marginals.counts, sizes, public)
+        if by is not None:
+            signs[by] = torch.eye(sizes[by]).double()
+        released = release.run_interactions(
+            curator,
+            Refinement.none(sizes),
+            [[(c, signs[c]) for c in subset] for subset in candidates],
+        )
+        others = [[c for c in subset if c != by] for subset in candidates]
+        predicted = predict_interactions(rows, sizes, by, signs, others, generator)
+        found = find_subsets(
+            np.stack([table.ravel() for table in released.cells]),
+            predicted,
+            np.atleast_1d(self.tables.count_records()[0]).clip(min=1),
+            released.std,
+            candidates,
+            release.multi_way_std(curator.plan),
+            is_stratified=by is not None,
+        )
+        # The spent budget must not depend on the records: all that is planned is released.
+        chosen = found or candidates[:1]
+        format, refinement = self.format.refine({c for subset in found for c in subset})
+        counts = self.marginals.refined(refinement.to_coarse().numpy()).counts
+        signs = self._halve(counts, refinement.fine_sizes, public)
+        products = list_products(chosen, by, refinement.fine_sizes, signs)
+        multi_way = release.run_multi_way(curator, self.format, refinement, products)
+        return found, replace(multi_way, by=by), format
+
+    def _find_by(self, sizes):
+        """Return the column by which the tables are stratified, or None."""
+        if self.tables.by is None:
+            return None
+        return int(np.searchsorted(np.cumsum(sizes), self.tables.by.start, side="right"))
+
+    def _halve(self, counts, sizes, public):
+        """Return the signs of the halves of the levels of each column."""
+        halves = join_levels(counts, sizes, 2, self.format.is_ordered, public)
+        return [half @ torch.tensor([[-1.0], [1.0]]).to(half)[: half.shape[1]] for half in halves]
+
+
+def list_products(
+    subsets: Sequence[tuple[int, ...]],
+    by: int | None,
+    sizes: Sequence[int],
+    signs: Sequence[torch.Tensor],
+) -> list[list[Factor]]:
+    """List the tables of subsets: for each column, its levels with the signs of the others.
+
+    They show where along a column an interaction changes, with few cells: noise hides less of it.
+
+    Parameters
+    ----------
+    subsets : sequence of tuple of int
+    by : int, default=None
+        The column by which records are stratified; its levels are in each table, at the end.
     sizes : sequence of int
         Numbers of levels of the columns.
-    marginals : Marginals
-    public : numpy.random.Generator
-
-    Returns
-    -------
-    ThreeWayTables or None
-        None if no interaction is significant.
+    signs : sequence of tensor of shape (n_levels, 1)
+        Signs of the halves of each column.
     """
-    n_records, std = marginals.n_records, release.three_way_std(curator.plan)
-    every = list(itertools.combinations(range(len(sizes)), 3))
-    halves = join_levels(marginals.counts, sizes, 2, format.is_ordered, public)
-    signs = [half @ torch.tensor([[-1.0], [1.0]]).to(half)[: half.shape[1]] for half in halves]
-    interactions = release.run_interactions(curator, signs, every)
-    triples = find_triples(interactions, sizes, generated, n_records, std)
-    # The spent budget must not depend on the records: all that is planned is released.
-    chosen = triples or every[:1]
-    n_groups = count_groups(n_records, std * math.sqrt(len(chosen)))
-    groups = join_levels(marginals.counts, sizes, n_groups, format.is_ordered, public)
-    three_way = release.run_three_way(curator, format, groups, chosen)
-    return three_way if triples else None
-
-
-def count_groups(n_records: float, std: float) -> int:
-    """Return the number of groups of levels, given the standard deviation of noise on a cell."""
-    return max(2, round((n_records / max(CONSTANTS.cell * std, 1)) ** (1 / 3)))
+    products = []
+    for subset in subsets:
+        others = [c for c in subset if c != by]
+        last = [] if by is None else [(by, torch.eye(sizes[by]).double())]
+        # Two levels have as much information as their sign.
+        for column in [c for c in others if sizes[c] > 2] or others[:1]:
+            rest = [(c, signs[c]) for c in others if c != column]
+            products.append([(column, torch.eye(sizes[column]).double()), *rest, *last])
+    return products
 
 
 def join_levels(
@@ -182,58 +270,96 @@ def join_levels(
 
 
 @torch.no_grad()
-def draw_rows(rows, generator: torch.Generator) -> torch.Tensor:
-    """Draw rows of probabilities, of shape (n_rows, n_levels), to estimate interactions."""
-    return rows(rows.draw([CONSTANTS.n_rows], generator)).double().cpu()
-
-
-def with_pairs_of(generated: torch.Tensor, tables: Tables, n_records: float) -> Tables:
-    """Return tables whose pairs are those of generated rows, without noise."""
-    cells = np.zeros(tables.cells.shape)
-    slices = zip(own_and_later(tables.sizes), tables_with_later(cells, tables.sizes), strict=True)
-    for (own, later), table in slices:
-        table += (generated[:, own].T @ generated[:, later]).numpy()
-    return replace(tables, cells=cells * (n_records / len(generated)), pairs_std=0.0)
-
-
-def find_triples(
-    interactions: ThreeWayTables,
+def predict_interactions(
+    rows,
     sizes: Sequence[int],
-    generated: torch.Tensor,
-    n_records: float,
-    std: float,
-) -> list[tuple[int, int, int]]:
-    """Return the triples of columns whose tables are worth their noise, the strongest first.
-
-    An interaction of signs is a signed sum of the eight cells of a table of two groups of levels
-    for each column. It is worth a table if it exceeds the noise of the table. All tables share a
-    budget: each of K tables has √K times the noise.
+    by: int | None,
+    signs: Sequence[torch.Tensor],
+    subsets: Sequence[Sequence[int]],
+    generator: torch.Generator,
+) -> np.ndarray:
+    """Return the mean products of signs of generated rows.
 
     Parameters
     ----------
-    interactions : skdpgen.mechanisms.three_way.ThreeWayTables
-        Sums of products of signs, of triples of columns.
+    rows : TableRows or StratifiedRows
     sizes : sequence of int
-        Numbers of levels of the columns.
-    generated : tensor of shape (n_rows, n_levels)
-        Probabilities of levels that match the released pairs.
-    n_records : float
-    std : float
-        Standard deviation of the noise on the cells of one three-way table.
+        Numbers of levels of all columns.
+    by : int, default=None
+        The column by which rows are stratified.
+    signs : sequence of tensor of shape (n_levels, 1)
+    subsets : sequence of sequence of int
+        Columns of the products, without `by`.
+    generator : torch.Generator
 
     Returns
     -------
-    list of (int, int, int)
+    ndarray of shape (n_subsets, n_strata)
     """
-    parts = zip(generated.split(sizes, dim=1), interactions.maps, strict=True)
-    signed = torch.hstack([part @ signs for part, signs in parts])
-    first, second, third = torch.tensor(interactions.triples).T
-    products = signed[:, first] * signed[:, second] * signed[:, third]
-    released = np.concatenate(interactions.cells).ravel()
-    gaps = np.abs(released - n_records * products.mean(0).numpy())
-    # The noise, and the sampling errors of the records and of the generated rows.
-    chance = math.sqrt(interactions.std**2 + n_records + n_records**2 / len(generated))
-    least = max(CONSTANTS.clear * chance, CONSTANTS.relevant * n_records)
-    order = np.argsort(-gaps)[: CONSTANTS.n_triples]
-    n_worth = (gaps[order] > 8 * std * np.sqrt(np.arange(len(order)) + 1)).cumprod().sum()
-    return [interactions.triples[i] for i in order[:n_worth] if gaps[i] > least]
+    strata = rows if by is None else rows.rows
+    counts = [CONSTANTS.n_rows] * (1 if by is None else sizes[by])
+    columns = [c for c in range(len(sizes)) if c != by]
+    means = []
+    for part in strata(strata.draw(counts, generator)).double().cpu().split(counts):
+        blocks = part.split([sizes[c] for c in columns], dim=1)
+        signed = {c: (block @ signs[c])[:, 0] for c, block in zip(columns, blocks, strict=True)}
+        means.append([math.prod(signed[c] for c in subset).mean().item() for subset in subsets])
+    return np.array(means).T
+
+
+def find_subsets(
+    released: np.ndarray,
+    predicted: np.ndarray,
+    counts: np.ndarray,
+    std: float,
+    subsets: Sequence[tuple[int, ...]],
+    table_std: float,
+    *,
+    is_stratified: bool,
+) -> list[tuple[int, ...]]:
+    """Return the subsets of columns whose tables are worth their noise.
+
+    An interaction is significant if the noise and the sampling error would hardly make any of all
+    so large, and worth a table if it exceeds the noise of the table. All tables share a budget:
+    each of K tables has √K times the noise. Of a significant subset, larger ones show the same.
+
+    Parameters
+    ----------
+    released : ndarray of shape (n_subsets, n_strata)
+        Noisy sums of products of signs.
+    predicted : ndarray of shape (n_subsets, n_strata)
+        Mean products that the pairs imply.
+    counts : ndarray of shape (n_strata,)
+        Numbers of records.
+    std : float
+        Standard deviation of the noise of `released`.
+    subsets : sequence of tuple of int
+        Columns; with the target, if records are stratified.
+    table_std : float
+        Standard deviation of the noise on the cells of a single table.
+    is_stratified : bool
+
+    Returns
+    -------
+    list of tuple of int
+    """
+    n_columns = np.array([len(subset) for subset in subsets])
+    # Tables of each stratum hold its pairs: there, what differs between strata is an interaction.
+    is_known = np.full(len(subsets), is_stratified) & (n_columns == 3)
+    pooled = released.sum(1, keepdims=True) / counts.sum()
+    gaps = np.abs(released - counts * np.where(is_known[:, None], pooled, predicted))
+    chance = np.sqrt(std**2 + counts + counts**2 / CONSTANTS.n_rows)
+    clear = norm.isf(CONSTANTS.chance / (2 * gaps.size)) * chance
+    sums = gaps.sum(1)
+    least = np.where(is_known, CONSTANTS.strong, CONSTANTS.relevant) * counts.sum()
+    candidates = np.flatnonzero((gaps > clear).any(1) & (sums > least)).tolist()
+    found: list[tuple[int, ...]] = []
+    n_tables = 0
+    for i in sorted(candidates, key=lambda i: (n_columns[i], -sums[i])):
+        if any(set(smaller) <= set(subsets[i]) for smaller in found):
+            continue
+        n_more = len(subsets[i]) - is_stratified
+        if sums[i] > CONSTANTS.worth * table_std * math.sqrt(n_tables + n_more):
+            found.append(subsets[i])
+            n_tables += n_more
+    return found[: CONSTANTS.n_subsets]

@@ -57,6 +57,18 @@ class Marginals:
         is_empty = (counts <= WITHIN_NOISE * std) & (counts < largest) & is_optional
         return cls(counts, std, n_records, is_empty)
 
+    def refined(self, coarsen: np.ndarray) -> "Marginals":
+        """Return the marginals of finer levels, between which breakpoints share evenly.
+
+        Parameters
+        ----------
+        coarsen : ndarray of shape (n_fine_levels, n_levels)
+            From `Refinement.to_coarse`.
+        """
+        spread = coarsen / coarsen.sum(0)
+        is_empty = (coarsen[:, ~self.is_empty] == 0).all(1)
+        return Marginals(spread @ self.counts, spread @ self.std, self.n_records, is_empty)
+
 
 def read_tables(tables: Tables, format, n_records: int) -> tuple[Marginals, pd.DataFrame]:
     """Estimate the marginals, describe the columns, and warn of poor fit quality.

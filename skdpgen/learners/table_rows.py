@@ -41,12 +41,14 @@ class TableRows(nn.Module):
 
     offset: torch.Tensor
     is_empty: torch.Tensor | None
+    to_knots: torch.Tensor | None
 
     def __init__(self, sizes: list[int], marginals: torch.Tensor) -> None:
         super().__init__()
         self.blocks = SoftmaxBlocks(sizes)
         self.register_buffer("offset", marginals.clamp(min=1e-6).log())
         self.register_buffer("is_empty", None)
+        self.register_buffer("to_knots", None)
 
     def draw(self, n_rows: list[int], generator: torch.Generator) -> torch.Tensor:
         """Draw `n_rows` codes of each stratum."""
@@ -67,6 +69,13 @@ class TableRows(nn.Module):
             logits = logits.masked_fill(self.is_empty, -torch.inf)
         return self.blocks(logits)
 
+    def generate(self, n_rows: list[int], generator: torch.Generator) -> np.ndarray:
+        """Generate `n_rows` of each stratum; bins become weights of the knots at their edges."""
+        rows = self(self.draw(n_rows, generator))
+        if self.to_knots is not None:
+            rows = rows @ self.to_knots
+        return rows.double().cpu().numpy()
+
     @torch.no_grad()
     def sample(self, classes: torch.Tensor, generator: torch.Generator) -> np.ndarray:
         """Sample a row for each of `classes`, encoded as by the encoder of tables.
@@ -74,7 +83,7 @@ class TableRows(nn.Module):
         Its blocks sum to 1/√(columns). Classes are one of the columns, so that their values are
         ignored. Rows of several strata are sampled by `StratifiedRows`.
         """
-        rows = self(self.draw([len(classes)], generator)).double().cpu().numpy()
+        rows = self.generate([len(classes)], generator)
         return rows / len(self.blocks.sizes) ** 0.5
 
 
@@ -196,7 +205,7 @@ class StratifiedRows(nn.Module):
         points = torch.rand(1, generator=generator, dtype=torch.float64) + torch.arange(n_rows)
         strata = torch.searchsorted(self.shares.cumsum(0), points / n_rows).clamp(max=n_strata - 1)
         counts = strata.bincount(minlength=n_strata)
-        rows = self.rows(self.rows.draw(counts.tolist(), generator)).double().cpu().numpy()
+        rows = self.rows.generate(counts.tolist(), generator)
         block = np.eye(n_strata).repeat(counts.numpy(), axis=0)
         rows = np.hstack([rows[:, : self.start], block, rows[:, self.start :]])
         rows = rows[torch.randperm(n_rows, generator=generator).numpy()]

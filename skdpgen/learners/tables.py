@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
+from ..mechanisms.multi_way import MultiWayTables, multiply_rows
 from ..mechanisms.tables import Tables, own_and_later
-from ..mechanisms.three_way import ThreeWayTables
 from .marginals import Marginals
 from .table_rows import StratifiedRows, TableRows
 from .training import CONSTANTS as TRAINING
@@ -36,7 +36,12 @@ CONSTANTS = TableConstants()
 
 
 def fit_to_release(
-    make_rows: Callable, tables: Tables, marginals: Marginals, **training
+    make_rows: Callable,
+    tables: Tables,
+    marginals: Marginals,
+    *,
+    multi_way: MultiWayTables | None = None,
+    **training,
 ) -> tuple[TableRows | StratifiedRows, list[float]]:
     """Train rows to match the released tables, up to the noise.
 
@@ -48,6 +53,9 @@ def fit_to_release(
         Tables of all records, or stratified tables.
     marginals : Marginals
         From the same tables.
+    multi_way : skdpgen.mechanisms.multi_way.MultiWayTables, default=None
+        Tables of some subsets of columns; if records are stratified, with their stratum as the last
+        factor.
 
     Returns
     -------
@@ -55,7 +63,7 @@ def fit_to_release(
     losses : list of float
     """
     if tables.by is None:
-        return fit_to_tables(make_rows, [tables], [marginals], **training)
+        return fit_to_tables(make_rows, [tables], [marginals], multi_way=multi_way, **training)
     counts, std = tables.count_records()
     counts = np.maximum(counts, max(std, 1.0))
     strata = [tables.stratum(i) for i in range(len(counts))]
@@ -65,8 +73,13 @@ def fit_to_release(
         replace(Marginals.of(stratum, count, False), is_empty=is_empty)
         for stratum, count in zip(strata, counts, strict=True)
     ]
-    rows, losses = fit_to_tables(make_rows, strata, strata_marginals, **training)
-    return StratifiedRows(rows, counts / counts.sum(), tables.by.start).eval(), losses
+    start = tables.by.start
+    if multi_way is not None:
+        start = sum(multi_way.refinement.knot_sizes[: multi_way.by])
+    rows, losses = fit_to_tables(
+        make_rows, strata, strata_marginals, multi_way=multi_way, **training
+    )
+    return StratifiedRows(rows, counts / counts.sum(), start).eval(), losses
 
 
 @enables_gradients
@@ -80,7 +93,7 @@ def fit_to_tables(
     learning_rate: float,
     generator: torch.Generator,
     device: torch.device,
-    three_way: ThreeWayTables | None = None,
+    multi_way: MultiWayTables | None = None,
     verbose: int = 0,
 ) -> tuple[TableRows, list[float]]:
     """Train rows to match the released one-way and two-way tables, up to the noise.
@@ -102,8 +115,8 @@ def fit_to_tables(
         Of Adam, between a warm-up and a linear decay.
     device : torch.device
         Where training runs.
-    three_way : skdpgen.mechanisms.three_way.ThreeWayTables, default=None
-        Tables of some triples of columns, if there is one stratum.
+    multi_way : skdpgen.mechanisms.multi_way.MultiWayTables, default=None
+        As in `fit_to_release`. Rows then have the finer levels of these tables.
     generator, verbose
         As in `fit_to_sketch`.
 
@@ -117,36 +130,46 @@ def fit_to_tables(
     counts = np.array([stratum.n_records for stratum in marginals])
     shares = counts / counts.sum()
     targets = [_Target.of(*args, device) for args in zip(tables, marginals, shares, strict=True)]
-    noise_energy = sum(target.noise_energy for target in targets)
-    triples = []
-    if three_way is not None:
-        triples, energy = _prepare_three_way(three_way, tables[0], counts[0], device)
-        noise_energy += energy
+    noise_energies = [target.noise_energy for target in targets]
+    sizes, coarsen, subsets = tables[0].sizes, None, []
+    if multi_way is not None:
+        refinement = multi_way.refinement.without(multi_way.by)
+        sizes, coarsen = refinement.fine_sizes, refinement.to_coarse()
+        marginals = [stratum.refined(coarsen.numpy()) for stratum in marginals]
+        coarsen = coarsen.to(device, torch.float32)
+        subsets = [
+            _SubsetsTarget.of(multi_way, i, sizes, *args, device)
+            for i, args in enumerate(zip(tables, counts, shares, strict=True))
+        ]
+        noise_energies += [0.0] * len(subsets)
     frequencies = np.stack([stratum.counts / stratum.n_records for stratum in marginals])
     starts = torch.tensor(frequencies.clip(0, 1), dtype=torch.float32, device=device)
-    rows = make_rows(shares.tolist(), tables[0].sizes, starts).to(device)
+    rows = make_rows(shares.tolist(), sizes, starts).to(device)
     rows.forbid(marginals[0].is_empty)
     training = Training(rows, learning_rate, memory=0.99)
     # Even sizes: the loss multiplies estimates from two halves of each stratum.
     least = CONSTANTS.least_batch
-    sizes = [2 * max(1, round(max(share, least) * batch_size) // 2) for share in shares]
-    noise_energies = torch.tensor([target.noise_energy for target in targets], device=device)
+    batch = [2 * max(1, round(max(share, least) * batch_size) // 2) for share in shares]
+    energies = torch.tensor(noise_energies, device=device)
     history: list[torch.Tensor] = []
 
     def loss():
-        strata = rows(rows.draw(sizes, generator)).split(sizes)
-        gaps = torch.stack(
-            [target.gap(*part.chunk(2)) for part, target in zip(strata, targets, strict=True)]
-        )
-        gap = sum_above_noise(gaps, noise_energies, history)
-        for joined, table, weight in triples:
-            gap = gap + weight * three_way_gap(*strata[0].chunk(2), joined, table)
-        return gap
+        drawn = rows(rows.draw(batch, generator))
+        levels = drawn if coarsen is None else drawn @ coarsen
+        pairs = zip(targets, levels.split(batch), strict=True)
+        gaps = [target.gap(*part.chunk(2)) for target, part in pairs]
+        if subsets:
+            fine = zip(subsets, drawn.split(batch), strict=True)
+            gaps += [target.gap(*part.chunk(2)) for target, part in fine]
+        gap = sum_above_noise(torch.stack(gaps), energies, history)
+        return gap - history[-1].sum() + history[-1].maximum(energies).sum() if subsets else gap
 
-    losses = descend_to_noise(training, loss, noise_energy, n_steps, verbose)
-    rows = training.finish(lambda: rows.draw(sizes, generator))
+    losses = descend_to_noise(training, loss, sum(noise_energies), n_steps, verbose)
+    rows = training.finish(lambda: rows.draw(batch, generator))
+    if multi_way is not None:
+        rows.to_knots = refinement.to_knots().float()
     n_batches = min(CONSTANTS.most_batches, 1 + len(losses) // CONSTANTS.steps_per_batch)
-    match_marginals(rows, marginals, n_batches * [sizes], generator)
+    match_marginals(rows, marginals, n_batches * [batch], generator)
     return rows, losses
 
 
@@ -222,19 +245,48 @@ def sum_above_noise(
     return torch.where(is_above, gaps, gaps.detach()).sum()
 
 
-def _prepare_three_way(three_way, tables, n_records, device):
-    """Return the arguments of `three_way_gap` and the weight of each table; their noise energy."""
-    slices, std = [own for own, _ in own_and_later(tables.sizes)], tables.columns_std
-    weight = (std / three_way.std) ** 2 if three_way.std > 0 else 1.0
-    triples = [
-        (
-            [(slices[c], three_way.maps[c].to(device, torch.float32)) for c in triple],
-            torch.tensor(table / n_records, dtype=torch.float32, device=device),
-            weight,
-        )
-        for triple, table in zip(three_way.triples, three_way.cells, strict=True)
-    ]
-    return triples, (std / n_records) ** 2 * sum(table.size for table in three_way.cells)
+@dataclass(frozen=True)
+class _SubsetsTarget:
+    """The multi-way tables of a stratum, as shares of its records: targets of the training.
+
+    Attributes
+    ----------
+    products : list of (list of (slice, tensor), tensor)
+        For each table, the slice of the levels of each column and their map, and the shares.
+    weight : float
+        Precision of the tables, relative to that of one-way tables.
+    share, noise_energy : float
+        As in `_Target`.
+    """
+
+    products: list
+    weight: float
+    share: float
+    noise_energy: float
+
+    @classmethod
+    def of(cls, multi_way, stratum, sizes, tables, n_records, share, device):
+        std, by = multi_way.std, multi_way.by
+        columns = [c for c in range(len(multi_way.refinement.sizes)) if c != by]
+        where = dict(zip(columns, (own for own, _ in own_and_later(sizes)), strict=True))
+        weight = (tables.columns_std / std) ** 2 if std > 0 else 1.0
+        products, n_cells = [], 0
+        for factors, cells in zip(multi_way.products, multi_way.cells, strict=True):
+            table = cells if by is None else cells[..., stratum]
+            n_cells += table.size
+            products.append(
+                (
+                    [(where[c], m.to(device, torch.float32)) for c, m in factors if c != by],
+                    torch.tensor(table / n_records, dtype=torch.float32, device=device).flatten(),
+                )
+            )
+        noise_energy = weight * n_cells * (share * std / n_records) ** 2
+        return cls(products, weight, share, noise_energy)
+
+    def gap(self, first, second):
+        """Estimate the squared distance to the tables of rows, from two independent samples."""
+        gaps = [multi_way_gap(first, second, *product) for product in self.products]
+        return self.share**2 * self.weight * sum(gaps)
 
 
 @torch.no_grad()
@@ -315,27 +367,30 @@ class TablesGap(torch.autograd.Function):
         return *(slope * gradient for gradient in ctx.saved_tensors), None
 
 
-def three_way_gap(
+def multi_way_gap(
     first: torch.Tensor, second: torch.Tensor, joined: Sequence[tuple], table: torch.Tensor
 ) -> torch.Tensor:
-    """Estimate the squared differences between a three-way table of rows and a given one.
+    """Estimate the squared differences between a multi-way table of rows and a given one.
 
     Parameters
     ----------
     first, second : tensor of shape (n_rows, n_levels)
         Independent rows.
     joined : sequence of (slice, tensor)
-        For each of three columns, the slice of its levels, and the map from levels to groups.
-    table : tensor of shape (n_groups, n_groups, n_groups)
+        For each column, the slice of its levels, and the map from levels to groups.
+    table : tensor of shape (n_cells,)
         Shares of the records.
     """
-    differences = [
-        torch.einsum("ni,nj,nk->ijk", *(rows[:, own] @ groups for own, groups in joined))
-        / len(rows)
-        - table
-        for rows in (first, second)
-    ]
-    return (differences[0] * differences[1]).sum()
+    differences = []
+    for rows in (first, second):
+        (own, groups), *others = joined
+        left = rows[:, own] @ groups
+        for column, its_groups in others[:-1]:
+            left = multiply_rows(left, rows[:, column] @ its_groups)
+        last, its_groups = joined[-1]
+        found = left.T @ (rows[:, last] @ its_groups) if others else left.sum(0)
+        differences.append(found.flatten() / len(rows) - table)
+    return differences[0] @ differences[1]
 
 
 def join_narrow_tables(tables: list[np.ndarray], sizes: Sequence[int]) -> Iterator[tuple]:

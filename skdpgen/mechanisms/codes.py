@@ -2,6 +2,7 @@
 """Codes of the records of a table, and their weights in the hat (linear B-spline) basis."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -74,7 +75,7 @@ class HatBasis:
         return torch.where(floor == level, 1 - fraction, upper)
 
     def join(self, column: int, groups: torch.Tensor) -> torch.Tensor:
-        """Return weights of groups of levels, of shape (n, n_groups); see `ThreeWayMechanism`."""
+        """Return weights of groups of levels, of shape (n, n_groups); see `MultiWayMechanism`."""
         floor, fraction = self.levels[:, column], self.fraction[:, column, None]
         groups = groups.to(fraction)
         joined = groups[floor] * (1 - fraction)
@@ -101,3 +102,101 @@ class HatBasis:
             levels, fraction = self.levels[:, is_between], self.fraction[:, is_between]
             # The last level has no next one, and its fraction is 0.
             yield levels + (fraction > 0) + starts[is_between], convert(fraction)
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """Bins of the codes of columns with knots: equal parts of the way from a knot to the next.
+
+    A record is in one bin, which shows where interactions change sharply; hats would blur it.
+
+    Attributes
+    ----------
+    sizes : tuple of int
+        Numbers of levels of the columns.
+    n_knots : tuple of int
+        How many of them are knots, which come first.
+    n_parts : tuple of int
+        Number of bins between two knots; 0: the column keeps its levels.
+
+    Examples
+    --------
+    >>> import torch
+    >>> refinement = Refinement(sizes=(3,), n_knots=(2,), n_parts=(2,))
+    >>> refinement.fine_sizes
+    (3,)
+    >>> refinement.refine(torch.tensor([[0.2], [0.75], [2.0]])).flatten().tolist()
+    [0.0, 1.0, 2.0]
+    >>> refinement.to_coarse().tolist()
+    [[0.75, 0.25, 0.0], [0.25, 0.75, 0.0], [0.0, 0.0, 1.0]]
+    >>> refinement.to_knots().tolist()
+    [[0.5, 0.5, 0.0, 0.0], [0.0, 0.5, 0.5, 0.0], [0.0, 0.0, 0.0, 1.0]]
+    """
+
+    sizes: tuple[int, ...]
+    n_knots: tuple[int, ...]
+    n_parts: tuple[int, ...]
+
+    @classmethod
+    def none(cls, sizes: Sequence[int]) -> "Refinement":
+        """Return the refinement that leaves all columns as they are."""
+        return cls(tuple(sizes), (0,) * len(sizes), (0,) * len(sizes))
+
+    @property
+    def n_bins(self) -> tuple[int, ...]:
+        """Number of bins of each column; 0: it keeps its levels."""
+        return tuple(
+            p * (k - 1) if p else 0 for p, k in zip(self.n_parts, self.n_knots, strict=True)
+        )
+
+    @property
+    def fine_sizes(self) -> tuple[int, ...]:
+        """Numbers of bins and other levels of the columns."""
+        parts = zip(self.sizes, self.n_knots, self.n_bins, strict=True)
+        return tuple(size - n_knots + n_bins if n_bins else size for size, n_knots, n_bins in parts)
+
+    @property
+    def knot_sizes(self) -> tuple[int, ...]:
+        """Numbers of knots at the edges of bins, and of other levels."""
+        return tuple(
+            size + (n_bins > 0) for size, n_bins in zip(self.fine_sizes, self.n_bins, strict=True)
+        )
+
+    def without(self, column: int | None) -> "Refinement":
+        """Return the refinement of all columns but one."""
+        kept = [c for c in range(len(self.sizes)) if c != column]
+        return Refinement(
+            *(tuple(n[c] for c in kept) for n in (self.sizes, self.n_knots, self.n_parts))
+        )
+
+    def refine(self, codes: torch.Tensor) -> torch.Tensor:
+        """Return codes of records among bins and other levels; see `HatBasis`."""
+        n_parts, n_knots, n_bins = (
+            torch.as_tensor(numbers, dtype=codes.dtype, device=codes.device)
+            for numbers in (self.n_parts, self.n_knots, self.n_bins)
+        )
+        bins = (codes * n_parts).floor().minimum(n_bins - 1)
+        bins = torch.where(codes <= n_knots - 1, bins, codes - n_knots + n_bins)
+        return torch.where(n_bins > 0, bins, codes)
+
+    def to_coarse(self) -> torch.Tensor:
+        """Return the mean weights of levels in each bin, of shape (n_fine_levels, n_levels)."""
+        return self._map_bins(self.n_parts)
+
+    def to_knots(self) -> torch.Tensor:
+        """Return the mean weights, in each bin, of knots at the edges of all bins."""
+        return self._map_bins([1] * len(self.sizes))
+
+    def _map_bins(self, n_parts):
+        """Return the mean weights in each bin of knots that are so many bins apart."""
+        blocks = []
+        for size, n_bins, n_knots, apart in zip(
+            self.sizes, self.n_bins, self.n_knots, n_parts, strict=True
+        ):
+            block = torch.eye(size - n_knots if n_bins else size).double()
+            if n_bins:
+                edges = torch.arange(n_bins + 1, dtype=torch.float64)[:, None] / apart
+                weights = HatBasis(edges, [n_bins // apart + 1]).to_dense()
+                block = torch.block_diag((weights[:-1] + weights[1:]) / 2, block)
+            blocks.append(block)
+        return torch.block_diag(*blocks)

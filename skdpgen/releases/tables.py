@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Release of two-way contingency tables, and of three-way tables of strong interactions."""
+"""Release of two-way contingency tables, and of multi-way tables of strong interactions."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
-
 from ..accounting.plan import Plan, Terms
+from ..checks import whole
 from ..curator.record_functions import RecordFunction
+from ..mechanisms.codes import Refinement
+from ..mechanisms.multi_way import Factor, MultiWayMechanism, MultiWayTables
 from ..mechanisms.tables import Tables, TablesMechanism, count_cells
-from ..mechanisms.three_way import ThreeWayMechanism, ThreeWayTables
+from ..params import parameters
 from ..tables.strata import may_stratify
 from .release import Release
 
@@ -22,14 +24,17 @@ class TableDefaults:
     # Largest number of cells, and bytes of memory per cell during a release.
     max_cells: int = 2**27
     cell_bytes: int = 30
-    # Shares of ρ for interactions of three columns, and for three-way tables.
+    # Shares of ρ for interactions of several columns, and for multi-way tables.
     interactions_share: float = 0.03
-    three_way_share: float = 0.07
-    # Three-way tables are planned if half of the records exceed so many standard deviations of the
-    # noise on an interaction, and up to these numbers of triples and levels, for reasons of time.
-    clear: float = 4.0
-    max_triples: int = 10_000
+    multi_way_share: float = 0.05
+    # An order of interactions is measured if a share of the records exceeds so many standard
+    # deviations of the noise, and up to these numbers of subsets and levels, for reasons of time.
+    clear: float = 5.0
+    detectable: float = 0.25
+    max_subsets: int = 10_000
     max_levels: int = 1_000
+    # Fewest columns of an interaction.
+    least_order: int = 3
     # Records for useful results, per column and standard deviation of a count; tuned on Adult.
     min_samples: float = 10.0
 
@@ -37,6 +42,7 @@ class TableDefaults:
 DEFAULTS = TableDefaults()
 
 
+@parameters
 class TwoWayTables(Release):
     """The sketch of a table: noisy counts of all pairs of levels of different columns.
 
@@ -46,16 +52,32 @@ class TwoWayTables(Release):
     If the target has at most three levels, the tables are stratified by it. They then determine all
     three-way tables with the target, at no cost: each record is in one stratum.
 
-    Otherwise a tenth of the budget is for *three-way tables* of columns whose interactions pairs do
-    not explain, such as a ⊕ b = c. One noisy number for each triple measures the deviation of the
-    records from the prediction of the pairs, and tables of significant triples are released. The
-    plan includes them for at most 10,000 triples and 1,000 levels in all, if the noise on an
-    interaction is small relative to half of the records.
+    A share of 0.08 of the budget is for *multi-way tables* of columns whose interactions these
+    tables do not explain, such as a ⊕ b = c. One noisy number for each subset of three to five
+    columns measures the deviation of the records from the prediction of the pairs, and tables of
+    significant subsets are released. The plan includes all subsets up to the largest number of
+    columns at which the noise does not hide a quarter of the records, at most 10,000 subsets and
+    1,000 levels in all; and none if it hides three columns.
+
+    Parameters
+    ----------
+    max_order : int, default=5
+        Most columns of an interaction; 2: pairs alone are released, by one sum.
     """
+
+    max_order: int = 5
+
+    _checks = {"max_order": whole(most=5)}
 
     is_sum = True
     name = TablesMechanism.name
-    interactions, three_way = "interactions", "three-way tables"
+    interactions, multi_way = "interactions", "multi-way tables"
+
+    def of(self, format) -> Release:
+        """Return the release for data of a table; see `Release.of`."""
+        if not format.has_blocks:
+            raise ValueError("TwoWayTables are for tables: give a DataFrame, or a schema.")
+        return self
 
     def plan(self, terms: Terms, format) -> Plan:
         """Return the `Plan`; see `Release.plan`."""
@@ -63,17 +85,16 @@ class TwoWayTables(Release):
         def sensitivity(plan, relation):
             return self.sensitivity(relation, terms.n_classes)
 
-        plan, n_triples = None, math.comb(len(format.schema.learned), 3)
+        plan, n_columns = None, len(format.schema.learned)
         n_levels = 0 if format.schema.undeclared else sum(format.block_sizes)
-        is_small = 0 < n_triples <= DEFAULTS.max_triples and n_levels <= DEFAULTS.max_levels
-        if is_small and not may_stratify(format.target):
+        if n_levels <= DEFAULTS.max_levels:
             others = {
                 self.interactions: DEFAULTS.interactions_share,
-                self.three_way: DEFAULTS.three_way_share,
+                self.multi_way: DEFAULTS.multi_way_share,
             }
             larger = terms.plan_once({self.name: 1 - sum(others.values()), **others}, sensitivity)
-            noise = math.sqrt(n_triples) * _three_way_std(larger, self.interactions, True)
-            if DEFAULTS.clear * noise <= terms.n_samples / 2:
+            is_stratified = may_stratify(format.target)
+            if self._count_orders(larger, terms.n_samples, n_columns, is_stratified):
                 plan = larger
         plan = plan or terms.plan_once({self.name: 1.0}, sensitivity)
         if not format.schema.undeclared:
@@ -100,29 +121,59 @@ class TwoWayTables(Release):
         curator.encode_cells_by(RecordFunction(format.encode_cells))
         return _without_impossible(curator.release(TablesMechanism(format.block_sizes, by)), format)
 
-    def has_three_way(self, plan: Plan) -> bool:
-        """Return whether a plan has three-way tables."""
-        return self.three_way in dict(plan.releases)
+    def has_multi_way(self, plan: Plan) -> bool:
+        """Return whether a plan has multi-way tables."""
+        return self.multi_way in dict(plan.releases)
+
+    def list_subsets(
+        self, plan: Plan, n_records: float, n_columns: int, by: int | None
+    ) -> list[tuple[int, ...]]:
+        """List the subsets of columns whose interactions are released, by their size.
+
+        Parameters
+        ----------
+        plan : Plan
+        n_records : float
+            Public number of records.
+        n_columns : int
+        by : int, default=None
+            The column by which records are stratified: it is in each subset, as the last one.
+        """
+        others = [c for c in range(n_columns) if c != by]
+        most = self._count_orders(plan, n_records, n_columns, by is not None)
+        n_fixed = n_columns - len(others)
+        return [
+            (*chosen, by) if n_fixed else chosen
+            for order in range(DEFAULTS.least_order, max(most, DEFAULTS.least_order) + 1)
+            for chosen in itertools.combinations(others, order - n_fixed)
+        ]
+
+    def _count_orders(self, plan, n_records, n_columns, is_stratified):
+        """Return the largest number of columns whose interactions show above noise, or 0."""
+        bound, found, n_subsets = _multi_way_std(plan, self.interactions), 0, 0
+        for order in range(DEFAULTS.least_order, min(self.max_order, n_columns) + 1):
+            n_subsets += math.comb(n_columns - is_stratified, order - is_stratified)
+            noise = DEFAULTS.clear * math.sqrt(n_subsets) * bound
+            if n_subsets > DEFAULTS.max_subsets or noise > DEFAULTS.detectable * n_records:
+                break
+            found = order
+        return found
 
     def run_interactions(
-        self, curator, signs: Sequence[torch.Tensor], triples: Sequence[tuple[int, int, int]]
-    ) -> ThreeWayTables:
-        """Release the sums of products of three signs, as `ThreeWayTables`."""
-        return curator.release(ThreeWayMechanism(self.interactions, signs, triples))
+        self, curator, refinement: Refinement, products: Sequence[Sequence[Factor]]
+    ) -> MultiWayTables:
+        """Release the sums of products of signs, as `MultiWayTables`."""
+        return curator.release(MultiWayMechanism(self.interactions, refinement, products))
 
-    def three_way_std(self, plan: Plan) -> float:
-        """Return the standard deviation of the noise on a single three-way table."""
-        return _three_way_std(plan, self.three_way, False)
+    def multi_way_std(self, plan: Plan) -> float:
+        """Return the standard deviation of the noise on a single multi-way table."""
+        return _multi_way_std(plan, self.multi_way)
 
-    def run_three_way(
-        self,
-        curator,
-        format,
-        groups: Sequence[torch.Tensor],
-        triples: Sequence[tuple[int, int, int]],
-    ) -> ThreeWayTables:
-        """Release the `ThreeWayTables` of groups of levels of triples of columns."""
-        tables = curator.release(ThreeWayMechanism(self.three_way, groups, triples))
+    def run_multi_way(
+        self, curator, format, refinement: Refinement, products: Sequence[Sequence[Factor]]
+    ) -> MultiWayTables:
+        """Release the `MultiWayTables` of groups of levels of subsets of columns."""
+        tables = curator.release(MultiWayMechanism(self.multi_way, refinement, products))
         return _without_impossible(tables, format)
 
 
@@ -133,8 +184,8 @@ def _without_impossible(tables, format):
     return tables.without_impossible(format.find_impossible())
 
 
-def _three_way_std(plan, name, is_signed):
-    bound = plan.bound(lambda relation: ThreeWayMechanism.sensitivity_of(relation, is_signed))
+def _multi_way_std(plan, name):
+    bound = plan.bound(lambda relation: MultiWayMechanism.sensitivity_of(relation, True))
     return plan.multiplier(name) * bound
 
 

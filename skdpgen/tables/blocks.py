@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Encoding and decoding of columns: weights of levels, or of knots and point masses."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from ..curator.cells import encode_levels
@@ -162,6 +164,24 @@ class KnotBlock(Block):
         """
         weights, others = np.split(to_probabilities(weights), [len(self.knots)], axis=1)
         return *share_between_knots(weights), others
+
+    def refine(self, n_parts):
+        """Return the column type with further knots, at equally spaced codes between the knots.
+
+        Returns
+        -------
+        Column or None
+            None if there are fewer values than new knots.
+        """
+        n_knots = n_parts * (len(self.knots) - 1) + 1
+        knots = self.scale.decode(np.arange(n_knots) / n_parts)
+        if self.decimals is not None:
+            knots = np.round(knots, self.decimals)
+        if self.number.knots is None or (np.diff(knots) <= 0).any():
+            return None
+        cuts = [cut for cut in self.number.cuts or () if cut not in knots]
+        number = replace(self.number, knots=knots.tolist(), cuts=cuts)
+        return self.kind.from_number(number) if len(number.positions) == n_knots else None
 
     def _to_values(self, numbers):
         """Round numbers, and clip all but point masses, which may lie beyond the bounds."""

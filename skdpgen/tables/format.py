@@ -13,8 +13,10 @@ from ..curator.dataset import Dataset
 from ..curator.record_functions import RecordFunction
 from ..curator.texts import PLAIN, TextStyle
 from ..format import Format
+from ..mechanisms.codes import Refinement
 from ..registry import savable
 from .columns import Category, Unknown
+from .columns.number import N_KNOTS
 from .columns.texts import parse_found
 from .encoder import TableEncoder, check_columns, check_dtypes, check_held
 from .inference.columns import SchemaInference
@@ -146,6 +148,40 @@ class TableFormat(Format):
     def is_stratified(self):
         """Whether tables are stratified by the target."""
         return can_stratify(self.schema.learned, self.target)
+
+    def refine(self, columns):
+        """Return the format with finer knots in some columns, and how codes among them follow.
+
+        Inferred knots are refined, of numbers whose histograms show values between them.
+
+        Parameters
+        ----------
+        columns : collection of int
+            Positions of the columns.
+
+        Returns
+        -------
+        TableFormat
+        Refinement
+            Its bins lie between the knots of that format.
+        """
+        blocks, kinds, counted = TableEncoder(self.schema).make_blocks(), {}, self.counted or {}
+        n_knots, n_parts = [0] * len(blocks), [0] * len(blocks)
+        for i in columns:
+            block = blocks[i]
+            if not block.kind.has_knots:
+                continue
+            n_knots[i], n_parts[i] = len(block.knots), 1
+            # An even number of bins has an edge at the median of inferred knots.
+            n = 2 * max(1, round(N_KNOTS / (2 * (n_knots[i] - 1))))
+            kind = block.refine(n) if block.name in counted else None
+            if kind is not None:
+                n_parts[i], kinds[block.name] = n, kind
+        # Bins match their counts themselves. Calibration would move the edges between them.
+        counted = {name: n for name, n in counted.items() if name not in kinds}
+        refinement = Refinement(tuple(self.block_sizes), tuple(n_knots), tuple(n_parts))
+        schema = self.schema.replace(kinds)
+        return replace(self, schema=schema, counted=counted or None), refinement
 
     def find_impossible(self):
         """Return the pairs of weights that the rules exclude, a symmetric matrix of bool.

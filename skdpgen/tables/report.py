@@ -30,8 +30,9 @@ def describe(schema, counts=None, std=None, n_records=1.0, pair_std=None):
         ``n_levels``, the number of levels, or of knots and atoms; ``share_other`` and
         ``share_missing``; ``share_lower`` and ``share_upper``, what is at the outermost knots;
         ``share_atoms``, what is at all atoms; ``noise`` and ``noise_pair``, the standard deviations
-        of counts of the column, and of the column with another one, in records; and ``finding``,
-        the worst that a fit found, which fills it in.
+        of counts of the column, and of the column with another one, in records; and, which a fit
+        fills in, ``interactions``, the subsets of columns whose tables were released, and
+        ``finding``, the worst that it found.
     """
     where = dict(TableEncoder(schema).blocks)
     rows = {}
@@ -105,5 +106,6 @@ _DTYPES = {
         ),
         "float64",
     ),
+    "interactions": object,
     "finding": object,
 }

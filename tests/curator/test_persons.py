@@ -21,6 +21,7 @@ from skdpgen.arrays.inference import make_box
 from skdpgen.curator.containers import as_objects
 from skdpgen.curator.persons import Persons, RowLimit, hash_persons
 from skdpgen.mechanisms.base import SumMechanism
+from skdpgen.mechanisms.codes import Refinement
 from skdpgen.mechanisms.sums import RowCountMechanism, WeightSumMechanism
 from skdpgen.privacy import (
     CategoryCountsMechanism,
@@ -29,6 +30,7 @@ from skdpgen.privacy import (
     Curator,
     ForwardAggregateMechanism,
     GaussianSumMechanism,
+    MultiWayMechanism,
     NoiseSource,
     Plan,
     PlanError,
@@ -37,7 +39,6 @@ from skdpgen.privacy import (
     RecordFunction,
     SliceSketchMechanism,
     TablesMechanism,
-    ThreeWayMechanism,
     ThresholdDpEvent,
     gaussian_plan,
 )
@@ -122,7 +123,7 @@ def choose(persons, max_rows, key=KEY, rows=None):
 
 def measure(mechanism, curator, relation):
     event = GaussianDpEvent(MULTIPLIER)
-    if isinstance(mechanism, TablesMechanism | ThreeWayMechanism):
+    if isinstance(mechanism, TablesMechanism | MultiWayMechanism):
         curator.encode_cells_by(RecordFunction(lambda rows, y: rows))
     return mechanism._measure(curator._source, event, relation, NoiseSource(0))
 
@@ -194,12 +195,13 @@ def test_rows_are_bounded_over_all_blocks_and_chunks(chunks):
     assert measure(RowCountMechanism(), curator, "zero_out").exact.item() == counted
 
 
-LEVELS, SIGNS = [torch.eye(2).double()] * 3, [torch.tensor([[-1.0], [1.0]]).double()] * 3
+LEVELS = [(c, torch.eye(2).double()) for c in range(3)]
+SIGNS = [(c, torch.tensor([[-1.0], [1.0]]).double()) for c in range(3)]
 TABLES = {
     "two-way": lambda: TablesMechanism([2, 2, 2]),
     "two-way, by level": lambda: TablesMechanism([2, 2, 2], 0),
-    "three-way": lambda: ThreeWayMechanism("three", LEVELS, [(0, 1, 2)]),
-    "interactions": lambda: ThreeWayMechanism("three", SIGNS, [(0, 1, 2)]),
+    "three-way": lambda: MultiWayMechanism("three", Refinement.none([2] * 3), [LEVELS]),
+    "interactions": lambda: MultiWayMechanism("three", Refinement.none([2] * 3), [SIGNS]),
 }
 
 

@@ -184,7 +184,7 @@ def test_uses_and_limits_in_words():
     assert "merged into one: b (30%)." in limits
     assert "which are cut: n (0 to 123,456)." in limits or "n (0 to 123,457)" in limits
     assert "no such pattern was measured" in limits
-    names = "two-way tables", "interactions", "three-way tables"
+    names = "two-way tables", "interactions", "multi-way tables"
     released = Certificate((GaussianDpEvent(9.0),) * 3, names)
     assert "a few tables of three columns" in " ".join(list_limits(report, counts, released))
     assert list_limits(None, None, None) == [

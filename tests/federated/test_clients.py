@@ -58,7 +58,7 @@ def make_table(n=300):
 
 
 def agree(n=300, sharing=SHARING, **params):
-    params = {"epsilon": 2.0, "schema": SCHEMA, "n_steps": 2} | params
+    params = {"epsilon": 2.0, "schema": SCHEMA, "release": "pairs", "n_steps": 2} | params
     return FederatedFit(DPSWFlowSampler(**params), sharing, n, target="ill")
 
 

@@ -249,7 +249,7 @@ def test_one_column_and_one_row():
 # What it costs.
 
 # Without a target of few levels.
-ALL_TABLES = ("two-way tables", "interactions", "three-way tables")
+ALL_TABLES = ("two-way tables", "interactions", "multi-way tables")
 
 
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])

@@ -1,6 +1,7 @@
-"""Three-way tables of columns that pairs do not explain."""
+"""Multi-way tables of columns that pairs do not explain."""
 
-import math
+import itertools
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -15,15 +16,18 @@ from skdpgen import (
     Number,
     Schema,
 )
-from skdpgen.learners.interactions import count_groups, find_triples, join_levels, with_pairs_of
-from skdpgen.learners.tables import three_way_gap
-from skdpgen.mechanisms.three_way import ThreeWayTables
+from skdpgen.learners.interactions import (
+    find_subsets,
+    join_levels,
+    list_products,
+    predict_interactions,
+)
+from skdpgen.learners.table_rows import TableParticles
+from skdpgen.learners.tables import multi_way_gap
 from skdpgen.privacy import preview
 
-from .test_levels import random_tables
-
 BITS = Schema({name: Boolean() for name in "abcd"})
-ALL_TABLES = ("two-way tables", "interactions", "three-way tables")
+ALL_TABLES = ("two-way tables", "interactions", "multi-way tables")
 
 
 def make_bits(n=3000, seed=0, is_parity=True):
@@ -67,12 +71,12 @@ def test_what_is_spent_does_not_follow_from_the_rows():
     ("schema", "target", "n", "seeks"),
     [
         (BITS, None, 3000, True),
-        (BITS, "d", 3000, False),  # told apart by it
+        (BITS, "d", 3000, True),
         (BITS, None, 40, False),  # all would be noise
         (Schema({name: Boolean() for name in "ab"}), None, 3000, False),
         (Schema({f"c{i}": Boolean() for i in range(50)}), None, 20_000, False),  # too many
         (Schema({**BITS, "d": Category(list("vwxyz"))}), "d", 3000, True),
-        (Schema({**BITS, "d": Category()}), "d", 3000, False),  # may have few levels
+        (Schema({**BITS, "d": Category()}), "d", 3000, True),
         (Schema({**BITS, "d": Number(0, 1)}), "d", 3000, True),
     ],
 )
@@ -107,58 +111,111 @@ def test_levels_are_joined_by_how_frequent_they_are():
     assert fine.argmax(1).tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
 
 
-def test_groups_are_fewer_where_there_is_more_noise():
-    assert count_groups(1000, 0.0) == 10
-    assert count_groups(8 * 27 * 10, 10.0) == 3
-    assert count_groups(100, 1e6) == 2
+SUBSETS = [*itertools.combinations(range(4), 3), (0, 1, 2, 3)]
 
 
-def interactions_of(gaps, std=1.0):
-    signs = (torch.tensor([[-1.0], [1.0]]).double(),) * 4
-    triples = ((0, 1, 2), (0, 1, 3), (0, 2, 3), (1, 2, 3))
-    return ThreeWayTables(signs, triples, tuple(np.full((1, 1, 1), gap) for gap in gaps), std)
+def find(gaps, std=1.0, table_std=1.0, is_stratified=False, predicted=0.0):
+    released = np.array(gaps, dtype=float).reshape(len(gaps), -1)
+    counts = np.full(released.shape[1], 10_000 / released.shape[1])
+    predicted = np.full(released.shape, predicted)
+    subsets = SUBSETS[: len(gaps)]
+    return find_subsets(
+        released, predicted, counts, std, subsets, table_std, is_stratified=is_stratified
+    )
 
 
-def test_triples_that_stand_out_are_found():
-    made = torch.full((1000, 8), 0.5).double()  # all interactions are 0
-
-    def find(gaps, std=1.0, of_interactions=1.0, n_records=10_000):
-        interactions = interactions_of(gaps, of_interactions)
-        return find_triples(interactions, [2] * 4, made, n_records, std)
-
-    assert find([0, -9000, 0, 5000]) == [(0, 1, 3), (1, 2, 3)]
-    assert find([10, 20, -30, 5]) == []
+def test_subsets_that_stand_out_are_found():
+    assert find([0, -9000, 0, 5000, 0]) == [(0, 1, 3), (1, 2, 3)]
+    assert find([10, 20, -30, 5, 10]) == []
     # One that is much, but may be chance or noise; or less than a table would show.
-    assert find([3000, 0, 0, 0]) == [(0, 1, 2)]
-    assert find([3000, 0, 0, 0], of_interactions=800) == []
-    assert find([3000, 0, 0, 0], std=400) == []
-    assert find([9000, 8000, 7000, 6000], std=700) == [(0, 1, 2), (0, 1, 3)]
-    # One that pairs explain.
-    made[:, 1::2], made[:, ::2] = 1, 0
-    assert find([10_000] * 4) == []
+    assert find([3000, 0, 0, 0, 0]) == [(0, 1, 2)]
+    assert find([3000, 0, 0, 0, 0], std=1000) == []
+    assert find([3000, 0, 0, 0, 0], table_std=400) == []
+    assert find([9000, 8000, 7000, 6000], table_std=340) == [(0, 1, 2), (0, 1, 3)]
+    # One that pairs explain; and a larger subset, unless a smaller one has it.
+    assert find([9000] * 5, predicted=0.9) == []
+    assert find([0, 0, 0, 0, 9000]) == [(0, 1, 2, 3)]
+    assert find([0, 9000, 0, 0, 9000]) == [(0, 1, 3)]
 
 
-def test_pairs_of_rows_take_the_place_of_released_ones():
-    tables, rng = random_tables([2, 3, 2]), np.random.default_rng(0)
-    made = torch.tensor(rng.random((50, 7)))
-    found = with_pairs_of(made, tables, 200.0)
-    expected = 200 * (made[:, 2:5].T @ made[:, 5:]).numpy() / 50
-    assert found.pair(1, 2) == pytest.approx(expected)
-    assert found.pairs_std == 0
-    assert (found.columns == tables.columns).all()
+def test_pairs_are_refined_where_they_differ_much_by_the_target():
+    """Stratified tables hold the interactions of two columns with the target."""
+    gaps = [[4000, -4000], [4000, 4000], [500, -500], [0, 0]]
+    assert find(gaps, is_stratified=True) == [(0, 1, 2)]
+    assert find([*gaps[1:], [0, 0], [600, -600]], is_stratified=True) == [(0, 1, 2, 3)]
 
 
-def test_the_gap_of_a_three_way_table():
+def test_false_alarms_are_rare():
+    """The probability of any among a thousand subsets is at most 0.01; here of 100 times."""
+    rng, counts = np.random.default_rng(0), np.array([5000.0, 5000.0])
+    subsets = list(itertools.combinations(range(12), 4))
+    found = [
+        find_subsets(
+            500 * rng.normal(size=(len(subsets), 2)),
+            np.zeros((len(subsets), 2)),
+            counts,
+            500.0,
+            subsets,
+            1.0,
+            is_stratified=True,
+        )
+        for _ in range(100)
+    ]
+    # More than 5 of 100 have a probability below 0.001.
+    assert sum(map(bool, found)) <= 5
+
+
+def test_predictions_are_mean_products_of_signs():
+    start = torch.tensor([[0.9, 0.1, 0.2, 0.8, 0.5, 0.5]])
+    rows = TableParticles([3], torch.Generator().manual_seed(0), [2, 2, 2], start)
+    signs = [torch.tensor([[-1.0], [1.0]]).double()] * 3
+    subsets = [(0, 1), (0, 1, 2)]
+    found = predict_interactions(rows, [2] * 3, None, signs, subsets, torch.Generator())
+    blocks = rows(torch.arange(3)).detach().numpy().reshape(3, 3, 2) @ [-1, 1]
+    expected = [blocks[:, :2].prod(1).mean(), blocks.prod(1).mean()]
+    assert found[:, 0] == pytest.approx(expected, abs=1e-3)
+
+
+def test_tables_of_a_subset_have_the_levels_of_each_column():
+    signs = [torch.ones(size, 1) for size in (5, 2, 3, 2)]
+    products = list_products([(0, 1, 2, 3), (1, 3)], 3, (5, 2, 3, 2), signs)
+    assert [[c for c, _ in factors] for factors in products] == [[0, 1, 2, 3], [2, 0, 1, 3], [1, 3]]
+    assert [[m.shape[1] for _, m in factors] for factors in products] == [
+        [5, 1, 1, 2],
+        [3, 1, 1, 2],
+        [2, 2],
+    ]
+
+
+def test_the_gap_of_a_multi_way_table():
     rng = np.random.default_rng(0)
     rows = torch.tensor(rng.random((40, 5)))
     joined = [(slice(0, 2), torch.eye(2).double())] + [
         (slice(start, start + 1), torch.tensor([[sign]]).double())
-        for start, sign in ((2, 1), (4, -1))
+        for start, sign in ((2, 1), (3, 1), (4, -1))
     ]
-    table = torch.tensor(rng.random((2, 1, 1)))
-    expected = [
-        -(rows[:, level] * rows[:, 2] * rows[:, 4]).mean() - table[level, 0, 0] for level in (0, 1)
-    ]
-    found = three_way_gap(rows, rows, joined, table)
-    assert found.item() == pytest.approx(sum(gap.item() ** 2 for gap in expected))
-    assert math.isfinite(found)
+    for n_factors, others in ((1, 1), (2, rows[:, 2]), (3, rows[:, 2] * rows[:, 3])):
+        table = torch.tensor(rng.random(2))
+        expected = [((rows[:, level] * others).mean() - table[level]) ** 2 for level in (0, 1)]
+        found = multi_way_gap(rows, rows, joined[:n_factors], table)
+        assert found.item() == pytest.approx(sum(gap.item() for gap in expected))
+
+
+def make_product(n=4000):
+    """A target that is the sign of the product of three numbers, none of which is declared."""
+    x = np.random.default_rng(0).uniform(-1, 1, (n, 3))
+    table = pd.DataFrame(x, columns=["a", "b", "c"])
+    return table.assign(y=np.where(x.prod(1) > 0, "yes", "no"))
+
+
+def test_numbers_get_finer_knots_where_they_interact():
+    sampler = DPSWFlowSampler(4.0, random_state=0, n_particles=1000, n_steps=400)
+    sampler.fit(make_product(), target="y")
+    assert (sampler.schema_report_["interactions"] == "a × b × c × y").all()
+    for name in "abc":
+        assert len(sampler.schema_[name].positions) > sampler.schema_report_["n_levels"][name]
+    made = sampler.sample(2000)
+    is_same = (made[["a", "b", "c"]].prod(axis=1) > 0) == (made["y"] == "yes")
+    assert is_same.mean() > 0.8
+    again = pickle.loads(pickle.dumps(sampler))
+    pd.testing.assert_frame_equal(again.sample(20), sampler.sample(20))

@@ -8,6 +8,7 @@ import pytest
 import torch
 from dp_accounting import GaussianDpEvent
 
+from skdpgen.mechanisms.codes import Refinement
 from skdpgen.mechanisms.sums import WeightSumMechanism
 from skdpgen.privacy import (
     BatchFunction,
@@ -17,6 +18,7 @@ from skdpgen.privacy import (
     Curator,
     ForwardAggregateMechanism,
     GaussianSumMechanism,
+    MultiWayMechanism,
     NoiseSource,
     Plan,
     PullingFunction,
@@ -25,7 +27,6 @@ from skdpgen.privacy import (
     SlicedRowsMechanism,
     SliceSketchMechanism,
     TablesMechanism,
-    ThreeWayMechanism,
 )
 from skdpgen.transport import SliceBasis, random_directions
 
@@ -94,8 +95,12 @@ MECHANISMS = {
         GAUSSIAN,
         lambda r: r.columns,
     ),
-    "three-way tables": (
-        lambda: ThreeWayMechanism("three", [torch.ones(1, 1)] * 3, [(0, 1, 2), (0, 2, 1)]),
+    "multi-way tables": (
+        lambda: MultiWayMechanism(
+            "three",
+            Refinement.none([1] * 3),
+            [[(c, torch.ones(1, 1)) for c in columns] for columns in ((0, 1, 2), (0, 2, 1))],
+        ),
         GAUSSIAN,
         lambda r: [cells.ravel() for cells in r.cells],
     ),
@@ -127,7 +132,7 @@ def test_no_two_numbers_share_their_noise(name):
             plan=plan,
             noise=NoiseSource(seed),
         ) as curator:
-            if isinstance(mechanism, TablesMechanism | ThreeWayMechanism):
+            if isinstance(mechanism, TablesMechanism | MultiWayMechanism):
                 curator.encode_cells_by(RecordFunction(lambda rows, y: rows))
             parts.append(part(curator.release(mechanism)))
     # For each part its numbers, of standard deviation 1, in (n_seeds, n_numbers).

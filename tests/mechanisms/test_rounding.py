@@ -14,6 +14,7 @@ from dp_accounting import GaussianDpEvent, LaplaceDpEvent, NonPrivateDpEvent
 from skdpgen.mechanisms import gradients as _gradients
 from skdpgen.mechanisms import local as _local
 from skdpgen.mechanisms.base import GRID_BITS, MARGIN, NOISE_BITS, to_grid
+from skdpgen.mechanisms.codes import Refinement
 from skdpgen.mechanisms.sums import WeightSumMechanism
 from skdpgen.mechanisms.tables import count_cells
 from skdpgen.privacy import (
@@ -23,6 +24,7 @@ from skdpgen.privacy import (
     ForwardAggregateMechanism,
     GaussianSumMechanism,
     LocalRowsMechanism,
+    MultiWayMechanism,
     NoiseSource,
     PullingFunction,
     RecordFunction,
@@ -30,7 +32,6 @@ from skdpgen.privacy import (
     SlicedRowsMechanism,
     SliceSketchMechanism,
     TablesMechanism,
-    ThreeWayMechanism,
 )
 from skdpgen.transport import SliceBasis
 
@@ -143,7 +144,7 @@ def of_tables(width, bits):
     return measured.exact, measured.scale / math.sqrt(2)
 
 
-def of_three_way(width, bits):
+def of_multi_way(width, bits):
     """Of signs of columns: a table is a single number."""
     most, half = round((6 * width) ** (1 / 3)), 2.0 ** (bits - 4)
     n_columns = np.arange(most // 4, most + 1)
@@ -151,7 +152,8 @@ def of_three_way(width, bits):
     m = n_columns[find_growing(half, [*n_columns])]
     triples = [(a, b, c) for c in range(m) for b in range(c) for a in range(b)]
     signs = [torch.tensor([[-1.0], [1.0]], dtype=torch.float64)] * m
-    mechanism = ThreeWayMechanism("three-way tables", signs, triples)
+    products = [[(c, signs[c]) for c in triple] for triple in triples]
+    mechanism = MultiWayMechanism("multi-way tables", Refinement.none([2] * m), products)
     place = torch.arange(m, dtype=torch.float64) % 2
     n_records = 2 ** (62 - 2 * (bits - 4)) - 1
     measured = measure(mechanism, OneRecord(place, n_records), NonPrivateDpEvent())
@@ -238,7 +240,7 @@ CASES = {
     "Gaussian sum of radius 0.2": (lambda *sizes: of_sum(*sizes, radius=0.2), "sums"),
     "second moments": (of_moments, "sums"),
     "two-way tables": (of_tables, "tables"),
-    "three-way tables": (of_three_way, "three_way"),
+    "multi-way tables": (of_multi_way, "multi_way"),
     "clipped gradient": (of_gradient, "gradients"),
     "features": (of_features, "aggregates"),
     "features in float32": (lambda *sizes: of_features(*sizes, torch.float32), "aggregates"),
@@ -249,7 +251,7 @@ CASES = {
     "local rows, L2": (of_local_rows, "local"),
 }
 
-SLOW = {"three-way tables"}
+SLOW = {"multi-way tables"}
 
 
 def excess(exact, bound, p=2):

@@ -23,11 +23,11 @@ PRIVACY = {
         "tests/adaptation/test_audits.py::test_what_adapters_release_is_consistent[rows]",
     ),
     "what is spent follows from what stands out": Fault(
-        "learners.interactions:release_three_way",
-        "chosen = triples or every[:1]",
+        "learners.interactions:InteractionSearch.run",
+        "chosen = found or candidates[:1]",
         """
-        if not (chosen := triples):
-            return None
+        if not (chosen := found):
+            return [], None, self.format
         """,
         interactions("what_is_spent_does_not_follow_from_the_rows"),
     ),
@@ -118,23 +118,29 @@ FUNCTION = {
         "(shares.cumsum() - shares / 2) / shares.sum()",
         interactions("levels_are_joined_by_how_frequent_they_are"),
     ),
-    "training goes on with noisy pairs": Fault(
-        "learners.interactions:with_pairs_of",
-        "replace(tables, cells=cells * (n_records / len(generated)), pairs_std=0.0)",
-        "tables",
-        interactions("pairs_of_rows_take_the_place_of_released_ones"),
-    ),
     "noise stands out": Fault(
-        "learners.interactions:find_triples",
-        "max(CONSTANTS.clear * chance, CONSTANTS.relevant * n_records)",
-        "CONSTANTS.relevant * n_records",
-        interactions("triples_that_stand_out_are_found"),
+        "learners.interactions:find_subsets",
+        "norm.isf(CONSTANTS.chance / (2 * gaps.size)) * chance",
+        "chance",
+        interactions("false_alarms_are_rare"),
     ),
     "what pairs explain stands out": Fault(
-        "learners.interactions:find_triples",
-        "released - n_records * products.mean(0).numpy()",
-        "released",
-        interactions("triples_that_stand_out_are_found"),
+        "learners.interactions:find_subsets",
+        "np.where(is_known[:, None], pooled, predicted)",
+        "pooled * is_known[:, None]",
+        interactions("subsets_that_stand_out_are_found"),
+    ),
+    "a table of each larger subset": Fault(
+        "learners.interactions:find_subsets",
+        "set(smaller) <= set(subsets[i])",
+        "set(smaller) == set(subsets[i])",
+        interactions("subsets_that_stand_out_are_found"),
+    ),
+    "bins are drawn at their edges": Fault(
+        "learners.table_rows:TableRows.generate",
+        "rows @ self.to_knots",
+        "rows",
+        interactions("numbers_get_finer_knots_where_they_interact"),
     ),
     "the bootstrap is not shrunk": Fault(
         "learners.particles:Particles.sample",

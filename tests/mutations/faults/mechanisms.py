@@ -14,6 +14,7 @@ from ..ids import (
     level_counts,
     local,
     mechanisms_rounding,
+    multi_way,
     noise,
     persons,
     rounding,
@@ -22,7 +23,6 @@ from ..ids import (
     secrets,
     sliced_products,
     sums,
-    three_way,
     two_way,
 )
 
@@ -491,40 +491,40 @@ PRIVACY = {
         independent("tables by level"),
     ),
     "maps move tables by more than is claimed": Fault(
-        "mechanisms.three_way:ThreeWayMechanism.__init__",
+        "mechanisms.multi_way:MultiWayMechanism.__init__",
         "groups.abs().sum(1) > 1",
         "groups.sum(1) > 2",
-        three_way("maps_that_would_move_sums_further"),
+        multi_way("maps_that_would_move_sums_further"),
     ),
     "signs are no further apart than counts": Fault(
-        "mechanisms.three_way:ThreeWayMechanism.sensitivity_of",
+        "mechanisms.multi_way:MultiWayMechanism.sensitivity_of",
         "2.0 if is_signed else math.sqrt(2)",
         "math.sqrt(2)",
-        three_way("sensitivity[signs]"),
+        multi_way("signs_of_one_subset_reach_the_bound"),
     ),
     "maps without signs hide those with signs": Fault(
-        "mechanisms.three_way:ThreeWayMechanism.sensitivity",
+        "mechanisms.multi_way:MultiWayMechanism.sensitivity",
         "any",
         "all",
-        three_way("sensitivity[signs first]"),
+        multi_way("sensitivity[signs first-levels]"),
     ),
-    "three-way tables are as many as one": Fault(
-        "mechanisms.three_way:ThreeWayMechanism._add_up",
-        "math.sqrt(len(self.triples))",
-        "len(self.triples) ** 0.25",
-        three_way("sensitivity[levels]"),
+    "multi-way tables are as many as one": Fault(
+        "mechanisms.multi_way:MultiWayMechanism._add_up",
+        "divisor = math.sqrt(len(self.products))",
+        "divisor = len(self.products) ** 0.25",
+        multi_way("sensitivity[levels-levels]"),
     ),
-    "absent records are in three-way tables": Fault(
-        "mechanisms.three_way:ThreeWayMechanism._add_up",
-        "codes[membership.sum(1) > 0]",
-        "codes",
-        three_way("what_is_released_without_noise[levels]"),
+    "absent records are in multi-way tables": Fault(
+        "mechanisms.multi_way:MultiWayMechanism._add_up",
+        "self.refinement.refine(codes[membership.sum(1) > 0])",
+        "self.refinement.refine(codes)",
+        multi_way("what_is_released_without_noise[levels]"),
     ),
-    "three-way tables are rounded to nearest": Fault(
-        "mechanisms.three_way:ThreeWayMechanism._add_up",
-        "to_grid(pairs.flatten(1), half)",
-        "(pairs.flatten(1) * ((1 - 1e-5) * half)).round()",
-        rounding("three-way tables-10000-20"),
+    "multi-way tables are rounded to nearest": Fault(
+        "mechanisms.multi_way:MultiWayMechanism._add_up",
+        "to_grid(multiply(first) / divisor, half)",
+        "(multiply(first) / divisor * ((1 - 1e-5) * half)).round()",
+        rounding("multi-way tables-10000-20"),
     ),
     "a key of 32 bits": Fault(
         "mechanisms.noise:NoiseSource.__init__",
@@ -592,11 +592,17 @@ PRIVACY = {
         """,
         two_way("sensitivity"),
     ),
+    "one product of a subset has no bound": Fault(
+        "mechanisms.multi_way:MultiWayMechanism._present",
+        "std * records",
+        "std",
+        multi_way("noise_is_that_of_all_tables_together"),
+    ),
     "a code weighs a level beyond its neighbours": Fault(
         "mechanisms.codes:HatBasis.join",
         "floor + 1",
         "floor + 2",
-        three_way("what_is_released_without_noise[levels]"),
+        multi_way("what_is_released_without_noise[levels]"),
     ),
 }
 
@@ -627,10 +633,10 @@ FUNCTION = {
         "pass",
         by_level("impossible_cells_are_put_to_zero[1]"),
     ),
-    "three-way tables of another column": Fault(
-        "mechanisms.three_way:ThreeWayMechanism._group_by_first",
-        "third[e]",
-        "third[thirds[0]]",
-        three_way("what_is_released_without_noise[groups]"),
+    "multi-way tables of other columns": Fault(
+        "mechanisms.multi_way:MultiWayMechanism._match_parts",
+        "_key(last)",
+        "last[0][0]",
+        multi_way("what_is_released_without_noise[groups]"),
     ),
 }

@@ -67,16 +67,10 @@ PRIVACY = {
 }
 
 FUNCTION = {
-    "triples are sought where the target stratifies": Fault(
-        "releases.tables:TwoWayTables.plan",
-        "not may_stratify(format.target)",
-        "True",
-        interactions("where_triples_are_sought[schema1-d-3000-False]"),
-    ),
-    "triples are sought in noise": Fault(
-        "releases.tables:TwoWayTables.plan",
-        "DEFAULTS.clear * noise <= terms.n_samples / 2",
-        "noise >= 0",
+    "interactions are sought in noise": Fault(
+        "releases.tables:TwoWayTables._count_orders",
+        "n_subsets > DEFAULTS.max_subsets or noise > DEFAULTS.detectable * n_records",
+        "n_subsets > DEFAULTS.max_subsets",
         interactions("where_triples_are_sought[schema2-None-40-False]"),
     ),
     "levels of a target take no rows of their own": Fault(
