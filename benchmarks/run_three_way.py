@@ -1,8 +1,8 @@
-"""Tables that pairs of columns do not explain: what three-way tables bring, and what they cost.
+"""Tables that pairs of columns do not explain: what interactions bring, and what they cost.
 
 Four tables without a target, which follow from a seed: exclusive ors of booleans, the same of signs
 of numbers, a mixture of eight Gaussian distributions, and a structural model with products. Each is
-fitted twice, with three-way tables and without, at δ = 1e-6.
+fitted twice, with interactions and without, at δ = 1e-6.
 
     python benchmarks/run_three_way.py [--epsilon 1] [--rows 10000] [--seeds 3]
 
@@ -11,16 +11,13 @@ quantiles, and the processor's seconds of a fit.
 """
 
 import argparse
-import dataclasses
 import time
-from unittest import mock
 
 import numpy as np
 import pandas as pd
 from run_tables import report, variations
 
 from skdpgen import Boolean, Category, DPSlicedWassersteinGenerator, Number, Schema
-from skdpgen.releases import tables
 
 
 def make_booleans(n, rng):
@@ -84,14 +81,12 @@ def main():
     for name in options.cases:
         for seed in range(options.seeds):
             table, schema = CASES[name](options.rows, np.random.default_rng(seed))
-            for what, most in (("pairs alone", 0), ("three-way", tables.DEFAULTS.max_triples)):
+            for what, release in (("pairs alone", "pairs"), ("interactions", "sketch")):
                 generator = DPSlicedWassersteinGenerator(
-                    options.epsilon, 1e-6, schema=schema, random_state=seed
+                    options.epsilon, 1e-6, schema=schema, release=release, random_state=seed
                 )
                 start = time.process_time()
-                defaults = dataclasses.replace(tables.DEFAULTS, max_triples=most)
-                with mock.patch.object(tables, "DEFAULTS", defaults):
-                    generator.fit(table)
+                generator.fit(table)
                 spent = time.process_time() - start
                 made = generator.sample(len(table))
                 figures = variations(made, table, generator.schema_)

@@ -30,7 +30,7 @@ class TableDefaults:
     # An order of interactions is measured if a share of the records exceeds so many standard
     # deviations of the noise, and up to these numbers of subsets and levels, for reasons of time.
     clear: float = 5.0
-    detectable: float = 0.25
+    detectable: float = 0.5
     max_subsets: int = 10_000
     max_levels: int = 1_000
     # Fewest columns of an interaction.
@@ -56,7 +56,7 @@ class TwoWayTables(Release):
     tables do not explain, such as a ⊕ b = c. One noisy number for each subset of three to five
     columns measures the deviation of the records from the prediction of the pairs, and tables of
     significant subsets are released. The plan includes all subsets up to the largest number of
-    columns at which the noise does not hide a quarter of the records, at most 10,000 subsets and
+    columns at which the noise does not hide half of the records, at most 10,000 subsets and
     1,000 levels in all; and none if it hides three columns.
 
     Parameters
