@@ -286,8 +286,8 @@ def test_grid_search(X, estimator, grid):
     [
         (
             DPSlicedWassersteinGenerator(release="gradients"),
-            r"release must be one of \['sketch', 'rows'\] or a SliceSketch or SlicedRows; "
-            "got 'gradients'",
+            r"release must be one of \['sketch', 'pairs', 'rows'\] or a SliceSketch or SlicedRows "
+            "or TwoWayTables; got 'gradients'",
         ),
         (DPSlicedWassersteinGenerator(release=SampledGradients()), r"got SampledGradients\(\)"),
         (DPSlicedWassersteinGenerator(release=SliceSketch), "release must be one of"),

@@ -22,6 +22,7 @@ from skdpgen.quality import GOOD, NOISE, ROUGH, judge
 
 ORDER = [GOOD, ROUGH, NOISE]
 GOOD_ROW = {
+    "interactions": None,
     "kind": "category",
     "lower": None,
     "upper": None,
@@ -186,7 +187,10 @@ def test_uses_and_limits_in_words():
     assert "no such pattern was measured" in limits
     names = "two-way tables", "interactions", "multi-way tables"
     released = Certificate((GaussianDpEvent(9.0),) * 3, names)
-    assert "a few tables of three columns" in " ".join(list_limits(report, counts, released))
+    assert "above the noise; none did." in " ".join(list_limits(report, counts, released))
+    report.loc[["a", "n"], "interactions"] = ["a × b × n", "a × b × n; a × n × lost"]
+    limits = " ".join(list_limits(report, counts, released))
+    assert "Those of a × b × n, a × n × lost stood out and have tables of their own." in limits
     assert list_limits(None, None, None) == [
         "Statements about single rows: no synthetic row stands for a real one."
     ]
