@@ -37,7 +37,7 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
     sketch*, see `SliceSketch`). A network is then trained until what it generates has the same
     sketch, which costs no further privacy. For a table, the sketch consists of *two-way tables*:
     joint counts of the levels (or of values near the knots of numbers and dates) for each pair of
-    columns, and for three columns where pairs do not suffice (see `TwoWayTables`). The network
+    columns, and for more columns where pairs do not suffice (see `TwoWayTables`). The network
     then returns probabilities of levels.
 
     With ``release="rows"`` this is DP-SWD [1]_: at each step a random batch of rows is projected
@@ -52,8 +52,9 @@ class DPSlicedWassersteinGenerator(CentralGenerator):
     %(arrays)s
     %(schema)s
     %(encoder)s
-    release : {"sketch", "rows"}, SliceSketch or SlicedRows, default="sketch"
-        A slice sketch, released once, or projected rows, released at each step.
+    release : {"sketch", "pairs", "rows"} or Release, default="sketch"
+        A slice sketch, released once; for a table, two-way tables and, unless ``"pairs"``, tables
+        of strong interactions; or projected rows, released at each step.
     network : str or callable, default="mlp"
         ``"mlp"`` (two hidden layers of 256 units, of 128 for tables) and ``"dpswgen"`` generate
         rows of any kind.
