@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from scipy import sparse
 
+from ..registry import savable
+
 
 class HatBasis:
     """Weights of the levels of each column: hat functions (linear B-splines) at the integers.
@@ -104,6 +106,7 @@ class HatBasis:
             yield levels + (fraction > 0) + starts[is_between], convert(fraction)
 
 
+@savable
 @dataclass(frozen=True)
 class Refinement:
     """Bins of the codes of columns with knots: equal parts of the way from a knot to the next.

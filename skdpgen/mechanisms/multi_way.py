@@ -10,6 +10,7 @@ from functools import reduce
 import numpy as np
 import torch
 
+from ..registry import savable
 from .base import to_grid
 from .codes import HatBasis, Refinement
 from .tables import CONSTANTS, ProductMechanism, own_and_later
@@ -18,6 +19,7 @@ from .tables import CONSTANTS, ProductMechanism, own_and_later
 Factor = tuple[int, torch.Tensor]
 
 
+@savable
 @dataclass(frozen=True)
 class MultiWayTables:
     """Released multi-way tables, in records.
