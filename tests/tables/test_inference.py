@@ -366,8 +366,10 @@ class Scripted:
         self.width = function.on(np.full((1, 2), 5.0, dtype=object)).shape[1]
 
     def release(self, mechanism):
-        self.released.append((mechanism.name, self.width))
-        return NoisySum(np.resize(self.value, self.width), 1.0)
+        # Codes have fewer columns than the counts of their levels.
+        width = sum(getattr(mechanism, "sizes", (self.width,)))
+        self.released.append((mechanism.name, width))
+        return NoisySum(np.resize(self.value, width), 1.0)
 
 
 def run_scripted(schema, epsilon, n_records, value):
