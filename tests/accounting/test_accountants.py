@@ -737,7 +737,8 @@ def test_tiny_deltas_of_many_steps_have_a_price(accountant):
     # Below what Fourier transforms resolve moments take over, by a small step.
     assert np.diff(epsilons).max() < 1.2
     for delta, epsilon in zip(deltas[::5], epsilons[::5], strict=True):
-        assert ledger_delta(ledger, epsilon, accountant=accountant) <= delta * 1.001
+        # Near the limit of Fourier transforms, results differ between processors by 0.3 %.
+        assert ledger_delta(ledger, epsilon, accountant=accountant) <= delta * 1.01
 
 
 def test_fixed_size_rdp_is_the_theorem_of_wang_balle_kasiviswanathan():

@@ -176,8 +176,8 @@ def test_averaging_is_the_memory_of_the_weights(monkeypatch):
 
     def watched(training, loss, rate):
         step(training, loss, rate)
-        parameters = training._module.parameters()
-        weights.append(torch.nn.utils.parameters_to_vector(parameters).detach().clone())
+        vector = torch.nn.utils.parameters_to_vector(training._parameters)
+        weights.append(vector.detach().clone())
 
     step = Descent.step
     monkeypatch.setattr(Descent, "step", watched)

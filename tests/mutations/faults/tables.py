@@ -37,7 +37,7 @@ PRIVACY = {
     ),
     "locations of a record weigh as many times as there are columns": Fault(
         "tables.inference.columns:SchemaInference._encode_locations",
-        "encode_locations(numbers, lower, upper) / math.sqrt(len(bounds))",
+        "encode_locations(numbers, lower, upper) / math.sqrt(len(clusters))",
         "encode_locations(numbers, lower, upper)",
         location("a_record_adds_a_vector_of_norm_one_at_most_over_all_columns"),
     ),
@@ -557,7 +557,7 @@ FUNCTION = {
     ),
     "ranges that noise found contradict an order": Fault(
         "tables.inference.orders:reconcile_orders",
-        "lowest < highest",
+        "rule.to_common(first, number.lower, kinds) < rule.to_common(last, other.upper, kinds)",
         "True",
         inference("contradicting_ranges_are_widened"),
     ),
