@@ -637,6 +637,6 @@ FUNCTION = {
         "mechanisms.multi_way:MultiWayMechanism._match_parts",
         "_key(last)",
         "last[0][0]",
-        multi_way("what_is_released_without_noise[groups]"),
+        multi_way("what_is_released_without_noise[signs]"),
     ),
 }
