@@ -321,7 +321,7 @@ def find_subsets(
 
     An interaction is significant if the noise and the sampling error would hardly make any of all
     so large, and worth a table if it exceeds the noise of the table. All tables share a budget:
-    each of K tables has √K times the noise. Of a significant subset, larger ones show the same.
+    each of K tables has √K times the noise. Supersets of a chosen subset show the same interaction.
 
     Parameters
     ----------

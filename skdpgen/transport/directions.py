@@ -41,7 +41,7 @@ def random_directions(
         A CPU generator; None uses torch's default one. Draws are made on the CPU in float64, so
         that every device sees the same directions.
     dtype, device
-        Of the result.
+        Dtype and device of the result.
 
     Returns
     -------
