@@ -161,6 +161,7 @@ class NoiseSource:
 
     def _draw_words(self, n=None):
         """Draw words of 63 bits that need not be secret."""
+        # A single word is drawn as a scalar, which takes other bits of the stream than an array.
         words = np.atleast_1d(self._draw().integers(2**63, size=n)).tolist()
         self.public_words += words
         return words
