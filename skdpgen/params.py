@@ -311,10 +311,11 @@ def choose_device(device: str) -> torch.device:
     try:
         # An empty tensor shows whether the device works here; its name alone does not.
         return torch.empty(0, device=device or "none").device
-    except (AssertionError, OverflowError, RuntimeError, TypeError, ValueError):
+    except (AssertionError, OverflowError, RuntimeError, TypeError, ValueError) as error:
+        # The cause is shown, because a device may also be there with its memory full.
         raise ValueError(
-            f"device must be 'auto' or one that torch has here; got {device!r}."
-        ) from None
+            f"device must be 'auto' or one that torch can use here; got {device!r}."
+        ) from error
 
 
 def check_finite(*tensors: torch.Tensor) -> None:

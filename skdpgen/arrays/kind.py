@@ -131,9 +131,9 @@ def cast_numbers(values, dtype, lower=-np.inf, upper=np.inf):
     elif numpy_dtype.kind in "iu":
         first, last = find_integer_range(numpy_dtype)
         least, most = np.maximum(np.ceil(lower), first), np.minimum(np.floor(upper), last)
-        values = np.rint(values)
         # Bounds may have no integer between them.
-        values = np.where(least <= most, np.clip(values, least, most), values)
+        fits = least <= most
+        values = np.rint(values).clip(np.where(fits, least, first), np.where(fits, most, last))
     values = values.astype(numpy_dtype, copy=False)
     return values if isinstance(dtype, np.dtype) else cast(pd.Series(values), dtype).array
 

@@ -86,10 +86,10 @@ class ReleaseScorer:
         if mechanism.encode is not None:
             rows = mechanism.encode.on(rows, width=mechanism.n_columns)
         # The projections of each canary, in the block of its class.
-        joined = mechanism.join(rows.double(), membership).numpy()
+        joined = mechanism.join(rows.double(), membership).cpu().numpy()
         result = recorded.recorded_run.result
-        projected = joined @ result.directions.numpy()
-        labels = membership.argmax(1).numpy()
+        projected = joined @ result.directions.cpu().numpy()
+        labels = membership.argmax(1).cpu().numpy()
         along = np.einsum("nk,nks->ns", projected, result.values[labels]) / result.std**2
         ratios = along - np.square(projected).sum(1, keepdims=True) / (2 * result.std**2)
         n_slots = ratios.shape[1]

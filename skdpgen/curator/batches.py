@@ -26,6 +26,8 @@ Block = tuple[torch.Tensor, torch.Tensor]
 _BLOCK = 256
 # Rows per block of cells, whose codes do not depend on the block: larger blocks take less time.
 _CELLS_BLOCK = 2**10
+# Rows per block on an accelerator, where calls take longer than arithmetic.
+_ACCELERATOR_BLOCK = 2**11
 # Rows in memory per slice from which blocks are cut.
 _SLICE = 2**13
 
@@ -78,7 +80,8 @@ class RecordSource:
     ):
         self.max_rows = max_rows
         self._has_cells, self._reader = bool(cells), cells if callable(cells) else None
-        self._refuse, self._device, self._verbose = refuse, device, verbose
+        self._refuse, self._verbose = refuse, verbose
+        self._device = torch.device(device)
         self._classes = None if classes is None else np.asarray(classes)
         self.n_classes = 1 if self._classes is None else len(self._classes)
         # A copy: a caller who changed the array later would change which records count.
@@ -250,6 +253,8 @@ class RecordSource:
         """Yield blocks of rows, labels, and whether each record is null; None for none."""
         if self._has_cells:
             size = max(size, _CELLS_BLOCK)
+        if self._device.type != "cpu":
+            size = max(size, _ACCELERATOR_BLOCK)
         # The number of rows of persons, and so of blocks, is private: then the bar has one step.
         is_public = self.max_rows is None
         total = -(-self._n_rows // size) if is_public else 1

@@ -58,7 +58,8 @@ class Adam:
     def __init__(self, parameters: list[torch.Tensor]) -> None:
         self._parameters = parameters
         self._means, self._squares = (list(map(torch.zeros_like, parameters)) for _ in range(2))
-        self._n_steps = [torch.zeros((), device=p.device) for p in parameters]
+        # CUDA's kernel reads single precision, whatever the default is.
+        self._n_steps = [torch.zeros((), device=p.device, dtype=torch.float) for p in parameters]
 
     @torch.no_grad()
     def step(self, gradients: Iterable[torch.Tensor], learning_rate: float) -> None:

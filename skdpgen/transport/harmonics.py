@@ -98,7 +98,7 @@ class SliceBasis:
         .. [1] Brent, Percival & Zimmermann, "Error bounds on complex floating-point
            multiplication", Mathematics of Computation 2007.
         """
-        sines = _table_of_sines().to(angles.device)
+        sines = _table_of_sines(angles.device)
         positions = (angles & (N_STEPS - 1)).flatten()
         values = sines.new_empty(len(self.weights), 2, *angles.shape)
         cos, sin = values[0]
@@ -150,13 +150,14 @@ class SliceBasis:
 
 
 @cache
-def _table_of_sines() -> torch.Tensor:
+def _table_of_sines(device: torch.device) -> torch.Tensor:
     """Return the sines of all steps of five quarters of a turn.
 
     They are rounded to 30 binary digits, on which all implementations of the sine agree.
     """
     steps = torch.arange(N_STEPS * 5 // 4, dtype=torch.float64)
-    return (steps * (2 * math.pi / N_STEPS)).sin().mul(2.0**30).round().div(2.0**30)
+    sines = (steps * (2 * math.pi / N_STEPS)).sin().mul(2.0**30).round().div(2.0**30)
+    return sines.to(device)
 
 
 @cache
@@ -180,6 +181,7 @@ def slice_diameter(n_harmonics: int) -> float:
     return min(2.0, math.sqrt(2 - 2 * lowest + slack) * (1 + 1e-12))
 
 
+@cache
 def _weights(n_harmonics: int) -> torch.Tensor:
     """Return w_1, ..., w_B, in double precision."""
     inverse = torch.arange(1, n_harmonics + 1, dtype=torch.float64).reciprocal()
@@ -204,9 +206,11 @@ class _SquaredDistance(torch.autograd.Function):
         targets = means.permute(1, 2, 0, 3)
         # The slope on an angle of a class is Σ_b cos(b a) (gain_b Σ sin - pull_b target of sines) -
         # sin(b a) (gain_b Σ cos - pull_b target of cosines).
-        pulls = harmonic_weights * torch.arange(1, n_harmonics + 1).to(rows) * (2 / (m * k))
-        gains = (pulls * harmonic_weights * ((1 + excess) / m)).tolist()
-        pulled = targets * pulls[:, None, None, None]
+        # On the CPU: an accelerator would wait for numbers that it is asked for.
+        numbers = _weights(n_harmonics).to(rows.dtype)
+        pulls = numbers * torch.arange(1, n_harmonics + 1).to(numbers) * (2 / (m * k))
+        gains = (pulls * numbers * ((1 + excess) / m)).tolist()
+        pulled = targets * pulls.to(rows.device)[:, None, None, None]
         sums = torch.empty_like(pulled)
         gradient = torch.zeros_like(flat)
         for start in range(0, k, _SquaredDistance.chunk):

@@ -189,8 +189,8 @@ def test_averaging_is_the_memory_of_the_weights(monkeypatch):
         memory = min(averaging, (1 + n) / (10 + n))
         expected = memory * expected + (1 - memory) * current
     found = torch.nn.utils.parameters_to_vector(generator._network.parameters()).detach()
-    assert_allclose(found, expected, atol=1e-5)
-    assert not torch.equal(found, weights[-1])
+    assert_allclose(found, expected.cpu(), atol=1e-5)
+    assert not torch.equal(found, weights[-1].cpu())
 
 
 def test_debiasing_keeps_the_spread(monkeypatch):

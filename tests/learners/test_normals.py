@@ -99,7 +99,7 @@ def test_particles_start_there(monkeypatch):
     started = []
 
     def stay(basis, sketch, starts, *args, **params):
-        started.append(starts)
+        started.append(starts.cpu())
         return starts, [0.0]
 
     monkeypatch.setattr(_sliced_flow, "fit_particles_to_sketch", stay)

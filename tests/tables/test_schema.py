@@ -390,7 +390,10 @@ def test_no_atom_is_a_knot_of_numbers_with_decimals():
         ({"type": "date", "lower": "02.01.2020", "upper": "2020-01-02"}, "lower must be a date"),
         ({"type": "date", "lower": 1999, "upper": "2020-01-02"}, "lower must be a date"),
         ({"type": "date", "lower": pd.NaT, "upper": "2020-01-02"}, "lower must be a date"),
-        ({"type": "date", "lower": np.datetime64("NaT"), "upper": "2020-01-02"}, "lower must be a"),
+        (
+            {"type": "date", "lower": np.datetime64("NaT", "s"), "upper": "2020-01-02"},
+            "lower must be a",
+        ),
         (
             {"type": "date", "lower": "1999-01-01T00:00:00+01:00", "upper": "2020-01-02"},
             "time zone",

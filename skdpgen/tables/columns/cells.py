@@ -99,7 +99,7 @@ def _read_in_zone(value, zone):
         if value.tzinfo is not None:
             date = pd.Timestamp(value).tz_convert(zone).tz_localize(None)
             return date.to_datetime64().astype("M8[s]")
-    return np.datetime64("NaT")
+    return np.datetime64("NaT", "s")
 
 
 def read_date(value):
@@ -108,4 +108,4 @@ def read_date(value):
     if is_date and getattr(value, "tzinfo", None) is None:
         with contextlib.suppress(Exception):
             return np.datetime64(value, "us").astype("M8[s]")
-    return np.datetime64("NaT")
+    return np.datetime64("NaT", "s")

@@ -229,7 +229,7 @@ class Date(Column):
         """Return the cells of synthetic units since 1970, in the column's dtype."""
         units = numbers.astype(np.int64).astype(f"M8[{DATE_CODES[self.unit]}]")
         dates = units.astype("M8[s]")
-        dates[missing] = np.datetime64("NaT")
+        dates[missing] = np.datetime64("NaT", "s")
         return dates if self.zone is None else _put_in_zone(dates, self.zone)
 
     def to_values(self, column):
@@ -265,7 +265,8 @@ def check_date(name, value, unit, *, is_last=False):
         )
     exact, code = np.datetime64(value, "us"), f"M8[{DATE_CODES[unit]}]"
     if is_last and not isinstance(value, datetime.datetime):
-        return (exact.astype("M8[D]") + 1).astype(code) - 1
+        next_day = exact.astype("M8[D]") + np.timedelta64(1, "D")
+        return next_day.astype(code) - np.timedelta64(1, DATE_CODES[unit])
     rounded = exact.astype(code)
     if rounded != exact:
         raise ValueError(f"{name} must be a whole {unit}; got {given!r}.")
