@@ -94,7 +94,7 @@ def infer_schema(X, *, target: str | None = None, persons=None, **params) -> Inf
         resolved = format.resolve(curator)
         certificate = curator.certificate(planner._list_assumptions(format))
     made = replace(Provenance.of(planner), estimator=infer_schema.__name__)
-    # What was declared stays as it was; inferred columns keep bounds and categories only.
+    # Declared columns stay as they were; inferred ones keep bounds and categories only.
     columns = {
         name: _without_knots(column) if name in format.schema.undeclared else format.schema[name]
         for name, column in resolved.schema.items()

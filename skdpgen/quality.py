@@ -171,7 +171,7 @@ def warn_of_columns(cause: str, details: dict[str, str] | list[str]) -> None:
     found.warn(stacklevel=2)
 
 
-# What else helps where rows are few, by the estimator that makes the fit in this thread.
+# Advice for few rows, given by the estimator that makes the fit in this thread.
 _advice: ContextVar[str] = ContextVar("advice on few rows", default="")
 
 

@@ -30,7 +30,7 @@ for _cls in (
     TruncatedSVD,
 ):
     savable(_cls)
-# What to do about a value that is code, by the name of the parameter that holds it.
+# Advice on values that are code, by the name of the parameter that holds them.
 _CURES = {
     "network": "Give the network by its name",
     "augment": "Give the augmentation by its name, or as None",
@@ -86,7 +86,7 @@ class Writer:
             value.check_certified()
         parts = {"attributes": vars(value)}
         if isinstance(value, nn.Module):
-            # What every module has, such as dictionaries of hooks, is made anew by its constructor.
+            # The constructor makes anew what every module has, such as dictionaries of hooks.
             inner = vars(nn.Module())
             parts = {
                 "attributes": {k: v for k, v in vars(value).items() if k not in inner},

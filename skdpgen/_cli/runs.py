@@ -115,7 +115,7 @@ def collected_warnings() -> Iterator[list[Warning]]:
             for message in found:
                 print_warning(message)
             raise
-    # What weakens the guarantee comes before what makes rows bad.
+    # Warnings of a weaker guarantee come before those of bad rows.
     listed += sorted(found.values(), key=lambda message: isinstance(message, FitQualityWarning))
 
 

@@ -233,7 +233,7 @@ class PLDAccountant(_LedgerAccountant):
     def _moments(self) -> "RDPAccountant":
         """Return the same ledger under Rényi moments, where grids do not reach."""
         moments = RDPAccountant(self.relation)
-        # Of the leaves as they are, not pooled: moments add up without rounding.
+        # Leaves are not pooled first: moments add up without rounding.
         for leaf, count in self._leaves.items():
             moments.compose(leaf, count)
         return moments

@@ -322,7 +322,7 @@ class _Configs(threading.local):
         self.entered: list[_ThreadingConfig] = []
 
 
-# Of one thread, as joblib's own configuration is.
+# Each thread has its own, as with joblib's configuration.
 _configs = _Configs()
 
 

@@ -42,7 +42,7 @@ class TableInParts(ABC):
     """
 
     person_column: str | None = None
-    # What a subclass does not state is taken for unknown, which is the safe side.
+    # The safe side: a fact that a subclass does not state is unknown.
     has_fixed_dtypes = False
     states_dtypes = False
     are_parsed = False

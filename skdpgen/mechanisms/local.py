@@ -244,7 +244,7 @@ def local_plan(
     releases, left = [], epsilon
     if n_classes is not None:
         response = _response_event(n_classes, label_share * epsilon)
-        # What the response costs exactly, rather than the share that it was planned from. With an
+        # The exact cost of the response, rather than the share that it was planned from. With an
         # infinite ε it has no noise, and no cost is known.
         if (spent := pure_epsilon(response)) is not None:
             left = epsilon * (1 - MARGIN) - spent

@@ -283,7 +283,7 @@ class SliceSketchMechanism(SumMechanism):
         starts = (starts + counts.cumsum(0) - counts).int()
         bags = positions.flatten(), self._table[1], starts.flatten()
         sums = torch.nn.functional.embedding_bag(*bags, mode="sum").double()
-        # Of shape (k, n_classes, B, 2 parts, 2).
+        # The shape is (k, n_classes, B, 2 parts, 2).
         upper, lower = sums.view(*starts.shape, -1, 2, 2).unbind(3)
         return upper.mul_(2.0**_LOWER_BITS).add_(lower).permute(1, 2, 3, 0).flatten(1).long()
 

@@ -59,7 +59,7 @@ class Column:
         """Return the values of stripped texts; a text that is no value stays as it is."""
         present = ~cells.isin(MISSING_TEXTS)
         values = self._parse_present(cells.where(present), style)
-        # What is no value stays a text, so that it counts as invalid rather than as missing.
+        # A text that is no value stays, so that it counts as invalid rather than as missing.
         is_text = values.isna() & present
         return values.astype(object).where(~is_text, cells) if is_text.any() else values
 
