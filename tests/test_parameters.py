@@ -4,10 +4,12 @@ import math
 
 import numpy as np
 import pytest
+import torch
 from dp_accounting import GaussianDpEvent
 
 from skdpgen import DPSWFlowSampler
 from skdpgen.adaptation import DPSWDDomainClassifier, PrivateSearch
+from skdpgen.params import choose_device
 from skdpgen.preprocessing import Autoencoder, LocalPrivatizer, LowFrequencies
 from skdpgen.privacy import (
     calibrate_gaussian,
@@ -113,6 +115,16 @@ def test_verbose_is_a_number(kind, value):
 def test_devices_are_refused_by_name(device):
     with pytest.raises(ValueError, match=r"^device must be"):
         DPSWFlowSampler(device=device).fit(np.eye(4))
+
+
+def test_a_device_that_cannot_be_used_now_is_refused_with_its_reason(monkeypatch):
+    def fail(*args, **kwargs):
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    monkeypatch.setattr(torch, "empty", fail)
+    with pytest.raises(ValueError, match="can use here; got 'cpu'") as caught:
+        choose_device("cpu")
+    assert "out of memory" in str(caught.value.__cause__)
 
 
 @pytest.mark.parametrize("shape", [1.5, "square", True, [1], (), (0, 4), (2.0, 2), b"x", {}])

@@ -263,7 +263,9 @@ class DPSWFlowSampler(CentralGenerator):
         learn = self._flow if isinstance(release, SlicedRows) else self._descend
         spread = spread.to(curator.device)
         rows = learn(release, curator, format, components, spread, init, noise)
-        self._particles = Particles(rows, components)
+        self._particles = Particles(
+            rows, components, self.class_probabilities_, format.feature_scale
+        )
 
     def _read(self, X, y, target, persons):
         format, records = super()._read(X, y, target, persons)

@@ -30,6 +30,8 @@ class ParticleConstants:
     jitter: float = 0.1
     # Least share of a class for which zeros are padded.
     least_share: float = 1e-3
+    # Largest scale of the residual noise, in units of the range of a feature.
+    largest_residual: float = 0.5
 
 
 CONSTANTS = ParticleConstants()
@@ -44,11 +46,18 @@ class Particles:
     rows : tensor of shape (n_classes, m, n_encoded)
     components : PrincipalComponents, default=None
         The linear encoder, if there is one.
+    shares : ndarray of shape (n_classes,), default=None
+        Shares of the classes. None: no residual noise.
+    top : float, default=None
+        Upper bound of each decoded feature; the lower one is 0. None: no residual noise.
     """
 
-    def __init__(self, rows: torch.Tensor, components=None) -> None:
+    def __init__(self, rows: torch.Tensor, components=None, shares=None, top=None) -> None:
         self.rows = rows.cpu()
         self.components = None if components is None else components.cpu()
+        self._top, self._residual = top, 0.0
+        if components is not None and shares is not None and top is not None:
+            self._residual = self._find_residual(shares)
 
     @torch.no_grad()
     def sample(self, classes: torch.Tensor, generator: torch.Generator) -> np.ndarray:
@@ -57,6 +66,16 @@ class Particles:
         This is the smoothed bootstrap: the particles of a class are drawn in random order,
         repeatedly, with a jitter of a tenth of their standard deviations, and shrunk to their mean
         so that variances do not change.
+
+        Bounded features get residual noise, as in probabilistic principal component analysis [1]_:
+        outside of the components, with the energy that these leave out. Half of the rows have none,
+        the others a uniformly distributed scale, which falls to 0 at the bounds. Without noise rows
+        lie in a plane, and classifiers of many layers learn that images are smooth.
+
+        References
+        ----------
+        .. [1] M. E. Tipping, C. M. Bishop, "Probabilistic principal component analysis", Journal of
+           the Royal Statistical Society B, 1999.
         """
         drawn = torch.empty(len(classes), self.rows.shape[2], dtype=self.rows.dtype)
         for code in classes.unique():
@@ -69,7 +88,29 @@ class Particles:
             drawn[chosen] = mean + moved / math.sqrt(1 + CONSTANTS.jitter**2)
         if self.components is not None:
             drawn = self.components.decode(drawn)
+        if self._residual:
+            scales = 2 * torch.rand(len(drawn), 1, generator=generator) - 1
+            noise = torch.randn(drawn.shape, generator=generator) * self._room(drawn)
+            # Along components, particles have all of the spread.
+            noise -= noise @ self.components.axes @ self.components.axes.T
+            drawn += (self._residual * self._top) * scales.relu() * noise
         return drawn.double().numpy()
+
+    def _room(self, drawn):
+        """Return 2 √(x (1 - x)) of features x in [0, 1]: 1 in the middle, and 0 at the bounds."""
+        unit = (drawn / self._top).clamp(0, 1)
+        return 2 * (unit * (1 - unit)).sqrt()
+
+    def _find_residual(self, shares):
+        """Return the largest scale of the residual noise, by the energy that decoded rows lack."""
+        lacking, room = self.components.energy, 0.0
+        for rows, share in zip(self.rows, shares.tolist(), strict=True):
+            decoded = self.components.decode(rows)
+            lacking -= share * float(decoded.clamp(0, self._top).square().sum(1).mean())
+            room += share * float((self._top * self._room(decoded)).square().sum(1).mean())
+        # A scale that is 0 half of the time and else uniform on [0, a] has a mean square of a² / 6.
+        square = 6 * max(lacking, 0.0) / max(room, torch.finfo(torch.float32).tiny)
+        return min(CONSTANTS.largest_residual, math.sqrt(square))
 
 
 def draw_starts(

@@ -33,6 +33,8 @@ class PrincipalComponents(nn.Module):
     unit_ball : bool, default=False
         Scale all components once more by one number, so that the root mean square norm of encoded
         rows is 1.
+    energy : float, default=0.0
+        Lower estimate of the mean squared norm of the rows, of which components hold a part.
 
     Attributes
     ----------
@@ -40,8 +42,9 @@ class PrincipalComponents(nn.Module):
         Standard deviations of the scaled components.
     """
 
-    def __init__(self, axes, deviations, whiten=0.5, unit_ball=False):
+    def __init__(self, axes, deviations, whiten=0.5, unit_ball=False, energy=0.0):
         super().__init__()
+        self.energy = energy
         # With whiten=1, components that are mostly noise would weigh as much as the first one.
         spread = deviations ** (1 - whiten)
         radius = torch.linalg.vector_norm(spread) if unit_ball else 1.0
@@ -76,9 +79,12 @@ class PrincipalComponents(nn.Module):
         # Noise alone has eigenvalues up to σ√(2d); smaller ones carry no information.
         floor = 0.1 * moments.std * math.sqrt(2 * len(vectors)) + 1e-9 * n_records
         deviations = np.sqrt(np.maximum(values, floor) / n_records)
+        # Less two deviations of the trace's noise: noise alone is no energy.
+        trace = np.trace(moments.value) - 2 * moments.std * math.sqrt(len(moments.value))
         return cls(
             torch.tensor(space @ vectors, dtype=torch.float32),
             torch.tensor(deviations, dtype=torch.float32),
+            energy=max(0.0, float(trace)) / n_records,
             **params,
         )
 

@@ -15,6 +15,7 @@ from sklearn.preprocessing import FunctionTransformer
 from skdpgen import DPSlicedWassersteinGenerator, DPSWFlowSampler
 from skdpgen.arrays.box import BoxFormat
 from skdpgen.arrays.inference import make_box
+from skdpgen.arrays.kind import cast_numbers
 from skdpgen.curator.curator import intercept_releases
 from skdpgen.encoders import PrivatePCA
 from skdpgen.exceptions import FitQualityWarning
@@ -302,3 +303,14 @@ def test_missing_numbers_do_not_hide_ranges():
     X = np.where(rng.random((3000, 3)) < 0.1, np.nan, rng.normal(size=(3000, 3)))
     (message,) = fit_with_warnings(X)
     assert message.startswith("About 2")
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "expected"),
+    [(1e20, 1e21, [2**31 - 1, -5, 0]), (0.2, 0.8, [2**31 - 1, -5, 0]), (-3, 7, [7, -3, 0])],
+)
+def test_integers_stay_within_their_dtype_whatever_bounds_were_found(lower, upper, expected):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = cast_numbers(np.array([1e300, -5.2, 0.4]), np.dtype("int32"), lower, upper)
+    assert found.tolist() == expected

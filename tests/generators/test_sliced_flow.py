@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import torch
 from dp_accounting import PoissonSampledDpEvent
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
@@ -27,6 +27,7 @@ from skdpgen.encoders import PrivatePCA
 from skdpgen.generators import _sliced_flow
 from skdpgen.learners.particles import Particles, _smooth, flow_along_slices
 from skdpgen.mechanisms.sampled import ProjectedRows
+from skdpgen.networks.components import PrincipalComponents
 from skdpgen.preprocessing import LowFrequencies
 from skdpgen.privacy import (
     Curator,
@@ -283,6 +284,46 @@ def test_the_bootstrap_is_shrunk_by_what_the_jitter_adds():
     made = Particles(rows).sample(torch.zeros(10**6, dtype=int), torch.Generator().manual_seed(1))
     # All particles are drawn as often; the jitter moves the ratio by 2e-4 (standard error).
     assert_allclose(made.var(0) / rows[0].numpy().var(0), 1, atol=0.002)
+
+
+def test_rows_get_the_energy_that_components_leave_out():
+    generator = torch.Generator().manual_seed(0)
+    axes = torch.linalg.qr(torch.rand(200, 2, generator=generator) + 0.5).Q
+    axes *= axes.sum(0).sign()
+    rows = torch.tensor([2.0, 0.0]) + 0.2 * torch.rand(2, 50, 2, generator=generator)
+    shares, top = np.array([0.25, 0.75]), 0.3
+    decoded = rows @ axes.T
+    assert 0 < decoded.min() < decoded.max() < top
+    held = (decoded.square().sum(2).mean(1) * torch.tensor(shares)).sum().item()
+    components = PrincipalComponents(axes, torch.ones(2), energy=1.05 * held)
+    classes = torch.tensor([0, 1, 1, 1]).repeat(5_000)
+    particles = Particles(rows, components, shares, top)
+    made = particles.sample(classes, torch.Generator().manual_seed(1))
+    assert_allclose(np.square(made).sum(1).mean(), 1.05 * held, rtol=0.004)
+    # Components of the rows are as they are without noise.
+    particles._residual = 0.0
+    plain = particles.sample(classes, torch.Generator().manual_seed(1))
+    assert_allclose((made - plain) @ axes.numpy(), 0, atol=1e-5)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.3])
+def test_residual_noise_vanishes_at_bounds(value):
+    """Here all features are at one of their bounds."""
+    axes = torch.full((9, 1), 1 / 3)
+    components = PrincipalComponents(axes, torch.ones(1), energy=9.0)
+    particles = Particles(torch.full((1, 5, 1), 3 * value), components, np.ones(1), 0.3)
+    made = particles.sample(torch.zeros(40, dtype=int), torch.Generator().manual_seed(0))
+    assert_allclose(made, value, atol=1e-4)
+
+
+def test_energy_that_is_held_adds_no_noise():
+    rows = torch.rand(1, 50, 2, generator=torch.Generator().manual_seed(0))
+    made = [
+        Particles(rows, PrincipalComponents(torch.eye(2), torch.ones(2), energy=energy), *given)
+        for energy, given in ((0.1, (np.ones(1), 1.0)), (9.0, ()))
+    ]
+    classes = torch.zeros(99, dtype=int)
+    assert_array_equal(*(part.sample(classes, torch.Generator().manual_seed(1)) for part in made))
 
 
 @pytest.mark.parametrize(("step_size", "diffusion"), [(0.1, 0.02), (1e-3, 0.5)])
