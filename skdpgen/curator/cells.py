@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 
 from .._muting import muted
+from ..registry import savable
 from .record_functions import call_quietly
 from .texts import BOOLEANS, PLAIN, TextStyle, read_iso_date
 
@@ -62,6 +63,7 @@ class FrameCells:
         return self._frame.iloc[rows].to_numpy(dtype=object)
 
 
+@savable
 @dataclass(frozen=True)
 class CellReader:
     """Maps the cells of a table to their canonical form, each on its own.

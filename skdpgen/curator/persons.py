@@ -389,8 +389,17 @@ def hash_persons(persons) -> list[int | None]:
     Each is hashed on its own.
     """
     names = map(_write_name, _list_cells(persons))
+    return [None if name is None else _hash_name(name) for name in names]
+
+
+def hash_names(names: Iterable[str]) -> list[int]:
+    """Return a whole number for each canonical form of an identifier; see `hash_persons`."""
+    return list(map(_hash_name, names))
+
+
+def _hash_name(name):
     # The last bit is dropped: engines hold signed 64-bit integers.
-    return [None if name is None else _hash(b"", _to_bytes(name)) >> 1 for name in names]
+    return _hash(b"", _to_bytes(name)) >> 1
 
 
 def _write_rows(X, y):

@@ -149,6 +149,10 @@ class RecordFunction(_PublicFunction):
         width = self.width_on(*blocks, expected=width)
         return _by_record(call_quietly(self._rows, *blocks), self._rows, blocks, width)
 
+    def after(self, select: Callable) -> "RecordFunction":
+        """Return the function of some of the columns: of what `select` maps the first block to."""
+        return RecordFunction(lambda block, *others: self._function(select(block), *others))
+
     def _rows(self, *blocks):
         return self._function(*blocks)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ..checks import is_one_of
+from ..registry import savable
 
 # Texts that mean a missing value, unless they are declared as categories: the common ones of R,
 # SQL, Python and pandas.
@@ -48,6 +49,7 @@ _HALVES = re.compile("[\ud800-\udfff]")
 _SPACES = " \u00a0\u202f"
 
 
+@savable
 @dataclass(frozen=True, repr=False)
 class TextStyle:
     """The public style of numbers and dates in a column of texts.

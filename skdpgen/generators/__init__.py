@@ -2,6 +2,7 @@
 """Generators of synthetic data, one file per method."""
 
 from ._dpaf import DPAFDiscriminator, DPAFGenerator
+from ._histories import DPHistorySampler
 from ._ldp_entropic_gan import LDPEntropicGAN
 from ._sinkhorn_generator import DPSinkhornGenerator
 from ._sliced_flow import DPSWFlowSampler
@@ -10,6 +11,7 @@ from ._sliced_wasserstein import DPSlicedWassersteinGenerator
 __all__ = [
     "DPAFDiscriminator",
     "DPAFGenerator",
+    "DPHistorySampler",
     "DPSWFlowSampler",
     "DPSinkhornGenerator",
     "DPSlicedWassersteinGenerator",

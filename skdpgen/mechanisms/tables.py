@@ -319,11 +319,12 @@ class TablesMechanism(FixedSensitivity, ProductMechanism):
             convert = basis.to_sparse if is_sparse else basis.to_dense
             return convert(lambda weights: to_grid(weights * share, scale))
 
-        for codes, membership in source.codes(self.name, n_rows):
-            codes = codes[membership.sum(1) > 0]
+        for codes, membership in source.codes(self.name, self._count_at_once(n_rows)):
+            codes, shares = self._list_rows(codes[membership.sum(1) > 0])
             if self.by is None:
-                rows = to_integers(HatBasis(codes, self.sizes))
-                self._add(total, rows, rows, half)
+                basis = HatBasis(codes, self.sizes)
+                rows = to_integers(basis)
+                self._add(total, rows if shares is None else to_integers(basis, shares), rows, half)
                 continue
             strata = HatBasis(codes, self._all_sizes)
             for level, stratum in enumerate(total):
@@ -332,6 +333,17 @@ class TablesMechanism(FixedSensitivity, ProductMechanism):
                 basis = HatBasis(codes[has][:, self._kept], self.sizes)
                 self._add(stratum, to_integers(basis, share[has, None]), to_integers(basis), half)
         return total
+
+    def _count_at_once(self, n_rows):
+        """Return the number of records of a batch, of which there are at most so many rows."""
+        return n_rows
+
+    def _list_rows(self, codes):
+        """Return the rows of records, and their shares of a record, (n, 1), or None for one each.
+
+        The shares of a record must be non-negative and sum to at most 1.
+        """
+        return codes, None
 
     def _add(self, total, shared, rows, half):
         """Add products of integers; `shared` are `rows` times the share of a stratum."""

@@ -93,7 +93,7 @@ class LevelBlock(Block):
 
     def draw(self, weights, random_state):
         """Draw a cell for each row of weights."""
-        return self.make_cells(_draw_levels(to_probabilities(weights), random_state))
+        return self.make_cells(draw_levels(to_probabilities(weights), random_state))
 
     def make_cells(self, codes):
         """Return the cells of codes of levels."""
@@ -144,7 +144,7 @@ class KnotBlock(Block):
         """Draw a cell for each row of weights."""
         from_left, from_right, others = self.split_weights(weights)
         masses = np.column_stack([from_left + from_right, others])
-        drawn = _draw_levels(masses, random_state)
+        drawn = draw_levels(masses, random_state)
         n_intervals = len(self.knots) - 1
         left = np.where(drawn < n_intervals, drawn, 0)
         chosen = np.arange(len(left)), left
@@ -238,7 +238,7 @@ def to_probabilities(weights):
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def _draw_levels(probabilities, random_state):
+def draw_levels(probabilities, random_state):
     """Draw one level per row; levels of probability 0 are never drawn."""
     steps = probabilities.cumsum(axis=1)
     uniform = random_state.uniform(size=(len(steps), 1))

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Private histories: the rows of two tables, joined by person and put in order.
+
+A record is a person: one row of a table of persons, and the first M rows of theirs in a table of
+events. What is kept of a person follows from the rows of that person alone.
+"""
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..accounting.plan import Plan
+from .cells import CellReader, FrameCells, read_column
+from .dataset import Dataset
+from .persons import Persons, hash_names
+from .texts import PLAIN, TextStyle
+
+# Rows that are read at once.
+_SLICE = 2**13
+_SECONDS_PER_DAY = 86_400
+# How an order was written: as numbers, as dates, or as neither, which comes last.
+_NUMBERS, _DATES, _NEITHER = range(3)
+
+
+class HistoryCells(FrameCells):
+    """Cells of persons, of which slices are arrays of objects.
+
+    A person's cells are those of one row of the table of persons, those of one of their rows of the
+    table of events (None without any), and, as a single cell, an array of the first M rows in
+    order. The one row shows ranges and categories of events with one row a person. It is chosen by
+    a hash of the identifier.
+
+    Orders are numbers or dates. A row without an order comes last, and equal orders keep the order
+    of the table. With orders, each row also has the gap since the row before it, the last cell: in
+    days between dates. It is None for the first row of a person.
+
+    Parameters
+    ----------
+    persons, events : (FrameCells, Persons)
+        Cells of both tables, and whose they are.
+    columns : sequence of int
+        Positions of the columns of events, in the order in which they are given out.
+    order : (int, TextStyle) or None
+        Position of the column that orders events, and how it is written. None: they are ordered as
+        in the table.
+    max_rows : int
+        M.
+    """
+
+    ndim = 2
+
+    def __init__(
+        self,
+        persons: tuple[FrameCells, Persons],
+        events: tuple[FrameCells, Persons],
+        *,
+        columns: Sequence[int],
+        order: tuple[int, TextStyle | None] | None,
+        max_rows: int,
+    ) -> None:
+        (self._persons, owners), (self._events, members) = persons, events
+        self._columns, self._has_gaps = list(columns), order is not None
+        # Codes number persons by their first rows, and that row counts.
+        codes, first = np.unique(owners.codes, return_index=True)
+        self._first = first[codes >= 0]
+        known = {name: i for i, name in enumerate(owners.names)}
+        person = np.array([*(known.get(name, -1) for name in members.names), -1])[members.codes]
+        kind, value = np.zeros((2, len(person)))
+        if order is not None:
+            kind, value = _read_orders(self._events, *order)
+        rows = np.flatnonzero(person >= 0)
+        # Stable: rows of equal order keep that of the table.
+        rows = rows[np.lexsort((value[rows], kind[rows], person[rows]))]
+        sizes = np.bincount(person[rows], minlength=owners.n_persons)
+        rank = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        # The one place that bounds the rows of a person.
+        rows, rank = rows[rank < max_rows], rank[rank < max_rows]
+        self._sizes = np.minimum(sizes, max_rows)
+        self._starts, self._rows = np.cumsum(self._sizes) - self._sizes, rows
+        self._gaps = _find_gaps(kind[rows], value[rows], rank)
+        hashes = np.array(hash_names(owners.names), dtype=np.uint64)
+        self._chosen = (hashes % np.maximum(self._sizes, 1).astype(np.uint64)).astype(np.int64)
+        n_columns = self._persons.shape[1] + len(self._columns) + self._has_gaps + 1
+        self.shape = (owners.n_persons, n_columns)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getstate__(self):
+        raise TypeError("Private records cannot be pickled or copied.")
+
+    def __getitem__(self, rows) -> np.ndarray:
+        sizes, starts = self._sizes[rows], self._starts[rows]
+        ends = np.cumsum(sizes)
+        # Rows of the chosen persons, one person after the other.
+        kept = np.repeat(starts - ends + sizes, sizes) + np.arange(sizes.sum())
+        events = self._events[self._rows[kept]][:, self._columns]
+        if self._has_gaps:
+            gaps = self._gaps[kept]
+            gaps = np.where(np.isnan(gaps), None, gaps.astype(object))
+            events = np.column_stack([events, gaps])
+        cells = np.full((len(sizes), self.shape[1]), None, dtype=object)
+        persons = self._persons[self._first[rows]]
+        cells[:, : persons.shape[1]] = persons
+        one = (ends - sizes + self._chosen[rows])[sizes > 0]
+        cells[sizes > 0, persons.shape[1] : -1] = events[one]
+        for i, (size, end) in enumerate(zip(sizes.tolist(), ends.tolist(), strict=True)):
+            cells[i, -1] = events[end - size : end]
+        return cells
+
+
+@dataclass(frozen=True)
+class HistoryReader:
+    """Brings all cells of persons into canonical form but those of histories; see `CellReader`."""
+
+    reader: CellReader
+
+    def __call__(self, cells: np.ndarray) -> np.ndarray:
+        """Return cells, an array of objects of shape (n_persons, n_columns), in canonical form."""
+        return np.column_stack([self.reader(cells[:, :-1]), cells[:, -1]])
+
+
+class HistoryDataset:
+    """Two private tables on their way to a curator, with the public facts of a `Dataset`.
+
+    Parameters
+    ----------
+    persons, events : Dataset
+        Validated, with persons.
+    reader : CellReader
+        Of the cells of `HistoryCells` but the last.
+    assumption : str
+        What a record is.
+    **options : dict
+        Of `HistoryCells`.
+    """
+
+    classes = max_rows = label = target = None
+    n_classes = 1
+
+    def __init__(self, persons: Dataset, events: Dataset, reader, assumption: str, **options):
+        self._parts = persons, events
+        self.n_records = persons.n_records
+        self.reader = HistoryReader(reader)
+        self._options, self._assumption = options, assumption
+
+    def __getstate__(self):
+        raise TypeError("Private records cannot be pickled or copied.")
+
+    def release_ownership(self) -> tuple:
+        """Return the cells, once; see `Dataset.release_ownership`."""
+        both = [dataset.release_ownership() for dataset in self._parts]
+        return HistoryCells(*((X, owners) for X, _, owners in both), **self._options), None, None
+
+    def cover(self, plan: Plan) -> Plan:
+        """Return the plan; see `Dataset.cover`."""
+        return plan
+
+    def list_assumptions(self, strict: bool) -> tuple[str, ...]:
+        """List what a certificate assumes; see `Dataset.list_assumptions`."""
+        both = [dataset.list_assumptions(strict) for dataset in self._parts]
+        return (self._assumption, *dict.fromkeys(both[0] + both[1]))
+
+
+def _read_orders(events, column, style):
+    """Return, of each row, how its order is written, and the number or the seconds; NaN for none.
+
+    Each cell is read on its own.
+    """
+    kinds, values = [], []
+    for start in range(0, len(events), _SLICE):
+        cells = events[start : start + _SLICE][:, column]
+        for cell in read_column(cells, style or PLAIN).tolist():
+            if isinstance(cell, datetime.datetime) and cell == cell:
+                zone = cell.tzinfo or datetime.timezone.utc
+                kinds.append(_DATES)
+                values.append(cell.replace(tzinfo=zone).timestamp())
+            else:
+                is_number = type(cell) is float and cell == cell
+                kinds.append(_NUMBERS if is_number else _NEITHER)
+                values.append(cell if is_number else np.nan)
+    return np.array(kinds, dtype=np.int64), np.array(values, dtype=np.float64)
+
+
+def _find_gaps(kind, value, rank):
+    """Return the gap of each row since the row before, NaN without one."""
+    gaps = np.full(len(value), np.nan)
+    # Infinite orders have no gap.
+    with np.errstate(invalid="ignore"):
+        gaps[1:] = np.diff(value)
+    has_gap = (rank > 0) & (kind == np.roll(kind, 1))
+    return np.where(has_gap, gaps / np.where(kind == _DATES, _SECONDS_PER_DAY, 1), np.nan)

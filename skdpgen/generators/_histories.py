@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Particles of persons with histories: two private tables that belong together."""
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY
+
+from ..base import BaseGenerator
+from ..checks import positive, whole
+from ..learners.histories import fit_to_histories
+from ..params import CENTRAL_CHECKS, parameters
+from ..releases.histories import HistoryTables
+from ..tables.histories import Keys, open_histories
+from ..tables.schema import Schema
+
+# Least and largest number of particles by default, and steps.
+_FEWEST, _MOST, _STEPS = 500, 4000, 1000
+
+
+def _check_schemas(name, value):
+    is_valid = value is None or (
+        isinstance(value, Mapping) and all(isinstance(s, Schema) for s in value.values())
+    )
+    if not is_valid:
+        raise ValueError(
+            f"{name} must be a dict of a Schema for each table, or None; got {value!r}."
+        )
+
+
+@parameters
+class DPHistorySampler(BaseGenerator):
+    """Particles of persons with histories: patients and visits, or accounts and transactions.
+
+    Two tables belong together: one has a row for each person, the other up to M rows that count for
+    each, in order. Privacy is for persons, with all their rows. One sum over persons is released:
+    two-way tables of the columns of persons, among them the number of rows, of the columns of rows,
+    of persons with rows, and of each row with the next one. A person has one share of each table,
+    however many rows they have. Particles are persons with up to M rows, and are trained until
+    they match all tables, up to the noise.
+
+    Kept are the pairs of columns within a row, of a person and their rows, and of a row and the
+    next; the number of rows; the number of a row in the order; and the gaps between orders. What is
+    not kept: dependence over more than one step but for what follows from these, rules, times of
+    the year, further tables, and rows of a person after the first M.
+
+    Parameters
+    ----------
+    %(privacy)s
+    random_state : None, int or RandomState, default=None
+        None: noise from the operating system. Anything else is for reproducing an experiment,
+        **not a private release**: whoever has the seed can recompute the noise.
+    device : str, default="auto"
+        Device: "cpu", "cuda", or "auto" for CUDA if available.
+    verbose : int, default=0
+        1 shows a progress bar.
+    schemas : dict of str to Schema, default=None
+        Public column types, by the name of the table. Whatever is not declared is inferred at a
+        cost, from one row of each person.
+    max_rows_per_person : int, default=8
+        M: the first M rows of a person, in order, count; others are absent. It costs no privacy.
+    n_particles : int, default=None
+        Number of particles. None: half of the persons, within [500, 4000].
+    n_steps : int, default=None
+        Largest number of steps; they cost no privacy. None: 1000.
+    learning_rate : float, default=None
+        Of Adam, for logits. None: 0.03.
+
+    Attributes
+    ----------
+    %(certified)s
+    release_ : object
+        The release.
+    schemas_ : dict of str to Schema
+        Declared and inferred columns of both tables.
+    schema_report_ : DataFrame
+        For each column, what the releases show of it, as in `DPSWFlowSampler`. Counts of columns of
+        rows are of persons, who have one share each.
+    sigma_ : float
+        Standard deviation of the noise on the tables of rows, of which a person adds a vector of
+        norm 1.
+    n_samples_ : int
+        Number of persons, which is public.
+    n_iter_ : int
+        Number of steps.
+    loss_curve_ : list of float
+        At each step, the estimated squared distance to the noisy tables.
+
+    Notes
+    -----
+    Tables hold each person with a share of 1: of n rows each has a share of 1/n. So persons with
+    many rows do not weigh more, in the noise and in the tables. Synthetic persons have numbers as
+    keys, and each synthetic row has the key of a synthetic person.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skdpgen import DPHistorySampler
+    >>> patients = pd.DataFrame({"id": range(200), "smokes": ["yes", "no"] * 100})
+    >>> visits = pd.DataFrame(
+    ...     {"id": [i // 3 for i in range(600)], "day": range(600), "ward": ["A", "A", "B"] * 200}
+    ... )
+    >>> sampler = DPHistorySampler(epsilon=9.0, max_rows_per_person=3, n_steps=20)
+    >>> sampler = sampler.fit({"patients": patients, "visits": visits}, persons="id", order="day")
+    >>> drawn = sampler.sample(50)
+    >>> list(drawn), len(drawn["patients"]), set(drawn["visits"]["id"]) <= set(drawn["patients"]["id"])
+    (['patients', 'visits'], 50, True)
+    """
+
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    _: KW_ONLY
+    relation: str = "zero_out"
+    accountant: str = "pld"
+    random_state: object = None
+    device: str = "auto"
+    verbose: int = 0
+    schemas: Mapping | None = None
+    max_rows_per_person: int = 8
+    n_particles: int | None = None
+    n_steps: int | None = None
+    learning_rate: float | None = None
+
+    strict = False
+    _takes_components = False
+    _checks = {
+        **{name: check for name, check in CENTRAL_CHECKS.items() if name != "clip_norm"},
+        "schemas": _check_schemas,
+        "max_rows_per_person": whole(),
+        "n_particles": whole(optional=True),
+        "n_steps": whole(optional=True),
+        "learning_rate": positive(optional=True),
+    }
+
+    def fit(self, X, y=None, *, persons, order=None):
+        """Learn persons and their rows under differential privacy.
+
+        Parameters
+        ----------
+        X : dict of str to DataFrame
+            Two private tables, by their names: that of persons, with a row for each, and that of
+            their rows. Rows without a person in the first table count as absent. If a person has
+            several rows in the first table, the first counts.
+        y : Ignored
+        persons : str
+            Name of the column of both tables that identifies persons.
+        order : str, default=None
+            Name of the column of the second table, of numbers or dates, that orders the rows of a
+            person. None: the order of the table.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            If what is public of the tables does not belong together; nothing is spent.
+        BudgetExceededError
+            If an open `PrivacyBudget` cannot pay for the fit; nothing is released.
+        """
+        return super().fit(X, persons=Keys(persons, order))
+
+    def _read(self, X, y, target, persons):
+        keys = persons if isinstance(persons, Keys) else Keys(persons)
+        return open_histories(X, self.schemas, keys, self.max_rows_per_person)
+
+    def _find_release(self, format):
+        return HistoryTables()
+
+    def _plan(self, terms, format):
+        return self._find_release(format).plan(terms, format)
+
+    def _learn(self, curator, format, noise):
+        particles = min(_MOST, max(_FEWEST, curator.n_records // 2))
+        self._particles, self.loss_curve_, self.schema_report_ = fit_to_histories(
+            self._find_release(format),
+            curator,
+            format,
+            noise,
+            n_particles=self.n_particles or particles,
+            n_steps=self.n_steps or _STEPS,
+            learning_rate=self.learning_rate or 0.03,
+            verbose=self.verbose,
+        )
+        self.n_iter_ = len(self.loss_curve_)
+
+    def _generate(self, classes, generator):
+        return self._particles.sample(classes, generator)
+
+    def _start_sampling(self, random_state):
+        return self._particles.draw_persons, *super()._start_sampling(random_state)[1:]

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Release of two-way tables of persons and of their rows in order."""
+
+import math
+from dataclasses import dataclass
+
+from ..accounting.plan import Plan, Terms
+from ..curator.record_functions import RecordFunction
+from ..mechanisms.histories import (
+    HistorySizes,
+    LinkTables,
+    PersonRowTablesMechanism,
+    PersonTablesMechanism,
+    RowTablesMechanism,
+    StepTablesMechanism,
+)
+from ..mechanisms.tables import Tables, TablesMechanism
+from ..params import parameters
+from .release import Release
+from .tables import DEFAULTS
+
+
+@dataclass(frozen=True)
+class ReleasedHistories:
+    """The released tables of persons, of their rows, of both, and of each row with the next.
+
+    Attributes
+    ----------
+    sizes : HistorySizes
+    rows, persons : Tables
+        Of `RowTablesMechanism` and `PersonTablesMechanism`.
+    links, steps : LinkTables
+        Of `PersonRowTablesMechanism` and `StepTablesMechanism`.
+    """
+
+    sizes: HistorySizes
+    rows: Tables
+    persons: Tables
+    links: LinkTables
+    steps: LinkTables
+
+
+@parameters
+class HistoryTables(Release):
+    """The tables of persons with histories: one sum over persons, in four parts.
+
+    They are the two-way tables of the columns of persons, among them the number of rows; of the
+    columns of rows, among them their number in the order; of each column of persons with each of
+    rows; and of each column of a row with each of the next row. Each person has one share of each.
+    All cells have the same noise: the budget is split by the number of tables.
+    """
+
+    is_sum = True
+    name = RowTablesMechanism.name
+
+    def plan(self, terms: Terms, format) -> Plan:
+        """Return the `Plan`; see `Release.plan`."""
+        n_tables = count_tables(*format.n_blocks)
+        total = sum(n_tables.values())
+        shares = {name: n / total for name, n in n_tables.items()}
+        return terms.plan_once(shares, lambda plan, relation: self.sensitivity(relation, 1))
+
+    def sensitivity(self, relation: str, n_classes: int) -> float:
+        """Return the sensitivity of each of the tables; see `Release.sensitivity`."""
+        return TablesMechanism.sensitivity_of(relation)
+
+    def min_samples(self, plan: Plan, terms: Terms, format) -> int:
+        """Return the number of persons for useful results; see `Release.min_samples`."""
+        noise = plan.sigma * math.sqrt(count_tables(*format.n_blocks)[self.name])
+        return math.ceil(DEFAULTS.min_samples * math.sqrt(2) * noise)
+
+    def run(self, curator, format) -> ReleasedHistories:
+        """Release the tables of a resolved format."""
+        sizes = format.history_sizes
+        curator.encode_cells_by(RecordFunction(format.encode_histories))
+        return ReleasedHistories(
+            sizes,
+            curator.release(RowTablesMechanism(sizes)),
+            curator.release(PersonTablesMechanism(sizes)),
+            curator.release(PersonRowTablesMechanism(sizes)),
+            curator.release(StepTablesMechanism(sizes)),
+        )
+
+
+def count_tables(n_person_columns: int, n_row_columns: int) -> dict[str, float]:
+    """Return the number of tables of each release, by name; a one-way table is half of one.
+
+    Parameters
+    ----------
+    n_person_columns, n_row_columns : int
+        Without the number of rows, and their numbers in the order.
+    """
+    n_persons, n_rows = n_person_columns + 1, n_row_columns + 1
+    return {
+        RowTablesMechanism.name: n_rows**2 / 2,
+        PersonTablesMechanism.name: n_persons**2 / 2,
+        PersonRowTablesMechanism.name: float(n_persons * n_rows),
+        StepTablesMechanism.name: float(n_row_columns**2),
+    }
