@@ -320,7 +320,7 @@ class Planning(TakesSpecifications):
             reproducible=self.random_state is not None,
             n_records=n_samples,
         )
-        given = describe_n_rows(n_samples, plan.max_rows)
+        given = describe_n_rows(n_samples, plan.weight)
         note = f"it takes about {min_samples:,} rows to be of use; here are {given}."
         return replace(certificate.made_by(self), notes=(note,) * bool(min_samples))
 

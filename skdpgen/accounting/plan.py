@@ -42,6 +42,9 @@ class Plan:
     max_rows : int or None
         Largest number of rows of a person that are used, if the unit is a person. None: the unit
         is a record.
+    max_weight : int or None
+        Largest total weight of the rows of a person in a sum. None: each row weighs 1, so that it
+        is `max_rows`.
 
     Raises
     ------
@@ -59,6 +62,7 @@ class Plan:
     sigma: float | None = None
     local: bool = False
     max_rows: int | None = None
+    max_weight: int | None = None
 
     def __post_init__(self) -> None:
         # A list could change after it was priced.
@@ -95,9 +99,14 @@ class Plan:
         """Return the noise multiplier of the Gaussian release `name`; 0 for no noise."""
         return plain_multiplier(dict(self.releases)[name])
 
+    @property
+    def weight(self) -> int | None:
+        """Largest total weight of the rows of a person in a sum; None for records."""
+        return self.max_rows if self.max_weight is None else self.max_weight
+
     def bound(self, sensitivity: Callable[[str], float]) -> float:
         """Return the sensitivity of a sum between neighbours; see `unit_sensitivity`."""
-        return unit_sensitivity(sensitivity, self.relation, self.max_rows)
+        return unit_sensitivity(sensitivity, self.relation, self.weight)
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,8 @@ class RecordSource:
     X, y, classes, prepare, cells, clip_norm, null, persons, refuse, device, verbose
         As in `Curator`.
     max_rows : int or None
-        With `persons`, rows of each that count; all others are null records.
+        With `persons`, rows of each that count; all others are null records. Without them, it is
+        the largest weight of a record that is a person with several rows.
     key : bytes or None
         Secret key that chooses which of them count.
 

@@ -20,6 +20,7 @@ from ..exceptions import PlanError, warn_of_search, warn_of_seed
 from ..mechanisms.sums import RowCountMechanism
 from .batches import RecordSource
 from .dataset import Dataset
+from .histories import HistoryCells
 from .partitions import PartitionedTable
 from .persons import Persons
 from .record_functions import RecordFunction
@@ -209,6 +210,7 @@ class Curator:
         is_kept = all(split_repetition(event)[1] == 1 for event in plan.events)
         self.released: list | None = [] if is_kept else None
         has_persons = persons is not None or getattr(X, "person_column", None) is not None
+        has_persons |= isinstance(X, HistoryCells)
         # A plan for records would bound one row of a person, and the noise would be too small.
         if has_persons != (plan.max_rows is not None):
             raise PlanError("A plan for persons needs persons, and they need such a plan.")
@@ -223,7 +225,7 @@ class Curator:
             clip_norm=clip_norm,
             null=null,
             persons=persons,
-            max_rows=plan.max_rows,
+            max_rows=plan.weight,
             key=noise.key() if has_persons else None,
             refuse=refuse,
             device=device,

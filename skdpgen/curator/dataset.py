@@ -308,6 +308,18 @@ class Dataset:
         self._hold(cells, None, persons, n_rows)
         return self
 
+    def validate_persons(self) -> "Dataset":
+        """Check the identifiers of a table that has no other columns.
+
+        Returns
+        -------
+        self : Dataset
+        """
+        X, y, persons = self._held.pop()
+        self.reader = CellReader((), ())
+        self._hold(FrameCells(X), y, persons, len(X))
+        return self
+
     def _hold(self, X, y, persons, n_rows):
         if persons is not None and not isinstance(persons, Persons):
             # Identifiers of chunks come as `Persons` already, since the first reading finds all of

@@ -28,9 +28,10 @@ class HistoryCells(FrameCells):
     """Cells of persons, of which slices are arrays of objects.
 
     A person's cells are those of one row of the table of persons, those of one of their rows of the
-    table of events (None without any), and, as a single cell, an array of the first M rows in
-    order. The one row shows ranges and categories of events with one row a person. It is chosen by
-    a hash of the identifier.
+    table of events (None without any), and, as a single cell, an array of the first M + 1 rows in
+    order, the last of which shows that there are more than M. The one row shows ranges and
+    categories of events with one row a person. It is one of the first M, chosen by a hash of the
+    identifier.
 
     Orders are numbers or dates. A row without an order comes last, and equal orders keep the order
     of the table. With orders, each row also has the gap since the row before it, the last cell: in
@@ -76,12 +77,13 @@ class HistoryCells(FrameCells):
         sizes = np.bincount(person[rows], minlength=owners.n_persons)
         rank = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         # The one place that bounds the rows of a person.
-        rows, rank = rows[rank < max_rows], rank[rank < max_rows]
-        self._sizes = np.minimum(sizes, max_rows)
+        rows, rank = rows[rank <= max_rows], rank[rank <= max_rows]
+        self._sizes = np.minimum(sizes, max_rows + 1)
         self._starts, self._rows = np.cumsum(self._sizes) - self._sizes, rows
         self._gaps = _find_gaps(kind[rows], value[rows], rank)
         hashes = np.array(hash_names(owners.names), dtype=np.uint64)
-        self._chosen = (hashes % np.maximum(self._sizes, 1).astype(np.uint64)).astype(np.int64)
+        used = np.clip(sizes, 1, max_rows).astype(np.uint64)
+        self._chosen = (hashes % used).astype(np.int64)
         n_columns = self._persons.shape[1] + len(self._columns) + self._has_gaps + 1
         self.shape = (owners.n_persons, n_columns)
 
@@ -132,7 +134,7 @@ class HistoryDataset:
     reader : CellReader
         Of the cells of `HistoryCells` but the last.
     assumption : str
-        What a record is.
+        What rows a person has.
     **options : dict
         Of `HistoryCells`.
     """

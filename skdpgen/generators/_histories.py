@@ -9,7 +9,8 @@ from ..checks import positive, whole
 from ..learners.histories import fit_to_histories
 from ..params import CENTRAL_CHECKS, parameters
 from ..releases.histories import HistoryTables
-from ..tables.histories import Keys, open_histories
+from ..tables.histories.format import HistoryFormat
+from ..tables.histories.joining import JoinedTables, Keys
 from ..tables.schema import Schema
 
 # Least and largest number of particles by default, and steps.
@@ -101,8 +102,10 @@ class DPHistorySampler(BaseGenerator):
     >>> sampler = DPHistorySampler(epsilon=9.0, max_rows_per_person=3, n_steps=20)
     >>> sampler = sampler.fit({"patients": patients, "visits": visits}, persons="id", order="day")
     >>> drawn = sampler.sample(50)
-    >>> list(drawn), len(drawn["patients"]), set(drawn["visits"]["id"]) <= set(drawn["patients"]["id"])
-    (['patients', 'visits'], 50, True)
+    >>> {name: len(table) for name, table in drawn.items()}
+    {'patients': 50, 'visits': 150}
+    >>> set(drawn["visits"]["id"]) <= set(drawn["patients"]["id"])
+    True
     """
 
     epsilon: float = 1.0
@@ -161,7 +164,8 @@ class DPHistorySampler(BaseGenerator):
 
     def _read(self, X, y, target, persons):
         keys = persons if isinstance(persons, Keys) else Keys(persons)
-        return open_histories(X, self.schemas, keys, self.max_rows_per_person)
+        joined = JoinedTables.of(X, self.schemas, keys, self.max_rows_per_person)
+        return HistoryFormat.of(joined, keys, self.max_rows_per_person), joined.dataset
 
     def _find_release(self, format):
         return HistoryTables()

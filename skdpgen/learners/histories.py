@@ -8,10 +8,9 @@ import pandas as pd
 import torch
 from torch import nn
 
-from ..mechanisms.histories import HistorySizes
 from ..mechanisms.noise import NoiseSource
 from ..mechanisms.tables import own_and_later
-from ..quality import find_signal, warn_of_absent, warn_of_noise
+from ..quality import find_signal, warn_of_absent, warn_of_fit, warn_of_noise
 from ..registry import savable
 from ..releases.histories import ReleasedHistories
 from ..tables.quality import warn_of_table
@@ -23,6 +22,8 @@ from .training import Training, descend_to_noise, enables_gradients
 
 # Numbers of a batch at most, and persons in it at least and at most: set by hand, for speed.
 _MAX_NUMBERS, _LEAST_BATCH, _MOST_BATCH = 2**21, 400, 2000
+# Largest share of persons with rows that are left out without a warning.
+_MANY_MORE = 0.05
 
 
 @savable
@@ -78,8 +79,9 @@ class HistoryParticles(TableRows):
 
         A person with n rows has the share 1/n in each of them, and 1 / (n - 1) in pairs.
         """
-        numbers = persons[:, -self.history.max_rows :]
-        counts = torch.arange(1, self.history.max_rows + 1, device=persons.device)
+        M = self.history.max_rows
+        numbers = persons[:, -M - 1 : -1] + torch.nn.functional.pad(persons[:, -1:], (M - 1, 0))
+        counts = torch.arange(1, M + 1, device=persons.device)
         rows = (numbers / counts).flip(1).cumsum(1).flip(1)
         steps = (numbers[:, 1:] / counts[:-1]).flip(1).cumsum(1).flip(1)
         return rows, steps
@@ -118,7 +120,7 @@ class HistoryParticles(TableRows):
         shares = self.find_shares(persons)[0] + 1e-12
         chosen = torch.multinomial(shares, 1, generator=generator)[:, 0]
         rows = rows[torch.arange(len(rows)), chosen]
-        joined = torch.cat([persons[:, : -self.history.max_rows - 1], rows], dim=1)
+        joined = torch.cat([persons[:, : -self.history.persons[-1]], rows], dim=1)
         n_columns = len(self.history.persons) - 1 + len(self.history.rows)
         return joined.double().cpu().numpy() / n_columns**0.5
 
@@ -152,10 +154,11 @@ class HistoryTarget:
         n_levels = sum(released.sizes.rows)
         # Numbers of rows in the order follow from those of persons: they are no columns of rows.
         pairs = [_join(released.persons), tuple(part[:n_levels] for part in _join(released.rows))]
-        pairs += [(link.cells, np.ones_like(link.cells)) for link in (released.links, released.steps)]
+        pairs += [
+            (link.cells, np.ones_like(link.cells)) for link in (released.links, released.steps)
+        ]
         tables = [(as_tensor(cells / n_records), as_tensor(mask)) for cells, mask in pairs]
-        stds = (released.persons.pairs_std, released.rows.pairs_std)
-        stds += (released.links.std, released.steps.std)
+        stds = list_stds(released)
         energy = sum(s**2 * mask.sum() for s, (_, mask) in zip(stds, pairs, strict=True))
         columns = []
         for part in (released.persons, released.rows):
@@ -167,12 +170,18 @@ class HistoryTarget:
 
     def gap(self, first: tuple, second: tuple) -> torch.Tensor:
         """Estimate the squared distance to the tables, from two independent samples."""
-        gap = 0.0
+        gap = self.columns[0][0].new_zeros(())
         for a, b, (target, mask) in zip(first[0], second[0], self.tables, strict=True):
             gap = gap + (((a - target) * mask) * (b - target)).sum()
         for a, b, (target, weight) in zip(first[1], second[1], self.columns, strict=True):
             gap = gap + (weight * a - target) @ (weight * b - target) / 2
         return gap
+
+
+def list_stds(released: ReleasedHistories) -> list[float]:
+    """Return the standard deviations of the noise on cells of tables, as in a `HistoryTarget`."""
+    stds = [released.persons.pairs_std, released.rows.pairs_std]
+    return [*stds, released.links.std, released.steps.std]
 
 
 def make_tables(particles: HistoryParticles, persons: torch.Tensor, rows: torch.Tensor) -> tuple:
@@ -196,9 +205,7 @@ def make_tables(particles: HistoryParticles, persons: torch.Tensor, rows: torch.
 def _join(tables):
     """Return the two-way tables as one array, and 1 where it has a cell of a pair."""
     cells, mask = np.zeros((2, sum(tables.sizes), sum(tables.sizes)))
-    for (own, later), table in zip(
-        own_and_later(tables.sizes), tables.with_later, strict=True
-    ):
+    for (own, later), table in zip(own_and_later(tables.sizes), tables.with_later, strict=True):
         cells[own, later], mask[own, later] = table, 1
     return cells, mask
 
@@ -254,9 +261,9 @@ def fit_to_histories(
 
 
 @enables_gradients
-def _train(
-    released, marginals, is_possible, *, generator, device, n_particles, n_steps, learning_rate, verbose
-):
+def _train(released, marginals, is_possible, *, generator, device, n_particles, **training):
+    """Train particles; return them, and the losses."""
+    learning_rate, n_steps = training["learning_rate"], training["n_steps"]
     target = HistoryTarget.of(released, marginals.n_records, device)
     shares = (marginals.counts / marginals.n_records).clip(0, 1)
     starts = torch.tensor(shares[None], dtype=torch.float32)
@@ -267,15 +274,15 @@ def _train(
     sizes = released.sizes
     width = sum(sizes.persons) + sizes.max_rows * sum(sizes.rows)
     size = min(n_particles, _MOST_BATCH, max(_LEAST_BATCH, _MAX_NUMBERS // width)) // 2 * 2
-    training = Training(particles, learning_rate, memory=0.99)
+    descent = Training(particles, learning_rate, memory=0.99)
 
     def loss():
         persons, rows = particles.find_probabilities(particles.draw([size], generator))
         halves = zip(persons.chunk(2), rows.chunk(2), strict=True)
         return target.gap(*(make_tables(particles, *half) for half in halves))
 
-    losses = descend_to_noise(training, loss, target.noise_energy, n_steps, verbose)
-    particles = training.finish(lambda: particles.draw([size], generator))
+    losses = descend_to_noise(descent, loss, target.noise_energy, n_steps, training["verbose"])
+    particles = descent.finish(lambda: particles.draw([size], generator))
     n_batches = min(CONSTANTS.most_batches, 1 + len(losses) // CONSTANTS.steps_per_batch)
     match_marginals(particles, [marginals], n_batches * [[size]], generator)
     return particles, losses
@@ -285,7 +292,7 @@ def _find_possible(format):
     """Return the levels of rows by their number: the first has no gap, and others have one."""
     sizes = format.history_sizes
     is_possible = np.ones((sizes.max_rows, sum(sizes.rows)), dtype=bool)
-    if (gap := format.gap_block) is not None:
+    if format.gap_block is not None:
         is_possible[0, -sizes.rows[-1] : -1] = False
         is_possible[1:, -1] = False
     return is_possible
@@ -294,7 +301,7 @@ def _find_possible(format):
 def _read_tables(released, format, n_records):
     """Estimate the marginals of persons and rows, describe columns, and warn of poor quality."""
     persons, rows = released.persons, released.rows
-    stds = persons.pairs_std, rows.pairs_std, released.links.std, released.steps.std
+    stds = list_stds(released)
     parts = persons.cells, rows.cells, released.links.cells, released.steps.cells
     cells = np.concatenate([part.ravel() for part in parts])
     is_noise = warn_of_noise(find_signal(cells, max(stds)), "tables of persons and rows")
@@ -314,7 +321,7 @@ def _read_tables(released, format, n_records):
         (getattr(of_persons, name), getattr(of_rows, name)[:n_levels])
         for name in ("counts", "std", "is_empty")
     )
-    if (gap := format.gap_block) is not None:
+    if format.gap_block is not None:
         # First rows have none, whatever the noise.
         is_empty[1][-1] = False
     shown = np.concatenate([counts[0][:n], counts[1]])
@@ -331,5 +338,14 @@ def _read_tables(released, format, n_records):
             {name: noise[where.start] for name, where in format.table.blocks},
             format.table.inferred,
         )
-    joined = Marginals(*(np.concatenate(part) for part in (counts, std)), n_records, np.concatenate(is_empty))
+    more = of_persons.counts[-1]
+    if more > max(_MANY_MORE * n_records, CONSTANTS.clear * of_persons.std[-1]):
+        warn_of_fit(
+            f"About {more / n_records:.0%} of the persons have more than max_rows_per_person="
+            f"{released.sizes.max_rows} rows, and those after the first are left out. Raise it, "
+            "which costs no privacy."
+        )
+    joined = Marginals(
+        *(np.concatenate(part) for part in (counts, std)), n_records, np.concatenate(is_empty)
+    )
     return joined, report

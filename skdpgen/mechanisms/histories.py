@@ -34,12 +34,13 @@ class HistorySizes:
     """Numbers of levels of the columns of persons and of their rows.
 
     The codes of a person are those of the person, of which the last is the number of rows, and
-    those of M rows, one after the other. Codes of rows beyond that number are ignored.
+    those of M rows, one after the other. M + 1 stands for all larger numbers of rows, of which M
+    are used. Codes of rows beyond the number are ignored.
 
     Attributes
     ----------
     persons : tuple of int
-        Numbers of levels of the columns of a person; the last one has M + 1, for the number of
+        Numbers of levels of the columns of a person; the last one has M + 2, for the number of
         rows.
     rows : tuple of int
         Numbers of levels of the columns of a row.

@@ -2,8 +2,9 @@
 """Release of two-way tables of persons and of their rows in order."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from ..accounting.certificate import Certificate
 from ..accounting.plan import Plan, Terms
 from ..curator.record_functions import RecordFunction
 from ..mechanisms.histories import (
@@ -58,15 +59,21 @@ class HistoryTables(Release):
         n_tables = count_tables(*format.n_blocks)
         total = sum(n_tables.values())
         shares = {name: n / total for name, n in n_tables.items()}
-        return terms.plan_once(shares, lambda plan, relation: self.sensitivity(relation, 1))
+        plan = terms.plan_once(shares, lambda plan, relation: self.sensitivity(relation, 1))
+        return replace(plan, max_rows=format.max_rows, max_weight=1)
 
     def sensitivity(self, relation: str, n_classes: int) -> float:
         """Return the sensitivity of each of the tables; see `Release.sensitivity`."""
         return TablesMechanism.sensitivity_of(relation)
 
+    def find_sigma(self, certificate: Certificate, n_classes: int) -> float:
+        """Return the standard deviation of the noise; see `Release.find_sigma`."""
+        # The rows of a person have one share together.
+        return super().find_sigma(replace(certificate, max_rows=1), n_classes)
+
     def min_samples(self, plan: Plan, terms: Terms, format) -> int:
         """Return the number of persons for useful results; see `Release.min_samples`."""
-        noise = plan.sigma * math.sqrt(count_tables(*format.n_blocks)[self.name])
+        noise = (plan.sigma or 0.0) * math.sqrt(count_tables(*format.n_blocks)[self.name])
         return math.ceil(DEFAULTS.min_samples * math.sqrt(2) * noise)
 
     def run(self, curator, format) -> ReleasedHistories:

@@ -44,8 +44,8 @@ class _RecordingSource:
             self.batches.append(block)
             yield block
 
-    def codes(self, name, size):
-        return self._source.codes(name, size)
+    def codes(self, name, *size):
+        return self._source.codes(name, *size)
 
     def take(self, positions):
         self.batches.append(self._source.take(positions))

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Data format of persons with histories: codes of persons and of their rows in order."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...curator.cells import CellReader
+from ...format import Format, check_count
+from ...mechanisms.histories import HistorySizes
+from ...registry import savable
+from ..encoder import TableEncoder
+from ..format import TableFormat
+from ..schema import Schema
+from .joining import JoinedTables, Keys, join_names
+from .sampling import HistorySampler
+
+
+@savable
+@dataclass(frozen=True)
+class HistoryFormat(Format):
+    """Maps two tables to codes of persons and of their rows in order, and back.
+
+    Parameters
+    ----------
+    table : TableFormat
+        As in `JoinedTables`. `resolve` infers what is not declared, from one row of each person.
+    names, kinds, reader, required : tuple, tuple, CellReader, tuple
+        As in `JoinedTables`; `required` columns have missing values until `resolve` returns.
+    key, order : str
+        As in `Keys`.
+    max_rows : int
+        Rows of a person that are used.
+    """
+
+    table: TableFormat
+    names: tuple
+    kinds: tuple
+    key: str
+    order: str | None
+    max_rows: int
+    reader: CellReader
+    required: tuple
+
+    has_blocks = True
+
+    @classmethod
+    def of(cls, joined: JoinedTables, keys: Keys, max_rows: int) -> "HistoryFormat":
+        """Return the format of two tables."""
+        parts = {name: getattr(joined, name) for name in ("table", "names", "kinds", "reader")}
+        return cls(
+            **parts,
+            required=joined.required,
+            key=keys.persons,
+            order=keys.order,
+            max_rows=max_rows,
+        )
+
+    @property
+    def found(self):
+        return {"schemas_": self.list_schemas()}
+
+    @property
+    def shares(self):
+        return self.table.shares
+
+    @property
+    def n_columns(self):
+        """Number of columns of an encoded row with its person."""
+        return self.table.n_columns
+
+    @property
+    def n_blocks(self):
+        """Numbers of learned columns of persons and of rows."""
+        learned = self.table.schema.learned
+        n_persons = sum(name in learned for name in self._person_names)
+        return n_persons, len(learned) - n_persons
+
+    @property
+    def history_sizes(self):
+        """The `HistorySizes` of a resolved format."""
+        sizes, n = self.table.block_sizes, self.n_blocks[0]
+        return HistorySizes((*sizes[:n], self.max_rows + 2), tuple(sizes[n:]), self.max_rows)
+
+    @property
+    def order_name(self):
+        """Name of the order among the joined columns; None if rows are ordered as they are."""
+        return None if self.order is None else join_names(self.names[1], self.order)
+
+    @property
+    def gap_block(self):
+        """The block of the gaps, if dates or numbers order the rows, or None."""
+        if self.order is None or not self.table.schema[self.order_name].has_knots:
+            return None
+        return TableEncoder(self.table.schema).make_blocks()[-1]
+
+    @property
+    def _person_names(self):
+        """The joined columns that a person has once: the order stands for that of the first row."""
+        n = len(self.kinds[0].names) + (self.order is not None)
+        return self.table.schema.names[:n]
+
+    def list_schemas(self):
+        """Return the schemas of the tables, by name, without the gap; not of keys alone."""
+        found = {}
+        for table, kind in zip(self.names, self.kinds, strict=True):
+            columns = {name: self.table.schema[join_names(table, name)] for name in kind.names}
+            if table == self.names[1] and self.order is not None:
+                # Each synthetic row has an order.
+                given = columns[self.order]
+                columns[self.order] = replace(given, missing=False) if given.has_knots else given
+            if columns:
+                found[table] = Schema(columns)
+        return found
+
+    # Private tables.
+
+    def resolve(self, curator):
+        """Infer what is not declared from one row of each person; see `TableFormat.resolve`."""
+        table, name = self.table.resolve(_OneRow(curator)), self.order_name
+        kinds = {n: replace(table.schema[n], missing=False) for n in self.required}
+        if name is not None:
+            # Persons without rows have no first order. What was counted is of rows in any place.
+            kinds[name] = replace(table.schema[name], missing=True)
+            counted = {n: found for n, found in (table.counted or {}).items() if n != name}
+            table = replace(table, counted=counted or None)
+        return replace(self, table=replace(table, schema=table.schema.replace(kinds)))
+
+    def encode(self, X, y=None):
+        """Map persons with one of their rows to rows of weights; see `TableFormat.encode`."""
+        return self.table.encode(X[:, :-1])
+
+    def encode_histories(self, X, y=None):
+        """Map persons to codes; see `HistorySizes`.
+
+        A row with a cell that is not as declared is left out, and the others close up.
+        """
+        names, n = self.table.schema.names, len(self._person_names)
+        has_order = self.order is not None
+        histories = [cell if isinstance(cell, np.ndarray) else [] for cell in X[:, -1]]
+        sizes = np.array([len(rows) for rows in histories])
+        rows = np.concatenate(
+            [np.empty((0, len(names) - n + has_order), dtype=object)]
+            + [history for history in histories if len(history)]
+        )
+        rows = self.reader(rows)
+        codes = self._encode_some(rows[:, has_order:], names[n:])
+        # Of rows after the first M it is only used that there are any.
+        is_used = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes) < self.max_rows
+        is_valid = is_used & ~np.isnan(codes).any(axis=1)
+        person = np.repeat(np.arange(len(X)), sizes)[is_valid]
+        counts = np.bincount(person, minlength=len(X))
+        starts = np.cumsum(counts) - counts
+        persons = X[:, :n]
+        if has_order:
+            first = np.full(len(X), None, dtype=object)
+            first[counts > 0] = rows[is_valid, 0][starts[counts > 0]]
+            persons = np.column_stack([persons[:, :-1], first])
+        found = np.zeros((len(X), self.max_rows, codes.shape[1]))
+        found[person, np.arange(len(person)) - starts[person]] = codes[is_valid]
+        persons = self._encode_some(persons, names[:n])
+        counts += (counts == self.max_rows) & (sizes > self.max_rows)
+        return np.column_stack([persons, counts, found.reshape(len(X), -1)])
+
+    def _encode_some(self, cells, names):
+        """Return the codes of some columns, which may have none that is learned."""
+        schema = self.table.schema.select(list(names))
+        if not schema.learned:
+            return np.empty((len(cells), 0))
+        return TableFormat(schema, texts=self.table.texts).encode_cells(cells)
+
+    # Public tables.
+
+    def calibrate_marginals(self, generate):
+        return replace(self, table=self.table.calibrate_marginals(generate))
+
+    def read_public(self, estimator, X):
+        keys = Keys(self.key, self.order)
+        dataset = JoinedTables.of(X, self.list_schemas(), keys, self.max_rows).dataset
+        cells = dataset.reader(dataset.release_ownership()[0][:])
+        # Only persons with rows have one that can be compared.
+        return cells[[len(history) > 0 for history in cells[:, -1]]]
+
+    def sample(self, generate, shares, n_samples, *, y, where, noise):
+        return next(self._sample(generate, [check_count(n_samples)], y, where, noise))
+
+    def sample_batches(self, generate, shares, sizes, *, where, noise):
+        yield from self._sample(generate, sizes, None, where, noise)
+
+    def _sample(self, generate, sizes, y, where, noise):
+        if y is not None or where is not None:
+            raise ValueError(
+                "Histories are drawn without y and where: draw more persons, and keep those that "
+                "satisfy the conditions."
+            )
+        sampler = HistorySampler(self, generate, noise)
+        for size in sizes:
+            yield sampler.draw(size)
+
+
+class _OneRow:
+    """A curator as inference sees it: the cells of a person with one of their rows."""
+
+    def __init__(self, curator):
+        self._curator = curator
+
+    def __getattr__(self, name):
+        return getattr(self._curator, name)
+
+    def prepare(self, function, clip_norm):
+        self._curator.prepare(function.after(lambda cells: cells[:, :-1]), clip_norm)

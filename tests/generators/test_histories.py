@@ -1,0 +1,392 @@
+"""Fits of two tables that belong together: privacy, what is kept, what is refused."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import skdpgen
+from skdpgen import Category, Date, DPSWFlowSampler, Identifier, Number, Schema
+from skdpgen.accounting.events import plain_multiplier
+from skdpgen.generators import DPHistorySampler
+from skdpgen.learners.histories import HistoryTarget, list_stds, make_tables
+from skdpgen.privacy import (
+    BudgetExceededError,
+    FitQualityWarning,
+    PrivacyBudget,
+    PrivacyLeakWarning,
+    compose,
+    preview,
+    verify,
+)
+from skdpgen.releases import from_release
+from skdpgen.releases.histories import ReleasedHistories
+from skdpgen.tables import Implies
+from skdpgen.testing.common import assert_not_quoted
+from skdpgen.testing.spies import release_only
+
+pytestmark = pytest.mark.filterwarnings("ignore::skdpgen.privacy.PrivacyLeakWarning")
+
+SCHEMAS = {
+    "patients": Schema({"sex": Category(["f", "m"]), "age": Number(0, 99, decimals=0)}),
+    "visits": Schema(
+        {
+            "day": Date("2020-01-01", "2021-12-31"),
+            "ward": Category(["A", "B", "C"]),
+            "cost": Number(0, 9),
+        }
+    ),
+}
+COMMON = {"epsilon": 3.0, "delta": 1e-5, "random_state": 0, "device": "cpu"}
+QUICK = COMMON | {"n_steps": 3, "n_particles": 50, "max_rows_per_person": 4}
+
+
+def make_tables_of(n, seed=0, most=6):
+    """Persons with rows: wards mostly stay, cost depends on sex, and gaps on the ward."""
+    rng = np.random.default_rng(seed)
+    sex, counts = rng.integers(0, 2, n), rng.integers(0, most + 1, n)
+    patients = pd.DataFrame({"id": np.arange(n), "sex": np.array(["f", "m"])[sex]})
+    patients["age"] = rng.integers(20, 80, n)
+    day, ward, rows = rng.integers(0, 300, n), rng.integers(0, 3, n), []
+    for t in range(most):
+        ward = np.where(rng.random(n) < 0.8, ward, rng.integers(0, 3, n))
+        here = t < counts
+        rows.append(
+            pd.DataFrame(
+                {
+                    "id": np.arange(n)[here],
+                    "day": np.datetime64("2020-01-01") + day[here] * np.timedelta64(1, "D"),
+                    "ward": np.array(["A", "B", "C"])[ward[here]],
+                    "cost": (rng.random(n) * 4 + 4 * sex)[here].round(2),
+                }
+            )
+        )
+        day = day + 1 + 20 * ward + rng.integers(0, 25, n)
+    visits = pd.concat(rows).sample(frac=1, random_state=0).reset_index(drop=True)
+    return {"patients": patients, "visits": visits}
+
+
+def fit(tables, order="day", **params):
+    return DPHistorySampler(**QUICK | params).fit(tables, persons="id", order=order)
+
+
+class _Fit:
+    """A fit with the signature of those of a single table."""
+
+    def __init__(self, sampler):
+        self._sampler = sampler
+
+    def fit(self, tables, y):
+        return self._sampler.fit(tables, persons="id", order="day")
+
+
+HISTORIES = {
+    "M equal rows": [("2020-05-01", "A", 3.0)] * 4,
+    "M different rows": [
+        (f"2020-0{t + 1}-01", "ABC"[t % 3], [0.0, 9.0, 4.0, 2.0][t]) for t in range(4)
+    ],
+    "many rows": [("2021-12-31", "C", 9.0)] * 30,
+    "one row": [("2020-01-01", "B", 0.0)],
+    "no rows": [],
+    "a row that is not as declared": [("2020-05-01", "X", 3.0), ("2020-05-01", "A", 9.0)],
+}
+
+
+@pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
+@pytest.mark.parametrize("schemas", ["declared", "open"])
+def test_a_person_moves_no_release_by_more_than_is_accounted_for(relation, schemas):
+    """With all their rows: in standard deviations of the noise, 1 / multiplier at most."""
+    given = dict(SCHEMAS)
+    if schemas == "open":
+        visits = dict(given["visits"]) | {"cost": Number(), "day": Date()}
+        given["visits"] = Schema(visits)
+    others = make_tables_of(20)
+
+    def release(rows, spies=None, null=None, sex="f"):
+        own = pd.DataFrame([(0, *row) for row in rows], columns=["id", "day", "ward", "cost"])
+        own["day"] = pd.to_datetime(own["day"]).astype(others["visits"]["day"].dtype)
+        visits = others["visits"][others["visits"]["id"] != 0]
+        patients = others["patients"].assign(id=others["patients"]["id"])
+        patients.loc[0, ["sex", "age"]] = [sex, 0 if sex == "f" else 99]
+        tables = {"patients": patients, "visits": pd.concat([visits, own], ignore_index=True)}
+        sampler = DPHistorySampler(**QUICK | {"relation": relation, "schemas": given})
+        return release_only(_Fit(sampler), tables, None, spies, null)
+
+    spies = release(HISTORIES["M equal rows"])
+    names = ["row tables", "person tables", "person-row tables", "step tables"]
+    assert [spy.name for spy in spies][-4:] == names
+    assert (len(spies) > 5) == (schemas == "open")
+    absent = [spy.exact for spy in release(HISTORIES["M equal rows"], spies, np.arange(20) == 0)]
+    moved = [
+        [spy.exact for spy in release(rows, spies, sex=sex)]
+        for rows in HISTORIES.values()
+        for sex in "fm"
+    ]
+    pairs = [(present, absent) for present in moved]
+    if relation == "replace_one":
+        pairs += [(a, b) for i, a in enumerate(moved) for b in moved[:i]]
+    for i, spy in enumerate(spies):
+        multiplier = plain_multiplier(spy.event)
+        largest = max(np.linalg.norm((a[i] - b[i]) / spy.std) for a, b in pairs) * multiplier
+        # Not all releases of inference have anything to look at here.
+        assert (0.6 if spy.name in names else 0) <= largest <= 1, spy.name
+
+
+def test_certificates_are_of_persons():
+    tables = make_tables_of(60)
+    sampler = fit(tables, schemas=SCHEMAS)
+    certificate = sampler.privacy_
+    assert (certificate.n_records, certificate.max_rows, sampler.n_samples_) == (60, 4, 60)
+    assert sampler.epsilon_ <= 3
+    assert "Unit: person, with all their rows (at most 4 of them are used)." in str(certificate)
+    assert "the first 4 in the order of 'day' are used" in certificate.assumptions[0]
+    assert verify(certificate.to_json()) == pytest.approx(sampler.epsilon_)
+    planned = preview(DPHistorySampler(**QUICK, schemas=SCHEMAS), tables, persons="id")
+    assert planned.epsilon == pytest.approx(3, rel=1e-3)
+    # M costs nothing: it changes no event.
+    more = fit(tables, schemas=SCHEMAS, max_rows_per_person=40)
+    assert more.privacy_.events == certificate.events
+    assert more.sigma_ == sampler.sigma_
+
+
+@pytest.mark.filterwarnings("ignore::skdpgen.privacy.FitQualityWarning")
+def test_budgets_add_up_fits_of_persons():
+    tables, params = make_tables_of(40), {"schemas": SCHEMAS, "random_state": None}
+    with PrivacyBudget(4.5, 1e-5) as budget:
+        first = fit(tables, **params)
+        rows = DPSWFlowSampler(2.0, schema=SCHEMAS["visits"], n_steps=1)
+        second = rows.fit(tables["visits"], persons="id")
+        with pytest.raises(BudgetExceededError):
+            fit(tables, **params)
+    spent = budget.spent
+    assert max(first.epsilon_, second.epsilon_) < spent <= 4.5
+    assert compose(first.privacy_, second.privacy_).epsilon == pytest.approx(spent, rel=1e-6)
+
+
+@pytest.mark.parametrize("order", ["day", None])
+def test_samples_belong_together(order):
+    tables = make_tables_of(300)
+    sampler = fit(tables, order, schemas=SCHEMAS)
+    drawn = sampler.sample(120)
+    assert list(drawn) == ["patients", "visits"]
+    patients, visits = drawn["patients"], drawn["visits"]
+    assert patients["id"].tolist() == list(range(120))
+    assert set(visits["id"]) <= set(patients["id"])
+    assert visits["id"].value_counts().max() <= 4
+    for name, table in drawn.items():
+        pd.testing.assert_series_equal(
+            table.dtypes.drop("id"), tables[name].dtypes.drop("id"), check_index=True
+        )
+    if order:
+        assert visits.groupby("id")["day"].is_monotonic_increasing.all()
+        assert visits["day"].between("2020-01-01", "2021-12-31").all()
+    batches = list(sampler.sample_batches(25, batch_size=10))
+    keys = pd.concat([batch["patients"]["id"] for batch in batches])
+    assert keys.tolist() == list(range(25))
+    # The same at each call, with a seed there.
+    assert sampler.sample(9)["visits"].equals(sampler.sample(9)["visits"])
+
+
+@pytest.mark.filterwarnings("ignore::skdpgen.privacy.FitQualityWarning")
+def test_without_noise_all_tables_are_kept():
+    tables = make_tables_of(3000, most=4)
+    sampler = fit(
+        tables,
+        epsilon=np.inf,
+        schemas=SCHEMAS,
+        n_steps=300,
+        n_particles=1500,
+    )
+    drawn = sampler.sample(3000)
+
+    def describe(tables):
+        visits = tables["visits"].merge(tables["patients"], on="id").sort_values(["id", "day"])
+        number = visits.groupby("id").cumcount()
+        after = visits.groupby("id")[["ward", "day"]].shift(-1)
+        gap = (after["day"] - visits["day"]).dt.days
+        is_step = after["ward"].notna()
+        return {
+            "stays": (after["ward"] == visits["ward"])[is_step].mean(),
+            "cost by sex": visits.groupby("sex")["cost"].mean().diff().iloc[-1] / 9,
+            "gap by ward": gap.groupby(visits["ward"].to_numpy()).mean().diff().iloc[-1] / 60,
+            "first rows": (number == 0).mean(),
+            "rows": len(visits) / len(tables["patients"]) / 4,
+            "ages": tables["patients"]["age"].mean() / 99,
+            "none": 1 - visits["id"].nunique() / len(tables["patients"]),
+        }
+
+    true, made = describe(tables), describe(drawn)
+    assert made == pytest.approx(true, abs=0.06)
+    assert true["stays"] > 0.8
+
+
+def test_the_target_of_the_training_is_what_was_released():
+    sampler = fit(make_tables_of(500), schemas=SCHEMAS, epsilon=1.0)
+    values = sampler.release_.published.values[-4:]
+    released = ReleasedHistories(sampler._particles.history, *values)
+    target = HistoryTarget.of(released, 500, "cpu")
+    codes = sampler._particles.draw([50], None)
+    made = make_tables(sampler._particles, *sampler._particles.find_probabilities(codes))
+    assert [t.shape for t in made[0]] == [table.shape for table, _ in target.tables]
+    # Where tables are those of the target there is no gap; elsewhere it is their distance.
+    at = [table for table, _ in target.tables], [c / w for c, w in target.columns]
+    assert float(target.gap(at, at)) == pytest.approx(0, abs=1e-9)
+    moved = [[table + 0.01 for table in at[0]], at[1]]
+    n_cells = sum(float(mask.sum()) for _, mask in target.tables)
+    assert float(target.gap(moved, moved)) == pytest.approx(1e-4 * n_cells, rel=1e-4)
+    stds = list_stds(released)
+    expected = sum(
+        std**2 * float(mask.sum()) for std, (_, mask) in zip(stds, target.tables, strict=True)
+    )
+    expected += sum(
+        tables.columns_std**2 / 2 * len(column)
+        for tables, (column, _) in zip(
+            (released.persons, released.rows), target.columns, strict=True
+        )
+    )
+    assert target.noise_energy == pytest.approx(expected / 500**2)
+
+
+def test_first_rows_have_no_gap_and_others_have_one():
+    sampler = fit(make_tables_of(200), schemas=SCHEMAS)
+    _, rows = sampler._particles.draw_persons(50, None)
+    where = slice(-sampler._particles.history.rows[-1], None)
+    gaps = rows[:, :, where]
+    assert (gaps[:, 0, -1] == 1).all()
+    assert (gaps[:, 1:, -1] == 0).all()
+    assert rows.sum(2) == pytest.approx(3)
+
+
+def test_identifiers_missing_cells_and_integers_come_back():
+    tables = make_tables_of(300)
+    n = len(tables["visits"])
+    tables["visits"] = tables["visits"].assign(
+        visit=np.arange(n), days=np.arange(n) % 9, note=np.where(np.arange(n) % 3, "x", None)
+    )
+    visits = Schema(
+        {
+            **SCHEMAS["visits"],
+            "visit": Identifier(start=100),
+            "days": Number(0, 8, decimals=0),
+            "note": Category(["x"], missing=True),
+        }
+    )
+    sampler = fit(tables, schemas={**SCHEMAS, "visits": visits}, epsilon=20.0)
+    drawn = sampler.sample(60)["visits"]
+    assert drawn["visit"].tolist() == list(range(100, 100 + len(drawn)))
+    assert drawn["days"].dtype == np.int64
+    assert 0.1 < drawn["note"].isna().mean() < 0.6
+    assert sampler.schemas_["visits"]["days"] == visits["days"]
+    assert not sampler.schemas_["visits"]["day"].missing
+    assert "patients.age" in sampler.schema_report_.index
+
+
+@pytest.mark.filterwarnings("ignore::skdpgen.privacy.FitQualityWarning")
+def test_undeclared_columns_of_persons_with_and_without_rows():
+    tables = make_tables_of(800)
+    sampler = fit(tables, epsilon=8.0)
+    schemas = sampler.schemas_
+    assert set(schemas["visits"]["ward"].levels) - {"other"} == {"A", "B", "C"}
+    assert (schemas["visits"]["cost"].lower, schemas["visits"]["cost"].upper) != (None, None)
+    alone = {"patients": tables["patients"][["id"]], "visits": tables["visits"]}
+    sampler = fit(alone, epsilon=8.0)
+    assert list(sampler.schemas_) == ["visits"]
+    drawn = sampler.sample(30)
+    assert list(drawn["patients"]) == ["id"]
+    assert len(drawn["patients"]) == 30
+
+
+def test_rows_beyond_those_that_count_are_told_of():
+    def warn(max_rows):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            fit(make_tables_of(600, most=6), schemas=SCHEMAS, max_rows_per_person=max_rows)
+        return [str(w.message) for w in found if w.category is FitQualityWarning]
+
+    told = [message for message in warn(2) if "max_rows_per_person=2 rows" in message]
+    assert len(told) == 1
+    share = int(told[0].split("%")[0].split()[-1])
+    assert share == pytest.approx(100 * 4 / 7, abs=8)
+    assert not any("max_rows_per_person" in message for message in warn(6))
+
+
+def test_saved_and_published_fits_are_the_same(tmp_path):
+    tables = make_tables_of(100)
+    sampler = fit(tables, schemas=SCHEMAS)
+    sampler.save(tmp_path / "fit")
+    loaded = skdpgen.load(tmp_path / "fit")
+    assert loaded.privacy_ == sampler.privacy_
+    for name, table in sampler.sample(20, random_state=1).items():
+        assert loaded.sample(20, random_state=1)[name].equals(table)
+    sampler.release_.to_file(tmp_path / "release")
+    again = from_release(tmp_path / "release", DPHistorySampler(**QUICK))
+    assert again.privacy_ == sampler.privacy_
+    for name, table in sampler.sample(20, random_state=1).items():
+        assert again.sample(20, random_state=1)[name].equals(table)
+    with pytest.raises(ValueError, match="cannot be fitted to the HistoryTables"):
+        from_release(tmp_path / "release", DPSWFlowSampler())
+    with pytest.warns(PrivacyLeakWarning):
+        assert -1 < sampler.score(tables) < 0
+
+
+SECRET = "Smith-271828"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t["visits"], "X must be a dict of two tables.*got DataFrame"),
+        (lambda t: {**t, "third": t["visits"]}, "got 3 tables. Join further tables"),
+        (lambda t: dict(enumerate(t.values())), "names of tables must be texts"),
+        (lambda t: {**t, "visits": t["visits"].drop(columns="id")}, "'visits' has no column 'id'"),
+        (lambda t: {**t, "visits": t["visits"][["id"]]}, "'visits' has no column to learn"),
+        (lambda t: {**t, "visits": t["visits"].drop(columns="day")}, "order must be a column of"),
+        (lambda t: {**t, "visits": lambda: iter([t["visits"]])}, "'visits' must be a table in mem"),
+    ],
+)
+def test_tables_that_do_not_belong_together_are_refused_for_nothing(change, message):
+    tables = make_tables_of(20)
+    tables["patients"].loc[0, "sex"] = SECRET
+    with PrivacyBudget(1.0, 1e-5) as budget, pytest.raises(ValueError, match=message) as caught:
+        fit(change(tables), random_state=None)
+    assert budget.spent == 0
+    assert_not_quoted(caught.value, SECRET)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"schemas": SCHEMAS["visits"]}, "schemas must be a dict of a Schema for each table"),
+        ({"schemas": {"stays": SCHEMAS["visits"]}}, r"schemas names \['stays'\], but the tables"),
+        ({"max_rows_per_person": 0}, "max_rows_per_person"),
+        (
+            {
+                "schemas": {
+                    "patients": Schema(SCHEMAS["patients"], [Implies({"sex": "f"}, {"age": 1})])
+                }
+            },
+            "'patients' has rules, which histories do not obey",
+        ),
+        ({"order": "ward", "schemas": SCHEMAS}, "'ward' is a Category"),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused(params, message):
+    with pytest.raises(ValueError, match=message):
+        fit(make_tables_of(20), **params)
+
+
+def test_conditions_are_refused():
+    sampler = fit(make_tables_of(50), schemas=SCHEMAS)
+    with pytest.raises(ValueError, match="drawn without y and where"):
+        sampler.sample(5, where={"sex": "f"})
+
+
+def test_private_categories_of_dtypes_are_not_held():
+    tables = make_tables_of(60)
+    tables["visits"]["ward"] = pd.Categorical(
+        tables["visits"]["ward"], categories=["A", "B", "C", SECRET]
+    )
+    sampler = fit(tables, random_state=None)
+    assert SECRET not in str([vars(kind) for kind in sampler._format.kinds])
+    assert SECRET not in repr(sampler._format)
