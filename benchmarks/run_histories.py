@@ -3,8 +3,9 @@
 Two cases: a made population, of which the truth is known, and diabetes130 as patients and stays. In
 the made one, a ward follows from the one before, costs depend on the patient, the ward and the
 costs before, readmission on the number of earlier visits, gaps on readmission, and admissions on
-the season. `DPHistorySampler` is compared with independent rows: the true rows, dealt out at random
-among the persons, without noise.
+the season. `DPHistorySampler` is compared with independent rows: those of a `DPSWFlowSampler` of
+each table, with half of ε each, and the true rows without noise. Both are dealt out at random among
+persons with the true numbers of rows.
 
     python benchmarks/run_histories.py [--epsilon 1] [--persons 20000] [--mean 5] [--seeds 3]
 
@@ -28,7 +29,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 
-from skdpgen.generators import DPHistorySampler
+from skdpgen.generators import DPHistorySampler, DPSWFlowSampler
 
 _DAY = np.timedelta64(1, "D")
 _WARDS = np.array(["er", "icu", "med", "sur", "geri"])
@@ -122,20 +123,6 @@ class Histories:
             self.cuts[name] = np.unique(np.quantile(column, np.arange(1, 10) / 10))
         return np.searchsorted(self.cuts[name], column).astype(str)
 
-    def deal(self, rng):
-        """Return these with the rows dealt out at random."""
-        dealt = object.__new__(Histories)
-        vars(dealt).update(vars(self))
-        order = rng.permutation(len(self.rows))
-        own = self.rows.iloc[order].reset_index(drop=True).assign(number=self.rows["number"])
-        dealt.rows = own
-        if self.orders is not None:
-            dealt.orders = self.orders[order]
-            keys = pd.DataFrame({"person": self.of_person, "order": dealt.orders})
-            keys = keys.sort_values(["person", "order"])
-            dealt.orders = keys["order"].to_numpy()
-        return dealt
-
     @property
     def is_step(self):
         return self.of_person[1:] == self.of_person[:-1]
@@ -200,6 +187,28 @@ def predict(made, real):
     return roc_auc_score(y, model.fit(*make_xy(made)).predict_proba(X)[:, 1])
 
 
+def deal(rows, keys, rng):
+    """Return rows with keys that are dealt out at random."""
+    return rows.assign(**{keys.name: rng.permutation(keys)})
+
+
+def fit_apart(tables, key, max_rows, seed, options):
+    """Return persons and independent rows of fits of each table alone."""
+    persons, rows = tables
+    made = []
+    for table, n_rows, by in (
+        (persons.drop(columns=key), len(persons), {}),
+        (rows, len(rows), {"persons": key}),
+    ):
+        sampler = DPSWFlowSampler(
+            options.epsilon / 2, 0.5e-6, random_state=seed, max_rows_per_person=max_rows
+        )
+        made.append(sampler.fit(table, **by).sample(n_rows))
+    made[0][key] = persons[key].to_numpy()
+    keys = rows[key].reset_index(drop=True)
+    return made[0], deal(made[1], keys, np.random.default_rng(seed))
+
+
 def run(case, seed, options):
     """Return the figures of the sampler, of independent rows, and of the truth."""
     rng = np.random.default_rng(seed)
@@ -223,7 +232,12 @@ def run(case, seed, options):
     others = Histories(*other, key, order, max_rows, true)
     cases = {
         "histories": Histories(made["persons"], made["rows"], key, order, max_rows, true),
-        "independent rows": true.deal(rng),
+        "independent rows": Histories(
+            *fit_apart(fitted, key, max_rows, seed, options), key, order, max_rows, true
+        ),
+        "independent rows, no noise": Histories(
+            fitted[0], deal(fitted[1], fitted[1][key], rng), key, order, max_rows, true
+        ),
         "other real persons": others,
     }
     for name, histories in cases.items():

@@ -68,6 +68,9 @@ def name_what_pages_speak_of(generator):
         table=table, visits=visits, X=X, y=y, X_public=X[half:], y_public=y[half:], X_new=X
     )
     names |= dict(X_synthetic=X, y_synthetic=y, X_source=X[:half], y_source=y[:half])
+    stays = table[["job", "income", "admitted"]].assign(patient=visits["patient"])
+    patients = table[["smoker"]].assign(patient=visits["patient"]).drop_duplicates("patient")
+    names |= dict(patients=patients, stays=stays)
     names |= dict(synthetic=table[100:], public=table[:100])
     names |= dict(
         X_target=X[half:], schema=SCHEMA, generator=copy.deepcopy(generator), skdpgen=skdpgen
@@ -100,7 +103,7 @@ MARKS = {
 def test_snippets_run_in_the_order_of_their_page(page, generator, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sklearn.datasets.load_digits", few_digits)
-    for learner in ("normals", "particles", "sketch", "tables"):
+    for learner in ("histories", "normals", "particles", "sketch", "tables"):
         monkeypatch.setattr(f"skdpgen.learners.{learner}.descend_to_noise", train_hardly)
     with warnings.catch_warnings():
         # So few rows give many warnings of bad quality; those that a page is about are in its text.

@@ -35,6 +35,7 @@ from skdpgen import (
 )
 from skdpgen.adaptation import DPSWDDomainClassifier, DPSWDRowAdapter, PrivateSearch
 from skdpgen.encoders import PrivatePCA
+from skdpgen.generators import DPHistorySampler
 from skdpgen.preprocessing import DPPCA, Autoencoder, LocalPrivatizer, LowFrequencies
 from skdpgen.releases import ForwardAggregates, SampledGradients, SlicedRows
 from skdpgen.testing.common import differ
@@ -138,6 +139,13 @@ FITS = {
     "persons": lambda: DPSWFlowSampler(**IMAGES, n_steps=2, max_rows_per_person=2).fit(
         X[:, :3], persons=np.arange(60) // 3
     ),
+    "histories": lambda: DPHistorySampler(n_steps=2, n_particles=20).fit(
+        {
+            "persons": TABLE.assign(id=range(len(TABLE))),
+            "rows": TABLE.assign(id=[i // 2 for i in range(len(TABLE))]),
+        },
+        persons="id",
+    ),
     "components of persons": lambda: DPPCA(
         n_components=3, **IMAGES, relation="replace_one", max_rows_per_person=2
     ).fit(X, persons=np.arange(60) // 3),
@@ -193,6 +201,7 @@ def _load(content, tmp_path):
 def _made_by(estimator):
     if hasattr(estimator, "sample"):
         made = estimator.sample(10, random_state=0)
+        made = tuple(made.values()) if isinstance(made, dict) else made
         return made if isinstance(made, tuple) else (made,)
     if isinstance(estimator, LocalPrivatizer):
         return (estimator.inverse_transform(X),)
