@@ -385,7 +385,7 @@ def test_conditions_are_refused():
 def test_private_categories_of_dtypes_are_not_held():
     tables = make_tables_of(60)
     tables["visits"]["ward"] = pd.Categorical(
-        tables["visits"]["ward"], categories=["A", "B", "C", SECRET]
+        tables["visits"]["ward"], categories=["A", "B", "C", SECRET], ordered=True
     )
     sampler = fit(tables, random_state=None)
     assert SECRET not in str([vars(kind) for kind in sampler._format.kinds])

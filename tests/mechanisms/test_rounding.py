@@ -15,6 +15,7 @@ from skdpgen.mechanisms import gradients as _gradients
 from skdpgen.mechanisms import local as _local
 from skdpgen.mechanisms.base import GRID_BITS, MARGIN, NOISE_BITS, to_grid
 from skdpgen.mechanisms.codes import Refinement
+from skdpgen.mechanisms.histories import HistorySizes, StepTablesMechanism
 from skdpgen.mechanisms.sums import WeightSumMechanism
 from skdpgen.mechanisms.tables import count_cells
 from skdpgen.privacy import (
@@ -161,6 +162,19 @@ def of_multi_way(width, bits):
     return measured.exact, measured.scale
 
 
+def of_steps(width, bits):
+    """Of a person with two rows of binary columns, in tables of four cells."""
+    most, half = round(math.sqrt(width) / 2), 2.0 ** (bits - 4)
+    n_columns = int(find_growing(half, np.arange(most // 4, most + 1)))
+    mechanism = StepTablesMechanism(HistorySizes((4,), (2,) * n_columns, 2))
+    codes = torch.arange(2 * n_columns, dtype=torch.float64) % 2
+    codes = torch.cat([torch.tensor([2.0], dtype=torch.float64), codes])
+    n_records = 2 ** (62 - 2 * (bits - 4)) - 1
+    measured = measure(mechanism, OneRecord(codes, n_records), NonPrivateDpEvent())
+    assert measured.scale == half**2
+    return measured.exact, measured.scale
+
+
 def of_gradient(width, bits, dtype=torch.float64):
     row = 3 * make_row(width, 2.0 ** min(bits, _gradients._BITS), dtype=dtype)
     mechanism = ClippedGradientMechanism(BatchFunction(lambda *_: row), (width,), 1.0)
@@ -241,6 +255,7 @@ CASES = {
     "second moments": (of_moments, "sums"),
     "two-way tables": (of_tables, "tables"),
     "multi-way tables": (of_multi_way, "multi_way"),
+    "step tables": (of_steps, "histories"),
     "clipped gradient": (of_gradient, "gradients"),
     "features": (of_features, "aggregates"),
     "features in float32": (lambda *sizes: of_features(*sizes, torch.float32), "aggregates"),

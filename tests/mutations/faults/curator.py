@@ -13,6 +13,7 @@ from ..ids import (
     edges,
     engines,
     fuzz,
+    history_cells,
     ldp_entropic_gan,
     of_persons,
     persons,
@@ -25,6 +26,48 @@ from ..ids import (
 )
 
 PRIVACY = {
+    "rows without a person are the first person's": Fault(
+        "curator.histories:HistoryCells.__init__",
+        "known.get(name, -1)",
+        "known.get(name, 0)",
+        history_cells("rows_are_those_of_the_person_in_order"),
+    ),
+    "rows without an identifier are the first person's": Fault(
+        "curator.histories:HistoryCells.__init__",
+        "np.array([*(known.get(name, -1) for name in members.names), -1])",
+        "np.array([*(known.get(name, -1) for name in members.names), 0])",
+        history_cells("identifiers_have_one_form_and_the_first_row_of_a_person_counts"),
+    ),
+    "more rows of a person count": Fault(
+        "curator.histories:HistoryCells.__init__",
+        "rows, rank = (rows[rank <= max_rows], rank[rank <= max_rows])",
+        "rows, rank = (rows, rank)",
+        history_cells("one_row_more_than_count_is_given_and_no_others"),
+    ),
+    "which row is shown follows from the persons before": Fault(
+        "curator.histories:HistoryCells.__init__",
+        "hashes % used",
+        "np.arange(len(used)).astype(np.uint64) % used",
+        history_cells("what_a_person_adds_follows_from_that_person_alone[orphans]"),
+    ),
+    "a gap reaches back to another person": Fault(
+        "curator.histories:_find_gaps",
+        "(rank > 0) & (kind == np.roll(kind, 1))",
+        "kind == np.roll(kind, 1)",
+        history_cells("rows_are_those_of_the_person_in_order"),
+    ),
+    "histories are pickled": Fault(
+        "curator.histories:HistoryCells.__getstate__",
+        'raise TypeError("Private records cannot be pickled or copied.")',
+        "return vars(self)",
+        history_cells("positions_and_slices_are_the_same"),
+    ),
+    "rows of two persons are summed by weight 1 for M": Fault(
+        "accounting.plan:Plan.weight",
+        "self.max_rows if self.max_weight is None else self.max_weight",
+        "1 if self.max_weight is None else self.max_weight",
+        of_persons("the_noise_of_several_rows_is_so_many_times_as_much[declared-zero_out]"),
+    ),
     "categories that look missing are": Fault(
         "curator.cells:CellReader.__call__",
         "MISSING.difference(self.levels[j])",

@@ -6,6 +6,7 @@ from ..ids import (
     by_level,
     dpaf,
     flow,
+    history_particles,
     interactions,
     ldp_entropic_gan,
     normals,
@@ -73,6 +74,18 @@ PRIVACY = {
 }
 
 FUNCTION = {
+    "shares of rows are those of persons with more": Fault(
+        "learners.histories:HistoryParticles.find_shares",
+        "numbers / counts",
+        "numbers",
+        history_particles("tables_of_particles_are_those_that_are_released"),
+    ),
+    "persons with too many rows have none": Fault(
+        "learners.histories:HistoryParticles.find_shares",
+        "persons[:, -M - 1 : -1] + torch.nn.functional.pad(persons[:, -1:], (M - 1, 0))",
+        "persons[:, -M - 1 : -1]",
+        history_particles("tables_of_particles_are_those_that_are_released"),
+    ),
     "the weight of classes is ignored": Fault(
         "learners.adaptation:fit_adaptation",
         "class_align_weight * _class_gap(encoded, labels, encoded_target, predicted)",

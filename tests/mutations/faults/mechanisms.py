@@ -10,6 +10,7 @@ from ..ids import (
     engines,
     fuzz,
     gradients,
+    histories,
     independent,
     level_counts,
     local,
@@ -27,6 +28,69 @@ from ..ids import (
 )
 
 PRIVACY = {
+    "rows of a person weigh the root of their share": Fault(
+        "mechanisms.histories:HistorySizes.list_rows",
+        "1 / n_rows[person]",
+        "1 / n_rows[person] ** 0.5",
+        histories("sensitivity[RowTablesMechanism]"),
+    ),
+    "rows of a person weigh 1": Fault(
+        "mechanisms.tables:TablesMechanism._add_up",
+        "rows if shares is None else to_integers(basis, shares)",
+        "rows",
+        histories("sensitivity[RowTablesMechanism]"),
+    ),
+    "rows of a person with their person weigh 1": Fault(
+        "mechanisms.histories:LinkTablesMechanism._add_up",
+        "to_grid(w * s, scale)",
+        "to_grid(w, scale)",
+        histories("sensitivity[PersonRowTablesMechanism]"),
+    ),
+    "steps of a person weigh the root of their share": Fault(
+        "mechanisms.histories:HistorySizes.list_steps",
+        "1 / n_steps[is_step.nonzero()[:, 0]]",
+        "1 / n_steps[is_step.nonzero()[:, 0]] ** 0.5",
+        histories("sensitivity[StepTablesMechanism]"),
+    ),
+    "a row beyond the number counts": Fault(
+        "mechanisms.histories:HistorySizes.list_rows",
+        "numbers < n_rows[:, None]",
+        "numbers <= n_rows[:, None]",
+        histories("sensitivity[RowTablesMechanism]"),
+    ),
+    "as many links as columns of one side": Fault(
+        "mechanisms.histories:LinkTablesMechanism.records",
+        "math.sqrt(len(self.left) * len(self.right))",
+        "math.sqrt(len(self.left))",
+        histories("sensitivity[StepTablesMechanism]"),
+    ),
+    "absent persons are in links": Fault(
+        "mechanisms.histories:LinkTablesMechanism._add_up",
+        "codes[membership.sum(1) > 0]",
+        "codes",
+        histories("what_is_released_without_noise[StepTablesMechanism]"),
+    ),
+    "links are rounded to nearest": Fault(
+        "mechanisms.histories:LinkTablesMechanism._add_up",
+        """
+        left = HatBasis(left, self.left).to_dense(lambda w, s=shares: to_grid(w * s, scale))
+        right = HatBasis(right, self.right).to_dense(lambda w: to_grid(w, scale))
+        """,
+        """
+        scale = scale * (1 - 1e-5)
+        left = HatBasis(left, self.left).to_dense(lambda w, s=shares: (w * s * scale).round())
+        right = HatBasis(right, self.right).to_dense(lambda w: (w * scale).round())
+        """,
+        rounding("step tables-10000-20"),
+    ),
+    "links have the noise of one": Fault(
+        "mechanisms.histories:LinkTablesMechanism._present",
+        "LinkTables(noisy * self.records, measured.context * self.records)",
+        "LinkTables(noisy * self.records, measured.context)",
+        histories(
+            "cells_of_all_tables_have_the_noise_of_the_budget_split_by_their_number[zero_out]"
+        ),
+    ),
     "the tail is cut off": Fault(
         "mechanisms.exact_samplers:RoundedSampler._draw_in_tail",
         "_digit(1, digits)",

@@ -8,6 +8,7 @@ from ..ids import (
     conditions,
     containers,
     decimals,
+    history_fits,
     inference,
     location,
     marginal_calibration,
@@ -23,6 +24,12 @@ from ..ids import (
 )
 
 PRIVACY = {
+    "categories of dtypes are held with histories": Fault(
+        "tables.histories.joining:JoinedTables.of",
+        "replace(part.kind, listed={})",
+        "part.kind",
+        history_fits("private_categories_of_dtypes_are_not_held"),
+    ),
     "a difference is that of another record": Fault(
         "tables.rules.ordered:Ordered.subtract",
         "upper - lower",
@@ -171,6 +178,12 @@ PRIVACY = {
 }
 
 FUNCTION = {
+    "orders do not add up from the first": Fault(
+        "tables.histories.sampling:HistorySampler._put_in_order",
+        "total -= total[is_first][np.cumsum(is_first) - 1]",
+        "total -= total[is_first][0]",
+        history_fits("without_noise_all_tables_are_kept"),
+    ),
     "nearly all values are half of them": Fault(
         "tables.inference.location",
         "NEARLY_ALL, _LEAST = 0.9, 0.6",

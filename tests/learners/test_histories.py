@@ -1,0 +1,106 @@
+"""Particles of persons with rows: their tables are those that a mechanism counts."""
+
+import numpy as np
+import pytest
+import torch
+
+from skdpgen.learners.histories import HistoryParticles, make_tables
+from skdpgen.mechanisms.histories import (
+    HistorySizes,
+    PersonRowTablesMechanism,
+    PersonTablesMechanism,
+    RowTablesMechanism,
+    StepTablesMechanism,
+)
+from skdpgen.mechanisms.tables import own_and_later
+
+from ..mechanisms.test_tables import Blocks, release
+
+M = 3
+SIZES = HistorySizes((2, 3, M + 2), (3, 4), M)
+
+
+def make_certain(codes):
+    """Particles that are each one person, for certain."""
+    n = len(codes)
+    n_levels = sum(SIZES.persons) + sum(SIZES.rows)
+    particles = HistoryParticles(
+        n,
+        torch.Generator().manual_seed(0),
+        SIZES,
+        torch.ones(1, n_levels),
+        torch.ones(M, sum(SIZES.rows), dtype=torch.bool),
+    )
+    persons, _, rows = SIZES.split(torch.as_tensor(codes))
+    for logits, own, sizes in (
+        (particles.persons, persons, SIZES.persons),
+        (particles.rows, rows, SIZES.rows),
+    ):
+        levels = [torch.nn.functional.one_hot(own[..., c].long(), s) for c, s in enumerate(sizes)]
+        logits.data = 1e3 * torch.cat(levels, dim=-1).float()
+    return particles
+
+
+def make_codes(n, rng):
+    persons = np.column_stack([rng.integers(size, size=n) for size in SIZES.persons])
+    rows = [rng.integers(size, size=n) for _ in range(M) for size in SIZES.rows]
+    return np.column_stack([persons, *rows]).astype(float)
+
+
+def test_tables_of_particles_are_those_that_are_released():
+    codes = make_codes(200, np.random.default_rng(0))
+    particles = make_certain(codes)
+    persons, rows = particles.find_probabilities(torch.arange(200))
+    (pairs, within, links, steps), columns = make_tables(particles, persons, rows)
+    released = {
+        cls: release(cls(SIZES), Blocks(codes))
+        for cls in (
+            PersonTablesMechanism,
+            RowTablesMechanism,
+            PersonRowTablesMechanism,
+            StepTablesMechanism,
+        )
+    }
+    found = {PersonTablesMechanism: pairs, RowTablesMechanism: within}
+    n_rows = sum(SIZES.rows)
+    for cls, made in found.items():
+        tables = released[cls]
+        for (own, later), table in zip(own_and_later(tables.sizes), tables.with_later, strict=True):
+            if own.start < len(made) and later.stop > later.start:
+                assert 200 * made[own, later].detach() == pytest.approx(table, abs=0.05)
+    for made, cls in ((links, PersonRowTablesMechanism), (steps, StepTablesMechanism)):
+        assert 200 * made.detach() == pytest.approx(released[cls].cells, abs=0.05)
+    for made, cls in zip(columns, found, strict=True):
+        tables = released[cls]
+        expected = tables.columns[: n_rows if cls is RowTablesMechanism else None]
+        assert 200 * tables.weight * made.detach() == pytest.approx(expected, abs=0.05)
+    # The mean row is that of marginals, to which particles are shifted.
+    assert particles(torch.arange(200)).mean(0).detach() == pytest.approx(
+        torch.cat(columns).detach(), abs=1e-6
+    )
+
+
+def test_one_row_of_each_person_is_drawn_for_calibration():
+    codes = make_codes(400, np.random.default_rng(0))
+    codes[:, 2] = np.arange(400) % 2 * 2  # no rows, or two
+    particles = make_certain(codes)
+    drawn = particles.sample(torch.zeros(4000), torch.Generator().manual_seed(0)) * 2
+    rows = codes[:, 3:].reshape(400, M, 2)[codes[:, 2] == 2, :2]
+    expected = np.bincount(rows[..., 0].ravel().astype(int), minlength=3) / rows[..., 0].size
+    of_rows = drawn[:, 5:8]
+    assert (drawn.sum(1) == 4).all()
+    # Half of the persons have no row, and one of theirs is any.
+    assert of_rows.mean(0) == pytest.approx(expected, abs=0.08)
+
+
+def test_levels_that_are_empty_or_impossible_are_never_drawn():
+    particles = make_certain(make_codes(20, np.random.default_rng(0)))
+    is_empty = np.zeros(sum(SIZES.persons) + sum(SIZES.rows), dtype=bool)
+    is_empty[[0, 11]] = True
+    particles.forbid(is_empty)
+    particles.is_possible[1:, 2] = False
+    persons, rows = particles.draw_persons(20, torch.Generator().manual_seed(0))
+    assert (persons[:, 0] == 0).all()
+    assert (rows[:, :, 1] == 0).all()
+    assert (rows[:, 1:, 2] == 0).all()
+    assert rows.sum(2) == pytest.approx(2)
