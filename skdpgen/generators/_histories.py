@@ -167,6 +167,12 @@ class DPHistorySampler(BaseGenerator):
         joined = JoinedTables.of(X, self.schemas, keys, self.max_rows_per_person)
         return HistoryFormat.of(joined, keys, self.max_rows_per_person), joined.dataset
 
+    def _preview(self, n_samples, n_features, n_classes, has_persons=False):
+        raise ValueError(
+            "The columns of two tables say what they cost: preview(sampler, {'patients': ..., "
+            "'visits': ...}, persons='id'), of which no row is read."
+        )
+
     def _find_release(self, format):
         return HistoryTables()
 

@@ -32,6 +32,7 @@ from skdpgen import (
 from skdpgen.adaptation import DPSWDRowAdapter
 from skdpgen.curator import batches, dataset, inputs
 from skdpgen.encoders import PrivatePCA
+from skdpgen.generators import DPHistorySampler
 from skdpgen.preprocessing import DPPCA, LocalPrivatizer
 from skdpgen.privacy import Curator, RecordFunction, SlicedRowsMechanism
 from skdpgen.releases import ForwardAggregates, SampledGradients, SlicedRows
@@ -343,6 +344,22 @@ def test_cells_of_tables_are_touched_behind_the_door_only(name, as_chunks):
 
     parts = lambda: iter([plain[:200], plain[200:]])  # noqa: E731
     check(TABLES[name], fit, *(([chunks], [parts]) if as_chunks else ([table], [plain])))
+
+
+@pytest.mark.parametrize("order", ["age", None])
+def test_histories_are_touched_behind_the_door_only(order):
+    """Cells of both tables, and their identifiers."""
+
+    def fit_histories(sampler, persons, rows):
+        return sampler.fit({"a": persons, "b": rows}, persons="id", order=order)
+
+    def make_both(*cells):
+        table = make_table(*cells)
+        n = len(table)
+        return [table.assign(id=np.arange(n)), table.assign(id=np.arange(n) // 3)]
+
+    sampler = DPHistorySampler(n_steps=2, n_particles=20, max_rows_per_person=2, random_state=0)
+    check(sampler, fit_histories, make_both(cell_of(float), cell_of(str)), make_both())
 
 
 @pytest.mark.parametrize(

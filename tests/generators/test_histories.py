@@ -144,6 +144,8 @@ def test_certificates_are_of_persons():
     assert verify(certificate.to_json()) == pytest.approx(sampler.epsilon_)
     planned = preview(DPHistorySampler(**QUICK, schemas=SCHEMAS), tables, persons="id")
     assert planned.epsilon == pytest.approx(3, rel=1e-3)
+    with pytest.raises(ValueError, match="columns of two tables say what they cost"):
+        preview(DPHistorySampler(), 100, 3)
     # M costs nothing: it changes no event.
     more = fit(tables, schemas=SCHEMAS, max_rows_per_person=40)
     assert more.privacy_.events == certificate.events
