@@ -34,8 +34,9 @@ class HistoryCells(FrameCells):
     identifier.
 
     Orders are numbers or dates. A row without an order comes last, and equal orders keep the order
-    of the table. With orders, each row also has the gap since the row before it, the last cell: in
-    days between dates. It is None for the first row of a person.
+    of the table. With orders, the last cells of a row are numbers: for some columns of dates, how
+    long after the order they are, and the gap since the row before, both in days for dates. They
+    are None where there is none.
 
     Parameters
     ----------
@@ -46,6 +47,8 @@ class HistoryCells(FrameCells):
     order : (int, TextStyle) or None
         Position of the column that orders events, and how it is written. None: they are ordered as
         in the table.
+    dates : sequence of (int, TextStyle)
+        The same of columns of dates that are given out relative to the order.
     max_rows : int
         M.
     """
@@ -59,10 +62,11 @@ class HistoryCells(FrameCells):
         *,
         columns: Sequence[int],
         order: tuple[int, TextStyle | None] | None,
+        dates: Sequence[tuple[int, TextStyle | None]] = (),
         max_rows: int,
     ) -> None:
         (self._persons, owners), (self._events, members) = persons, events
-        self._columns, self._has_gaps = list(columns), order is not None
+        self._columns = list(columns)
         # Codes number persons by their first rows, and that row counts.
         codes, first = np.unique(owners.codes, return_index=True)
         self._first = first[codes >= 0]
@@ -80,11 +84,18 @@ class HistoryCells(FrameCells):
         rows, rank = rows[rank <= max_rows], rank[rank <= max_rows]
         self._sizes = np.minimum(sizes, max_rows + 1)
         self._starts, self._rows = np.cumsum(self._sizes) - self._sizes, rows
-        self._gaps = _find_gaps(kind[rows], value[rows], rank)
+        differences = []
+        for date in dates:
+            other, its_value = _read_orders(self._events, *date)
+            is_date = (kind == _DATES) & (other == _DATES)
+            differences.append(np.where(is_date, (its_value - value) / _SECONDS_PER_DAY, np.nan))
+        self._differences = [difference[rows] for difference in differences]
+        if order is not None:
+            self._differences.append(_find_gaps(kind[rows], value[rows], rank))
         hashes = np.array(hash_names(owners.names), dtype=np.uint64)
         used = np.clip(sizes, 1, max_rows).astype(np.uint64)
         self._chosen = (hashes % used).astype(np.int64)
-        n_columns = self._persons.shape[1] + len(self._columns) + self._has_gaps + 1
+        n_columns = self._persons.shape[1] + len(self._columns) + len(self._differences) + 1
         self.shape = (owners.n_persons, n_columns)
 
     def __len__(self) -> int:
@@ -99,10 +110,10 @@ class HistoryCells(FrameCells):
         # Rows of the chosen persons, one person after the other.
         kept = np.repeat(starts - ends + sizes, sizes) + np.arange(sizes.sum())
         events = self._events[self._rows[kept]][:, self._columns]
-        if self._has_gaps:
-            gaps = self._gaps[kept]
-            gaps = np.where(np.isnan(gaps), None, gaps.astype(object))
-            events = np.column_stack([events, gaps])
+        for difference in self._differences:
+            days = difference[kept]
+            days = np.where(np.isnan(days), None, days.astype(object))
+            events = np.column_stack([events, days])
         cells = np.full((len(sizes), self.shape[1]), None, dtype=object)
         persons = self._persons[self._first[rows]]
         cells[:, : persons.shape[1]] = persons

@@ -25,7 +25,7 @@ class HistoryFormat(Format):
     ----------
     table : TableFormat
         As in `JoinedTables`. `resolve` infers what is not declared, from one row of each person.
-    names, kinds, reader, required : tuple, tuple, CellReader, tuple
+    names, kinds, reader, required, dates : tuple, tuple, CellReader, tuple, Schema
         As in `JoinedTables`; `required` columns have missing values until `resolve` returns.
     key, order : str
         As in `Keys`.
@@ -41,16 +41,16 @@ class HistoryFormat(Format):
     max_rows: int
     reader: CellReader
     required: tuple
+    dates: object
 
     has_blocks = True
 
     @classmethod
     def of(cls, joined: JoinedTables, keys: Keys, max_rows: int) -> "HistoryFormat":
         """Return the format of two tables."""
-        parts = {name: getattr(joined, name) for name in ("table", "names", "kinds", "reader")}
+        parts = "table", "names", "kinds", "reader", "required", "dates"
         return cls(
-            **parts,
-            required=joined.required,
+            **{name: getattr(joined, name) for name in parts},
             key=keys.persons,
             order=keys.order,
             max_rows=max_rows,
@@ -104,13 +104,16 @@ class HistoryFormat(Format):
         """Return the schemas of the tables, by name, without the gap; not of keys alone."""
         found = {}
         for table, kind in zip(self.names, self.kinds, strict=True):
-            columns = {name: self.table.schema[join_names(table, name)] for name in kind.names}
+            names = {name: join_names(table, name) for name in kind.names}
+            # Of dates after the order only the differences were learned.
+            columns = {n: self.table.schema.get(names[n], self.dates.get(n)) for n in names}
             if table == self.names[1] and self.order is not None:
                 # Each synthetic row has an order.
                 given = columns[self.order]
                 columns[self.order] = replace(given, missing=False) if given.has_knots else given
             if columns:
-                found[table] = Schema(columns)
+                rules = getattr(self.dates, "rules", ()) if table == self.names[1] else ()
+                found[table] = Schema(columns, rules)
         return found
 
     # Private tables.

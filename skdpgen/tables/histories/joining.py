@@ -13,6 +13,7 @@ from ...curator.histories import HistoryDataset
 from ..columns import Date, Number
 from ..format import TableFormat, declare
 from ..kind import TableKind
+from ..rules.ordered import Ordered
 from ..schema import Schema
 
 _PERSON = (
@@ -44,8 +45,8 @@ class JoinedTables:
     Attributes
     ----------
     table : TableFormat
-        The columns of persons, the order, the other columns of rows, and the gap since the row
-        before. Without an order there is no gap.
+        The columns of persons, the order, the other columns of rows, and, if there is an order,
+        the days from it to other dates of a row, and the gap since the row before.
     names : tuple of str
         Names of the two tables.
     kinds : tuple of TableKind
@@ -54,6 +55,9 @@ class JoinedTables:
         Of the cells of a row, with its order first, if there is one.
     required : tuple of str
         Columns of rows without missing values. Here they have some, in persons without rows.
+    dates : Schema or dict
+        The order, the columns of rows that are learned as dates relative to it, and their rules;
+        empty without such columns.
     dataset : HistoryDataset
         The private records.
     """
@@ -63,6 +67,7 @@ class JoinedTables:
     kinds: tuple[TableKind, TableKind]
     reader: CellReader
     required: tuple[str, ...]
+    dates: Any
     dataset: HistoryDataset
 
     @classmethod
@@ -92,14 +97,20 @@ class JoinedTables:
         persons, rows = (
             _OpenTable.of(name, tables[name], schemas.get(name), keys.persons) for name in names
         )
-        position = _find_order(rows, keys.order)
-        schema, required = _join_schemas(persons, rows, keys.order)
+        _check_order(rows, keys.order)
+        dates = _find_dates(rows, keys.order)
+        _check_rules((persons, rows), dates)
+        schema, required = _join_schemas(persons, rows, keys.order, dates)
         # Columns of rows as they are given out: the order, if there is one, comes first.
-        columns = [i for i in range(len(rows.schema)) if i != position]
-        columns = columns if position is None else [position, *columns]
-        has_gap = position is not None
+        position = {name: i for i, name in enumerate(rows.schema)}
+        names_of_rows = [n for n in rows.schema if n not in dates and n != keys.order]
+        names_of_rows = [keys.order] * (keys.order is not None) + names_of_rows
+        columns = [position[name] for name in names_of_rows]
+        # Of each other date, and the gap.
+        n_differences = 0 if keys.order is None else max(len(dates), 1)
+        given = rows.dataset.reader
         styles, levels = (
-            tuple(getattr(rows.dataset.reader, what)[i] for i in columns) + (nothing,) * has_gap
+            tuple(getattr(given, what)[i] for i in columns) + (nothing,) * n_differences
             for what, nothing in (("styles", None), ("levels", ()))
         )
         before = persons.dataset.reader
@@ -119,13 +130,19 @@ class JoinedTables:
             tuple(replace(part.kind, listed={}) for part in (persons, rows)),
             CellReader(styles, levels),
             required,
+            dates,
             HistoryDataset(
                 persons.dataset,
                 rows.dataset,
                 CellReader(before.styles + styles, before.levels + levels),
                 _PERSON.format(*names, max_rows, order, keys.persons),
                 columns=columns,
-                order=None if position is None else (position, styles[0]),
+                order=None if keys.order is None else (columns[0], styles[0]),
+                dates=[
+                    (position[name], given.styles[position[name]])
+                    for name in dates
+                    if name != keys.order
+                ],
                 max_rows=max_rows,
             ),
         )
@@ -159,11 +176,6 @@ class _OpenTable:
             kind = TableKind((), {}, X=dataset.container)
             return cls(name, dataset.validate_persons(), {}, kind)
         schema = declare(schema, dataset)
-        if schema.rules:
-            raise ValueError(
-                f"The schema of {name!r} has rules, which histories do not obey: leave them out, "
-                "as by Schema(dict(schema))."
-            )
         kind = TableKind.of(schema, dataset)
         # Names of features are those of an array; here they would be of two tables.
         dataset.validate_table(SimpleNamespace(), TableFormat(schema, kind))
@@ -183,12 +195,12 @@ def _check_tables(tables):
     return tuple(tables)
 
 
-def _find_order(rows, order):
-    """Return the position of the order among the columns of rows, or None."""
+def _check_order(rows, order):
+    """Raise an error if rows cannot be learned, or put in order."""
     if not any(not kind.is_generated for kind in rows.schema.values()):
         raise ValueError(f"{rows.name!r} has no column to learn beside its identifiers.")
     if order is None:
-        return None
+        return
     if order not in rows.schema:
         raise ValueError(f"order must be a column of {rows.name!r}; got {order!r}.")
     kind = rows.schema[order]
@@ -196,10 +208,47 @@ def _find_order(rows, order):
         raise ValueError(
             f"order must be a column of numbers or dates; {order!r} is a {type(kind).__name__}."
         )
-    return list(rows.schema).index(order)
 
 
-def _join_schemas(persons, rows, order):
+def _find_dates(rows, order):
+    """Return the columns of dates beside an order of dates: these are learned relative to it.
+
+    So the time from an admission to the discharge is kept, whatever the admission is.
+    """
+    first = rows.schema.get(order)
+    if not isinstance(first, Date):
+        return {}
+    kinds = {
+        name: kind
+        for name, kind in rows.schema.items()
+        if isinstance(kind, Date) and kind.zone == first.zone and name != order
+    }
+    rules = [rule for rule in rows.schema.rules if _is_kept(rule, order, kinds)]
+    return Schema({order: first, **kinds}, rules) if kinds else {}
+
+
+def _is_kept(rule, order, dates):
+    return isinstance(rule, Ordered) and rule.lower == order and rule.upper in dates
+
+
+def _check_rules(tables, dates):
+    """Refuse rules that histories do not obey."""
+    kept = getattr(dates, "rules", ())
+    for table in tables:
+        others = [rule for rule in getattr(table.schema, "rules", ()) if rule not in kept]
+        if others:
+            raise ValueError(
+                f"Histories obey Ordered(order, date) and no other rules; that of {table.name!r} "
+                f"has {others[0]!r}: leave it out of the schema."
+            )
+    for rule in kept:
+        # Differences are learned in days.
+        is_by_day = "day" in (dates[rule.lower].unit, dates[rule.upper].unit)
+        if rule.difference is not None and not is_by_day:
+            raise ValueError(f"The difference of {rule!r} must be in days: declare unit='day'.")
+
+
+def _join_schemas(persons, rows, order, dates):
     """Return the schema of all columns, and the columns of rows without missing values."""
     own, others = (
         {join_names(part.name, name): kind for name, kind in part.schema.items()}
@@ -208,10 +257,19 @@ def _join_schemas(persons, rows, order):
     required = [name for name, kind in others.items() if not (kind.missing or kind.is_generated)]
     others |= {name: replace(others[name], missing=True) for name in required}
     if order is not None:
-        order = join_names(rows.name, order)
-        gap = _find_gap(others[order])
-        others = {order: others.pop(order), **others, f"{order} gap": gap}
-    return Schema({**own, **others}), tuple(name for name in required if name != order)
+        first, name = others.pop(join_names(rows.name, order)), join_names(rows.name, order)
+        differences = {}
+        declared = {rule.upper: rule.difference for rule in getattr(dates, "rules", ())}
+        for date in (date for date in dates if date != order):
+            kind = others.pop(join_names(rows.name, date))
+            after = name_difference(rows.name, date, order)
+            is_whole = (kind.unit, first.unit) == ("day", "day")
+            inferred = Number(decimals=0 if is_whole else None)
+            differences[after] = replace(declared.get(date) or inferred, missing=True)
+            required = [after if n == join_names(rows.name, date) else n for n in required]
+        required = [n for n in required if n != name]
+        others = {name: first, **others, **differences, f"{name} gap": _find_gap(first)}
+    return Schema({**own, **others}), tuple(required)
 
 
 def _find_gap(kind):
@@ -227,3 +285,8 @@ def _find_gap(kind):
 def join_names(table: str, column: str) -> str:
     """Return the name of a column beside those of another table."""
     return f"{table}.{column}"
+
+
+def name_difference(table: str, date: str, order: str) -> str:
+    """Return the name of the days from the order of a row to another date."""
+    return f"{join_names(table, date)} since {order}"

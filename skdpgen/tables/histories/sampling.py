@@ -10,7 +10,7 @@ from ...format import SAMPLE_BLOCK
 from ..blocks import draw_levels, to_probabilities
 from ..columns.identifier import go_on
 from ..encoder import TableEncoder
-from .joining import join_names
+from .joining import join_names, name_difference
 
 
 class HistorySampler:
@@ -66,6 +66,8 @@ class HistorySampler:
             cells[block.name] = block.draw(weights, self._public)
         if order is not None:
             cells[order] = self._put_in_order(cells, person)
+            for name in (name for name in format.dates if name != format.order):
+                cells[join_names(format.names[1], name)] = self._find_dates(name, cells)
         keys, sizes = np.arange(n_persons) + self._n_keys, (n_persons, len(rows))
         self._n_keys += n_persons
         frames = []
@@ -93,6 +95,27 @@ class HistorySampler:
             values = np.round(values, number.decimals)
         values = np.clip(values, number.lower, number.upper)
         return replace(kind, missing=False).make_cells(values, np.zeros(len(values), dtype=bool))
+
+    def _find_dates(self, name, cells):
+        """Return the dates of a column: the orders of rows, and the days after them."""
+        format, schema = self._format, self._format.table.schema
+        kind, order = format.dates[name], schema[format.order_name]
+        after = name_difference(format.names[1], name, format.order)
+        first = order.to_values(cells[format.order_name]) / order.units_per_day
+        days = schema[after].to_values(cells[after])
+        is_whole = order.unit == "day" and schema[after].decimals == 0
+        kind = replace(kind, unit=kind.unit or ("day" if is_whole else "second"))
+        missing = np.isnan(days)
+        units = np.floor(np.where(missing, 0, first + days) * kind.units_per_day + 1e-6)
+        if not kind.is_open:
+            number = kind.to_number()
+            units = np.clip(units, number.lower, number.upper)
+        for rule in format.dates.rules:
+            if rule.upper == name:
+                least = np.floor(first) if kind.unit == "day" else first
+                least = np.ceil(least * kind.units_per_day - 1e-6) + rule.strict
+                units = np.maximum(units, least)
+        return kind.make_cells(units, missing)
 
     def _restore(self, i, frame):
         """Return a table in the container and dtypes that `fit` was given."""
