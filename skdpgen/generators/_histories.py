@@ -39,9 +39,10 @@ class DPHistorySampler(BaseGenerator):
     they match all tables, up to the noise.
 
     Kept are the pairs of columns within a row, of a person and their rows, and of a row and the
-    next; the number of rows; the number of a row in the order; and the gaps between orders. What is
-    not kept: dependence over more than one step but for what follows from these, rules, times of
-    the year, further tables, and rows of a person after the first M.
+    next; the number of rows; the number of a row in the order; and the gaps between orders. Other
+    dates of a row are learned relative to its order. Not kept are dependence over more than one
+    step but for what follows from these, times of the year, further tables, and rows of a person
+    after the first M.
 
     Parameters
     ----------
@@ -55,7 +56,8 @@ class DPHistorySampler(BaseGenerator):
         1 shows a progress bar.
     schemas : dict of str to Schema, default=None
         Public column types, by the name of the table. Whatever is not declared is inferred at a
-        cost, from one row of each person.
+        cost, from one row of each person. Of rules, rows obey ``Ordered(order, date)``; others are
+        refused.
     max_rows_per_person : int, default=8
         M: the first M rows of a person, in order, count; others are absent. It costs no privacy.
     n_particles : int, default=None

@@ -22,7 +22,7 @@ from skdpgen.privacy import (
 )
 from skdpgen.releases import from_release
 from skdpgen.releases.histories import ReleasedHistories
-from skdpgen.tables import Implies
+from skdpgen.tables import Implies, Ordered
 from skdpgen.testing.common import assert_not_quoted
 from skdpgen.testing.spies import release_only
 
@@ -250,6 +250,33 @@ def test_the_target_of_the_training_is_what_was_released():
     assert target.noise_energy == pytest.approx(expected / 500**2)
 
 
+@pytest.mark.parametrize("declared", ["rule", "dates", "nothing"])
+@pytest.mark.filterwarnings("ignore::skdpgen.privacy.FitQualityWarning")
+def test_other_dates_follow_the_order(declared):
+    tables = make_tables_of(1500)
+    visits = tables["visits"]
+    stay = np.where(visits["ward"] == "C", 20, 2) + np.arange(len(visits)) % 5
+    tables["visits"] = visits.assign(out=visits["day"] + pd.to_timedelta(stay, "D"))
+    tables["visits"].loc[::10, "out"] = pd.NaT
+    columns = {**SCHEMAS["visits"], "out": Date("2020-01-01", "2022-06-30", missing=True)}
+    rule = Ordered("day", "out", difference=Number(0, 40, decimals=0))
+    rules = {"rule": [rule], "dates": [Ordered("day", "out", strict=True)]}
+    schemas = {"visits": Schema(columns, rules.get(declared, ()))}
+    if declared == "nothing":
+        schemas = {"visits": Schema({**columns, "out": Date(missing=True)})}
+    sampler = fit(tables, schemas=schemas, epsilon=np.inf, n_steps=150, n_particles=500)
+    drawn = sampler.sample(1500)["visits"]
+    assert drawn.dtypes["out"] == tables["visits"].dtypes["out"]
+    assert list(drawn) == list(tables["visits"])
+    days = (drawn["out"] - drawn["day"]).dt.days
+    assert drawn["out"].isna().mean() == pytest.approx(0.1, abs=0.04)
+    means = days.groupby(drawn["ward"].to_numpy()).mean()
+    assert means["C"] - means["A"] == pytest.approx(18, abs=4)
+    assert days.min() >= (declared == "dates")
+    assert sampler.schemas_["visits"].rules == schemas["visits"].rules
+    assert (sampler.schemas_["visits"].share_obeying(drawn) == 1).all()
+
+
 def test_first_rows_have_no_gap_and_others_have_one():
     sampler = fit(make_tables_of(200), schemas=SCHEMAS)
     _, rows = sampler._particles.draw_persons(50, None)
@@ -368,9 +395,17 @@ def test_tables_that_do_not_belong_together_are_refused_for_nothing(change, mess
                     "patients": Schema(SCHEMAS["patients"], [Implies({"sex": "f"}, {"age": 1})])
                 }
             },
-            "'patients' has rules, which histories do not obey",
+            "obey Ordered.* and no other rules; that of 'patients' has Implies",
         ),
         ({"order": "ward", "schemas": SCHEMAS}, "'ward' is a Category"),
+        (
+            {
+                "schemas": {
+                    "visits": Schema(SCHEMAS["visits"], [Implies({"ward": "A"}, {"cost": (0, 5)})])
+                }
+            },
+            "that of 'visits' has Implies",
+        ),
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(params, message):
