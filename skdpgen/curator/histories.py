@@ -8,6 +8,7 @@ events. What is kept of a person follows from the rows of that person alone.
 import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -65,16 +66,23 @@ class HistoryCells(FrameCells):
         dates: Sequence[tuple[int, TextStyle | None]] = (),
         max_rows: int,
     ) -> None:
-        (self._persons, owners), (self._events, members) = persons, events
-        self._columns = list(columns)
-        # Codes number persons by their first rows, and that row counts.
-        codes, first = np.unique(owners.codes, return_index=True)
-        self._first = first[codes >= 0]
+        (self._persons, self._owners), (self._events, self._members) = persons, events
+        self._columns, self._order, self._dates = list(columns), order, list(dates)
+        self._max_rows = max_rows
+        n_differences = 0 if order is None else len(self._dates) + 1
+        n_columns = self._persons.shape[1] + len(self._columns) + n_differences + 1
+        self.shape = (self._owners.n_persons, n_columns)
+
+    @cached_property
+    def _joined(self):
+        """Which rows belong to whom; found when cells are first read, and paid for."""
+        owners, max_rows = self._owners, self._max_rows
         known = {name: i for i, name in enumerate(owners.names)}
-        person = np.array([*(known.get(name, -1) for name in members.names), -1])[members.codes]
+        person = np.array([*(known.get(name, -1) for name in self._members.names), -1])
+        person = person[self._members.codes]
         kind, value = np.zeros((2, len(person)))
-        if order is not None:
-            kind, value = _read_orders(self._events, *order)
+        if self._order is not None:
+            kind, value = _read_orders(self._events, *self._order)
         rows = np.flatnonzero(person >= 0)
         # Stable: rows of equal order keep that of the table.
         rows = rows[np.lexsort((value[rows], kind[rows], person[rows]))]
@@ -82,21 +90,25 @@ class HistoryCells(FrameCells):
         rank = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         # The one place that bounds the rows of a person.
         rows, rank = rows[rank <= max_rows], rank[rank <= max_rows]
-        self._sizes = np.minimum(sizes, max_rows + 1)
-        self._starts, self._rows = np.cumsum(self._sizes) - self._sizes, rows
         differences = []
-        for date in dates:
+        for date in self._dates:
             other, its_value = _read_orders(self._events, *date)
             is_date = (kind == _DATES) & (other == _DATES)
-            differences.append(np.where(is_date, (its_value - value) / _SECONDS_PER_DAY, np.nan))
-        self._differences = [difference[rows] for difference in differences]
-        if order is not None:
-            self._differences.append(_find_gaps(kind[rows], value[rows], rank))
+            days = np.where(is_date, (its_value - value) / _SECONDS_PER_DAY, np.nan)
+            differences.append(days[rows])
+        if self._order is not None:
+            differences.append(_find_gaps(kind[rows], value[rows], rank))
         hashes = np.array(hash_names(owners.names), dtype=np.uint64)
         used = np.clip(sizes, 1, max_rows).astype(np.uint64)
-        self._chosen = (hashes % used).astype(np.int64)
-        n_columns = self._persons.shape[1] + len(self._columns) + len(self._differences) + 1
-        self.shape = (owners.n_persons, n_columns)
+        # Codes number persons by their first rows, and that row counts.
+        codes, first = np.unique(owners.codes, return_index=True)
+        return _Joined(
+            first[codes >= 0],
+            rows,
+            np.minimum(sizes, max_rows + 1),
+            differences,
+            (hashes % used).astype(np.int64),
+        )
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -105,23 +117,54 @@ class HistoryCells(FrameCells):
         raise TypeError("Private records cannot be pickled or copied.")
 
     def __getitem__(self, rows) -> np.ndarray:
-        sizes, starts = self._sizes[rows], self._starts[rows]
+        joined = self._joined
+        sizes, starts = joined.sizes[rows], joined.starts[rows]
         ends = np.cumsum(sizes)
         # Rows of the chosen persons, one person after the other.
         kept = np.repeat(starts - ends + sizes, sizes) + np.arange(sizes.sum())
-        events = self._events[self._rows[kept]][:, self._columns]
-        for difference in self._differences:
+        events = self._events[joined.rows[kept]][:, self._columns]
+        for difference in joined.differences:
             days = difference[kept]
             days = np.where(np.isnan(days), None, days.astype(object))
             events = np.column_stack([events, days])
         cells = np.full((len(sizes), self.shape[1]), None, dtype=object)
-        persons = self._persons[self._first[rows]]
+        persons = self._persons[joined.first[rows]]
         cells[:, : persons.shape[1]] = persons
-        one = (ends - sizes + self._chosen[rows])[sizes > 0]
+        one = (ends - sizes + joined.chosen[rows])[sizes > 0]
         cells[sizes > 0, persons.shape[1] : -1] = events[one]
         for i, (size, end) in enumerate(zip(sizes.tolist(), ends.tolist(), strict=True)):
             cells[i, -1] = events[end - size : end]
         return cells
+
+
+@dataclass(frozen=True)
+class _Joined:
+    """Positions of the rows of persons.
+
+    Attributes
+    ----------
+    first : ndarray of int of shape (n_persons,)
+        The row of each in the table of persons.
+    rows : ndarray of int of shape (n_rows,)
+        Rows of the table of events, one person after the other, in order.
+    sizes : ndarray of int of shape (n_persons,)
+        Number of these of each person.
+    differences : list of ndarray of shape (n_rows,)
+        Days to other dates, and since the row before; NaN where there are none.
+    chosen : ndarray of int of shape (n_persons,)
+        Which of their rows shows ranges and categories.
+    """
+
+    first: np.ndarray
+    rows: np.ndarray
+    sizes: np.ndarray
+    differences: list
+    chosen: np.ndarray
+
+    @cached_property
+    def starts(self):
+        """Position of the first of the rows of each person."""
+        return np.cumsum(self.sizes) - self.sizes
 
 
 @dataclass(frozen=True)

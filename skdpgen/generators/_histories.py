@@ -47,13 +47,9 @@ class DPHistorySampler(BaseGenerator):
     Parameters
     ----------
     %(privacy)s
-    random_state : None, int or RandomState, default=None
-        None: noise from the operating system. Anything else is for reproducing an experiment,
-        **not a private release**: whoever has the seed can recompute the noise.
-    device : str, default="auto"
-        Device: "cpu", "cuda", or "auto" for CUDA if available.
-    verbose : int, default=0
-        1 shows a progress bar.
+    %(random_state)s
+    %(device)s
+    %(verbose)s
     schemas : dict of str to Schema, default=None
         Public column types, by the name of the table. Whatever is not declared is inferred at a
         cost, from one row of each person. Of rules, rows obey ``Ordered(order, date)``; others are

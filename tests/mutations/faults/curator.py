@@ -27,25 +27,25 @@ from ..ids import (
 
 PRIVACY = {
     "rows without a person are the first person's": Fault(
-        "curator.histories:HistoryCells.__init__",
+        "curator.histories:HistoryCells._joined",
         "known.get(name, -1)",
         "known.get(name, 0)",
         history_cells("rows_are_those_of_the_person_in_order"),
     ),
     "rows without an identifier are the first person's": Fault(
-        "curator.histories:HistoryCells.__init__",
-        "np.array([*(known.get(name, -1) for name in members.names), -1])",
-        "np.array([*(known.get(name, -1) for name in members.names), 0])",
+        "curator.histories:HistoryCells._joined",
+        "np.array([*(known.get(name, -1) for name in self._members.names), -1])",
+        "np.array([*(known.get(name, -1) for name in self._members.names), 0])",
         history_cells("identifiers_have_one_form_and_the_first_row_of_a_person_counts"),
     ),
     "more rows of a person count": Fault(
-        "curator.histories:HistoryCells.__init__",
+        "curator.histories:HistoryCells._joined",
         "rows, rank = (rows[rank <= max_rows], rank[rank <= max_rows])",
         "rows, rank = (rows, rank)",
         history_cells("one_row_more_than_count_is_given_and_no_others"),
     ),
     "which row is shown follows from the persons before": Fault(
-        "curator.histories:HistoryCells.__init__",
+        "curator.histories:HistoryCells._joined",
         "hashes % used",
         "np.arange(len(used)).astype(np.uint64) % used",
         history_cells("what_a_person_adds_follows_from_that_person_alone[orphans]"),
