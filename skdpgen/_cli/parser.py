@@ -61,6 +61,56 @@ def _add_synthesize(command: argparse.ArgumentParser, is_preview: bool = False) 
     _add_privacy(command)
 
 
+def _add_histories(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add(
+        "--table",
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="a private table, twice: that of persons, and that of their rows",
+    )
+    add("--key", metavar="NAME", required=True, help="column of both that identifies persons")
+    add("--order", metavar="NAME", help="column of numbers or dates that orders rows of a person")
+    _add_epsilon(command)
+    add(
+        "-o",
+        "--output",
+        metavar="FOLDER",
+        required=True,
+        help="new folder for both synthetic tables, certificate and schemas",
+    )
+    add("--n-persons", type=int, help="synthetic persons; default: as many as private ones")
+    add(
+        "--max-rows-per-person",
+        type=int,
+        metavar="M",
+        default=8,
+        help="rows of each person that count, the first in order; default: 8",
+    )
+    add(
+        "--schema",
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="a public file that declares columns of a table, as for synthesize; can be repeated",
+    )
+    add("--delta", type=float, help="default: a power of ten, at most 1e-5 and 0.1 / persons")
+    _add_relation(command)
+    add("--budget", metavar="FILE", help="also charge the budget of skdpgen budget init")
+    add("--anyway", action="store_true", help="go on where the command would stop (exit code 3)")
+    add(
+        "--fail-on-warning",
+        action="store_true",
+        help="exit code 4 if the releases indicate bad synthetic rows",
+    )
+    add("--seed", type=int, help="seed of the noise, for experiments: it protects nobody")
+    said = command.add_mutually_exclusive_group()
+    said.add_argument("--quiet", action="store_true", help="print warnings and errors only")
+    _add_json(said)
+    _add_format(command)
+
+
 def _add_preview(command: argparse.ArgumentParser) -> None:
     _add_synthesize(command, is_preview=True)
 
@@ -294,6 +344,11 @@ _COMMANDS = {
         "say what to expect of a synthesis with the same options",
         _add_preview,
         "synthesis",
+    ),
+    "histories": (
+        "write synthetic persons and their rows, from two private tables",
+        _add_histories,
+        "histories",
     ),
     "look": ("infer a schema to be edited, for a part of the budget", _add_look, "synthesis"),
     "schema": ("describe the columns of a PUBLIC table", _add_describe, "commands"),

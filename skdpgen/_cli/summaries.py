@@ -185,12 +185,14 @@ def _to_records(frame: pd.DataFrame) -> list[dict]:
     return json.loads(frame.reset_index().to_json(orient="records"))
 
 
-def _tell_cost(certificate: Certificate, read: Read) -> str:
+def tell_cost(certificate: Certificate, read: Read) -> str:
+    """Return what was spent, in words."""
     cost = f"ε = {show(certificate.epsilon)} at δ = {show(certificate.delta)}"
     return f"{cost} for each {read.unit} ({certificate.relation})"
 
 
-def _describe_cost(certificate: Certificate) -> dict:
+def describe_cost(certificate: Certificate) -> dict:
+    """Return what was spent, for JSON."""
     epsilon = certificate.epsilon
     return {
         # JSON has no infinite numbers.
@@ -247,7 +249,7 @@ def summarize_fit(
     )
     success = judge_protection(together or certificate)["best_attack"]
     heading = [
-        f"Read {read}. Spent {_tell_cost(certificate, read)}.",
+        f"Read {read}. Spent {tell_cost(certificate, read)}.",
         f"Whether a {read.unit} took part can be guessed rightly in at most {success:.0%} of cases "
         "(by chance: 50%).",
     ]
@@ -279,8 +281,8 @@ def summarize_fit(
     data = {
         "command": "synthesize",
         "read": read.to_dict(),
-        "spent": _describe_cost(certificate),
-        "with_look": None if together is None else _describe_cost(together),
+        "spent": describe_cost(certificate),
+        "with_look": None if together is None else describe_cost(together),
         "columns": _to_records(report.rename_axis("column")),
         "pairs": pairs,
         "warnings": warnings,
@@ -362,7 +364,7 @@ def summarize_forecast(
     data = {
         "command": "preview",
         "read": read.to_dict(),
-        "planned": _describe_cost(forecast.certificate),
+        "planned": describe_cost(forecast.certificate),
         "rows_needed": forecast.min_samples,
         "least_count": forecast.least_count,
         "seconds": forecast.seconds,
@@ -370,7 +372,7 @@ def summarize_forecast(
         "tables": _to_records(tables),
         "warnings": warnings,
     }
-    heading = [f"Read {read}. Spent nothing; planned {_tell_cost(forecast.certificate, read)}."]
+    heading = [f"Read {read}. Spent nothing; planned {tell_cost(forecast.certificate, read)}."]
     return Summary(heading, shown, notes, warnings, steps, data)
 
 
@@ -417,10 +419,10 @@ def summarize_look(
     data = {
         "command": "look",
         "read": read.to_dict(),
-        "spent": _describe_cost(found.privacy_),
+        "spent": describe_cost(found.privacy_),
         "schema": found.schema.to_dict(),
         "warnings": warnings,
         "files": files,
     }
-    heading = [f"Read {read}. Spent {_tell_cost(found.privacy_, read)}."]
+    heading = [f"Read {read}. Spent {tell_cost(found.privacy_, read)}."]
     return Summary(heading, shown, [], warnings, steps, data, files["schema"])

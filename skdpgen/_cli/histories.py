@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Command that learns from two private tables that belong together."""
+
+import contextlib
+import json
+from argparse import Namespace
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from ..accounting.rounding import show
+from ..exceptions import FitQualityWarning, SpentError
+from ..generators import DPHistorySampler
+from ..tables.histories.joining import Keys
+from .exits import BAD_RESULT
+from .forms import Form
+from .outputs import check_folder, interruptible, new_folder
+from .runs import (
+    MOST_DELTA,
+    check_options,
+    choose_delta,
+    collected_warnings,
+    end,
+    interrupted,
+    list_doubts,
+    open_total,
+    shows_progress,
+    stop_for,
+)
+from .summaries import Read, Summary, describe_cost, tell_cost
+from .tables import TableOptions
+
+
+class HistoryTask:
+    """A synthesis of two tables, before anything is spent.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+
+    Attributes
+    ----------
+    tables : dict of str to TableOptions
+        That of persons and that of their rows.
+    frames : dict of str to DataFrame
+        Their private cells.
+    sampler : DPHistorySampler
+        Unfitted.
+    total : PrivacyBudget or None
+        The budget of --budget.
+    n_persons : int
+        Their number, which is public.
+    """
+
+    def __init__(self, options: Namespace) -> None:
+        check_options(options)
+        self.options, self.total = options, open_total(options)
+        given, schemas = (
+            read_pairs("--table", options.table),
+            read_pairs("--schema", options.schema),
+        )
+        if len(given) != 2:
+            raise ValueError(
+                "--table must be given twice, as --table patients=patients.csv --table "
+                "visits=visits.csv: for the table of persons, and for that of their rows."
+            )
+        self.tables = {
+            name: TableOptions(
+                Namespace(
+                    **{
+                        **vars(options),
+                        "table": [file],
+                        "schema": schemas.pop(name, None),
+                        **dict.fromkeys(("person_column", "engine", "target")),
+                        "types": [],
+                    }
+                )
+            )
+            for name, file in given.items()
+        }
+        if schemas:
+            raise ValueError(f"--schema names {list(schemas)}; the tables are {list(given)}.")
+        for name, table in self.tables.items():
+            if options.key not in table.names:
+                raise ValueError(
+                    f"--key must be a column of both tables; {name} has {table.names}."
+                )
+        self.frames = {
+            name: pd.concat(list(table.file()), ignore_index=True)
+            for name, table in self.tables.items()
+        }
+        columns = {
+            name: table.schema.drop(options.key)
+            for name, table in self.tables.items()
+            if len(table.names) > 1
+        }
+        self.sampler = DPHistorySampler(
+            options.epsilon,
+            MOST_DELTA if options.delta is None else options.delta,
+            relation=options.relation,
+            schemas=columns,
+            max_rows_per_person=options.max_rows_per_person,
+            random_state=options.seed,
+            verbose=int(shows_progress(options)),
+        )
+        _, fit_plan, planned = self._plan()
+        self.n_persons, self._needed = planned.n_records, fit_plan.min_samples
+        if options.delta is None:
+            self.sampler.set_params(delta=choose_delta(self.n_persons, self.total))
+        self.forms = {name: self._find_form(table) for name, table in self.tables.items()}
+        for name, form in self.forms.items():
+            if name in columns:
+                form.check(columns[name], self.n_made)
+
+    @property
+    def n_made(self) -> int:
+        """Number of synthetic persons."""
+        return self.n_persons if self.options.n_persons is None else self.options.n_persons
+
+    def _plan(self):
+        keys = Keys(self.options.key, self.options.order)
+        return self.sampler._plan_data(self.frames, None, None, keys)
+
+    def _find_form(self, table) -> Form:
+        suffix = Path(table.path).suffix.lower()
+        form = Form(suffix)
+        if not form.is_csv:
+            return form
+        styles = {name: table.style_of(name) for name in table.names}
+        return Form(suffix, table.file.sep, self.options.encoding, styles)
+
+    def list_doubts(self) -> list[str]:
+        """List the reasons to stop before anything is spent."""
+        doubts = [doubt for table in self.tables.values() for doubt in table.list_doubts()]
+        doubts += list_doubts(self.n_persons, self.sampler.delta)
+        if self._needed > self.n_persons:
+            doubts.insert(
+                0,
+                f"{self.n_persons:,} persons are too few: at --epsilon "
+                f"{show(self.options.epsilon)}, about {self._needed:,} give more than noise. Use a "
+                "larger --epsilon, or --drop columns.",
+            )
+        return doubts
+
+    def fit(self) -> None:
+        """Fit the sampler, and charge the budget of --budget."""
+        with self.total or contextlib.nullcontext():
+            self.sampler.fit(self.frames, persons=self.options.key, order=self.options.order)
+
+    def write(self, folder: Path) -> dict[str, str]:
+        """Write both tables, certificate and schemas; return the names of their files."""
+        sampler, names = self.sampler, {}
+        drawn = sampler.sample(self.n_made, random_state=self.options.seed)
+        for name, rows in drawn.items():
+            form = self.forms[name]
+            if name in sampler.schemas_:
+                form = form.with_units(sampler.schemas_[name])
+            names[name] = f"{name}{form.suffix}"
+            # Dates are objects where files hold texts.
+            form.write([rows.infer_objects()], folder / names[name])
+        schemas = {name: json.loads(schema.to_json()) for name, schema in sampler.schemas_.items()}
+        texts = {
+            "certificate.json": sampler.privacy_.to_json() + "\n",
+            "schemas.json": json.dumps(schemas, ensure_ascii=False, indent=2) + "\n",
+        }
+        for file, text in texts.items():
+            (folder / file).write_text(text, encoding="utf-8")
+            names[file.partition(".")[0]] = file
+        return names
+
+    def summarize(self, messages: Sequence[str], files: dict[str, str]) -> Summary:
+        """Return the summary of what was read, spent and written."""
+        certificate, report = self.sampler.privacy_, self.sampler.schema_report_
+        n_columns = sum(len(table.names) for table in self.tables.values())
+        read = Read(", ".join(self.options.table), self.n_persons, True, n_columns)
+        columns = report[["kind", "share_other", "share_missing", "noise", "finding"]]
+        data = {
+            "command": "histories",
+            "read": read.to_dict(),
+            "spent": describe_cost(certificate),
+            "columns": json.loads(
+                columns.rename_axis("column").reset_index().to_json(orient="records")
+            ),
+            "warnings": list(messages),
+            "files": files,
+        }
+        heading = [f"Read {read}. Spent {tell_cost(certificate, read)}."]
+        steps = [f"Wrote {', '.join(files.values())}."]
+        return Summary(heading, pd.DataFrame(), [], messages, steps, data)
+
+
+def read_pairs(option: str, given: Iterable[str]) -> dict[str, str]:
+    """Return what an option gives by names, as NAME=FILE."""
+    pairs = {}
+    for text in given:
+        name, separator, file = text.partition("=")
+        if not (separator and name and file) or name in pairs or "/" in name:
+            raise ValueError(f"{option} must be NAME=FILE, with different names; got {text}.")
+        pairs[name] = file
+    return pairs
+
+
+def histories(options: Namespace) -> int:
+    """Fit a sampler to two private tables, and write synthetic ones."""
+    check_folder("--output", options.output)
+    task = HistoryTask(options)
+    stop_for(task.list_doubts(), options)
+    try:
+        with interruptible() as commit, new_folder(options.output, commit) as folder:
+            with collected_warnings() as caught:
+                task.fit()
+            names = task.write(folder)
+    except KeyboardInterrupt as interrupt:
+        spent = f"At most ε = {show(options.epsilon)} was spent, on unpublished releases."
+        raise interrupted(interrupt, spent) from None
+    except (OSError, ValueError) as error:
+        if not hasattr(task.sampler, "privacy_"):
+            raise
+        raise SpentError(
+            f"{error} No file was written. ε = {show(options.epsilon)} was spent."
+        ) from None
+    files = {name: str(Path(options.output) / file) for name, file in names.items()}
+    summary = task.summarize([str(warning) for warning in caught], files)
+    is_bad = any(isinstance(warning, FitQualityWarning) for warning in caught)
+    return end(summary, options, BAD_RESULT if options.fail_on_warning and is_bad else 0)

@@ -1,0 +1,102 @@
+"""Two tables in files: what is written, what is spent, and what is refused for nothing."""
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skdpgen import Category, Date, Number, Schema
+from skdpgen.__main__ import main
+from skdpgen.privacy import PrivacyBudget, verify
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+GIVEN = ["--table", "patients=patients.csv", "--table", "visits=visits.csv", "--key", "id"]
+RUN = ["histories", *GIVEN, "--epsilon", "5", "-o", "out"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    patients = pd.DataFrame(
+        {"id": [f"p{i}" for i in range(400)], "sex": rng.choice(["f", "m"], 400)}
+    )
+    visits = pd.DataFrame(
+        {
+            "id": rng.choice(patients["id"], 1200),
+            "day": (np.datetime64("2020-01-01") + rng.integers(0, 300, 1200)).astype(str),
+            "cost": rng.integers(0, 90, 1200),
+        }
+    )
+    patients.to_csv("patients.csv", index=False)
+    visits.to_csv("visits.csv", index=False, sep=";")
+    schemas = {
+        "patients": Schema({"sex": Category(["f", "m"])}),
+        "visits": Schema(
+            {"day": Date("2020-01-01", "2020-12-31"), "cost": Number(0, 99, decimals=0)}
+        ),
+    }
+    for name, schema in schemas.items():
+        schema.to_json(f"{name}.json")
+    return tmp_path
+
+
+DECLARED = ["--schema", "patients=patients.json", "--schema", "visits=visits.json"]
+
+
+def test_both_tables_are_written_in_their_form(folder, capsys):
+    assert main([*RUN, *DECLARED, "--order", "day", "--n-persons", "50", "--json"]) == 0
+    written = json.loads(capsys.readouterr().out)
+    assert written["spent"]["epsilon"] <= 5
+    assert written["read"]["persons"] == 400
+    out = folder / "out"
+    assert sorted(path.name for path in out.iterdir()) == [
+        "certificate.json",
+        "patients.csv",
+        "schemas.json",
+        "visits.csv",
+    ]
+    patients, visits = pd.read_csv(out / "patients.csv"), pd.read_csv(out / "visits.csv", sep=";")
+    assert (list(patients), list(visits)) == (["id", "sex"], ["id", "day", "cost"])
+    assert len(patients) == 50
+    assert set(visits["id"]) <= set(patients["id"])
+    assert visits["day"].str.fullmatch("2020-[0-9]{2}-[0-9]{2}").all()
+    assert visits.groupby("id")["day"].is_monotonic_increasing.all()
+    text = (out / "certificate.json").read_text()
+    assert verify(text) == pytest.approx(written["spent"]["epsilon"])
+    assert json.loads(text)["unit"] == "person"
+    schemas = json.loads((out / "schemas.json").read_text())
+    assert Schema(schemas["patients"]) == Schema({"sex": Category(["f", "m"])})
+    # The folder holds a certificate, and a second one would count as well.
+    assert main([*RUN, *DECLARED]) == 1
+
+
+def test_undeclared_columns_are_inferred_and_a_budget_is_charged(folder):
+    assert main(["budget", "init", "all.budget", "--epsilon", "6", "--delta", "1e-4"]) == 0
+    assert main([*RUN, "--budget", "all.budget", "--quiet", "--anyway"]) == 0
+    assert 3 < PrivacyBudget.from_file("all.budget").spent <= 5
+    other = [*RUN[:-1], "other"]
+    assert main([*other, "--budget", "all.budget", "--quiet", "--anyway"]) == 3
+    assert not (folder / "other").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["--table", "third=visits.csv"], 1, "--table must be given twice"),
+        (["--table", "visits"], 1, "--table must be NAME=FILE"),
+        (["--key", "who"], 1, "--key must be a column of both tables"),
+        (["--order", "when"], 1, "order must be a column of 'visits'"),
+        (["--schema", "stays=visits.json"], 1, r"--schema names \['stays'\]"),
+        (["--epsilon", "0.01"], 3, "400 persons are too few"),
+        (["--delta", "0.1"], 3, "is not below 1 / 400"),
+        (["--output", "."], 1, "holds files already"),
+    ],
+)
+def test_what_is_refused_is_refused_for_nothing(folder, options, code, message, capsys):
+    assert main([*RUN, *DECLARED, *options]) == code
+    assert not (folder / "out").exists()
+    assert re.search(message, capsys.readouterr().err)
