@@ -13,8 +13,8 @@ from ..tables.histories.format import HistoryFormat
 from ..tables.histories.joining import JoinedTables, Keys
 from ..tables.schema import Schema
 
-# Least and largest number of particles by default, and steps.
-_FEWEST, _MOST, _STEPS = 500, 4000, 1000
+# Least and largest number of particles by default, probabilities in all of them, and steps.
+_FEWEST, _MOST, _MOST_NUMBERS, _STEPS = 500, 4000, 2**26, 1000
 
 
 def _check_schemas(name, value):
@@ -57,7 +57,8 @@ class DPHistorySampler(BaseGenerator):
     max_rows_per_person : int, default=8
         M: the first M rows of a person, in order, count; others are absent. It costs no privacy.
     n_particles : int, default=None
-        Number of particles. None: half of the persons, within [500, 4000].
+        Number of particles. None: half of the persons, within [500, 4000], or fewer for so many
+        rows and levels that they would fill the memory.
     n_steps : int, default=None
         Largest number of steps; they cost no privacy. None: 1000.
     learning_rate : float, default=None
@@ -178,7 +179,8 @@ class DPHistorySampler(BaseGenerator):
         return self._find_release(format).plan(terms, format)
 
     def _learn(self, curator, format, noise):
-        particles = min(_MOST, max(_FEWEST, curator.n_records // 2))
+        most = min(_MOST, _MOST_NUMBERS // format.history_sizes.width)
+        particles = max(_FEWEST, min(most, curator.n_records // 2))
         self._particles, self.loss_curve_, self.schema_report_ = fit_to_histories(
             self._find_release(format),
             curator,

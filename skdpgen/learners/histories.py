@@ -271,13 +271,16 @@ def _train(released, marginals, is_possible, *, generator, device, n_particles, 
         n_particles, generator, released.sizes, starts, torch.as_tensor(is_possible)
     ).to(device)
     particles.forbid(marginals.is_empty)
-    sizes = released.sizes
-    width = sum(sizes.persons) + sizes.max_rows * sum(sizes.rows)
-    size = min(n_particles, _MOST_BATCH, max(_LEAST_BATCH, _MAX_NUMBERS // width)) // 2 * 2
+    most = max(_LEAST_BATCH, _MAX_NUMBERS // released.sizes.width)
+    # Even: the loss multiplies estimates from two halves.
+    size = 2 * max(1, min(n_particles, _MOST_BATCH, most) // 2)
     descent = Training(particles, learning_rate, memory=0.99)
 
     def loss():
-        persons, rows = particles.find_probabilities(particles.draw([size], generator))
+        # With replacement: halves of a permutation are not independent, and the product of their
+        # errors would be less than the squared distance.
+        codes = torch.randint(n_particles, (size,), generator=generator).to(device)
+        persons, rows = particles.find_probabilities(codes)
         halves = zip(persons.chunk(2), rows.chunk(2), strict=True)
         return target.gap(*(make_tables(particles, *half) for half in halves))
 

@@ -57,6 +57,11 @@ class HistorySizes:
         """Numbers of levels of the columns of a row, and of its number in the order."""
         return (*self.rows, self.max_rows)
 
+    @property
+    def width(self) -> int:
+        """Number of levels of a person with M rows."""
+        return sum(self.persons) + self.max_rows * sum(self.rows)
+
     def split(self, codes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return codes of persons, their numbers of rows, and codes of rows, (n, M, n_columns)."""
         n, M = len(self.persons), self.max_rows

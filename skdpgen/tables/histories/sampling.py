@@ -34,9 +34,9 @@ class HistorySampler:
 
     def draw(self, n_persons):
         """Return new persons and their rows, a dict of tables."""
-        sizes = [
-            min(SAMPLE_BLOCK, n_persons - start) for start in range(0, n_persons, SAMPLE_BLOCK)
-        ]
+        # Weights of all rows that a person may have take the memory.
+        most = max(1, SAMPLE_BLOCK // self._format.max_rows)
+        sizes = [min(most, n_persons - start) for start in range(0, n_persons, most)]
         pieces = zip(*(self._draw_piece(size) for size in sizes), strict=True)
         tables = [pd.concat(parts, ignore_index=True) for parts in pieces]
         found, names = {}, self._format.names
