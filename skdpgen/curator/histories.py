@@ -2,7 +2,7 @@
 """Private histories: the rows of two tables, joined by person and put in order.
 
 A record is a person: one row of a table of persons, and the first M rows of theirs in a table of
-events. What is kept of a person follows from the rows of that person alone.
+events. Which rows those are follows from the rows of that person alone.
 """
 
 import datetime

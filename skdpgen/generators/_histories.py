@@ -52,8 +52,8 @@ class DPHistorySampler(BaseGenerator):
     %(verbose)s
     schemas : dict of str to Schema, default=None
         Public column types, by the name of the table. Whatever is not declared is inferred at a
-        cost, from one row of each person. Of rules, rows obey ``Ordered(order, date)``; others are
-        refused.
+        cost, from one row of each person. Rows obey the rule ``Ordered(order, date)``; other rules
+        are refused.
     max_rows_per_person : int, default=8
         M: the first M rows of a person, in order, count; others are absent. It costs no privacy.
     n_particles : int, default=None

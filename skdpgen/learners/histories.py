@@ -189,7 +189,7 @@ def make_tables(particles: HistoryParticles, persons: torch.Tensor, rows: torch.
     n, n_levels = len(persons), rows.shape[2]
     shares, steps = particles.find_shares(persons)
     shared = rows * shares[..., None]
-    # Of each row with its own number; and the rows of a person together.
+    # Rows by their number, and the rows of a person together.
     numbered, mean_row = shared.mean(0).T, shared.sum(1)
     tables = [
         persons.T @ persons / n,
@@ -340,6 +340,12 @@ def _read_tables(released, format, n_records):
             {name: shown[where] for name, where in format.table.blocks},
             {name: noise[where.start] for name, where in format.table.blocks},
             format.table.inferred,
+        )
+    if format.order is not None and format.gap_block is None:
+        warn_of_fit(
+            f"The order, {format.order!r}, has no numbers or dates by released counts: rows are in "
+            "the order of the table. Declare how it is written, as Date() or "
+            "Unknown(date_format='%d/%m/%Y'), or leave order out."
         )
     more = of_persons.counts[-1]
     if more > max(_MANY_MORE * n_records, CONSTANTS.clear * of_persons.std[-1]):

@@ -413,6 +413,23 @@ def test_parameters_that_make_no_sense_are_refused(params, message):
         fit(make_tables_of(20), **params)
 
 
+@pytest.mark.parametrize("written", ["%Y-%m-%d", "week %V"])
+def test_orders_are_inferred_from_texts(written):
+    tables = make_tables_of(600)
+    texts = tables["visits"]["day"].dt.strftime(written)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        sampler = fit({**tables, "visits": tables["visits"].assign(day=texts)}, epsilon=20.0)
+    told = [w for w in found if "The order, 'day', has no numbers or dates" in str(w.message)]
+    days = sampler.sample(50)["visits"].groupby("id")["day"]
+    if written == "%Y-%m-%d":
+        assert not told
+        assert days.is_monotonic_increasing.all()
+    else:
+        assert len(told) == 1
+        assert (days.nunique() == 1).all()
+
+
 @pytest.mark.parametrize("max_rows", [1, 60])
 def test_one_row_and_many_rows_of_a_person(max_rows):
     tables = make_tables_of(60)

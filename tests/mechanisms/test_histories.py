@@ -72,7 +72,7 @@ def make_cases():
 
 @pytest.mark.parametrize("cls", MECHANISMS)
 def test_sensitivity(cls):
-    """Of persons with M rows that are alike, or not, with fewer, with more, and with none."""
+    """Persons have M rows that are alike, or not, or fewer, or more, or none."""
     mechanism = cls(SIZES)
     vectors = np.array([vector(mechanism, person) for person in make_cases()])
     norms = np.linalg.norm(vectors, axis=1)

@@ -163,7 +163,7 @@ def of_multi_way(width, bits):
 
 
 def of_steps(width, bits):
-    """Of a person with two rows of binary columns, in tables of four cells."""
+    """A person has two rows of binary columns, in tables of four cells."""
     most, half = round(math.sqrt(width) / 2), 2.0 ** (bits - 4)
     n_columns = int(find_growing(half, np.arange(most // 4, most + 1)))
     mechanism = StepTablesMechanism(HistorySizes((4,), (2,) * n_columns, 2))

@@ -105,7 +105,7 @@ class HistoryFormat(Format):
         found = {}
         for table, kind in zip(self.names, self.kinds, strict=True):
             names = {name: join_names(table, name) for name in kind.names}
-            # Of dates after the order only the differences were learned.
+            # Dates after the order were learned as differences.
             columns = {n: self.table.schema.get(names[n], self.dates.get(n)) for n in names}
             if table == self.names[1] and self.order is not None:
                 # Each synthetic row has an order.
@@ -123,7 +123,7 @@ class HistoryFormat(Format):
         table, name = self.table.resolve(_OneRow(curator)), self.order_name
         kinds = {n: replace(table.schema[n], missing=False) for n in self.required}
         if name is not None:
-            # Persons without rows have no first order. What was counted is of rows in any place.
+            # Persons without rows have no first order, and counts are those of rows in any place.
             kinds[name] = replace(table.schema[name], missing=True)
             counted = {n: found for n, found in (table.counted or {}).items() if n != name}
             table = replace(table, counted=counted or None)
@@ -148,7 +148,7 @@ class HistoryFormat(Format):
         )
         rows = self.reader(rows)
         codes = self._encode_some(rows[:, has_order:], names[n:])
-        # Of rows after the first M it is only used that there are any.
+        # Rows after the first M show only that there are any.
         is_used = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes) < self.max_rows
         is_valid = is_used & ~np.isnan(codes).any(axis=1)
         person = np.repeat(np.arange(len(X)), sizes)[is_valid]

@@ -24,7 +24,7 @@ _PERSON = (
 
 @dataclass(frozen=True)
 class Keys:
-    """What connects two tables.
+    """Columns that connect two tables.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class JoinedTables:
         names_of_rows = [n for n in rows.schema if n not in dates and n != keys.order]
         names_of_rows = [keys.order] * (keys.order is not None) + names_of_rows
         columns = [position[name] for name in names_of_rows]
-        # Of each other date, and the gap.
+        # The days to each other date, and the gap.
         n_differences = 0 if keys.order is None else max(len(dates), 1)
         given = rows.dataset.reader
         styles, levels = (
