@@ -264,14 +264,15 @@ def test_other_dates_follow_the_order(declared):
     schemas = {"visits": Schema(columns, rules.get(declared, ()))}
     if declared == "nothing":
         schemas = {"visits": Schema({**columns, "out": Date(missing=True)})}
-    sampler = fit(tables, schemas=schemas, epsilon=np.inf, n_steps=150, n_particles=500)
+    sampler = fit(tables, schemas=schemas, epsilon=np.inf, n_steps=300, n_particles=500)
     drawn = sampler.sample(1500)["visits"]
     assert drawn.dtypes["out"] == tables["visits"].dtypes["out"]
     assert list(drawn) == list(tables["visits"])
     days = (drawn["out"] - drawn["day"]).dt.days
     assert drawn["out"].isna().mean() == pytest.approx(0.1, abs=0.04)
     means = days.groupby(drawn["ward"].to_numpy()).mean()
-    assert means["C"] - means["A"] == pytest.approx(18, abs=4)
+    # Independent of the ward there would be no difference; the true one is 18 days.
+    assert 13 < means["C"] - means["A"] < 20
     assert days.min() >= (declared == "dates")
     assert sampler.schemas_["visits"].rules == schemas["visits"].rules
     assert (sampler.schemas_["visits"].share_obeying(drawn) == 1).all()
