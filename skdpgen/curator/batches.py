@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from ..exceptions import FitQualityWarning, PlanError
 from ..mechanisms.base import clip_rows
-from .blocks import cut_blocks
+from .blocks import cut_blocks, slice_arrays
 from .cells import FrameCells
 from .inputs import encode_labels, parse_rows
 from .partitions import PartitionedTable
@@ -28,8 +28,6 @@ _BLOCK = 256
 _CELLS_BLOCK = 2**10
 # Rows per block on an accelerator, where calls take longer than arithmetic.
 _ACCELERATOR_BLOCK = 2**11
-# Rows in memory per slice from which blocks are cut.
-_SLICE = 2**13
 
 
 class RecordSource:
@@ -93,7 +91,7 @@ class RecordSource:
         self._limit: RowLimit | None = None
         self._partitions = X if isinstance(X, PartitionedTable) else None
         self._arrays = None if callable(X) else self._check_arrays(X, y)
-        self._chunks = X if callable(X) else self._slice_arrays
+        self._chunks = X if callable(X) else lambda: slice_arrays(*self._arrays)
         self._n_persons_read: set[int] = set()
         has_persons = persons is not None or getattr(X, "person_column", None) is not None
         # Two readings may give the rows of persons in different orders.
@@ -372,13 +370,6 @@ class RecordSource:
                     "constant. An imputer fitted on private rows would be a release of its own, "
                     "which this ε does not cover."
                 )
-
-    def _slice_arrays(self):
-        """Yield slices of rows and labels in memory."""
-        X, y = self._arrays
-        for start in range(0, len(X), _SLICE):
-            rows = slice(start, start + _SLICE)
-            yield X[rows], None if y is None else y[rows]
 
     def _batches(self, size=_BLOCK, unknown=None):
         """Yield rows, labels and, in chunks of rows of persons, the codes of these.

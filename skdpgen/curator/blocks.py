@@ -5,6 +5,9 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+# Rows in memory per slice from which blocks are cut.
+_SLICE = 2**13
+
 
 def cut_blocks(chunks: Iterable, size: int) -> Iterator[list]:
     """Cut chunks of any sizes, tuples of arrays, into blocks of `size` rows and a last one."""
@@ -25,6 +28,13 @@ def cut_blocks(chunks: Iterable, size: int) -> Iterator[list]:
                 held, n_held = [], 0
     if held:
         yield _join(held)
+
+
+def slice_arrays(X, y) -> Iterator[tuple]:
+    """Yield slices of rows and labels in memory; labels may be None."""
+    for start in range(0, len(X), _SLICE):
+        rows = slice(start, start + _SLICE)
+        yield X[rows], None if y is None else y[rows]
 
 
 def _join(blocks):

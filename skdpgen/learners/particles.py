@@ -88,12 +88,12 @@ class Particles:
             drawn[chosen] = mean + moved / math.sqrt(1 + CONSTANTS.jitter**2)
         if self.components is not None:
             drawn = self.components.decode(drawn)
-        if self._residual:
-            scales = 2 * torch.rand(len(drawn), 1, generator=generator) - 1
-            noise = torch.randn(drawn.shape, generator=generator) * self._room(drawn)
-            # Along components, particles have all of the spread.
-            noise -= noise @ self.components.axes @ self.components.axes.T
-            drawn += (self._residual * self._top) * scales.relu() * noise
+            if self._residual:
+                scales = 2 * torch.rand(len(drawn), 1, generator=generator) - 1
+                noise = torch.randn(drawn.shape, generator=generator) * self._room(drawn)
+                # Along components, particles have all of the spread.
+                noise -= noise @ self.components.axes @ self.components.axes.T
+                drawn += (self._residual * self._top) * scales.relu() * noise
         return drawn.double().numpy()
 
     def _room(self, drawn):
