@@ -180,7 +180,9 @@ class KnotBlock(Block):
         if self.number.knots is None or (np.diff(knots) <= 0).any():
             return None
         cuts = [cut for cut in self.number.cuts or () if cut not in knots]
-        number = replace(self.number, knots=knots.tolist(), cuts=cuts)
+        # A bound that is a point mass is no position, but still the first or last knot.
+        knots = np.union1d(knots, [self.number.lower, self.number.upper]).tolist()
+        number = replace(self.number, knots=knots, cuts=cuts)
         return self.kind.from_number(number) if len(number.positions) == n_knots else None
 
     def _to_values(self, numbers):
