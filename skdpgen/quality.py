@@ -37,7 +37,7 @@ CAUSES = {
     "missing": "Columns {} count as missing, by released counts: cells are missing, not of the "
     "declared type, or of a type that no column holds, such as bytes, lists and durations. Convert "
     "them to numbers or texts, or declare how they are written, as with Unknown(decimal=...).",
-    "times of day": "Columns {} look like times of day, such as 12:30, which are no column type: "
+    "times of day": "Columns {} look like times of day or durations, which are no column type: "
     "their values become categories. Convert them to numbers, such as minutes.",
     "no category": "Columns {} have no category that shows above the noise, or none of the type of "
     "`other`, which stands for all values. Declare the categories, or how they are written, as "
@@ -58,6 +58,8 @@ CAUSES = {
     "values unresolved": "The values of columns {} are closer to each other than inference "
     "resolves, or constant. Subtract a public level, or declare their bounds, as "
     "Number(lower, upper).",
+    "apart": "Columns {} have values apart from the others that are not located: a code would be "
+    "spread among numbers. Declare codes, as Number(atoms=[7777]) or Date(atoms=['2100-06-30']).",
     "constant": "Columns {} are constant up to noise. Drop them, or use a larger epsilon if they "
     "vary.",
     "cut": "Columns {} may have values beyond their inferred bounds, at which far more is than "

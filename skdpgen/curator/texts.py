@@ -32,7 +32,12 @@ _DATE = re.compile(
     r"(?:[.,](?P<fraction>[0-9]{1,6})[0-9]*)?)?"
     r" ?(?:(?P<utc>Z|z|UTC|GMT)|(?P<hours>[+-][0-9]{2})(?::?(?P<minutes>[0-9]{2}))?)?)?"
 )
-_TIME = re.compile(r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?(?: ?[AaPp]\.?[Mm]\.?)?")
+# Times of day, and durations as pandas, SQL and ISO 8601 write them.
+_TIME = re.compile(
+    r"(?:-?[0-9]+ days?,? ?)?[+-]?[0-9]{1,4}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?"
+    r"(?: ?[AaPp]\.?[Mm]\.?)?"
+    r"|-?[0-9]+ days?|-?P(?:[0-9.]+[YMWD])*T(?:[0-9.]+[HMS])+"
+)
 _LIMIT = re.compile("(?:<=|>=|[<>≤≥])(.+)")
 # Signs of currencies, and the codes of those that are written with amounts most often.
 _CURRENCY = (

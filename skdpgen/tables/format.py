@@ -54,8 +54,8 @@ class TableFormat(Format):
         Containers and dtypes of samples.
     texts : dict of str to TextStyle, default=None
         Text styles of the columns whose types were inferred.
-    counted : dict of str to ndarray of shape (n_knots - 1,), default=None
-        Noisy counts between neighbouring knots, of numbers with inferred breakpoints.
+    counted : dict of str to list of Histogram, default=None
+        Noisy histograms of numbers with inferred breakpoints.
     codes : dict of str to ndarray of shape (n_knots + n_cuts,), default=None
         Calibrated codes of the knots and breakpoints of these numbers, from `calibrate_marginals`.
     """

@@ -9,9 +9,9 @@ moves the codes of knots and breakpoints until generated rows match these counts
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import lsq_linear
 
 from .blocks import share_below
+from .inference.densities import Histogram, estimate_density
 
 
 @dataclass(frozen=True)
@@ -22,14 +22,10 @@ class CalibrationConstants:
     n_batches: int = 20
     batch_size: int = 1000
     n_steps: int = 32
-    # Largest factor by which the mass of an interval changes: tables constrain the weights of
-    # knots, and counts in a tail may be noise.
-    max_factor: float = 1.5
-    # Weight of counts relative to weights of knots (tuned on training rows of Adult and
+    # Standard deviation of the weights of knots of generated rows, relative to that of counts:
+    # they match tables that have more of the budget (tuned on training rows of Adult and
     # bank_marketing).
-    counts_weight: float = 0.7
-    # Weight of the total mass, which must not change.
-    total_weight: float = 1e3
+    rows_std: float = 0.7
     # Share of a uniform distribution, which keeps the codes strictly increasing.
     uniform_share: float = 1e-6
 
@@ -43,8 +39,8 @@ def calibrate_codes(blocks, counted, make_rows):
     Parameters
     ----------
     blocks : list of Block
-    counted : dict of str to ndarray of shape (n_knots - 1,)
-        Noisy counts of values between neighbouring knots, by column name; see `SchemaInference`.
+    counted : dict of str to list of Histogram
+        Noisy histograms of the values, by column name; see `SchemaInference`.
     make_rows : callable
         ``make_rows(n)`` generates n rows of weights.
 
@@ -85,21 +81,24 @@ class _CodeDistribution:
         below = (from_left + from_right) * share_below(steps, from_left, from_right)
         self._below += below.sum(axis=1).T
 
-    def calibrate(self, counts):
+    def calibrate(self, histograms):
         """Return, for each knot and breakpoint, the code at the quantile that counts require."""
         scale, masses = self.block.scale, self._from_left + self._from_right
+        is_clear = np.histogram(self.block.number.cuts, self.block.knots)[0] > 0
+        wanted = self._estimate(histograms)
+        # At knots and breakpoints. Only intervals with breakpoints have clear counts. Others keep
+        # their mass: it may be that of a single value.
+        before = np.interp(scale.codes, np.arange(len(masses) + 1), np.r_[0, np.cumsum(masses)])
+        for run in _find_runs(is_clear):
+            first, last = np.searchsorted(scale.codes, (run.start, run.stop))
+            shares = wanted[first : last + 1] - wanted[first]
+            if shares[-1] > 0:
+                total = before[last] - before[first]
+                before[first : last + 1] = before[first] + total * shares / shares[-1]
         if not masses.sum() > 0:
             return scale.codes
-        # Only intervals with breakpoints have clear counts. Others keep their mass: it may be that
-        # of a single value.
-        is_clear = np.histogram(self.block.number.cuts, self.block.knots)[0] > 0
-        wanted = masses.copy()
-        for run in _find_runs(is_clear & (masses > 0)):
-            wanted[run] = _fit_masses(self._from_left[run], self._from_right[run], counts[run])
         grid = np.arange(len(masses) * CONSTANTS.n_steps + 1) / CONSTANTS.n_steps
         below = np.r_[0, (np.cumsum(masses)[:, None] - masses[:, None] + self._below).ravel()]
-        # Breakpoints divide the wanted masses into equal shares.
-        before = np.interp(scale.codes, np.arange(len(masses) + 1), np.r_[0, np.cumsum(wanted)])
         share = CONSTANTS.uniform_share
         below, before = (
             (1 - share) * sums / sums[-1] + share * codes / len(masses)
@@ -107,39 +106,19 @@ class _CodeDistribution:
         )
         return np.interp(before, below, grid)
 
+    def _estimate(self, histograms):
+        """Return the distribution function at knots and breakpoints, from counts and rows."""
+        scale, cuts, last = self.block.scale, self.block.number.cuts, histograms[-1]
+        near_knots = np.r_[self._from_left, 0] + np.r_[0, self._from_right]
+        near_knots *= last.counts.sum().clip(0) / max(near_knots.sum(), 1e-300)
+        rows = Histogram(self.block.knots, near_knots, CONSTANTS.rows_std * last.std, cuts)
+        decimals = self.block.decimals
+        unit = None if decimals is None else 10.0**-decimals
+        points, masses = estimate_density([rows, *histograms], *last.knots[[0, -1]], unit)
+        return np.interp(scale.numbers, points, np.r_[0, np.cumsum(masses)])
+
 
 def _find_runs(flags):
     """Return the slices of the runs of True."""
     edges = np.flatnonzero(np.diff(np.r_[False, flags, False]))
     return map(slice, edges[::2], edges[1::2])
-
-
-def _fit_masses(from_left, from_right, counts):
-    """Return masses of neighbouring intervals that fit generated weights and noisy counts.
-
-    Breakpoints divide the mass of an interval evenly, so that half of it belongs to each of its
-    knots. The solution minimizes the weighted squared errors of the weights of knots and of the
-    counts, for the same total mass.
-
-    Parameters
-    ----------
-    from_left, from_right : ndarray of shape (n_intervals,)
-        Generated masses; see `KnotBlock.split_weights`.
-    counts : ndarray of shape (n_intervals,)
-
-    Returns
-    -------
-    ndarray of shape (n_intervals,)
-    """
-    masses, n_intervals = from_left + from_right, len(from_left)
-    total = masses.sum()
-    near_knots = (np.r_[from_left, 0] + np.r_[0, from_right]) / total
-    halves = (np.eye(n_intervals + 1, n_intervals) + np.eye(n_intervals + 1, n_intervals, -1)) / 2
-    weight, total_weight = CONSTANTS.counts_weight, CONSTANTS.total_weight
-    factor = CONSTANTS.max_factor
-    found = lsq_linear(
-        np.vstack([halves, weight * np.eye(n_intervals), np.full(n_intervals, total_weight)]),
-        np.r_[near_knots, weight * counts / counts.sum(), total_weight],
-        bounds=(masses / total / factor - 1e-9, masses / total * factor + 1e-9),
-    ).x.clip(0)
-    return found / found.sum() * total

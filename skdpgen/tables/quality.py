@@ -126,7 +126,8 @@ def _is_cut(row, end, kind, counts, std):
     is_lower = end == "lower"
     atoms = number.atoms or ()
     has_atom = any(a <= number.lower if is_lower else a >= number.upper for a in atoms)
-    if n_knots < 3 or n_knots == number.n_values or has_atom:
+    is_binary = n_knots < 3 and not atoms
+    if is_binary or n_knots == number.n_values or has_atom:
         return False
     knots = counts[row.name][:n_knots]
     first, second = knots[:2] if is_lower else knots[:-3:-1]

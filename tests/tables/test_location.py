@@ -152,6 +152,35 @@ def test_values_far_from_a_range_are_named_if_they_are_no_point_mass():
         infer(pd.DataFrame({"x": values}), Schema({"x": Number()}), epsilon=10.0)
 
 
+def test_values_apart_that_are_not_located_are_named():
+    """They may be a code; here they are not, and the range holds them."""
+    rng = np.random.default_rng(0)
+    values = np.where(rng.random(3000) < 0.1, rng.normal(3000, 100, 3000), rng.normal(10, 1, 3000))
+    with pytest.warns(FitQualityWarning, match="'x' .near .* values apart from the others"):
+        found = infer(pd.DataFrame({"x": values}), Schema({"x": Number()}), epsilon=3.0)["x"]
+    assert found.lower < 8
+    assert found.upper > 3000
+
+
+@pytest.mark.parametrize("values", [[20, 40], [0, 7, 19], [2021, 2022, 2023]])
+def test_few_whole_numbers_have_knots_or_are_point_masses(values):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.choice(values, 3000)})
+    found = infer(frame, Schema({"x": Number(decimals=0)}), epsilon=1.0)["x"]
+    assert {*found.positions, *(found.atoms or ())} >= set(values)
+
+
+def test_ranges_reach_the_tails_of_columns_far_from_zero():
+    """Finer cells do not show the tails above the noise of eight columns at ε = 1."""
+    rng = np.random.default_rng(0)
+    columns = [(21, 2), (48.2, 0.05), (1e6, 0.01), (-273.15, 0.5), (1e9, 1e3), (5.6, 1), (140, 4)]
+    frame = pd.DataFrame({f"x{i}": rng.normal(*c, 3000) for i, c in enumerate(columns)})
+    found = infer(frame, Schema(dict.fromkeys(frame, Number())), epsilon=0.5)
+    for name, column in frame.items():
+        assert found[name].lower < column.quantile(0.1), name
+        assert found[name].upper > column.quantile(0.9), name
+
+
 def test_a_column_of_two_values_keeps_both():
     values = np.where(np.arange(2000) % 3 == 0, 7777.0, 31.0)
     found = infer(pd.DataFrame({"x": values}), Schema({"x": Number()}), epsilon=10.0)["x"]
@@ -297,10 +326,14 @@ def test_texts_that_cannot_be_written_are_other():
     assert fitted.schema_["x"].levels == ("a", "other")
 
 
-def test_times_of_day_are_named_rather_than_their_categories():
+@pytest.mark.parametrize(
+    "text",
+    ["{h:02d}:{m:02d}", "{m:02d} days {h:02d}:00:00", "-1 days +{h:02d}:{m:02d}", "PT{h}H{m}M"],
+)
+def test_times_and_durations_are_named_rather_than_their_categories(text):
     minutes = np.random.default_rng(0).integers(0, 1440, 1500)
-    with pytest.warns(FitQualityWarning, match="'x' look like times of day"):
-        fit([f"{m // 60:02d}:{m % 60:02d}" for m in minutes.tolist()])
+    with pytest.warns(FitQualityWarning, match="'x' look like times of day or durations"):
+        fit([text.format(h=m // 60, m=m % 60) for m in minutes.tolist()])
 
 
 # Tails.

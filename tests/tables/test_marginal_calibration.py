@@ -1,13 +1,17 @@
 """Numbers are drawn with the shapes that were counted, whatever rows say between knots."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skdpgen import Boolean, DPSlicedWassersteinGenerator, DPSWFlowSampler, Number, Schema
+from skdpgen.tables.blocks import knot_weights
 from skdpgen.tables.encoder import TableEncoder
-from skdpgen.tables.marginal_calibration import _fit_masses, calibrate_codes
+from skdpgen.tables.inference.densities import Histogram
+from skdpgen.tables.marginal_calibration import calibrate_codes
 
 KIND = Number(0, 100, knots=[0, 10, 50, 100], cuts=[1, 2, 4, 20, 30], atoms=[0], missing=True)
 SCHEMA = Schema({"a": Boolean(), "x": KIND})
@@ -19,13 +23,21 @@ def make_rows(n_rows, rng):
     return np.hstack(rows) / np.sqrt(2)
 
 
-def calibrate(counted, make_rows=make_rows):
+def calibrate(histogram, make_rows=make_rows):
     rng = np.random.RandomState(0)
     blocks = TableEncoder(SCHEMA).make_blocks()
-    return calibrate_codes(blocks, {"x": counted}, lambda n_rows: make_rows(n_rows, rng))
+    return calibrate_codes(blocks, {"x": [histogram]}, lambda n_rows: make_rows(n_rows, rng))
 
 
-def draw(codes, n_rows=200_000):
+def count(values, std):
+    knots = np.linspace(0, 100, 101)
+    return Histogram(knots, knot_weights(values, knots).sum(axis=0), std)
+
+
+EXPONENTIAL = -15 * np.log(1 - (np.arange(10_000) + 0.5) / 10_000)
+
+
+def draw(codes, make_rows=make_rows, n_rows=200_000):
     rng = np.random.RandomState(1)
     column = TableEncoder(SCHEMA, codes).draw(make_rows(n_rows, rng), rng)["x"]
     return column[column != 0].dropna().to_numpy()
@@ -35,62 +47,35 @@ def share(values, *edges):
     return np.histogram(values, edges)[0] / len(values)
 
 
-def test_cuts_part_what_is_drawn_in_equal_shares():
-    plain, codes = draw(None), calibrate(np.array([500.0, 300.0, 20.0]))
-    even = draw(codes)
-    assert np.ptp(share(plain, 0, 1, 2, 4, 10) / share(plain, 0, 10)) > 0.2
-    assert_allclose(share(even, 0, 1, 2, 4, 10) / share(even, 0, 10), 1 / 4, atol=0.015)
-    assert_allclose(share(even, 10, 20, 30, 50) / share(even, 10, 50), 1 / 3, atol=0.015)
+def make_exponential(n_rows, rng, factor=1.0):
+    """Rows of which each has the weights of a few values, as those of records."""
+    block = TableEncoder(SCHEMA).make_blocks()[1]
+    codes = block.scale.encode(factor * rng.choice(EXPONENTIAL, (3, n_rows)))
+    rows = np.zeros((n_rows, 8))
+    rows[:, 2:6] = knot_weights(codes, np.arange(4.0)).mean(axis=0)
+    return rows
+
+
+def test_what_is_drawn_between_cuts_is_what_was_counted():
+    codes = calibrate(count(EXPONENTIAL, 3.0), make_exponential)
+    plain, even = (draw(c, make_exponential) for c in (None, codes))
+    edges = 0, 1, 2, 4, 10, 20, 30, 50
+    expected = -np.diff(np.exp(-np.array(edges) / 15))
+    expected /= expected.sum()
+    off, found = (share(x, *edges) / share(x, 0, 50) - expected for x in (plain, even))
+    assert np.abs(found).max() < 0.02
+    assert np.abs(off).max() > 0.03
     # The last interval has no cuts: its counts were not clear.
     assert_allclose(share(even, 50, 100), share(plain, 50, 100), atol=0.005)
 
 
-@pytest.mark.parametrize("ratio", [0.5, 2.0])
-def test_intervals_come_nearer_to_what_was_counted(ratio):
-    plain = share(draw(None), 0, 10, 50, 100)
-    counted = 1000 * plain * [ratio, 1, 1]
-    found = share(draw(calibrate(counted)), 0, 10, 50, 100)
-    wanted = counted[:2] / counted[:2].sum() * plain[:2].sum()
-    # Knots of made rows say something else, and so it is between.
-    assert (np.abs(found[:2] - wanted) < 0.8 * np.abs(plain[:2] - wanted)).all()
-
-
-def test_fitted_masses_are_exact_where_all_agree():
-    counted, half = np.array([300.0, 500.0, 200.0]), np.array([0.15, 0.25, 0.1])
-    wanted = _fit_masses(half, half, counted)
-    assert_allclose(wanted, counted / 1000, rtol=1e-6)
-
-
-def test_fitted_masses_are_the_least_squares_solution():
-    from_left, from_right = np.array([0.2, 0.3]), np.array([0.3, 0.2])
-    counted = np.array([600.0, 400.0])
-    a, b = _fit_masses(from_left, from_right, counted)
-    # a / 2 = 0.2, (a + b) / 2 = 0.6, b / 2 = 0.2, and a = 0.6, b = 0.4, which weigh 0.49 of that,
-    # of which a + b = 1 is to hold.
-    assert_allclose([a, b], [(0.25 + 1.2 * 0.49) / 1.48, (0.25 + 0.8 * 0.49) / 1.48], atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("made", "counted"),
-    [
-        ([0.9, 0.1], [0.1, 0.9]),
-        ([0.98, 0.02], [0.01, 0.99]),
-        ([0.5, 0.49, 0.01], [0.001, 0.001, 0.998]),
-        ([0.25] * 4, [0.97, 0.01, 0.01, 0.01]),
-    ],
-)
-def test_no_share_changes_by_more_than_half(made, counted):
-    made = np.array(made)
-    wanted = _fit_masses(made / 2, made / 2, np.array(counted))
-    assert wanted.sum() == pytest.approx(1)
-    assert np.maximum(wanted / made, made / wanted).max() < 1.51
-
-
-def test_noise_in_tails_moves_next_to_nothing():
-    """Where tables say that there is nothing, no noise of counts brings much."""
-    made = np.array([0.5, 0.49, 0.01])
-    counted = np.array([500.0, 490.0, 300.0])
-    assert _fit_masses(made / 2, made / 2, counted)[2] <= 1.51 * 0.01
+def test_intervals_are_between_what_was_counted_and_the_rows():
+    make = partial(make_exponential, factor=1.5)
+    drawn = draw(calibrate(count(EXPONENTIAL, 3.0), make), make)
+    found, counted, of_rows = (
+        np.divide(*share(x, 0, 10, 50)) for x in (drawn, EXPONENTIAL, 1.5 * EXPONENTIAL)
+    )
+    assert of_rows < found < counted
 
 
 def test_a_value_beside_what_is_not_clear_stays_where_it_is():
@@ -98,8 +83,9 @@ def test_a_value_beside_what_is_not_clear_stays_where_it_is():
     kind = Number(0, 99, decimals=0, knots=[0, 39, 40, 41, 99], cuts=[5, 20, 60, 70])
     block = TableEncoder(Schema({"x": kind, "a": Boolean()})).make_blocks()[0]
     rows = np.tile([0.1, 0.1, 0.6, 0.1, 0.1, 0, 1], (1000, 1))
-    counted = np.array([400.0, 100, 100, 300])
-    (codes,) = calibrate_codes([block], {"x": counted}, lambda n_rows: rows).values()
+    knots = np.arange(100.0)
+    counted = Histogram(knots, np.where(knots == 40, 600.0, 4.0), 1.0)
+    (codes,) = calibrate_codes([block], {"x": [counted]}, lambda n_rows: rows).values()
     at = np.searchsorted(block.scale.numbers, [39, 40, 41])
     assert_allclose(codes[at], [1, 2, 3], atol=1e-4)
 
@@ -112,8 +98,8 @@ def test_codes_increase_from_the_first_knot_to_the_last():
         return rows
 
     for make in (make_rows, make_few):
-        for counted in ([1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1e6, 3.0]):
-            codes = calibrate(np.array(counted), make)["x"]
+        for values in ([3.0], [40.0, 41.0], EXPONENTIAL, []):
+            codes = calibrate(count(np.array(values), 1.0), make)["x"]
             assert codes.shape == (9,)
             assert (np.diff(codes) > 0).all()
             assert_allclose(codes[[0, -1]], [0, 3])
@@ -121,7 +107,7 @@ def test_codes_increase_from_the_first_knot_to_the_last():
 
 def test_where_rows_have_no_such_numbers_all_stays():
     rows = np.tile([1.0, 0, 0, 0, 0, 0, 1, 0], (1000, 1))
-    codes = calibrate(np.array([1.0, 1.0, 1.0]), lambda n_rows, rng: rows)["x"]
+    codes = calibrate(count(EXPONENTIAL, 1.0), lambda n_rows, rng: rows)["x"]
     encoded = TableEncoder(SCHEMA).make_blocks()[1].scale.codes
     assert_array_equal(codes, encoded)
 

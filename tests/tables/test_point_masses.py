@@ -106,6 +106,29 @@ def count(kind, values, std=1.0, n_missing=0):
     return ValueCounts(kind, counts, std, len(values) + n_missing)
 
 
+def test_counts_of_two_releases_are_averaged():
+    """A candidate that is within the noise of each is not within that of both."""
+    rng = np.random.RandomState(0)
+    kind = with_candidates(Number(0, 1000, 0, knots=[0, 10, 500, 1000]), Number(decimals=0))
+    values = rng.randint(0, 1000, 20_000).astype(float)
+    at = len(kind.positions) + kind.atoms.index(-7777)
+    first, second = (count(kind, values, 50.0) for _ in range(2))
+    for part, n_there in ((first, 190.0), (second, 180.0)):
+        part._at_atoms[at - len(kind.positions)] = n_there
+        assert -7777 not in part.find_atoms(Number())
+    assert -7777 in second.find_atoms(Number(), first)
+    first._at_atoms[at - len(kind.positions)] = 0.0
+    assert -7777 not in second.find_atoms(Number(), first)
+
+
+def test_noise_of_candidates_is_no_value_of_a_range():
+    kind = with_candidates(Number(0, 1000, 0, knots=[0, 10, 500, 1000]), Number(decimals=0))
+    counted = ValueCounts(kind, np.full(len(kind.positions) + len(kind.atoms), 40.0), 20.0, 5000)
+    assert counted.without([], is_wide=True)[0].sum() == 40 * len(kind.positions)
+    n_inside = sum(0 <= atom <= 1000 for atom in kind.atoms)
+    assert counted.without([])[0].sum() == pytest.approx(40 * (len(kind.positions) + n_inside))
+
+
 def smooth(n=20_000):
     return np.random.RandomState(0).randint(0, 1000, n).astype(float)
 
@@ -114,12 +137,17 @@ WIDE = Number(0, 1000, 0, knots=[0, 1, 2, 10, 50, 90, 110, 500, 1000])
 CANDIDATES = with_candidates(WIDE, Number(decimals=0))
 
 
-def test_candidates_are_within_the_bounds_or_were_found_before():
-    assert set(CANDIDATES.atoms) == {0, 1, 9, 99, 100, 999}
-    assert set(with_candidates(WIDE, Number(0, 1000)).atoms) == {0, 1, 9, 99, 100, 999, 1000}
-    assert -99 in with_candidates(WIDE, Number(), [-99]).atoms
-    assert with_candidates(WIDE, Number(0, 1000, atoms=[7, -5])).atoms == (7, -5)
-    assert with_candidates(WIDE, Number(0, 1000, atoms=[])).atoms is None
+def test_candidates_are_within_declared_bounds_or_were_found_before():
+    assert {0, 1, 9, 77, 100, 999, -7777, 8888888} < set(CANDIDATES.atoms)
+    assert 999.9 not in CANDIDATES.atoms
+    assert {999.9, 9999.99} < set(Number().candidates)
+    found = set(with_candidates(WIDE, Number(0, 1000, 0)).atoms)
+    assert {0, 1, 100, 777, 1000} < found
+    assert max(found) == 1000
+    assert min(found) == 0
+    assert -99 in with_candidates(WIDE, Number(decimals=0), [-99]).atoms
+    assert with_candidates(WIDE, Number(0, 1000, 0, atoms=[7, -5])).atoms == (7, -5)
+    assert with_candidates(WIDE, Number(0, 1000, 0, atoms=[])).atoms is None
 
 
 @pytest.mark.parametrize("decimals", [0, 2, None])
@@ -234,3 +262,12 @@ def test_values_about_an_atom_that_is_a_knot_are_not_lost():
     assert_allclose(counts, [0, 125, 750, 125, 0], atol=2)
     assert n_values == pytest.approx(len(values) - 301)
     assert counts.sum() == pytest.approx(n_values)
+
+
+def test_columns_with_a_point_mass_at_a_bound_are_refined():
+    """A bound of -1 is no position, since it has a weight of its own, but a knot of the schema."""
+    kind = Number(-1, 100, 0, knots=[-1, 20, 100], cuts=[5], atoms=[-1])
+    refined = TableEncoder(Schema({"x": kind, "y": Number(0, 1)})).make_blocks()[0].refine(2)
+    assert refined.knots[0] == -1
+    assert refined.positions[0] == 0
+    assert len(refined.positions) == 2 * len(kind.positions) - 1

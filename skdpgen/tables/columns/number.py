@@ -26,10 +26,11 @@ from .values import MAX_UNITS, Values, place_knots, wide_knots
 
 # Default number of knots.
 N_KNOTS = 16
-# Beside its bounds, what many records of a column may share, and what may stand for what is not
-# known: ends of shares, and numbers of nines.
-_NINES = [10**k - 1 for k in range(1, 7)]
-_CANDIDATES = (0, 1, 100, -1, *_NINES, *(-nines for nines in _NINES))
+# What many records of a column may share, and what may stand for what is not known: ends of shares,
+# repeated digits, as surveys code it, and the largest numbers of a field with decimals.
+_REPEATED = [digit * (10**k - 1) // 9 for digit in (7, 8, 9) for k in range(2, 8)]
+_CANDIDATES = (0, 1, 100, -1, 9, *_REPEATED, -9, *(-number for number in _REPEATED))
+_WITH_DECIMALS = (*(round(10**k - 0.1, 1) for k in (2, 3, 4)), 999.99, 9999.99)
 
 
 @dataclass(frozen=True, repr=False)
@@ -203,7 +204,8 @@ class Number(Column):
     @property
     def candidates(self):
         """Values that may stand for what is not known."""
-        return _CANDIDATES
+        decimals = 15 if self.decimals is None else self.decimals
+        return (*_CANDIDATES, *(x for x in _WITH_DECIMALS if round(x, decimals) == x))
 
     def with_even_knots(self):
         """Return the column with evenly spaced knots."""

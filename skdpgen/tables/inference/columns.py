@@ -22,6 +22,7 @@ from ..encoder import TableEncoder
 from ..schema import Schema
 from ..strata import as_classes, can_stratify
 from .categories import check_type, with_categories
+from .densities import Histogram, estimate_density
 from .grids import (
     FEWEST_FINE,
     MOST_FINE,
@@ -31,6 +32,7 @@ from .grids import (
     unit_of,
     widen,
     with_knots,
+    write_near,
 )
 from .location import N_LEVELS, SIZE, encode_locations, read_locations, read_value
 from .orders import reconcile_orders
@@ -68,10 +70,9 @@ class SchemaInference:
     `encode_decimals`.
 
     Open numbers and dates are counted near the knots of a wide grid, which shows their ranges, and
-    then of a finer one within these, which shows quantiles, and cuts between them; numbers
-    of which only knots are to be found, on the finer one alone. The more noise there is for so many
-    records, the coarser are the grids: see `ranges`. Categories are those whose noisy counts pass a
-    threshold.
+    then of a finer one within these; both show quantiles, and cuts between them: see `densities`.
+    Numbers of which only knots are to be found are counted on the finer one alone. The more noise,
+    the coarser are the grids: see `ranges`. Categories have noisy counts above a threshold.
 
     Parameters
     ----------
@@ -92,9 +93,8 @@ class SchemaInference:
         Columns of which nothing is known.
     texts : dict of str to TextStyle
         After `run`, how the texts of these are written.
-    counted : dict of str to ndarray
-        After `run`, of numbers of which cuts were found: how many are between each knot and the
-        next one, but for noise.
+    counted : dict of str to list of Histogram
+        After `run`, of numbers of which cuts were found: their noisy histograms.
     """
 
     def __init__(self, schema, texts=None, has_decimals=False, label=None):
@@ -176,7 +176,7 @@ class SchemaInference:
             target = as_classes(ranged[self.label].kind)
         is_stratified = can_stratify(self.schema.learned, target)
         kinds |= self._find_knots(curator, ranged, is_stratified)
-        return self.schema.replace(reconcile_orders(self.schema, kinds, self.counted))
+        return self.schema.replace(reconcile_orders(self.schema, kinds))
 
     def _hand_over(self, known, curator):
         """Let another one go on, which knows more of the columns."""
@@ -195,8 +195,8 @@ class SchemaInference:
         for name, counted in self._count(curator, RANGES, self._open, wide, std):
             for atoms in (counted.find_atoms(self._numbers[name]), []):
                 # Ranges are those of all other values or, where these do not show, of all.
-                counts, n_values = counted.without(atoms)
-                ranged = Ranged(wide[name], counted.knots, counts, std, atoms, n_values)
+                counts, n_values = counted.without(atoms, is_wide=True)
+                ranged = Ranged(wide[name], counted.knots, counts, std, atoms, n_values, counted)
                 if self._find_range(name, ranged)[1]:
                     break
             seen[name] = ranged
@@ -208,7 +208,9 @@ class SchemaInference:
             (lower, upper), is_resolved = self._find_range(name, ranged)
             within, number = ranged.within(lower, upper), self._numbers[name]
             histogram = within.knots, within.counts, within.std
-            knots = quantile_knots(*histogram, n_fine, unit_of(number), is_fine=True)
+            unit = unit_of(number)
+            density = estimate_density([Histogram(*histogram)], lower, upper, unit)
+            knots = quantile_knots(*histogram, n_fine, unit, is_fine=True, density=density)
             fine = with_knots(number, knots, is_fine=True)
             fine = with_candidates(fine, self.schema[name], within.atoms)
             found[name] = replace(within, kind=fine)
@@ -224,8 +226,12 @@ class SchemaInference:
         unit = unit_of(self._numbers[name])
         knots = ranged.knots - origin
         *bounds, is_resolved = find_range(knots, ranged.counts, ranged.std, ranged.n_values, unit)
-        positions = np.searchsorted(knots, bounds)
-        return ranged.knots[positions], is_resolved
+        lower, upper = ranged.knots[np.searchsorted(knots, bounds)]
+        if ranged.located is not None:
+            # All of these cells: noise on finer ones hides the tails.
+            first, last = ranged.located
+            lower, upper, is_resolved = min(lower, first), max(upper, last), True
+        return (lower, upper), is_resolved
 
     def _locate(self, curator, seen):
         """Count clusters of values in few cells of the wide grid on much finer ones.
@@ -271,19 +277,27 @@ class SchemaInference:
         std : float
             Standard deviation of their noise.
         """
-        unit = unit_of(self._numbers[name])
+        unit, apart = unit_of(self._numbers[name]), list(counted)
         # The smallest first: the last values stay, as a range is theirs.
         for cells, counts in reversed(counted.items()):
             value = read_value(counts, std, ranged.count_within(*cells), *cells, unit)
             if value is not None:
                 rest = ranged.take_atom(int(value) if unit == 1 else value, *cells)
-                ranged = rest if self._find_range(name, rest)[1] else ranged
+                if self._find_range(name, rest)[1]:
+                    ranged, apart = rest, [other for other in apart if other != cells]
         cells = ranged.find_cells()
+        apart = (other for other in apart if other != cells and self._is_apart(name, ranged, other))
+        ranged = replace(ranged, apart=tuple(apart))
         if cells in counted:
             knots, counts = read_locations(counted[cells], std, ranged.n_values, *cells, unit)
             if knots is not None:
                 ranged = ranged.refine(cells, knots, counts, std)
         return ranged
+
+    def _is_apart(self, name, ranged, cells):
+        """Return whether cells are further from the range of all others than it is wide."""
+        (lower, upper), is_resolved = self._find_range(name, ranged.take_atom(0.0, *cells))
+        return is_resolved and max(cells[0] - upper, lower - cells[1]) > upper - lower
 
     def _encode_locations(self, clusters, atoms, cells, y=None):
         table, parts = self._read(cells), []
@@ -312,11 +326,11 @@ class SchemaInference:
             for name in self._scales
         }
         affordable = self.count_knots(curator.plan, curator.n_rows, std, is_stratified)
-        found, unresolved, lost, low = {}, [], {}, {}
+        found, unresolved, lost, apart, low = {}, [], {}, {}, {}
         for name, counted in self._count(curator, COUNTS, self._scales, fine, std):
             kind, knots = self._numbers[name], counted.knots
             n_knots = kind.n_knots or affordable
-            atoms = counted.find_atoms(kind)
+            atoms = counted.find_atoms(kind, ranged[name].counted if name in ranged else None)
             if kind.atoms is None:
                 atoms += counted.find_shared(max(n_knots, N_KNOTS))
             counts, n_values = counted.without(atoms)
@@ -326,16 +340,24 @@ class SchemaInference:
                 )
                 within = (lower <= knots) & (knots <= upper)
                 knots, counts = knots[within], counts[within]
-                lost[name] = [
-                    a for a in ranged[name].atoms if not (lower <= a <= upper or a in atoms)
-                ]
+                known, left = self._known(name), set(ranged[name].atoms).difference(atoms)
+                beyond = [a for a in left if not lower <= a <= upper]
+                lost.update((name, write_near(known, a)) for a in beyond)
+                apart.update((name, write_near(known, sum(a) / 2)) for a in ranged[name].apart)
                 if not isinstance(self.schema[name], Date):
                     low[name] = estimate_loss(knots, counts, std)
-            chosen, unit = knots, unit_of(kind)
+            chosen, unit, parts = knots, unit_of(kind), [Histogram(knots, counts, std)]
+            # Around new point masses, the wide grid counts these as well.
+            new = {a for a in atoms if knots[0] <= a <= knots[-1]}
+            if name in ranged and new <= set(ranged[name].atoms):
+                parts = ranged[name].around(*knots[[0, -1]]) + parts
+            density = estimate_density(parts, *knots[[0, -1]], unit)
             if is_unresolved(knots, counts, std, n_values, unit):
                 unresolved.append(name)
             if len(knots) > n_knots:
-                chosen = quantile_knots(knots, counts, std, n_knots, unit=unit, is_rest=bool(atoms))
+                chosen = quantile_knots(
+                    knots, counts, std, n_knots, unit, is_rest=bool(atoms), density=density
+                )
             found[name] = with_atoms(with_knots(kind, chosen), atoms)
             if name == self.label and name in self._open:
                 found[name] = as_classes(
@@ -343,11 +365,13 @@ class SchemaInference:
                 )
                 if isinstance(found[name], Ordinal):
                     continue
-            between, cuts = find_cuts(knots, counts, std, found[name].positions, unit)
+            cuts = find_cuts(knots, counts, std, found[name].positions, unit, density)
             if cuts:
-                found[name], self.counted[name] = replace(found[name], cuts=cuts), between
+                found[name] = replace(found[name], cuts=cuts)
+                self.counted[name] = parts
         warn_of_columns("values unresolved", unresolved)
-        warn_of_columns("cut", {n: f"near {a[0]:.6g}" for n, a in lost.items() if a})
+        warn_of_columns("cut", lost)
+        warn_of_columns("apart", apart)
         low = {n: f"mean low by {x:.0%}" for n, x in low.items() if x >= LEAST_LOSS}
         warn_of_columns("tail", low)
         found = self._wrap(found)

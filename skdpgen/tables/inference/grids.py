@@ -9,8 +9,9 @@ import numpy as np
 from ..blocks import knot_weights
 from ..columns import Category, Number
 from ..columns.number import N_KNOTS
+from .densities import Histogram
 from .location import NEARLY_ALL, find_cells, find_clusters
-from .point_masses import with_candidates
+from .point_masses import ValueCounts, with_candidates
 from .ranges import find_clear
 
 # Fewest and most knots of the second, finer grid.
@@ -35,6 +36,12 @@ class Ranged:
         Inferred point masses.
     n_values : float
         Number of other values.
+    counted : ValueCounts, default=None
+        The counts of the wide grid.
+    located : tuple of float, default=None
+        The least range, if nearly all values are in few cells of a wide grid.
+    apart : tuple of (float, float), default=()
+        Cells with other values that stand apart.
     """
 
     kind: Number
@@ -43,11 +50,21 @@ class Ranged:
     std: float
     atoms: list
     n_values: float
+    counted: ValueCounts | None = None
+    located: tuple | None = None
+    apart: tuple = ()
 
     def within(self, lower, upper):
         """Return the part of the grid from one of its knots to another."""
         where = (lower <= self.knots) & (self.knots <= upper)
         return replace(self, knots=self.knots[where], counts=self.counts[where])
+
+    def around(self, lower, upper):
+        """Return the histogram of the part that covers a range, in a list; none of one knot."""
+        first = max(np.searchsorted(self.knots, lower, side="right") - 1, 0)
+        where = slice(first, np.searchsorted(self.knots, upper) + 1)
+        part = Histogram(self.knots[where], self.counts[where], self.std)
+        return [part] * (len(part.knots) > 1)
 
     def find_cells(self):
         """Return the ends of the few cells that hold nearly all values, or None."""
@@ -81,15 +98,18 @@ class Ranged:
     def refine(self, cells, knots, counts, std):
         """Return the grid with finer knots in place of some cells.
 
-        Knots outside of these stay if their counts are more than noise.
+        Knots outside of these stay if their counts are more than noise, and so do cells apart.
         """
         is_outside = (self.knots < cells[0]) | (self.knots > cells[1])
+        located = [knots[0], knots[-1]]
         clear = find_clear(self.std * math.sqrt(is_outside.sum()), 1) + _FEW_OUTSIDE * self.n_values
-        if self.counts[is_outside].sum() > clear:
+        if self.apart or self.counts[is_outside].sum() > clear:
             order = np.argsort(knots := np.r_[self.knots[is_outside], knots])
             counts = np.r_[self.counts[is_outside], counts][order]
             knots, std = knots[order], max(std, self.std)
-        return replace(self, knots=knots, counts=counts, std=std)
+            located += [end for ends in self.apart for end in ends]
+        located = min(located), max(located)
+        return replace(self, knots=knots, counts=counts, std=std, located=located)
 
     def without(self, atoms):
         """Return the grid, with nothing at the knots around point masses that were found since."""
@@ -156,3 +176,11 @@ def with_knots(kind, knots, *, is_fine=False):
         scale = "symlog" if is_signed else kind.scale
         return replace(kind, lower=lower, upper=upper, scale=scale)
     return replace(kind, lower=lower, upper=upper, n_knots=None, scale=None, knots=knots)
+
+
+def write_near(kind, number):
+    """Return where a number of a column is, as findings say it: a date by its day."""
+    if isinstance(kind, Number):
+        return f"near {number:.6g}"
+    (date,) = kind.make_cells(np.array([number]), np.array([False]))
+    return f"near {str(date)[:10]}"

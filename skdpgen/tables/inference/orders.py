@@ -8,7 +8,7 @@ import numpy as np
 from ..rules.ordered import Ordered, list_ordered
 
 
-def reconcile_orders(schema, kinds, counted):
+def reconcile_orders(schema, kinds):
     """Widen inferred ranges that contradict orders: noise may find any range.
 
     Parameters
@@ -17,8 +17,6 @@ def reconcile_orders(schema, kinds, counted):
         As declared.
     kinds : dict of str to Column
         As inferred.
-    counted : dict of str to ndarray
-        Counts between knots, as of `SchemaInference`; changed in place.
 
     Returns
     -------
@@ -33,13 +31,13 @@ def reconcile_orders(schema, kinds, counted):
             continue
         units = pair[1].units_per_day / pair[0].units_per_day
         if schema[last].upper is None:
-            kinds = kinds | {last: _extend(last, pair[1], counted, upper=number.upper * units)}
+            kinds = kinds | {last: _extend(pair[1], upper=number.upper * units)}
         elif schema[first].lower is None:
-            kinds = kinds | {first: _extend(first, pair[0], counted, lower=other.lower / units)}
+            kinds = kinds | {first: _extend(pair[0], lower=other.lower / units)}
     return kinds
 
 
-def _extend(name, kind, counted, *, lower=None, upper=None):
+def _extend(kind, *, lower=None, upper=None):
     """Return a column with a wider range, and no values in what is added."""
     number = kind.to_number()
     ends = (number.lower if lower is None else lower, number.upper if upper is None else upper)
@@ -48,7 +46,4 @@ def _extend(name, kind, counted, *, lower=None, upper=None):
     if number.decimals == 0:
         ends = [int(end) for end in ends]
     knots = number.knots and sorted({*number.knots, *ends})
-    if name in counted:
-        before, after = (1, 0) if upper is None else (0, 1)
-        counted[name] = np.pad(counted[name], (before, after))
     return kind.from_number(replace(number, lower=ends[0], upper=ends[1], knots=knots))

@@ -24,7 +24,7 @@ CONSTANTS = PointMassConstants()
 
 
 def with_candidates(kind, declared, found=()):
-    """Return a number with its declared point masses, or else with all candidates.
+    """Return a number with its declared point masses, or else all candidates in declared bounds.
 
     Parameters
     ----------
@@ -43,7 +43,9 @@ def with_candidates(kind, declared, found=()):
     atoms = number.atoms
     if atoms is None:
         bounds = [bound for bound in (number.lower, number.upper) if bound is not None]
-        inside = [value for value in declared.candidates if kind.lower <= value <= kind.upper]
+        lower = -np.inf if number.lower is None else number.lower
+        upper = np.inf if number.upper is None else number.upper
+        inside = [value for value in declared.candidates if lower <= value <= upper]
         atoms = dict.fromkeys([*found, *inside, *bounds])
     return with_atoms(kind, atoms)
 
@@ -101,8 +103,24 @@ class ValueCounts:
         self._atoms = np.array(atoms, dtype=np.float64)
         self._near, self._at_atoms = near_knots, at_atoms
 
-    def find_atoms(self, declared):
-        """Return the declared point masses, or else the candidates with clear counts."""
+    @property
+    def at_atoms(self):
+        """The noisy counts of the point masses, a dict."""
+        return dict(zip(self.kind.atoms or (), self._at_atoms.tolist(), strict=True))
+
+    def find_atoms(self, declared, earlier=None):
+        """Return the declared point masses, or else the candidates with clear counts.
+
+        Parameters
+        ----------
+        declared : Number
+        earlier : ValueCounts, default=None
+            Of an earlier release, whose counts of candidates are averaged with these.
+
+        Returns
+        -------
+        list of float
+        """
         if not len(self._atoms) or declared.atoms is not None:
             return list(declared.atoms or ())
         unit = 0.0 if self.kind.decimals is None else 10.0**-self.kind.decimals
@@ -116,8 +134,14 @@ class ValueCounts:
         density = np.pad(counts.clip(0) / widths, 1)
         is_beyond = (self._atoms < self.knots[0]) | (self._atoms > self.knots[-1])
         beside = unit * np.maximum(density[before], density[after + 1]) * ~is_beyond
-        least = max(CONSTANTS.min_share * self.n_values, find_clear(self.std, len(beside)))
-        is_atom = self._at_atoms - CONSTANTS.min_ratio * beside > least
+        at_atoms, std = self._at_atoms, np.full(len(beside), self.std)
+        if earlier is not None:
+            before = np.array([earlier.at_atoms.get(atom, np.nan) for atom in self._atoms])
+            is_both, share = ~np.isnan(before), _precision_share(self.std, earlier.std)
+            at_atoms = np.where(is_both, share * at_atoms + (1 - share) * before, at_atoms)
+            std[is_both] *= np.sqrt(share)
+        least = np.maximum(CONSTANTS.min_share * self.n_values, find_clear(std, len(beside)))
+        is_atom = at_atoms - CONSTANTS.min_ratio * beside > least
         return [a for a, is_found in zip(self.kind.atoms, is_atom, strict=True) if is_found]
 
     def find_shared(self, n_knots):
@@ -145,14 +169,18 @@ class ValueCounts:
         shared = self.knots[inner[is_shared]]
         return (shared.astype(np.int64) if self.kind.decimals == 0 else shared).tolist()
 
-    def without(self, atoms):
+    def without(self, atoms, *, is_wide=False):
         """Return the counts near knots without point masses, and the number of values in them.
 
-        The counts of rejected candidates go to the knots around them.
+        The counts of rejected candidates go to the knots around them. Those beyond the knots, where
+        no values are, go nowhere.
 
         Parameters
         ----------
         atoms : list of float
+        is_wide : bool, default=False
+            Whether the counts are to show a range. Then candidates whose counts may be noise go
+            nowhere either: the noise of many would be taken for values.
 
         Returns
         -------
@@ -162,8 +190,16 @@ class ValueCounts:
         is_left, is_free = ~np.isin(self._atoms, atoms), ~np.isin(self.knots, atoms)
         # Without `decimals`, other values arbitrarily near contribute to the count of a knot.
         is_free |= self.kind.decimals is None
-        counts = self._near * is_free + self._at_atoms[is_left] @ knot_weights(
-            self._atoms[is_left], self.knots
-        )
-        n_atoms = self._at_atoms[~is_left].sum() + self._near[~is_free].sum()
+        is_left &= (self._atoms >= self.knots[0]) & (self._atoms <= self.knots[-1])
+        if is_wide:
+            is_left &= self._at_atoms > find_clear(self.std, len(self._atoms))
+        left = self._at_atoms[is_left] @ knot_weights(self._atoms[is_left], self.knots)
+        counts = self._near * is_free + left
+        n_atoms = self._at_atoms[np.isin(self._atoms, atoms)].sum() + self._near[~is_free].sum()
         return counts, max(self.n_values - n_atoms, 0.0)
+
+
+def _precision_share(std, other):
+    """Return the weight of a count beside another one of the same, by the precision of both."""
+    variances = std**2, other**2
+    return 1.0 if sum(variances) == 0 else variances[1] / sum(variances)

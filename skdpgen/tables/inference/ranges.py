@@ -35,10 +35,13 @@ _FURTHER = 3.0
 _WITHIN = 2.0
 # Knots that a column has where nearly all is noise.
 _FEWEST = 5
+# So many values of a range are counted each, as they may be few codes.
+_FEW_VALUES = 64
 # Parts between two knots, at most; what each is to hold, in deviations of noise; and which share of
 # an interval goes evenly to all that is in it, whatever was counted.
-_MOST_PARTS, _PART, _EVENLY = 8, 2.0, 0.05
-# A single value that has so many times what is between it and the next knot.
+_MOST_PARTS, _PART, _EVENLY = 8, 0.1, 0.05
+# A knot counts a single value if the density there is so many times that at both neighbours; which
+# is far more than the others if it is as many times what is between it and the next knot.
 _FAR_MORE = 3.0
 
 
@@ -145,9 +148,8 @@ def find_range(knots, counts, std, n_values=None, unit=None):
 def narrow_range(knots, counts, std, n_values, unit=None, wide=None):
     """Return a range within which there is nearly everything, from counts at finer knots.
 
-    A bound moves inwards only if all say so: `find_range`; the sum of what is then left out, which
-    with its noise is a small share of all values; and the wide grid, on which a long tail has fewer
-    knots, and less noise: what lies wholly beyond is no more than noise.
+    A bound moves inwards only if `find_range` says so, and what is then left out, by both grids, is
+    no more than noise, and with its noise a small share of all values.
 
     Parameters
     ----------
@@ -168,7 +170,9 @@ def narrow_range(knots, counts, std, n_values, unit=None, wide=None):
     return knots[min(first, n_below)], knots[max(last, len(knots) - 1 - n_above)]
 
 
-def quantile_knots(knots, counts, std, n_knots, unit=None, is_rest=False, is_fine=False):
+def quantile_knots(
+    knots, counts, std, n_knots, unit=None, is_rest=False, is_fine=False, density=None
+):
     """Return knots at quantiles of values that were counted near knots, with noise.
 
     Parameters
@@ -180,13 +184,15 @@ def quantile_knots(knots, counts, std, n_knots, unit=None, is_rest=False, is_fin
         values that many share, so that no knot is mere noise.
     unit : float, default=None
         How far values are apart, if they are whole multiples of it. If there are at most 16, or at
-        most twice as many as knots, all of them are knots.
+        most twice as many as knots, all of them are knots; 64 where `is_fine`.
     is_rest : bool, default=False
         Whether they are counts of what is left beside atoms, which may be next to nothing.
     is_fine : bool, default=False
         Whether these are knots of a finer grid to count by. Half of it is also for where there are
         values that many share, to tell them from those around; and a fifth of it goes evenly to
         the cells between knots, whatever they hold.
+    density : (points, masses), default=None
+        As from `spread_counts`, in place of that of these counts.
 
     Returns
     -------
@@ -195,9 +201,9 @@ def quantile_knots(knots, counts, std, n_knots, unit=None, is_rest=False, is_fin
         share of a quantile; and in long tails, knots that grow apart to the end.
     """
     n_values = math.inf if unit is None else 1 + round((knots[-1] - knots[0]) / unit)
-    if n_values <= max(2 * n_knots, N_KNOTS):
+    if n_values <= max(2 * n_knots, _FEW_VALUES if is_fine else N_KNOTS):
         return np.linspace(knots[0], knots[-1], n_values)
-    points, masses = spread_counts(knots, counts, std)
+    points, masses = density or spread_counts(knots, counts, std)
     if unit is not None:
         _, values = np.unique(np.round((points[1:] + points[:-1]) / 2 / unit), return_inverse=True)
     else:
@@ -210,7 +216,7 @@ def quantile_knots(knots, counts, std, n_knots, unit=None, is_rest=False, is_fin
     if is_fine:
         # Which value it is may be any about there: half of the knots are for that.
         masses = (whole + masses * (whole.sum() / max(masses.sum(), 1e-300))) / 2
-    if std > 0:
+    if std > 0 and not is_fine:
         n_knots = min(n_knots, max(_FEWEST, 2 + int(2 * masses.sum() / (_SIGNAL * std))))
     is_more = counts > find_clear(std, len(knots))
     shared = knots[is_more & (counts > counts.sum() / n_knots)]
@@ -227,26 +233,24 @@ def quantile_knots(knots, counts, std, n_knots, unit=None, is_rest=False, is_fin
     return np.unique(np.r_[lower, found, upper])
 
 
-def find_cuts(knots, counts, std, positions, unit=None):
-    """Return what was counted between positions, and values that part it in equal shares.
+def find_cuts(knots, counts, std, positions, unit=None, density=None):
+    """Return values between positions that part it in equal shares.
 
     Parameters
     ----------
-    knots, counts, std, unit
+    knots, counts, std, unit, density
         As in `quantile_knots`.
     positions : ndarray
         Knots, each between the first and the last of `knots`, that a column has at last.
 
     Returns
     -------
-    counted : ndarray of shape (n_positions - 1,)
-        Counts between each position and the next one.
     cuts : list of float
         Increasing; none where counts of so much would be mostly noise, or no two values are.
     """
-    points, masses = spread_counts(knots, counts, std)
+    points, masses = density or spread_counts(knots, counts, std)
     cumulative, cuts = np.r_[0, np.cumsum(masses)], []
-    counted = np.diff(np.interp(positions, points, cumulative))
+    is_single, step = _stand_out(knots, counts, std, unit), unit or 0.0
     for first, last in pairwise(positions):
         if unit is not None and last - first < 2.5 * unit:
             continue
@@ -256,13 +260,28 @@ def find_cuts(knots, counts, std, positions, unit=None):
         shares -= shares[0]
         n_parts = _MOST_PARTS if std == 0 else int(min(_MOST_PARTS, shares[-1] / (_PART * std)))
         # By these cuts, values of a knot would be drawn that has far more than is between.
-        at_ends = counts[np.isin(knots, [first, last])].max(initial=0)
-        if n_parts < 2 or shares[-1] <= 0 or at_ends > _FAR_MORE * shares[-1]:
+        at_ends = counts[is_single & np.isin(knots, [first, last])].max(initial=0)
+        inner = np.interp([first + step, last - step], points, cumulative)
+        if n_parts < 2 or shares[-1] <= 0 or at_ends > _FAR_MORE * np.ptp(inner):
             continue
         shares = (1 - _EVENLY) * shares / shares[-1] + _EVENLY * (values - first) / (last - first)
         found = np.interp(np.arange(1, n_parts) / n_parts, shares, values)
         cuts += [cut for cut in np.unique(found).tolist() if first < cut < last]
-    return counted, cuts
+    return cuts
+
+
+def _stand_out(knots, counts, std, unit):
+    """Return which knots count a single value.
+
+    There is no other value near, or far more than the densities at the neighbours predict.
+    """
+    gaps = np.diff(knots)
+    widths = np.convolve(gaps, [0.5, 0.5])
+    density = np.pad(counts.clip(0) / widths, 1)
+    beside = widths * np.maximum(density[:-2], density[2:])
+    is_next = np.pad(gaps < 1.5 * (unit or 0.0), 1, constant_values=True)
+    is_more = counts - _FAR_MORE * beside > find_clear(std, len(counts))
+    return is_more | (is_next[1:] & is_next[:-1])
 
 
 def spread_counts(knots, counts, std):
@@ -350,13 +369,18 @@ def _count_empty(knots, counts, std, n_values, wide):
     """Return how many of the first knots surely hold next to nothing, of at most all but two."""
     sums = np.cumsum(counts[:-2])
     noise = std * np.sqrt(np.arange(1, len(sums) + 1))
-    is_empty = sums + noise <= _NOTHING * n_values
+    is_empty = np.ones(len(sums), dtype=bool)
     if wide is not None:
         theirs, counts, std = wide
         # Values between two knots are at both: those before the last of these are wholly below.
         n_below = np.searchsorted(theirs, knots[1:-1], side="right") - 1
-        sums = np.r_[0, np.cumsum(counts)][n_below.clip(0)]
-        is_empty &= sums <= _WITHIN * std * np.sqrt(n_below.clip(0)) + 1e-9 * n_values
+        others = np.r_[0, np.cumsum(counts)][n_below.clip(0)]
+        # Both count the same values: averages by precision.
+        variances = np.where(n_below > 0, std**2 * n_below, np.inf), noise**2
+        share = 1 / (1 + variances[1] / np.maximum(variances[0], 1e-300))
+        sums, noise = share * sums + (1 - share) * others, noise * np.sqrt(share)
+        is_empty = sums <= _WITHIN * noise + 1e-9 * n_values
+    is_empty &= sums + noise <= _NOTHING * n_values
     return np.flatnonzero(np.r_[True, is_empty])[-1]
 
 

@@ -8,6 +8,7 @@ from ..ids import (
     conditions,
     containers,
     decimals,
+    densities,
     history_fits,
     inference,
     location,
@@ -62,7 +63,7 @@ PRIVACY = {
     ),
     "values far from a range are lost in silence": Fault(
         "tables.inference.columns:SchemaInference._find_knots",
-        """warn_of_columns("cut", {n: f"near {a[0]:.6g}" for n, a in lost.items() if a})""",
+        """warn_of_columns("cut", lost)""",
         "pass",
         location("values_far_from_a_range_are_named_if_they_are_no_point_mass"),
     ),
@@ -234,8 +235,8 @@ FUNCTION = {
     ),
     "a frequent value is an atom whatever is beside it": Fault(
         "tables.inference.point_masses:ValueCounts.find_atoms",
-        "self._at_atoms - CONSTANTS.min_ratio * beside",
-        "self._at_atoms",
+        "at_atoms - CONSTANTS.min_ratio * beside",
+        "at_atoms",
         point_masses("a_value_as_frequent_as_those_beside_it_is_none"),
     ),
     "what was found beyond a range is lost": Fault(
@@ -252,8 +253,8 @@ FUNCTION = {
     ),
     "noise is taken for atoms": Fault(
         "tables.inference.point_masses:ValueCounts.find_atoms",
-        "find_clear(self.std, len(beside))",
-        "find_clear(0, len(beside))",
+        "find_clear(std, len(beside))",
+        "find_clear(0 * std, len(beside))",
         point_masses("a_value_with_more_than_its_surroundings_is_an_atom[0-0]"),
     ),
     "what is beside a value that many share is one, too": Fault(
@@ -284,7 +285,7 @@ FUNCTION = {
         "tables.blocks:KnotBlock.__init__",
         "CodeScale(self.knots, cuts, codes)",
         "CodeScale(self.knots, cuts)",
-        marginal_calibration("cuts_part_what_is_drawn_in_equal_shares"),
+        marginal_calibration("what_is_drawn_between_cuts_is_what_was_counted"),
     ),
     "an atom is taken for the one before": Fault(
         "tables.blocks:KnotBlock._encode",
@@ -376,15 +377,39 @@ FUNCTION = {
         "refined",
         decimals("bounds_may_be_too_far_from_zero_for_the_decimals"),
     ),
-    "noise of counts fills tails": Fault(
-        "tables.marginal_calibration",
-        "max_factor: float = 1.5",
-        "max_factor: float = 15.0",
-        marginal_calibration("noise_in_tails_moves_next_to_nothing"),
+    "noise decides how smooth a density is": Fault(
+        "tables.inference.densities:_evidence",
+        "len(roughness) * math.log(penalty)",
+        "0.0",
+        densities("the_evidence_is_that_of_a_gaussian_model"),
+    ),
+    "a density has the scale of its units": Fault(
+        "tables.inference.densities:_place_bins",
+        "max((quantiles[2] - quantiles[0]) / 2, 1e-6 * (upper - lower))",
+        "1.0",
+        densities("densities_follow_location_and_scale[1000000.0-0.01]"),
+    ),
+    "candidates are judged by one release": Fault(
+        "tables.inference.point_masses:ValueCounts.find_atoms",
+        "share * at_atoms + (1 - share) * before",
+        "at_atoms",
+        point_masses("counts_of_two_releases_are_averaged"),
+    ),
+    "noise of candidates widens ranges": Fault(
+        "tables.inference.point_masses:ValueCounts.without",
+        "is_left &= self._at_atoms > find_clear(self.std, len(self._atoms))",
+        "pass",
+        point_masses("noise_of_candidates_is_no_value_of_a_range"),
+    ),
+    "values that are not located are spread in silence": Fault(
+        "tables.inference.columns:SchemaInference._find_knots",
+        """warn_of_columns("apart", apart)""",
+        "pass",
+        location("values_apart_that_are_not_located_are_named"),
     ),
     "single values are moved": Fault(
         "tables.marginal_calibration:_CodeDistribution.calibrate",
-        "_find_runs(is_clear & (masses > 0))",
+        "_find_runs(is_clear)",
         "[slice(0, len(masses))]",
         marginal_calibration("a_value_beside_what_is_not_clear_stays_where_it_is"),
     ),
@@ -510,7 +535,7 @@ FUNCTION = {
     ),
     "values of a knot are drawn by cuts beside it": Fault(
         "tables.inference.ranges:find_cuts",
-        "at_ends > _FAR_MORE * shares[-1]",
+        "at_ends > _FAR_MORE * np.ptp(inner)",
         "at_ends < 0",
         ranges("cuts_do_not_part_the_values_of_a_knot_that_has_far_more[900-0]"),
     ),
@@ -522,9 +547,9 @@ FUNCTION = {
     ),
     "a tail that the wide grid shows is cut": Fault(
         "tables.inference.ranges:_count_empty",
-        "_WITHIN * std",
-        "9 * _WITHIN * std",
-        ranges("a_range_is_not_narrowed_past_what_the_wide_grid_shows[30-expected0]"),
+        "share * sums + (1 - share) * others",
+        "sums",
+        ranges("a_range_is_not_narrowed_past_what_both_grids_show[60-expected0]"),
     ),
     "noise is taken for a range": Fault(
         "tables.inference.ranges:_find_windows",

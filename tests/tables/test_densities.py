@@ -1,0 +1,108 @@
+"""Smooth densities follow the evidence of noisy counts, location and scale, and precision."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.stats import multivariate_normal, norm
+
+from skdpgen.tables.blocks import knot_weights
+from skdpgen.tables.columns.values import CodeScale
+from skdpgen.tables.inference import densities
+from skdpgen.tables.inference.densities import Histogram, _evidence, estimate_density
+
+KNOTS = np.array([-6.0, -3, -2, -1.2, -0.7, -0.3, 0, 0.4, 0.9, 1.3, 2.2, 3, 6])
+NORMAL = norm.ppf((np.arange(3000) + 0.5) / 3000)
+
+
+def count(values, knots=KNOTS):
+    return knot_weights(values, knots).sum(axis=0)
+
+
+def find_quantiles(density, shares=(0.25, 0.5, 0.75)):
+    points, masses = density
+    return np.interp(np.array(shares) * masses.sum(), np.r_[0, np.cumsum(masses)], points)
+
+
+@pytest.mark.parametrize(("level", "scale"), [(0, 1), (1e6, 0.01), (-3, 1e-9), (0, 1e12)])
+def test_densities_follow_location_and_scale(level, scale):
+    counts = count(NORMAL) + np.random.RandomState(0).normal(0, 30, len(KNOTS))
+    points, masses = estimate_density([Histogram(KNOTS, counts, 30.0)], -6, 6)
+    moved = Histogram(level + scale * KNOTS, counts, 30.0)
+    moved_points, moved_masses = estimate_density([moved], level - 6 * scale, level + 6 * scale)
+    assert_allclose((moved_points - level) / scale, points, atol=1e-6)
+    assert_allclose(moved_masses, masses, atol=1e-3)
+
+
+def test_counts_with_little_noise_are_met():
+    for values in (NORMAL, np.exp(NORMAL), np.linspace(-5, 5, 3000)):
+        histogram = Histogram(KNOTS, count(values), 1.0)
+        points, masses = estimate_density([histogram], -6, 6)
+        found = masses @ histogram.weigh((points[1:] + points[:-1]) / 2)
+        assert_allclose(found, histogram.counts, atol=12)
+        assert (masses >= 0).all()
+
+
+def test_a_histogram_without_noise_is_spread_as_encoders_draw():
+    histogram = Histogram(KNOTS, count(NORMAL), 0.0)
+    parts = [Histogram(KNOTS, -count(NORMAL), 1.0), histogram]
+    points, masses = estimate_density(parts, -6, 6)
+    assert masses.sum() == pytest.approx(3000)
+    assert points[[0, -1]].tolist() == [-6, 6]
+
+
+def test_a_second_histogram_makes_quantiles_more_precise():
+    """Errors of quartiles over 60 draws of noise; those of both are the smallest."""
+    rng, other = np.random.RandomState(0), np.linspace(-6, 6, 9)
+    coarse, cuts = np.array([-6.0, -1, 1, 6]), [0, 2]
+    codes = count(CodeScale(coarse, cuts).encode(NORMAL), np.arange(4.0))
+    errors = []
+    for _ in range(60):
+        parts = [
+            Histogram(other, count(NORMAL, other) + rng.normal(0, 50, 9), 50.0),
+            Histogram(coarse, codes + rng.normal(0, 40, 4), 40.0, cuts),
+            Histogram(KNOTS, count(NORMAL) + rng.normal(0, 50, len(KNOTS)), 50.0),
+        ]
+        some = (parts[:2][::-1], parts[2:], parts)
+        errors.append([find_quantiles(estimate_density(p, -6, 6))[[0, 2]] for p in some])
+    errors = np.sqrt(np.mean(np.square(np.array(errors) - norm.ppf([0.25, 0.75])), axis=(0, 2)))
+    assert errors[2] < errors[:2].min()
+    assert errors[2] < 0.1 * 1.35 / 2
+
+
+def test_few_values_have_masses_of_their_own():
+    knots, counts = np.arange(12.0), np.zeros(12)
+    counts[[3, 4, 9]] = 900, 800, 400
+    noisy = counts + np.random.RandomState(0).normal(0, 30, 12)
+    points, masses = estimate_density([Histogram(knots, noisy, 30.0)], 0, 11, unit=1)
+    found = np.bincount(np.round((points[1:] + points[:-1]) / 2).astype(int), masses, 12)
+    assert_allclose(found[[3, 4, 9]], [900, 800, 400], atol=150)
+    assert found[[0, 1, 6, 11]].max() < 100
+
+
+def test_the_evidence_is_that_of_a_gaussian_model():
+    """Compared with a proper prior that is nearly flat along parabolas."""
+    rng, n = np.random.RandomState(0), 9
+    weights, counts = rng.rand(6, n), rng.normal(0, 1, 6)
+    roughness = np.diff(np.eye(n), 3, axis=0)
+
+    def log_density(penalty, flat=1e-7):
+        prior = np.linalg.inv(penalty * roughness.T @ roughness + flat * np.eye(n))
+        cov = np.eye(6) + weights @ prior @ weights.T
+        return multivariate_normal(np.zeros(6), (cov + cov.T) / 2).logpdf(counts)
+
+    found = [_evidence(weights, counts, roughness, penalty) for penalty in (0.1, 30.0)]
+    assert np.diff(found)[0] == pytest.approx(log_density(30.0) - log_density(0.1), abs=1e-3)
+
+
+def test_a_solver_that_does_not_converge_is_replaced(monkeypatch):
+    """Nothing may fail after the counts were released."""
+
+    def fail(*args, **options):
+        raise RuntimeError("Maximum number of iterations reached.")
+
+    histogram = Histogram(KNOTS, count(NORMAL), 30.0)
+    expected = find_quantiles(estimate_density([histogram], -6, 6))
+    monkeypatch.setattr(densities, "nnls", fail)
+    density = estimate_density([histogram], -6, 6)
+    assert (density[1] >= 0).all()
+    assert_allclose(find_quantiles(density), expected, atol=0.1)
