@@ -91,7 +91,7 @@ class RecordSource:
         self._limit: RowLimit | None = None
         self._partitions = X if isinstance(X, PartitionedTable) else None
         self._arrays = None if callable(X) else self._check_arrays(X, y)
-        self._chunks = X if callable(X) else lambda: slice_arrays(*self._arrays)
+        self._chunks = X if callable(X) else self._slice_arrays
         self._n_persons_read: set[int] = set()
         has_persons = persons is not None or getattr(X, "person_column", None) is not None
         # Two readings may give the rows of persons in different orders.
@@ -370,6 +370,9 @@ class RecordSource:
                     "constant. An imputer fitted on private rows would be a release of its own, "
                     "which this ε does not cover."
                 )
+
+    def _slice_arrays(self):
+        return slice_arrays(*self._arrays)
 
     def _batches(self, size=_BLOCK, unknown=None):
         """Yield rows, labels and, in chunks of rows of persons, the codes of these.
