@@ -415,7 +415,7 @@ FUNCTION = {
     ),
     "a last day ends at midnight": Fault(
         "tables.columns.date:check_date",
-        "(exact.astype('M8[D]') + 1).astype(code) - 1",
+        "next_day.astype(code) - np.timedelta64(1, DATE_CODES[unit])",
         "exact.astype(code)",
         schema("a_day_without_a_time_is_whole[minute]"),
     ),
